@@ -1,0 +1,98 @@
+#include "base/log.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/ansicolor_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "base/error.hpp"
+
+namespace runjob::log {
+namespace {
+
+spdlog::level::level_enum to_spdlog(Level level) {
+  switch (level) {
+    case Level::kTrace:
+      return spdlog::level::trace;
+    case Level::kDebug:
+      return spdlog::level::debug;
+    case Level::kInfo:
+      return spdlog::level::info;
+    case Level::kWarn:
+      return spdlog::level::warn;
+    case Level::kError:
+      return spdlog::level::err;
+    case Level::kOff:
+      return spdlog::level::off;
+  }
+  return spdlog::level::off;
+}
+
+/// "runjob: error: text": the word is what a user reads, and info lines carry none.
+class LevelWord : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
+    const char* word = "";
+    if (message.level == spdlog::level::err) word = "error: ";
+    if (message.level == spdlog::level::warn) word = "warning: ";
+    if (message.level == spdlog::level::debug) word = "debug: ";
+    if (message.level == spdlog::level::trace) word = "trace: ";
+    const std::string_view text(word);
+    out.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<LevelWord>(); }
+};
+
+void set_format(spdlog::logger& logger, const std::string& origin) {
+  std::string escaped;
+  for (const char c : origin) escaped += c == '%' ? std::string("%%") : std::string(1, c);
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<LevelWord>('*').set_pattern("runjob: %*" + escaped + "%v");
+  logger.set_formatter(std::move(formatter));
+}
+
+/// Never spdlog's default logger nor its registry: the runtime is a guest in the user's process.
+/// Never destroyed either: a thread of the runtime may have something to say while the process exits.
+spdlog::logger& logger() {
+  static spdlog::logger& instance = *[] {
+    auto* made = new spdlog::logger("runjob", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_level(spdlog::level::warn);
+    set_format(*made, "");
+    return made;
+  }();
+  return instance;
+}
+
+}  // namespace
+
+void configure(Level level, const std::string& origin) {
+  logger().set_level(to_spdlog(level));
+  set_format(logger(), origin);
+}
+
+Level parse_level(std::string_view text, std::string_view what) {
+  std::string word(text);
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (word == "TRACE") return Level::kTrace;
+  if (word == "DEBUG") return Level::kDebug;
+  if (word == "INFO") return Level::kInfo;
+  if (word == "WARNING" || word == "WARN") return Level::kWarn;
+  if (word == "ERROR" || word == "FATAL") return Level::kError;
+  if (word == "OFF") return Level::kOff;
+  throw Error(Errc::kUsage,
+              fmt::format("{}: '{}' is not a log level: TRACE, DEBUG, INFO, WARNING, ERROR or FATAL", what, text));
+}
+
+bool enabled(Level level) {
+  return logger().should_log(to_spdlog(level));
+}
+
+void write(Level level, std::string_view message) {
+  logger().log(to_spdlog(level), spdlog::string_view_t(message.data(), message.size()));
+}
+
+}  // namespace runjob::log

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// Strict parsing of values from flags, variables and files: the whole text is consumed or Error(kUsage) is
+/// thrown, naming `what` (the option or variable), the text and the accepted form. Pure functions.
+namespace runjob {
+
+/// A decimal integer in [low, high], with an optional sign.
+std::int64_t parse_integer(std::string_view text, std::string_view what, std::int64_t low, std::int64_t high);
+
+/// 1, 0, true, false, yes, no, on, off in any case.
+bool parse_bool(std::string_view text, std::string_view what);
+
+/// A size in bytes: "1048576", or with KB, MB, GB (or K, M, G, KiB, MiB, GiB), all meaning powers of 1024.
+std::int64_t parse_bytes(std::string_view text, std::string_view what);
+
+/// A non-negative time: seconds ("30", "0.5") or with a unit: "500ms", "30s", "10m", "2h".
+std::chrono::milliseconds parse_duration(std::string_view text, std::string_view what);
+
+}  // namespace runjob

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace runjob {
+
+/// The whole content of `path`, which may also be a pipe; at most 64 MiB, so that /dev/zero is an error too.
+/// `what` names its role in messages: "hostfile".
+/// Errors  Error(kUsage): `cannot read hostfile PATH: REASON; check the path and its permissions`.
+std::string read_file(const std::string& path, std::string_view what);
+
+}  // namespace runjob

@@ -1,0 +1,127 @@
+#include "cli/build_job_spec.hpp"
+
+#include <filesystem>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/parse.hpp"
+#include "base/read_file.hpp"
+#include "cli/check_paths.hpp"
+#include "cli/export_variables.hpp"
+#include "hostfile/local_host.hpp"
+#include "hostfile/parse_hosts.hpp"
+
+namespace runjob {
+namespace {
+
+/// One option's value on its way into the JobSpec, with the name that messages give it.
+struct Value {
+  std::string text;
+  std::string place;
+};
+
+class SettingReader {
+ public:
+  SettingReader(const Settings& settings, const Surroundings& surroundings)
+      : settings_(settings), surroundings_(surroundings) {}
+
+  std::optional<Value> find(std::string_view option) const {
+    const auto found = settings_.find(option);
+    if (found == settings_.end()) return std::nullopt;
+    return Value{found->second.values.back(), place_of(option, found->second)};
+  }
+
+  bool flag(std::string_view option) const {
+    const auto value = find(option);
+    return value && parse_bool(value->text, value->place);
+  }
+
+  /// A path made absolute; "" is an error.
+  std::optional<Value> path(std::string_view option) const {
+    auto value = find(option);
+    if (!value) return value;
+    if (value->text.empty()) throw Error(Errc::kUsage, fmt::format("{}: the path is empty; give one", value->place));
+    value->text = (std::filesystem::path(surroundings_.current_directory) / value->text).lexically_normal().string();
+    return value;
+  }
+
+  std::optional<std::string> writable_file(std::string_view option) const {
+    const auto value = path(option);
+    if (!value) return std::nullopt;
+    check_writable_file(value->text, value->place);
+    return value->text;
+  }
+
+ private:
+  const Settings& settings_;
+  const Surroundings& surroundings_;
+};
+
+std::vector<Host> read_hosts(const SettingReader& reader, std::optional<int> np) {
+  if (const auto list = reader.find("hosts")) return parse_host_list(list->text, list->place);
+  if (const auto file = reader.path("hostfile"))
+    return parse_hostfile(read_file(file->text, "hostfile"), reader.find("hostfile")->text);
+  Host local;
+  local.name = "localhost";
+  local.slots = np.value_or(1);
+  return {local};
+}
+
+void refuse_other_hosts(const Allocation& allocation, std::string_view own_name) {
+  for (const Host& host : allocation.hosts) {
+    if (is_this_host(host, own_name)) continue;
+    const bool needs_ssh = !host.user.empty() || host.port.has_value();
+    throw Error(Errc::kUsage,
+                fmt::format("host {}{} is not started: this version runs ranks on this host ({}) only{}; other hosts "
+                            "arrive with the next version",
+                            host.user.empty() ? "" : host.user + "@", host.name, own_name,
+                            needs_ssh ? " and without SSH, which a user or port asks for" : ""));
+  }
+}
+
+std::optional<int> read_num_proc(const SettingReader& reader) {
+  const auto value = reader.find("num-proc");
+  if (!value) return std::nullopt;
+  return static_cast<int>(parse_integer(value->text, value->place, 1, kMaxRanks));
+}
+
+std::chrono::milliseconds read_start_timeout(const Value& value) {
+  const std::chrono::milliseconds timeout = parse_duration(value.text, value.place);
+  if (timeout.count() == 0)
+    throw Error(Errc::kUsage,
+                fmt::format("{}: '{}' leaves no time to start; give a longer one", value.place, value.text));
+  return timeout;
+}
+
+}  // namespace
+
+JobSpec build_job_spec(const Settings& settings, const Surroundings& surroundings, Warnings& warnings) {
+  const SettingReader reader(settings, surroundings);
+  JobSpec spec;
+  const std::optional<int> np = read_num_proc(reader);
+  spec.allocation = allocate(read_hosts(reader, np), np);
+  refuse_other_hosts(spec.allocation, surroundings.host_name);
+  spec.environment = surroundings.environment;
+  const auto exports = settings.find("export");
+  if (exports != settings.end())
+    spec.environment_overrides = export_variables(exports->second, surroundings.environment, warnings);
+  spec.working_directory = surroundings.current_directory;
+  if (const auto directory = reader.path("wdir")) {
+    check_directory(directory->text, directory->place);
+    spec.working_directory = directory->text;
+  }
+  if (const auto directory = reader.path("output-filename")) {
+    check_output_directory(directory->text, directory->place);
+    spec.output_directory = directory->text;
+  }
+  spec.prefix_output_with_timestamp = reader.flag("prefix-output-with-timestamp");
+  if (const auto timeout = reader.find("start-timeout")) spec.start_timeout = read_start_timeout(*timeout);
+  spec.timeline_filename = reader.writable_file("timeline-filename");
+  spec.status_file = reader.writable_file("status-file");
+  spec.verbose = reader.flag("verbose");
+  return spec;
+}
+
+}  // namespace runjob

@@ -1,0 +1,71 @@
+#include "cli/check_build.hpp"
+
+#include <fmt/format.h>
+
+#include "base/version.hpp"
+
+namespace runjob {
+namespace {
+
+char box(bool yes) {
+  return yes ? 'X' : ' ';
+}
+
+bool is_usable(const FrameworkReport& report, std::string_view title) {
+  for (const Framework& framework : report.frameworks) {
+    if (framework.title == title) return framework.usable();
+  }
+  return false;
+}
+
+/// Source: horovodrun 0.28.1's --check-build, which other programs read.
+std::string horovodrun_part(const BackendReport& backends, const FrameworkReport& frameworks) {
+  std::string text = fmt::format("runjob v{}:\n\nAvailable Frameworks:\n", kVersion);
+  for (const char* title : {"TensorFlow", "PyTorch", "MXNet"})
+    text += fmt::format("    [{}] {}\n", box(is_usable(frameworks, title)), title);
+  const char mpi = box(backends.has("mpi"));
+  const char gloo = box(backends.has("gloo"));
+  text += fmt::format("\nAvailable Controllers:\n    [{}] MPI\n    [{}] Gloo\n", mpi, gloo);
+  text += fmt::format("\nAvailable Tensor Operations:\n    [{}] NCCL\n    [{}] DDL\n    [{}] CCL\n",
+                      box(backends.has("nccl")), box(backends.has("ddl")), box(backends.has("ccl")));
+  return text + fmt::format("    [{}] MPI\n    [{}] Gloo    \n", mpi, gloo);
+}
+
+std::string describe(const Framework& framework, const FrameworkReport& report) {
+  if (!report.problem.empty()) return "not known: " + report.problem;
+  const std::string binding = fmt::format("runjob.{}", framework.module);
+  if (framework.version.empty()) return "absent: not installed in this Python";
+  if (framework.has_binding) return fmt::format("{}, with {}", framework.version, binding);
+  if (report.package.empty())
+    return fmt::format("{}, without {}: runjob's Python package is not installed there", framework.version, binding);
+  return fmt::format("{}, without {}: this version has none", framework.version, binding);
+}
+
+std::string framework_part(const FrameworkReport& report) {
+  std::string text = report.python.empty() ? "\nFrameworks:\n" : fmt::format("\nFrameworks in {}:\n", report.python);
+  for (const Framework& framework : report.frameworks)
+    text += fmt::format("    {:<10}  {}\n", framework.title, describe(framework, report));
+  return text;
+}
+
+std::string backend_part(const BackendReport& report) {
+  std::string text = "\nBackends:\n";
+  if (!report.problem.empty()) return text + fmt::format("    not known: {}\n", report.problem);
+  for (const Backend& backend : report.backends) {
+    text += backend.available ? fmt::format("    {:<10}  {}, {}\n", backend.name, backend.version, backend.path)
+                              : fmt::format("    {:<10}  absent: {}\n", backend.name, backend.reason);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string check_build_text(const BackendReport& backends, const FrameworkReport& frameworks) {
+  return horovodrun_part(backends, frameworks) + framework_part(frameworks) + backend_part(backends);
+}
+
+std::string check_build(const Environment& environment) {
+  return check_build_text(probe_backends(environment), ask_python(environment));
+}
+
+}  // namespace runjob

@@ -1,0 +1,107 @@
+#include "cli/config_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/edit_distance.hpp"
+#include "base/error.hpp"
+#include "cli/option_table.hpp"
+#include "cli/toml_config.hpp"
+#include "cli/yaml_config.hpp"
+
+namespace runjob {
+namespace {
+
+/// Keys of horovodrun's files for options that come in later versions. hide_timestamp is in its own sample.
+constexpr std::array<std::string_view, 25> kWithoutEffect = {"controller",
+                                                             "params.fusion_threshold_mb",
+                                                             "params.cycle_time_ms",
+                                                             "params.cache_capacity",
+                                                             "params.hierarchical_allreduce",
+                                                             "params.hierarchical_allgather",
+                                                             "params.torus_allreduce",
+                                                             "autotune.enabled",
+                                                             "autotune.log_file",
+                                                             "autotune.warmup_samples",
+                                                             "autotune.steps_per_sample",
+                                                             "autotune.bayes_opt_max_samples",
+                                                             "autotune.gaussian_process_noise",
+                                                             "timeline.mark_cycles",
+                                                             "stall_check.enabled",
+                                                             "stall_check.warning_time_seconds",
+                                                             "stall_check.shutdown_time_seconds",
+                                                             "library_options.mpi_threads_disable",
+                                                             "library_options.num_nccl_streams",
+                                                             "library_options.thread_affinity",
+                                                             "library_options.gloo_timeout_seconds",
+                                                             "library_options.mpi_args",
+                                                             "logging.level",
+                                                             "logging.with_timestamp",
+                                                             "logging.hide_timestamp"};
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+std::vector<ConfigEntry> read_entries(const std::string& text, const std::string& path) {
+  if (ends_with(path, ".yaml") || ends_with(path, ".yml")) return yaml_entries(text, path);
+  return toml_entries(text, ends_with(path, ".ini") ? TomlDialect::kIni : TomlDialect::kToml, path);
+}
+
+bool may_be_in_a_file(const Option& option) {
+  return !option.is_action && option.name != "config-file";
+}
+
+const Option* option_of_key(const std::string& key) {
+  std::string dashed = key;
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  for (const Option& option : option_table()) {
+    if (!may_be_in_a_file(option)) continue;
+    if (option.name == dashed || (!option.horovodrun_key.empty() && option.horovodrun_key == key)) return &option;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void refuse_key(const std::string& key, const std::string& path) {
+  std::vector<std::string> known(kWithoutEffect.begin(), kWithoutEffect.end());
+  for (const Option& option : option_table()) {
+    if (!may_be_in_a_file(option)) continue;
+    known.emplace_back(option.name);
+    if (!option.horovodrun_key.empty()) known.emplace_back(option.horovodrun_key);
+  }
+  const std::string meant = nearest(key, known);
+  throw Error(Errc::kUsage, fmt::format("file {}: unknown key '{}'; {}", path, key,
+                                        meant.empty() ? "keys are the long names of options, as in num-proc"
+                                                      : fmt::format("did you mean '{}'?", meant)));
+}
+
+/// A list where one value is wanted is a mistake, but for hosts, where it reads well.
+std::vector<std::string> values_for(const Option& option, const ConfigEntry& entry, const std::string& path) {
+  if (option.repeatable || entry.values.size() == 1) return entry.values;
+  if (option.name == "hosts") return {fmt::format("{}", fmt::join(entry.values, ","))};
+  throw Error(Errc::kUsage, fmt::format("file {}: {} takes one value, found {}; put a text with blanks in quotes", path,
+                                        entry.key, entry.values.size()));
+}
+
+}  // namespace
+
+Settings config_file_settings(const std::string& text, const std::string& path, Warnings& warnings) {
+  Settings settings;
+  for (const ConfigEntry& entry : read_entries(text, path)) {
+    if (std::find(kWithoutEffect.begin(), kWithoutEffect.end(), entry.key) != kWithoutEffect.end()) {
+      warnings.push_back(fmt::format("file {}: {} has no effect in this version", path, entry.key));
+      continue;
+    }
+    const Option* option = option_of_key(entry.key);
+    if (option == nullptr) refuse_key(entry.key, path);
+    const Setting setting{values_for(*option, entry, path), "file " + path};
+    if (!settings.emplace(option->name, setting).second)
+      throw Error(Errc::kUsage, fmt::format("file {}: {} is given twice; keep one", path, option->name));
+  }
+  return settings;
+}
+
+}  // namespace runjob

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace runjob {
+
+/// One option: everything that the command line, the environment, config files, --help and --print-config need
+/// to know about it. Adding an option is adding a row here and reading its value in job_spec_builder.cc.
+struct Option {
+  std::string_view name;                      ///< without dashes: --NAME, and its key in config files
+  std::vector<std::string_view> short_names;  ///< other spellings, with their single dash: "-np", "-n"
+  std::string_view value;                     ///< how help names its value; "" for a flag
+  std::vector<std::string_view> variables;    ///< environment variables, the first one set wins
+  std::string_view horovodrun_key;            ///< its key in horovodrun's config files, or ""
+  std::string_view default_text;              ///< what holds when nothing is given
+  std::string_view help;
+  bool is_action = false;   ///< does something else than start a job; on the command line only
+  bool repeatable = false;  ///< every occurrence counts, not only the last
+};
+
+/// In the order of --help.
+const std::vector<Option>& option_table();
+
+/// The option called `name`, or nullptr.
+const Option* find_option(std::string_view name);
+
+}  // namespace runjob

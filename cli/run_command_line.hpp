@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/build_job_spec.hpp"
+
+namespace runjob {
+
+/// What runjob does besides computing: passed in, so that tests can look at it.
+struct Effects {
+  std::function<void(const std::string&)> print;  ///< to standard output
+  std::function<void(const std::string&)> warn;   ///< one line to standard error
+  std::function<int(const JobSpec&)> run_job;     ///< returns the exit status
+};
+
+/// Does what `arguments` (without the program's name) ask for: one of the actions --help, --version,
+/// --check-build, --print-config, in this order, or else a job. Returns the exit status.
+/// Errors  kUsage and kHostfile for the user's mistakes, also when there is no command.
+int run_command_line(const std::vector<std::string>& arguments, const Surroundings& surroundings,
+                     const Effects& effects);
+
+}  // namespace runjob

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace runjob {
+
+/// One host of a job and how to reach it. A host is identified by its index in the Allocation, never by its
+/// name.
+struct Host {
+  std::string name;                      ///< as the user wrote it, without brackets: "s1", "10.0.0.1", "fe80::1"
+  int slots = 1;                         ///< places for ranks on it, at least 1
+  std::string user;                      ///< "" = the default
+  std::optional<int> port;               ///< SSH port, 1 to 65535
+  std::string identity;                  ///< SSH identity file, "" = the default
+  std::optional<std::vector<int>> gpus;  ///< the GPUs that ranks may use, in this order
+
+  bool operator==(const Host&) const = default;
+};
+
+/// Where one rank sits, in Horovod's terms.
+struct Placement {
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;  ///< index among this host's ranks
+  int local_size = 1;
+  int cross_rank = 0;  ///< index of this host among the hosts that have this local_rank
+  int cross_size = 1;
+  int host = 0;  ///< index into Allocation::hosts
+
+  bool operator==(const Placement&) const = default;
+};
+
+/// Hosts with the ranks on them: the result of slots -> ranks. `placements[r].rank == r`.
+struct Allocation {
+  std::vector<Host> hosts;  ///< only hosts that have at least one rank
+  std::vector<Placement> placements;
+
+  bool operator==(const Allocation&) const = default;
+};
+
+inline constexpr int kMaxRanks = 1'000'000;  ///< in one job
+
+/// Places `np` ranks on `hosts` in order, each host filled up to its slots before the next; without `np`
+/// every slot is filled. Hosts that get no rank are left out. A host must not occur twice (the parsers have
+/// merged such), or it counts as two hosts.
+/// local_size counts the ranks that the host gets, not its slots.
+/// Errors  kUsage when `np` < 1, when there are fewer slots than ranks (names both numbers), when there are
+///         more than kMaxRanks ranks, or when there is no host.
+Allocation allocate(const std::vector<Host>& hosts, std::optional<int> np);
+
+}  // namespace runjob

@@ -1,0 +1,368 @@
+#include "launcher/agent/agent.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include <boost/asio/co_spawn.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "launcher/agent/host_facts.hpp"
+#include "launcher/agent/process_tree.hpp"
+#include "launcher/child_process.hpp"
+#include "launcher/rank_environment.hpp"
+
+namespace runjob {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+struct Pipe {
+  UniqueFd reader;
+  UniqueFd writer;
+};
+
+Pipe make_pipe() {
+  constexpr int kBytes = 256 * 1024;  // fewer switches between a chatty rank and us; best effort
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
+  ::fcntl(ends[1], F_SETPIPE_SZ, kBytes);
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+/// For coroutines that end with the agent: what they throw means that the channel is gone.
+void report(const std::exception_ptr& error) {
+  if (!error) return;
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    log::debug("agent: {}", e.what());
+  }
+}
+
+}  // namespace
+
+Agent::Agent(Guarded guarded)
+    : channel_(context_.get_executor(), UniqueFd(STDIN_FILENO), UniqueFd(STDOUT_FILENO)),
+      writer_(context_.get_executor(), channel_),
+      guarded_(std::move(guarded)),
+      child_signals_(context_, SIGCHLD),
+      end_signals_(context_, SIGTERM, SIGHUP, SIGINT),
+      grace_timer_(context_),
+      drain_timer_(context_) {
+  ::getrlimit(RLIMIT_NOFILE, &descriptor_limit_);
+  const rlimit raised{descriptor_limit_.rlim_max, descriptor_limit_.rlim_max};  // each rank takes four of ours
+  ::setrlimit(RLIMIT_NOFILE, &raised);
+  writer_.on_bulk_sent = [this] { for_each_output([](OutputPipe& pipe) { pipe.on_queue_shorter(); }); };
+}
+
+Agent::~Agent() = default;
+
+void Agent::run() {
+  end_signals_.async_wait([this](boost::system::error_code error, int) {
+    if (!error) on_channel_lost();
+  });
+  wait_for_children();
+  asio::co_spawn(context_, writer_.run(), [this](const std::exception_ptr& error) {
+    report(error);
+    if (error) return on_channel_lost();
+    phase_ = Phase::kFinished;  // everything has been sent
+    context_.stop();
+  });
+  asio::co_spawn(context_, read_frames(), [this](const std::exception_ptr& error) {
+    report(error);
+    on_channel_lost();
+  });
+  writer_.send_control(FrameType::kHello, -1, encode(host_facts()));
+  context_.run();
+}
+
+asio::awaitable<void> Agent::read_frames() {
+  const FrameParser::OnFrame handler = [this](const FrameHeader& header, std::string_view payload) {
+    on_frame(header, payload);
+  };
+  for (;;) {
+    const FrameParser::Space space = parser_.space();
+    const std::size_t bytes = co_await channel_.read_some(asio::mutable_buffer(space.data, space.size));
+    if (bytes == 0) co_return;
+    parser_.consume(bytes, handler);
+  }
+}
+
+void Agent::on_frame(const FrameHeader& header, std::string_view payload) {
+  const auto rank = ranks_.find(header.rank);
+  switch (header.type) {
+    case FrameType::kLaunch:
+      if (phase_ != Phase::kWaiting) throw Error(Errc::kProtocol, "a second launch");
+      return launch(decode<Launch>(payload));
+    case FrameType::kOutputCredit: {
+      if (rank == ranks_.end()) return;
+      OutputPipe* pipe = header.stream == Stream::kStderr ? rank->second.error.get() : rank->second.output.get();
+      if (pipe != nullptr) pipe->add_credit(decode<Credit>(payload).bytes);
+      return;
+    }
+    case FrameType::kInput:
+      if (rank != ranks_.end() && rank->second.input) rank->second.input->push(std::string(payload));
+      return;
+    case FrameType::kSignal:
+      return signal_ranks(header.rank, decode<Signal>(payload).number);
+    case FrameType::kEnd: {
+      const End end = decode<End>(payload);
+      return end_ranks(end.signal, end.grace_ms);
+    }
+    case FrameType::kReply: {
+      RelayedReply message = decode<RelayedReply>(payload);
+      const auto waiting = relayed_.extract(message.id);
+      if (waiting) waiting.mapped()(std::move(message.response));
+      return;
+    }
+    case FrameType::kHello:
+    case FrameType::kStarted:
+    case FrameType::kStartFailed:
+    case FrameType::kOutput:
+    case FrameType::kInputCredit:
+    case FrameType::kExited:
+    case FrameType::kJoined:
+    case FrameType::kRequest:
+    case FrameType::kFinished:
+      break;
+  }
+  throw Error(Errc::kProtocol, "the launcher sent an agent's frame");
+}
+
+void Agent::on_channel_lost() {
+  if (std::exchange(channel_lost_, true)) return;
+  channel_.close();
+  for_each_output([](OutputPipe& pipe) { pipe.discard(); });
+  for (auto& [id, reply] : std::exchange(relayed_, {})) reply(rendezvous::error_response(410, "the launcher is gone"));
+  end_ranks(SIGTERM, launch_.grace_ms);
+  if (phase_ == Phase::kDraining) finish_if_drained();
+}
+
+struct Agent::StartingRank {
+  const LaunchRank* launch = nullptr;
+  UniqueFd output;  // our ends of its pipes
+  UniqueFd error;
+  UniqueFd input;
+  StartingChild child;
+};
+
+void Agent::launch(Launch message) {
+  launch_ = std::move(message);
+  phase_ = Phase::kRunning;
+  guarded_.shared->grace_ms = launch_.grace_ms;
+  oom_kills_at_start_ = oom_kills();
+  rendezvous_ =
+      std::make_unique<rendezvous::HttpServer>(context_.get_executor(), guarded_.directory + "/rendezvous.sock",
+                                               [this](rendezvous::Request request, rendezvous::Reply reply) {
+                                                 on_request(std::move(request), std::move(reply));
+                                               });
+  Environment common = host_environment(current_environment());
+  for (const auto& [name, value] : launch_.environment) common[name] = value;
+  common["PWD"] = launch_.working_directory;
+  std::vector<StartingRank> starting;  // all execute at the same time
+  for (const LaunchRank& spec : launch_.ranks) starting.push_back(begin_rank(spec, common));
+  for (StartingRank& rank : starting) finish_rank(std::move(rank));
+  on_process_gone();  // when none could be started
+}
+
+Agent::StartingRank Agent::begin_rank(const LaunchRank& spec, const Environment& common) const {
+  Pipe output = make_pipe();
+  Pipe error = make_pipe();
+  Pipe input;
+  if (spec.rank == launch_.stdin_rank) input = make_pipe();
+  ChildSpec child;
+  child.command = launch_.command;
+  child.environment = environment_for(spec, common);
+  child.working_directory = launch_.working_directory;
+  child.standard_input = input.reader.get();
+  child.standard_output = output.writer.get();
+  child.standard_error = error.writer.get();
+  child.new_session = true;
+  child.die_with_parent = true;
+  child.descriptor_limit = descriptor_limit_;
+  return {&spec, std::move(output.reader), std::move(error.reader), std::move(input.writer), begin_child(child)};
+}
+
+void Agent::finish_rank(StartingRank starting) {
+  const int number = starting.launch->rank;
+  Rank& rank = ranks_[number];
+  rank.launch = starting.launch;
+  const ChildStart start = finish_child(std::move(starting.child));
+  if (start.pid < 0) {
+    const StartFailed failure{static_cast<StartFailed::Step>(start.error.step), start.error.error_number};
+    writer_.send_control(FrameType::kStartFailed, number, encode(failure));
+    return;
+  }
+  rank.pid = start.pid;
+  writer_.send_control(FrameType::kStarted, number, encode(Started{start.pid}));
+
+  const auto executor = context_.get_executor();
+  const std::int64_t window = launch_.output_window;
+  rank.output =
+      std::make_unique<OutputPipe>(executor, std::move(starting.output), number, Stream::kStdout, window, writer_);
+  rank.error =
+      std::make_unique<OutputPipe>(executor, std::move(starting.error), number, Stream::kStderr, window, writer_);
+  for (OutputPipe* pipe : {rank.output.get(), rank.error.get()}) {
+    ++open_outputs_;
+    asio::co_spawn(context_, pipe->run(), [this](const std::exception_ptr& failure) {
+      report(failure);
+      --open_outputs_;
+      finish_if_drained();
+    });
+  }
+  if (starting.input) {
+    rank.input = std::make_unique<InputPipe>(executor, std::move(starting.input), number, writer_);
+    asio::co_spawn(context_, rank.input->run(), report);
+  }
+}
+
+Environment Agent::environment_for(const LaunchRank& spec, const Environment& common) const {
+  Environment result = common;
+  result["RUNJOB_RENDEZVOUS"] = "unix:" + guarded_.directory + "/rendezvous.sock";
+  for (const auto& [name, value] : spec.environment) result[name] = value;
+  return result;
+}
+
+void Agent::wait_for_children() {
+  child_signals_.async_wait([this](boost::system::error_code error, int) {
+    if (error) return;
+    wait_for_children();  // before reaping, so that no signal falls between the two
+    reap();
+  });
+}
+
+void Agent::reap() {
+  int status = 0;
+  rusage usage{};
+  bool gone = false;
+  while (const pid_t pid = ::wait4(-1, &status, WNOHANG, &usage)) {
+    if (pid < 0) break;
+    gone = true;
+    Rank* rank = running_rank(pid);
+    if (rank == nullptr) continue;  // an orphan that had become ours
+    rank->pid = -1;
+    if (rank->input) rank->input->close();
+    Exited message;
+    message.wait_status = status;
+    message.stopped_by_us = phase_ >= Phase::kEnding;
+    message.out_of_memory = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !message.stopped_by_us &&
+                            oom_kills() > oom_kills_at_start_;
+    message.max_rss_kib = usage.ru_maxrss;
+    message.cpu_seconds = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                          1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    writer_.send_control(FrameType::kExited, rank->launch->rank, encode(message));
+  }
+  if (gone) on_process_gone();
+}
+
+Agent::Rank* Agent::running_rank(pid_t pid) {
+  for (auto& [number, rank] : ranks_) {
+    if (rank.pid == pid) return &rank;
+  }
+  return nullptr;
+}
+
+void Agent::on_process_gone() {
+  if (phase_ == Phase::kWaiting || phase_ >= Phase::kDraining) return;
+  for (const auto& [number, rank] : ranks_) {
+    if (rank.pid != -1) return;
+  }
+  if (children().empty()) return drain();
+  // The ranks have ended and left processes behind.
+  if (phase_ == Phase::kRunning) end_ranks(SIGTERM, launch_.grace_ms);
+  if (phase_ == Phase::kKilling) kill_ranks();
+}
+
+void Agent::signal_ranks(int rank, int number) {
+  for (const auto& [index, process] : ranks_) {
+    if (process.pid > 0 && (rank < 0 || rank == index)) ::kill(-process.pid, number);
+  }
+}
+
+void Agent::end_ranks(int signal, std::int64_t grace_ms) {
+  if (phase_ == Phase::kWaiting) return drain();
+  if (phase_ >= Phase::kKilling) return;
+  if (grace_ms <= 0) return kill_ranks();
+  phase_ = Phase::kEnding;
+  signal_ranks(-1, signal);
+  for (const pid_t pid : children()) {
+    if (running_rank(pid) == nullptr) ::kill(pid, signal);
+  }
+  grace_timer_.expires_after(std::chrono::milliseconds(grace_ms));
+  grace_timer_.async_wait([this](boost::system::error_code error) {
+    if (!error) kill_ranks();
+  });
+}
+
+void Agent::kill_ranks() {
+  if (phase_ >= Phase::kDraining) return;
+  phase_ = Phase::kKilling;
+  signal_ranks(-1, SIGKILL);
+  for (const pid_t pid : children()) ::kill(pid, SIGKILL);  // what these leave behind comes back here through reap()
+}
+
+void Agent::drain() {
+  phase_ = Phase::kDraining;
+  grace_timer_.cancel();
+  rendezvous_.reset();
+  finish_if_drained();
+  watch_drain();
+}
+
+void Agent::finish_if_drained() {
+  if (phase_ != Phase::kDraining || open_outputs_ != 0) return;
+  if (channel_lost_) return context_.stop();
+  FrameHeader finished;
+  finished.type = FrameType::kFinished;
+  writer_.send_bulk(finished, nullptr, 0);
+  writer_.finish();
+}
+
+/// A process that is not of the job may have been given a rank's pipe: it would keep it open for ever.
+void Agent::watch_drain() {
+  drain_timer_.expires_after(1s);
+  drain_timer_.async_wait([this](boost::system::error_code error) {
+    if (error || phase_ != Phase::kDraining) return;
+    for_each_output([](OutputPipe& pipe) {
+      if (pipe.idle()) pipe.close();
+    });
+    watch_drain();
+  });
+}
+
+void Agent::on_request(rendezvous::Request request, rendezvous::Reply reply) {
+  if (request.target == "/v1/join") return join(request, reply);
+  if (channel_lost_) return reply(rendezvous::error_response(410, "the launcher is gone"));
+  const std::int64_t id = next_request_++;
+  relayed_.emplace(id, std::move(reply));
+  writer_.send_control(FrameType::kRequest, -1, encode(RelayedRequest{id, std::move(request)}));
+}
+
+void Agent::join(const rendezvous::Request& request, const rendezvous::Reply& reply) {
+  const nlohmann::json body = nlohmann::json::parse(request.body, nullptr, false);
+  const bool well_formed = body.is_object() && body.contains("rank") && body["rank"].is_number_integer();
+  const auto rank = well_formed ? ranks_.find(body["rank"].get<int>()) : ranks_.end();
+  if (rank == ranks_.end()) return reply(rendezvous::error_response(400, "join: no such rank on this host"));
+  writer_.send_control(FrameType::kJoined, rank->first, {});
+  rendezvous::Response response;
+  response.body = rendezvous::to_json(rank->second.launch->join);
+  reply(std::move(response));
+}
+
+template <class Handler>
+void Agent::for_each_output(Handler handler) {
+  for (auto& [number, rank] : ranks_) {
+    if (rank.output) handler(*rank.output);
+    if (rank.error) handler(*rank.error);
+  }
+}
+
+}  // namespace runjob

@@ -1,0 +1,74 @@
+#include "launcher/agent/host_facts.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <netinet/in.h>
+#include <random>
+#include <sched.h>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/unique_handle.hpp"
+#include "base/version.hpp"
+
+namespace runjob {
+namespace {
+
+int usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+  return std::max(1, CPU_COUNT(&cores));
+}
+
+bool can_bind(int port) {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+/// Below the ephemeral range, so that no outgoing connection takes it before the program that is told of it
+/// does.
+int free_port() {
+  constexpr int kLowest = 10'000;
+  constexpr int kAttempts = 64;
+  int ephemeral = 32'768;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> ephemeral;
+  const int highest = ephemeral > kLowest + 1'000 ? ephemeral - 1 : 65'535;
+  std::random_device random;
+  std::uniform_int_distribution<int> any(kLowest, highest);
+  for (int i = 0; i < kAttempts; ++i) {
+    const int port = any(random);
+    if (can_bind(port)) return port;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Hello host_facts() {
+  Hello facts;
+  facts.version = kVersion;
+  facts.pid = ::getpid();
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  facts.hostname = name;
+  facts.cores = usable_cores();
+  facts.free_port = free_port();
+  return facts;
+}
+
+std::int64_t oom_kills() {
+  std::ifstream file("/proc/vmstat");
+  std::string name;
+  std::int64_t count = 0;
+  while (file >> name >> count) {
+    if (name == "oom_kill") return count;
+  }
+  return 0;
+}
+
+}  // namespace runjob

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <deque>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/unique_handle.hpp"
+#include "launcher/frame_writer.hpp"
+
+namespace runjob {
+
+/// A rank's standard input: writes what kInput frames bring into its pipe and gives the launcher credit for
+/// what has been taken. When the rank has closed its end, the rest is thrown away and still credited. Threads
+/// the loop's one thread. The owner spawns run() and keeps this object until it has returned.
+class InputPipe {
+ public:
+  InputPipe(boost::asio::any_io_executor executor, UniqueFd writer, int rank, FrameWriter& frames);
+
+  /// Returns after the end of the input, or close().
+  boost::asio::awaitable<void> run();
+
+  /// Queues bytes; none = the end.
+  void push(std::string bytes);
+  void close();
+
+ private:
+  boost::asio::posix::stream_descriptor pipe_;
+  boost::asio::steady_timer wake_up_;  // never expires: cancelled when there is something to do
+  std::deque<std::string> queue_;
+  int rank_;
+  FrameWriter& frames_;
+  bool broken_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace runjob

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/unique_handle.hpp"
+
+namespace runjob {
+
+/// How to start a process.
+struct ChildSpec {
+  std::vector<std::string> command;  ///< a name without '/' is looked up in PATH of `environment`, as execvp does
+  Environment environment;           ///< all of it
+  std::string working_directory;     ///< "" = this process's
+  int standard_input = -1;           ///< descriptors of this process, lent; -1 = /dev/null
+  int standard_output = -1;
+  int standard_error = -1;
+  bool new_session = false;                ///< setsid(): its own session and process group, no terminal
+  bool die_with_parent = false;            ///< SIGKILL when the thread that forks it ends (PR_SET_PDEATHSIG)
+  std::optional<rlimit> descriptor_limit;  ///< RLIMIT_NOFILE, if it differs from ours
+};
+
+/// Where a start failed: errno, and what was being done.
+struct ChildStartError {
+  enum class Step { kFork, kWorkingDirectory, kExec };
+  Step step = Step::kFork;
+  int error_number = 0;
+};
+
+/// A started process: its pid, or why it did not start (then pid is -1 and nothing is left of it).
+struct ChildStart {
+  pid_t pid = -1;
+  ChildStartError error;
+};
+
+/// A child between fork and exec.
+struct StartingChild {
+  pid_t pid = -1;
+  UniqueFd failure;    ///< its errno comes through this close-on-exec pipe, or the end when the command runs
+  int fork_error = 0;  ///< when pid is -1
+};
+
+/// Forks and lets the child prepare and execute. Signals are at their defaults and unblocked in the child; other descriptors are closed.
+/// Threads  a single-threaded process only: the child allocates between fork and exec.
+StartingChild begin_child(const ChildSpec& spec);
+
+/// Waits until the command runs or has failed to.
+ChildStart finish_child(StartingChild child);
+
+/// Both, for a single child.
+ChildStart start_child(const ChildSpec& spec);
+
+/// The file that execvp would run for `name` under `path`: the candidates in order. `name` itself when it has
+/// a '/'.
+std::vector<std::string> executable_candidates(const std::string& name, const Environment& environment);
+
+}  // namespace runjob

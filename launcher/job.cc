@@ -1,0 +1,305 @@
+#include "launcher/job.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <signal.h>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/program_path.hpp"
+#include "base/version.hpp"
+#include "launcher/channel_local.hpp"
+#include "launcher/rank_environment.hpp"
+
+namespace runjob {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::int64_t kOutputWindow = 1024 * 1024;  // bytes of one stream under way
+constexpr std::int64_t kInputWindow = 256 * 1024;
+constexpr std::size_t kShownStderrLines = 10;
+
+std::string random_job_id() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+std::vector<rendezvous::Member> members_of(const Allocation& allocation) {
+  std::vector<rendezvous::Member> members;
+  for (const Placement& placement : allocation.placements) {
+    members.push_back({allocation.hosts.at(static_cast<std::size_t>(placement.host)).name});
+  }
+  return members;
+}
+
+OutputRelay::Options output_options(const JobSpec& spec) {
+  OutputRelay::Options options;
+  options.ranks = static_cast<int>(spec.allocation.placements.size());
+  options.timestamps = spec.prefix_output_with_timestamp;
+  options.directory = spec.output_directory;
+  options.window = kOutputWindow;
+  return options;
+}
+
+}  // namespace
+
+Job::Job(const JobSpec& spec)
+    : spec_(spec),
+      id_(random_job_id()),
+      signals_(context_, SIGINT, SIGTERM, SIGHUP),
+      verdict_(spec.allocation, spec.command.front()),
+      rendezvous_(members_of(spec.allocation), spec.start_timeout),
+      rendezvous_timer_(context_),
+      start_timer_(context_),
+      output_(context_.get_executor(), output_options(spec),
+              [this](int rank, Stream stream, std::int64_t bytes) {
+                session_of(rank).send_output_credit(rank, stream, bytes);
+              }),
+      input_(context_.get_executor(), STDIN_FILENO, kInputWindow,
+             [this](const std::string& bytes) { session_of(0).send_input(0, bytes); }) {}
+
+Job::~Job() = default;
+
+int Job::run() {
+  output_.on_progress = [this] { leave_if_done(); };
+  wait_for_signal();
+  start_agents();
+  context_.run();
+  return conclude();
+}
+
+void Job::start_agents() {
+  const std::string agent = program_path("runjob-agent");
+  for (std::size_t i = 0; i < spec_.allocation.hosts.size(); ++i) {
+    const int host = static_cast<int>(i);
+    HostState& state = hosts_.emplace_back();
+    state.session =
+        std::make_unique<AgentSession>(context_, host, start_local_agent(context_.get_executor(), agent), *this);
+    state.session->start();
+  }
+}
+
+void Job::on_frame(int host, const FrameHeader& header, std::string_view payload) {
+  const bool of_a_rank = header.rank >= 0 && header.rank < static_cast<int>(spec_.allocation.placements.size());
+  if (of_a_rank ? host_of(header.rank) != host : header.rank != -1) {
+    throw Error(Errc::kProtocol, fmt::format("the agent on {} speaks for rank {}", host_name(host), header.rank));
+  }
+  const int rank = header.rank;
+  const auto now = rendezvous::Service::TimePoint::clock::now();
+  switch (header.type) {
+    case FrameType::kHello:
+      return on_hello(host, decode<Hello>(payload));
+    case FrameType::kStarted: {
+      const std::int64_t pid = decode<Started>(payload).pid;
+      verdict_.rank_started(rank, pid);
+      rendezvous_.rank_started(rank, pid, now);
+      log::info("rank {} runs on {} after {} ms (pid {})", rank, host_name(host), milliseconds_since_start(), pid);
+      if (rank == 0) input_.start();
+      return;
+    }
+    case FrameType::kStartFailed:
+      return verdict_.rank_not_started(rank, decode<StartFailed>(payload));
+    case FrameType::kOutput:
+      return output_.on_output(rank, header.stream, header.time_us, payload);
+    case FrameType::kInputCredit:
+      return input_.add_credit(decode<Credit>(payload).bytes);
+    case FrameType::kExited:
+      verdict_.rank_exited(rank, decode<Exited>(payload));
+      return on_rank_gone(rank);
+    case FrameType::kJoined:
+      rendezvous_.rank_joined(rank, now);
+      log::info("rank {} called init() after {} ms", rank, milliseconds_since_start());
+      if (!std::exchange(any_joined_, true)) watch_start(now);
+      return;
+    case FrameType::kRequest:
+      return on_request(host, decode<RelayedRequest>(payload));
+    case FrameType::kFinished:
+      hosts_.at(static_cast<std::size_t>(host)).finished = true;
+      return;
+    case FrameType::kLaunch:
+    case FrameType::kOutputCredit:
+    case FrameType::kInput:
+    case FrameType::kSignal:
+    case FrameType::kEnd:
+    case FrameType::kReply:
+      break;
+  }
+  throw Error(Errc::kProtocol, fmt::format("the agent on {} sent a launcher's frame", host_name(host)));
+}
+
+void Job::on_batch_end(int) {
+  output_.flush();
+  if (output_.broken()) verdict_.output_closed();
+  end_if_caused();
+}
+
+void Job::on_end(int host, const std::string& how) {
+  HostState& state = hosts_.at(static_cast<std::size_t>(host));
+  state.ended = true;
+  if (!state.finished) verdict_.host_lost(host, how);
+  end_if_caused();
+  leave_if_done();
+}
+
+std::int64_t Job::milliseconds_since_start() const {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began_).count();
+}
+
+void Job::on_hello(int host, Hello hello) {
+  if (hello.version != kVersion) {
+    throw Error(Errc::kProtocol, fmt::format("the agent on {} is of version {}, not {}; install runjob again",
+                                             host_name(host), hello.version, kVersion));
+  }
+  log::info("the agent on {} is ready after {} ms (pid {}, {} cores)", host_name(host), milliseconds_since_start(),
+            hello.pid, hello.cores);
+  hosts_.at(static_cast<std::size_t>(host)).hello = std::move(hello);
+  const auto ready = [](const HostState& each) { return each.hello.has_value(); };
+  if (std::all_of(hosts_.begin(), hosts_.end(), ready) && !ending_) launch_ranks();
+}
+
+void Job::launch_ranks() {
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    hosts_[i].session->send(FrameType::kLaunch, -1, encode(launch_message(static_cast<int>(i))));
+  }
+}
+
+Launch Job::launch_message(int host) const {
+  Launch message;
+  message.command = spec_.command;
+  message.working_directory = spec_.working_directory;
+  message.environment = forwarded_environment(spec_.environment);
+  message.output_window = kOutputWindow;
+  message.grace_ms = spec_.grace_period.count();
+  if (host == host_of(0)) message.stdin_rank = 0;
+  const int cores = hosts_.at(static_cast<std::size_t>(host)).hello->cores;
+  const JobVariables variables{id_, 0, "127.0.0.1", hosts_.at(static_cast<std::size_t>(host_of(0))).hello->free_port};
+  for (const Placement& placement : spec_.allocation.placements) {
+    if (placement.host != host) continue;
+    LaunchRank& rank = message.ranks.emplace_back();
+    rank.rank = placement.rank;
+    rank.join = join_reply(placement);
+    rank.environment = rank_variables(spec_.allocation, placement, variables);
+    rank.environment.merge(rank_defaults(message.environment, cores, placement.local_size));
+    if (spec_.timeline_filename) {
+      for (const char* name : {"RUNJOB_TIMELINE", "HOROVOD_TIMELINE"})
+        rank.environment[name] = *spec_.timeline_filename;
+    }
+    for (const auto& [name, value] : spec_.environment_overrides) rank.environment[name] = value;
+  }
+  return message;
+}
+
+rendezvous::JoinReply Job::join_reply(const Placement& placement) const {
+  rendezvous::JoinReply reply;
+  reply.rank = placement.rank;
+  reply.size = placement.size;
+  reply.local_rank = placement.local_rank;
+  reply.local_size = placement.local_size;
+  reply.cross_rank = placement.cross_rank;
+  reply.cross_size = placement.cross_size;
+  reply.hostname = host_name(placement.host);
+  for (const Placement& each : spec_.allocation.placements) reply.hosts.push_back(each.host);
+  for (const Host& host : spec_.allocation.hosts) reply.hostnames.push_back(host.name);
+  reply.start_timeout_seconds = std::chrono::duration<double>(spec_.start_timeout).count();
+  return reply;
+}
+
+void Job::on_rank_gone(int rank) {
+  rendezvous_.rank_exited(rank, verdict_.how(rank), rendezvous::Service::TimePoint::clock::now());
+  if (rank == 0) input_.stop();
+  if (any_joined_) check_start();
+}
+
+void Job::on_request(int host, RelayedRequest message) {
+  AgentSession* session = hosts_.at(static_cast<std::size_t>(host)).session.get();
+  const std::int64_t id = message.id;
+  rendezvous_.handle(std::move(message.request), rendezvous::Service::TimePoint::clock::now(),
+                     [session, id](rendezvous::Response response) {
+                       session->send(FrameType::kReply, -1, encode(RelayedReply{id, std::move(response)}));
+                     });
+  watch_rendezvous();
+}
+
+void Job::watch_rendezvous() {
+  const auto deadline = rendezvous_.next_deadline();
+  if (deadline == rendezvous::Service::TimePoint::max()) return static_cast<void>(rendezvous_timer_.cancel());
+  rendezvous_timer_.expires_at(deadline);
+  rendezvous_timer_.async_wait([this](boost::system::error_code error) {
+    if (error) return;
+    rendezvous_.expire(rendezvous::Service::TimePoint::clock::now());
+    watch_rendezvous();
+  });
+}
+
+void Job::watch_start(rendezvous::Service::TimePoint joined) {
+  start_timer_.expires_at(joined + spec_.start_timeout);
+  start_timer_.async_wait([this](boost::system::error_code error) {
+    if (!error) check_start();
+  });
+}
+
+/// Some ranks have called init(): names those that have not, when their time is up or they have ended without
+/// it.
+void Job::check_start() {
+  const std::string missing = rendezvous_.overdue(rendezvous::Service::TimePoint::clock::now());
+  if (missing.empty()) return;
+  verdict_.start_timeout(missing);
+  end_if_caused();
+}
+
+void Job::wait_for_signal() {
+  signals_.async_wait([this](boost::system::error_code error, int number) {
+    if (error) return;
+    wait_for_signal();
+    on_signal(number);
+  });
+}
+
+/// The first one is passed on, so that a program can save its work; the second one of Ctrl-C ends it all at
+/// once.
+void Job::on_signal(int number) {
+  verdict_.interrupted(number);
+  const bool again = number == SIGINT && ++interrupts_ > 1;
+  if (again) log::warn("killing all ranks");
+  end_ranks(number, again ? 0ms : spec_.grace_period);
+}
+
+void Job::end_if_caused() {
+  if (verdict_.cause() != Verdict::Cause::kNone && !ending_) end_ranks(SIGTERM, spec_.grace_period);
+}
+
+void Job::end_ranks(int signal, std::chrono::milliseconds grace) {
+  ending_ = true;
+  start_timer_.cancel();
+  for (const HostState& host : hosts_) {
+    if (!host.ended) host.session->send(FrameType::kEnd, -1, encode(End{signal, grace.count()}));
+  }
+}
+
+/// An agent that has finished leaves by itself, and its channel ends when its guard has removed the last trace.
+void Job::leave_if_done() {
+  const auto ended = [](const HostState& host) { return host.ended; };
+  if (output_.drained() && std::all_of(hosts_.begin(), hosts_.end(), ended)) context_.stop();
+}
+
+int Job::conclude() {
+  const auto all_lines = [this](int rank) { return output_.last_stderr_lines(rank, kShownStderrLines); };
+  const std::string message = verdict_.message(all_lines);
+  if (!message.empty()) log::error("{}", message);
+  if (spec_.status_file) {
+    std::ofstream file(*spec_.status_file);
+    file << verdict_.to_json(id_, all_lines);
+    if (!file.flush()) log::error("cannot write the status file {}: {}", *spec_.status_file, std::strerror(errno));
+  }
+  return verdict_.exit_status();
+}
+
+}  // namespace runjob

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "launcher/agent_session.hpp"
+#include "launcher/input_relay.hpp"
+#include "launcher/job_spec.hpp"
+#include "launcher/output_relay.hpp"
+#include "launcher/verdict.hpp"
+#include "rendezvous/service.hpp"
+
+namespace runjob {
+
+/// One job while it runs: its agents, its rendezvous, its output, input and signals, and what becomes of it.
+/// Threads  the one that calls run().
+class Job : public AgentSession::Events {
+ public:
+  explicit Job(const JobSpec& spec);
+  ~Job() override;
+
+  /// Returns when nothing of the job is left: the exit status. Errors  see run_job().
+  int run();
+
+ private:
+  struct HostState {
+    std::unique_ptr<AgentSession> session;
+    std::optional<Hello> hello;
+    bool finished = false;  // said so
+    bool ended = false;     // its channel has
+  };
+
+  void on_frame(int host, const FrameHeader& header, std::string_view payload) override;
+  void on_batch_end(int host) override;
+  void on_end(int host, const std::string& how) override;
+
+  void start_agents();
+  void on_hello(int host, Hello hello);
+  std::int64_t milliseconds_since_start() const;
+  void launch_ranks();
+  Launch launch_message(int host) const;
+  rendezvous::JoinReply join_reply(const Placement& placement) const;
+
+  void on_rank_gone(int rank);
+  void on_request(int host, RelayedRequest message);
+  void watch_rendezvous();
+  void watch_start(rendezvous::Service::TimePoint joined);
+  void check_start();
+
+  void wait_for_signal();
+  void on_signal(int number);
+  void end_if_caused();
+  void end_ranks(int signal, std::chrono::milliseconds grace);
+  void leave_if_done();
+  int conclude();
+
+  std::string host_name(int host) const { return spec_.allocation.hosts.at(static_cast<std::size_t>(host)).name; }
+  int host_of(int rank) const { return spec_.allocation.placements.at(static_cast<std::size_t>(rank)).host; }
+  AgentSession& session_of(int rank) { return *hosts_.at(static_cast<std::size_t>(host_of(rank))).session; }
+
+  const JobSpec& spec_;
+  const std::string id_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  boost::asio::io_context context_;
+  boost::asio::signal_set signals_;
+  Verdict verdict_;
+  rendezvous::Service rendezvous_;
+  boost::asio::steady_timer rendezvous_timer_;
+  boost::asio::steady_timer start_timer_;
+  OutputRelay output_;
+  InputRelay input_;
+  std::vector<HostState> hosts_;
+  bool any_joined_ = false;
+  bool ending_ = false;
+  int interrupts_ = 0;
+};
+
+}  // namespace runjob

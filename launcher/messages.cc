@@ -1,0 +1,243 @@
+#include "launcher/messages.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace runjob {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string to_bytes(const Json& document) {
+  std::string bytes;
+  Json::to_cbor(document, bytes);
+  return bytes;
+}
+
+/// Reads fields by name; what is missing or of another type ends the decoding.
+class Fields {
+ public:
+  explicit Fields(const Json& document) : document_(document) {}
+  template <class T>
+  void read(const char* name, T& value) const {
+    value = document_.at(name).get<T>();
+  }
+
+ private:
+  const Json& document_;
+};
+
+Json to_json(const Environment& environment) {
+  Json::array_t pairs;  // an array, so that names need not be UTF-8 either
+  for (const auto& [name, value] : environment) pairs.push_back(Json::array({name, value}));
+  return pairs;
+}
+
+Environment environment_from(const Json& pairs) {
+  Environment environment;
+  for (const Json& pair : pairs) environment.emplace(pair.at(0).get<std::string>(), pair.at(1).get<std::string>());
+  return environment;
+}
+
+template <class Message>
+Message from(const Json& document);
+
+template <>
+Hello from(const Json& document) {
+  Hello m;
+  const Fields fields(document);
+  fields.read("version", m.version);
+  fields.read("pid", m.pid);
+  fields.read("hostname", m.hostname);
+  fields.read("cores", m.cores);
+  fields.read("free_port", m.free_port);
+  return m;
+}
+
+template <>
+Launch from(const Json& document) {
+  Launch m;
+  const Fields fields(document);
+  fields.read("command", m.command);
+  fields.read("working_directory", m.working_directory);
+  fields.read("stdin_rank", m.stdin_rank);
+  fields.read("output_window", m.output_window);
+  fields.read("grace_ms", m.grace_ms);
+  m.environment = environment_from(document.at("environment"));
+  for (const Json& entry : document.at("ranks")) {
+    LaunchRank& rank = m.ranks.emplace_back();
+    rank.rank = entry.at("rank").get<int>();
+    rank.environment = environment_from(entry.at("environment"));
+    rank.join = rendezvous::join_reply_from_json(entry.at("join").get<std::string>());
+  }
+  if (m.command.empty()) throw Error(Errc::kProtocol, "a launch message without a command");
+  return m;
+}
+
+template <>
+Started from(const Json& document) {
+  Started m;
+  Fields(document).read("pid", m.pid);
+  return m;
+}
+
+template <>
+StartFailed from(const Json& document) {
+  StartFailed m;
+  const int step = document.at("step").get<int>();
+  if (step < 0 || step > 2) throw Error(Errc::kProtocol, fmt::format("an unknown step {} of starting a rank", step));
+  m.step = static_cast<StartFailed::Step>(step);
+  Fields(document).read("errno", m.error_number);
+  return m;
+}
+
+template <>
+Exited from(const Json& document) {
+  Exited m;
+  const Fields fields(document);
+  fields.read("wait_status", m.wait_status);
+  fields.read("out_of_memory", m.out_of_memory);
+  fields.read("stopped_by_us", m.stopped_by_us);
+  fields.read("max_rss_kib", m.max_rss_kib);
+  fields.read("cpu_seconds", m.cpu_seconds);
+  return m;
+}
+
+template <>
+Credit from(const Json& document) {
+  Credit m;
+  Fields(document).read("bytes", m.bytes);
+  if (m.bytes < 0) throw Error(Errc::kProtocol, "a negative credit");
+  return m;
+}
+
+template <>
+Signal from(const Json& document) {
+  Signal m;
+  Fields(document).read("number", m.number);
+  return m;
+}
+
+template <>
+End from(const Json& document) {
+  End m;
+  const Fields fields(document);
+  fields.read("signal", m.signal);
+  fields.read("grace_ms", m.grace_ms);
+  return m;
+}
+
+template <>
+RelayedRequest from(const Json& document) {
+  RelayedRequest m;
+  const Fields fields(document);
+  fields.read("id", m.id);
+  fields.read("method", m.request.method);
+  fields.read("target", m.request.target);
+  fields.read("body", m.request.body);
+  fields.read("rank", m.request.rank);
+  return m;
+}
+
+template <>
+RelayedReply from(const Json& document) {
+  RelayedReply m;
+  const Fields fields(document);
+  fields.read("id", m.id);
+  fields.read("status", m.response.status);
+  fields.read("content_type", m.response.content_type);
+  m.response.body = document.at("body").get<std::string>();
+  return m;
+}
+
+}  // namespace
+
+std::string encode(const Hello& m) {
+  return to_bytes({{"version", m.version},
+                   {"pid", m.pid},
+                   {"hostname", m.hostname},
+                   {"cores", m.cores},
+                   {"free_port", m.free_port}});
+}
+
+std::string encode(const Launch& m) {
+  Json::array_t ranks;
+  for (const LaunchRank& rank : m.ranks) {
+    ranks.push_back(
+        {{"rank", rank.rank}, {"environment", to_json(rank.environment)}, {"join", rendezvous::to_json(rank.join)}});
+  }
+  return to_bytes({{"command", m.command},
+                   {"working_directory", m.working_directory},
+                   {"environment", to_json(m.environment)},
+                   {"ranks", std::move(ranks)},
+                   {"stdin_rank", m.stdin_rank},
+                   {"output_window", m.output_window},
+                   {"grace_ms", m.grace_ms}});
+}
+
+std::string encode(const Started& m) {
+  return to_bytes({{"pid", m.pid}});
+}
+
+std::string encode(const StartFailed& m) {
+  return to_bytes({{"step", static_cast<int>(m.step)}, {"errno", m.error_number}});
+}
+
+std::string encode(const Exited& m) {
+  return to_bytes({{"wait_status", m.wait_status},
+                   {"out_of_memory", m.out_of_memory},
+                   {"stopped_by_us", m.stopped_by_us},
+                   {"max_rss_kib", m.max_rss_kib},
+                   {"cpu_seconds", m.cpu_seconds}});
+}
+
+std::string encode(const Credit& m) {
+  return to_bytes({{"bytes", m.bytes}});
+}
+
+std::string encode(const Signal& m) {
+  return to_bytes({{"number", m.number}});
+}
+
+std::string encode(const End& m) {
+  return to_bytes({{"signal", m.signal}, {"grace_ms", m.grace_ms}});
+}
+
+std::string encode(const RelayedRequest& m) {
+  return to_bytes({{"id", m.id},
+                   {"method", m.request.method},
+                   {"target", m.request.target},
+                   {"body", m.request.body},
+                   {"rank", m.request.rank}});
+}
+
+std::string encode(const RelayedReply& m) {
+  return to_bytes({{"id", m.id},
+                   {"status", m.response.status},
+                   {"content_type", m.response.content_type},
+                   {"body", m.response.body.str()}});
+}
+
+template <class Message>
+Message decode(std::string_view payload) {
+  try {
+    return from<Message>(Json::from_cbor(payload.begin(), payload.end()));
+  } catch (const Json::exception& error) {
+    throw Error(Errc::kProtocol, fmt::format("a control message that cannot be read: {}", error.what()));
+  }
+}
+
+template Hello decode(std::string_view);
+template Launch decode(std::string_view);
+template Started decode(std::string_view);
+template StartFailed decode(std::string_view);
+template Exited decode(std::string_view);
+template Credit decode(std::string_view);
+template Signal decode(std::string_view);
+template End decode(std::string_view);
+template RelayedRequest decode(std::string_view);
+template RelayedReply decode(std::string_view);
+
+}  // namespace runjob

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "rendezvous/protocol.hpp"
+
+/// The control payloads of frame.hpp as values. Each has encode(), to a CBOR document (RFC 8949), and
+/// decode(), which throws Error(kProtocol) for anything else. Strings are bytes and need not be UTF-8:
+/// environment values and paths are not.
+namespace runjob {
+
+/// What the agent says of itself and its host.
+struct Hello {
+  std::string version;  ///< of runjob; must equal the launcher's
+  std::int64_t pid = 0;
+  std::string hostname;  ///< as the host calls itself
+  int cores = 1;         ///< this many the agent may use
+  int free_port = 0;     ///< was free just now, below the ephemeral range; 0 = none found. For MASTER_PORT
+};
+
+/// One rank to start: its place and what only it gets.
+struct LaunchRank {
+  int rank = 0;
+  Environment environment;  ///< on top of Launch::environment
+  rendezvous::JoinReply join;
+};
+
+struct Launch {
+  std::vector<std::string> command;
+  std::string working_directory;
+  Environment environment;  ///< for every rank
+  std::vector<LaunchRank> ranks;
+  int stdin_rank = -1;             ///< the rank that gets the launcher's standard input; the others get none
+  std::int64_t output_window = 0;  ///< bytes of each stream that may be under way before credit is needed
+  std::int64_t grace_ms = 10'000;  ///< for the agent's own ending of the ranks, when the channel dies
+};
+
+struct Started {
+  std::int64_t pid = 0;
+};
+
+/// The step that failed, and errno.
+struct StartFailed {
+  enum class Step : std::uint8_t { kFork, kWorkingDirectory, kExec };
+  Step step = Step::kFork;
+  int error_number = 0;
+};
+
+struct Exited {
+  int wait_status = 0;         ///< as waitpid() gives it
+  bool out_of_memory = false;  ///< killed by SIGKILL, not by us, while the kernel's out-of-memory killer was at work
+  bool stopped_by_us = false;  ///< after the agent had begun to end the ranks
+  std::int64_t max_rss_kib = 0;
+  double cpu_seconds = 0;
+};
+
+struct Credit {
+  std::int64_t bytes = 0;
+};
+
+struct Signal {
+  int number = 0;
+};
+
+struct End {
+  int signal = 15;
+  std::int64_t grace_ms = 10'000;  ///< 0 = SIGKILL at once
+};
+
+struct RelayedRequest {
+  std::int64_t id = 0;
+  rendezvous::Request request;
+};
+
+struct RelayedReply {
+  std::int64_t id = 0;
+  rendezvous::Response response;
+};
+
+std::string encode(const Hello& message);
+std::string encode(const Launch& message);
+std::string encode(const Started& message);
+std::string encode(const StartFailed& message);
+std::string encode(const Exited& message);
+std::string encode(const Credit& message);
+std::string encode(const Signal& message);
+std::string encode(const End& message);
+std::string encode(const RelayedRequest& message);
+std::string encode(const RelayedReply& message);
+
+template <class Message>
+Message decode(std::string_view payload);
+
+}  // namespace runjob

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+namespace runjob {
+
+/// Writes text to one of this process's standard descriptors without ever blocking the loop: what the reader
+/// does not take at once waits here, and the loop goes on. A terminal or pipe is opened anew through
+/// /proc/self/fd for that, because O_NONBLOCK on the inherited descriptor would change it for every process
+/// that shares it (our shell, for one). Where that is not allowed, writes block. Threads  the loop's one
+/// thread.
+class OutputSink {
+ public:
+  /// `descriptor` is lent.
+  OutputSink(boost::asio::any_io_executor executor, int descriptor);
+
+  /// Text to be written, appended to by the caller, then flush().
+  std::string& buffer() { return buffer_; }
+
+  /// Writes what can be written now and arranges for the rest.
+  void flush();
+
+  std::size_t backlog() const { return buffer_.size() - written_; }
+
+  /// Whether the reader has gone (EPIPE and the like): the text is thrown away from now on.
+  bool broken() const { return broken_; }
+
+  /// Called when the backlog has become shorter, from the loop.
+  std::function<void()> on_progress;
+
+ private:
+  void write_some();
+  void wait_until_writable();
+
+  boost::asio::posix::stream_descriptor own_;  // the descriptor opened anew, or closed
+  int descriptor_;                             // what is written to
+  std::string buffer_;
+  std::size_t written_ = 0;  // of buffer_
+  bool waiting_ = false;
+  bool broken_ = false;
+};
+
+}  // namespace runjob

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "base/environment.hpp"
+#include "hostfile/allocation.hpp"
+
+/// Which environment a rank gets, as pure functions. docs/environment.md lists the variables.
+/// A rank's environment is host_environment() of its agent, then forwarded_environment() of the launcher,
+/// then rank_variables(), then what -x sets; later ones win.
+namespace runjob {
+
+/// The launcher's variables that go to every rank: all but those that belong to a host or a login (HOME, PWD,
+/// HOSTNAME, TMPDIR, XDG_*, SSH_*, DISPLAY, ...), and those that an outer launcher gave to us as to one of
+/// its ranks (RANK, OMPI_*, PMI*, SLURM_PROCID, ...).
+Environment forwarded_environment(const Environment& launcher);
+
+/// The agent's own variables that its ranks keep: those that belong to a host or a login.
+Environment host_environment(const Environment& agent);
+
+/// What describes a job to its ranks.
+struct JobVariables {
+  std::string job_id;
+  int generation = 0;
+  std::string master_address;  ///< a numeric address of rank 0's host that all ranks reach
+  int master_port = 0;         ///< was free there
+};
+
+/// RUNJOB_*, HOROVOD_* and torch.distributed's variables for one rank.
+Environment rank_variables(const Allocation& allocation, const Placement& placement, const JobVariables& job);
+
+/// What a rank gets unless `forwarded` has it: Python's output unbuffered and its crashes explained, and the
+/// host's cores shared among its ranks (OMP_NUM_THREADS).
+Environment rank_defaults(const Environment& forwarded, int cores, int local_size);
+
+}  // namespace runjob

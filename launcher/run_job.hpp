@@ -1,0 +1,13 @@
+#pragma once
+
+#include "launcher/job_spec.hpp"
+
+namespace runjob {
+
+/// Starts the job's ranks, relays their output, input and signals, and returns when nothing of the job is
+/// left. Returns  the exit status of docs/exit-status.md. Errors   prints them; throws Error only for what
+/// makes a start impossible (exit status 125). Threads  the calling one, which runs everything; SIGINT,
+/// SIGTERM, SIGCHLD and SIGPIPE belong to it meanwhile.
+int run_job(const JobSpec& spec);
+
+}  // namespace runjob

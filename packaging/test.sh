@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# All tests, from a fresh clone: installs what they need, builds, runs them, and ends with the runners' own summaries.
+# Status 0 only if every suite ran and passed.
+#
+#   packaging/test.sh [--quick] [--no-packages]
+#
+#   --quick         without sanitizers and fuzzing
+#   --no-packages   do not install system packages; they are there
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source-path=SCRIPTDIR/..
+source packaging/steps.sh
+source packaging/packages.sh
+source packaging/python.sh
+
+quick=no packages=yes
+for option in "$@"; do
+  case "$option" in
+    --quick) quick=yes ;;
+    --no-packages) packages=no ;;
+    *) fail "unknown option $option; there are --quick and --no-packages" ;;
+  esac
+done
+
+# suite NAME COMMAND...: runs it with its output shown, and goes on to the next one when it fails.
+failed=()
+suite() {
+  local name=$1
+  shift
+  say "$name"
+  "$@" </dev/null || failed+=("$name")
+}
+
+# C++ suites, each in its own program; ctest runs their cases one by one.
+run_ctest() { ctest --preset "$1" --no-tests=error -j "$(nproc)" "${@:2}"; }
+
+# Each fuzz target for a few seconds, beginning with the corpus beside its source; having no target is a failure too.
+run_fuzzers() {
+  local target name status=0
+  for target in build/fuzz/bin/*_fuzz; do
+    name=$(basename "$target" _fuzz)
+    echo "   $name"
+    mkdir -p "build/fuzz/corpus/$name"
+    "$target" -max_total_time=5 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 -artifact_prefix="$PWD/build/fuzz/" \
+      "build/fuzz/corpus/$name" "tests/$name/corpus" || status=1
+  done
+  return $status
+}
+
+[ $packages = no ] || install_packages "$BUILD_PACKAGES $TEST_PACKAGES"
+use_own_environment "$TEST_MODULES"
+use_compiler_cache
+
+suite "structure: dependencies, tests, headers, formatting" "$python" -m pytest -q tests/structure
+build release
+suite "C++ tests" run_ctest release
+if [ $quick = no ]; then
+  build asan
+  suite "C++ tests under the address and undefined behaviour sanitizers" run_ctest asan
+  build tsan rendezvous_test runtime_test runjob_gloo  # the launcher and the agent have one thread each
+  suite "C++ tests under the thread sanitizer" run_ctest tsan -R '^(rendezvous|runtime)'
+  build fuzz hostfile_fuzz rendezvous_fuzz
+  suite "fuzzing the parsers" run_fuzzers
+fi
+install_runjob
+suite "Python and end-to-end tests" "$python" -m pytest -q --ignore=tests/structure tests
+
+say "all suites ended after $((SECONDS / 60)) min $((SECONDS % 60)) s"
+[ ${#failed[@]} = 0 ] || fail "failed: $(IFS=';'; echo "${failed[*]}")"
+say "all passed"

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# clang-tidy with the rules of .clang-tidy.
+#
+#   packaging/tidy.sh            the sources that differ from the branch `main`
+#   packaging/tidy.sh FILE...    these
+#   packaging/tidy.sh --all      every source
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source-path=SCRIPTDIR/..
+source packaging/steps.sh
+
+command -v clang-tidy >/dev/null || fail "clang-tidy is not installed; the package has that name"
+case "${1:-}" in
+  --all) mapfile -t files < <(git ls-files '*.cc') ;;
+  "") mapfile -t files < <(git diff --name-only --diff-filter=d "$(git merge-base HEAD main)" -- '*.cc') ;;
+  *) files=("$@") ;;
+esac
+[ ${#files[@]} -gt 0 ] || { say "no changed sources"; exit; }
+
+build debug
+say "clang-tidy on ${#files[@]} sources"
+# The compile commands are g++'s; clang does not know all of its warnings.
+printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" \
+  clang-tidy -p build/debug --quiet --extra-arg=-Wno-unknown-warning-option

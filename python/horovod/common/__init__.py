@@ -1,0 +1,1 @@
+"""horovod.common: what all frameworks share."""

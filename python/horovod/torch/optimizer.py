@@ -1,0 +1,5 @@
+"""horovod.torch.optimizer."""
+
+from runjob.torch.optimizer import DistributedOptimizer
+
+__all__ = ["DistributedOptimizer"]

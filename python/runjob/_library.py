@@ -1,0 +1,97 @@
+"""Finds librunjob, opens it, and declares its C interface: one table, next to the header it follows
+(runtime/include/runjob/runjob.h).
+
+Threads  library() may be called from any thread. Calls go through ctypes.CDLL, which lets go of the GIL meanwhile.
+Errors   ImportError when there is no librunjob or when it cannot be opened, with the places that were tried.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import pathlib
+import sys
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_void_p
+
+_NAME = "librunjob.so"
+_OVERRIDE = "RUNJOB_LIBRARY"
+
+_SHAPE = POINTER(c_int64)
+_HANDLE = POINTER(c_int64)
+
+#: name -> (result, arguments)
+PROTOTYPES = {
+    "runjob_version": (c_char_p, []),
+    "runjob_error_message": (c_char_p, []),
+    "runjob_init": (c_int, []),
+    "runjob_shutdown": (c_int, []),
+    "runjob_is_initialized": (c_int, []),
+    "runjob_rank": (c_int, []),
+    "runjob_size": (c_int, []),
+    "runjob_local_rank": (c_int, []),
+    "runjob_local_size": (c_int, []),
+    "runjob_cross_rank": (c_int, []),
+    "runjob_cross_size": (c_int, []),
+    "runjob_is_homogeneous": (c_int, []),
+    # name, input, output, shape, ndim, dtype, op, prescale, postscale, process set, handle
+    "runjob_allreduce_async": (
+        c_int,
+        [c_char_p, c_void_p, c_void_p, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32, _HANDLE],
+    ),
+    # name, buffer, shape, ndim, dtype, root, process set, handle
+    "runjob_broadcast_async": (c_int, [c_char_p, c_void_p, _SHAPE, c_int32, c_int, c_int32, c_int32, _HANDLE]),
+    # name, input, shape, ndim, dtype, process set, handle
+    "runjob_allgather_async": (c_int, [c_char_p, c_void_p, _SHAPE, c_int32, c_int, c_int32, _HANDLE]),
+    "runjob_barrier_async": (c_int, [c_char_p, c_int32, _HANDLE]),
+    "runjob_poll": (c_int, [c_int64]),
+    "runjob_wait": (c_int, [c_int64, c_double]),
+    # handle, data, shape, ndim
+    "runjob_output": (c_int, [c_int64, POINTER(c_void_p), POINTER(_SHAPE), POINTER(c_int32)]),
+    "runjob_release": (None, [c_int64]),
+    "runjob_backends_json": (c_char_p, []),
+}
+
+
+def candidates() -> list[pathlib.Path]:
+    """Where librunjob may be, best first: the source tree's release build, then the folder `lib` of where pip installed."""
+    package = pathlib.Path(__file__).resolve().parent
+    folders = [
+        package.parents[1] / "build" / "release" / "lib",
+        package.parents[2],  # PREFIX/lib/python3.X/site-packages/runjob -> PREFIX/lib: an environment, --user, Debian's
+        package.parent / "lib",  # pip install --target
+        pathlib.Path(sys.prefix) / "lib",
+    ]
+    return [folder / _NAME for folder in folders]
+
+
+def find() -> pathlib.Path:
+    """The librunjob to open: $RUNJOB_LIBRARY, else the first candidate that exists."""
+    override = os.environ.get(_OVERRIDE)
+    if override:
+        if not os.path.isfile(override):
+            raise ImportError(f"{_OVERRIDE} names {override}, which is no file; unset it or name a {_NAME}")
+        return pathlib.Path(override)
+    for path in candidates():
+        if path.is_file():
+            return path
+    tried = ", ".join(str(path) for path in candidates())
+    raise ImportError(f"{_NAME} was not found (tried {tried}); install runjob-launcher, or set {_OVERRIDE} to its path")
+
+
+@functools.lru_cache(maxsize=None)
+def library() -> ctypes.CDLL:
+    """librunjob, opened once and with every function declared."""
+    path = find()
+    try:
+        opened = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise ImportError(f"{path} could not be opened: {error}") from error
+    for name, (result, arguments) in PROTOTYPES.items():
+        try:
+            function = getattr(opened, name)
+        except AttributeError:
+            raise ImportError(f"{path} has no {name}(): it is older than this Python package; build both anew") from None
+        function.restype = result
+        function.argtypes = arguments
+    return opened

@@ -1,0 +1,62 @@
+"""Which backends librunjob has, in Horovod's names. `_built` and `_enabled` are the same: a backend is opened when needed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ._library import library
+
+
+def backends() -> dict[str, dict[str, Any]]:
+    """Every backend by name, with its version and path or the reason why it is absent: runjob_backends_json()."""
+    document = json.loads(library().runjob_backends_json())
+    return {backend["name"]: backend for backend in document["backends"]}
+
+
+def gloo_built() -> bool:
+    """Whether TCP between hosts, through Gloo, is there."""
+    return _available("gloo")
+
+
+def mpi_built() -> bool:
+    """Whether the MPI backend is there."""
+    return _available("mpi")
+
+
+def nccl_built() -> int:
+    """NCCL's version code, 0 without NCCL."""
+    return int(backends()["nccl"].get("version_code", 1)) if _available("nccl") else 0
+
+
+def cuda_built() -> bool:
+    """Whether collectives take CUDA tensors: as NCCL."""
+    return _available("nccl")
+
+
+def rocm_built() -> bool:
+    """False: there is no ROCm backend."""
+    return False
+
+
+def ddl_built() -> bool:
+    """False: IBM's DDL is gone."""
+    return False
+
+
+def ccl_built() -> bool:
+    """False: there is no oneCCL backend."""
+    return False
+
+
+def mpi_threads_supported() -> bool:
+    """Whether MPI may be called from several threads; False when MPI is not in use."""
+    return False
+
+
+gloo_enabled = gloo_built
+mpi_enabled = mpi_built
+
+
+def _available(name: str) -> bool:
+    return bool(backends().get(name, {}).get("available"))

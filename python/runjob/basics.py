@@ -1,0 +1,171 @@
+"""Joining and leaving the job, and this rank's place in it. No framework needed.
+
+Threads  any, but init() and shutdown() must not overlap each other.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+import time
+from typing import Any, Callable
+
+from ._library import library
+from .exceptions import AbortedError, Code, NotInitializedError, PeerLostError, from_code
+
+#: How long one call into the library blocks at most, so that Python can run signal handlers in between.
+_SIGNAL_INTERVAL_SECONDS = 0.2
+#: How long a rank that fails because another one left lets that one end first.
+_VICTIM_GRACE_SECONDS = 2.0
+
+_init_ended: threading.Event | None = None
+_generation = 0
+_hooks_installed = False
+
+
+def check(code: int) -> None:
+    """Raises the exception that belongs to `code`, with the library's text; nothing for OK."""
+    if code != Code.OK:
+        raise from_code(code, library().runjob_error_message().decode(errors="replace"))
+
+
+def wait(handle: int) -> None:
+    """Blocks until the library's operation `handle` is done. Signal handlers and other threads run meanwhile.
+
+    Errors  the operation's; KeyboardInterrupt leaves it in flight.
+    """
+    runjob_wait = library().runjob_wait
+    code = runjob_wait(handle, _SIGNAL_INTERVAL_SECONDS)
+    while code == Code.IN_PROGRESS:
+        code = runjob_wait(handle, _SIGNAL_INTERVAL_SECONDS)
+    check(code)
+
+
+def init(comm: Any = None, process_sets: Any = None) -> None:
+    """Joins the job. A second call without shutdown() does nothing; after it, this may be repeated as long as all ranks do.
+
+    comm, process_sets  only None or empty in this version: the job is all ranks.
+    Blocks              until all ranks have called it, at most the job's start timeout.
+    Errors              NotImplementedError for other arguments; HorovodInternalError naming who is missing.
+    """
+    for argument, value in (("comm", comm), ("process_sets", process_sets)):
+        if value is not None and value != []:
+            raise NotImplementedError(
+                f"init({argument}=...) is not in this version of runjob: it comes with process sets; leave it out"
+            )
+    global _generation
+    if is_initialized():
+        return
+    _install_exit_hooks()
+    _call_interruptibly(library().runjob_init)
+    _generation += 1
+
+
+def shutdown() -> None:
+    """Leaves the job; operations in flight end with an error, on every rank. Takes under a second; waits for no other rank."""
+    if _init_ended is not None and not _init_ended.is_set():
+        return  # init() was interrupted and still runs: the process is ending, and there is nothing to leave yet
+    check(library().runjob_shutdown())
+
+
+def is_initialized() -> bool:
+    """Whether init() has succeeded and shutdown() has not been called since."""
+    return library().runjob_is_initialized() == 1
+
+
+def generation() -> int:
+    """How often this process has joined a job: changes with every init()."""
+    return _generation
+
+
+def rank() -> int:
+    """This process's index among all. Errors  NotInitializedError, a ValueError, as for all places."""
+    return _place(library().runjob_rank())
+
+
+def size() -> int:
+    """The number of ranks."""
+    return _place(library().runjob_size())
+
+
+def local_rank() -> int:
+    """This process's index among those on its host."""
+    return _place(library().runjob_local_rank())
+
+
+def local_size() -> int:
+    """The number of ranks on this host."""
+    return _place(library().runjob_local_size())
+
+
+def cross_rank() -> int:
+    """This host's index among the hosts that have this local rank."""
+    return _place(library().runjob_cross_rank())
+
+
+def cross_size() -> int:
+    """The number of hosts that have this local rank."""
+    return _place(library().runjob_cross_size())
+
+
+def is_homogeneous() -> bool:
+    """Whether every host has the same number of ranks."""
+    rank()
+    return library().runjob_is_homogeneous() == 1
+
+
+def _place(value: int) -> int:
+    if value < 0:
+        raise NotInitializedError("runjob has not been initialized; call init() first")
+    return value
+
+
+def _call_interruptibly(function: Callable[[], int]) -> None:
+    """Runs a library call that may block for long in a thread of its own: the main thread stays able to take Ctrl-C."""
+    global _init_ended
+    outcome: list[tuple[int, str]] = []
+    ended = _init_ended = threading.Event()
+
+    def run() -> None:
+        code = function()
+        outcome.append((code, library().runjob_error_message().decode(errors="replace")))  # the text is this thread's
+        ended.set()
+
+    threading.Thread(target=run, name="runjob init", daemon=True).start()
+    while not ended.wait(_SIGNAL_INTERVAL_SECONDS):  # not join(): interrupted, it takes the thread for ended (CPython 3.11)
+        pass
+    code, message = outcome[0]
+    if code != Code.OK:
+        raise from_code(code, message)
+
+
+def _install_exit_hooks() -> None:
+    """Once: leave the job when the interpreter ends, and at once when an exception ends the program.
+
+    The second is for a program that has other threads: the interpreter joins them before it runs atexit functions, and
+    one that is inside a collective would keep a failed rank, and with it the job, alive for ever.
+    """
+    global _hooks_installed
+    if _hooks_installed:
+        return
+    _hooks_installed = True
+    atexit.register(shutdown)
+    print_exception = sys.excepthook
+
+    def abort(kind, value, traceback):
+        print_exception(kind, value, traceback)
+        if hasattr(sys, "ps1"):  # an interactive session goes on after an error
+            return
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):  # closed, or a pipe without a reader: nobody to tell
+                pass
+        if isinstance(value, (AbortedError, PeerLostError)):
+            # Another rank is the cause, and may still be on its way out. The job is named after the rank that ends
+            # first, and the launcher then stops this one.
+            time.sleep(_VICTIM_GRACE_SECONDS)
+        shutdown()
+
+    sys.excepthook = abort

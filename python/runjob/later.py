@@ -1,0 +1,21 @@
+"""Names that Horovod has and this version of runjob has not yet: they fail with a text that says so."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable
+
+from .exceptions import NotInThisVersionError
+
+
+def getattr_for(module: str, names: Iterable[str]) -> Callable[[str], Any]:
+    """A module's __getattr__ that explains `names` and refuses all others as Python does. hasattr() stays False."""
+    known = frozenset(names)
+
+    def __getattr__(name: str) -> Any:
+        if name in known:
+            raise NotInThisVersionError(
+                f"{module}.{name} is not in this version of runjob; it comes with a later one", name=name
+            )
+        raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
+
+    return __getattr__

@@ -1,0 +1,72 @@
+"""runjob for PyTorch, with the names of horovod.torch:
+
+    import runjob.torch as hvd
+    hvd.init()
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+"""
+
+from .. import later
+from ..backends import (
+    ccl_built,
+    cuda_built,
+    ddl_built,
+    gloo_built,
+    gloo_enabled,
+    mpi_built,
+    mpi_enabled,
+    mpi_threads_supported,
+    nccl_built,
+    rocm_built,
+)
+from ..basics import (
+    cross_rank,
+    cross_size,
+    init,
+    is_homogeneous,
+    is_initialized,
+    local_rank,
+    local_size,
+    rank,
+    shutdown,
+    size,
+)
+from ..exceptions import HorovodInternalError, HostsUpdatedInterrupt
+from ..process_sets import global_process_set
+from ..reduce_ops import Adasum, Average, Max, Min, Product, Sum
+from .compression import Compression
+from .differentiable import allgather, allreduce, broadcast
+from .functions import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from .handles import poll, synchronize
+from .operations import (
+    allgather_async,
+    allreduce_,
+    allreduce_async,
+    allreduce_async_,
+    barrier,
+    broadcast_,
+    broadcast_async,
+    broadcast_async_,
+)
+from .optimizer import DistributedOptimizer
+
+#: What horovod.torch has besides.
+LATER = (
+    "ProcessSet", "SyncBatchNorm", "add_process_set", "alltoall", "alltoall_async", "elastic", "grouped_allgather",
+    "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
+    "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async", "join", "reducescatter",
+    "reducescatter_async", "remove_process_set", "sparse_allreduce_async", "start_timeline", "stop_timeline",
+)  # fmt: skip
+
+__all__ = [
+    "Adasum", "Average", "Compression", "DistributedOptimizer", "HorovodInternalError",
+    "HostsUpdatedInterrupt", "Max", "Min", "Product", "Sum", "allgather", "allgather_async",
+    "allgather_object", "allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "barrier",
+    "broadcast", "broadcast_", "broadcast_async", "broadcast_async_", "broadcast_object",
+    "broadcast_optimizer_state", "broadcast_parameters", "ccl_built", "cross_rank", "cross_size",
+    "cuda_built", "ddl_built", "global_process_set", "gloo_built", "gloo_enabled", "init", "is_homogeneous",
+    "is_initialized", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
+    "nccl_built", "poll", "rank", "rocm_built", "shutdown", "size", "synchronize",
+]  # fmt: skip
+
+__getattr__ = later.getattr_for(__name__, LATER)

@@ -1,0 +1,179 @@
+"""Making all ranks start from the same place: parameters, optimizer state, Python objects.
+
+Objects travel as pickles, and unpickling runs code of the sender's choice. They go over the job's own connections only,
+among ranks that the launcher started and the rendezvous admitted.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, Iterable, Mapping, NamedTuple
+
+import torch
+
+from .. import basics
+from ..process_sets import GlobalProcessSet, global_process_set
+from .differentiable import allgather
+from .handles import synchronize
+from .operations import broadcast_, broadcast_async_
+
+try:
+    from cloudpickle import dumps as _dumps  # also takes lambdas and classes of __main__
+except ImportError:
+    _dumps = pickle.dumps
+
+
+def broadcast_parameters(params: Mapping[str, torch.Tensor] | Iterable[Any], root_rank: int) -> None:
+    """Overwrites each tensor with root_rank's.
+
+    params  model.state_dict(), model.named_parameters(), or tensors: the same names, or the same order, on all ranks.
+    Errors  ValueError for what is no tensor.
+    """
+    if isinstance(params, Mapping):
+        named = sorted(params.items())
+    elif isinstance(params, Iterable) and not isinstance(params, (torch.Tensor, str)):
+        named = [item if isinstance(item, tuple) else (None, item) for item in params]
+    else:
+        raise ValueError(f"broadcast_parameters takes a dict or a list of tensors, not {type(params).__name__}")
+    for name, tensor in named:
+        if not isinstance(tensor, torch.Tensor):
+            raise ValueError(f"broadcast_parameters: {name or 'an element'} is {type(tensor).__name__}, not a tensor")
+    _broadcast_all(named, root_rank)
+
+
+def broadcast_object(
+    obj: Any = None,
+    root_rank: int = 0,
+    name: str | None = None,
+    process_set: GlobalProcessSet = global_process_set,
+) -> Any:
+    """root_rank's `obj` on every rank; what the others pass is not looked at. On root_rank it is `obj` itself."""
+    name = name or "object"
+    is_root = basics.rank() == root_rank
+    payload = _bytes_of(obj) if is_root else None
+    length = torch.tensor([payload.numel() if is_root else 0])
+    broadcast_(length, root_rank, f"{name}.sz", process_set)
+    if not is_root:
+        payload = torch.empty(int(length), dtype=torch.uint8)
+    broadcast_(payload, root_rank, f"{name}.t", process_set)
+    return obj if is_root else _object_of(payload)
+
+
+def allgather_object(obj: Any, name: str | None = None) -> list[Any]:
+    """Every rank's `obj`, in rank order."""
+    name = name or "object"
+    payload = _bytes_of(obj)
+    lengths = allgather(torch.tensor([payload.numel()]), f"{name}.sz")
+    payloads = allgather(payload, f"{name}.t")
+    return [_object_of(part) for part in payloads.split(lengths.tolist())]
+
+
+class _Placeholder(NamedTuple):
+    """Stands for a tensor in a state that is sent as an object; the tensor itself follows."""
+
+    index: int
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+
+def broadcast_optimizer_state(
+    optimizer: torch.optim.Optimizer, root_rank: int, model: torch.nn.Module | None = None
+) -> None:
+    """Gives every rank root_rank's state and options (learning rate and so on); ranks that have no state yet get one.
+
+    model   not needed; taken for compatibility.
+    Errors  ValueError for torch.optim.LBFGS, and where parameter groups differ from the root's.
+    """
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise ValueError("broadcast_optimizer_state cannot broadcast the state of torch.optim.LBFGS")
+    is_root = basics.rank() == root_rank
+    sent: list[torch.Tensor] = []
+    outline = _replace_tensors(_state_of(optimizer), sent) if is_root else None
+    outline = broadcast_object(outline, root_rank, "optimizer_state")
+    placeholders: list[_Placeholder] = []
+    _collect(outline, placeholders)
+    tensors = sent if is_root else [torch.empty(p.shape, dtype=p.dtype) for p in placeholders]
+    _broadcast_all([(f"optimizer_state.{i}", tensor) for i, tensor in enumerate(tensors)], root_rank)
+    if not is_root:
+        _adopt(optimizer, _insert_tensors(outline, tensors))
+
+
+def _broadcast_all(named: list[tuple[str | None, torch.Tensor]], root_rank: int) -> None:
+    """All at once; a tensor that is not contiguous, such as a channels_last weight, goes through a copy."""
+    pending = []
+    for name, tensor in named:
+        dense = tensor.detach().contiguous()
+        pending.append((tensor, dense, broadcast_async_(dense, root_rank, name)))
+    for tensor, dense, handle in pending:
+        synchronize(handle)
+        if dense.data_ptr() != tensor.data_ptr():
+            tensor.detach().copy_(dense)
+
+
+def _bytes_of(obj: Any) -> torch.Tensor:
+    return torch.frombuffer(bytearray(_dumps(obj)), dtype=torch.uint8)
+
+
+def _object_of(payload: torch.Tensor) -> Any:
+    return pickle.loads(payload.numpy().tobytes())
+
+
+def _state_of(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+    """Options and states by group, the states in the order of the group's parameters: no object identities."""
+    return [
+        {
+            "options": {key: value for key, value in group.items() if key != "params"},
+            "states": [dict(optimizer.state.get(parameter, {})) for parameter in group["params"]],
+        }
+        for group in optimizer.param_groups
+    ]
+
+
+def _adopt(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]]) -> None:
+    """The opposite of _state_of(), in place: schedulers keep references to the groups."""
+    ours = [len(group["params"]) for group in optimizer.param_groups]
+    theirs = [len(group["states"]) for group in groups]
+    if ours != theirs:
+        raise ValueError(
+            f"broadcast_optimizer_state: the optimizer has parameter groups of sizes {ours} here and {theirs} on the root"
+        )
+    for group, received in zip(optimizer.param_groups, groups):
+        options = received["options"]
+        if "param_names" in group:  # this rank's own names
+            options.pop("param_names", None)
+        group.update(options)
+        for parameter, state in zip(group["params"], received["states"]):
+            if state:
+                optimizer.state[parameter] = state
+            else:
+                optimizer.state.pop(parameter, None)
+
+
+def _replace_tensors(value: Any, tensors: list[torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        tensors.append(value)
+        return _Placeholder(len(tensors) - 1, tuple(value.shape), value.dtype)
+    return _map(value, lambda item: _replace_tensors(item, tensors))
+
+
+def _insert_tensors(value: Any, tensors: list[torch.Tensor]) -> Any:
+    if isinstance(value, _Placeholder):
+        return tensors[value.index]
+    return _map(value, lambda item: _insert_tensors(item, tensors))
+
+
+def _collect(value: Any, placeholders: list[_Placeholder]) -> None:
+    if isinstance(value, _Placeholder):
+        placeholders.append(value)
+    else:
+        _map(value, lambda item: _collect(item, placeholders))
+
+
+def _map(value: Any, function: Any) -> Any:
+    """`function` of each element of a dict, list or tuple, in a container of the same kind; other values unchanged."""
+    if isinstance(value, dict):
+        return {key: function(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [function(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include "rendezvous/http_server.hpp"
+
+namespace runjob::rendezvous {
+
+/// One connection of an HttpServer, whatever kind of stream socket carries it: reads a request, hands it on,
+/// writes its reply, and again. A peer that hangs up while its reply is awaited ends the session; the reply
+/// is dropped.
+/// Owner    the server's set of sessions and the coroutine run().
+/// Threads  the executor's one thread.
+class HttpSession : public std::enable_shared_from_this<HttpSession> {
+ public:
+  using Socket = boost::asio::generic::stream_protocol::socket;
+
+  HttpSession(Socket socket, HttpServer::Handler handler, std::chrono::milliseconds message_timeout);
+
+  /// Ends when the peer hangs up, breaks the protocol, is too slow, or close() is called. The caller keeps a
+  /// shared_ptr to this until then.
+  boost::asio::awaitable<void> run();
+
+  /// Makes run() end at the next turn of the loop.
+  void close();
+
+ private:
+  using Stream = boost::beast::basic_stream<boost::asio::generic::stream_protocol>;
+  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+  class PendingReply;
+
+  boost::asio::awaitable<bool> serve_one();
+  boost::asio::awaitable<boost::system::error_code> read(Parser& parser);
+  boost::asio::awaitable<std::optional<Response>> answer(Request request);
+  boost::asio::awaitable<bool> write(Response response, unsigned version, bool keep_alive);
+  boost::asio::awaitable<void> refuse(Response response);
+  void watch_for_hangup(std::weak_ptr<PendingReply> pending);
+
+  Stream stream_;
+  HttpServer::Handler handler_;
+  const std::chrono::milliseconds message_timeout_;
+  boost::beast::flat_buffer buffer_;
+  std::shared_ptr<PendingReply> pending_;  // the Reply that the handler holds refers to it weakly
+  bool closed_ = false;
+};
+
+}  // namespace runjob::rendezvous

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What a rank and the rendezvous say to each other: HTTP/1.1 requests on versioned paths, whatever carries
+/// them. docs/rendezvous.md is the same for readers of the wire.
+///
+///   POST   /v1/join                  JSON {"rank","pid"}  -> JSON, see JoinReply
+///   POST   /v1/gather/<name>         one blob             -> CBOR array of all blobs, by index
+///   POST   /v1/barrier/<name>        empty                -> empty, once all have come
+///   GET    /v1/kv/<scope>/<key>                           -> the value's bytes, or 404
+///   PUT    /v1/kv/<scope>/<key>      raw bytes            -> empty
+///   DELETE /v1/kv/<scope>/<key>                           -> empty, also when there was none
+///   GET    /v1/status                                     -> JSON: what the job waits for
+///
+/// Queries: gather and barrier take `count`, `index`, `wait` and `call`; GET of a value takes `wait`.
+/// Names are one path segment each, percent-encoded, any bytes. `count` and `index` default to the job's size
+/// and the caller's rank; `wait` is in seconds and defaults to the job's start timeout for gathers and
+/// barriers, to 0 for a value. A gather or barrier is forgotten when it has been answered, so its name can be
+/// used again; when one caller's wait runs out it ends for all, since it can no longer be whole. `call`
+/// (optional) identifies one call of one rank: sent again because a connection broke, it never counts twice
+/// and gets the same answer.
+///
+/// Errors are JSON {"error": "..."} with a 4xx or 5xx status: 400 malformed, 403 not admitted, 404 no such
+/// path or key, 405 no such method on this path, 408 a wait ran out (the text names who is missing), 409 two
+/// callers with one index or different counts, 410 the job is over, 413 body too large, 431 headers too
+/// large, 503 a bound of the service is reached.
+namespace runjob::rendezvous {
+
+/// Says which rank sends a request.
+inline constexpr char kRankHeader[] = "Runjob-Rank";
+
+inline constexpr std::size_t kMaxBodyBytes = 16u << 20;     ///< one request or value
+inline constexpr std::size_t kMaxNameBytes = 512;           ///< a gather's name, a scope, a key
+inline constexpr std::size_t kMaxStoredBytes = 256u << 20;  ///< all values and blobs held by one service
+
+struct Request {
+  std::string method;  ///< "GET", "PUT", "POST", "DELETE"
+  std::string target;  ///< path and query, percent-encoded: "/v1/kv/scope/key?wait=2"
+  std::string body;
+  int rank = -1;  ///< from kRankHeader; -1 when not given
+};
+
+/// Immutable bytes that copies share: the one answer of a gather goes to every rank.
+class Body {
+ public:
+  Body() = default;
+  Body(std::string bytes) : bytes_(std::make_shared<const std::string>(std::move(bytes))) {}
+  Body(const char* text) : Body(std::string(text)) {}
+
+  const std::string& str() const {
+    static const std::string empty;
+    return bytes_ ? *bytes_ : empty;
+  }
+  operator const std::string&() const { return str(); }
+  std::size_t size() const { return str().size(); }
+  bool empty() const { return str().empty(); }
+  bool operator==(const Body& other) const { return str() == other.str(); }
+
+ private:
+  std::shared_ptr<const std::string> bytes_;  // owners: every Response that carries it
+};
+
+struct Response {
+  int status = 200;
+  std::string content_type = "application/json";
+  Body body;
+};
+
+/// Called exactly once, possibly before the call that received it returns.
+using Reply = std::function<void(Response)>;
+
+/// Answer to a join: the rank's place in the job. The field names are the JSON keys.
+struct JoinReply {
+  int rank = 0, size = 1, local_rank = 0, local_size = 1, cross_rank = 0, cross_size = 1;
+  int generation = 0;
+  std::string hostname;                ///< the host's name as the job's allocation spells it
+  std::vector<int> hosts;              ///< for each rank the index of its host
+  std::vector<std::string> hostnames;  ///< names of the hosts, by host index
+  double start_timeout_seconds = 30;   ///< how long to wait for other ranks during init
+
+  bool operator==(const JoinReply&) const = default;
+};
+
+std::string to_json(const JoinReply& reply);
+/// Errors  Error(kProtocol) when `text` is not such a JSON document.
+JoinReply join_reply_from_json(const std::string& text);
+
+/// The body of a gather's answer: CBOR (RFC 8949), an array of byte strings.
+std::string encode_blobs(const std::vector<std::string>& blobs);
+/// Errors  Error(kProtocol).
+std::vector<std::string> decode_blobs(const std::string& body);
+
+/// Bytes of `message` that are not UTF-8 become U+FFFD.
+Response error_response(int status, const std::string& message);
+/// The text of an error_response, or all of `body` when it is not one.
+std::string error_text(const std::string& body);
+
+}  // namespace runjob::rendezvous

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rendezvous/protocol.hpp"
+
+namespace runjob::rendezvous {
+
+/// One rank as the service knows it, for naming who is missing.
+struct Member {
+  std::string host;  ///< name of its host
+};
+
+/// Answers the requests of protocol.hpp for one job. Transport-free: the agents' relay and an HTTP listener
+/// both call handle(). Passive: it has no clock and no thread; time comes in with each call, and the owner
+/// calls expire() at next_deadline().
+/// Owner    the launcher's job, for as long as the job lives.
+/// Threads  one; a Reply may be called from within any member function, and may call them again.
+/// Bounds   bodies, names and stored bytes as in protocol.hpp; a request beyond them is refused, not dropped.
+class Service {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  using Placement = std::function<JoinReply(int rank)>;
+
+  /// `start_timeout`: how long the first rank that waits at start-up is let wait for the others (see
+  /// overdue()), and how long gathers and barriers wait that do not say.
+  /// `placement`: answers joins that come here. Without it they are refused (404): behind agents, which
+  /// answer them themselves.
+  Service(std::vector<Member> members, std::chrono::milliseconds start_timeout, Placement placement = {});
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  /// Answers `request` through `reply`, at once or when what it waits for is there.
+  void handle(Request request, TimePoint now, Reply reply);
+
+  /// What the launcher knows about a rank's process.
+  void rank_started(int rank, long pid, TimePoint now);
+  void rank_joined(int rank, TimePoint now);  ///< the agents answer joins themselves and report them here
+  /// `how`: "status 0", "signal 9 (Killed)".
+  void rank_exited(int rank, const std::string& how, TimePoint now);
+
+  /// Ends every wait with 410 and refuses what comes later.
+  void close(const std::string& reason);
+
+  /// When expire() has something to do; TimePoint::max() when never.
+  TimePoint next_deadline() const;
+  /// Ends the waits whose time has passed with 408 (values: 404).
+  void expire(TimePoint now);
+
+  /// Who the job waits for, or "" when nobody. Some rank that still runs has joined, and another one has not
+  /// within the start timeout, or has exited without joining: "rank 13 on s4: process started (pid 812), has
+  /// not called init() for 20 s". One line per missing rank, at most ten and then a count.
+  std::string overdue(TimePoint now) const;
+
+  /// The document of GET /v1/status.
+  std::string status_json(TimePoint now) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace runjob::rendezvous

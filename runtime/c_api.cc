@@ -1,0 +1,286 @@
+#include <algorithm>
+#include <cmath>
+#include <runjob/runjob.h>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "runtime/collectives/backend_registry.hpp"
+#include "runtime/process.hpp"
+
+/// The C interface: turns C arguments into values and everything thrown into a code and a text. No logic.
+
+namespace {
+
+using namespace runjob::runtime;
+using runjob::Errc;
+using runjob::Error;
+using runjob::Status;
+
+// Strings that are lent to the caller until its next call in the same thread.
+thread_local std::string last_error;
+thread_local std::string last_document;
+
+runjob_code to_code(Errc code) {
+  switch (code) {
+    case Errc::kOk:
+      return RUNJOB_OK;
+    case Errc::kUsage:
+    case Errc::kHostfile:
+    case Errc::kInvalidArgument:
+      return RUNJOB_INVALID_ARGUMENT;
+    case Errc::kNotInitialized:
+      return RUNJOB_NOT_INITIALIZED;
+    case Errc::kMismatch:
+      return RUNJOB_MISMATCH;
+    case Errc::kConnect:
+    case Errc::kAuth:
+      return RUNJOB_CONNECT;
+    case Errc::kTimeout:
+      return RUNJOB_TIMEOUT;
+    case Errc::kWorkerFailed:
+    case Errc::kPeerLost:
+      return RUNJOB_PEER_LOST;
+    case Errc::kAborted:
+      return RUNJOB_ABORTED;
+    case Errc::kUnavailable:
+    case Errc::kDevice:
+      return RUNJOB_UNAVAILABLE;
+    case Errc::kProtocol:
+    case Errc::kSystem:
+    case Errc::kBug:
+      return RUNJOB_INTERNAL;
+  }
+  return RUNJOB_INTERNAL;
+}
+
+runjob_code report(const Status& status) {
+  last_error = status.message();
+  return to_code(status.code());
+}
+
+/// Runs `body`, which returns a Status, and lets nothing through.
+template <class Body>
+runjob_code guarded(Body body) noexcept {
+  try {
+    return report(body());
+  } catch (const Error& error) {
+    last_error = error.what();
+    return to_code(error.code());
+  } catch (const std::exception& error) {
+    last_error = error.what();
+    return RUNJOB_INTERNAL;
+  }
+}
+
+/// A property of this rank's place; -1 when not initialised.
+template <class Property>
+int place(Property property) noexcept {
+  const std::shared_ptr<const Job> job = Process::current().job();
+  return job ? property(job->place) : -1;
+}
+
+Shape to_shape(const int64_t* shape, int32_t ndim) {
+  if (ndim < 0 || (ndim > 0 && shape == nullptr)) {
+    throw Error(Errc::kInvalidArgument, fmt::format("a shape of {} dimensions at {}", ndim, fmt::ptr(shape)));
+  }
+  return Shape(shape, shape + ndim);
+}
+
+DType to_dtype(runjob_dtype dtype) {
+  if (!is_dtype(dtype)) {
+    throw Error(Errc::kInvalidArgument, fmt::format("{} is not a dtype", static_cast<int>(dtype)));
+  }
+  return static_cast<DType>(dtype);
+}
+
+ReduceOp to_reduce_op(runjob_reduce_op op) {
+  if (!is_reduce_op(op)) {
+    throw Error(Errc::kInvalidArgument, fmt::format("{} is not a reduction", static_cast<int>(op)));
+  }
+  return static_cast<ReduceOp>(op);
+}
+
+void check_buffer(const Submission& submission, const void* buffer, const char* which) {
+  if (buffer != nullptr || element_count(submission.signature.shape) == 0) return;
+  throw Error(Errc::kInvalidArgument,
+              fmt::format("{} '{}': {} is null", to_string(submission.signature.kind), submission.name, which));
+}
+
+Submission make_submission(const char* name, Kind kind, int32_t process_set) {
+  if (name == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs a name");
+  Submission submission;
+  submission.name = name;
+  submission.signature.kind = kind;
+  submission.signature.process_set = process_set;
+  return submission;
+}
+
+Status submit(Submission submission, runjob_handle* handle) {
+  if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
+  Process& process = Process::current();
+  const std::shared_ptr<const Job> job = process.job();
+  *handle = process.handles().add(process.engine(job).submit(std::move(submission)));
+  return {};
+}
+
+/// Errors  Error(kNotInitialized) in a forked child and before any init, kInvalidArgument for an unknown
+/// handle.
+std::shared_ptr<Completion> find(runjob_handle handle) {
+  Process& process = Process::current();
+  auto completion = process.handles().find(handle);
+  if (completion) return completion;
+  static_cast<void>(process.engine(process.job()));
+  throw Error(Errc::kInvalidArgument, fmt::format("{} is not a handle", handle));
+}
+
+}  // namespace
+
+const char* runjob_version(void) {
+  return runjob::kVersion;
+}
+
+const char* runjob_error_message(void) {
+  return last_error.c_str();
+}
+
+runjob_code runjob_init(void) {
+  return guarded([] {
+    Process::current().init(runjob::current_environment());
+    return Status();
+  });
+}
+
+runjob_code runjob_shutdown(void) {
+  return guarded([] {
+    Process::current().shutdown();
+    return Status();
+  });
+}
+
+int runjob_is_initialized(void) {
+  return Process::current().job() ? 1 : 0;
+}
+
+int runjob_rank(void) {
+  return place([](const auto& p) { return p.rank; });
+}
+int runjob_size(void) {
+  return place([](const auto& p) { return p.size; });
+}
+int runjob_local_rank(void) {
+  return place([](const auto& p) { return p.local_rank; });
+}
+int runjob_local_size(void) {
+  return place([](const auto& p) { return p.local_size; });
+}
+int runjob_cross_rank(void) {
+  return place([](const auto& p) { return p.cross_rank; });
+}
+int runjob_cross_size(void) {
+  return place([](const auto& p) { return p.cross_size; });
+}
+
+int runjob_is_homogeneous(void) {
+  return place([](const auto& p) {
+    const auto of_first = std::count(p.hosts.begin(), p.hosts.end(), p.hosts.front());
+    return std::all_of(p.hosts.begin(), p.hosts.end(),
+                       [&](int host) { return std::count(p.hosts.begin(), p.hosts.end(), host) == of_first; })
+               ? 1
+               : 0;
+  });
+}
+
+runjob_code runjob_allreduce_async(const char* name, const void* input, void* output, const int64_t* shape,
+                                   int32_t ndim, runjob_dtype dtype, runjob_reduce_op op, double prescale,
+                                   double postscale, int32_t process_set, runjob_handle* handle) {
+  return guarded([&] {
+    Submission submission = make_submission(name, Kind::kAllreduce, process_set);
+    submission.signature.shape = to_shape(shape, ndim);
+    submission.signature.dtype = to_dtype(dtype);
+    submission.signature.op = to_reduce_op(op);
+    submission.signature.prescale = prescale;
+    submission.signature.postscale = postscale;
+    submission.input = input;
+    submission.output = output;
+    check_buffer(submission, input, "the input");
+    check_buffer(submission, output, "the output");
+    return submit(std::move(submission), handle);
+  });
+}
+
+runjob_code runjob_broadcast_async(const char* name, void* buffer, const int64_t* shape, int32_t ndim,
+                                   runjob_dtype dtype, int32_t root, int32_t process_set, runjob_handle* handle) {
+  return guarded([&] {
+    Submission submission = make_submission(name, Kind::kBroadcast, process_set);
+    submission.signature.shape = to_shape(shape, ndim);
+    submission.signature.dtype = to_dtype(dtype);
+    submission.signature.root = root;
+    submission.input = submission.output = buffer;
+    check_buffer(submission, buffer, "the buffer");
+    return submit(std::move(submission), handle);
+  });
+}
+
+runjob_code runjob_allgather_async(const char* name, const void* input, const int64_t* shape, int32_t ndim,
+                                   runjob_dtype dtype, int32_t process_set, runjob_handle* handle) {
+  return guarded([&] {
+    Submission submission = make_submission(name, Kind::kAllgather, process_set);
+    submission.signature.shape = to_shape(shape, ndim);
+    submission.signature.dtype = to_dtype(dtype);
+    submission.input = input;
+    check_buffer(submission, input, "the input");
+    return submit(std::move(submission), handle);
+  });
+}
+
+runjob_code runjob_barrier_async(const char* name, int32_t process_set, runjob_handle* handle) {
+  return guarded([&] { return submit(make_submission(name, Kind::kBarrier, process_set), handle); });
+}
+
+int runjob_poll(runjob_handle handle) {
+  const std::shared_ptr<Completion> completion = Process::current().handles().find(handle);
+  if (!completion) return -1;
+  return completion->done() ? 1 : 0;
+}
+
+runjob_code runjob_wait(runjob_handle handle, double timeout_seconds) {
+  std::optional<Status> outcome;
+  const runjob_code code = guarded([&] {
+    std::optional<std::chrono::duration<double>> timeout;
+    if (std::isnan(timeout_seconds)) throw Error(Errc::kInvalidArgument, "the timeout is not a number");
+    if (timeout_seconds >= 0) timeout = std::chrono::duration<double>(timeout_seconds);
+    outcome = find(handle)->wait(timeout);
+    return outcome.value_or(Status());
+  });
+  return code == RUNJOB_OK && !outcome ? RUNJOB_IN_PROGRESS : code;
+}
+
+runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t** shape, int32_t* ndim) {
+  return guarded([&] {
+    const std::shared_ptr<Completion> completion = find(handle);
+    if (!completion->done()) throw Error(Errc::kInvalidArgument, "the operation is not done yet");
+    Status outcome = completion->wait(std::nullopt).value_or(Status());
+    if (!outcome.ok()) return outcome;
+    if (completion->shape().empty()) throw Error(Errc::kInvalidArgument, "only an allgather has an output");
+    *data = completion->bytes();
+    *shape = completion->shape().data();
+    *ndim = static_cast<int32_t>(completion->shape().size());
+    return Status();
+  });
+}
+
+void runjob_release(runjob_handle handle) {
+  Process::current().handles().release(handle);
+}
+
+const char* runjob_backends_json(void) {
+  const runjob_code code = guarded([] {
+    last_document = backends_json();
+    return Status();
+  });
+  return code == RUNJOB_OK ? last_document.c_str() : "{\"backends\": []}";
+}

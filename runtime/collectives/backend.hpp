@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "runtime/collectives/operation.hpp"
+
+namespace runjob::runtime {
+
+/// One collective that all ranks have agreed on. Never empty: the engine answers zero elements itself.
+struct Call {
+  Kind kind = Kind::kAllreduce;  ///< never kBarrier: negotiation alone is one
+  DType dtype = DType::kUint8;
+  ReduceOp op = ReduceOp::kSum;
+  int root = 0;
+  double prescale = 1, postscale = 1;
+  const void* input = nullptr;
+  void* output = nullptr;  ///< allreduce: may be `input`; broadcast: the one buffer; allgather: room for all counts
+  std::size_t count = 0;   ///< elements of `input`
+  std::vector<std::size_t> counts = {};  ///< allgather: elements of each rank, some may be 0
+  /// Told the timeline name of each stage as it begins, on the thread that runs it; empty when nobody
+  /// listens.
+  std::function<void(const char* stage)> on_stage = {};
+};
+
+/// Runs collectives among a fixed set of ranks, in the order of start(), which is the same on every rank.
+/// Life     made; address() given to all ranks; connect() with all addresses; start()...; destroyed.
+/// Threads  one caller at a time, but abort() from any thread.
+/// Errors   values only, since a backend may live in a module of its own: no exception leaves it.
+class Backend {
+ public:
+  /// Called exactly once for each start(), on any thread, when the buffers are no longer touched.
+  using Done = std::function<void(Status)>;
+
+  virtual ~Backend() = default;
+
+  /// What the other ranks need to reach this one: bytes.
+  virtual std::string address() const = 0;
+  /// Blocks until all are connected, at most the options' timeout. `addresses`: address() of every rank, by
+  /// rank.
+  virtual Status connect(const std::vector<std::string>& addresses) = 0;
+
+  /// Returns at once. After a failure every later call fails too.
+  virtual void start(Call call, Done done) = 0;
+  /// Ends what runs and all that follows with `why`, soon and without waiting for it; also ends a connect().
+  virtual void abort(const Status& why) = 0;
+};
+
+/// What a backend is made from.
+struct MeshOptions {
+  int rank = 0, size = 1;
+  std::string bind_address;                            ///< numeric address of this host that the other ranks can reach
+  std::chrono::milliseconds connect_timeout{30000};    ///< for connect()
+  std::chrono::milliseconds operation_timeout{30000};  ///< how long a collective waits for another rank's data
+};
+
+/// What a backend's module exports under kPluginSymbol. Module and library come from one build: `build` must
+/// match.
+struct BackendPlugin {
+  const char* build;
+  Status (*create)(const MeshOptions& options, std::unique_ptr<Backend>& backend);
+  const char* (*library_version)();
+  const char* (*library_path)();  ///< of the shared library behind the module; lent for ever
+};
+inline constexpr char kPluginSymbol[] = "runjob_backend_plugin";
+
+}  // namespace runjob::runtime

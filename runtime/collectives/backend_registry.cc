@@ -1,0 +1,96 @@
+#include "runtime/collectives/backend_registry.hpp"
+
+#include <dlfcn.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "runtime/collectives/local_backend.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+/// PyTorch and others export gloo:: symbols of another Gloo. DEEPBIND lets a module see its own library
+/// first; the sanitizers refuse it, since it would also pass by their malloc.
+#if defined(RUNJOB_SANITIZED)
+constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL;
+#else
+constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+#endif
+
+struct Known {
+  const char* name;
+  const char* kind;
+  const char* why_absent;  ///< null when there is a module for it
+};
+
+constexpr Known kKnown[] = {
+    {"gloo", "cpu", nullptr},
+    {"mpi", "cpu", "this version of runjob has no MPI backend"},
+    {"nccl", "gpu", "this version of runjob has no NCCL backend"},
+    {"ddl", "gpu", "runjob has no DDL backend: IBM's DDL is not public"},
+    {"ccl", "cpu", "this version of runjob has no oneCCL backend"},
+};
+
+std::string module_path(const std::string& name) {
+  Dl_info self{};
+  ::dladdr(reinterpret_cast<void*>(&module_path), &self);
+  const std::string library = self.dli_fname == nullptr ? "" : self.dli_fname;
+  const std::size_t slash = library.rfind('/');
+  const std::string folder = slash == library.npos ? "." : library.substr(0, slash);
+  return fmt::format("{}/runjob/librunjob_{}.so", folder, name);
+}
+
+/// The module's table. A module stays open: its threads' code must not go away.
+/// Errors  Error(kUnavailable).
+const BackendPlugin& open_module(const std::string& name) {
+  const std::string path = module_path(name);
+  void* module = ::dlopen(path.c_str(), kOpenFlags);
+  if (module == nullptr) throw Error(Errc::kUnavailable, ::dlerror());
+  const auto* plugin = static_cast<const BackendPlugin*>(::dlsym(module, kPluginSymbol));
+  if (plugin == nullptr) throw Error(Errc::kUnavailable, fmt::format("{}: not a backend of runjob", path));
+  if (std::string_view(plugin->build) != kVersion) {
+    throw Error(Errc::kUnavailable,
+                fmt::format("{}: is of runjob {}, but librunjob is {}", path, plugin->build, kVersion));
+  }
+  return *plugin;
+}
+
+nlohmann::ordered_json describe(const Known& known) {
+  nlohmann::ordered_json entry = {{"name", known.name}, {"kind", known.kind}, {"available", false},
+                                  {"version", ""},      {"path", ""},         {"reason", ""}};
+  try {
+    if (known.why_absent != nullptr) throw Error(Errc::kUnavailable, known.why_absent);
+    const BackendPlugin& plugin = open_module(known.name);
+    entry["version"] = plugin.library_version();
+    entry["path"] = plugin.library_path();
+    entry["available"] = true;
+  } catch (const Error& error) {
+    entry["reason"] = error.what();
+  }
+  return entry;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(const MeshOptions& options) {
+  if (options.size == 1) return std::make_unique<LocalBackend>();
+  std::unique_ptr<Backend> backend;
+  try {
+    open_module("gloo").create(options, backend).throw_if_failed();
+  } catch (const Error& error) {
+    throw Error(Errc::kUnavailable, fmt::format("no backend for {} ranks: {}", options.size, error.what()));
+  }
+  return backend;
+}
+
+std::string backends_json() {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Known& known : kKnown) list.push_back(describe(known));
+  return nlohmann::ordered_json{{"backends", std::move(list)}}.dump(-1, ' ', false,
+                                                                    nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,219 @@
+#include "runtime/collectives/gloo/gloo_backend.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdexcept>
+#include <sys/socket.h>
+#include <utility>
+
+#include <fmt/format.h>
+#include <gloo/allgatherv.h>
+#include <gloo/allreduce.h>
+#include <gloo/broadcast.h>
+#include <gloo/common/error.h>
+#include <gloo/transport/tcp/device.h>
+
+#include "base/unique_handle.hpp"
+#include "runtime/collectives/allreduce_stages.hpp"
+#include "runtime/collectives/gloo/sigpipe_block.hpp"
+#include "runtime/collectives/reduce.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+/// Below this BCUBE's logarithmic number of steps wins over the ring's minimal bytes: docs/architecture.md.
+constexpr std::size_t kRingBytes = 32u << 10;
+
+/// Gloo of 2022 crashes on a host name that cannot be resolved and leaks on an address that is not this host's.
+void check_address(const std::string& address) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  if (::getaddrinfo(address.c_str(), nullptr, &hints, &list) != 0) {
+    throw std::runtime_error(fmt::format("'{}' is no numeric address", address));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, ::freeaddrinfo);
+  const UniqueFd socket(::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::bind(socket.get(), list->ai_addr, list->ai_addrlen) != 0) {
+    throw system_error(fmt::format("listening on {}", address), errno);
+  }
+}
+
+std::shared_ptr<gloo::transport::Device> make_device(const std::string& bind_address) {
+  check_address(bind_address);
+  gloo::transport::tcp::attr attributes;
+  attributes.hostname = bind_address;
+  return gloo::transport::tcp::CreateDevice(attributes);
+}
+
+/// Gloo takes the element size from a type; which type it is does not matter to it.
+template <class T>
+void set_output(gloo::AllreduceOptions& options, void* data, std::size_t count) {
+  options.setOutput(static_cast<T*>(data), count);
+}
+
+void set_output(gloo::AllreduceOptions& options, void* data, std::size_t count, std::size_t element_bytes) {
+  switch (element_bytes) {
+    case 1:
+      return set_output<std::uint8_t>(options, data, count);
+    case 2:
+      return set_output<std::uint16_t>(options, data, count);
+    case 4:
+      return set_output<std::uint32_t>(options, data, count);
+    default:
+      return set_output<std::uint64_t>(options, data, count);
+  }
+}
+
+/// Gloo has one exception type for a connection's end and for a timeout, and tells them apart in the text
+/// only.
+Status to_status(const char* what, const std::exception& error) {
+  const std::string_view text(error.what());
+  const bool timeout = text.find("Timed out") != text.npos || text.find("timed out") != text.npos;
+  return Status(timeout ? Errc::kTimeout : Errc::kPeerLost, fmt::format("Gloo, {}: {}", what, text));
+}
+
+}  // namespace
+
+GlooBackend::GlooBackend(const MeshOptions& options) : options_(options) {
+  const SigpipeBlock block;  // for Gloo's own thread, which starts here
+  context_ = std::make_shared<GlooContext>(options.rank, options.size, make_device(options.bind_address),
+                                           options.connect_timeout);
+  worker_ = std::thread([this] { work(); });
+}
+
+GlooBackend::~GlooBackend() {
+  abort(Status(Errc::kAborted, "the backend was closed"));
+  {
+    const MutexLock lock(mutex_);
+    stop_ = true;
+    changed_.notify_one();
+  }
+  worker_.join();
+  const SigpipeBlock block;
+  context_.reset();
+}
+
+Status GlooBackend::connect(const std::vector<std::string>& addresses) {
+  const SigpipeBlock block;
+  try {
+    auto own = context_->own_endpoints(), peers = context_->peer_endpoints(addresses);
+    {
+      const MutexLock lock(mutex_);
+      own_ = std::move(own);
+      peers_ = std::move(peers);
+      failure_.throw_if_failed();
+    }
+    context_->connect(addresses);
+    context_->set_operation_timeout(options_.operation_timeout);
+    return {};
+  } catch (const std::exception& error) {
+    const Status status = to_status("while starting", error);
+    const MutexLock lock(mutex_);
+    return failure_.ok() ? failure_ = status : failure_;
+  }
+}
+
+void GlooBackend::start(Call call, Done done) {
+  const MutexLock lock(mutex_);
+  jobs_.push_back({std::move(call), std::move(done)});
+  changed_.notify_one();
+}
+
+void GlooBackend::abort(const Status& why) {
+  std::vector<Endpoint> own, peers;
+  {
+    const MutexLock lock(mutex_);
+    if (failure_.ok()) failure_ = why;
+    own = own_;
+    peers = peers_;
+  }
+  shut_down_sockets(own, peers);
+  context_->abort_waits();
+}
+
+void GlooBackend::work() {
+  ::pthread_setname_np(::pthread_self(), "runjob-gloo");
+  const SigpipeBlock block;
+  for (;;) {
+    Job job;
+    Status status;
+    {
+      const MutexLock lock(mutex_);
+      while (jobs_.empty() && !stop_) changed_.wait(mutex_);
+      if (jobs_.empty()) return;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+      status = failure_;
+    }
+    if (status.ok()) status = run(job.call);
+    job.done(std::move(status));
+  }
+}
+
+Status GlooBackend::run(const Call& call) {
+  try {
+    switch (call.kind) {
+      case Kind::kAllreduce:
+        allreduce(call);
+        break;
+      case Kind::kAllgather:
+        allgather(call);
+        break;
+      case Kind::kBroadcast:
+        broadcast(call);
+        break;
+      case Kind::kBarrier:
+        break;
+    }
+    return {};
+  } catch (const std::exception& error) {
+    const Status status = to_status(to_string(call.kind).data(), error);
+    const MutexLock lock(mutex_);
+    return failure_.ok() ? failure_ = status : failure_;
+  }
+}
+
+void GlooBackend::allreduce(const Call& call) {
+  if (call.on_stage) call.on_stage("GLOO_ALLREDUCE");
+  AllreduceStages stages(call, options_.size);
+  gloo::AllreduceOptions options(context_);
+  set_output(options, stages.data(), call.count, size_of(stages.dtype()));
+  options.setReduceFunction(reduce_function(stages.dtype(), call.op));
+  options.setTag(tag_++);
+  options.setAlgorithm(stages.bytes() < kRingBytes ? gloo::AllreduceOptions::Algorithm::BCUBE
+                                                   : gloo::AllreduceOptions::Algorithm::RING);
+  gloo::allreduce(options);
+  stages.finish();
+}
+
+void GlooBackend::allgather(const Call& call) {
+  if (call.on_stage) call.on_stage("GLOO_ALLGATHER");
+  const std::size_t element_bytes = size_of(call.dtype);
+  std::vector<std::size_t> bytes;
+  std::size_t before = 0;
+  for (std::size_t rank = 0; rank < call.counts.size(); ++rank) {
+    bytes.push_back(call.counts[rank] * element_bytes);
+    if (rank < static_cast<std::size_t>(options_.rank)) before += bytes.back();
+  }
+  auto* output = static_cast<std::uint8_t*>(call.output);
+  if (call.count > 0) std::memcpy(output + before, call.input, call.count * element_bytes);
+  gloo::AllgathervOptions options(context_);
+  options.setOutput(output, bytes);
+  options.setTag(tag_++);
+  gloo::allgatherv(options);
+}
+
+void GlooBackend::broadcast(const Call& call) {
+  if (call.on_stage) call.on_stage("GLOO_BCAST");
+  gloo::BroadcastOptions options(context_);
+  options.setOutput(static_cast<std::uint8_t*>(call.output), call.count * size_of(call.dtype));
+  options.setRoot(call.root);
+  options.setTag(tag_++);
+  gloo::broadcast(options);
+}
+
+}  // namespace runjob::runtime

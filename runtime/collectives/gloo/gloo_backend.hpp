@@ -1,0 +1,53 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <thread>
+
+#include "base/mutex.hpp"
+#include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/gloo/gloo_context.hpp"
+
+namespace runjob::runtime {
+
+/// Collectives over TCP with Gloo, one after the other on a thread of its own, "runjob-gloo", since Gloo's
+/// calls block. What Gloo ends the process for (empty or mismatching buffers) never reaches it: the engine
+/// and negotiation see to it. After a failure the mesh is useless, as Gloo's contexts are, and every later
+/// call fails alike.
+class GlooBackend : public Backend {
+ public:
+  /// Errors  what Gloo throws: std::exception.
+  explicit GlooBackend(const MeshOptions& options);
+  ~GlooBackend() override;
+
+  std::string address() const override { return context_->addresses(); }
+  Status connect(const std::vector<std::string>& addresses) override;
+  void start(Call call, Done done) override;
+  void abort(const Status& why) override;
+
+ private:
+  struct Job {
+    Call call;
+    Done done;
+  };
+
+  void work();
+  Status run(const Call& call);
+  void allreduce(const Call& call);
+  void allgather(const Call& call);
+  void broadcast(const Call& call);
+
+  const MeshOptions options_;
+  std::shared_ptr<GlooContext> context_;  // shared with Gloo's options objects while a collective runs
+  std::uint32_t tag_ = 0;                 ///< of the next collective, the same on every rank
+
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::deque<Job> jobs_ GUARDED_BY(mutex_);
+  Status failure_ GUARDED_BY(mutex_);
+  std::vector<Endpoint> own_ GUARDED_BY(mutex_), peers_ GUARDED_BY(mutex_);  ///< of the mesh's connections
+  bool stop_ GUARDED_BY(mutex_) = false;
+  std::thread worker_;
+};
+
+}  // namespace runjob::runtime

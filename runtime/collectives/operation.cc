@@ -1,0 +1,121 @@
+#include "runtime/collectives/operation.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+[[noreturn]] void refuse(std::string_view name, const Signature& signature, const std::string& why) {
+  throw Error(Errc::kInvalidArgument, fmt::format("{} '{}': {}", to_string(signature.kind), name, why));
+}
+
+void check_allreduce(std::string_view name, const Signature& signature) {
+  if (signature.dtype != DType::kBool) return;
+  if (signature.op == ReduceOp::kAverage) refuse(name, signature, "bool values cannot be averaged");
+  if (signature.prescale != 1 || signature.postscale != 1) {
+    refuse(name, signature, "bool values cannot be scaled");
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(Kind kind) {
+  switch (kind) {
+    case Kind::kAllreduce:
+      return "allreduce";
+    case Kind::kAllgather:
+      return "allgather";
+    case Kind::kBroadcast:
+      return "broadcast";
+    case Kind::kBarrier:
+      return "barrier";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(DType dtype) {
+  constexpr std::string_view kNames[kDTypeCount] = {"uint8",   "int8",    "uint16",  "int16", "int32",   "int64",
+                                                    "float16", "float32", "float64", "bool",  "bfloat16"};
+  return kNames[static_cast<int>(dtype)];
+}
+
+std::string_view to_string(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kAverage:
+      return "average";
+    case ReduceOp::kSum:
+      return "sum";
+    case ReduceOp::kMin:
+      return "min";
+    case ReduceOp::kMax:
+      return "max";
+    case ReduceOp::kProduct:
+      return "product";
+  }
+  return "unknown";
+}
+
+std::string to_string(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+bool is_dtype(int number) {
+  return number >= 0 && number < kDTypeCount;
+}
+
+bool is_reduce_op(int number) {
+  return number == 0 || number == 1 || (number >= 3 && number <= 5);
+}
+
+std::size_t size_of(DType dtype) {
+  constexpr std::size_t kSizes[kDTypeCount] = {1, 1, 2, 2, 4, 8, 2, 4, 8, 1, 2};
+  return kSizes[static_cast<int>(dtype)];
+}
+
+std::int64_t element_count(const Shape& shape) {
+  std::int64_t count = 1;
+  bool empty = false, overflow = false;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0) {
+      throw Error(Errc::kInvalidArgument, fmt::format("shape {} has a negative extent", to_string(shape)));
+    }
+    empty = empty || extent == 0;
+    overflow = __builtin_mul_overflow(count, extent, &count) || overflow;
+  }
+  if (empty) return 0;
+  if (overflow) {
+    throw Error(Errc::kInvalidArgument, fmt::format("shape {} has too many elements", to_string(shape)));
+  }
+  return count;
+}
+
+void check_operation(std::string_view name, const Signature& signature, int size) {
+  constexpr std::int64_t kMostBytes = INT64_MAX;
+  if (signature.process_set != 0) {
+    refuse(name, signature, fmt::format("process set {} does not exist", signature.process_set));
+  }
+  const std::int64_t count = element_count(signature.shape);
+  if (count > kMostBytes / static_cast<std::int64_t>(size_of(signature.dtype))) {
+    refuse(name, signature, fmt::format("shape {} has too many elements", to_string(signature.shape)));
+  }
+  switch (signature.kind) {
+    case Kind::kAllreduce:
+      check_allreduce(name, signature);
+      return;
+    case Kind::kAllgather:
+      if (signature.shape.empty()) refuse(name, signature, "a scalar has no first dimension to gather along");
+      return;
+    case Kind::kBroadcast:
+      if (signature.root < 0 || signature.root >= size) {
+        refuse(name, signature, fmt::format("root rank {} is not in a job of size {}", signature.root, size));
+      }
+      return;
+    case Kind::kBarrier:
+      return;
+  }
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What a collective is, as a value: the same on the caller's side, on the wire and in a backend.
+namespace runjob::runtime {
+
+/// Numbered as Horovod numbers its requests, so that traces can be compared.
+enum class Kind : std::uint8_t { kAllreduce = 0, kAllgather = 1, kBroadcast = 2, kBarrier = 6 };
+
+/// Numbered as in runjob.h.
+enum class DType : std::uint8_t {
+  kUint8 = 0,
+  kInt8 = 1,
+  kUint16 = 2,
+  kInt16 = 3,
+  kInt32 = 4,
+  kInt64 = 5,
+  kFloat16 = 6,
+  kFloat32 = 7,
+  kFloat64 = 8,
+  kBool = 9,
+  kBfloat16 = 10
+};
+inline constexpr int kDTypeCount = 11;
+
+/// Numbered as in runjob.h.
+enum class ReduceOp : std::uint8_t { kAverage = 0, kSum = 1, kMin = 3, kMax = 4, kProduct = 5 };
+
+using Shape = std::vector<std::int64_t>;
+
+/// Everything that the ranks must agree on, apart from an allgather's first extent.
+struct Signature {
+  Kind kind = Kind::kBarrier;
+  DType dtype = DType::kUint8;
+  ReduceOp op = ReduceOp::kSum;  ///< allreduce only
+  std::int32_t root = 0;         ///< broadcast only
+  std::int32_t process_set = 0;
+  double prescale = 1, postscale = 1;  ///< allreduce only
+  Shape shape = {};
+
+  bool operator==(const Signature&) const = default;
+};
+
+std::string_view to_string(Kind kind);      ///< "allreduce"
+std::string_view to_string(DType dtype);    ///< "float32"
+std::string_view to_string(ReduceOp op);    ///< "average"
+std::string to_string(const Shape& shape);  ///< "[2, 3]"
+
+bool is_dtype(int number);
+bool is_reduce_op(int number);
+
+/// Units  bytes of one element.
+std::size_t size_of(DType dtype);
+
+/// The product of the extents; 1 for a scalar.
+/// Errors  Error(kInvalidArgument) for a negative extent or more than 2^63-1 elements.
+std::int64_t element_count(const Shape& shape);
+
+/// Refuses what can never work in a job of `size` ranks, whatever the other ranks say.
+/// Errors  Error(kInvalidArgument), naming `name`.
+void check_operation(std::string_view name, const Signature& signature, int size);
+
+}  // namespace runjob::runtime

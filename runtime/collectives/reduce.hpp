@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/collectives/operation.hpp"
+
+/// Element-wise arithmetic for every dtype: pure functions over dense buffers.
+/// Integers wrap. bool reads any non-zero byte as true and writes 0 or 1. A NaN in either operand of min or
+/// max is the result, so that the outcome does not depend on the order of the ranks.
+namespace runjob::runtime {
+
+/// out[i] = a[i] op b[i]; `out` may be `a` or `b`.
+using ReduceFunction = void (*)(void* out, const void* a, const void* b, std::size_t count);
+
+/// kAverage reduces as kSum. float16 and bfloat16 are rounded once per call: callers that reduce more than
+/// two values use widen() and narrow() around float32.
+ReduceFunction reduce_function(DType dtype, ReduceOp op);
+
+/// out[i] = in[i] * multiplier / divisor, in double, for integers truncated toward zero and limited to the
+/// type's range (a NaN becomes 0); `out` may be `in`. Not for bool.
+void scale(DType dtype, void* out, const void* in, std::size_t count, double multiplier, double divisor);
+
+/// float16 or bfloat16 to float32 and back.
+void widen(DType half, float* out, const void* in, std::size_t count);
+void narrow(DType half, void* out, const float* in, std::size_t count);
+
+}  // namespace runjob::runtime

@@ -1,0 +1,49 @@
+#include "runtime/engine/bootstrap_blob.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+using nlohmann::json;
+
+json to_binary(const std::string& bytes) {
+  return json::binary({bytes.begin(), bytes.end()});
+}
+
+std::string from_binary(const json& value) {
+  const auto& bytes = value.get_binary();
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+std::string encode(const BootstrapBlob& blob) {
+  const json document = {{"error", to_binary(blob.error)},
+                         {"mesh", to_binary(blob.mesh)},
+                         {"control_address", blob.control_address},
+                         {"control_port", blob.control_port},
+                         {"token", to_binary(blob.token)}};
+  std::string bytes;
+  json::to_cbor(document, bytes);
+  return bytes;
+}
+
+BootstrapBlob decode_bootstrap_blob(const std::string& bytes) {
+  try {
+    const json document = json::from_cbor(bytes);
+    BootstrapBlob blob;
+    blob.error = from_binary(document.at("error"));
+    blob.mesh = from_binary(document.at("mesh"));
+    document.at("control_address").get_to(blob.control_address);
+    document.at("control_port").get_to(blob.control_port);
+    blob.token = from_binary(document.at("token"));
+    return blob;
+  } catch (const json::exception& error) {
+    throw Error(Errc::kProtocol, std::string("another rank's addresses are malformed: ") + error.what());
+  }
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace runjob::runtime {
+
+/// What a rank tells all others through the rendezvous, once per init().
+struct BootstrapBlob {
+  std::string error;  ///< why this rank cannot take part; everything else is empty then
+  std::string mesh;   ///< its backend's address, bytes
+  // Rank 0's only: where the others reach its control listener, and what they say there.
+  std::string control_address;
+  std::uint16_t control_port = 0;
+  std::string token;
+
+  bool operator==(const BootstrapBlob&) const = default;
+};
+
+/// CBOR.
+std::string encode(const BootstrapBlob& blob);
+/// Errors  Error(kProtocol).
+BootstrapBlob decode_bootstrap_blob(const std::string& bytes);
+
+}  // namespace runjob::runtime

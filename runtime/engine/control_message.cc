@@ -1,0 +1,184 @@
+#include "runtime/engine/control_message.hpp"
+
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "base/error.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+constexpr std::uint32_t kHelloMagic = 0x524a4331;  // "RJC1": runjob control, version 1
+
+class Writer {
+ public:
+  template <class T>
+  void number(T value) {
+    static_assert(std::endian::native == std::endian::little, "the wire format is the memory's");
+    char raw[sizeof(T)];
+    std::memcpy(raw, &value, sizeof(T));
+    bytes_.append(raw, sizeof(T));
+  }
+  void text(std::string_view value) {
+    number(static_cast<std::uint32_t>(value.size()));
+    bytes_.append(value);
+  }
+  void numbers(const std::vector<std::int64_t>& values) {
+    number(static_cast<std::uint32_t>(values.size()));
+    for (const std::int64_t value : values) number(value);
+  }
+  void status(const Status& value) {
+    number(static_cast<std::uint8_t>(value.code()));
+    text(value.message());
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  template <class T>
+  T number() {
+    T value;
+    std::memcpy(&value, take(sizeof(T)).data(), sizeof(T));
+    return value;
+  }
+  /// An enum written as one byte; `last` is its greatest value.
+  template <class E>
+  E choice(E last) {
+    const auto value = number<std::uint8_t>();
+    if (value > static_cast<std::uint8_t>(last)) refuse();
+    return static_cast<E>(value);
+  }
+  std::string text() { return std::string(take(number<std::uint32_t>())); }
+  std::vector<std::int64_t> numbers() {
+    std::vector<std::int64_t> values(count(sizeof(std::int64_t)));
+    for (std::int64_t& value : values) value = number<std::int64_t>();
+    return values;
+  }
+  Status status() {
+    const Errc code = choice(Errc::kBug);
+    return Status(code, text());
+  }
+  /// The length of a list whose items take at least `item_bytes` each.
+  std::size_t count(std::size_t item_bytes) {
+    const auto value = number<std::uint32_t>();
+    if (value > bytes_.size() / item_bytes) refuse();
+    return value;
+  }
+  void end() const {
+    if (!bytes_.empty()) refuse();
+  }
+  [[noreturn]] static void refuse() { throw Error(Errc::kProtocol, "a control message between ranks is malformed"); }
+
+ private:
+  std::string_view take(std::size_t size) {
+    if (size > bytes_.size()) refuse();
+    const std::string_view result = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return result;
+  }
+
+  std::string_view bytes_;
+};
+
+void write_request(Writer& writer, const Request& request) {
+  const Signature& signature = request.signature;
+  writer.text(request.name);
+  writer.number(static_cast<std::uint8_t>(signature.kind));
+  writer.number(static_cast<std::uint8_t>(signature.dtype));
+  writer.number(static_cast<std::uint8_t>(signature.op));
+  writer.number(signature.root);
+  writer.number(signature.process_set);
+  writer.number(signature.prescale);
+  writer.number(signature.postscale);
+  writer.numbers(signature.shape);
+}
+
+Request read_request(Reader& reader) {
+  Request request;
+  Signature& signature = request.signature;
+  request.name = reader.text();
+  signature.kind = reader.choice(Kind::kBarrier);
+  signature.dtype = reader.choice(DType::kBfloat16);
+  signature.op = reader.choice(ReduceOp::kProduct);
+  signature.root = reader.number<std::int32_t>();
+  signature.process_set = reader.number<std::int32_t>();
+  signature.prescale = reader.number<double>();
+  signature.postscale = reader.number<double>();
+  signature.shape = reader.numbers();
+  if (signature.kind == Kind::kAllgather && signature.shape.empty()) Reader::refuse();
+  return request;
+}
+
+}  // namespace
+
+std::string encode(const RankMessage& message) {
+  Writer writer;
+  writer.number(static_cast<std::uint8_t>(message.type));
+  writer.number(static_cast<std::uint32_t>(message.requests.size()));
+  for (const Request& request : message.requests) write_request(writer, request);
+  writer.status(message.status);
+  return writer.take();
+}
+
+std::string encode(const std::vector<Decision>& decisions) {
+  Writer writer;
+  writer.number(static_cast<std::uint32_t>(decisions.size()));
+  for (const Decision& decision : decisions) {
+    writer.number(static_cast<std::uint8_t>(decision.type));
+    writer.text(decision.name);
+    writer.numbers(decision.first_extents);
+    writer.status(decision.status);
+  }
+  return writer.take();
+}
+
+std::string encode(const Hello& hello) {
+  Writer writer;
+  writer.number(kHelloMagic);
+  writer.text(hello.token);
+  writer.number(hello.rank);
+  return writer.take();
+}
+
+RankMessage decode_rank_message(std::string_view bytes) {
+  Reader reader(bytes);
+  RankMessage message;
+  message.type = reader.choice(RankMessage::Type::kFailed);
+  const std::size_t count = reader.count(35);  // a request with an empty name and shape
+  for (std::size_t i = 0; i < count; ++i) message.requests.push_back(read_request(reader));
+  message.status = reader.status();
+  reader.end();
+  return message;
+}
+
+std::vector<Decision> decode_decisions(std::string_view bytes) {
+  Reader reader(bytes);
+  std::vector<Decision> decisions(reader.count(14));  // a decision with empty texts and no extents
+  for (Decision& decision : decisions) {
+    decision.type = reader.choice(Decision::Type::kReleased);
+    decision.name = reader.text();
+    decision.first_extents = reader.numbers();
+    decision.status = reader.status();
+  }
+  reader.end();
+  return decisions;
+}
+
+Hello decode_hello(std::string_view bytes) {
+  Reader reader(bytes);
+  if (reader.number<std::uint32_t>() != kHelloMagic) Reader::refuse();
+  Hello hello;
+  hello.token = reader.text();
+  hello.rank = reader.number<std::int32_t>();
+  reader.end();
+  return hello;
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.hpp"
+#include "runtime/collectives/operation.hpp"
+
+/// What ranks and the coordinator say to each other, and its bytes: little-endian, one message per frame.
+/// Both sides come from one build (the hello is refused otherwise), so there are no optional fields.
+namespace runjob::runtime {
+
+/// "This rank is ready to run this operation."
+struct Request {
+  std::string name;
+  Signature signature;
+
+  bool operator==(const Request&) const = default;
+};
+
+/// From a rank to the coordinator.
+struct RankMessage {
+  enum class Type : std::uint8_t {
+    kSubmit,   ///< `requests` are ready on this rank
+    kGoodbye,  ///< this rank is shutting down
+    kDrained,  ///< after kLeaving: nothing runs on this rank any more
+    kFailed,   ///< this rank's backend failed with `status`: a verdict is needed
+  };
+  Type type = Type::kSubmit;
+  std::vector<Request> requests;
+  Status status;
+};
+
+/// From the coordinator to all ranks, in one order that is the same everywhere.
+struct Decision {
+  enum class Type : std::uint8_t {
+    kExecute,   ///< all ranks are ready: run `name` now
+    kReject,    ///< all ranks submitted `name`, but they disagree: `status`
+    kLeaving,   ///< a rank shuts down: what was ordered before is finished, everything else ends with `status`
+    kAbort,     ///< everything ends with `status`, now
+    kReleased,  ///< after kLeaving: no rank runs anything any more, connections may be closed
+  };
+  Type type = Type::kExecute;
+  std::string name;
+  std::vector<std::int64_t> first_extents;  ///< allgather: each rank's
+  Status status;
+};
+
+/// The first frame on a control connection.
+struct Hello {
+  std::string token;  ///< proves that the rendezvous of this job was asked
+  std::int32_t rank = 0;
+};
+
+std::string encode(const RankMessage& message);
+std::string encode(const std::vector<Decision>& decisions);
+std::string encode(const Hello& hello);
+
+/// Errors  Error(kProtocol) when the bytes are not exactly one such message.
+RankMessage decode_rank_message(std::string_view bytes);
+std::vector<Decision> decode_decisions(std::string_view bytes);
+Hello decode_hello(std::string_view bytes);
+
+}  // namespace runjob::runtime

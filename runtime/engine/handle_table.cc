@@ -1,0 +1,66 @@
+#include "runtime/engine/handle_table.hpp"
+
+#include <utility>
+
+namespace runjob::runtime {
+
+void Completion::finish(Status status, Shape shape, std::unique_ptr<std::byte[]> bytes) {
+  const MutexLock lock(mutex_);
+  done_ = true;
+  status_ = std::move(status);
+  shape_ = std::move(shape);
+  bytes_ = std::move(bytes);
+  finished_.notify_all();  // under the lock: the waiter may destroy this object as soon as it has seen done_
+}
+
+bool Completion::done() const {
+  const MutexLock lock(mutex_);
+  return done_;
+}
+
+std::optional<Status> Completion::wait(std::optional<std::chrono::duration<double>> timeout) const {
+  constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365);  // far inside what a clock adds
+  const MutexLock lock(mutex_);
+  if (timeout && *timeout < kLongest) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(*timeout);
+    while (!done_) {
+      if (finished_.wait_until(mutex_, deadline) == std::cv_status::timeout && !done_) return std::nullopt;
+    }
+  }
+  while (!done_) finished_.wait(mutex_);
+  return status_;
+}
+
+const void* Completion::bytes() const {
+  const MutexLock lock(mutex_);
+  return bytes_.get();
+}
+
+const Shape& Completion::shape() const {
+  const MutexLock lock(mutex_);
+  return shape_;  // never changes once done
+}
+
+std::int64_t HandleTable::add(std::shared_ptr<Completion> completion) {
+  const MutexLock lock(mutex_);
+  completions_.emplace(next_, std::move(completion));
+  return next_++;
+}
+
+std::shared_ptr<Completion> HandleTable::find(std::int64_t handle) const {
+  const MutexLock lock(mutex_);
+  const auto found = completions_.find(handle);
+  return found == completions_.end() ? nullptr : found->second;
+}
+
+void HandleTable::release(std::int64_t handle) {
+  std::shared_ptr<Completion> last;  // destroyed outside the lock: it may hold a large result
+  const MutexLock lock(mutex_);
+  const auto found = completions_.find(handle);
+  if (found == completions_.end()) return;
+  last = std::move(found->second);
+  completions_.erase(found);
+}
+
+}  // namespace runjob::runtime

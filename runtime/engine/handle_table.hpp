@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "base/status.hpp"
+#include "runtime/collectives/operation.hpp"
+
+namespace runjob::runtime {
+
+/// The outcome of one operation, once it is there.
+/// Owner    shared: the caller's handle and the engine that will finish it; either may go first.
+/// Threads  any.
+class Completion {
+ public:
+  /// Once. An allgather's result comes along: `shape` and its dense bytes.
+  void finish(Status status) { finish(std::move(status), {}, nullptr); }
+  void finish(Status status, Shape shape, std::unique_ptr<std::byte[]> bytes);
+
+  bool done() const;
+  /// The outcome; nullopt when it is not there after `timeout`. Without a timeout, waits for ever.
+  std::optional<Status> wait(std::optional<std::chrono::duration<double>> timeout) const;
+
+  /// The result of a finished allgather; null and empty otherwise.
+  const void* bytes() const;
+  const Shape& shape() const;
+
+ private:
+  mutable Mutex mutex_;
+  mutable ConditionVariable finished_;
+  bool done_ GUARDED_BY(mutex_) = false;
+  Status status_ GUARDED_BY(mutex_);
+  Shape shape_ GUARDED_BY(mutex_);
+  std::unique_ptr<std::byte[]> bytes_ GUARDED_BY(mutex_);
+};
+
+/// Numbers for completions that cross the C interface: positive, never used twice.
+/// Threads  any.
+class HandleTable {
+ public:
+  std::int64_t add(std::shared_ptr<Completion> completion);
+  /// Null for a number that was never given or is released.
+  std::shared_ptr<Completion> find(std::int64_t handle) const;
+  void release(std::int64_t handle);
+
+ private:
+  mutable Mutex mutex_;
+  std::int64_t next_ GUARDED_BY(mutex_) = 1;
+  std::unordered_map<std::int64_t, std::shared_ptr<Completion>> completions_ GUARDED_BY(mutex_);
+};
+
+}  // namespace runjob::runtime

@@ -1,0 +1,166 @@
+#include "runtime/engine/job.hpp"
+
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "rendezvous/client.hpp"
+#include "runtime/collectives/backend_registry.hpp"
+#include "runtime/engine/bootstrap_blob.hpp"
+#include "runtime/engine/control_connect.hpp"
+#include "runtime/engine/host_address.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+using rendezvous::JoinReply;
+
+class TimelineObserver : public NegotiationObserver {
+ public:
+  explicit TimelineObserver(Timeline& timeline) : timeline_(timeline) {}
+  void rank_ready(const Request& request, int rank) override {
+    timeline_.rank_ready(request.name, request.signature.kind, rank);
+  }
+
+ private:
+  Timeline& timeline_;
+};
+
+/// What this rank has made for itself before it meets the others.
+struct Prepared {
+  EngineParts parts;
+  std::optional<ControlListener> listener;  ///< rank 0's
+  BootstrapBlob blob;
+};
+
+std::vector<std::string> host_of_each_rank(const JoinReply& place) {
+  std::vector<std::string> hosts;
+  for (const int host : place.hosts) hosts.push_back(place.hostnames.at(static_cast<std::size_t>(host)));
+  if (hosts.size() != static_cast<std::size_t>(place.size) || place.rank < 0 || place.rank >= place.size) {
+    throw Error(Errc::kProtocol, "the rendezvous gave a place that makes no sense");
+  }
+  return hosts;
+}
+
+JoinReply place_of_single_process() {
+  JoinReply place;
+  place.hostname = "localhost";
+  place.hosts = {0};
+  place.hostnames = {"localhost"};
+  return place;
+}
+
+EngineParts make_parts(const RuntimeConfig& config, const JoinReply& place) {
+  EngineParts parts;
+  parts.rank = place.rank;
+  parts.size = place.size;
+  parts.self = fmt::format("rank {} on {}", place.rank, place.hostname);
+  if (config.timeline && place.rank == 0) {
+    parts.timeline = std::make_unique<Timeline>(*config.timeline, "RUNJOB_TIMELINE", config.timeline_mark_cycles);
+  }
+  return parts;
+}
+
+Prepared prepare(const RuntimeConfig& config, const JoinReply& place, std::chrono::milliseconds timeout) {
+  Prepared prepared;
+  prepared.parts = make_parts(config, place);
+  const std::string address = choose_address(list_addresses(), place.hostnames.size() == 1, config.interface);
+  prepared.parts.backend = make_backend({place.rank, place.size, address, /*connect_timeout=*/timeout,
+                                         /*operation_timeout=*/config.gloo_timeout});
+  prepared.blob.mesh = prepared.parts.backend->address();
+  if (place.rank != 0) return prepared;
+  prepared.listener = listen_for_members(address, place.size);
+  prepared.blob.control_address = address;
+  prepared.blob.control_port = prepared.listener->port;
+  prepared.blob.token = make_token();
+  return prepared;
+}
+
+/// A rank that cannot take part still comes, to tell the others why instead of letting them wait.
+Prepared prepare_or_excuse(const RuntimeConfig& config, const JoinReply& place, std::chrono::milliseconds timeout) {
+  try {
+    return prepare(config, place, timeout);
+  } catch (const Error& error) {
+    Prepared prepared;
+    prepared.blob.error = error.what();
+    return prepared;
+  }
+}
+
+std::vector<BootstrapBlob> meet(rendezvous::Client& client, const RuntimeConfig& config, const JoinReply& place,
+                                const BootstrapBlob& own, std::chrono::milliseconds timeout, Rounds& rounds) {
+  int& round = rounds[{*config.rendezvous, place.generation}];
+  const std::string name = fmt::format("runtime.init.{}.{}", place.generation, round);
+  std::vector<BootstrapBlob> blobs;
+  for (const std::string& bytes : client.gather(name, encode(own), timeout)) {
+    blobs.push_back(decode_bootstrap_blob(bytes));
+  }
+  ++round;
+  const std::vector<std::string> hosts = host_of_each_rank(place);
+  for (std::size_t rank = 0; rank < blobs.size(); ++rank) {
+    if (blobs[rank].error.empty()) continue;
+    throw Error(Errc::kUnavailable,
+                fmt::format("{} cannot take part: {}", rank_text(static_cast<int>(rank), hosts), blobs[rank].error));
+  }
+  return blobs;
+}
+
+std::unique_ptr<ControlPlane> connect_control(Prepared& prepared, const BootstrapBlob& root, const JoinReply& place,
+                                              std::unique_ptr<NegotiationObserver> observer, Deadline deadline) {
+  const std::vector<std::string> hosts = host_of_each_rank(place);
+  if (place.rank != 0) {
+    return std::make_unique<Member>(
+        connect_to_coordinator(root.control_address, root.control_port, root.token, place.rank, deadline),
+        rank_text(0, hosts));
+  }
+  return std::make_unique<Coordinator>(hosts, accept_members(*prepared.listener, root.token, hosts, deadline),
+                                       std::move(observer));
+}
+
+std::unique_ptr<NegotiationObserver> observer_for(Timeline* timeline) {
+  return timeline == nullptr ? nullptr : std::make_unique<TimelineObserver>(*timeline);
+}
+
+Job join_alone(const RuntimeConfig& config) {
+  Job job;
+  job.place = place_of_single_process();
+  EngineParts parts = make_parts(config, job.place);
+  parts.backend = make_backend({});
+  parts.control = std::make_unique<Coordinator>(job.place.hostnames, std::vector<ControlChannel>(1),
+                                                observer_for(parts.timeline.get()));
+  job.engine = std::make_unique<Engine>(std::move(parts));
+  job.engine->connect({""}).throw_if_failed();
+  return job;
+}
+
+}  // namespace
+
+Job join_job(const RuntimeConfig& config, Rounds& rounds) {
+  log::configure(config.log_level, "");
+  for (const std::string& warning : config.warnings) log::warn("{}", warning);
+  if (!config.rendezvous) return join_alone(config);
+
+  const auto start = std::chrono::steady_clock::now();
+  constexpr std::chrono::milliseconds kJoinTimeout{30000};
+  rendezvous::Client client(*config.rendezvous, config.rank);
+  Job job;
+  job.place = client.join(config.start_timeout.value_or(kJoinTimeout));
+  const JoinReply& place = job.place;
+  log::configure(config.log_level, fmt::format("rank {} on {}: ", place.rank, place.hostname));
+  const auto timeout = config.start_timeout.value_or(
+      std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(place.start_timeout_seconds)));
+  const Deadline deadline = start + timeout;
+
+  Prepared prepared = prepare_or_excuse(config, place, timeout);
+  const std::vector<BootstrapBlob> blobs = meet(client, config, place, prepared.blob, timeout, rounds);
+  prepared.parts.control =
+      connect_control(prepared, blobs.front(), place, observer_for(prepared.parts.timeline.get()), deadline);
+  job.engine = std::make_unique<Engine>(std::move(prepared.parts));
+  std::vector<std::string> addresses;
+  for (const BootstrapBlob& blob : blobs) addresses.push_back(blob.mesh);
+  job.engine->connect(addresses).throw_if_failed();
+  return job;
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,198 @@
+#include "runtime/engine/negotiation.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+constexpr std::size_t kMostRanksNamed = 8;  // per value in a mismatch: a line that can still be read
+
+std::string scale_text(const Signature& signature) {
+  return fmt::format("prescale {} and postscale {}", signature.prescale, signature.postscale);
+}
+
+/// The shape as far as ranks must agree on it.
+std::string shape_text(const Signature& signature) {
+  if (signature.kind != Kind::kAllgather || signature.shape.empty()) return to_string(signature.shape);
+  std::string text = "[*";
+  for (std::size_t i = 1; i < signature.shape.size(); ++i) text += fmt::format(", {}", signature.shape[i]);
+  return text + "]";
+}
+
+/// A property that all ranks must have alike, as text: equal texts mean equal values.
+struct Property {
+  const char* name;
+  std::string (*text)(const Signature&);
+};
+
+const Property kProperties[] = {
+    {"kind of operation", [](const Signature& s) { return std::string(to_string(s.kind)); }},
+    {"dtype", [](const Signature& s) { return std::string(to_string(s.dtype)); }},
+    {"shape", shape_text},
+    {"reduction", [](const Signature& s) { return std::string(to_string(s.op)); }},
+    {"root", [](const Signature& s) { return fmt::format("rank {}", s.root); }},
+    {"scaling", scale_text},
+};
+
+/// "[2, 3] on ranks 0 (a), 1 (a); [3, 2] on rank 2 (b)".
+std::string list_values(const std::vector<std::string>& texts, const std::vector<std::string>& hosts) {
+  std::vector<std::string> values;
+  for (const std::string& text : texts) {
+    if (std::find(values.begin(), values.end(), text) == values.end()) values.push_back(text);
+  }
+  std::string result;
+  for (const std::string& value : values) {
+    std::string ranks;
+    std::size_t count = 0;
+    for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+      if (texts[rank] != value || ++count > kMostRanksNamed) continue;
+      ranks += fmt::format("{}{} ({})", ranks.empty() ? "" : ", ", rank, hosts[rank]);
+    }
+    if (count > kMostRanksNamed) ranks += fmt::format(" and {} more", count - kMostRanksNamed);
+    result += fmt::format("{}{} on rank{} {}", result.empty() ? "" : "; ", value, count == 1 ? "" : "s", ranks);
+  }
+  return result;
+}
+
+/// Whether the concatenation of what each rank alone may have can exist.
+Status check_gathered(const std::string& name, const std::vector<Signature>& signatures) {
+  Signature whole = signatures.front();
+  for (std::size_t rank = 1; rank < signatures.size(); ++rank) {
+    std::int64_t& total = whole.shape.front();
+    if (__builtin_add_overflow(total, signatures[rank].shape.front(), &total)) {
+      return Status(Errc::kInvalidArgument, fmt::format("allgather '{}': the result has too many elements", name));
+    }
+  }
+  try {
+    check_operation(name, whole, static_cast<int>(signatures.size()));
+    return {};
+  } catch (const Error& error) {
+    return Status(error);
+  }
+}
+
+}  // namespace
+
+std::string rank_text(int rank, const std::vector<std::string>& hosts) {
+  return fmt::format("rank {} on {}", rank, hosts[static_cast<std::size_t>(rank)]);
+}
+
+std::string mismatch(const std::string& name, const std::vector<Signature>& signatures,
+                     const std::vector<std::string>& hosts) {
+  const Signature& first = signatures.front();
+  const bool all_alike = std::all_of(signatures.begin(), signatures.end(), [&](const Signature& other) {
+    return first.kind != Kind::kAllgather && other == first;
+  });
+  if (all_alike) return {};
+  for (const Property& property : kProperties) {
+    std::vector<std::string> texts;
+    for (const Signature& signature : signatures) texts.push_back(property.text(signature));
+    if (std::adjacent_find(texts.begin(), texts.end(), std::not_equal_to<>()) == texts.end()) continue;
+    return fmt::format("{} '{}': the ranks disagree on the {}: {}", to_string(first.kind), name, property.name,
+                       list_values(texts, hosts));
+  }
+  return {};
+}
+
+Negotiation::Negotiation(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {}
+
+void Negotiation::receive(int rank, const RankMessage& message) {
+  if (phase_ == Phase::kEnded) return;
+  switch (message.type) {
+    case RankMessage::Type::kSubmit:
+      for (const Request& request : message.requests) submit(rank, request);
+      return;
+    case RankMessage::Type::kGoodbye:
+      return goodbye(rank);
+    case RankMessage::Type::kDrained:
+      return drained(rank);
+    case RankMessage::Type::kFailed:
+      if (suspicion_.ok()) {
+        suspicion_ =
+            Status(message.status.code(), fmt::format("{}: {}", rank_text(rank, hosts_), message.status.message()));
+      }
+      return;
+  }
+}
+
+void Negotiation::lost(int rank) {
+  if (phase_ == Phase::kEnded) return;
+  if (departing_.count(rank) != 0) return drained(rank);
+  end(Decision::Type::kAbort,
+      Status(Errc::kPeerLost, fmt::format("{} is gone: it ended or lost its connection without calling shutdown()",
+                                          rank_text(rank, hosts_))));
+}
+
+void Negotiation::give_up() {
+  if (is_suspicious()) end(Decision::Type::kAbort, suspicion_);
+}
+
+std::vector<Decision> Negotiation::take() {
+  return std::exchange(decisions_, {});
+}
+
+void Negotiation::submit(int rank, const Request& request) {
+  if (phase_ != Phase::kRunning) return;  // the rank ends it by itself when it reads kLeaving
+  Tally& tally = tallies_[request.name];
+  tally.signatures.resize(hosts_.size());
+  tally.ready.resize(hosts_.size());
+  const auto index = static_cast<std::size_t>(rank);
+  if (tally.ready[index]) {
+    return end(Decision::Type::kAbort,
+               Status(Errc::kProtocol, fmt::format("{} submitted '{}' twice", rank_text(rank, hosts_), request.name)));
+  }
+  tally.signatures[index] = request.signature;
+  tally.ready[index] = true;
+  if (++tally.ready_count < hosts_.size()) return;
+  decisions_.push_back(decide(request.name, tally));
+  tallies_.erase(request.name);
+}
+
+Decision Negotiation::decide(const std::string& name, const Tally& tally) const {
+  Decision decision;
+  decision.name = name;
+  const std::string disagreement = mismatch(name, tally.signatures, hosts_);
+  if (!disagreement.empty()) {
+    decision.type = Decision::Type::kReject;
+    decision.status = Status(Errc::kMismatch, disagreement);
+  } else if (tally.signatures.front().kind == Kind::kAllgather) {
+    for (const Signature& signature : tally.signatures) decision.first_extents.push_back(signature.shape.front());
+    decision.status = check_gathered(name, tally.signatures);
+    if (!decision.status.ok()) decision.type = Decision::Type::kReject;
+  }
+  return decision;
+}
+
+void Negotiation::goodbye(int rank) {
+  departing_.insert(rank);
+  if (phase_ != Phase::kRunning) return;
+  phase_ = Phase::kLeaving;
+  tallies_.clear();
+  Decision decision;
+  decision.type = Decision::Type::kLeaving;
+  decision.status = Status(Errc::kAborted, fmt::format("{} called shutdown()", rank_text(rank, hosts_)));
+  decisions_.push_back(std::move(decision));
+}
+
+void Negotiation::drained(int rank) {
+  if (phase_ != Phase::kLeaving) return;
+  drained_.insert(rank);
+  if (drained_.size() == hosts_.size()) end(Decision::Type::kReleased, {});
+}
+
+void Negotiation::end(Decision::Type type, Status status) {
+  phase_ = Phase::kEnded;
+  tallies_.clear();
+  Decision decision;
+  decision.type = type;
+  decision.status = std::move(status);
+  decisions_.push_back(std::move(decision));
+}
+
+}  // namespace runjob::runtime

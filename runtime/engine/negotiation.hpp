@@ -1,0 +1,72 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/engine/control_message.hpp"
+
+namespace runjob::runtime {
+
+/// The coordinator's mind: which operations are ready on every rank, in what order they run, and how the job
+/// ends. Messages in, decisions out; no sockets, no clock, no threads.
+///
+/// Rules    An operation is decided exactly once, when the last rank has submitted it: kExecute when all
+/// agree,
+///          else kReject, so a mismatch leaves nothing behind. Decisions have one order for all ranks.
+///          A goodbye gives kLeaving; when every rank has drained (or is gone), kReleased. A lost rank gives
+///          kAbort unless everything was over. After kAbort or kReleased nothing more is decided. A failed
+///          backend alone is only a suspicion (is_suspicious()): the loss that caused it is the better
+///          verdict and usually follows at once; give_up() decides without it.
+/// Threads  one.
+class Negotiation {
+ public:
+  /// `hosts`: each rank's host name, for messages; its length is the job's size.
+  explicit Negotiation(std::vector<std::string> hosts);
+
+  void receive(int rank, const RankMessage& message);
+  /// The connection to `rank` ended.
+  void lost(int rank);
+
+  bool is_suspicious() const { return phase_ != Phase::kEnded && !suspicion_.ok(); }
+  void give_up();
+
+  /// What was decided since the last call, in order.
+  std::vector<Decision> take();
+
+  /// No operation waits for any rank.
+  bool idle() const { return tallies_.empty(); }
+
+ private:
+  enum class Phase { kRunning, kLeaving, kEnded };
+  struct Tally {
+    std::vector<Signature> signatures;  ///< by rank; valid where `ready`
+    std::vector<bool> ready;
+    std::size_t ready_count = 0;
+  };
+
+  void submit(int rank, const Request& request);
+  void goodbye(int rank);
+  void drained(int rank);
+  void end(Decision::Type type, Status status);
+  Decision decide(const std::string& name, const Tally& tally) const;
+
+  const std::vector<std::string> hosts_;
+  Phase phase_ = Phase::kRunning;
+  std::unordered_map<std::string, Tally> tallies_;
+  std::set<int> departing_;  ///< said goodbye
+  std::set<int> drained_;    ///< run nothing any more
+  Status suspicion_;
+  std::vector<Decision> decisions_;
+};
+
+/// "rank 3 on s4".
+std::string rank_text(int rank, const std::vector<std::string>& hosts);
+
+/// The disagreement between `signatures` (by rank), or "" when they agree. An allgather's first extents may
+/// differ.
+std::string mismatch(const std::string& name, const std::vector<Signature>& signatures,
+                     const std::vector<std::string>& hosts);
+
+}  // namespace runjob::runtime

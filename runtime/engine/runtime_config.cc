@@ -1,0 +1,97 @@
+#include "runtime/engine/runtime_config.hpp"
+
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/edit_distance.hpp"
+#include "base/error.hpp"
+#include "base/parse.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
+
+/// The names that the runtime reads, without their prefix.
+constexpr std::array<std::string_view, 9> kRead = {
+    "RENDEZVOUS", "RANK", "START_TIMEOUT", "GLOO_TIMEOUT_SECONDS", "GLOO_IFACE",
+    "TIMELINE",   "SIZE", "LOG_LEVEL",     "TIMELINE_MARK_CYCLES"};
+
+struct Variable {
+  std::string name;  ///< as it was set, for messages
+  std::string value;
+};
+
+std::optional<Variable> find(const Environment& environment, std::string_view name) {
+  for (const std::string_view prefix : {kPrefix, kAliasPrefix}) {
+    std::string full = fmt::format("{}{}", prefix, name);
+    const auto found = environment.find(full);
+    if (found != environment.end() && !found->second.empty()) return Variable{std::move(full), found->second};
+  }
+  return std::nullopt;
+}
+
+/// Names with our prefix that nobody reads and that are one or two letters away from one that is read.
+void warn_misspelt(const Environment& environment, std::vector<std::string>& warnings) {
+  constexpr int kTypo = 2;
+  for (const auto& [name, value] : environment) {
+    if (!std::string_view(name).starts_with(kPrefix)) continue;
+    const std::string_view rest = std::string_view(name).substr(kPrefix.size());
+    for (const std::string_view known : kRead) {
+      const int distance = edit_distance(rest, known);
+      if (distance > 0 && distance <= kTypo && known.size() > 4) {
+        warnings.push_back(fmt::format("{} is not a variable of runjob; is {}{} meant?", name, kPrefix, known));
+      }
+    }
+  }
+}
+
+void read_place(const Environment& environment, RuntimeConfig& config) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  if (const auto found = find(environment, "RENDEZVOUS")) config.rendezvous = found->value;
+  const auto rank = find(environment, "RANK");
+  if (config.rendezvous) {
+    if (!rank) throw Error(Errc::kUsage, "RUNJOB_RENDEZVOUS is set, but RUNJOB_RANK is not; the launcher sets both");
+    config.rank = static_cast<int>(parse_integer(rank->value, rank->name, 0, kMost - 1));
+    return;
+  }
+  const auto size = find(environment, "SIZE");
+  if (size && parse_integer(size->value, size->name, 1, kMost) > 1) {
+    config.warnings.push_back(
+        fmt::format("{} is {}, but RUNJOB_RENDEZVOUS is not set: this process is a job of its own, of size 1",
+                    size->name, size->value));
+  }
+}
+
+}  // namespace
+
+RuntimeConfig read_runtime_config(const Environment& environment) {
+  RuntimeConfig config;
+  read_place(environment, config);
+  if (const auto found = find(environment, "START_TIMEOUT")) {
+    const auto timeout = parse_duration(found->value, found->name);
+    if (timeout.count() > 0) config.start_timeout = timeout;  // 0 means the default, as it does for horovodrun
+  }
+  if (const auto found = find(environment, "GLOO_TIMEOUT_SECONDS")) {
+    config.gloo_timeout = parse_duration(found->value, found->name);
+    if (config.gloo_timeout.count() == 0) {  // Gloo would take it as "for ever"
+      throw Error(Errc::kUsage, fmt::format("{}: '{}' is not a time above zero", found->name, found->value));
+    }
+  }
+  if (const auto found = find(environment, "GLOO_IFACE")) config.interface = found->value;
+  const auto timeline = find(environment, "TIMELINE");
+  if (timeline && timeline->value != "DYNAMIC") config.timeline = timeline->value;
+  if (const auto found = find(environment, "TIMELINE_MARK_CYCLES")) {
+    config.timeline_mark_cycles = parse_bool(found->value, found->name);
+  }
+  if (const auto found = find(environment, "LOG_LEVEL")) {
+    config.log_level = log::parse_level(found->value, found->name);
+  }
+  warn_misspelt(environment, config.warnings);
+  return config;
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/log.hpp"
+
+namespace runjob::runtime {
+
+/// Everything the runtime takes from the environment, read once per init(). Each RUNJOB_ variable may also be
+/// called HOROVOD_; when both are set, RUNJOB_ counts. An empty value counts as not set.
+struct RuntimeConfig {
+  /// RUNJOB_RENDEZVOUS: where to ask for this process's place; without it the job is this process alone.
+  std::optional<std::string> rendezvous;
+  /// RUNJOB_RANK: which rank this is; needed with a rendezvous. HOROVOD_RANK is its alias.
+  int rank = 0;
+  /// RUNJOB_START_TIMEOUT: how long init() waits for the other ranks; by default what the job says.
+  std::optional<std::chrono::milliseconds> start_timeout;
+  /// RUNJOB_GLOO_TIMEOUT_SECONDS: how long a running collective may wait for another rank's data.
+  std::chrono::milliseconds gloo_timeout{30000};
+  /// RUNJOB_GLOO_IFACE: the network interface that other hosts reach this one by; by default the first that
+  /// is up.
+  std::string interface;
+  /// RUNJOB_TIMELINE: the file of rank 0's trace, from init() on; DYNAMIC: none yet.
+  std::optional<std::string> timeline;
+  /// RUNJOB_TIMELINE_MARK_CYCLES: mark each round of negotiation in the trace.
+  bool timeline_mark_cycles = false;
+  /// RUNJOB_LOG_LEVEL: how much the runtime writes to standard error.
+  log::Level log_level = log::Level::kWarn;
+
+  /// Not values but remarks about them, to be logged once: names that look misspelt, sizes without a
+  /// rendezvous.
+  std::vector<std::string> warnings;
+};
+
+/// Pure.
+/// Errors  Error(kUsage) naming the variable, its value and the accepted form.
+RuntimeConfig read_runtime_config(const Environment& environment);
+
+}  // namespace runjob::runtime

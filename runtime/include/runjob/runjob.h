@@ -1,0 +1,155 @@
+#ifndef RUNJOB_RUNJOB_H_
+#define RUNJOB_RUNJOB_H_
+
+/*
+ * runjob's runtime for C, and the ABI that every language binding uses. It is stable: functions and values are only
+ * ever added.
+ *
+ * Threads  every function may be called from any thread at any time, except that init and shutdown must not overlap
+ *          each other. No callback of the caller is ever run.
+ * Errors   functions return a runjob_code; the text is runjob_error_message() of the same thread until its next call.
+ *          Nothing throws, aborts, or writes to standard output.
+ * Fork     a child of fork() gets RUNJOB_NOT_INITIALIZED from everything but init, never a hang.
+ */
+
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define RUNJOB_API __attribute__((visibility("default")))
+#else
+#define RUNJOB_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum runjob_code {
+  RUNJOB_OK = 0,
+  RUNJOB_INVALID_ARGUMENT = 1, /* can never work: bad dtype for the operation, duplicate name in flight, bad root */
+  RUNJOB_NOT_INITIALIZED = 2,  /* runjob_init() has not succeeded, or runjob_shutdown() was called */
+  RUNJOB_MISMATCH = 3,  /* ranks disagree on a tensor's shape, dtype, kind, op, root or scale: names tensor and ranks */
+  RUNJOB_PEER_LOST = 4, /* another rank is gone: names it */
+  RUNJOB_TIMEOUT = 5,
+  RUNJOB_ABORTED = 6,     /* ended by shutdown, here or on another rank */
+  RUNJOB_UNAVAILABLE = 7, /* no backend for it; the text says why */
+  RUNJOB_CONNECT = 8,     /* the rendezvous or a rank could not be reached */
+  RUNJOB_IN_PROGRESS = 9, /* runjob_wait() with a timeout: not done yet */
+  RUNJOB_INTERNAL = 10
+} runjob_code;
+
+/* Numbered as Horovod numbers them; BFLOAT16 is ours. Sizes: 1 1 2 2 4 8 2 4 8 1 2 bytes. */
+typedef enum runjob_dtype {
+  RUNJOB_UINT8 = 0,
+  RUNJOB_INT8 = 1,
+  RUNJOB_UINT16 = 2,
+  RUNJOB_INT16 = 3,
+  RUNJOB_INT32 = 4,
+  RUNJOB_INT64 = 5,
+  RUNJOB_FLOAT16 = 6,
+  RUNJOB_FLOAT32 = 7,
+  RUNJOB_FLOAT64 = 8,
+  RUNJOB_BOOL = 9,
+  RUNJOB_BFLOAT16 = 10
+} runjob_dtype;
+
+/* Numbered as Horovod numbers them; 2 is Adasum's. */
+typedef enum runjob_reduce_op {
+  RUNJOB_AVERAGE = 0,
+  RUNJOB_SUM = 1,
+  RUNJOB_MIN = 3,
+  RUNJOB_MAX = 4,
+  RUNJOB_PRODUCT = 5
+} runjob_reduce_op;
+
+/* An operation in flight or done: positive, unique in the process, valid until runjob_release(). */
+typedef int64_t runjob_handle;
+
+RUNJOB_API const char* runjob_version(void); /* "0.1.0" */
+RUNJOB_API const char* runjob_error_message(void);
+
+/*
+ * Joins the job: asks the rendezvous named by RUNJOB_RENDEZVOUS for this process's place and connects the ranks.
+ * Without that variable the job is this process alone (size 1). A second call without shutdown does nothing.
+ * May be repeated after runjob_shutdown(), any number of times, as long as all ranks do.
+ * Blocks until all ranks have called it, at most the job's start timeout.
+ */
+RUNJOB_API runjob_code runjob_init(void);
+
+/*
+ * Leaves the job. Operations in flight end with RUNJOB_ABORTED, on the other ranks too: they cannot complete without this one.
+ * Never waits over a second. Does nothing when not initialised.
+ */
+RUNJOB_API runjob_code runjob_shutdown(void);
+RUNJOB_API int runjob_is_initialized(void);
+
+/* This rank's place; -1 when not initialised. See Placement in docs/architecture.md for the terms. */
+RUNJOB_API int runjob_rank(void);
+RUNJOB_API int runjob_size(void);
+RUNJOB_API int runjob_local_rank(void);
+RUNJOB_API int runjob_local_size(void);
+RUNJOB_API int runjob_cross_rank(void);
+RUNJOB_API int runjob_cross_size(void);
+RUNJOB_API int runjob_is_homogeneous(void); /* 1 when every host has the same number of ranks */
+
+/*
+ * Collectives. Each returns at once with a handle; all ranks must submit the same names, in any order, from any thread.
+ *
+ * name     what identifies the operation across ranks; at most one in flight per name.
+ * shape    `ndim` extents, row-major dense buffers; ndim 0 is a scalar, an extent of 0 is allowed.
+ * Owner    the buffers are lent until the handle is done; `shape` and `name` are copied.
+ * Mismatch in dtype, shape, kind, op, scale or root ends the operation on all ranks with RUNJOB_MISMATCH; the job goes on.
+ * process_set must be 0, the whole job.
+ */
+
+/*
+ * output[i] = postscale * reduce over ranks of (prescale * input[i]); input == output is allowed, other overlap not.
+ * AVERAGE divides the sum by the size. Integers: scaling and averaging are done in double and truncate toward zero;
+ * sums wrap. BOOL: SUM and MAX are or, PRODUCT and MIN are and; AVERAGE and scaling are invalid. FLOAT16 and BFLOAT16
+ * accumulate in float32.
+ */
+RUNJOB_API runjob_code runjob_allreduce_async(const char* name, const void* input, void* output, const int64_t* shape,
+                                              int32_t ndim, runjob_dtype dtype, runjob_reduce_op op, double prescale,
+                                              double postscale, int32_t process_set, runjob_handle* handle);
+
+/* On `root`, `buffer` is read; on the others it is written. */
+RUNJOB_API runjob_code runjob_broadcast_async(const char* name, void* buffer, const int64_t* shape, int32_t ndim,
+                                              runjob_dtype dtype, int32_t root, int32_t process_set,
+                                              runjob_handle* handle);
+
+/*
+ * Concatenates the ranks' tensors along their first dimension, in rank order. First extents may differ, the others
+ * and the number of dimensions (at least 1) not. The result belongs to the handle: runjob_output().
+ */
+RUNJOB_API runjob_code runjob_allgather_async(const char* name, const void* input, const int64_t* shape, int32_t ndim,
+                                              runjob_dtype dtype, int32_t process_set, runjob_handle* handle);
+
+/* Done when all ranks have submitted it. */
+RUNJOB_API runjob_code runjob_barrier_async(const char* name, int32_t process_set, runjob_handle* handle);
+
+/* 1 when done (also when failed), 0 when not, -1 for an unknown handle. */
+RUNJOB_API int runjob_poll(runjob_handle handle);
+
+/*
+ * Blocks until the operation is done and returns its outcome; `timeout_seconds` < 0 waits for ever, else RUNJOB_IN_PROGRESS
+ * after that time. May be called by several threads and again later.
+ */
+RUNJOB_API runjob_code runjob_wait(runjob_handle handle, double timeout_seconds);
+
+/* A done allgather's result: dense, lent until runjob_release(). */
+RUNJOB_API runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t** shape, int32_t* ndim);
+
+/* Forgets a handle. Releasing one that is not done is allowed; its buffers stay lent until it is. */
+RUNJOB_API void runjob_release(runjob_handle handle);
+
+/*
+ * What this build can do, as a JSON document that lists every backend with its version and path or the reason why it
+ * is absent. Lent until the next call in this thread. Needs no init.
+ */
+RUNJOB_API const char* runjob_backends_json(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RUNJOB_RUNJOB_H_ */

@@ -1,0 +1,292 @@
+#pragma once
+
+/// runjob's runtime for C++20: collectives on spans of numbers, over the C interface. Nothing but this header
+/// is compiled into a program, so a program built once runs with every later librunjob.
+///
+///     runjob::init();
+///     runjob::Communicator world;
+///     std::vector<float> gradient = ...;
+///     world.allreduce(std::span(gradient), "gradient", runjob::ReduceOp::average);
+///     runjob::shutdown();
+///
+/// All ranks call the same operations with the same names, in any order. Each exists in a blocking form and,
+/// with
+/// `_async`, in one that returns a Handle at once.
+///
+/// Owner    the spans given to an operation are lent until it is done.
+/// Threads  every function from any thread, except that init() and shutdown() must not overlap.
+/// Errors   everything throws Error; what ends an operation after it was submitted is thrown by its Handle's
+/// wait().
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <runjob/runjob.h>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace runjob {
+inline namespace v0 {
+
+/// What failed, in words that name the tensor and the ranks, and its kind.
+class Error : public std::runtime_error {
+ public:
+  Error(runjob_code code, const char* message) : std::runtime_error(message), code_(code) {}
+  runjob_code code() const { return code_; }
+
+ private:
+  runjob_code code_;
+};
+
+/// The bits of a 16-bit floating-point number, for buffers; arithmetic is the caller's.
+struct Float16 {
+  std::uint16_t bits = 0;
+};
+struct Bfloat16 {
+  std::uint16_t bits = 0;
+};
+
+enum class ReduceOp {
+  average = RUNJOB_AVERAGE,
+  sum = RUNJOB_SUM,
+  min = RUNJOB_MIN,
+  max = RUNJOB_MAX,
+  product = RUNJOB_PRODUCT
+};
+
+/// Factors before and after a reduction: postscale * reduce(prescale * input).
+struct Scaling {
+  double prescale = 1;
+  double postscale = 1;
+};
+
+namespace detail {
+
+template <class T>
+struct DTypeOf;
+template <runjob_dtype value>
+struct DTypeIs {
+  static constexpr runjob_dtype dtype = value;
+};
+template <>
+struct DTypeOf<std::uint8_t> : DTypeIs<RUNJOB_UINT8> {};
+template <>
+struct DTypeOf<std::int8_t> : DTypeIs<RUNJOB_INT8> {};
+template <>
+struct DTypeOf<std::uint16_t> : DTypeIs<RUNJOB_UINT16> {};
+template <>
+struct DTypeOf<std::int16_t> : DTypeIs<RUNJOB_INT16> {};
+template <>
+struct DTypeOf<std::int32_t> : DTypeIs<RUNJOB_INT32> {};
+template <>
+struct DTypeOf<std::int64_t> : DTypeIs<RUNJOB_INT64> {};
+template <>
+struct DTypeOf<Float16> : DTypeIs<RUNJOB_FLOAT16> {};
+template <>
+struct DTypeOf<Bfloat16> : DTypeIs<RUNJOB_BFLOAT16> {};
+template <>
+struct DTypeOf<float> : DTypeIs<RUNJOB_FLOAT32> {};
+template <>
+struct DTypeOf<double> : DTypeIs<RUNJOB_FLOAT64> {};
+template <>
+struct DTypeOf<bool> : DTypeIs<RUNJOB_BOOL> {};
+
+inline void check(runjob_code code) {
+  if (code != RUNJOB_OK) throw Error(code, runjob_error_message());
+}
+
+}  // namespace detail
+
+/// The types that collectives work on: 8- to 64-bit integers (uint32 and uint64 excepted), float, double, the
+/// two 16-bit floats, bool.
+template <class T>
+concept Element = requires {
+  detail::DTypeOf<T>::dtype;
+};
+
+/// Joins the job; without a launcher, a job of this process alone. Does nothing when already done.
+/// Blocks until all ranks have called it, at most the job's start timeout.
+inline void init() {
+  detail::check(runjob_init());
+}
+
+/// Leaves the job: what is in flight ends with RUNJOB_ABORTED, on the other ranks too. Never waits over a
+/// second.
+inline void shutdown() {
+  detail::check(runjob_shutdown());
+}
+
+inline bool is_initialized() {
+  return runjob_is_initialized() == 1;
+}
+
+/// An operation in flight or done. Move-only.
+/// Its destructor waits until the operation is done: the buffers are usually about to go as well.
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(runjob_handle handle) : handle_(handle) {}
+  Handle(Handle&& other) noexcept : handle_(std::exchange(other.handle_, 0)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    if (this != &other) {
+      reset();
+      handle_ = std::exchange(other.handle_, 0);
+    }
+    return *this;
+  }
+  ~Handle() { reset(); }
+
+  bool done() const { return runjob_poll(handle_) == 1; }
+
+  /// Blocks until the operation is done. May be called again.
+  void wait() const { detail::check(runjob_wait(handle_, -1)); }
+
+  /// False when the operation is not done after `timeout`.
+  bool wait_for(std::chrono::duration<double> timeout) const {
+    const runjob_code code = runjob_wait(handle_, timeout.count() < 0 ? 0 : timeout.count());
+    if (code == RUNJOB_IN_PROGRESS) return false;
+    detail::check(code);
+    return true;
+  }
+
+ protected:
+  runjob_handle get() const { return handle_; }
+
+ private:
+  void reset() {
+    if (handle_ == 0) return;
+    static_cast<void>(runjob_wait(handle_, -1));
+    runjob_release(std::exchange(handle_, 0));
+  }
+
+  runjob_handle handle_ = 0;
+};
+
+/// An allgather in flight or done.
+template <Element T>
+class GatherHandle : public Handle {
+ public:
+  using Handle::Handle;
+
+  /// The ranks' elements in rank order, once done. Lent as long as this object lives.
+  std::span<const T> values() const {
+    wait();
+    const void* data = nullptr;
+    const std::int64_t* shape = nullptr;
+    std::int32_t ndim = 0;
+    detail::check(runjob_output(get(), &data, &shape, &ndim));
+    std::size_t count = 1;
+    for (std::int32_t i = 0; i < ndim; ++i) count *= static_cast<std::size_t>(shape[i]);
+    return {static_cast<const T*>(data), count};
+  }
+
+  /// The result's extents, once done; the first is the sum of the ranks' first extents.
+  std::vector<std::int64_t> shape() const {
+    wait();
+    const void* data = nullptr;
+    const std::int64_t* shape = nullptr;
+    std::int32_t ndim = 0;
+    detail::check(runjob_output(get(), &data, &shape, &ndim));
+    return {shape, shape + ndim};
+  }
+};
+
+/// The ranks that take part in a collective: all of the job. A value; cheap to copy.
+class Communicator {
+ public:
+  /// Errors  Error(RUNJOB_NOT_INITIALIZED).
+  Communicator() {
+    if (!is_initialized()) throw Error(RUNJOB_NOT_INITIALIZED, "runjob is not initialized: call init() first");
+  }
+
+  int rank() const { return runjob_rank(); }
+  int size() const { return runjob_size(); }
+  int local_rank() const { return runjob_local_rank(); }
+  int local_size() const { return runjob_local_size(); }
+  int cross_rank() const { return runjob_cross_rank(); }
+  int cross_size() const { return runjob_cross_size(); }
+
+  /// out[i] = postscale * op over all ranks of (prescale * in[i]). `in` and `out` have one size, the same on
+  /// all ranks; they may be the same span, but not overlap otherwise.
+  template <Element T>
+  Handle allreduce_async(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
+                         Scaling scaling = {}) const {
+    if (in.size() != out.size()) {
+      throw Error(RUNJOB_INVALID_ARGUMENT, ("allreduce '" + name + "': input and output differ in size").c_str());
+    }
+    const auto extent = static_cast<std::int64_t>(in.size());
+    runjob_handle handle = 0;
+    detail::check(runjob_allreduce_async(name.c_str(), in.data(), out.data(), &extent, 1, detail::DTypeOf<T>::dtype,
+                                         static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale,
+                                         kWholeJob, &handle));
+    return Handle(handle);
+  }
+  template <Element T>
+  Handle allreduce_async(std::span<T> in_place, const std::string& name, ReduceOp op = ReduceOp::sum,
+                         Scaling scaling = {}) const {
+    return allreduce_async(std::span<const T>(in_place), in_place, name, op, scaling);
+  }
+  template <Element T>
+  void allreduce(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
+                 Scaling scaling = {}) const {
+    allreduce_async(in, out, name, op, scaling).wait();
+  }
+  template <Element T>
+  void allreduce(std::span<T> in_place, const std::string& name, ReduceOp op = ReduceOp::sum,
+                 Scaling scaling = {}) const {
+    allreduce_async(in_place, name, op, scaling).wait();
+  }
+
+  /// Copies `buffer` of rank `root` to all ranks, where it has the same size.
+  template <Element T>
+  Handle broadcast_async(std::span<T> buffer, int root, const std::string& name) const {
+    const auto extent = static_cast<std::int64_t>(buffer.size());
+    runjob_handle handle = 0;
+    detail::check(runjob_broadcast_async(name.c_str(), buffer.data(), &extent, 1, detail::DTypeOf<T>::dtype, root,
+                                         kWholeJob, &handle));
+    return Handle(handle);
+  }
+  template <Element T>
+  void broadcast(std::span<T> buffer, int root, const std::string& name) const {
+    broadcast_async(buffer, root, name).wait();
+  }
+
+  /// Concatenates the ranks' spans in rank order; their sizes may differ. With `row` above 1 the span is a
+  /// matrix with rows of so many elements, alike on all ranks.
+  template <Element T>
+  GatherHandle<T> allgather_async(std::span<const T> in, const std::string& name, std::int64_t row = 1) const {
+    if (row < 1 || static_cast<std::int64_t>(in.size()) % row != 0) {
+      throw Error(RUNJOB_INVALID_ARGUMENT, ("allgather '" + name + "': not a whole number of rows").c_str());
+    }
+    const std::int64_t shape[] = {static_cast<std::int64_t>(in.size()) / row, row};
+    runjob_handle handle = 0;
+    detail::check(runjob_allgather_async(name.c_str(), in.data(), shape, row == 1 ? 1 : 2, detail::DTypeOf<T>::dtype,
+                                         kWholeJob, &handle));
+    return GatherHandle<T>(handle);
+  }
+  template <Element T>
+  requires(!std::same_as<T, bool>)  // there is no std::vector of bools in memory: use allgather_async()
+      std::vector<T> allgather(std::span<const T> in, const std::string& name, std::int64_t row = 1)
+  const {
+    const GatherHandle<T> handle = allgather_async(in, name, row);
+    const std::span<const T> values = handle.values();
+    return {values.begin(), values.end()};
+  }
+
+  /// Done when all ranks have come.
+  Handle barrier_async(const std::string& name) const {
+    runjob_handle handle = 0;
+    detail::check(runjob_barrier_async(name.c_str(), kWholeJob, &handle));
+    return Handle(handle);
+  }
+  void barrier(const std::string& name) const { barrier_async(name).wait(); }
+
+ private:
+  static constexpr std::int32_t kWholeJob = 0;
+};
+
+}  // namespace v0
+}  // namespace runjob

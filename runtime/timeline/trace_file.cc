@@ -1,0 +1,56 @@
+#include "runtime/timeline/trace_file.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+constexpr std::size_t kWriteBytes = 4096;  // one page: see the class comment
+
+}  // namespace
+
+TraceFile::TraceFile(std::string path, std::string_view what)
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (!file_) {
+    throw Error(Errc::kUsage, system_error(fmt::format("{}: cannot create '{}'", what, path_), errno).what());
+  }
+  flush();
+}
+
+void TraceFile::append(std::string_view record) {
+  pending_ += std::exchange(first_, false) ? "\n" : ",\n";
+  pending_ += record;
+  if (pending_.size() >= kWriteBytes) flush();
+}
+
+void TraceFile::flush() {
+  if (pending_.empty()) return;
+  const std::size_t bracket = pending_.size() + 1;
+  pending_ += "\n]";
+  std::size_t done = 0;
+  while (done < pending_.size()) {
+    const ssize_t count =
+        ::pwrite(file_.get(), pending_.data() + done, pending_.size() - done, static_cast<off_t>(offset_ + done));
+    if (count < 0 && errno != EINTR) throw system_error(fmt::format("writing '{}'", path_), errno);
+    if (count > 0) done += static_cast<std::size_t>(count);
+  }
+  // The newline stays: it stands before the bracket, after the last record.
+  offset_ += bracket;
+  pending_.clear();
+}
+
+std::string json_escape(std::string_view text) {
+  const std::string quoted =
+      nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/unique_handle.hpp"
+
+namespace runjob::runtime {
+
+/// A Chrome trace: a JSON array of records that is complete after every write, also when the process is
+/// killed. Each write is one pwrite() that replaces the closing bracket by more records and a new one. (Linux
+/// copies it page by page and looks for SIGKILL in between, so a kill within the some hundred nanoseconds in
+/// which a write crosses a page could cut it; writes are therefore short.) Threads  one. Errors
+/// Error(kSystem) from append() and flush().
+class TraceFile {
+ public:
+  /// Creates or empties `path`.
+  /// Errors  Error(kUsage) naming `what` (the variable or option) and the path.
+  TraceFile(std::string path, std::string_view what);
+
+  /// Adds a record, a JSON object. It is in the file after the next flush().
+  void append(std::string_view record);
+  void flush();
+
+ private:
+  std::string path_;
+  UniqueFd file_;
+  std::string pending_ = "[";  ///< to be written over the closing bracket
+  std::uint64_t offset_ = 0;   ///< of the closing bracket
+  bool first_ = true;
+};
+
+/// `text` as the inside of a JSON string. Bytes that are no UTF-8 are replaced.
+std::string json_escape(std::string_view text);
+
+}  // namespace runjob::runtime

@@ -1,0 +1,59 @@
+#include "base/log.hpp"
+
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/unique_handle.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob;
+
+namespace {
+
+/// What `body` writes to standard error, run in a child so that the logger of this process stays as it is.
+template <class Body>
+std::string standard_error_of(Body body) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(writer.get(), STDERR_FILENO);
+    body();
+    ::_exit(0);
+  }
+  writer.reset();
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got; (got = ::read(reader.get(), buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(got));
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a log line starts with runjob, its level and its origin", "[unit]") {
+  const std::string text = standard_error_of([] {
+    log::configure(log::Level::kInfo, "rank 3 on 100%s4: ");
+    log::error("lost {}", 7);
+    log::warn("careful");
+    log::info("started");
+    log::debug("not shown");
+  });
+  CHECK(text ==
+        "runjob: error: rank 3 on 100%s4: lost 7\n"
+        "runjob: warning: rank 3 on 100%s4: careful\n"
+        "runjob: rank 3 on 100%s4: started\n");
+}
+
+TEST_CASE("parse_level knows Horovod's levels and refuses others by name", "[unit]") {
+  CHECK(log::parse_level("warning", "v") == log::Level::kWarn);
+  CHECK(log::parse_level("FATAL", "v") == log::Level::kError);
+  CHECK(log::parse_level("Trace", "v") == log::Level::kTrace);
+  CHECK_THROWS_WITH(log::parse_level("loud", "--log-level"),
+                    "--log-level: 'loud' is not a log level: TRACE, DEBUG, INFO, WARNING, ERROR or FATAL");
+}

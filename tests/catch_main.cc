@@ -1,0 +1,5 @@
+/// main() of every C++ test program; Catch2 v3 brings its own.
+#if !__has_include(<catch2/catch_all.hpp>)
+#define CATCH_CONFIG_MAIN
+#include <catch2/catch.hpp>
+#endif

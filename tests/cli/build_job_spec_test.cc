@@ -1,0 +1,104 @@
+#include "cli/build_job_spec.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.hpp"
+#include "cli/command_line.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+JobSpec build(const std::vector<std::string>& options, const std::string& directory = "/") {
+  Warnings warnings;
+  return build_job_spec(parse_command_line(options).settings, {{{"HOME", "/root"}}, directory, "node1"}, warnings);
+}
+
+std::size_t ranks(const std::vector<std::string>& options) {
+  return build(options).allocation.placements.size();
+}
+
+}  // namespace
+
+TEST_CASE("how many ranks start", "[unit]") {
+  CHECK(ranks({}) == 1);
+  CHECK(ranks({"-np", "3"}) == 3);
+  CHECK(ranks({"-np", "2", "-H", "localhost:4"}) == 2);
+  CHECK(ranks({"-H", "localhost:4"}) == 4);
+  CHECK(ranks({"-H", "node1:2,127.0.0.1:1,[::1]"}) == 4);
+  CHECK(ranks({"-np", "1", "-H", "localhost,elsewhere:4"}) == 1);  // no rank would sit elsewhere
+  CHECK(build({}).allocation.hosts.front().name == "localhost");
+}
+
+TEST_CASE("every option reaches its field", "[unit]") {
+  const JobSpec spec =
+      build({"--wdir", "tmp", "--output-filename", "/tmp/out", "-prefix-timestamp", "--start-timeout", "500ms",
+             "--timeline-filename", "/tmp/t.json", "--status-file", "tmp/s.json", "--verbose", "-x", "A=1"});
+  CHECK(spec.working_directory == "/tmp");
+  CHECK(spec.output_directory == "/tmp/out");
+  CHECK(spec.prefix_output_with_timestamp);
+  CHECK(spec.start_timeout == 500ms);
+  CHECK(spec.timeline_filename == "/tmp/t.json");
+  CHECK(spec.status_file == "/tmp/s.json");
+  CHECK(spec.verbose);
+  CHECK(spec.environment_overrides == Environment{{"A", "1"}});
+  CHECK(spec.environment == Environment{{"HOME", "/root"}});
+}
+
+TEST_CASE("what is not given has the default of JobSpec", "[unit]") {
+  const JobSpec spec = build({});
+  CHECK(spec.working_directory == "/");
+  CHECK_FALSE(spec.output_directory);
+  CHECK_FALSE(spec.prefix_output_with_timestamp);
+  CHECK(spec.start_timeout == 30s);
+  CHECK_FALSE(spec.timeline_filename);
+  CHECK_FALSE(spec.status_file);
+  CHECK_FALSE(spec.verbose);
+}
+
+TEST_CASE("a hostfile is read from where runjob was started and named as it was typed", "[unit]") {
+  std::string root = (fs::temp_directory_path() / "runjob-spec-XXXXXX").string();
+  REQUIRE(::mkdtemp(root.data()) != nullptr);
+  std::ofstream(root + "/hosts") << "# here\nlocalhost slots=3\n";
+  CHECK(build({"--hostfile", "hosts"}, root).allocation.placements.size() == 3);
+  std::ofstream(root + "/hosts") << "\nlocalhost slots=x\n";
+  CHECK_THROWS_WITH(build({"--hostfile", "hosts"}, root),
+                    "hosts: line 2, column 17: expected a number of slots, found 'x'");
+  fs::remove_all(root);
+}
+
+TEST_CASE("a user's mistake is one error that names the option", "[unit]") {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
+      {{"-np", "0"}, "-np: '0' is not a whole number from 1 to 1000000"},
+      {{"-np", "x"}, "-np: 'x' is not a whole number from 1 to 1000000"},
+      {{"--num-proc="}, "--num-proc: '' is not a whole number from 1 to 1000000"},
+      {{"-np", "5", "-H", "localhost:4"},
+       "5 ranks do not fit into 4 slots on 1 host (localhost:4); ask for at most 4 or give more slots"},
+      {{"-H", "localhost:x"}, "-H: column 11: expected a number of slots after ':', found 'x'"},
+      {{"--hostfile", "/nonexistent"},
+       "cannot read hostfile /nonexistent: No such file or directory; check the path and its permissions"},
+      {{"--wdir", "/nonexistent"}, "--wdir: /nonexistent: No such file or directory; name a directory that exists"},
+      {{"--wdir="}, "--wdir: the path is empty; give one"},
+      {{"-x", "1=2"}, "-x: '1' is not the name of a variable; write NAME or NAME=VALUE"},
+      {{"--status-file", "/nonexistent/s"}, "--status-file: the directory /nonexistent does not exist; make it first"},
+      {{"--timeline-filename", "/"}, "--timeline-filename: / is a directory; name a file"},
+      {{"--start-timeout", "soon"}, "--start-timeout: 'soon' is not a time such as 30, 0.5, 500ms, 30s, 10m or 2h"},
+      {{"--start-timeout", "0"}, "--start-timeout: '0' leaves no time to start; give a longer one"},
+      {{"--verbose=maybe"}, "--verbose: 'maybe' is not 1 or 0, true or false"},
+      {{"-H", "s2:4"},
+       "host s2 is not started: this version runs ranks on this host (node1) only; other hosts arrive with the next "
+       "version"},
+      {{"-H", "me@localhost"},
+       "host me@localhost is not started: this version runs ranks on this host (node1) only and without SSH, which a "
+       "user or port asks for; other hosts arrive with the next version"},
+  };
+  for (const auto& [options, message] : table) {
+    INFO(options.front());
+    CHECK_THROWS_WITH(build(options), message);
+  }
+}

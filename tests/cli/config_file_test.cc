@@ -1,0 +1,57 @@
+#include "cli/config_file.hpp"
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob;
+
+namespace {
+
+Settings read(const std::string& text, const std::string& path) {
+  Warnings warnings;
+  Settings settings = config_file_settings(text, path, warnings);
+  CHECK(warnings.empty());
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("a config file's keys are the options' names, in every format", "[unit]") {
+  const auto expected = [](const std::string& path) {
+    return Settings{{"num-proc", {{"2"}, "file " + path}},
+                    {"hosts", {{"a:1,b:1"}, "file " + path}},
+                    {"timeline-filename", {{"/t"}, "file " + path}}};
+  };
+  CHECK(read("num-proc = 2\nhosts = \"a:1,b:1\"\ntimeline-filename = \"/t\"\n", "j.toml") == expected("j.toml"));
+  CHECK(read("num_proc = 2\nhosts = [\"a:1\", \"b:1\"]\n[timeline]\nfilename = \"/t\"\n", "j.toml") ==
+        expected("j.toml"));
+  CHECK(read("num_proc=2\nhosts=a:1,b:1\ntimeline_filename=/t\n", "j.ini") == expected("j.ini"));
+  CHECK(read("num-proc: 2\nhosts: [a:1, b:1]\ntimeline:\n  filename: /t\n", "j.yml") == expected("j.yml"));
+}
+
+TEST_CASE("horovodrun's keys of later versions are warnings", "[unit]") {
+  Warnings warnings;
+  const Settings settings = config_file_settings(
+      "params:\n  fusion_threshold_mb: 32\ntimeline:\n  filename: /t\n  mark_cycles: true\n", "j.yaml", warnings);
+  CHECK(settings == Settings{{"timeline-filename", {{"/t"}, "file j.yaml"}}});
+  CHECK(warnings == Warnings{"file j.yaml: params.fusion_threshold_mb has no effect in this version",
+                             "file j.yaml: timeline.mark_cycles has no effect in this version"});
+}
+
+TEST_CASE("a key that is none is an error that names the nearest", "[unit]") {
+  Warnings warnings;
+  const std::vector<std::pair<std::string, std::string>> table = {
+      {"num-prok = 2\n", "file j: unknown key 'num-prok'; did you mean 'num-proc'?"},
+      {"[params]\nfusion_treshold_mb = 2\n",
+       "file j: unknown key 'params.fusion_treshold_mb'; did you mean 'params.fusion_threshold_mb'?"},
+      {"frobnicate-the-job = 1\n",
+       "file j: unknown key 'frobnicate-the-job'; keys are the long names of options, as in num-proc"},
+      {"help = true\n", "file j: unknown key 'help'; keys are the long names of options, as in num-proc"},
+      {"num-proc = 2\nwdir = /a\nnum_proc = 3\n", "file j: num-proc is given twice; keep one"},
+      {"wdir = [\"/a\", \"/b\"]\n", "file j: wdir takes one value, found 2; put a text with blanks in quotes"},
+  };
+  for (const auto& [text, message] : table) {
+    INFO(text);
+    CHECK_THROWS_WITH(config_file_settings(text, "j", warnings), message);
+  }
+}

@@ -1,0 +1,58 @@
+/// Feeds any bytes to both host grammars and to allocate(), and checks what must hold for every result.
+/// The first byte chooses the grammar, so that one corpus serves both.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "hostfile/allocation.hpp"
+#include "hostfile/local_host.hpp"
+#include "hostfile/merge_hosts.hpp"
+#include "hostfile/parse_hosts.hpp"
+
+using namespace runjob;
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+void check_host(const Host& host) {
+  require(!host.name.empty() && host.name.size() <= 253 && host.name.front() != '-');
+  require(host.slots >= 1 && host.slots <= kMaxSlots);
+  require(!host.port || (*host.port >= 1 && *host.port <= 65'535));
+  require(host.user.empty() || host.user.front() != '-');
+  require(!host.gpus || !host.gpus->empty());
+  static_cast<void>(is_this_host(host, "node1"));
+}
+
+void check_allocation(const std::vector<Host>& hosts) {
+  const Allocation allocation = allocate(hosts, std::nullopt);
+  require(allocation.hosts.size() == hosts.size());
+  for (std::size_t r = 0; r < allocation.placements.size(); ++r) {
+    const Placement& placement = allocation.placements[r];
+    require(placement.rank == static_cast<int>(r));
+    require(placement.local_rank < placement.local_size && placement.cross_rank < placement.cross_size);
+    require(placement.local_size == hosts[static_cast<std::size_t>(placement.host)].slots);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  try {
+    const std::vector<Host> hosts = data[0] % 2 == 0 ? parse_host_list(text) : parse_hostfile(text, "f");
+    require(!hosts.empty() && hosts.size() <= 100'000);
+    for (const Host& host : hosts) check_host(host);
+    if (hosts.size() <= 64) check_allocation(hosts);
+  } catch (const Error& error) {
+    require(error.code() == Errc::kHostfile || error.code() == Errc::kUsage);
+    require(std::string_view(error.what()).find('\n') == std::string_view::npos);
+  }
+  return 0;
+}

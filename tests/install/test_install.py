@@ -1,0 +1,127 @@
+"""`cmake --install` of the release build, used as a stranger would: another program, another folder, nothing of ours around."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("RUNJOB_BUILD", ROOT / "build/release"))
+PROGRAM = pathlib.Path(__file__).parent / "program"
+LIMIT_SECONDS = 300
+
+
+def run(*command, **options):
+    """The finished command; its output is in the failure when its status is not 0."""
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS,
+        stdin=subprocess.DEVNULL, **options,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{command}: status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    """Installed, then moved: nothing in it may depend on the folder that it was built for."""
+    if not (BUILD / "CMakeCache.txt").exists():
+        pytest.fail(f"{BUILD} is not built: cmake --preset release && cmake --build --preset release")
+    first = tmp_path_factory.mktemp("install") / "first"
+    run("cmake", "--install", BUILD, "--prefix", first)
+    return first.rename(first.with_name("moved"))
+
+
+@pytest.fixture(scope="module")
+def program(prefix, tmp_path_factory):
+    """The folder with the built programs of a user."""
+    folder = tmp_path_factory.mktemp("program")
+    run("cmake", "-S", PROGRAM, "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "--build", folder)
+    return folder
+
+
+def clean_environment():
+    """Without what a surrounding job or build tree would add."""
+    mine = re.compile("RUNJOB_|HOROVOD_|LD_LIBRARY_PATH|CMAKE_PREFIX_PATH")
+    return {name: value for name, value in os.environ.items() if not mine.match(name)}
+
+
+def library(prefix):
+    (found,) = prefix.glob("lib*/**/librunjob.so")
+    return found
+
+
+def test_everything_is_where_it_is_promised(prefix):
+    files = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if path.is_file()}
+    assert {"bin/runjob", "libexec/runjob/runjob-agent", "include/runjob/runjob.h", "include/runjob/runjob.hpp"} <= files
+    assert any(re.fullmatch(r"lib.*/cmake/runjob/runjob-config\.cmake|lib.*/cmake/runjob/runjobConfig\.cmake", f) for f in files)
+    assert library(prefix).exists()
+    assert not [name for name in files if re.search(r"catch|_test$|\.a$", name)], "only what users need is installed"
+
+
+def test_only_the_interface_is_exported(prefix):
+    listing = run("nm", "--dynamic", "--defined-only", "--demangle", library(prefix)).stdout
+    names = [line.split(maxsplit=2)[2] for line in listing.splitlines()]
+    assert "runjob_init" in names
+    assert not [name for name in names if not re.match(r"runjob_[a-z_]+$", name)]
+
+
+def test_the_header_and_the_library_agree(prefix):
+    declared = set(re.findall(r"^RUNJOB_API .*?\b(runjob_\w+)\(", (prefix / "include/runjob/runjob.h").read_text(), re.MULTILINE))
+    exported = set(run("nm", "--dynamic", "--defined-only", "--format=just-symbols", library(prefix)).stdout.split())
+    assert declared and declared == {name.partition("@")[0] for name in exported}
+
+
+def needed(path):
+    return re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "--dynamic", "--wide", path).stdout)
+
+
+def test_the_library_needs_no_backend_to_be_loaded(prefix):
+    allowed = re.compile(r"lib(c|m|stdc\+\+|gcc_s|pthread|dl|rt)\.so|ld-linux")
+    assert not [name for name in needed(library(prefix)) if not allowed.match(name)]
+
+
+def test_the_launcher_links_no_collectives(prefix):
+    assert not [name for name in needed(prefix / "bin/runjob") if re.match("lib(runjob|gloo|torch|cuda|mpi|python)", name)]
+
+
+def test_the_agent_is_static(prefix):
+    agent = prefix / "libexec/runjob/runjob-agent"
+    assert "INTERP" not in run("readelf", "--program-headers", "--wide", agent).stdout
+    assert needed(agent) == []
+
+
+@pytest.mark.parametrize("name", ["sum_c", "sum_cpp"])
+def test_a_program_runs_alone(program, name):
+    assert run(program / name, env=clean_environment()).stdout == "rank 0 of 1: 1\n"
+
+
+@pytest.mark.parametrize("name", ["sum_c", "sum_cpp"])
+def test_a_program_runs_under_the_installed_launcher(prefix, program, name):
+    done = run(prefix / "bin/runjob", "-np", "2", program / name, env=clean_environment(), cwd=program)
+    lines = sorted(line.partition(">:")[2].strip() for line in done.stdout.splitlines())
+    assert lines == ["rank 0 of 2: 3", "rank 1 of 2: 3"]
+
+
+def test_the_launcher_finds_its_agent_through_a_link(prefix, program, tmp_path):
+    (tmp_path / "runjob").symlink_to(prefix / "bin/runjob")
+    assert "rank 1 of 2: 3" in run(tmp_path / "runjob", "-np", "2", program / "sum_c", env=clean_environment()).stdout
+
+
+def test_the_version_is_the_projects(prefix):
+    version = re.search(r"project\(runjob VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+    assert version in run(prefix / "bin/runjob", "--version").stdout
+
+
+def test_a_missing_package_version_is_refused(prefix, tmp_path):
+    shutil.copytree(PROGRAM, tmp_path / "source")
+    lists = tmp_path / "source/CMakeLists.txt"
+    lists.write_text(lists.read_text().replace("find_package(runjob 0.1 REQUIRED)", "find_package(runjob 99 REQUIRED)"))
+    done = subprocess.run(
+        ["cmake", "-S", tmp_path / "source", "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"],
+        capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS,
+    )  # fmt: skip
+    assert done.returncode != 0 and "99" in done.stderr

@@ -1,0 +1,80 @@
+#include "launcher/messages.hpp"
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob;
+
+TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
+  Launch sent;
+  sent.command = {"python", "a b.py", "\xff\xfe not UTF-8", ""};
+  sent.working_directory = "/tmp/\xe9";
+  sent.environment = {
+      {"EMPTY", ""}, {"LINES", "one\ntwo\n'three'\""}, {"BYTES", "\xff\x80"}, {"LONG", std::string(100'000, 'v')}};
+  LaunchRank rank;
+  rank.rank = 5;
+  rank.environment = {{"RANK", "5"}};
+  rank.join.rank = 5;
+  rank.join.size = 8;
+  rank.join.hostname = "s1";
+  rank.join.hosts = {0, 0, 0, 0, 1, 1, 1, 1};
+  rank.join.hostnames = {"s0", "s1"};
+  sent.ranks = {rank};
+  sent.stdin_rank = 0;
+  sent.output_window = 1 << 20;
+  sent.grace_ms = 2000;
+  const Launch received = decode<Launch>(encode(sent));
+  CHECK(received.command == sent.command);
+  CHECK(received.working_directory == sent.working_directory);
+  CHECK(received.environment == sent.environment);
+  REQUIRE(received.ranks.size() == 1);
+  CHECK(received.ranks[0].rank == 5);
+  CHECK(received.ranks[0].environment == rank.environment);
+  CHECK(received.ranks[0].join == rank.join);
+  CHECK(received.stdin_rank == 0);
+  CHECK(received.output_window == 1 << 20);
+  CHECK(received.grace_ms == 2000);
+}
+
+TEST_CASE("the small messages survive the channel", "[unit]") {
+  const Hello hello = decode<Hello>(encode(Hello{"1.2.3", 77, "s1", 64, 12345}));
+  CHECK(hello.version == "1.2.3");
+  CHECK(hello.pid == 77);
+  CHECK(hello.hostname == "s1");
+  CHECK(hello.cores == 64);
+  CHECK(hello.free_port == 12345);
+  CHECK(decode<Started>(encode(Started{99})).pid == 99);
+  const StartFailed failed = decode<StartFailed>(encode(StartFailed{StartFailed::Step::kExec, 2}));
+  CHECK(failed.step == StartFailed::Step::kExec);
+  CHECK(failed.error_number == 2);
+  const Exited exited = decode<Exited>(encode(Exited{9, true, false, 1024, 0.5}));
+  CHECK(exited.wait_status == 9);
+  CHECK(exited.out_of_memory);
+  CHECK_FALSE(exited.stopped_by_us);
+  CHECK(exited.max_rss_kib == 1024);
+  CHECK(exited.cpu_seconds == 0.5);
+  CHECK(decode<Credit>(encode(Credit{7})).bytes == 7);
+  CHECK(decode<Signal>(encode(Signal{10})).number == 10);
+  CHECK(decode<End>(encode(End{2, 0})).grace_ms == 0);
+  const RelayedRequest request =
+      decode<RelayedRequest>(encode(RelayedRequest{4, {"PUT", "/v1/kv/a/b", std::string("\0\xff", 2), 1}}));
+  CHECK(request.id == 4);
+  CHECK(request.request.body == std::string("\0\xff", 2));
+  CHECK(request.request.rank == 1);
+  const RelayedReply reply = decode<RelayedReply>(encode(RelayedReply{4, {404, "text/plain", "no"}}));
+  CHECK(reply.response.status == 404);
+  CHECK(reply.response.content_type == "text/plain");
+  CHECK(reply.response.body.str() == "no");
+}
+
+TEST_CASE("a control message that is none is refused, never misread", "[unit]") {
+  const std::string good = encode(Hello{"1", 1, "h", 1, 1});
+  CHECK_THROWS_AS(decode<Hello>(""), Error);
+  CHECK_THROWS_AS(decode<Hello>(good.substr(0, good.size() - 1)), Error);
+  CHECK_THROWS_AS(decode<Hello>(good + "x"), Error);
+  CHECK_THROWS_AS(decode<Hello>("\xa0"), Error);  // an empty map
+  CHECK_THROWS_AS(decode<Credit>(good), Error);   // another message
+  CHECK_THROWS_AS(decode<Credit>(encode(Credit{-1})), Error);
+  CHECK_THROWS_AS(decode<Launch>(encode(Launch{})), Error);  // no command
+  CHECK_THROWS_WITH(decode<Hello>("\xff"), ContainsSubstring("a control message that cannot be read"));
+}

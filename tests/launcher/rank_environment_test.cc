@@ -1,0 +1,67 @@
+#include "launcher/rank_environment.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace runjob;
+
+TEST_CASE("the launcher's variables go to the ranks, except those of a host or a login", "[unit]") {
+  const Environment launcher = {
+      {"PATH", "/bin"}, {"MY_SETTING", "a\nb"}, {"HOROVOD_LOG_LEVEL", "debug"}, {"EMPTY", ""}};
+  CHECK(forwarded_environment(launcher) == launcher);
+  for (const char* name : {"HOME", "PWD", "OLDPWD", "HOSTNAME", "TMPDIR", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "DISPLAY",
+                           "BASH_FUNC_module%%", "CUDA_VISIBLE_DEVICES"}) {
+    INFO(name);
+    CHECK(forwarded_environment({{name, "x"}}).empty());
+    CHECK(host_environment({{name, "x"}}) == Environment{{name, "x"}});
+  }
+}
+
+TEST_CASE("what an outer launcher gave to us is no business of our ranks", "[unit]") {
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
+        "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PMI2_X", "SLURM_PROCID", "SLURM_LOCALID", "HOROVOD_RANK",
+        "HOROVOD_LOCAL_SIZE", "HOROVOD_GLOO_RENDEZVOUS_ADDR", "RUNJOB_RANK", "RUNJOB_RENDEZVOUS", "RUNJOB_JOB_ID"}) {
+    INFO(name);
+    CHECK(forwarded_environment({{name, "x"}}).empty());
+    CHECK(host_environment({{name, "x"}}).empty());
+  }
+  CHECK(forwarded_environment({{"SLURM_JOB_ID", "7"}}).size() == 1);
+}
+
+TEST_CASE("a rank learns its place in everybody's words", "[unit]") {
+  Allocation allocation;
+  allocation.hosts = {{"s1", 1, "", {}, "", {}}, {"s2", 2, "", {}, "", {}}};
+  allocation.placements = {{0, 3, 0, 1, 0, 2, 0}, {1, 3, 0, 2, 1, 2, 1}, {2, 3, 1, 2, 0, 1, 1}};
+  const Environment variables = rank_variables(allocation, allocation.placements[2], {"job7", 4, "10.0.0.1", 23456});
+  const Environment expected = {{"RUNJOB_RANK", "2"},
+                                {"RUNJOB_SIZE", "3"},
+                                {"RUNJOB_LOCAL_RANK", "1"},
+                                {"RUNJOB_LOCAL_SIZE", "2"},
+                                {"RUNJOB_CROSS_RANK", "0"},
+                                {"RUNJOB_CROSS_SIZE", "1"},
+                                {"RUNJOB_HOSTNAME", "s2"},
+                                {"RUNJOB_JOB_ID", "job7"},
+                                {"RUNJOB_GENERATION", "4"},
+                                {"HOROVOD_RANK", "2"},
+                                {"HOROVOD_SIZE", "3"},
+                                {"HOROVOD_LOCAL_RANK", "1"},
+                                {"HOROVOD_LOCAL_SIZE", "2"},
+                                {"HOROVOD_CROSS_RANK", "0"},
+                                {"HOROVOD_CROSS_SIZE", "1"},
+                                {"HOROVOD_HOSTNAME", "s2"},
+                                {"RANK", "2"},
+                                {"WORLD_SIZE", "3"},
+                                {"LOCAL_RANK", "1"},
+                                {"LOCAL_WORLD_SIZE", "2"},
+                                {"MASTER_ADDR", "10.0.0.1"},
+                                {"MASTER_PORT", "23456"}};
+  CHECK(variables == expected);
+}
+
+TEST_CASE("defaults give way to what the user has set", "[unit]") {
+  CHECK(rank_defaults({}, 8, 2) ==
+        Environment{{"PYTHONUNBUFFERED", "1"}, {"PYTHONFAULTHANDLER", "1"}, {"OMP_NUM_THREADS", "4"}});
+  CHECK(rank_defaults({}, 2, 8).at("OMP_NUM_THREADS") == "1");
+  CHECK(rank_defaults({{"OMP_NUM_THREADS", "7"}, {"PYTHONUNBUFFERED", ""}}, 8, 2) ==
+        Environment{{"PYTHONFAULTHANDLER", "1"}});
+}

@@ -1,0 +1,137 @@
+#include "launcher/verdict.hpp"
+
+#include <cerrno>
+#include <csignal>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+
+using namespace runjob;
+
+namespace {
+
+Allocation two_hosts() {
+  Allocation allocation;
+  allocation.hosts = {{"s1", 2, "", {}, "", {}}, {"s2", 1, "", {}, "", {}}};
+  allocation.placements = {{0, 3, 0, 2, 0, 2, 0}, {1, 3, 1, 2, 0, 1, 0}, {2, 3, 0, 1, 1, 2, 1}};
+  return allocation;
+}
+
+Verdict started() {
+  Verdict verdict(two_hosts(), "train");
+  for (int rank = 0; rank < 3; ++rank) verdict.rank_started(rank, 100 + rank);
+  return verdict;
+}
+
+Exited with_status(int status) {
+  return {status << 8, false, false, 10, 0.1};
+}
+Exited with_signal(int number) {
+  return {number, false, false, 10, 0.1};
+}
+std::vector<std::string> no_lines(int) {
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a job whose ranks all exit 0 is fine and says nothing", "[unit]") {
+  Verdict verdict = started();
+  for (int rank = 0; rank < 3; ++rank) verdict.rank_exited(rank, with_status(0));
+  CHECK(verdict.cause() == Verdict::Cause::kNone);
+  CHECK(verdict.exit_status() == 0);
+  CHECK(verdict.message(no_lines).empty());
+}
+
+TEST_CASE("the rank that failed first decides, those that we stopped do not", "[unit]") {
+  Verdict verdict = started();
+  verdict.rank_exited(1, with_status(3));
+  CHECK(verdict.cause() == Verdict::Cause::kRankFailed);
+  Exited stopped = with_signal(SIGTERM);
+  stopped.stopped_by_us = true;
+  verdict.rank_exited(0, stopped);
+  verdict.rank_exited(2, with_status(9));
+  CHECK(verdict.exit_status() == 3);
+  CHECK(verdict.message([](int rank) { return std::vector<std::string>{"line of " + std::to_string(rank)}; }) ==
+        "rank 1 on s1 (pid 101) exited with status 3; stopped 2 other ranks\n  the last lines of its "
+        "stderr:\n    line of 1");
+}
+
+TEST_CASE("a rank killed by a signal gives 128 plus its number", "[unit]") {
+  Verdict verdict = started();
+  Exited exited = with_signal(SIGKILL);
+  exited.out_of_memory = true;
+  verdict.rank_exited(2, exited);
+  CHECK(verdict.exit_status() == 137);
+  CHECK(verdict.message(no_lines) ==
+        "rank 2 on s2 (pid 102) was killed by signal 9 (SIGKILL), probably by the kernel's out-of-memory "
+        "killer");
+}
+
+TEST_CASE("a command that cannot be run gives 127 or 126 and names host and command", "[unit]") {
+  const auto status_and_text = [](StartFailed failure, const std::string& command) {
+    Verdict verdict(two_hosts(), command);
+    verdict.rank_not_started(2, failure);
+    return std::pair(verdict.exit_status(), verdict.message(no_lines));
+  };
+  using Step = StartFailed::Step;
+  CHECK(status_and_text({Step::kExec, ENOENT}, "trian") ==
+        std::pair(127, std::string("s2: command not found: trian (searched PATH)")));
+  CHECK(status_and_text({Step::kExec, ENOENT}, "./trian") ==
+        std::pair(127, std::string("s2: command not found: ./trian")));
+  CHECK(status_and_text({Step::kExec, EACCES}, "./data.txt") ==
+        std::pair(126, std::string("s2: cannot execute ./data.txt: Permission denied")));
+  CHECK(status_and_text({Step::kWorkingDirectory, ENOENT}, "x").first == 125);
+  CHECK(status_and_text({Step::kFork, EAGAIN}, "x").second ==
+        "s2: cannot start rank 2: Resource temporarily unavailable");
+}
+
+TEST_CASE("Ctrl-C, a lost host, a late rank and a closed output each have their status", "[unit]") {
+  Verdict interrupted = started();
+  interrupted.interrupted(SIGINT);
+  interrupted.rank_exited(0, with_status(1));
+  CHECK(interrupted.exit_status() == 130);
+  CHECK(interrupted.message(no_lines).empty());
+
+  Verdict lost = started();
+  lost.host_lost(1, "it closed the connection");
+  CHECK(lost.exit_status() == 125);
+  CHECK(lost.message(no_lines) == "lost the agent on s2: it closed the connection");
+
+  Verdict late = started();
+  late.start_timeout("rank 1 on s1: has not called init()");
+  CHECK(late.exit_status() == 125);
+  CHECK(late.message(no_lines) == "rank 1 on s1: has not called init()");
+
+  Verdict closed = started();
+  closed.output_closed();
+  closed.interrupted(SIGINT);
+  CHECK(closed.exit_status() == 141);
+}
+
+TEST_CASE("the status file tells each rank's end", "[unit]") {
+  Verdict verdict = started();
+  verdict.rank_exited(1, with_status(3));
+  Exited stopped = with_signal(SIGTERM);
+  stopped.stopped_by_us = true;
+  verdict.rank_exited(0, stopped);
+  verdict.rank_exited(2, with_status(0));
+  const auto document =
+      nlohmann::json::parse(verdict.to_json("j1", [](int) { return std::vector<std::string>{"\xff bytes"}; }));
+  CHECK(document["job_id"] == "j1");
+  CHECK(document["exit_status"] == 3);
+  CHECK(document["first_failed_rank"] == 1);
+  const auto& ranks = document["ranks"];
+  REQUIRE(ranks.size() == 3);
+  CHECK(ranks[0]["outcome"] == "stopped");
+  CHECK(ranks[0]["signal"] == SIGTERM);
+  CHECK(ranks[0]["status"].is_null());
+  CHECK(ranks[1]["outcome"] == "failed");
+  CHECK(ranks[1]["status"] == 3);
+  CHECK(ranks[1]["pid"] == 101);
+  CHECK(ranks[1]["host"] == "s1");
+  CHECK(ranks[1]["last_stderr_lines"].size() == 1);
+  CHECK(ranks[2]["outcome"] == "ok");
+  CHECK(ranks[2]["out_of_memory"] == false);
+}

@@ -1,0 +1,125 @@
+"""The shell scripts of packaging/: what they say and where they stop. Nothing is installed here."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPTS = ["packaging/quickstart.sh", "packaging/test.sh"]
+LIMIT_SECONDS = 60
+
+
+def bash(code, **environment):
+    """`code` after the scripts' parts, in a folder of its own, with nothing of this environment but PATH."""
+    parts = "\n".join(f"source {ROOT}/packaging/{part}.sh" for part in ("steps", "packages", "python"))
+    return subprocess.run(
+        ["bash", "-c", f"set -euo pipefail\n{parts}\n{code}"], capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS,
+        env={"PATH": os.environ["PATH"], **environment}, stdin=subprocess.DEVNULL, cwd=environment.get("HOME", ROOT),
+    )  # fmt: skip
+
+
+def run_script(script, *arguments, **environment):
+    return subprocess.run(
+        [ROOT / script, *arguments], capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS,
+        env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def os_release(tmp_path, name, version):
+    path = tmp_path / "os-release"
+    path.write_text(f'ID={name}\nVERSION_ID="{version}"\nPRETTY_NAME="{name} {version}"\n')
+    return str(path)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_an_unknown_distribution_gets_the_list_and_nothing_else(script, tmp_path):
+    done = run_script(script, OS_RELEASE=os_release(tmp_path, "plan9", "4"))
+    assert done.returncode == 1
+    assert "This is plan9 4" in done.stdout
+    assert "libgloo-dev" in done.stdout and "BOOST" in done.stdout and "--no-packages" in done.stdout
+    assert "==" not in done.stdout, "it went on"
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_an_unknown_option_is_refused(script):
+    done = run_script(script, "--nonsense")
+    assert done.returncode == 1
+    assert "unknown option --nonsense" in done.stderr and "--no-packages" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "name, version, package", [("debian", "12", "libboost1.81-dev"), ("ubuntu", "24.04", "libboost1.83-dev")]
+)
+def test_boost_has_the_name_of_the_distribution(tmp_path, name, version, package):
+    assert bash("boost_package", OS_RELEASE=os_release(tmp_path, name, version)).stdout == package + "\n"
+
+
+def test_packages_that_are_installed_are_not_installed_again(tmp_path):
+    if not shutil.which("dpkg-query"):
+        pytest.skip("no dpkg here")
+    release = os_release(tmp_path, "debian", "12")
+    done = bash('install_packages "bash dpkg"', OS_RELEASE=release)
+    assert (done.returncode, done.stdout) == (0, "== system packages: all 2 are installed\n"), done.stderr
+
+
+def test_without_root_and_sudo_it_says_what_root_should_run(tmp_path):
+    release = os_release(tmp_path, "debian", "12")
+    code = 'PATH={}; id() { echo 1000; }; is_installed() { false; }; hash -r; install_packages "catch2 BOOST"'
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in ("xargs", "echo", "sed", "wc"):
+        (tools / tool).symlink_to(shutil.which(tool))
+    done = bash(code.replace("{}", str(tools), 1), OS_RELEASE=release)
+    assert done.returncode == 1
+    assert "there is no sudo; as root, run:\n    apt-get install catch2 libboost1.81-dev" in done.stderr
+
+
+def test_a_step_says_what_it_does_and_hides_the_rest(tmp_path):
+    done = bash('step "counting" seq 3', HOME=str(tmp_path))
+    assert done.returncode == 0
+    assert re.fullmatch(r"== counting\n   done in \d+ s\n", done.stdout)
+    assert (tmp_path / "build/log/counting.log").read_text() == "1\n2\n3\n"
+
+
+def test_a_failing_step_names_itself_and_shows_the_end_of_its_log(tmp_path):
+    done = bash('step "counting down" sh -c "seq 100; exit 3"; echo went on', HOME=str(tmp_path))
+    assert done.returncode == 1 and "went on" not in done.stdout
+    assert "error: 'counting down' failed with status 3; the end of build/log/counting-down.log:" in done.stderr
+    assert done.stderr.splitlines()[-1] == "100" and "\n50\n" not in done.stderr
+
+
+def test_a_python_without_the_modules_is_not_used():
+    assert bash('has_modules python3 "no_such_module=x"').returncode == 1
+    assert bash('has_modules python3 "json=json sys=sys"').returncode == 0
+    assert bash('missing_modules python3 "json=json no_such_module=its-name"').stdout == "its-name\n"
+
+
+def test_the_systems_python_is_left_alone(tmp_path):
+    """PEP 668: a file beside the standard library says that pip must not install there."""
+    venv = tmp_path / "venv"
+    subprocess.run(["python3", "-m", "venv", "--without-pip", venv], check=True, timeout=LIMIT_SECONDS)
+    assert bash(f"may_install_into {venv}/bin/python").returncode == 0
+    managed = f"""python3() {{ {venv}/bin/python -c "import sys; sys.base_prefix = sys.prefix; import sysconfig
+sysconfig.get_path = lambda name: '{tmp_path}'
+exec(sys.stdin.read())"; }}
+may_install_into python3"""
+    assert bash(managed).returncode == 0
+    (tmp_path / "EXTERNALLY-MANAGED").write_text("")
+    assert bash(managed).returncode == 1
+
+
+def test_ci_runs_the_test_script_and_nothing_else():
+    lines = (ROOT / ".ci/run").read_text().splitlines()
+    assert lines == ["#!/usr/bin/env bash", 'exec bash "$(dirname "$0")/../packaging/test.sh"']
+
+
+def test_shellcheck():
+    if not (shellcheck := shutil.which("shellcheck")):
+        pytest.skip("shellcheck is not installed")
+    scripts = [*sorted(ROOT.glob("packaging/*.sh")), ROOT / ".ci/run"]
+    done = subprocess.run([shellcheck, "-x", *scripts], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout

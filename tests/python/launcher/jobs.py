@@ -1,0 +1,103 @@
+"""Starts real jobs for the tests and looks at what they leave behind."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+RUNJOB = os.environ.get("RUNJOB_BIN", str(ROOT / "build" / "release" / "bin" / "runjob"))
+TIMEOUT = 60
+
+
+def command(*arguments: str) -> list[str]:
+    return [RUNJOB, *map(str, arguments)]
+
+
+def run(*arguments: str, **options) -> subprocess.CompletedProcess:
+    """Runs a job to its end and returns text output."""
+    options.setdefault("stdin", subprocess.DEVNULL)
+    if "input" in options:
+        del options["stdin"]
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=TIMEOUT, **options)
+
+
+def python(code: str) -> list[str]:
+    """A rank's command line that runs `code`."""
+    return [sys.executable, "-c", code]
+
+
+def by_rank(output: str, stream: str = "stdout") -> dict[int, list[str]]:
+    """The lines of each rank, without their prefix."""
+    lines: dict[int, list[str]] = {}
+    for line in output.splitlines():
+        prefix, separator, text = line.partition(f"]<{stream}>:")
+        if separator and prefix.startswith("["):
+            lines.setdefault(int(prefix[1:]), []).append(text)
+    return lines
+
+
+class Marked:
+    """A job whose processes all carry a mark in their environment, so that what is left of it can be found."""
+
+    def __init__(self, *arguments: str, **options):
+        self.mark = f"JOB_TEST_MARK={uuid.uuid4()}"
+        name, value = self.mark.split("=")
+        options.setdefault("stdin", subprocess.DEVNULL)
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        environment = {**os.environ, **options.pop("env", {}), name: value}
+        self.process = subprocess.Popen(command(*arguments), env=environment, text=True, **options)
+
+    def __enter__(self) -> "Marked":
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
+        for pid in self.alive():
+            os.kill(pid, signal.SIGKILL)
+
+    def wait_for_lines(self, count: int) -> list[str]:
+        """The first lines of standard output: what the test waits for, not a time."""
+        return [self.process.stdout.readline() for _ in range(count)]
+
+    def finish(self) -> tuple[int, str, str]:
+        output, errors = self.process.communicate(timeout=TIMEOUT)
+        return self.process.returncode, output, errors
+
+    def alive(self) -> list[int]:
+        """Processes other than runjob itself that carry the mark and are not zombies."""
+        found = []
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit() or int(entry) == self.process.pid:
+                continue
+            try:
+                environment = pathlib.Path(f"/proc/{entry}/environ").read_bytes()
+                state = pathlib.Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue
+            if self.mark.encode() in environment.split(b"\0") and state != "Z":
+                found.append(int(entry))
+        return found
+
+    def named(self, name: str) -> list[int]:
+        """Those of alive() whose program is called so."""
+        return [pid for pid in self.alive() if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == name]
+
+    def wait_until_gone(self, limit: float = 20.0) -> bool:
+        deadline = time.monotonic() + limit
+        while self.alive():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)
+        return True

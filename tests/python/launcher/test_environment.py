@@ -1,0 +1,77 @@
+"""The environment and the working directory in which ranks run."""
+
+import json
+import os
+
+import pytest
+from jobs import by_rank, python, run
+
+DUMP = "import json, os; print(json.dumps(dict(os.environ)))"
+
+
+def environments(*arguments, **options):
+    done = run(*arguments, *python(DUMP), **options)
+    assert done.returncode == 0, done.stderr
+    return {rank: json.loads(lines[0]) for rank, lines in by_rank(done.stdout).items()}
+
+
+def test_places_in_everybodys_words():
+    ranks = environments("-np", "3")
+    for rank in range(3):
+        mine = ranks[rank]
+        for name, value in {"RANK": rank, "SIZE": 3, "LOCAL_RANK": rank, "LOCAL_SIZE": 3, "CROSS_RANK": 0, "CROSS_SIZE": 1}.items():
+            assert mine[f"RUNJOB_{name}"] == mine[f"HOROVOD_{name}"] == str(value)
+        assert (mine["RANK"], mine["WORLD_SIZE"], mine["LOCAL_RANK"], mine["LOCAL_WORLD_SIZE"]) == (str(rank), "3", str(rank), "3")
+        assert mine["MASTER_ADDR"] == "127.0.0.1"
+        assert 1024 <= int(mine["MASTER_PORT"]) < 32768
+        assert mine["PYTHONUNBUFFERED"] == "1"
+        assert mine["RUNJOB_HOSTNAME"] == "localhost"
+        path = mine["RUNJOB_RENDEZVOUS"].removeprefix("unix:")
+        assert len(path) < 100
+    assert len({mine["MASTER_PORT"] for mine in ranks.values()}) == 1
+    assert len({mine["RUNJOB_JOB_ID"] for mine in ranks.values()}) == 1
+
+
+def test_our_environment_arrives_intact():
+    values = {"T_NEWLINES": "one\ntwo\n", "T_QUOTES": """'"`$(x)""", "T_LONG": "v" * 100_000, "T_EMPTY": "", "HOROVOD_LOG_LEVEL": "debug"}
+    mine = environments("-np", "1", env={**os.environ, **values})[0]
+    assert {name: mine[name] for name in values} == values
+    assert mine["HOME"] == os.environ["HOME"]   # of this host
+
+
+def test_variables_of_an_outer_launcher_do_not():
+    stale = {"RANK": "7", "OMPI_COMM_WORLD_RANK": "7", "PMI_RANK": "7", "SLURM_PROCID": "7", "HOROVOD_RANK": "7", "MASTER_PORT": "1"}
+    mine = environments("-np", "1", env={**os.environ, **stale})[0]
+    assert mine["RANK"] == mine["HOROVOD_RANK"] == "0"
+    assert mine["MASTER_PORT"] != "1"
+    for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+        assert name not in mine
+
+
+def test_x_sets_and_passes():
+    ranks = environments("-np", "2", "-x", "T_SET=a=b c", "-x", "T_PASSED", "-x", "PYTHONUNBUFFERED=", env={**os.environ, "T_PASSED": "p"})
+    for mine in ranks.values():
+        assert (mine["T_SET"], mine["T_PASSED"], mine["PYTHONUNBUFFERED"]) == ("a=b c", "p", "")
+
+
+def test_omp_threads_share_the_cores():
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    cores = len(os.sched_getaffinity(0))
+    assert environments("-np", "2", env=environment)[0]["OMP_NUM_THREADS"] == str(max(1, cores // 2))
+    assert environments("-np", "2", env={**environment, "OMP_NUM_THREADS": "3"})[0]["OMP_NUM_THREADS"] == "3"
+
+
+@pytest.mark.parametrize("option", [True, False])
+def test_working_directory(tmp_path, option):
+    where = tmp_path / "a b"
+    where.mkdir()
+    arguments = ["--wdir", str(where)] if option else []
+    done = run("-np", "2", *arguments, "sh", "-c", 'pwd; echo "$PWD"', cwd=None if option else where)
+    assert by_rank(done.stdout) == {0: [str(where)] * 2, 1: [str(where)] * 2}
+
+
+def test_relative_command_is_found_in_the_working_directory(tmp_path):
+    script = tmp_path / "here.sh"
+    script.write_text("#!/bin/sh\necho found\n")
+    script.chmod(0o755)
+    assert run("-np", "1", "./here.sh", cwd=tmp_path).stdout == "[0]<stdout>:found\n"

@@ -1,0 +1,129 @@
+"""What the ranks write arrives line by line, unchanged, complete, and reaches its files."""
+
+import hashlib
+import os
+import pty
+import re
+import select
+import subprocess
+
+import pytest
+from jobs import RUNJOB, TIMEOUT, by_rank, command, python, run
+
+
+def test_prefix_of_both_streams():
+    done = run("-np", "2", "sh", "-c", "echo out$RUNJOB_RANK; echo err$RUNJOB_RANK >&2")
+    assert sorted(done.stdout.splitlines()) == ["[0]<stdout>:out0", "[1]<stdout>:out1"]
+    assert sorted(done.stderr.splitlines()) == ["[0]<stderr>:err0", "[1]<stderr>:err1"]
+
+
+def test_last_line_without_newline():
+    done = run("-np", "1", "printf", "one\\ntwo")
+    assert done.stdout == "[0]<stdout>:one\n[0]<stdout>:two"
+
+
+def test_timestamp_before_the_prefix():
+    done = run("-np", "1", "--prefix-output-with-timestamp", "echo", "x")
+    assert re.fullmatch(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\[0\]<stdout>:x\n", done.stdout)
+
+
+def test_lines_of_many_ranks_never_mix():
+    code = """
+import os, sys
+rank, line = int(os.environ['RUNJOB_RANK']), 'x' * 200
+for i in range(2000):
+    for piece in (f'{rank}:{i}:', line[:100], line[100:], '\\n'):
+        sys.stdout.write(piece)
+        if i % 7 == 0: sys.stdout.flush()
+"""
+    done = run("-np", "4", *python(code))
+    lines = by_rank(done.stdout)
+    for rank in range(4):
+        assert lines[rank] == [f"{rank}:{i}:" + "x" * 200 for i in range(2000)]
+
+
+def test_every_byte_arrives():
+    """Bytes that are no text, in several ranks at once, compared by hash."""
+    code = """
+import os, random, sys
+data = random.Random(int(os.environ['RUNJOB_RANK'])).randbytes(3_000_000).replace(b'\\r', b'r')
+sys.stdout.buffer.write(data)
+"""
+    done = subprocess.run(command("-np", "2", *python(code)), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=TIMEOUT)
+    import random
+
+    expected = {rank: random.Random(rank).randbytes(3_000_000).replace(b"\r", b"r") for rank in range(2)}
+    received = {0: b"", 1: b""}
+    for line in done.stdout.split(b"\n"):
+        match = re.match(rb"\[([01])\]<stdout>:", line)
+        if match:
+            received[int(match[1])] += line[match.end():] + b"\n"
+    for rank in range(2):
+        # A line longer than what is held, or unfinished for long, may come in parts; none of random data is.
+        assert hashlib.sha256(received[rank][: len(expected[rank])]).digest() == hashlib.sha256(expected[rank]).digest()
+
+
+def test_slow_reader_loses_nothing():
+    """The reader takes 64 KiB now and then: ranks are slowed down, memory stays bounded, all lines arrive."""
+    code = "import sys\nfor i in range(200_000): print(i, 'y' * 50)"
+    process = subprocess.Popen(command("-np", "2", *python(code)), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    text = b""
+    while True:
+        chunk = os.read(process.stdout.fileno(), 65536)
+        if not chunk:
+            break
+        text += chunk
+        if len(text) == len(chunk):   # after the first chunk the ranks must be able to run into the full pipe
+            select.select([], [], [], 0.5)
+    process.stdout.close()
+    assert process.wait(TIMEOUT) == 0
+    lines = by_rank(text.decode())
+    for rank in range(2):
+        assert lines[rank] == [f"{i} {'y' * 50}" for i in range(200_000)]
+
+
+@pytest.mark.parametrize("ranks,names", [(1, ["rank.0"]), (11, [f"rank.{i:02}" for i in range(11)])])
+def test_output_files(tmp_path, ranks, names):
+    directory = tmp_path / "new" / "logs"
+    done = run("-np", str(ranks), "--output-filename", str(directory), "sh", "-c", "printf 'a\\rb\\nlast'; echo e$RANK >&2")
+    assert done.returncode == 0
+    assert sorted(path.name for path in directory.iterdir()) == names
+    for rank, name in enumerate(names):
+        assert (directory / name / "stdout").read_bytes() == b"a\rb\nlast"
+        assert (directory / name / "stderr").read_text() == f"e{rank}\n"
+    assert "[0]<stdout>:b\n" in done.stdout
+
+
+def test_output_directory_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = run("-np", "1", "--output-filename", str(tmp_path / "file" / "x"), "true")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "runjob: error: --output-filename: " in done.stderr and "is not a directory" in done.stderr
+
+
+def test_prompt_is_shown_before_its_line_ends():
+    process = subprocess.Popen(command("-np", "1", *python("print('got', input('name? '))")), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    shown = b""
+    while b"name? " not in shown:
+        shown += os.read(process.stdout.fileno(), 100)
+    output, _ = process.communicate(b"Ada\n", timeout=TIMEOUT)
+    assert shown + output == b"[0]<stdout>:name? got Ada\n"
+
+
+def test_terminal_gets_the_output_and_stays_blocking():
+    """On a terminal all is written, and the terminal's flags, which our shell shares, are left alone."""
+    import fcntl
+
+    master, slave = pty.openpty()
+    process = subprocess.Popen([RUNJOB, "-np", "2", "sh", "-c", "seq 500"], stdin=subprocess.DEVNULL, stdout=slave, stderr=slave)
+    text = b""
+    while text.count(b"\n") < 1000:
+        text += os.read(master, 65536)
+    assert process.wait(TIMEOUT) == 0
+    assert not fcntl.fcntl(slave, fcntl.F_GETFL) & os.O_NONBLOCK
+    os.close(slave)
+    os.close(master)
+    lines = by_rank(text.decode().replace("\r\n", "\n"))
+    assert lines[0] == lines[1] == [str(i) for i in range(1, 501)]

@@ -1,0 +1,67 @@
+"""Ranks reach the rendezvous over their agent's socket; those that never come are named."""
+
+import os
+
+from jobs import by_rank, python, run
+
+CLIENT = """
+import http.client, json, os, socket, sys, time
+
+class Connection(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(os.environ['RUNJOB_RENDEZVOUS'].removeprefix('unix:'))
+
+rank = int(os.environ['RUNJOB_RANK'])
+connection = Connection('localhost')
+
+def ask(method, path, body=b''):
+    connection.request(method, path, body, {'Runjob-Rank': str(rank)})
+    reply = connection.getresponse()
+    return reply.status, reply.read()
+
+def join():
+    status, body = ask('POST', '/v1/join', json.dumps({'rank': rank, 'pid': os.getpid()}))
+    assert status == 200, body
+    return json.loads(body)
+"""
+
+
+def test_join_gather_and_values():
+    code = CLIENT + """
+place = join()
+status, body = ask('POST', '/v1/gather/names', b'blob %d' % rank)
+assert status == 200 and all(b'blob %d' % r in body for r in range(3)), body
+if rank == 1:
+    assert ask('PUT', '/v1/kv/scope/key', b'\\x00value')[0] == 200
+status, body = ask('GET', '/v1/kv/scope/key?wait=20')
+assert (status, body) == (200, b'\\x00value')
+assert ask('POST', '/v1/barrier/end')[0] == 200
+print(place['rank'], place['size'], place['hostnames'])
+"""
+    done = run("-np", "3", *python(code))
+    assert done.returncode == 0, done.stderr
+    assert by_rank(done.stdout) == {rank: [f"{rank} 3 ['localhost']"] for rank in range(3)}
+
+
+def test_rank_that_never_calls_init_is_named():
+    code = CLIENT + "join() if rank != 1 else None\ntime.sleep(60)"
+    done = run("-np", "3", "--start-timeout", "1", *python(code))
+    assert done.returncode == 125
+    assert "runjob: error: rank 1 on localhost: process started (pid " in done.stderr
+    assert "has not called init() for " in done.stderr
+
+
+def test_rank_that_ends_without_init_is_named_at_once():
+    code = CLIENT + "\nif rank == 1: sys.exit(0)\njoin(); ask('POST', '/v1/gather/x', b'')"
+    done = run("-np", "2", "--start-timeout", "50", *python(code))
+    assert done.returncode == 125
+    assert "rank 1 on localhost" in done.stderr and "without calling init()" in done.stderr
+
+
+def test_socket_is_private_and_removed(tmp_path):
+    code = "import os, stat\np = os.environ['RUNJOB_RENDEZVOUS'][5:]; d = os.path.dirname(p)\nprint(oct(stat.S_IMODE(os.stat(d).st_mode)), d)"
+    done = run("-np", "1", *python(code))
+    mode, directory = by_rank(done.stdout)[0][0].split()
+    assert mode == "0o700"
+    assert not os.path.exists(directory)

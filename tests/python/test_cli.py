@@ -1,0 +1,193 @@
+"""The built runjob program: exit statuses and messages of what needs no rank."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+RUNJOB = os.environ.get("RUNJOB_BIN") or str(
+    Path(__file__).resolve().parents[2] / "build" / "release" / "bin" / "runjob"
+)
+
+
+def runjob(*arguments, cwd=None, **environment):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("RUNJOB_", "HOROVOD_"))}
+    return subprocess.run(
+        [RUNJOB, *arguments], cwd=cwd, env={**kept, **environment}, capture_output=True, text=True, timeout=60
+    )
+
+
+def error_of(result, status=2):
+    """The one line that a mistake prints."""
+    assert result.returncode == status, result.stderr
+    assert result.stdout == ""
+    assert result.stderr.startswith("runjob: error: ")
+    assert result.stderr.endswith("\n")
+    assert result.stderr.count("\n") == 1
+    return result.stderr[len("runjob: error: ") : -1]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "there is no command to run; write it after the options: runjob -np 2 python train.py"),
+        (["-np", "0", "true"], "-np: '0' is not a whole number from 1 to 1000000"),
+        (["-np", "x", "true"], "-np: 'x' is not a whole number from 1 to 1000000"),
+        (["-np"], "option -np needs a value: -np N"),
+        (
+            ["-np", "5", "-H", "localhost:4", "true"],
+            "5 ranks do not fit into 4 slots on 1 host (localhost:4); ask for at most 4 or give more slots",
+        ),
+        (["-H", "localhost:x", "true"], "-H: column 11: expected a number of slots after ':', found 'x'"),
+        (
+            ["--hostfile", "/nonexistent", "true"],
+            "cannot read hostfile /nonexistent: No such file or directory; check the path and its permissions",
+        ),
+        (
+            ["-H", "localhost", "--hostfile", "f", "true"],
+            "-H and --hostfile both name hosts; give one of them",
+        ),
+        (
+            ["--wdir", "/nonexistent", "true"],
+            "--wdir: /nonexistent: No such file or directory; name a directory that exists",
+        ),
+        (["-x", "A-B=1", "true"], "-x: 'A-B' is not the name of a variable; write NAME or NAME=VALUE"),
+        (
+            ["--status-file", "/nonexistent/s.json", "true"],
+            "--status-file: the directory /nonexistent does not exist; make it first",
+        ),
+        (["--num-prok", "2", "true"], "unknown option --num-prok; did you mean --num-proc?"),
+        (["--host", "a", "true"], "option --host is ambiguous; write --hosts or --hostfile"),
+        (["--config-file", "/nonexistent", "true"],
+         "cannot read config file /nonexistent: No such file or directory; check the path and its permissions"),
+        (["-x", "A\nB", "true"], "-x: 'A\\nB' is not the name of a variable; write NAME or NAME=VALUE"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(arguments, message):
+    assert error_of(runjob(*arguments)) == message
+
+
+def test_another_host_is_refused_honestly():
+    message = error_of(runjob("-H", "s2.example.org:2", "true"))
+    assert message.startswith("host s2.example.org is not started: this version runs ranks on this host (")
+    assert message.endswith(") only; other hosts arrive with the next version")
+
+
+def test_a_hostfile_error_names_line_and_column(tmp_path):
+    (tmp_path / "hosts").write_text("# ours\nlocalhost slots=4\nnode1 slot=4\n")
+    message = error_of(runjob("-hostfile", "hosts", "true", cwd=tmp_path))
+    assert message.startswith("hosts: line 3, column 7: expected slots, user, port")
+    assert message.endswith("did you mean 'slots'?")
+
+
+def test_version_and_help():
+    version = runjob("--version")
+    assert (version.returncode, version.stdout, version.stderr) == (0, "runjob 0.1.0\n", "")
+    assert runjob("-v").stdout == version.stdout
+    help_ = runjob("-h")
+    assert help_.returncode == 0
+    assert help_.stdout.startswith("Usage: runjob [options] [--] command [arguments]\n")
+    assert "--start-timeout TIME" in help_.stdout
+
+
+def test_output_that_cannot_be_written_is_our_own_failure():
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([RUNJOB, "--version"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert result.returncode == 125
+    assert result.stderr == "runjob: error: cannot write to standard output: No space left on device\n"
+
+
+def test_print_config_shows_value_and_source(tmp_path):
+    (tmp_path / "job.toml").write_text('start-timeout = 7\nnum-proc = 9\nwdir = "/"\n')
+    result = runjob(
+        "-np", "2", "--config-file", "job.toml", "--print-config", cwd=tmp_path, RUNJOB_HOSTS="localhost:4"
+    )
+    assert result.returncode == 0, result.stderr
+    rows = {left.strip(): origin for left, _, origin in (line.rpartition("  # ") for line in result.stdout.splitlines())}
+    assert rows["num-proc = 2"] == "-np"
+    assert rows['hosts = "localhost:4"'] == "environment RUNJOB_HOSTS"
+    assert rows["start-timeout = 7"] == "file job.toml"
+    assert rows["verbose = false"] == "default"
+    (tmp_path / "again.toml").write_text(result.stdout)
+    again = runjob("--config-file", "again.toml", "--print-config", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "num-proc = 2" in again.stdout
+
+
+def test_horovodruns_yaml_is_read(tmp_path):
+    (tmp_path / "job.yaml").write_text("timeline:\n  filename: t.json\nparams:\n  cycle_time_ms: 2\n")
+    result = runjob("--config-file", "job.yaml", "--print-config", cwd=tmp_path)
+    assert result.returncode == 0
+    assert 'timeline-filename = "t.json"' in result.stdout
+    assert result.stderr == "runjob: warning: file job.yaml: params.cycle_time_ms has no effect in this version\n"
+
+
+def test_a_ranks_variables_are_no_settings_and_a_mistyped_one_is_told():
+    inside = runjob("--print-config", RUNJOB_RANK="1", RUNJOB_SIZE="2", RUNJOB_LOCAL_SIZE="2", RUNJOB_JOB_ID="j")
+    assert (inside.returncode, inside.stderr) == (0, "")
+    mistyped = runjob("--print-config", RUNJOB_NUM_PROK="1")
+    assert mistyped.returncode == 0
+    assert mistyped.stderr == (
+        "runjob: warning: unknown environment variable RUNJOB_NUM_PROK has no effect; did you mean RUNJOB_NUM_PROC?\n"
+    )
+
+
+def test_check_build_has_horovodruns_layout():
+    result = runjob("--check-build")
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.split("\n")
+    assert [line[:5] + "?" + line[6:] if line.startswith("    [") else line for line in lines[:17]] == [
+        "runjob v0.1.0:",
+        "",
+        "Available Frameworks:",
+        "    [?] TensorFlow",
+        "    [?] PyTorch",
+        "    [?] MXNet",
+        "",
+        "Available Controllers:",
+        "    [?] MPI",
+        "    [?] Gloo",
+        "",
+        "Available Tensor Operations:",
+        "    [?] NCCL",
+        "    [?] DDL",
+        "    [?] CCL",
+        "    [?] MPI",
+        "    [?] Gloo    ",
+    ]
+    assert "Backends:" in lines
+    assert runjob("-cb").stdout == result.stdout
+
+
+def fake_installation(tmp_path, probe):
+    """A copy of runjob with a probe of ours beside it."""
+    program = tmp_path / "runjob"
+    program.write_bytes(Path(RUNJOB).read_bytes())
+    program.chmod(0o755)
+    if probe is not None:
+        (tmp_path / "runjob-probe").write_text(probe)
+        (tmp_path / "runjob-probe").chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    "probe, message",
+    [
+        (None, "not known: cannot find runjob-probe: neither "),
+        ("#!/bin/sh\nkill -SEGV $$\n", "not known: runjob-probe was killed by signal 11 (Segmentation fault)"),
+        ("#!/bin/sh\necho no library; exit 1\n", "not known: runjob-probe exited with status 1: no library"),
+        ("#!/bin/sh\necho '{'\n", "not known: runjob-probe wrote what cannot be read: "),
+    ],
+)
+def test_check_build_survives_a_probe_that_fails(tmp_path, probe, message):
+    program = fake_installation(tmp_path, probe)
+    result = subprocess.run([program, "--check-build"], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert message in result.stdout
+
+
+def test_check_build_without_python_says_so():
+    result = runjob("--check-build", PATH="/nonexistent")
+    assert result.returncode == 0
+    assert "PyTorch     not known: there is no python3 or python on PATH" in result.stdout

@@ -1,0 +1,344 @@
+"""python/runjob/torch/optimizer.py: training on N ranks is training on the whole batch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import runjob.torch as hvd
+
+STEPS = 6
+BATCH = 12  # of all ranks together
+
+
+def _model() -> torch.nn.Module:
+    torch.manual_seed(7)
+    return torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)).double()
+
+
+def _batches() -> list[tuple[torch.Tensor, torch.Tensor]]:
+    torch.manual_seed(11)
+    return [(torch.randn(BATCH, 5).double(), torch.randn(BATCH, 2).double()) for _ in range(STEPS)]
+
+
+def _optimizer(kind: str, model: torch.nn.Module) -> torch.optim.Optimizer:
+    if kind == "adam":
+        return torch.optim.Adam(model.parameters(), lr=0.05)
+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
+
+
+def _weights(model: torch.nn.Module) -> list[list[float]]:
+    return [parameter.detach().flatten().tolist() for parameter in model.parameters()]
+
+
+def _train_alone(kind: str) -> list[list[float]]:
+    model = _model()
+    optimizer = _optimizer(kind, model)
+    for x, y in _batches():
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+    return _weights(model)
+
+
+def _train(kind: str, options: dict, way: str = "plain"):
+    """Trains on this rank's share of each batch. `way` says how the step is taken."""
+    hvd.init()
+    model = _model()
+    if way == "unnamed":
+        optimizer = hvd.DistributedOptimizer(_optimizer(kind, model), **options)
+    else:
+        optimizer = hvd.DistributedOptimizer(_optimizer(kind, model), model.named_parameters(), **options)
+    assert isinstance(optimizer, type(_optimizer(kind, model)))
+    assert type(optimizer).__name__ == type(_optimizer(kind, model)).__name__
+    passes = options.get("backward_passes_per_step", 1)
+    for x, y in _batches():
+        x, y = (t.chunk(hvd.size())[hvd.rank()] for t in (x, y))
+
+        def closure():
+            optimizer.zero_grad()
+            for xs, ys in zip(x.chunk(passes), y.chunk(passes)):
+                loss = torch.nn.functional.mse_loss(model(xs), ys) / passes
+                loss.backward()
+            return loss
+
+        if way == "closure":
+            optimizer.step(closure)
+            continue
+        closure()
+        if way == "skip":
+            optimizer.synchronize()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1e9)
+            with optimizer.skip_synchronize():
+                optimizer.step()
+        else:
+            optimizer.step()
+    return _weights(model)
+
+
+@pytest.mark.parametrize(
+    "np, kind, options, way",
+    [
+        (0, "sgd", {}, "plain"),
+        (1, "adam", {}, "plain"),
+        (2, "sgd", {}, "plain"),
+        (2, "adam", {}, "unnamed"),
+        (3, "adam", {}, "plain"),
+        (2, "sgd", {}, "skip"),
+        (2, "sgd", {}, "closure"),
+        (2, "sgd", {"backward_passes_per_step": 2}, "plain"),
+        (3, "sgd", {"gradient_predivide_factor": 3.0}, "plain"),
+    ],
+)
+def test_training_equals_training_alone_on_the_whole_batch(run_ranks, np, kind, options, way):
+    results = run_ranks(_train, np, kind, options, way).results
+    assert all(weights == results[0] for weights in results), "the ranks have drifted apart"
+    for ours, alone in zip(results[0], _train_alone(kind)):
+        assert ours == pytest.approx(alone, rel=1e-10, abs=1e-12)
+
+
+def test_compressed_gradients_keep_ranks_equal_and_stay_close(run_ranks):
+    results = run_ranks(_train, 2, "sgd", {"compression": hvd.Compression.fp16}, "plain").results
+    assert results[0] == results[1]
+    for ours, alone in zip(results[0], _train_alone("sgd")):
+        assert ours == pytest.approx(alone, abs=5e-3)
+
+
+def _sum_of_gradients():
+    hvd.init()
+    weight = torch.zeros(2, requires_grad=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), op=hvd.Sum)
+    (weight * (hvd.rank() + 1)).sum().backward()
+    optimizer.step()
+    return weight.tolist()
+
+
+def test_gradients_may_be_summed(run_ranks):
+    assert run_ranks(_sum_of_gradients, 3).results == [[-6.0, -6.0]] * 3
+
+
+def _each_rank_uses_one_branch():
+    hvd.init()
+    branches = [torch.nn.Linear(1, 1, bias=False) for _ in range(3)]  # the third is used by nobody
+    for branch in branches:
+        torch.nn.init.zeros_(branch.weight)
+    named = [(f"branch.{i}", branch.weight) for i, branch in enumerate(branches)]
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([w for _, w in named], lr=1.0), named)
+    for _ in range(2):
+        optimizer.zero_grad()
+        branches[hvd.rank()](torch.tensor([4.0])).backward()
+        optimizer.step()
+    return [weight.item() for _, weight in named]
+
+
+def test_parameters_that_a_rank_did_not_use_count_as_zero(run_ranks):
+    assert run_ranks(_each_rank_uses_one_branch, 2).results == [[-4.0, -4.0, 0.0]] * 2
+
+
+def _channels_last():
+    hvd.init()
+    torch.manual_seed(0)
+    model = torch.nn.Conv2d(2, 3, 2).to(memory_format=torch.channels_last)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model.named_parameters())
+    model(torch.full((1, 2, 2, 2), 1.0 + hvd.rank()).to(memory_format=torch.channels_last)).sum().backward()
+    optimizer.synchronize()
+    return model.weight.grad.is_contiguous(), model.weight.grad.unique().tolist()
+
+
+def test_gradients_of_another_memory_format_are_reduced(run_ranks):
+    assert run_ranks(_channels_last, 2).results == [(False, [1.5])] * 2
+
+
+def _misuse():
+    """Everything that training code does wrong, as the texts it gets; the ranks make the same mistakes."""
+    hvd.init()
+    weight = torch.zeros(2, requires_grad=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), [("w", weight)])
+    texts = []
+
+    def attempt(what):
+        try:
+            what()
+        except Exception as error:
+            texts.append(f"{type(error).__name__}: {error}")
+
+    weight.sum().backward()
+    attempt(optimizer.zero_grad)
+    attempt(weight.sum().backward)
+    optimizer.step()
+    optimizer.zero_grad()
+    weight.sum().backward()
+    weight.grad = None
+    attempt(optimizer.step)
+    weight.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    embedding = torch.nn.Embedding(4, 2, sparse=True)
+    sparse = hvd.DistributedOptimizer(torch.optim.SGD(embedding.parameters(), lr=1.0), embedding.named_parameters())
+    attempt(embedding(torch.tensor([1])).sum().backward)
+    del sparse
+    return texts
+
+
+def test_misuse_is_explained(run_ranks):
+    expected = [
+        "AssertionError: zero_grad() after backward() and before step() or synchronize()",
+        "AssertionError: the gradient of w was computed more than backward_passes_per_step (1) times before step()",
+        "AssertionError: the gradient of w was removed while it was being reduced",
+        "NotImplementedError: the gradient of weight is sparse",
+    ]
+    for texts in run_ranks(_misuse, 2).results:
+        assert len(texts) == len(expected)
+        for text, start in zip(texts, expected):
+            assert text.startswith(start)
+
+
+def _step_after_synchronize():
+    import warnings
+
+    hvd.init()
+    weight = torch.zeros(1, requires_grad=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), [("w", weight)])
+    weight.sum().backward()
+    optimizer.synchronize()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        optimizer.step()
+    return [str(w.message) for w in caught]
+
+
+def test_a_second_reduction_is_warned_about(run_ranks):
+    for texts in run_ranks(_step_after_synchronize, 2).results:
+        assert len(texts) == 1 and "put it into skip_synchronize()" in texts[0]
+
+
+def _around_a_step():
+    """PyTorch's own step hooks, a scheduler, and a second optimizer for the same parameters."""
+    hvd.init()
+    seen = []
+    for turn in range(2):
+        weight = torch.zeros(1, requires_grad=True) if turn == 0 else weight
+        inner = torch.optim.SGD([weight], lr=1.0)
+        optimizer = hvd.DistributedOptimizer(inner, [("w", weight)])
+        optimizer.register_step_pre_hook(lambda *_: seen.append(weight.grad.item()))
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (weight * (hvd.rank() + 1)).sum().backward()
+            optimizer.step()
+            scheduler.step()
+        del optimizer, scheduler, inner
+        import gc
+
+        gc.collect()
+    return seen, weight.item()
+
+
+def test_hooks_run_once_with_reduced_gradients_and_schedulers_work(run_ranks):
+    assert run_ranks(_around_a_step, 2).results == [([1.5] * 4, 2 * -1.5 * 1.5)] * 2
+
+
+def _accumulate_then_change():
+    hvd.init()
+    weight = torch.zeros(1, requires_grad=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), [("w", weight)], backward_passes_per_step=3)
+    values = []
+    for passes in (3, 1):  # after one pass of three, step() reduces what there is
+        optimizer.zero_grad()
+        for _ in range(passes):
+            (weight * (hvd.rank() + 1)).sum().backward()
+        optimizer.step()
+        values.append(weight.item())
+    optimizer.set_backward_passes_per_step(1)
+    optimizer.zero_grad()
+    weight.sum().backward()
+    optimizer.step()
+    return values + [weight.item()]
+
+
+def test_passes_add_up(run_ranks):
+    assert run_ranks(_accumulate_then_change, 2).results == [[-4.5, -6.0, -7.0]] * 2
+
+
+def _load_state():
+    hvd.init()
+    weight = torch.ones(2, requires_grad=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.Adam([weight], lr=0.1), [("w", weight)])
+    weight.sum().backward()
+    optimizer.step()
+    state = optimizer.state_dict()
+    optimizer.zero_grad()
+    weight.sum().backward()  # in flight when the state is loaded
+    optimizer.load_state_dict(state)
+    optimizer.zero_grad()
+    weight.sum().backward()
+    optimizer.step()
+    return optimizer.state[weight]["step"].item(), state["param_groups"][0]["lr"]
+
+
+def test_a_loaded_state_begins_a_new_step(run_ranks):
+    assert run_ranks(_load_state, 2).results == [(2.0, 0.1)] * 2
+
+
+def _state_survives_wrapping():
+    hvd.init()
+    weight = torch.ones(2, requires_grad=True)
+    inner = torch.optim.Adam([weight], lr=0.1)
+    weight.sum().backward()
+    inner.step()
+    optimizer = hvd.DistributedOptimizer(inner, [("w", weight)])
+    return optimizer.state[weight]["step"].item(), optimizer.defaults["lr"], optimizer.param_groups is inner.param_groups
+
+
+def test_options_and_state_are_the_wrapped_optimizers(run_ranks):
+    assert run_ranks(_state_survives_wrapping, 1).results == [(1.0, 0.1, True)]
+
+
+def _mismatch_in_a_step():
+    hvd.init()
+    weight = torch.zeros(2 + hvd.rank(), requires_grad=True)
+    other = torch.zeros(1, requires_grad=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight, other], lr=1.0), [("w", weight), ("v", other)])
+    (weight.sum() + other.sum()).backward()
+    try:
+        optimizer.step()
+    except hvd.HorovodInternalError as error:
+        optimizer.zero_grad()  # nothing is in flight
+        return str(error)
+
+
+def test_a_failed_reduction_names_the_parameter_and_leaves_nothing_in_flight(run_ranks):
+    for text in run_ranks(_mismatch_in_a_step, 2).results:
+        assert "allreduce.w" in text
+
+
+@pytest.mark.parametrize(
+    "arguments, error, text",
+    [
+        ({"num_groups": 2}, NotImplementedError, r"num_groups=...\) is not in this version"),
+        ({"groups": 2}, NotImplementedError, r"groups=...\) is not in this version"),
+        ({"sparse_as_dense": True}, NotImplementedError, r"sparse_as_dense=...\) is not in this version"),
+        ({"process_set": [0]}, NotImplementedError, "process sets are not in this version"),
+        ({"op": hvd.Adasum}, NotImplementedError, r"op=Adasum\) is not in this version"),
+        ({"op": hvd.Sum, "gradient_predivide_factor": 2.0}, ValueError, "goes with op=Average only"),
+        ({"backward_passes_per_step": 0}, ValueError, "must be positive, not 0"),
+        ({"named_parameters": ["a"]}, ValueError, "must be pairs"),
+        ({"named_parameters": [("a", "first"), ("a", "second")]}, ValueError, "duplicate names: a"),
+        ({"named_parameters": [("a", "first")]}, ValueError, r"does not name these.*1 of group 0 \(shape \(3,\)\)"),
+    ],
+)
+def test_arguments_that_do_not_go_together(arguments, error, text):
+    hvd.init()
+    parameters = {"first": torch.ones(2, requires_grad=True), "second": torch.ones(3, requires_grad=True)}
+    if "named_parameters" in arguments:
+        named = [i if isinstance(i, str) else (i[0], parameters[i[1]]) for i in arguments["named_parameters"]]
+        arguments = {"named_parameters": named}
+    with pytest.raises(error, match=text):
+        hvd.DistributedOptimizer(torch.optim.SGD(list(parameters.values()), lr=1.0), **arguments)
+    hvd.shutdown()
+
+
+def test_before_init_it_cannot_be_made():
+    weight = torch.ones(1, requires_grad=True)
+    with pytest.raises(ValueError, match="has not been initialized"):
+        hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))

@@ -1,0 +1,113 @@
+#include "rendezvous/protocol.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob;
+using namespace runjob::rendezvous;
+
+namespace {
+
+JoinReply sample() {
+  JoinReply reply;
+  reply.rank = 2;
+  reply.size = 3;
+  reply.cross_rank = 1;
+  reply.cross_size = 2;
+  reply.generation = 7;
+  reply.hostname = "s2";
+  reply.hosts = {0, 0, 1};
+  reply.hostnames = {"s1", "s2"};
+  reply.start_timeout_seconds = 0.5;
+  return reply;
+}
+
+}  // namespace
+
+TEST_CASE("a join's answer survives the way there and back", "[unit]") {
+  CHECK(join_reply_from_json(to_json(sample())) == sample());
+  CHECK(nlohmann::json::parse(to_json(sample()))["hostnames"][1] == "s2");
+}
+
+TEST_CASE("a join's answer that makes no sense is refused", "[unit]") {
+  for (const char* text : {"", "{", "[]", "null", "{}", R"({"rank":"x"})", "\xff"}) {
+    INFO(text);
+    CHECK_THROWS_WITH(join_reply_from_json(text), ContainsSubstring("the answer to a join makes no sense"));
+  }
+  const auto changed = [](const char* key, const nlohmann::json& value) {
+    nlohmann::json document = nlohmann::json::parse(to_json(sample()));
+    document[key] = value;
+    return document.dump();
+  };
+  CHECK_THROWS_WITH(join_reply_from_json(changed("rank", 3)),
+                    "the answer to a join contradicts itself: rank 3 of 3 on 2 hosts");
+  CHECK_THROWS_AS(join_reply_from_json(changed("rank", -1)), Error);
+  CHECK_THROWS_AS(join_reply_from_json(changed("size", 4)), Error);
+  CHECK_THROWS_AS(join_reply_from_json(changed("hosts", {0, 0, 2})), Error);
+  CHECK_THROWS_AS(join_reply_from_json(changed("hosts", {0, -1, 1})), Error);
+  CHECK_THROWS_AS(join_reply_from_json(changed("local_rank", 1)), Error);
+  CHECK_THROWS_AS(join_reply_from_json(changed("cross_rank", 2)), Error);
+}
+
+TEST_CASE("blobs survive the way there and back, whatever is in them", "[unit]") {
+  std::string all_bytes;
+  for (int i = 0; i < 256; ++i) all_bytes += static_cast<char>(i);
+  const std::vector<std::string> blobs = {"", std::string(3, '\0'), all_bytes, std::string(70000, 'x')};
+  CHECK(decode_blobs(encode_blobs(blobs)) == blobs);
+  CHECK(decode_blobs(encode_blobs({})).empty());
+}
+
+TEST_CASE("the encoding of blobs is CBOR as RFC 8949 has it", "[unit]") {
+  CHECK(encode_blobs({"ab", ""}) == std::string("\x82\x42"
+                                                "ab\x40"));
+}
+
+TEST_CASE("bytes that are not an array of blobs are refused", "[unit]") {
+  const std::vector<std::string> bad = {"",
+                                        "x",
+                                        "\x82\x41"
+                                        "a",  // an element is missing
+                                        "\x81\x61"
+                                        "a",  // a text string
+                                        "\x81\x81\x41"
+                                        "a",  // nested
+                                        "\x41"
+                                        "a",     // no array
+                                        "\xa0",  // a map
+                                        "\x81\x5b\xff\xff\xff\xff\xff\xff\xff\xff",
+                                        "\x9b\xff\xff\xff\xff\xff\xff\xff\xff",
+                                        std::string("\x81\x41"
+                                                    "ab"),              // a byte too many
+                                        std::string(1 << 20, '\x81')};  // deep nesting
+  for (const std::string& body : bad) {
+    INFO(body.substr(0, 10));
+    CHECK_THROWS_WITH(decode_blobs(body), "the answer to a gather is not a CBOR array of byte strings");
+  }
+}
+
+TEST_CASE("an error's text survives, and bytes that are not UTF-8 do not break it", "[unit]") {
+  const Response response = error_response(404, "no key 'x'");
+  CHECK(response.status == 404);
+  CHECK(response.content_type == "application/json");
+  CHECK(response.body.str() == R"({"error":"no key 'x'"})");
+  CHECK(error_text(response.body) == "no key 'x'");
+  CHECK(error_text(error_response(400,
+                                  "a\xff"
+                                  "b")
+                       .body) ==
+        "a\xef\xbf\xbd"
+        "b");
+  CHECK(error_text("<html>") == "<html>");
+  CHECK(error_text(R"({"error":1})") == R"({"error":1})");
+}
+
+TEST_CASE("copies of a body share its bytes", "[unit]") {
+  const Body body = std::string(1000, 'x');
+  const Body copy = body;
+  CHECK(&copy.str() == &body.str());
+  CHECK(copy == body);
+  CHECK(Body().empty());
+  CHECK(Body() == Body(""));
+}

@@ -1,0 +1,105 @@
+#include "runtime/collectives/gloo/gloo_backend.hpp"
+
+#include <future>
+#include <thread>
+
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+using runjob::Errc;
+using runjob::Status;
+
+namespace {
+
+/// A mesh of ranks that all live in this process.
+std::vector<std::unique_ptr<GlooBackend>> mesh(int size, std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
+  std::vector<std::unique_ptr<GlooBackend>> ranks;
+  std::vector<std::string> addresses;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.push_back(
+        std::make_unique<GlooBackend>(MeshOptions{rank, size, "127.0.0.1", std::chrono::seconds(30), timeout}));
+    addresses.push_back(ranks.back()->address());
+  }
+  std::vector<std::future<Status>> connected;
+  for (const auto& rank : ranks) {
+    connected.push_back(std::async(std::launch::async, [&] { return rank->connect(addresses); }));
+  }
+  for (auto& status : connected) REQUIRE(status.get().message().empty());
+  return ranks;
+}
+
+std::future<Status> start(Backend& backend, const Call& call) {
+  auto promise = std::make_shared<std::promise<Status>>();
+  backend.start(call, [promise](Status status) { promise->set_value(std::move(status)); });
+  return promise->get_future();
+}
+
+Call sum(std::vector<float>& values) {
+  return {.kind = Kind::kAllreduce,
+          .dtype = DType::kFloat32,
+          .input = values.data(),
+          .output = values.data(),
+          .count = values.size()};
+}
+
+}  // namespace
+
+TEST_CASE("calls run in their order and tell their stage", "[runtime][net]") {
+  auto ranks = mesh(2);
+  std::vector<float> a(10, 1), b(100000, 2);
+  std::string stage;
+  Call first = sum(a);
+  first.on_stage = [&](const char* name) { stage = name; };
+  auto one = start(*ranks[0], first), two = start(*ranks[0], sum(b));
+  std::vector<float> c(10, 3), d(100000, 4);
+  auto three = start(*ranks[1], sum(c)), four = start(*ranks[1], sum(d));
+  for (auto* status : {&one, &two, &three, &four}) CHECK(status->get().ok());
+  CHECK(a.back() == 4);
+  CHECK(d.back() == 6);
+  CHECK(stage == "GLOO_ALLREDUCE");
+}
+
+TEST_CASE("an abort ends a blocked collective and what follows with the reason, and no other mesh", "[runtime][net]") {
+  auto aborted = mesh(2), untouched = mesh(2);
+  std::vector<float> a(10, 1), b(10, 1), c(10, 1);
+  auto blocked = start(*aborted[0], sum(a)), next = start(*aborted[0], sum(b));
+  auto waiting = start(*untouched[0], sum(c));
+  aborted[0]->abort(Status(Errc::kPeerLost, "rank 1 is gone"));
+  CHECK(blocked.get().message() == "rank 1 is gone");
+  CHECK(next.get().message() == "rank 1 is gone");
+  CHECK(start(*aborted[0], sum(a)).get().message() == "rank 1 is gone");
+  std::vector<float> d(10, 1);
+  CHECK(start(*untouched[1], sum(d)).get().ok());
+  CHECK(waiting.get().ok());
+}
+
+TEST_CASE("an abort ends the waiting for a rank that does not connect", "[runtime][net]") {
+  GlooBackend rank(MeshOptions{0, 2, "127.0.0.1", std::chrono::seconds(30), std::chrono::seconds(30)});
+  const GlooBackend silent(MeshOptions{1, 2, "127.0.0.1", std::chrono::seconds(30), std::chrono::seconds(30)});
+  rank.abort(Status(Errc::kPeerLost, "rank 1 is gone"));
+  CHECK(rank.connect({rank.address(), silent.address()}).message() == "rank 1 is gone");
+}
+
+TEST_CASE("a peer that goes away and one that is silent are told apart", "[runtime][net]") {
+  std::vector<float> values(10, 1);
+  SECTION("gone") {
+    auto ranks = mesh(2);
+    ranks[1].reset();
+    const Status status = start(*ranks[0], sum(values)).get();
+    CHECK(status.code() == Errc::kPeerLost);
+    CHECK_THAT(status.message(), ContainsSubstring("Gloo, allreduce: "));
+  }
+  SECTION("silent") {
+    auto ranks = mesh(2, std::chrono::milliseconds(20));
+    const Status status = start(*ranks[0], sum(values)).get();
+    INFO(status.message());
+    CHECK(status.code() == Errc::kTimeout);
+  }
+}
+
+TEST_CASE("an address that is not this host's is refused when the backend is made", "[runtime][net]") {
+  CHECK_THROWS_WITH(GlooBackend(MeshOptions{0, 2, "no such host", {}, {}}), "'no such host' is no numeric address");
+  // 192.0.2.1 is nobody's: RFC 5737.
+  CHECK_THROWS_WITH(GlooBackend(MeshOptions{0, 2, "192.0.2.1", {}, {}}),
+                    "listening on 192.0.2.1: Cannot assign requested address");
+}

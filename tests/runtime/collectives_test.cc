@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "runtime/collectives/half.hpp"
+#include "runtime/collectives/operation.hpp"
+#include "tests/catch.hpp"
+#include "tests/runtime/calls.hpp"
+#include "tests/runtime/rank_processes.hpp"
+
+/// Every collective over real ranks, against a plain loop in double.
+
+using namespace runjob::runtime;
+
+namespace {
+
+constexpr runjob_reduce_op kOps[] = {RUNJOB_AVERAGE, RUNJOB_SUM, RUNJOB_MIN, RUNJOB_MAX, RUNJOB_PRODUCT};
+
+void check_all(const std::vector<Outcome>& outcomes) {
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+    INFO("rank " << rank << ": " << outcomes[rank].message);
+    CHECK(outcomes[rank].ok());
+  }
+}
+
+/// Runs `body` on `size` ranks between init and shutdown.
+void on_ranks(int size, const std::function<void(int rank)>& body) {
+  check_all(run_ranks(on_one_host(size), [&](int rank) {
+    check(runjob_init());
+    body(rank);
+    return outcome_of(runjob_shutdown());
+  }));
+}
+
+/// Small and whole, so that every dtype holds every result exactly: 1, 2 or 3.
+int input_value(int rank, std::size_t i) {
+  return 1 + (static_cast<int>(i) + rank) % 3;
+}
+
+double expected(runjob_reduce_op op, int size, std::size_t i) {
+  double result = input_value(0, i);
+  for (int rank = 1; rank < size; ++rank) {
+    const double value = input_value(rank, i);
+    if (op == RUNJOB_SUM || op == RUNJOB_AVERAGE) result += value;
+    if (op == RUNJOB_MIN) result = std::min(result, value);
+    if (op == RUNJOB_MAX) result = std::max(result, value);
+    if (op == RUNJOB_PRODUCT) result *= value;
+  }
+  return op == RUNJOB_AVERAGE ? result / size : result;
+}
+
+template <class T>
+struct Codec {
+  static T store(double value) { return static_cast<T>(value); }
+  static double load(T value) { return static_cast<double>(value); }
+};
+struct Float16Codec {
+  static std::uint16_t store(double value) { return float_to_float16(static_cast<float>(value)); }
+  static double load(std::uint16_t bits) { return float16_to_float(bits); }
+};
+struct Bfloat16Codec {
+  static std::uint16_t store(double value) { return float_to_bfloat16(static_cast<float>(value)); }
+  static double load(std::uint16_t bits) { return bfloat16_to_float(bits); }
+};
+
+template <class T, class C = Codec<T>>
+void reduce_all_ops(runjob_dtype dtype, int rank, int size, std::size_t count) {
+  for (const runjob_reduce_op op : kOps) {
+    std::vector<T> in(count), out(count);
+    for (std::size_t i = 0; i < count; ++i) in[i] = C::store(input_value(rank, i));
+    const std::string name = "d" + std::to_string(dtype) + "o" + std::to_string(op) + "n" + std::to_string(count);
+    check(finish(start_allreduce(name, in, out, dtype, op)));
+    for (std::size_t i = 0; i < count; ++i) {
+      // Through the type, as the result went: whole numbers are exact, an average is rounded or truncated
+      // once.
+      require(C::load(out[i]) == C::load(C::store(expected(op, size, i))), name + " differs at " + std::to_string(i));
+    }
+  }
+}
+
+void reduce_everything(int rank, int size, std::size_t count) {
+  reduce_all_ops<std::uint8_t>(RUNJOB_UINT8, rank, size, count);
+  reduce_all_ops<std::int8_t>(RUNJOB_INT8, rank, size, count);
+  reduce_all_ops<std::uint16_t>(RUNJOB_UINT16, rank, size, count);
+  reduce_all_ops<std::int16_t>(RUNJOB_INT16, rank, size, count);
+  reduce_all_ops<std::int32_t>(RUNJOB_INT32, rank, size, count);
+  reduce_all_ops<std::int64_t>(RUNJOB_INT64, rank, size, count);
+  reduce_all_ops<std::uint16_t, Float16Codec>(RUNJOB_FLOAT16, rank, size, count);
+  reduce_all_ops<float>(RUNJOB_FLOAT32, rank, size, count);
+  reduce_all_ops<double>(RUNJOB_FLOAT64, rank, size, count);
+  reduce_all_ops<std::uint16_t, Bfloat16Codec>(RUNJOB_BFLOAT16, rank, size, count);
+}
+
+}  // namespace
+
+TEST_CASE("every dtype and reduction agrees with a loop, over the small-message algorithm", "[runtime][multiproc]") {
+  const int size = GENERATE(1, 2, 3, 4);
+  on_ranks(size, [&](int rank) {
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{1001}}) {
+      reduce_everything(rank, size, count);
+    }
+  });
+}
+
+TEST_CASE("every dtype and reduction agrees with a loop, over the ring", "[runtime][multiproc]") {
+  const int size = GENERATE(2, 3, 4);
+  on_ranks(size, [&](int rank) { reduce_everything(rank, size, 70001); });
+}
+
+TEST_CASE("bool reductions are or and and", "[runtime][multiproc]") {
+  on_ranks(3, [](int rank) {
+    const std::vector<std::uint8_t> in = {0, static_cast<std::uint8_t>(rank == 1), 1};
+    for (const runjob_reduce_op op : {RUNJOB_SUM, RUNJOB_MAX, RUNJOB_PRODUCT, RUNJOB_MIN}) {
+      std::vector<std::uint8_t> out(3);
+      check(finish(start_allreduce("b" + std::to_string(op), in, out, RUNJOB_BOOL, op)));
+      const bool either = op == RUNJOB_SUM || op == RUNJOB_MAX;
+      require(out == std::vector<std::uint8_t>{0, either, 1}, "bool op " + std::to_string(op));
+    }
+  });
+}
+
+TEST_CASE("scaling and averaging of integers truncate toward zero", "[runtime][multiproc]") {
+  on_ranks(2, [](int rank) {
+    const std::vector<std::int32_t> in = {rank == 0 ? -3 : -4, 5};
+    std::vector<std::int32_t> out(2);
+    check(finish(start_allreduce("average", in, out, RUNJOB_INT32, RUNJOB_AVERAGE)));
+    require(out == std::vector<std::int32_t>{-3, 5}, "average");
+    check(finish(start_allreduce("scaled", in, out, RUNJOB_INT32, RUNJOB_SUM, 0.5, 3)));
+    require(out == std::vector<std::int32_t>{-9, 12}, "scaled");  // (-1) + (-2), 2 + 2, each times 3
+  });
+}
+
+TEST_CASE("16-bit sums are accumulated in float32 and rounded once", "[runtime][multiproc]") {
+  on_ranks(3, [](int rank) {
+    // 256 + 1 is no bfloat16, but 256 + 1 + 1 is.
+    std::vector<std::uint16_t> values = {float_to_bfloat16(rank == 0 ? 256.0F : 1.0F)};
+    check(finish(start_allreduce("x", values, values, RUNJOB_BFLOAT16)));
+    require(bfloat16_to_float(values[0]) == 258.0F, std::to_string(bfloat16_to_float(values[0])));
+  });
+}
+
+TEST_CASE("a broadcast gives every rank the root's values", "[runtime][multiproc]") {
+  const int size = GENERATE(1, 2, 3, 4);
+  on_ranks(size, [&](int rank) {
+    for (int root = 0; root < size; ++root) {
+      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{999}, std::size_t{300000}}) {
+        std::vector<double> values(count, rank == root ? root + 0.5 : -1);
+        const auto extent = static_cast<std::int64_t>(count);
+        const std::string name = std::to_string(root) + "/" + std::to_string(count);
+        runjob_handle handle = 0;
+        check(runjob_broadcast_async(name.c_str(), values.data(), &extent, 1, RUNJOB_FLOAT64, root, 0, &handle));
+        check(finish(handle));
+        require(values == std::vector<double>(count, root + 0.5), name);
+      }
+    }
+  });
+}
+
+TEST_CASE("an allgather concatenates unequal parts in rank order, empty ones too", "[runtime][multiproc]") {
+  const int size = GENERATE(1, 2, 3, 4);
+  on_ranks(size, [&](int rank) {
+    for (int empty = -1; empty <= size; ++empty) {  // which rank has nothing; at `size` all have nothing
+      const auto rows_of = [&](int r) { return r == empty || empty == size ? 0 : 2 * r + 1; };
+      std::vector<std::int16_t> in, all;
+      for (int r = 0; r < size; ++r) {
+        for (int i = 0; i < 3 * rows_of(r); ++i) {
+          all.push_back(static_cast<std::int16_t>(100 * r + i));
+          if (r == rank) in.push_back(all.back());
+        }
+      }
+      const std::int64_t shape[] = {rows_of(rank), 3};
+      runjob_handle handle = 0;
+      check(
+          runjob_allgather_async(("g" + std::to_string(empty)).c_str(), in.data(), shape, 2, RUNJOB_INT16, 0, &handle));
+      check(runjob_wait(handle, -1));
+      const void* data = nullptr;
+      const std::int64_t* extents = nullptr;
+      std::int32_t ndim = 0;
+      check(runjob_output(handle, &data, &extents, &ndim));
+      require(ndim == 2 && extents[1] == 3 && extents[0] * 3 == static_cast<std::int64_t>(all.size()), "shape");
+      require(all.empty() || std::memcmp(data, all.data(), all.size() * 2) == 0, "values");
+      runjob_release(handle);
+    }
+  });
+}
+
+TEST_CASE("ranks may submit in different orders, a thousand tensors at once", "[runtime][multiproc]") {
+  on_ranks(3, [](int rank) {
+    constexpr int kTensors = 1000;
+    std::vector<std::vector<float>> values;
+    for (int i = 0; i < kTensors; ++i) values.push_back(std::vector<float>(1 + i % 5, static_cast<float>(i + rank)));
+    std::vector<runjob_handle> handles(kTensors);
+    for (int step = 0; step < kTensors; ++step) {
+      const auto i = static_cast<std::size_t>(rank == 0 ? step : rank == 1 ? kTensors - 1 - step : step * 7 % kTensors);
+      handles[i] = start_allreduce("t" + std::to_string(i), values[i], values[i], RUNJOB_FLOAT32);
+    }
+    for (std::size_t i = 0; i < handles.size(); ++i) {
+      check(finish(handles[i]));
+      require(values[i].back() == static_cast<float>(3 * i + 3), "tensor " + std::to_string(i));
+    }
+  });
+}
+
+TEST_CASE("a barrier is done when all have come, and not before", "[runtime][multiproc]") {
+  on_ranks(2, [](int rank) {
+    if (rank == 0) {
+      runjob_handle handle = 0;
+      check(runjob_barrier_async("late", 0, &handle));
+      require(runjob_wait(handle, 0) == RUNJOB_IN_PROGRESS || runjob_poll(handle) == 1, "neither waiting nor done");
+      check(small_allreduce("meet"));
+      check(finish(handle));
+    } else {
+      runjob_handle handle = 0;
+      std::vector<float> values{1, 2, 3};
+      handle = start_allreduce("meet", values, values, RUNJOB_FLOAT32);
+      check(barrier("late"));
+      check(finish(handle));
+    }
+  });
+}

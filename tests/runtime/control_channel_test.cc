@@ -1,0 +1,111 @@
+#include "runtime/engine/control_channel.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+using runjob::UniqueFd;
+
+namespace {
+
+struct Ends {
+  UniqueFd a, b;
+  Ends() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    a.reset(ends[0]);
+    b.reset(ends[1]);
+  }
+};
+
+std::string length_prefix(std::uint32_t size) {
+  std::string bytes(sizeof size, '\0');
+  std::memcpy(bytes.data(), &size, sizeof size);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("frames arrive whole and in order, empty ones too", "[runtime][net]") {
+  Ends ends;
+  ControlChannel left(std::move(ends.a)), right(std::move(ends.b));
+  left.send("one");
+  left.send("");
+  left.send(std::string(1000, 'x'));
+  right.receive();
+  CHECK(right.next_frame() == "one");
+  CHECK(right.next_frame() == "");
+  CHECK(right.next_frame() == std::string(1000, 'x'));
+  CHECK_FALSE(right.next_frame());
+  CHECK(right.is_open());
+}
+
+TEST_CASE("a frame that comes byte by byte is put together", "[runtime][net]") {
+  Ends ends;
+  ControlChannel channel(std::move(ends.a));
+  const std::string bytes = length_prefix(3) + "abc" + length_prefix(1) + "d";
+  std::vector<std::string> frames;
+  for (const char byte : bytes) {
+    REQUIRE(::write(ends.b.get(), &byte, 1) == 1);
+    channel.receive();
+    while (const auto frame = channel.next_frame()) frames.push_back(*frame);
+  }
+  CHECK(frames == std::vector<std::string>{"abc", "d"});
+}
+
+TEST_CASE("what a full socket does not take is kept and asked to be polled for", "[runtime][net]") {
+  Ends ends;
+  ControlChannel left(std::move(ends.a)), right(std::move(ends.b));
+  const std::string large(8u << 20, 'y');
+  left.send(large);
+  CHECK((left.poll_events() & POLLOUT) != 0);
+  std::optional<std::string> frame;
+  while (!frame) {
+    right.receive();
+    left.flush();
+    frame = right.next_frame();
+  }
+  CHECK(*frame == large);
+  CHECK(left.poll_events() == POLLIN);
+}
+
+TEST_CASE("after the peer's end its last frames can still be taken", "[runtime][net]") {
+  Ends ends;
+  ControlChannel channel(std::move(ends.a));
+  {
+    ControlChannel peer(std::move(ends.b));
+    peer.send("last words");
+  }
+  channel.receive();
+  channel.receive();
+  CHECK_FALSE(channel.is_open());
+  CHECK(channel.next_frame() == "last words");
+  channel.send("nobody reads this");
+}
+
+TEST_CASE("a frame beyond the bound closes the channel before any memory is taken for it", "[runtime][net]") {
+  Ends ends;
+  ControlChannel channel(std::move(ends.a), 64);
+  const std::string header = length_prefix(65);
+  REQUIRE(::write(ends.b.get(), header.data(), header.size()) == 4);
+  channel.receive();
+  CHECK_FALSE(channel.next_frame());
+  CHECK_FALSE(channel.is_open());
+}
+
+TEST_CASE("a moved channel keeps what it has received", "[runtime][net]") {
+  Ends ends;
+  ControlChannel sender(std::move(ends.a)), first(std::move(ends.b)), second;
+  sender.send("a");
+  sender.send("b");
+  first.receive();
+  CHECK(first.next_frame() == "a");
+  second = std::move(first);
+  CHECK(second.next_frame() == "b");
+  CHECK(second.is_open());
+}

@@ -1,0 +1,123 @@
+#include "runtime/engine/control_plane.hpp"
+
+#include <sys/socket.h>
+
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+using runjob::Errc;
+using runjob::Status;
+using runjob::UniqueFd;
+
+namespace {
+
+/// Rank 0 and rank 1 in one thread.
+struct Pair {
+  std::unique_ptr<Coordinator> coordinator;
+  std::unique_ptr<Member> member;
+
+  explicit Pair(std::unique_ptr<NegotiationObserver> observer = nullptr) {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    std::vector<ControlChannel> channels(1);
+    channels.emplace_back(UniqueFd(ends[0]));
+    coordinator =
+        std::make_unique<Coordinator>(std::vector<std::string>{"a", "b"}, std::move(channels), std::move(observer));
+    member = std::make_unique<Member>(ControlChannel(UniqueFd(ends[1])), "rank 0 on a");
+  }
+};
+
+void turn(ControlPlane& plane, ControlPlane::Clock::time_point now = {}) {
+  std::vector<pollfd> descriptors;
+  plane.watch(descriptors);
+  REQUIRE(::poll(descriptors.data(), descriptors.size(), 0) >= 0);
+  plane.on_events(descriptors, now);
+}
+
+RankMessage submit(const std::string& name) {
+  return {RankMessage::Type::kSubmit, {{name, Signature{}}}, {}};
+}
+
+class Recorder : public NegotiationObserver {
+ public:
+  explicit Recorder(std::vector<std::string>& seen) : seen_(seen) {}
+  void rank_ready(const Request& request, int rank) override { seen_.push_back(request.name + std::to_string(rank)); }
+
+ private:
+  std::vector<std::string>& seen_;
+};
+
+}  // namespace
+
+TEST_CASE("coordinator and member hear the same decisions", "[runtime][net]") {
+  std::vector<std::string> seen;
+  Pair pair(std::make_unique<Recorder>(seen));
+  pair.member->send(submit("x"));
+  turn(*pair.coordinator);
+  CHECK(pair.coordinator->take().empty());
+  pair.coordinator->send(submit("x"));
+  turn(*pair.member);
+  CHECK(pair.coordinator->take().at(0).name == "x");
+  CHECK(pair.member->take().at(0).name == "x");
+  CHECK(seen == std::vector<std::string>{"x1", "x0"});
+  CHECK_FALSE(pair.coordinator->deadline());
+}
+
+TEST_CASE("a member that vanishes is named, a coordinator that vanishes too", "[runtime][net]") {
+  Pair pair;
+  SECTION("member") {
+    pair.member.reset();
+    turn(*pair.coordinator);
+    const auto decisions = pair.coordinator->take();
+    CHECK(decisions.at(0).status.code() == Errc::kPeerLost);
+    CHECK_THAT(decisions.at(0).status.message(), ContainsSubstring("rank 1 on b is gone"));
+  }
+  SECTION("coordinator") {
+    pair.coordinator.reset();
+    turn(*pair.member);
+    const auto decisions = pair.member->take();
+    CHECK(decisions.at(0).status.code() == Errc::kPeerLost);
+    CHECK_THAT(decisions.at(0).status.message(), ContainsSubstring("rank 0 on a is gone"));
+    turn(*pair.member);
+    CHECK(pair.member->take().empty());
+  }
+}
+
+TEST_CASE("a coordinator that leaves after the release is no loss", "[runtime][net]") {
+  Pair pair;
+  pair.coordinator->send({RankMessage::Type::kGoodbye, {}, {}});
+  pair.coordinator->send({RankMessage::Type::kDrained, {}, {}});
+  pair.member->send({RankMessage::Type::kDrained, {}, {}});
+  turn(*pair.coordinator);
+  pair.coordinator.reset();
+  turn(*pair.member);
+  const auto decisions = pair.member->take();
+  REQUIRE(decisions.size() == 2);
+  CHECK(decisions[0].type == Decision::Type::kLeaving);
+  CHECK(decisions[1].type == Decision::Type::kReleased);
+}
+
+TEST_CASE("a failure without a loss is decided when its time has come", "[runtime][net]") {
+  Pair pair;
+  const ControlPlane::Clock::time_point start{};
+  pair.member->send({RankMessage::Type::kFailed, {}, Status(Errc::kTimeout, "slow")});
+  turn(*pair.coordinator, start);
+  REQUIRE(pair.coordinator->deadline() == start + Coordinator::kVerdictGrace);
+  turn(*pair.coordinator, start + Coordinator::kVerdictGrace / 2);
+  CHECK(pair.coordinator->take().empty());
+  turn(*pair.coordinator, start + Coordinator::kVerdictGrace);
+  CHECK(pair.coordinator->take().at(0).status.message() == "rank 1 on b: slow");
+  CHECK_FALSE(pair.coordinator->deadline());
+}
+
+TEST_CASE("bytes that are no message end the connection, not the process", "[runtime][net]") {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  std::vector<ControlChannel> channels(1);
+  channels.emplace_back(UniqueFd(ends[0]));
+  ControlChannel liar{UniqueFd(ends[1])};
+  Coordinator coordinator({"a", "b"}, std::move(channels), nullptr);
+  liar.send("nonsense");
+  turn(coordinator);
+  CHECK(coordinator.take().at(0).status.code() == Errc::kPeerLost);
+}

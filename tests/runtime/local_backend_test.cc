@@ -1,0 +1,37 @@
+#include "runtime/collectives/local_backend.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+
+TEST_CASE("a single rank's collectives are done when start() returns", "[runtime][unit]") {
+  LocalBackend backend;
+  REQUIRE(backend.address().empty());
+  REQUIRE(backend.connect({""}).ok());
+  int done = 0;
+  const auto count = [&](const runjob::Status& status) { done += status.ok() ? 1 : 0; };
+
+  const std::int32_t in[] = {5, -5};
+  std::int32_t out[] = {0, 0};
+  Call allreduce{.kind = Kind::kAllreduce,
+                 .dtype = DType::kInt32,
+                 .op = ReduceOp::kAverage,
+                 .prescale = 0.5,
+                 .postscale = 3,
+                 .input = in,
+                 .output = out,
+                 .count = 2};
+  backend.start(allreduce, count);
+  CHECK(out[0] == 6);  // 2.5 is truncated before, nothing after
+  CHECK(out[1] == -6);
+
+  Call allgather{
+      .kind = Kind::kAllgather, .dtype = DType::kInt32, .input = in, .output = out, .count = 2, .counts = {2}};
+  backend.start(allgather, count);
+  CHECK(out[1] == -5);
+
+  Call broadcast{.kind = Kind::kBroadcast, .dtype = DType::kInt32, .input = out, .output = out, .count = 2};
+  backend.start(broadcast, count);
+  CHECK(done == 3);
+  CHECK(out[0] == 5);
+}

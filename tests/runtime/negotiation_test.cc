@@ -1,0 +1,245 @@
+#include "runtime/engine/negotiation.hpp"
+
+#include <map>
+#include <random>
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+using runjob::Errc;
+using runjob::Status;
+using Type = Decision::Type;
+
+namespace {
+
+const Signature kSum{.kind = Kind::kAllreduce, .dtype = DType::kFloat32, .shape = {2, 3}};
+
+std::vector<std::string> hosts(int size) {
+  std::vector<std::string> result;
+  for (int rank = 0; rank < size; ++rank) result.push_back(rank < 2 ? "alpha" : "beta");
+  return result;
+}
+
+RankMessage submit(const std::string& name, const Signature& signature = kSum) {
+  return {RankMessage::Type::kSubmit, {{name, signature}}, {}};
+}
+
+RankMessage say(RankMessage::Type type) {
+  return {type, {}, {}};
+}
+
+/// What two ranks that submit `a` and `b` under one name are told.
+Decision decide_pair(const Signature& a, const Signature& b) {
+  Negotiation negotiation(hosts(2));
+  negotiation.receive(0, submit("x", a));
+  negotiation.receive(1, submit("x", b));
+  const auto decisions = negotiation.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(negotiation.idle());
+  return decisions[0];
+}
+
+std::string disagreement(const Signature& a, const Signature& b) {
+  const Decision decision = decide_pair(a, b);
+  CHECK(decision.type == Type::kReject);
+  CHECK(decision.status.code() == Errc::kMismatch);
+  return decision.status.message();
+}
+
+}  // namespace
+
+TEST_CASE("an operation runs once the last rank has submitted it", "[runtime][unit]") {
+  Negotiation negotiation(hosts(3));
+  negotiation.receive(2, submit("x"));
+  negotiation.receive(0, submit("x"));
+  CHECK(negotiation.take().empty());
+  negotiation.receive(1, submit("x"));
+  const auto decisions = negotiation.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].type == Type::kExecute);
+  CHECK(decisions[0].name == "x");
+  CHECK(negotiation.take().empty());
+}
+
+TEST_CASE("a name may be used again at once, also by a rank that is ahead", "[runtime][unit]") {
+  Negotiation negotiation(hosts(2));
+  for (int round = 0; round < 3; ++round) {
+    negotiation.receive(0, submit("x"));
+    negotiation.receive(1, submit("x"));
+    CHECK(negotiation.take().size() == 1);
+  }
+  CHECK(negotiation.idle());
+}
+
+TEST_CASE("a mismatch names the tensor, the ranks, their hosts and both values", "[runtime][unit]") {
+  Signature other = kSum;
+  other.shape = {3, 2};
+  CHECK(disagreement(kSum, other) ==
+        "allreduce 'x': the ranks disagree on the shape: [2, 3] on rank 0 (alpha); [3, 2] on rank 1 (alpha)");
+  other = kSum;
+  other.dtype = DType::kInt8;
+  CHECK_THAT(disagreement(kSum, other), ContainsSubstring("dtype: float32 on rank 0 (alpha); int8 on rank 1"));
+  other = kSum;
+  other.op = ReduceOp::kMax;
+  CHECK_THAT(disagreement(kSum, other), ContainsSubstring("reduction: sum on rank 0 (alpha); max on rank 1"));
+  other = kSum;
+  other.postscale = 0.5;
+  CHECK_THAT(disagreement(kSum, other), ContainsSubstring("prescale 1 and postscale 0.5 on rank 1"));
+  other = kSum;
+  other.kind = Kind::kBroadcast;
+  CHECK_THAT(disagreement(kSum, other), ContainsSubstring("kind of operation: allreduce on rank 0 (alpha); broadcast"));
+  Signature root1 = other;
+  root1.root = 1;
+  CHECK_THAT(disagreement(other, root1), ContainsSubstring("root: rank 0 on rank 0 (alpha); rank 1 on rank 1"));
+}
+
+TEST_CASE("an allgather's first extents may differ and are told to all, the others may not", "[runtime][unit]") {
+  const Signature two{.kind = Kind::kAllgather, .shape = {2, 7}}, none{.kind = Kind::kAllgather, .shape = {0, 7}};
+  const Decision decision = decide_pair(two, none);
+  CHECK(decision.type == Type::kExecute);
+  CHECK(decision.first_extents == std::vector<std::int64_t>{2, 0});
+  const Signature narrow{.kind = Kind::kAllgather, .shape = {2, 6}}, flat{.kind = Kind::kAllgather, .shape = {2}};
+  CHECK_THAT(disagreement(two, narrow), ContainsSubstring("shape: [*, 7] on rank 0 (alpha); [*, 6] on rank 1"));
+  CHECK_THAT(disagreement(two, flat), ContainsSubstring("[*, 7] on rank 0 (alpha); [*] on rank 1"));
+}
+
+TEST_CASE("a gathered result that cannot exist is refused on all ranks", "[runtime][unit]") {
+  const auto part = [](std::int64_t rows) {
+    return Signature{.kind = Kind::kAllgather, .dtype = DType::kFloat64, .shape = {rows, 2}};
+  };
+  for (const std::int64_t rows : {std::int64_t{1} << 58, std::int64_t{1} << 62}) {
+    const Decision decision = decide_pair(part(rows), part(rows));
+    CHECK(decision.type == Type::kReject);
+    CHECK(decision.status.code() == Errc::kInvalidArgument);
+    CHECK_THAT(decision.status.message(), ContainsSubstring("allgather 'x': "));
+    CHECK_THAT(decision.status.message(), ContainsSubstring("too many elements"));
+  }
+}
+
+TEST_CASE("ranks with one value are listed together, and not endlessly", "[runtime][unit]") {
+  Negotiation negotiation(hosts(12));
+  Signature other = kSum;
+  other.dtype = DType::kFloat64;
+  for (int rank = 0; rank < 12; ++rank) negotiation.receive(rank, submit("x", rank == 1 ? other : kSum));
+  const std::string text = negotiation.take().at(0).status.message();
+  CHECK_THAT(text, ContainsSubstring("float32 on ranks 0 (alpha), 2 (beta), 3 (beta)"));
+  CHECK_THAT(text, ContainsSubstring(" and 3 more; float64 on rank 1 (alpha)"));
+}
+
+TEST_CASE("after a mismatch the name can be used again", "[runtime][unit]") {
+  Negotiation negotiation(hosts(2));
+  negotiation.receive(0, submit("x"));
+  negotiation.receive(1, submit("x", {.kind = Kind::kBarrier}));
+  CHECK(negotiation.take().at(0).type == Type::kReject);
+  negotiation.receive(0, submit("x"));
+  negotiation.receive(1, submit("x"));
+  CHECK(negotiation.take().at(0).type == Type::kExecute);
+}
+
+TEST_CASE("a lost rank aborts the job and is named with its host", "[runtime][unit]") {
+  Negotiation negotiation(hosts(3));
+  negotiation.receive(0, submit("x"));
+  negotiation.lost(2);
+  const auto decisions = negotiation.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].type == Type::kAbort);
+  CHECK(decisions[0].status.code() == Errc::kPeerLost);
+  CHECK_THAT(decisions[0].status.message(), ContainsSubstring("rank 2 on beta is gone"));
+  negotiation.lost(1);
+  negotiation.receive(0, submit("y"));
+  CHECK(negotiation.take().empty());
+}
+
+TEST_CASE("a failed backend waits for the loss that explains it, and stands alone without one", "[runtime][unit]") {
+  Negotiation negotiation(hosts(3));
+  negotiation.receive(1, {RankMessage::Type::kFailed, {}, Status(Errc::kTimeout, "no data for 30 s")});
+  CHECK(negotiation.is_suspicious());
+  CHECK(negotiation.take().empty());
+  SECTION("loss") {
+    negotiation.lost(2);
+    CHECK_THAT(negotiation.take().at(0).status.message(), ContainsSubstring("rank 2 on beta is gone"));
+  }
+  SECTION("none") {
+    negotiation.give_up();
+    const auto decisions = negotiation.take();
+    CHECK(decisions.at(0).type == Type::kAbort);
+    CHECK(decisions.at(0).status.code() == Errc::kTimeout);
+    CHECK(decisions.at(0).status.message() == "rank 1 on alpha: no data for 30 s");
+  }
+  CHECK_FALSE(negotiation.is_suspicious());
+}
+
+TEST_CASE("a goodbye ends what waits, and all are released when nobody runs anything", "[runtime][unit]") {
+  Negotiation negotiation(hosts(3));
+  negotiation.receive(0, submit("x"));
+  negotiation.receive(1, say(RankMessage::Type::kGoodbye));
+  auto decisions = negotiation.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].type == Type::kLeaving);
+  CHECK(decisions[0].status.code() == Errc::kAborted);
+  CHECK(decisions[0].status.message() == "rank 1 on alpha called shutdown()");
+  negotiation.receive(2, say(RankMessage::Type::kGoodbye));
+  negotiation.receive(0, submit("y"));
+  negotiation.receive(0, say(RankMessage::Type::kDrained));
+  negotiation.receive(1, say(RankMessage::Type::kDrained));
+  CHECK(negotiation.take().empty());
+  SECTION("the last drains") {
+    negotiation.receive(2, say(RankMessage::Type::kDrained));
+  }
+  SECTION("the last has left without waiting") {
+    negotiation.lost(2);
+  }
+  decisions = negotiation.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].type == Type::kReleased);
+  negotiation.lost(0);
+  CHECK(negotiation.take().empty());
+}
+
+TEST_CASE("a rank that vanishes while others leave is still a loss", "[runtime][unit]") {
+  Negotiation negotiation(hosts(2));
+  negotiation.receive(0, say(RankMessage::Type::kGoodbye));
+  negotiation.take();
+  negotiation.lost(1);
+  CHECK(negotiation.take().at(0).status.code() == Errc::kPeerLost);
+}
+
+TEST_CASE("one rank submitting a name twice is a protocol error, not a hang", "[runtime][unit]") {
+  Negotiation negotiation(hosts(2));
+  negotiation.receive(1, submit("x"));
+  negotiation.receive(1, submit("x"));
+  const auto decisions = negotiation.take();
+  CHECK(decisions.at(0).type == Type::kAbort);
+  CHECK(decisions.at(0).status.message() == "rank 1 on alpha submitted 'x' twice");
+}
+
+TEST_CASE("random schedules: each operation is decided once, never early", "[runtime][unit]") {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    const int size = 1 + static_cast<int>(random() % 5), names = 1 + static_cast<int>(random() % 20);
+    std::vector<std::vector<int>> left(static_cast<std::size_t>(size));  // by rank, what it has still to submit
+    for (auto& order : left) {
+      for (int name = 0; name < names; ++name) order.push_back(name);
+      std::shuffle(order.begin(), order.end(), random);
+    }
+    Negotiation negotiation(hosts(size));
+    std::map<std::string, int> submitted, decided;
+    for (int step = 0; step < size * names;) {
+      const auto rank = random() % static_cast<unsigned>(size);
+      if (left[rank].empty()) continue;
+      const std::string name = std::to_string(left[rank].back());
+      left[rank].pop_back();
+      negotiation.receive(static_cast<int>(rank), submit(name));
+      ++submitted[name];
+      ++step;
+      for (const Decision& decision : negotiation.take()) {
+        REQUIRE(decision.type == Type::kExecute);
+        REQUIRE(submitted[decision.name] == size);
+        REQUIRE(++decided[decision.name] == 1);
+      }
+    }
+    REQUIRE(decided.size() == static_cast<std::size_t>(names));
+    REQUIRE(negotiation.idle());
+  }
+}

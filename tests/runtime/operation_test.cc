@@ -1,0 +1,61 @@
+#include "runtime/collectives/operation.hpp"
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+
+namespace {
+
+std::string refusal(const Signature& signature, int size = 4) {
+  try {
+    check_operation("x", signature, size);
+  } catch (const runjob::Error& error) {
+    CHECK(error.code() == runjob::Errc::kInvalidArgument);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("every dtype has a name and its size", "[runtime][unit]") {
+  const std::size_t sizes[] = {1, 1, 2, 2, 4, 8, 2, 4, 8, 1, 2};
+  for (int number = 0; number < kDTypeCount; ++number) {
+    CHECK(is_dtype(number));
+    CHECK(size_of(static_cast<DType>(number)) == sizes[number]);
+  }
+  CHECK(to_string(DType::kBfloat16) == "bfloat16");
+  CHECK(to_string(DType::kUint8) == "uint8");
+  CHECK_FALSE(is_dtype(-1));
+  CHECK_FALSE(is_dtype(11));
+}
+
+TEST_CASE("reductions are numbered as in runjob.h, without Adasum", "[runtime][unit]") {
+  for (const int number : {0, 1, 3, 4, 5}) CHECK(is_reduce_op(number));
+  for (const int number : {-1, 2, 6}) CHECK_FALSE(is_reduce_op(number));
+  CHECK(to_string(ReduceOp::kProduct) == "product");
+}
+
+TEST_CASE("a shape's elements are counted without overflow", "[runtime][unit]") {
+  CHECK(element_count({}) == 1);
+  CHECK(element_count({3, 4}) == 12);
+  CHECK(element_count({std::int64_t{1} << 40, 0, std::int64_t{1} << 40}) == 0);
+  CHECK_THROWS_WITH(element_count({2, -3}), "shape [2, -3] has a negative extent");
+  CHECK_THROWS_WITH(element_count({std::int64_t{1} << 40, std::int64_t{1} << 40}), ContainsSubstring("too many"));
+}
+
+TEST_CASE("operations that can never work are refused with the reason", "[runtime][unit]") {
+  Signature allreduce{.kind = Kind::kAllreduce, .dtype = DType::kBool, .op = ReduceOp::kAverage, .shape = {2}};
+  CHECK(refusal(allreduce) == "allreduce 'x': bool values cannot be averaged");
+  allreduce.op = ReduceOp::kMax;
+  CHECK(refusal(allreduce).empty());
+  allreduce.postscale = 2;
+  CHECK(refusal(allreduce) == "allreduce 'x': bool values cannot be scaled");
+  CHECK(refusal({.kind = Kind::kAllgather}) == "allgather 'x': a scalar has no first dimension to gather along");
+  CHECK(refusal({.kind = Kind::kBroadcast, .root = 4}) == "broadcast 'x': root rank 4 is not in a job of size 4");
+  CHECK(refusal({.kind = Kind::kBroadcast, .root = -1}) == "broadcast 'x': root rank -1 is not in a job of size 4");
+  CHECK(refusal({.kind = Kind::kBarrier, .process_set = 1}) == "barrier 'x': process set 1 does not exist");
+  Signature huge{.kind = Kind::kBroadcast, .dtype = DType::kFloat64, .shape = {std::int64_t{1} << 61}};
+  CHECK_THAT(refusal(huge), ContainsSubstring("too many elements"));
+}

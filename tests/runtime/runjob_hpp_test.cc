@@ -1,0 +1,87 @@
+#include <runjob/runjob.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/runtime/rank_processes.hpp"
+
+using runjob::runtime::on_one_host;
+using runjob::runtime::Outcome;
+using runjob::runtime::run_alone;
+using runjob::runtime::run_ranks;
+
+namespace {
+
+void require(bool condition, const char* text) {
+  if (!condition) throw std::runtime_error(text);
+}
+
+}  // namespace
+
+TEST_CASE("the C++ interface runs every collective, blocking and asynchronous", "[runtime][multiproc]") {
+  for (const Outcome& outcome : run_ranks(on_one_host(2), [](int rank) {
+         runjob::init();
+         {
+           const runjob::Communicator world;
+           require(world.rank() == rank && world.size() == 2 && world.local_size() == 2, "place");
+           std::vector<float> values(100, static_cast<float>(rank));
+           world.allreduce(std::span(values), "in place");
+           require(values.back() == 1, "sum");
+           const std::vector<double> in(7, rank + 1.0);
+           std::vector<double> out(7);
+           runjob::Handle handle =
+               world.allreduce_async(std::span(in), std::span(out), "apart", runjob::ReduceOp::max, {2, 0.5});
+           while (!handle.wait_for(std::chrono::seconds(1))) continue;
+           require(handle.done() && out.front() == 2, "max");
+           std::vector<std::int64_t> shared(3, rank);
+           world.broadcast(std::span(shared), 1, "b");
+           require(shared.front() == 1, "broadcast");
+           const std::vector<std::uint8_t> part(static_cast<std::size_t>(2 * rank), 9);
+           require(world.allgather(std::span(part), "g") == std::vector<std::uint8_t>(2, 9), "allgather");
+           const auto rows = world.allgather_async(std::span(part), "rows", 2);
+           require(rows.shape() == std::vector<std::int64_t>{1, 2}, "rows");
+           world.barrier("end");
+         }
+         runjob::shutdown();
+         return Outcome();
+       })) {
+    INFO(outcome.message);
+    CHECK(outcome.ok());
+  }
+}
+
+TEST_CASE("failures are exceptions with the code and the text", "[runtime][multiproc]") {
+  const Outcome outcome = run_alone([] {
+    try {
+      const runjob::Communicator world;
+    } catch (const runjob::Error& error) {
+      require(error.code() == RUNJOB_NOT_INITIALIZED, "code");
+    }
+    runjob::init();
+    const runjob::Communicator world;
+    std::vector<float> three(3), two(2);
+    try {
+      world.allreduce(std::span<const float>(three), std::span(two), "x");
+    } catch (const runjob::Error& error) {
+      return Outcome{error.code(), error.what(), 0};
+    }
+    return Outcome();
+  });
+  CHECK(outcome.code == RUNJOB_INVALID_ARGUMENT);
+  CHECK(outcome.message == "allreduce 'x': input and output differ in size");
+}
+
+TEST_CASE("a handle that goes waits for its operation first", "[runtime][multiproc]") {
+  for (const Outcome& outcome : run_ranks(on_one_host(2), [](int) {
+         runjob::init();
+         const runjob::Communicator world;
+         for (int i = 0; i < 50; ++i) {
+           std::vector<float> values(5000, 1);
+           { const runjob::Handle handle = world.allreduce_async(std::span(values), "x"); }
+           require(values.back() == 2, "not done");
+         }
+         runjob::shutdown();
+         return Outcome();
+       })) {
+    INFO(outcome.message);
+    CHECK(outcome.ok());
+  }
+}

@@ -1,0 +1,79 @@
+#include "runtime/engine/runtime_config.hpp"
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+using runjob::Environment;
+
+namespace {
+
+std::string refusal(const Environment& environment) {
+  try {
+    read_runtime_config(environment);
+  } catch (const runjob::Error& error) {
+    CHECK(error.code() == runjob::Errc::kUsage);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("an empty environment is a job of one process with the defaults", "[runtime][unit]") {
+  const RuntimeConfig config = read_runtime_config({});
+  CHECK_FALSE(config.rendezvous);
+  CHECK(config.gloo_timeout == std::chrono::seconds(30));
+  CHECK_FALSE(config.start_timeout);
+  CHECK_FALSE(config.timeline);
+  CHECK(config.warnings.empty());
+}
+
+TEST_CASE("every variable is read under both names, ours first", "[runtime][unit]") {
+  const RuntimeConfig config = read_runtime_config({{"RUNJOB_RENDEZVOUS", "unix:/x"},
+                                                    {"HOROVOD_RANK", "3"},
+                                                    {"HOROVOD_GLOO_TIMEOUT_SECONDS", "5"},
+                                                    {"RUNJOB_GLOO_TIMEOUT_SECONDS", "7"},
+                                                    {"RUNJOB_START_TIMEOUT", "500ms"},
+                                                    {"HOROVOD_GLOO_IFACE", "eth1"},
+                                                    {"HOROVOD_TIMELINE", "/tmp/t.json"},
+                                                    {"HOROVOD_TIMELINE_MARK_CYCLES", "1"},
+                                                    {"RUNJOB_LOG_LEVEL", "debug"}});
+  CHECK(config.rendezvous == "unix:/x");
+  CHECK(config.rank == 3);
+  CHECK(config.gloo_timeout == std::chrono::seconds(7));
+  CHECK(config.start_timeout == std::chrono::milliseconds(500));
+  CHECK(config.interface == "eth1");
+  CHECK(config.timeline == "/tmp/t.json");
+  CHECK(config.timeline_mark_cycles);
+  CHECK(config.log_level == runjob::log::Level::kDebug);
+}
+
+TEST_CASE("a start timeout of 0 means the job's own", "[runtime][unit]") {
+  CHECK_FALSE(read_runtime_config({{"HOROVOD_START_TIMEOUT", "0"}}).start_timeout);
+}
+
+TEST_CASE("empty values count as not set, and DYNAMIC opens no file", "[runtime][unit]") {
+  CHECK_FALSE(read_runtime_config({{"RUNJOB_RENDEZVOUS", ""}, {"RUNJOB_TIMELINE", ""}}).timeline);
+  CHECK_FALSE(read_runtime_config({{"HOROVOD_TIMELINE", "DYNAMIC"}}).timeline);
+}
+
+TEST_CASE("a wrong value is refused, naming the variable as it was set and the value", "[runtime][unit]") {
+  CHECK_THAT(refusal({{"RUNJOB_RENDEZVOUS", "unix:/x"}, {"RUNJOB_RANK", "two"}}),
+             ContainsSubstring("RUNJOB_RANK: 'two' is not a whole number"));
+  CHECK_THAT(refusal({{"RUNJOB_RENDEZVOUS", "unix:/x"}}), ContainsSubstring("RUNJOB_RANK is not"));
+  CHECK_THAT(refusal({{"HOROVOD_GLOO_TIMEOUT_SECONDS", "30x"}}),
+             ContainsSubstring("HOROVOD_GLOO_TIMEOUT_SECONDS: '30x' is not a time"));
+  CHECK_THAT(refusal({{"RUNJOB_GLOO_TIMEOUT_SECONDS", "0"}}), ContainsSubstring("not a time above zero"));
+  CHECK_THAT(refusal({{"RUNJOB_TIMELINE_MARK_CYCLES", "maybe"}}), ContainsSubstring("'maybe'"));
+  CHECK_THAT(refusal({{"RUNJOB_LOG_LEVEL", "loud"}}), ContainsSubstring("RUNJOB_LOG_LEVEL: 'loud'"));
+}
+
+TEST_CASE("what looks like a mistake is remarked, and nothing else", "[runtime][unit]") {
+  const auto misspelt = read_runtime_config({{"RUNJOB_TIMELIN", "x"}, {"RUNJOB_JOB_ID", "7"}, {"HOROVOD_X", "1"}});
+  REQUIRE(misspelt.warnings.size() == 1);
+  CHECK(misspelt.warnings[0] == "RUNJOB_TIMELIN is not a variable of runjob; is RUNJOB_TIMELINE meant?");
+  const auto alone = read_runtime_config({{"HOROVOD_SIZE", "4"}});
+  REQUIRE(alone.warnings.size() == 1);
+  CHECK_THAT(alone.warnings[0], ContainsSubstring("HOROVOD_SIZE is 4, but RUNJOB_RENDEZVOUS is not set"));
+}
