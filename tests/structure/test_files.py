@@ -74,6 +74,13 @@ def test_every_python_module_has_a_test_of_its_name():
     assert not [str(path) for path in modules if "test_" + path.stem.lstrip("_") not in tests]
 
 
+def test_no_two_python_test_files_share_a_name():
+    """pytest imports each by its bare name, so the second one would end the whole run."""
+    names = [path.name for path in source_tree.sources(".py", folders=("tests",)) if path.name != "conftest.py"]
+    assert names
+    assert not {name for name in names if names.count(name) > 1}
+
+
 def test_every_source_has_a_test_of_its_name():
     missing = sorted(untested() - set(TESTED_ELSEWHERE))
     assert not missing
