@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -85,7 +84,7 @@ std::chrono::milliseconds parse_duration(std::string_view text, std::string_view
   if (unit == "m") factor = 60e3;
   if (unit == "h") factor = 3600e3;
   if (!value || !(*value >= 0) || factor == 0 || !(*value * factor <= kLongest)) refuse(text, what, kAccepted);
-  return std::chrono::milliseconds(std::llround(*value * factor));
+  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double, std::milli>(*value * factor));
 }
 
 }  // namespace runjob

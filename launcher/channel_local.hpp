@@ -1,17 +1,21 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "base/unique_handle.hpp"
 #include "launcher/channel.hpp"
 
 namespace runjob {
 
-/// Starts `agent_path` on this host, as a process of its own, with one end of a socket pair as its standard
-/// input and output; the channel is the other end. Errors  Error(kUnavailable) naming the path when it cannot
-/// be executed; Error(kSystem).
-std::unique_ptr<Channel> start_local_agent(boost::asio::any_io_executor executor, const std::string& agent_path);
+/// Forks this process into the agent of this host, which has one end of a socket pair as its standard input and output;
+/// the result is the other end. There is no exec: that would cost a short job a tenth of its time.
+/// Threads  neither threads nor an io_context may exist yet: the agent makes its own.
+/// Errors   Error(kSystem).
+UniqueFd fork_local_agent();
+
+/// The channel to it.
+std::unique_ptr<Channel> local_channel(boost::asio::any_io_executor executor, UniqueFd socket);
 
 }  // namespace runjob

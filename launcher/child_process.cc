@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/unique_handle.hpp"
+
 namespace runjob {
 namespace {
 
@@ -19,21 +21,38 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return result;
 }
 
-/// Returns errno when none of the candidates could be executed; the choice among errors is execvp's.
-int execute(const ChildSpec& spec) {
-  std::vector<std::string> arguments = spec.command;
+/// All that the child needs, made before it exists: it shares our memory, so it must not allocate.
+struct Prepared {
+  explicit Prepared(const ChildSpec& child)
+      : spec(child), arguments(child.command), files(executable_candidates(child.command.front(), child.environment)) {
+    for (const auto& [name, value] : child.environment) variables.push_back(name + "=" + value);
+    argv = pointers(arguments);
+    envp = pointers(variables);
+    script_argv = {shell.data(), nullptr};
+    script_argv.insert(script_argv.end(), argv.begin() + 1, argv.end());
+  }
+
+  const ChildSpec& spec;
+  std::vector<std::string> arguments;
   std::vector<std::string> variables;
-  for (const auto& [name, value] : spec.environment) variables.push_back(name + "=" + value);
-  const std::vector<char*> argv = pointers(arguments);
-  const std::vector<char*> envp = pointers(variables);
+  std::vector<std::string> files;
+  std::string shell = "/bin/sh";
+  std::vector<char*> argv;
+  std::vector<char*> envp;
+  std::vector<char*> script_argv;  // of the shell; the second is the file's place
+  UniqueFd input, output, error;   // above 2, so that placing one cannot overwrite another
+  pid_t parent = ::getpid();
+  ChildStartError failure;  // written by the child
+};
+
+/// Returns errno when none of the candidates could be executed; the choice among errors is execvp's.
+int execute(Prepared& child) {
   int error = ENOENT;
-  for (std::string& file : executable_candidates(spec.command.front(), spec.environment)) {
-    ::execve(file.c_str(), argv.data(), envp.data());
+  for (std::string& file : child.files) {
+    ::execve(file.c_str(), child.argv.data(), child.envp.data());
     if (errno == ENOEXEC) {  // a script without #!, which execvp gives to the shell
-      std::string shell = "/bin/sh";
-      std::vector<char*> script{shell.data(), file.data()};
-      script.insert(script.end(), argv.begin() + 1, argv.end());
-      ::execve(shell.c_str(), script.data(), envp.data());
+      child.script_argv[1] = file.data();
+      ::execve(child.shell.c_str(), child.script_argv.data(), child.envp.data());
     }
     if (errno == EACCES) error = EACCES;
     if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) return errno;
@@ -48,37 +67,59 @@ void default_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// `source` or /dev/null becomes `target`. Sources are above 2, so no target overwrites a later source.
+/// `source` or /dev/null becomes `target`.
 void place(int source, int target) {
   const int from = source >= 0 ? source : ::open("/dev/null", target == STDIN_FILENO ? O_RDONLY : O_WRONLY);
   ::dup2(from, target);
 }
 
-[[noreturn]] void run_child(const ChildSpec& spec, pid_t parent, int failure_pipe) {
-  const auto fail = [failure_pipe](ChildStartError::Step step, int error_number) {
-    const ChildStartError error{step, error_number};
-    static_cast<void>(!::write(failure_pipe, &error, sizeof error));
-    ::_exit(127);
-  };
+/// Only system calls from here to exec.
+[[noreturn]] void run_child(Prepared& child) {
+  const ChildSpec& spec = child.spec;
   default_signals();
   if (spec.new_session) ::setsid();
   if (spec.die_with_parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(127);  // it died before the line above
+    if (::getppid() != child.parent) ::_exit(127);  // it died before the line above
   }
-  place(spec.standard_input, STDIN_FILENO);
-  place(spec.standard_output, STDOUT_FILENO);
-  place(spec.standard_error, STDERR_FILENO);
-  ::close_range(3, ~0u, 4 /* CLOSE_RANGE_CLOEXEC: failure_pipe must live until exec */);
+  place(child.input.get(), STDIN_FILENO);
+  place(child.output.get(), STDOUT_FILENO);
+  place(child.error.get(), STDERR_FILENO);
+  ::close_range(3, ~0u, 0);
   if (spec.descriptor_limit) ::setrlimit(RLIMIT_NOFILE, &*spec.descriptor_limit);
   if (!spec.working_directory.empty() && ::chdir(spec.working_directory.c_str()) != 0) {
-    fail(ChildStartError::Step::kWorkingDirectory, errno);
+    child.failure = {ChildStartError::Step::kWorkingDirectory, errno};
+  } else {
+    child.failure = {ChildStartError::Step::kExec, execute(child)};
   }
-  fail(ChildStartError::Step::kExec, execute(spec));
   ::_exit(127);
 }
 
-/// A copy of `fd` above 2, so that placing it cannot clobber another; -1 stays.
+/// Signals wait while the child has our handlers and our memory.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+/// The child's pid, once it executes the command or has ended.
+pid_t vfork_and_run(Prepared& child) {
+  const AllSignalsBlocked blocked;
+  const pid_t pid = ::vfork();
+  if (pid == 0) run_child(child);
+  return pid;
+}
+
+/// A copy of `fd` above 2; -1 stays.
 UniqueFd above_standard(int fd) {
   return UniqueFd(fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
@@ -100,42 +141,17 @@ std::vector<std::string> executable_candidates(const std::string& name, const En
   }
 }
 
-StartingChild begin_child(const ChildSpec& spec) {
-  const UniqueFd input = above_standard(spec.standard_input);
-  const UniqueFd output = above_standard(spec.standard_output);
-  const UniqueFd error = above_standard(spec.standard_error);
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return {-1, {}, errno};
-  UniqueFd reader(ends[0]);
-  const UniqueFd writer(ends[1]);
-
-  ChildSpec prepared = spec;
-  prepared.standard_input = input.get();
-  prepared.standard_output = output.get();
-  prepared.standard_error = error.get();
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return {-1, {}, errno};
-  if (pid == 0) run_child(prepared, parent, writer.get());
-  return {pid, std::move(reader), 0};
-}
-
-ChildStart finish_child(StartingChild child) {
-  if (child.pid < 0) return {-1, {ChildStartError::Step::kFork, child.fork_error}};
-  ChildStartError failure;
-  ssize_t got = 0;
-  do {
-    got = ::read(child.failure.get(), &failure, sizeof failure);
-  } while (got < 0 && errno == EINTR);
-  if (got == 0) return {child.pid, {}};
-  if (got != static_cast<ssize_t>(sizeof failure)) failure = {ChildStartError::Step::kFork, EIO};
-  while (::waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return {-1, failure};
-}
-
 ChildStart start_child(const ChildSpec& spec) {
-  return finish_child(begin_child(spec));
+  Prepared child(spec);
+  child.input = above_standard(spec.standard_input);
+  child.output = above_standard(spec.standard_output);
+  child.error = above_standard(spec.standard_error);
+  const pid_t pid = vfork_and_run(child);
+  if (pid < 0) return {-1, {ChildStartError::Step::kFork, errno}};
+  if (child.failure.error_number == 0) return {pid, {}};
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return {-1, child.failure};
 }
 
 }  // namespace runjob

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <sys/resource.h>
@@ -8,7 +7,6 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "base/unique_handle.hpp"
 
 namespace runjob {
 
@@ -38,21 +36,10 @@ struct ChildStart {
   ChildStartError error;
 };
 
-/// A child between fork and exec.
-struct StartingChild {
-  pid_t pid = -1;
-  UniqueFd failure;    ///< its errno comes through this close-on-exec pipe, or the end when the command runs
-  int fork_error = 0;  ///< when pid is -1
-};
-
-/// Forks and lets the child prepare and execute. Signals are at their defaults and unblocked in the child; other descriptors are closed.
-/// Threads  a single-threaded process only: the child allocates between fork and exec.
-StartingChild begin_child(const ChildSpec& spec);
-
-/// Waits until the command runs or has failed to.
-ChildStart finish_child(StartingChild child);
-
-/// Both, for a single child.
+/// Starts the command and waits until it runs or has failed to. Signals are at their defaults and unblocked in the child,
+/// other descriptors are closed. The child borrows this process's memory until it executes (vfork(2)), which costs less
+/// than copying it; the calling thread waits meanwhile.
+/// Threads  any one; a child that dies with its parent does so with this thread.
 ChildStart start_child(const ChildSpec& spec);
 
 /// The file that execvp would run for `name` under `path`: the candidates in order. `name` itself when it has

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <random>
 #include <signal.h>
+#include <sys/random.h>
 #include <unistd.h>
 #include <utility>
 
@@ -13,7 +13,6 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/program_path.hpp"
 #include "base/version.hpp"
 #include "launcher/channel_local.hpp"
 #include "launcher/rank_environment.hpp"
@@ -28,8 +27,9 @@ constexpr std::int64_t kInputWindow = 256 * 1024;
 constexpr std::size_t kShownStderrLines = 10;
 
 std::string random_job_id() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) throw system_error("cannot get random bytes", errno);
+  return fmt::format("{:016x}", number);
 }
 
 std::vector<rendezvous::Member> members_of(const Allocation& allocation) {
@@ -51,7 +51,7 @@ OutputRelay::Options output_options(const JobSpec& spec) {
 
 }  // namespace
 
-Job::Job(const JobSpec& spec)
+Job::Job(const JobSpec& spec, std::vector<UniqueFd> agents)
     : spec_(spec),
       id_(random_job_id()),
       signals_(context_, SIGINT, SIGTERM, SIGHUP),
@@ -64,27 +64,28 @@ Job::Job(const JobSpec& spec)
                 session_of(rank).send_output_credit(rank, stream, bytes);
               }),
       input_(context_.get_executor(), STDIN_FILENO, kInputWindow,
-             [this](const std::string& bytes) { session_of(0).send_input(0, bytes); }) {}
+             [this](const std::string& bytes) { session_of(0).send_input(0, bytes); }) {
+  meet_agents(std::move(agents));
+}
 
 Job::~Job() = default;
 
 int Job::run() {
   output_.on_progress = [this] { leave_if_done(); };
   wait_for_signal();
-  start_agents();
   context_.run();
   return conclude();
 }
 
-void Job::start_agents() {
-  const std::string agent = program_path("runjob-agent");
-  for (std::size_t i = 0; i < spec_.allocation.hosts.size(); ++i) {
-    const int host = static_cast<int>(i);
+void Job::meet_agents(std::vector<UniqueFd> agents) {
+  for (UniqueFd& agent : agents) {
+    const int host = static_cast<int>(hosts_.size());
     HostState& state = hosts_.emplace_back();
     state.session =
-        std::make_unique<AgentSession>(context_, host, start_local_agent(context_.get_executor(), agent), *this);
+        std::make_unique<AgentSession>(context_, host, local_channel(context_.get_executor(), std::move(agent)), *this);
     state.session->start();
   }
+  if (hosts_.size() == 1) launch_ranks();  // nothing of its hello is needed: a short job need not wait for it
 }
 
 void Job::on_frame(int host, const FrameHeader& header, std::string_view payload) {
@@ -162,13 +163,18 @@ void Job::on_hello(int host, Hello hello) {
             hello.pid, hello.cores);
   hosts_.at(static_cast<std::size_t>(host)).hello = std::move(hello);
   const auto ready = [](const HostState& each) { return each.hello.has_value(); };
-  if (std::all_of(hosts_.begin(), hosts_.end(), ready) && !ending_) launch_ranks();
+  if (hosts_.size() > 1 && std::all_of(hosts_.begin(), hosts_.end(), ready) && !ending_) launch_ranks();
 }
 
 void Job::launch_ranks() {
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     hosts_[i].session->send(FrameType::kLaunch, -1, encode(launch_message(static_cast<int>(i))));
   }
+}
+
+/// On rank 0's host; the only host's agent chooses one by itself.
+int Job::master_port() const {
+  return hosts_.size() == 1 ? 0 : hosts_.at(static_cast<std::size_t>(host_of(0))).hello->free_port;
 }
 
 Launch Job::launch_message(int host) const {
@@ -179,15 +185,13 @@ Launch Job::launch_message(int host) const {
   message.output_window = kOutputWindow;
   message.grace_ms = spec_.grace_period.count();
   if (host == host_of(0)) message.stdin_rank = 0;
-  const int cores = hosts_.at(static_cast<std::size_t>(host)).hello->cores;
-  const JobVariables variables{id_, 0, "127.0.0.1", hosts_.at(static_cast<std::size_t>(host_of(0))).hello->free_port};
+  const JobVariables variables{id_, 0, "127.0.0.1", master_port()};
   for (const Placement& placement : spec_.allocation.placements) {
     if (placement.host != host) continue;
     LaunchRank& rank = message.ranks.emplace_back();
     rank.rank = placement.rank;
     rank.join = join_reply(placement);
     rank.environment = rank_variables(spec_.allocation, placement, variables);
-    rank.environment.merge(rank_defaults(message.environment, cores, placement.local_size));
     if (spec_.timeline_filename) {
       for (const char* name : {"RUNJOB_TIMELINE", "HOROVOD_TIMELINE"})
         rank.environment[name] = *spec_.timeline_filename;

@@ -10,6 +10,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "base/unique_handle.hpp"
 #include "launcher/agent_session.hpp"
 #include "launcher/input_relay.hpp"
 #include "launcher/job_spec.hpp"
@@ -23,7 +24,8 @@ namespace runjob {
 /// Threads  the one that calls run().
 class Job : public AgentSession::Events {
  public:
-  explicit Job(const JobSpec& spec);
+  /// `agents`: for each host our end of its agent's socket pair.
+  Job(const JobSpec& spec, std::vector<UniqueFd> agents);
   ~Job() override;
 
   /// Returns when nothing of the job is left: the exit status. Errors  see run_job().
@@ -41,10 +43,11 @@ class Job : public AgentSession::Events {
   void on_batch_end(int host) override;
   void on_end(int host, const std::string& how) override;
 
-  void start_agents();
+  void meet_agents(std::vector<UniqueFd> agents);
   void on_hello(int host, Hello hello);
   std::int64_t milliseconds_since_start() const;
   void launch_ranks();
+  int master_port() const;
   Launch launch_message(int host) const;
   rendezvous::JoinReply join_reply(const Placement& placement) const;
 

@@ -80,11 +80,11 @@ Environment rank_variables(const Allocation& allocation, const Placement& placem
   return result;
 }
 
-Environment rank_defaults(const Environment& forwarded, int cores, int local_size) {
+Environment rank_defaults(int cores, int local_size, int free_port) {
   Environment result = {{"PYTHONUNBUFFERED", "1"},
                         {"PYTHONFAULTHANDLER", "1"},
                         {"OMP_NUM_THREADS", std::to_string(std::max(1, cores / local_size))}};
-  std::erase_if(result, [&forwarded](const auto& variable) { return forwarded.count(variable.first) != 0; });
+  if (free_port != 0) result["MASTER_PORT"] = std::to_string(free_port);
   return result;
 }
 

@@ -6,7 +6,7 @@
 #include "hostfile/allocation.hpp"
 
 /// Which environment a rank gets, as pure functions. docs/environment.md lists the variables.
-/// A rank's environment is host_environment() of its agent, then forwarded_environment() of the launcher,
+/// A rank's environment is rank_defaults() and host_environment() of its agent, then forwarded_environment() of the launcher,
 /// then rank_variables(), then what -x sets; later ones win.
 namespace runjob {
 
@@ -23,14 +23,15 @@ struct JobVariables {
   std::string job_id;
   int generation = 0;
   std::string master_address;  ///< a numeric address of rank 0's host that all ranks reach
-  int master_port = 0;         ///< was free there
+  int master_port = 0;         ///< was free there; 0 = the agent chooses
 };
 
 /// RUNJOB_*, HOROVOD_* and torch.distributed's variables for one rank.
 Environment rank_variables(const Allocation& allocation, const Placement& placement, const JobVariables& job);
 
-/// What a rank gets unless `forwarded` has it: Python's output unbuffered and its crashes explained, and the
-/// host's cores shared among its ranks (OMP_NUM_THREADS).
-Environment rank_defaults(const Environment& forwarded, int cores, int local_size);
+/// What the agent gives a rank unless the launcher has set it: Python's output unbuffered and its crashes explained, the
+/// host's cores shared among its ranks (OMP_NUM_THREADS), and MASTER_PORT, which the launcher leaves open when all ranks
+/// are on one host. `free_port` 0 = none was found.
+Environment rank_defaults(int cores, int local_size, int free_port);
 
 }  // namespace runjob

@@ -13,7 +13,6 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "launcher/agent/host_facts.hpp"
 #include "launcher/agent/process_tree.hpp"
 #include "launcher/child_process.hpp"
 #include "launcher/rank_environment.hpp"
@@ -80,7 +79,7 @@ void Agent::run() {
     report(error);
     on_channel_lost();
   });
-  writer_.send_control(FrameType::kHello, -1, encode(host_facts()));
+  writer_.send_control(FrameType::kHello, -1, encode(facts_));
   context_.run();
 }
 
@@ -146,14 +145,6 @@ void Agent::on_channel_lost() {
   if (phase_ == Phase::kDraining) finish_if_drained();
 }
 
-struct Agent::StartingRank {
-  const LaunchRank* launch = nullptr;
-  UniqueFd output;  // our ends of its pipes
-  UniqueFd error;
-  UniqueFd input;
-  StartingChild child;
-};
-
 void Agent::launch(Launch message) {
   launch_ = std::move(message);
   phase_ = Phase::kRunning;
@@ -167,13 +158,11 @@ void Agent::launch(Launch message) {
   Environment common = host_environment(current_environment());
   for (const auto& [name, value] : launch_.environment) common[name] = value;
   common["PWD"] = launch_.working_directory;
-  std::vector<StartingRank> starting;  // all execute at the same time
-  for (const LaunchRank& spec : launch_.ranks) starting.push_back(begin_rank(spec, common));
-  for (StartingRank& rank : starting) finish_rank(std::move(rank));
+  for (const LaunchRank& spec : launch_.ranks) start_rank(spec, common);
   on_process_gone();  // when none could be started
 }
 
-Agent::StartingRank Agent::begin_rank(const LaunchRank& spec, const Environment& common) const {
+void Agent::start_rank(const LaunchRank& spec, const Environment& common) {
   Pipe output = make_pipe();
   Pipe error = make_pipe();
   Pipe input;
@@ -188,28 +177,23 @@ Agent::StartingRank Agent::begin_rank(const LaunchRank& spec, const Environment&
   child.new_session = true;
   child.die_with_parent = true;
   child.descriptor_limit = descriptor_limit_;
-  return {&spec, std::move(output.reader), std::move(error.reader), std::move(input.writer), begin_child(child)};
-}
-
-void Agent::finish_rank(StartingRank starting) {
-  const int number = starting.launch->rank;
-  Rank& rank = ranks_[number];
-  rank.launch = starting.launch;
-  const ChildStart start = finish_child(std::move(starting.child));
+  Rank& rank = ranks_[spec.rank];
+  rank.launch = &spec;
+  const ChildStart start = start_child(child);
   if (start.pid < 0) {
     const StartFailed failure{static_cast<StartFailed::Step>(start.error.step), start.error.error_number};
-    writer_.send_control(FrameType::kStartFailed, number, encode(failure));
+    writer_.send_control(FrameType::kStartFailed, spec.rank, encode(failure));
     return;
   }
   rank.pid = start.pid;
-  writer_.send_control(FrameType::kStarted, number, encode(Started{start.pid}));
+  writer_.send_control(FrameType::kStarted, spec.rank, encode(Started{start.pid}));
 
   const auto executor = context_.get_executor();
-  const std::int64_t window = launch_.output_window;
-  rank.output =
-      std::make_unique<OutputPipe>(executor, std::move(starting.output), number, Stream::kStdout, window, writer_);
-  rank.error =
-      std::make_unique<OutputPipe>(executor, std::move(starting.error), number, Stream::kStderr, window, writer_);
+  const auto forward = [&](UniqueFd reader, Stream stream) {
+    return std::make_unique<OutputPipe>(executor, std::move(reader), spec.rank, stream, launch_.output_window, writer_);
+  };
+  rank.output = forward(std::move(output.reader), Stream::kStdout);
+  rank.error = forward(std::move(error.reader), Stream::kStderr);
   for (OutputPipe* pipe : {rank.output.get(), rank.error.get()}) {
     ++open_outputs_;
     asio::co_spawn(context_, pipe->run(), [this](const std::exception_ptr& failure) {
@@ -218,14 +202,15 @@ void Agent::finish_rank(StartingRank starting) {
       finish_if_drained();
     });
   }
-  if (starting.input) {
-    rank.input = std::make_unique<InputPipe>(executor, std::move(starting.input), number, writer_);
+  if (input.writer) {
+    rank.input = std::make_unique<InputPipe>(executor, std::move(input.writer), spec.rank, writer_);
     asio::co_spawn(context_, rank.input->run(), report);
   }
 }
 
 Environment Agent::environment_for(const LaunchRank& spec, const Environment& common) const {
   Environment result = common;
+  result.merge(rank_defaults(facts_.cores, spec.join.local_size, facts_.free_port));  // keeps what is there
   result["RUNJOB_RENDEZVOUS"] = "unix:" + guarded_.directory + "/rendezvous.sock";
   for (const auto& [name, value] : spec.environment) result[name] = value;
   return result;

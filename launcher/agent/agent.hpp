@@ -12,6 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "launcher/agent/guard.hpp"
+#include "launcher/agent/host_facts.hpp"
 #include "launcher/agent/input_pipe.hpp"
 #include "launcher/agent/output_pipe.hpp"
 #include "launcher/fd_channel.hpp"
@@ -50,9 +51,7 @@ class Agent {
   void on_channel_lost();
 
   void launch(Launch message);
-  struct StartingRank;
-  StartingRank begin_rank(const LaunchRank& spec, const Environment& common) const;
-  void finish_rank(StartingRank starting);
+  void start_rank(const LaunchRank& spec, const Environment& common);
   Environment environment_for(const LaunchRank& spec, const Environment& common) const;
 
   void wait_for_children();
@@ -82,6 +81,7 @@ class Agent {
   boost::asio::signal_set end_signals_;
   boost::asio::steady_timer grace_timer_;
   boost::asio::steady_timer drain_timer_;
+  const Hello facts_ = host_facts();
   Phase phase_ = Phase::kWaiting;
   bool channel_lost_ = false;
   Launch launch_;

@@ -63,6 +63,7 @@ void wait_for_end(int agent_fd, const GuardShared& shared) {
 }  // namespace
 
 Guarded start_guard() {
+  ::prctl(PR_SET_NAME, "runjob-guard");
   ::setsid();  // Ctrl-C in the launcher's terminal is the launcher's to forward
   become_subreaper();
   void* memory = ::mmap(nullptr, sizeof(GuardShared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -73,6 +74,7 @@ Guarded start_guard() {
   const pid_t child = ::fork();
   if (child < 0) throw system_error("cannot fork the agent", errno);
   if (child > 0) guard(child, *shared, directory);
+  ::prctl(PR_SET_NAME, "runjob-agent");
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);  // the guard died before the line above
   become_subreaper();

@@ -1,11 +1,12 @@
 #include "launcher/agent/host_facts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <netinet/in.h>
-#include <random>
 #include <sched.h>
 #include <string>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -38,10 +39,10 @@ int free_port() {
   int ephemeral = 32'768;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> ephemeral;
   const int highest = ephemeral > kLowest + 1'000 ? ephemeral - 1 : 65'535;
-  std::random_device random;
-  std::uniform_int_distribution<int> any(kLowest, highest);
-  for (int i = 0; i < kAttempts; ++i) {
-    const int port = any(random);
+  std::array<std::uint32_t, kAttempts> random{};
+  static_cast<void>(!::getrandom(random.data(), sizeof random, 0));
+  for (const std::uint32_t number : random) {
+    const int port = kLowest + static_cast<int>(number % static_cast<std::uint32_t>(highest - kLowest + 1));
     if (can_bind(port)) return port;
   }
   return 0;

@@ -1,24 +1,6 @@
-#include <exception>
-#include <signal.h>
+#include "launcher/agent/run_agent.hpp"
 
-#include "base/log.hpp"
-#include "base/standard_descriptors.hpp"
-#include "launcher/agent/agent.hpp"
-#include "launcher/agent/guard.hpp"
-
-/// runjob-agent: started by the launcher on each host, never by a user. The channel is its standard input and
-/// output.
+/// runjob-agent: started by the launcher on other hosts, never by a user.
 int main() {
-  using namespace runjob;
-  open_standard_descriptors();
-  ::signal(SIGPIPE, SIG_IGN);
-  log::configure(log::Level::kWarn, "agent: ");
-  try {
-    Agent agent(start_guard());
-    agent.run();
-    return 0;
-  } catch (const std::exception& error) {
-    log::error("{}", error.what());
-    return 125;
-  }
+  return runjob::run_agent();
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/unique_handle.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob;

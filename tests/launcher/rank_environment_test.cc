@@ -58,10 +58,11 @@ TEST_CASE("a rank learns its place in everybody's words", "[unit]") {
   CHECK(variables == expected);
 }
 
-TEST_CASE("defaults give way to what the user has set", "[unit]") {
-  CHECK(rank_defaults({}, 8, 2) ==
-        Environment{{"PYTHONUNBUFFERED", "1"}, {"PYTHONFAULTHANDLER", "1"}, {"OMP_NUM_THREADS", "4"}});
-  CHECK(rank_defaults({}, 2, 8).at("OMP_NUM_THREADS") == "1");
-  CHECK(rank_defaults({{"OMP_NUM_THREADS", "7"}, {"PYTHONUNBUFFERED", ""}}, 8, 2) ==
-        Environment{{"PYTHONFAULTHANDLER", "1"}});
+TEST_CASE("defaults share the cores and leave out a port that was not found", "[unit]") {
+  CHECK(rank_defaults(8, 2, 12345) == Environment{{"PYTHONUNBUFFERED", "1"},
+                                                  {"PYTHONFAULTHANDLER", "1"},
+                                                  {"OMP_NUM_THREADS", "4"},
+                                                  {"MASTER_PORT", "12345"}});
+  CHECK(rank_defaults(2, 8, 0).at("OMP_NUM_THREADS") == "1");
+  CHECK(rank_defaults(2, 8, 0).count("MASTER_PORT") == 0);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -65,7 +66,8 @@ class Marked:
             if stream:
                 stream.close()
         for pid in self.alive():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def wait_for_lines(self, count: int) -> list[str]:
         """The first lines of standard output: what the test waits for, not a time."""
@@ -91,8 +93,8 @@ class Marked:
         return found
 
     def named(self, name: str) -> list[int]:
-        """Those of alive() whose program is called so."""
-        return [pid for pid in self.alive() if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == name]
+        """Those of alive() that call themselves so."""
+        return [pid for pid in self.alive() if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == name]
 
     def wait_until_gone(self, limit: float = 20.0) -> bool:
         deadline = time.monotonic() + limit

@@ -37,7 +37,7 @@ def test_keyboard_interrupt_on_a_terminal():
     pid, master = pty.fork()
     if pid == 0:
         os.execv(RUNJOB, [RUNJOB, "-np", "1", sys.executable, "-c",
-                          "import time\nprint('ready', flush=True)\ntry:\n    time.sleep(60)\n"
+                          "import time\ntry:\n    print('ready', flush=True)\n    time.sleep(60)\n"
                           "except KeyboardInterrupt:\n    print('stopped', flush=True)"])
     text = b""
     while b"ready" not in text:
