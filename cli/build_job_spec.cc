@@ -87,12 +87,42 @@ std::optional<int> read_num_proc(const SettingReader& reader) {
   return static_cast<int>(parse_integer(value->text, value->place, 1, kMaxRanks));
 }
 
-std::chrono::milliseconds read_start_timeout(const Value& value) {
+/// `purpose` completes "leaves no time to ...".
+std::chrono::milliseconds read_timeout(const Value& value, std::string_view purpose) {
   const std::chrono::milliseconds timeout = parse_duration(value.text, value.place);
   if (timeout.count() == 0)
     throw Error(Errc::kUsage,
-                fmt::format("{}: '{}' leaves no time to start; give a longer one", value.place, value.text));
+                fmt::format("{}: '{}' leaves no time to {}; give a longer one", value.place, value.text, purpose));
   return timeout;
+}
+
+/// The shell has replaced a tilde on the command line, but not after '=' or in a config file.
+std::string read_identity(const SettingReader& reader, const Environment& environment) {
+  const auto typed = reader.find("ssh-identity-file");
+  if (!typed) return "";
+  auto path = *reader.path("ssh-identity-file");
+  const auto home = environment.find("HOME");
+  if (typed->text.substr(0, 2) == "~/" && home != environment.end()) path.text = home->second + typed->text.substr(1);
+  check_readable_file(path.text, path.place);
+  return path.text;
+}
+
+SshOptions read_ssh_options(const SettingReader& reader, const Environment& environment) {
+  constexpr int kMostConcurrency = 10'000;
+  SshOptions ssh;
+  if (const auto port = reader.find("ssh-port"))
+    ssh.port = static_cast<int>(parse_integer(port->text, port->place, 1, 65'535));
+  ssh.identity = read_identity(reader, environment);
+  ssh.accept_new_host_keys = reader.flag("accept-new-host-keys");
+  if (const auto command = reader.find("ssh-command")) {
+    if (command->text.find_first_not_of(" \t") == std::string::npos)
+      throw Error(Errc::kUsage, fmt::format("{}: the command is empty; name a program such as ssh", command->place));
+    ssh.command = command->text;
+  }
+  if (const auto value = reader.find("ssh-concurrency"))
+    ssh.concurrency = static_cast<int>(parse_integer(value->text, value->place, 1, kMostConcurrency));
+  if (const auto value = reader.find("connect-timeout")) ssh.connect_timeout = read_timeout(*value, "connect");
+  return ssh;
 }
 
 }  // namespace
@@ -117,7 +147,8 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
     spec.output_directory = directory->text;
   }
   spec.prefix_output_with_timestamp = reader.flag("prefix-output-with-timestamp");
-  if (const auto timeout = reader.find("start-timeout")) spec.start_timeout = read_start_timeout(*timeout);
+  if (const auto timeout = reader.find("start-timeout")) spec.start_timeout = read_timeout(*timeout, "start");
+  spec.ssh = read_ssh_options(reader, surroundings.environment);
   spec.timeline_filename = reader.writable_file("timeline-filename");
   spec.status_file = reader.writable_file("status-file");
   spec.verbose = reader.flag("verbose");

@@ -42,6 +42,12 @@ void check_directory(const std::string& path, std::string_view place) {
   require_access(path, X_OK, place, "make it accessible or name another directory");
 }
 
+void check_readable_file(const std::string& path, std::string_view place) {
+  constexpr std::string_view kRemedy = "name a file that can be read";
+  require_access(path, R_OK, place, kRemedy);
+  if (is_existing_directory(path)) refuse(place, fmt::format("{} is a directory", path), kRemedy);
+}
+
 void check_writable_file(const std::string& path, std::string_view place) {
   if (is_existing_directory(path)) refuse(place, fmt::format("{} is a directory", path), "name a file");
   if (is_there(path)) return require_access(path, W_OK, place, "name a file that can be written");

@@ -11,6 +11,9 @@ namespace runjob {
 /// A directory that can be entered.
 void check_directory(const std::string& path, std::string_view place);
 
+/// A file that exists and can be read.
+void check_readable_file(const std::string& path, std::string_view place);
+
 /// A file that exists and can be written, or can be made in a directory that exists.
 void check_writable_file(const std::string& path, std::string_view place);
 

@@ -7,6 +7,7 @@
 
 #include "base/environment.hpp"
 #include "hostfile/allocation.hpp"
+#include "launcher/ssh/ssh_options.hpp"
 
 namespace runjob {
 
@@ -23,6 +24,7 @@ struct JobSpec {
   std::chrono::milliseconds grace_period{10'000};   ///< between SIGTERM and SIGKILL
   std::optional<std::string> timeline_filename;     ///< given to rank 0's runtime
   std::optional<std::string> status_file;           ///< the verdict as JSON
+  SshOptions ssh;
   bool verbose = false;
 };
 

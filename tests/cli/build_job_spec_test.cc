@@ -50,6 +50,28 @@ TEST_CASE("every option reaches its field", "[unit]") {
   CHECK(spec.environment == Environment{{"HOME", "/root"}});
 }
 
+TEST_CASE("every option for SSH reaches its field", "[unit]") {
+  const SshOptions ssh = build({"-p", "2222", "-i", "etc/hostname", "--accept-new-host-keys", "--ssh-command", "ssh -v",
+                                "--ssh-concurrency", "7", "--connect-timeout", "500ms"})
+                             .ssh;
+  CHECK(ssh.port == 2222);
+  CHECK(ssh.identity == "/etc/hostname");
+  CHECK(ssh.accept_new_host_keys);
+  CHECK(ssh.command == "ssh -v");
+  CHECK(ssh.concurrency == 7);
+  CHECK(ssh.connect_timeout == 500ms);
+}
+
+TEST_CASE("a tilde that no shell has replaced is the home directory", "[unit]") {
+  std::string home = (fs::temp_directory_path() / "runjob-spec-XXXXXX").string();
+  REQUIRE(::mkdtemp(home.data()) != nullptr);
+  std::ofstream(home + "/key") << "key";
+  Warnings warnings;
+  const Settings settings = parse_command_line({"--ssh-identity-file=~/key"}).settings;
+  CHECK(build_job_spec(settings, {{{"HOME", home}}, "/", "node1"}, warnings).ssh.identity == home + "/key");
+  fs::remove_all(home);
+}
+
 TEST_CASE("what is not given has the default of JobSpec", "[unit]") {
   const JobSpec spec = build({});
   CHECK(spec.working_directory == "/");
@@ -59,6 +81,12 @@ TEST_CASE("what is not given has the default of JobSpec", "[unit]") {
   CHECK_FALSE(spec.timeline_filename);
   CHECK_FALSE(spec.status_file);
   CHECK_FALSE(spec.verbose);
+  CHECK_FALSE(spec.ssh.port);
+  CHECK(spec.ssh.identity.empty());
+  CHECK_FALSE(spec.ssh.accept_new_host_keys);
+  CHECK_FALSE(spec.ssh.command);
+  CHECK(spec.ssh.concurrency == 128);
+  CHECK(spec.ssh.connect_timeout == 10s);
 }
 
 TEST_CASE("a hostfile is read from where runjob was started and named as it was typed", "[unit]") {
@@ -89,6 +117,11 @@ TEST_CASE("a user's mistake is one error that names the option", "[unit]") {
       {{"--timeline-filename", "/"}, "--timeline-filename: / is a directory; name a file"},
       {{"--start-timeout", "soon"}, "--start-timeout: 'soon' is not a time such as 30, 0.5, 500ms, 30s, 10m or 2h"},
       {{"--start-timeout", "0"}, "--start-timeout: '0' leaves no time to start; give a longer one"},
+      {{"-p", "0"}, "-p: '0' is not a whole number from 1 to 65535"},
+      {{"-i", "/nonexistent"}, "-i: /nonexistent: No such file or directory; name a file that can be read"},
+      {{"--ssh-command="}, "--ssh-command: the command is empty; name a program such as ssh"},
+      {{"--ssh-concurrency", "0"}, "--ssh-concurrency: '0' is not a whole number from 1 to 10000"},
+      {{"--connect-timeout", "0"}, "--connect-timeout: '0' leaves no time to connect; give a longer one"},
       {{"--verbose=maybe"}, "--verbose: 'maybe' is not 1 or 0, true or false"},
       {{"-H", "s2:4"},
        "host s2 is not started: this version runs ranks on this host (node1) only; other hosts arrive with the next "

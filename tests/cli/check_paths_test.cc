@@ -22,6 +22,11 @@ TEST_CASE("paths are checked before a job starts, and nothing is made", "[unit]"
   CHECK_THROWS_WITH(check_directory(file, "--wdir"),
                     "--wdir: " + file + " is not a directory; name a directory that exists");
 
+  CHECK_NOTHROW(check_readable_file(file, "-i"));
+  CHECK_THROWS_WITH(check_readable_file(root, "-i"), "-i: " + root + " is a directory; name a file that can be read");
+  CHECK_THROWS_WITH(check_readable_file(root + "/no", "-i"),
+                    "-i: " + root + "/no: No such file or directory; name a file that can be read");
+
   CHECK_NOTHROW(check_writable_file(file, "--status-file"));
   CHECK_NOTHROW(check_writable_file(root + "/new", "--status-file"));
   CHECK_THROWS_WITH(check_writable_file(root, "--status-file"),
