@@ -69,16 +69,12 @@ std::vector<Host> read_hosts(const SettingReader& reader, std::optional<int> np)
   return {local};
 }
 
-void refuse_other_hosts(const Allocation& allocation, std::string_view own_name) {
-  for (const Host& host : allocation.hosts) {
-    if (is_this_host(host, own_name)) continue;
-    const bool needs_ssh = !host.user.empty() || host.port.has_value();
-    throw Error(Errc::kUsage,
-                fmt::format("host {}{} is not started: this version runs ranks on this host ({}) only{}; other hosts "
-                            "arrive with the next version",
-                            host.user.empty() ? "" : host.user + "@", host.name, own_name,
-                            needs_ssh ? " and without SSH, which a user or port asks for" : ""));
+std::vector<int> find_local_hosts(const Allocation& allocation, std::string_view own_name) {
+  std::vector<int> local;
+  for (std::size_t i = 0; i < allocation.hosts.size(); ++i) {
+    if (is_this_host(allocation.hosts[i], own_name)) local.push_back(static_cast<int>(i));
   }
+  return local;
 }
 
 std::optional<int> read_num_proc(const SettingReader& reader) {
@@ -132,14 +128,14 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   JobSpec spec;
   const std::optional<int> np = read_num_proc(reader);
   spec.allocation = allocate(read_hosts(reader, np), np);
-  refuse_other_hosts(spec.allocation, surroundings.host_name);
+  spec.local_hosts = find_local_hosts(spec.allocation, surroundings.host_name);
   spec.environment = surroundings.environment;
   const auto exports = settings.find("export");
   if (exports != settings.end())
     spec.environment_overrides = export_variables(exports->second, surroundings.environment, warnings);
   spec.working_directory = surroundings.current_directory;
   if (const auto directory = reader.path("wdir")) {
-    check_directory(directory->text, directory->place);
+    if (!spec.local_hosts.empty()) check_directory(directory->text, directory->place);
     spec.working_directory = directory->text;
   }
   if (const auto directory = reader.path("output-filename")) {

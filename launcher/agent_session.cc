@@ -4,48 +4,100 @@
 #include <utility>
 
 #include <boost/asio/co_spawn.hpp>
+#include <fmt/format.h>
+
+#include "base/error.hpp"
 
 namespace runjob {
+namespace {
 
 namespace asio = boost::asio;
 
-AgentSession::AgentSession(asio::io_context& context, int host, std::unique_ptr<Channel> channel, Events& events)
-    : context_(context),
-      host_(host),
-      channel_(std::move(channel)),
-      events_(events),
-      writer_(context.get_executor(), *channel_),
-      parser_(1024 * 1024) {}
-
-void AgentSession::start() {
-  // A broken write is followed by the end of the reading side, which knows more.
-  asio::co_spawn(context_, writer_.run(), [](const std::exception_ptr&) {});
-  asio::co_spawn(context_, read_frames(),
-                 [this](const std::exception_ptr& error) { end(error, "it closed the connection"); });
+double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
 }
 
-asio::awaitable<void> AgentSession::read_frames() {
+}  // namespace
+
+AgentSession::AgentSession(asio::io_context& context, int host, Events& events)
+    : context_(context),
+      host_(host),
+      events_(events),
+      writer_(context.get_executor()),
+      parser_(1024 * 1024),
+      heartbeat_(
+          context.get_executor(), [this] { send(FrameType::kHeartbeat, -1, {}); },
+          [this] { end(fmt::format("it has not been heard of for {} s", Heartbeat::kMostMisses)); }),
+      start_timer_(context) {}
+
+void AgentSession::start(std::unique_ptr<Channel> channel) {
+  channel_ = std::move(channel);
+  open({}, {});
+}
+
+void AgentSession::open(Open open, std::chrono::milliseconds limit) {
+  over_network_ = static_cast<bool>(open);
+  if (over_network_) limit_start(limit);
+  asio::co_spawn(context_, run(std::move(open)), [this](const std::exception_ptr& error) {
+    std::string how = parser_.noise().empty() ? "it closed the connection" : "it said: " + parser_.noise();
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+      how = e.what();
+    }
+    end(how);
+  });
+}
+
+/// The reason that the carrier gave, if any, is better than the time.
+void AgentSession::limit_start(std::chrono::milliseconds limit) {
+  start_timer_.expires_after(limit);
+  start_timer_.async_wait([this, limit](boost::system::error_code error) {
+    if (error || heard_) return;
+    end(fmt::format("no answer within {} s; is it up, and does a firewall let SSH through? (--connect-timeout)",
+                    seconds(limit)));
+  });
+}
+
+asio::awaitable<void> AgentSession::run(Open open) {
+  std::string received;
+  if (open) {
+    ReadyChannel ready = co_await open();
+    if (ended_) co_return;
+    channel_ = std::move(ready.channel);
+    received = std::move(ready.received);
+  }
+  // A broken write is followed by the end of the reading side, which knows more.
+  asio::co_spawn(context_, writer_.run(*channel_), [](const std::exception_ptr&) {});
+  co_await read_frames(std::move(received));
+}
+
+asio::awaitable<void> AgentSession::read_frames(std::string received) {
   const FrameParser::OnFrame handler = [this](const FrameHeader& header, std::string_view payload) {
-    events_.on_frame(host_, header, payload);
+    if (!std::exchange(heard_, true) && over_network_) heartbeat_.start();
+    if (header.type != FrameType::kHeartbeat) events_.on_frame(host_, header, payload);
   };
-  for (;;) {
+  parser_.feed(received, handler);
+  events_.on_batch_end(host_);
+  while (!ended_) {
     const FrameParser::Space space = parser_.space();
     const std::size_t bytes = co_await channel_->read_some(asio::mutable_buffer(space.data, space.size));
     if (bytes == 0) co_return;
+    heartbeat_.on_sign_of_life();
     parser_.consume(bytes, handler);
     events_.on_batch_end(host_);
   }
 }
 
-void AgentSession::end(const std::exception_ptr& error, const std::string& otherwise) {
+void AgentSession::abandon(const std::string& why) {
+  end(why);
+}
+
+void AgentSession::end(const std::string& how) {
   if (std::exchange(ended_, true)) return;
-  std::string how = parser_.noise().empty() ? otherwise : "it said: " + parser_.noise();
-  try {
-    if (error) std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    how = e.what();
-  }
-  channel_->close();
+  heartbeat_.pause();
+  start_timer_.cancel();
+  if (channel_) channel_->close();
   events_.on_end(host_, how);
 }
 
@@ -60,6 +112,16 @@ void AgentSession::send_input(int rank, const std::string& bytes) {
   auto data = std::make_unique_for_overwrite<char[]>(bytes.size());
   std::memcpy(data.get(), bytes.data(), bytes.size());
   writer_.send_bulk(header, std::move(data), bytes.size());
+}
+
+void AgentSession::pause_heartbeat() {
+  if (!over_network_) return;
+  heartbeat_.pause();
+  send(FrameType::kPause, -1, {});
+}
+
+void AgentSession::resume_heartbeat() {
+  if (over_network_ && heard_ && !ended_) heartbeat_.start();
 }
 
 }  // namespace runjob

@@ -25,6 +25,10 @@ class Channel {
 
   /// Ends the stream in both directions; never waits.
   virtual void close() = 0;
+
+  /// The last line that came beside the stream, from what carries it or from the far end: why it broke, often. "" when
+  /// there was none.
+  virtual std::string last_message() const { return {}; }
 };
 
 }  // namespace runjob

@@ -28,7 +28,7 @@ Integer read_little_endian(const char* bytes) {
 FrameHeader read_header(const char* bytes) {
   const auto type = static_cast<std::uint8_t>(bytes[4]);
   const auto stream = static_cast<std::uint8_t>(bytes[5]);
-  if (type < static_cast<std::uint8_t>(FrameType::kHello) || type > static_cast<std::uint8_t>(FrameType::kFinished)) {
+  if (type < static_cast<std::uint8_t>(FrameType::kHello) || type > static_cast<std::uint8_t>(FrameType::kPause)) {
     throw Error(Errc::kProtocol, fmt::format("frame of unknown type {}", type));
   }
   if (stream > static_cast<std::uint8_t>(Stream::kStderr)) {
@@ -87,6 +87,16 @@ void FrameParser::consume(std::size_t bytes, const OnFrame& on_frame) {
     const std::string_view payload(buffer_.get() + begin_ + kFrameHeaderBytes, header.length);
     begin_ += whole;
     on_frame(header, payload);
+  }
+}
+
+void FrameParser::feed(std::string_view bytes, const OnFrame& on_frame) {
+  while (!bytes.empty()) {
+    const Space free = space();
+    const std::size_t size = std::min(free.size, bytes.size());
+    std::memcpy(free.data, bytes.data(), size);
+    bytes.remove_prefix(size);
+    consume(size, on_frame);
   }
 }
 

@@ -42,6 +42,8 @@ enum class FrameType : std::uint8_t {
   kRequest = 13,      ///< A  RelayedRequest: a rank asks the rendezvous
   kReply = 14,        ///< L  RelayedReply
   kFinished = 15,     ///< A  empty: no process of the job is left on the host, all output has been sent
+  kHeartbeat = 16,    ///< both  empty: the sender lives; see heartbeat.hpp
+  kPause = 17,        ///< L  empty: no heartbeat will come until the next one
 };
 
 enum class Stream : std::uint8_t { kNone = 0, kStdout = 1, kStderr = 2 };
@@ -75,6 +77,9 @@ class FrameParser {
     std::size_t size;  ///< at least 1
   };
   Space space();
+
+  /// The same as writing `bytes` to space() and calling consume().
+  void feed(std::string_view bytes, const OnFrame& on_frame);
 
   /// `bytes` have been written to space(); calls `on_frame` for each complete frame.
   void consume(std::size_t bytes, const OnFrame& on_frame);

@@ -9,8 +9,7 @@
 namespace runjob {
 namespace asio = boost::asio;
 
-FrameWriter::FrameWriter(asio::any_io_executor executor, Channel& channel)
-    : channel_(channel), wake_up_(executor, asio::steady_timer::time_point::max()) {}
+FrameWriter::FrameWriter(asio::any_io_executor executor) : wake_up_(executor, asio::steady_timer::time_point::max()) {}
 
 void FrameWriter::send_control(FrameType type, int rank, Stream stream, std::string payload) {
   FrameHeader header;
@@ -34,9 +33,9 @@ void FrameWriter::send_bulk(FrameHeader header, std::unique_ptr<char[]> data, st
   wake_up_.cancel();
 }
 
-asio::awaitable<void> FrameWriter::run() {
+asio::awaitable<void> FrameWriter::run(Channel& channel) {
   std::vector<asio::const_buffer> buffers{asio::buffer(kMagic)};
-  co_await channel_.write(buffers);
+  co_await channel.write(buffers);
   for (;;) {
     if (control_.empty() && bulk_.empty()) {
       if (finishing_) co_return;
@@ -53,7 +52,7 @@ asio::awaitable<void> FrameWriter::run() {
       if (frame.bulk_size != 0) buffers.push_back(asio::buffer(frame.bulk.get(), frame.bulk_size));
       bulk_bytes += frame.bulk_size;
     }
-    co_await channel_.write(buffers);
+    co_await channel.write(buffers);
     queued_bulk_bytes_ -= bulk_bytes;
     if (bulk_bytes != 0 && on_bulk_sent) on_bulk_sent();
   }

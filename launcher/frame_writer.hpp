@@ -18,8 +18,7 @@ namespace runjob {
 /// Threads  the loop's one thread. The owner spawns run() and keeps this object until run() has returned.
 class FrameWriter {
  public:
-  /// `channel` must outlive this object.
-  FrameWriter(boost::asio::any_io_executor executor, Channel& channel);
+  explicit FrameWriter(boost::asio::any_io_executor executor);
 
   /// Queues a control frame; `payload` is a CBOR document or empty.
   void send_control(FrameType type, int rank, std::string payload) {
@@ -33,9 +32,9 @@ class FrameWriter {
   /// Bytes of bulk data not yet handed to the channel.
   std::size_t queued_bulk_bytes() const { return queued_bulk_bytes_; }
 
-  /// Sends the magic, then whatever is queued, until finish() and both queues are empty. Throws what the
-  /// channel throws.
-  boost::asio::awaitable<void> run();
+  /// Sends the magic over `channel`, then whatever is queued, also before, until finish() and both queues are empty.
+  /// Throws what the channel throws. `channel` must live until then.
+  boost::asio::awaitable<void> run(Channel& channel);
 
   /// Lets run() return once everything queued has been sent.
   void finish();
@@ -52,7 +51,6 @@ class FrameWriter {
   };
   std::deque<Frame> take_batch();
 
-  Channel& channel_;
   boost::asio::steady_timer wake_up_;  // never expires: cancelled when there is something to send
   std::deque<Frame> control_;
   std::deque<Frame> bulk_;

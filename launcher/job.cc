@@ -51,7 +51,7 @@ OutputRelay::Options output_options(const JobSpec& spec) {
 
 }  // namespace
 
-Job::Job(const JobSpec& spec, std::vector<UniqueFd> agents)
+Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents)
     : spec_(spec),
       id_(random_job_id()),
       signals_(context_, SIGINT, SIGTERM, SIGHUP),
@@ -64,8 +64,9 @@ Job::Job(const JobSpec& spec, std::vector<UniqueFd> agents)
                 session_of(rank).send_output_credit(rank, stream, bytes);
               }),
       input_(context_.get_executor(), STDIN_FILENO, kInputWindow,
-             [this](const std::string& bytes) { session_of(0).send_input(0, bytes); }) {
-  meet_agents(std::move(agents));
+             [this](const std::string& bytes) { session_of(0).send_input(0, bytes); }),
+      ssh_(context_.get_executor(), spec.ssh) {
+  reach_hosts(std::move(local_agents));
 }
 
 Job::~Job() = default;
@@ -77,15 +78,27 @@ int Job::run() {
   return conclude();
 }
 
-void Job::meet_agents(std::vector<UniqueFd> agents) {
-  for (UniqueFd& agent : agents) {
-    const int host = static_cast<int>(hosts_.size());
-    HostState& state = hosts_.emplace_back();
-    state.session =
-        std::make_unique<AgentSession>(context_, host, local_channel(context_.get_executor(), std::move(agent)), *this);
-    state.session->start();
+void Job::reach_hosts(std::map<int, UniqueFd> local_agents) {
+  hosts_.resize(spec_.allocation.hosts.size());
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const int host = static_cast<int>(i);
+    AgentSession& session = *(hosts_[i].session = std::make_unique<AgentSession>(context_, host, *this));
+    const auto local = local_agents.find(host);
+    if (local != local_agents.end()) {
+      session.start(local_channel(context_.get_executor(), std::move(local->second)));
+      continue;
+    }
+    const auto say = [this, host](const std::string& line) {
+      const bool runs = hosts_.at(static_cast<std::size_t>(host)).hello.has_value();
+      if (runs) log::warn("{}: {}", host_name(host), line);  // until then it is part of the error, if there is one
+    };
+    session.open([this, i, say] { return ssh_.open(spec_.allocation.hosts[i], say); }, spec_.ssh.connect_timeout);
   }
   if (hosts_.size() == 1) launch_ranks();  // nothing of its hello is needed: a short job need not wait for it
+}
+
+bool Job::any_host_starting() const {
+  return std::any_of(hosts_.begin(), hosts_.end(), [](const HostState& host) { return host.starting(); });
 }
 
 void Job::on_frame(int host, const FrameHeader& header, std::string_view payload) {
@@ -131,6 +144,8 @@ void Job::on_frame(int host, const FrameHeader& header, std::string_view payload
     case FrameType::kSignal:
     case FrameType::kEnd:
     case FrameType::kReply:
+    case FrameType::kHeartbeat:
+    case FrameType::kPause:
       break;
   }
   throw Error(Errc::kProtocol, fmt::format("the agent on {} sent a launcher's frame", host_name(host)));
@@ -144,8 +159,13 @@ void Job::on_batch_end(int) {
 
 void Job::on_end(int host, const std::string& how) {
   HostState& state = hosts_.at(static_cast<std::size_t>(host));
+  const bool was_starting = state.starting();
   state.ended = true;
-  if (!state.finished) verdict_.host_lost(host, how);
+  if (was_starting) {
+    verdict_.host_not_reached(host, how);
+  } else if (!state.finished) {
+    verdict_.host_lost(host, how);
+  }
   end_if_caused();
   leave_if_done();
 }
@@ -162,8 +182,8 @@ void Job::on_hello(int host, Hello hello) {
   log::info("the agent on {} is ready after {} ms (pid {}, {} cores)", host_name(host), milliseconds_since_start(),
             hello.pid, hello.cores);
   hosts_.at(static_cast<std::size_t>(host)).hello = std::move(hello);
-  const auto ready = [](const HostState& each) { return each.hello.has_value(); };
-  if (hosts_.size() > 1 && std::all_of(hosts_.begin(), hosts_.end(), ready) && !ending_) launch_ranks();
+  const bool all_there = !any_host_starting() && verdict_.cause() == Verdict::Cause::kNone;
+  if (hosts_.size() > 1 && all_there) launch_ranks();
 }
 
 void Job::launch_ranks() {
@@ -185,7 +205,7 @@ Launch Job::launch_message(int host) const {
   message.output_window = kOutputWindow;
   message.grace_ms = spec_.grace_period.count();
   if (host == host_of(0)) message.stdin_rank = 0;
-  const JobVariables variables{id_, 0, "127.0.0.1", master_port()};
+  const JobVariables variables{id_, 0, hosts_.size() == 1 ? "127.0.0.1" : host_name(host_of(0)), master_port()};
   for (const Placement& placement : spec_.allocation.placements) {
     if (placement.host != host) continue;
     LaunchRank& rank = message.ranks.emplace_back();
@@ -276,15 +296,20 @@ void Job::on_signal(int number) {
   end_ranks(number, again ? 0ms : spec_.grace_period);
 }
 
+/// Hosts that cannot be reached are all to be named, so the others are waited for.
 void Job::end_if_caused() {
-  if (verdict_.cause() != Verdict::Cause::kNone && !ending_) end_ranks(SIGTERM, spec_.grace_period);
+  if (verdict_.cause() == Verdict::Cause::kNone || ending_) return;
+  if (verdict_.cause() == Verdict::Cause::kNotReached && any_host_starting()) return;
+  end_ranks(SIGTERM, spec_.grace_period);
 }
 
 void Job::end_ranks(int signal, std::chrono::milliseconds grace) {
   ending_ = true;
   start_timer_.cancel();
-  for (const HostState& host : hosts_) {
-    if (!host.ended) host.session->send(FrameType::kEnd, -1, encode(End{signal, grace.count()}));
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].ended) continue;
+    hosts_[i].session->send(FrameType::kEnd, -1, encode(End{signal, grace.count()}));
+    if (hosts_[i].starting() && !is_local(static_cast<int>(i))) hosts_[i].session->abandon("the job ended first");
   }
 }
 
@@ -297,7 +322,11 @@ void Job::leave_if_done() {
 int Job::conclude() {
   const auto all_lines = [this](int rank) { return output_.last_stderr_lines(rank, kShownStderrLines); };
   const std::string message = verdict_.message(all_lines);
-  if (!message.empty()) log::error("{}", message);
+  if (verdict_.cause() == Verdict::Cause::kNotReached) {
+    for (const std::string& each : verdict_.unreached_hosts()) log::error("{}", each);
+  } else if (!message.empty()) {
+    log::error("{}", message);
+  }
   if (spec_.status_file) {
     std::ofstream file(*spec_.status_file);
     file << verdict_.to_json(id_, all_lines);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +17,7 @@
 #include "launcher/input_relay.hpp"
 #include "launcher/job_spec.hpp"
 #include "launcher/output_relay.hpp"
+#include "launcher/ssh_connector.hpp"
 #include "launcher/verdict.hpp"
 #include "rendezvous/service.hpp"
 
@@ -24,8 +27,8 @@ namespace runjob {
 /// Threads  the one that calls run().
 class Job : public AgentSession::Events {
  public:
-  /// `agents`: for each host our end of its agent's socket pair.
-  Job(const JobSpec& spec, std::vector<UniqueFd> agents);
+  /// `local_agents`: for each of JobSpec::local_hosts our end of its agent's socket pair.
+  Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents);
   ~Job() override;
 
   /// Returns when nothing of the job is left: the exit status. Errors  see run_job().
@@ -36,14 +39,17 @@ class Job : public AgentSession::Events {
     std::unique_ptr<AgentSession> session;
     std::optional<Hello> hello;
     bool finished = false;  // said so
-    bool ended = false;     // its channel has
+    bool ended = false;     // its channel has, or never was
+
+    bool starting() const { return !hello && !ended; }
   };
 
   void on_frame(int host, const FrameHeader& header, std::string_view payload) override;
   void on_batch_end(int host) override;
   void on_end(int host, const std::string& how) override;
 
-  void meet_agents(std::vector<UniqueFd> agents);
+  void reach_hosts(std::map<int, UniqueFd> local_agents);
+  bool any_host_starting() const;
   void on_hello(int host, Hello hello);
   std::int64_t milliseconds_since_start() const;
   void launch_ranks();
@@ -65,6 +71,7 @@ class Job : public AgentSession::Events {
   int conclude();
 
   std::string host_name(int host) const { return spec_.allocation.hosts.at(static_cast<std::size_t>(host)).name; }
+  bool is_local(int host) const { return std::count(spec_.local_hosts.begin(), spec_.local_hosts.end(), host) != 0; }
   int host_of(int rank) const { return spec_.allocation.placements.at(static_cast<std::size_t>(rank)).host; }
   AgentSession& session_of(int rank) { return *hosts_.at(static_cast<std::size_t>(host_of(rank))).session; }
 
@@ -79,6 +86,7 @@ class Job : public AgentSession::Events {
   boost::asio::steady_timer start_timer_;
   OutputRelay output_;
   InputRelay input_;
+  SshConnector ssh_;
   std::vector<HostState> hosts_;
   bool any_joined_ = false;
   bool ending_ = false;

@@ -14,10 +14,11 @@ namespace runjob {
 /// Everything that defines a job. Built once by cli/, checked as a whole, then only read.
 struct JobSpec {
   Allocation allocation;
-  std::vector<std::string> command;             ///< program and arguments, at least one word
-  Environment environment;                      ///< the launcher's own, from which the ranks' is made
-  Environment environment_overrides;            ///< -x NAME=VALUE: set last, for every rank
-  std::string working_directory;                ///< absolute; the ranks start in it
+  std::vector<int> local_hosts;       ///< indices of the hosts that are this one; the others are reached by SSH
+  std::vector<std::string> command;   ///< program and arguments, at least one word
+  Environment environment;            ///< the launcher's own, from which the ranks' is made
+  Environment environment_overrides;  ///< -x NAME=VALUE: set last, for every rank
+  std::string working_directory;      ///< absolute; the ranks start in it
   std::optional<std::string> output_directory;  ///< --output-filename: DIR/rank.N/{stdout,stderr}
   bool prefix_output_with_timestamp = false;
   std::chrono::milliseconds start_timeout{30'000};  ///< from the first rank's init() to the last one's

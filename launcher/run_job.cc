@@ -1,8 +1,8 @@
 #include "launcher/run_job.hpp"
 
+#include <map>
 #include <signal.h>
 #include <utility>
-#include <vector>
 
 #include "base/standard_descriptors.hpp"
 #include "launcher/channel_local.hpp"
@@ -13,8 +13,8 @@ namespace runjob {
 int run_job(const JobSpec& spec) {
   open_standard_descriptors();
   ::signal(SIGPIPE, SIG_IGN);
-  std::vector<UniqueFd> agents;  // before the job's event loop exists
-  for (std::size_t i = 0; i < spec.allocation.hosts.size(); ++i) agents.push_back(fork_local_agent());
+  std::map<int, UniqueFd> agents;  // before the job's event loop exists
+  for (const int host : spec.local_hosts) agents.emplace(host, fork_local_agent());
   Job job(spec, std::move(agents));
   return job.run();
 }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace runjob {
@@ -60,6 +61,18 @@ void Verdict::host_lost(int host, const std::string& how) {
   detail_ = how;
 }
 
+void Verdict::host_not_reached(int host, const std::string& why) {
+  const std::string& name = allocation_.hosts.at(static_cast<std::size_t>(host)).name;
+  unreached_[host] = why.starts_with(name + ": ") ? why : fmt::format("{}: {}", name, why);
+  set_cause(Cause::kNotReached);
+}
+
+std::vector<std::string> Verdict::unreached_hosts() const {
+  std::vector<std::string> lines;
+  for (const auto& [host, line] : unreached_) lines.push_back(line);
+  return lines;
+}
+
 void Verdict::interrupted(int signal) {
   if (set_cause(Cause::kInterrupted)) culprit_ = signal;
 }
@@ -91,6 +104,7 @@ int Verdict::exit_status() const {
       if (failure.step != StartFailed::Step::kExec) return 125;
       return not_found(failure.error_number) ? 127 : 126;
     }
+    case Cause::kNotReached:
     case Cause::kHostLost:
     case Cause::kStartTimeout:
       return 125;
@@ -149,6 +163,8 @@ std::string Verdict::message(const StderrLines& stderr_lines) const {
       return "";
     case Cause::kNotStarted:
       return start_failure_message();
+    case Cause::kNotReached:
+      return fmt::format("{}", fmt::join(unreached_hosts(), "\n"));
     case Cause::kHostLost:
       return fmt::format("lost the agent on {}: {}", allocation_.hosts.at(static_cast<std::size_t>(culprit_)).name,
                          detail_);

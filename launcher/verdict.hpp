@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +17,16 @@ namespace runjob {
 class Verdict {
  public:
   /// Why the job ended before all ranks had. The first cause stays.
-  enum class Cause { kNone, kRankFailed, kNotStarted, kHostLost, kInterrupted, kStartTimeout, kOutputClosed };
+  enum class Cause {
+    kNone,
+    kRankFailed,
+    kNotStarted,
+    kNotReached,
+    kHostLost,
+    kInterrupted,
+    kStartTimeout,
+    kOutputClosed
+  };
 
   Verdict(const Allocation& allocation, std::string command);
 
@@ -24,6 +34,8 @@ class Verdict {
   void rank_not_started(int rank, const StartFailed& failure);
   void rank_exited(int rank, const Exited& exited);
   void host_lost(int host, const std::string& how);
+  /// `why` is all that the user gets to read about it, besides the host's name.
+  void host_not_reached(int host, const std::string& why);
   void interrupted(int signal);
   void start_timeout(const std::string& missing);
   void output_closed();
@@ -36,6 +48,9 @@ class Verdict {
   std::string how(int rank) const;
   /// Whether the rank's process runs.
   bool running(int rank) const;
+
+  /// "HOST: reason" for each, in the order of the hosts.
+  std::vector<std::string> unreached_hosts() const;
 
   using StderrLines = std::function<std::vector<std::string>(int rank)>;
 
@@ -67,6 +82,7 @@ class Verdict {
   Cause cause_ = Cause::kNone;
   int culprit_ = -1;    // the rank, host or signal of the cause
   std::string detail_;  // its text
+  std::map<int, std::string> unreached_;
 };
 
 }  // namespace runjob

@@ -50,8 +50,11 @@ void report(const std::exception_ptr& error) {
 
 Agent::Agent(Guarded guarded)
     : channel_(context_.get_executor(), UniqueFd(STDIN_FILENO), UniqueFd(STDOUT_FILENO)),
-      writer_(context_.get_executor(), channel_),
+      writer_(context_.get_executor()),
       guarded_(std::move(guarded)),
+      heartbeat_(
+          context_.get_executor(), [this] { writer_.send_control(FrameType::kHeartbeat, -1, {}); },
+          [this] { on_channel_lost(); }),
       child_signals_(context_, SIGCHLD),
       end_signals_(context_, SIGTERM, SIGHUP, SIGINT),
       grace_timer_(context_),
@@ -69,7 +72,7 @@ void Agent::run() {
     if (!error) on_channel_lost();
   });
   wait_for_children();
-  asio::co_spawn(context_, writer_.run(), [this](const std::exception_ptr& error) {
+  asio::co_spawn(context_, writer_.run(channel_), [this](const std::exception_ptr& error) {
     report(error);
     if (error) return on_channel_lost();
     phase_ = Phase::kFinished;  // everything has been sent
@@ -91,6 +94,7 @@ asio::awaitable<void> Agent::read_frames() {
     const FrameParser::Space space = parser_.space();
     const std::size_t bytes = co_await channel_.read_some(asio::mutable_buffer(space.data, space.size));
     if (bytes == 0) co_return;
+    heartbeat_.on_sign_of_life();
     parser_.consume(bytes, handler);
   }
 }
@@ -122,6 +126,10 @@ void Agent::on_frame(const FrameHeader& header, std::string_view payload) {
       if (waiting) waiting.mapped()(std::move(message.response));
       return;
     }
+    case FrameType::kHeartbeat:
+      return heartbeat_.start();
+    case FrameType::kPause:
+      return heartbeat_.pause();
     case FrameType::kHello:
     case FrameType::kStarted:
     case FrameType::kStartFailed:
@@ -139,6 +147,7 @@ void Agent::on_frame(const FrameHeader& header, std::string_view payload) {
 void Agent::on_channel_lost() {
   if (std::exchange(channel_lost_, true)) return;
   channel_.close();
+  heartbeat_.pause();
   for_each_output([](OutputPipe& pipe) { pipe.discard(); });
   for (auto& [id, reply] : std::exchange(relayed_, {})) reply(rendezvous::error_response(410, "the launcher is gone"));
   end_ranks(SIGTERM, launch_.grace_ms);

@@ -17,6 +17,7 @@
 #include "launcher/agent/output_pipe.hpp"
 #include "launcher/fd_channel.hpp"
 #include "launcher/frame_writer.hpp"
+#include "launcher/heartbeat.hpp"
 #include "launcher/messages.hpp"
 #include "rendezvous/http_server.hpp"
 
@@ -77,6 +78,7 @@ class Agent {
   FrameWriter writer_;
   FrameParser parser_;
   Guarded guarded_;
+  Heartbeat heartbeat_;  // silent until the launcher begins
   boost::asio::signal_set child_signals_;
   boost::asio::signal_set end_signals_;
   boost::asio::steady_timer grace_timer_;

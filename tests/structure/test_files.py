@@ -25,6 +25,7 @@ TESTED_ELSEWHERE = {
     "launcher/agent/run_agent.cc": "tests/python/launcher/test_exit.py",
     "launcher/agent/output_pipe.cc": "tests/python/launcher/test_output.py",
     "launcher/agent_session.cc": "tests/python/launcher/test_exit.py",
+    "launcher/channel_ssh_program.cc": "tests/python/remote/test_ssh_jobs.py",
     "launcher/channel_local.cc": "tests/python/launcher/test_exit.py",
     "launcher/fd_channel.cc": "tests/python/launcher/test_output.py",
     "launcher/frame_writer.cc": "tests/python/launcher/test_output.py",
@@ -33,6 +34,7 @@ TESTED_ELSEWHERE = {
     "launcher/output_relay.cc": "tests/python/launcher/test_output.py",
     "launcher/output_sink.cc": "tests/python/launcher/test_output.py",
     "launcher/run_job.cc": "tests/python/launcher/test_exit.py",
+    "launcher/ssh_connector.cc": "tests/python/remote/test_ssh_jobs.py",
 }
 
 # What has one home, so that it can be found: pattern, the files that may, the reason.

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace runjob {
+
+/// The program runjob-agent, as it is copied to other hosts.
+struct AgentFile {
+  std::string path;
+  std::string build_id;  ///< hexadecimal, of the ELF note that the linker makes from the contents (NT_GNU_BUILD_ID)
+  std::string machine;   ///< what `uname -m` says on hosts that can run it
+};
+
+/// Describes the file without reading more of it than its headers. Errors  Error(kUnavailable) naming the path.
+AgentFile describe_agent(const std::string& path);
+
+/// All of the file. Errors  Error(kUnavailable).
+std::string read_agent(const AgentFile& agent);
+
+/// The first number that the standard's `cksum` prints for `bytes`.
+/// Source  POSIX.1-2017, cksum: CRC-32 with the polynomial 0x04C11DB7 over the bytes and their count.
+std::uint32_t posix_checksum(const std::string& bytes);
+
+}  // namespace runjob

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "hostfile/allocation.hpp"
+#include "launcher/channel.hpp"
+#include "launcher/ssh/ssh_options.hpp"
+
+namespace runjob {
+
+/// Gets each line that ssh, or the far end, prints on standard error.
+using MessageHandler = std::function<void(const std::string& line)>;
+
+/// Starts the system's ssh (or the program that `options` names, with ssh's options) to run `remote_command` on `host`; the
+/// channel is that command's standard input and output. It never asks for anything: batch mode, no terminal.
+/// Returns at once; a refused connection is the end of the stream, and last_message() says why.
+/// Threads  the loop's one thread. The program is killed when this thread ends or the channel is destroyed.
+/// Errors   Error(kUnavailable) when the program cannot be executed.
+std::unique_ptr<Channel> start_ssh_program(boost::asio::any_io_executor executor, const Host& host,
+                                           const SshOptions& options, const std::string& remote_command,
+                                           MessageHandler on_message);
+
+}  // namespace runjob
