@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ class AgentSession {
   void send(FrameType type, int rank, std::string payload) { writer_.send_control(type, rank, std::move(payload)); }
   void send_output_credit(int rank, Stream stream, std::int64_t bytes);
   void send_input(int rank, const std::string& bytes);
+
+  /// Calls `done` from the loop once everything that was sent has left this process; never if the channel breaks before.
+  void when_sent(std::function<void()> done) { writer_.when_idle(std::move(done)); }
 
  private:
   boost::asio::awaitable<void> read_frames();

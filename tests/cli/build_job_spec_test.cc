@@ -36,9 +36,9 @@ TEST_CASE("how many ranks start", "[unit]") {
 }
 
 TEST_CASE("every option reaches its field", "[unit]") {
-  const JobSpec spec =
-      build({"--wdir", "tmp", "--output-filename", "/tmp/out", "-prefix-timestamp", "--start-timeout", "500ms",
-             "--timeline-filename", "/tmp/t.json", "--status-file", "tmp/s.json", "--verbose", "-x", "A=1"});
+  const JobSpec spec = build({"--wdir", "tmp", "--output-filename", "/tmp/out", "-prefix-timestamp", "--start-timeout",
+                              "500ms", "--timeline-filename", "/tmp/t.json", "--status-file", "tmp/s.json", "--verbose",
+                              "-x", "A=1", "--timeout", "2h", "--grace-period", "0", "--continue-on-failure"});
   CHECK(spec.working_directory == "/tmp");
   CHECK(spec.output_directory == "/tmp/out");
   CHECK(spec.prefix_output_with_timestamp);
@@ -46,6 +46,9 @@ TEST_CASE("every option reaches its field", "[unit]") {
   CHECK(spec.timeline_filename == "/tmp/t.json");
   CHECK(spec.status_file == "/tmp/s.json");
   CHECK(spec.verbose);
+  CHECK(spec.time_limit == 2h);
+  CHECK(spec.grace_period == 0s);
+  CHECK(spec.continue_on_failure);
   CHECK(spec.environment_overrides == Environment{{"A", "1"}});
   CHECK(spec.environment == Environment{{"HOME", "/root"}});
 }
@@ -87,6 +90,9 @@ TEST_CASE("what is not given has the default of JobSpec", "[unit]") {
   CHECK_FALSE(spec.ssh.command);
   CHECK(spec.ssh.concurrency == 128);
   CHECK(spec.ssh.connect_timeout == 10s);
+  CHECK_FALSE(spec.time_limit);
+  CHECK(spec.grace_period == 10s);
+  CHECK_FALSE(spec.continue_on_failure);
 }
 
 TEST_CASE("a hostfile is read from where runjob was started and named as it was typed", "[unit]") {
@@ -122,6 +128,7 @@ TEST_CASE("a user's mistake is one error that names the option", "[unit]") {
       {{"--ssh-command="}, "--ssh-command: the command is empty; name a program such as ssh"},
       {{"--ssh-concurrency", "0"}, "--ssh-concurrency: '0' is not a whole number from 1 to 10000"},
       {{"--connect-timeout", "0"}, "--connect-timeout: '0' leaves no time to connect; give a longer one"},
+      {{"--timeout", "0"}, "--timeout: '0' leaves no time to run; give a longer one"},
       {{"--verbose=maybe"}, "--verbose: 'maybe' is not 1 or 0, true or false"},
       {{"-H", "s2:4"},
        "host s2 is not started: this version runs ranks on this host (node1) only; other hosts arrive with the next "
