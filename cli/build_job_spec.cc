@@ -1,6 +1,5 @@
 #include "cli/build_job_spec.hpp"
 
-#include <filesystem>
 #include <optional>
 
 #include <fmt/format.h>
@@ -10,54 +9,12 @@
 #include "base/read_file.hpp"
 #include "cli/check_paths.hpp"
 #include "cli/export_variables.hpp"
+#include "cli/setting_reader.hpp"
 #include "hostfile/local_host.hpp"
 #include "hostfile/parse_hosts.hpp"
 
 namespace runjob {
 namespace {
-
-/// One option's value on its way into the JobSpec, with the name that messages give it.
-struct Value {
-  std::string text;
-  std::string place;
-};
-
-class SettingReader {
- public:
-  SettingReader(const Settings& settings, const Surroundings& surroundings)
-      : settings_(settings), surroundings_(surroundings) {}
-
-  std::optional<Value> find(std::string_view option) const {
-    const auto found = settings_.find(option);
-    if (found == settings_.end()) return std::nullopt;
-    return Value{found->second.values.back(), place_of(option, found->second)};
-  }
-
-  bool flag(std::string_view option) const {
-    const auto value = find(option);
-    return value && parse_bool(value->text, value->place);
-  }
-
-  /// A path made absolute; "" is an error.
-  std::optional<Value> path(std::string_view option) const {
-    auto value = find(option);
-    if (!value) return value;
-    if (value->text.empty()) throw Error(Errc::kUsage, fmt::format("{}: the path is empty; give one", value->place));
-    value->text = (std::filesystem::path(surroundings_.current_directory) / value->text).lexically_normal().string();
-    return value;
-  }
-
-  std::optional<std::string> writable_file(std::string_view option) const {
-    const auto value = path(option);
-    if (!value) return std::nullopt;
-    check_writable_file(value->text, value->place);
-    return value->text;
-  }
-
- private:
-  const Settings& settings_;
-  const Surroundings& surroundings_;
-};
 
 std::vector<Host> read_hosts(const SettingReader& reader, std::optional<int> np) {
   if (const auto list = reader.find("hosts")) return parse_host_list(list->text, list->place);
@@ -81,15 +38,6 @@ std::optional<int> read_num_proc(const SettingReader& reader) {
   const auto value = reader.find("num-proc");
   if (!value) return std::nullopt;
   return static_cast<int>(parse_integer(value->text, value->place, 1, kMaxRanks));
-}
-
-/// `purpose` completes "leaves no time to ...".
-std::chrono::milliseconds read_timeout(const Value& value, std::string_view purpose) {
-  const std::chrono::milliseconds timeout = parse_duration(value.text, value.place);
-  if (timeout.count() == 0)
-    throw Error(Errc::kUsage,
-                fmt::format("{}: '{}' leaves no time to {}; give a longer one", value.place, value.text, purpose));
-  return timeout;
 }
 
 /// The shell has replaced a tilde on the command line, but not after '=' or in a config file.
@@ -117,14 +65,14 @@ SshOptions read_ssh_options(const SettingReader& reader, const Environment& envi
   }
   if (const auto value = reader.find("ssh-concurrency"))
     ssh.concurrency = static_cast<int>(parse_integer(value->text, value->place, 1, kMostConcurrency));
-  if (const auto value = reader.find("connect-timeout")) ssh.connect_timeout = read_timeout(*value, "connect");
+  ssh.connect_timeout = reader.positive_duration("connect-timeout", "connect").value_or(ssh.connect_timeout);
   return ssh;
 }
 
 }  // namespace
 
 JobSpec build_job_spec(const Settings& settings, const Surroundings& surroundings, Warnings& warnings) {
-  const SettingReader reader(settings, surroundings);
+  const SettingReader reader(settings, surroundings.current_directory);
   JobSpec spec;
   const std::optional<int> np = read_num_proc(reader);
   spec.allocation = allocate(read_hosts(reader, np), np);
@@ -143,8 +91,11 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
     spec.output_directory = directory->text;
   }
   spec.prefix_output_with_timestamp = reader.flag("prefix-output-with-timestamp");
-  if (const auto timeout = reader.find("start-timeout")) spec.start_timeout = read_timeout(*timeout, "start");
+  spec.start_timeout = reader.positive_duration("start-timeout", "start").value_or(spec.start_timeout);
   spec.ssh = read_ssh_options(reader, surroundings.environment);
+  spec.time_limit = reader.positive_duration("timeout", "run");
+  spec.grace_period = reader.duration("grace-period").value_or(spec.grace_period);
+  spec.continue_on_failure = reader.flag("continue-on-failure");
   spec.timeline_filename = reader.writable_file("timeline-filename");
   spec.status_file = reader.writable_file("status-file");
   spec.verbose = reader.flag("verbose");

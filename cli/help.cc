@@ -1,6 +1,7 @@
 #include "cli/help.hpp"
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -21,9 +22,16 @@ constexpr std::string_view kHead =
     "    runjob -np 4 python train.py          four ranks on this host\n"
     "    runjob -np 2 -H localhost:4 ./solve   two ranks, although there are four slots\n"
     "\n"
-    "Everything from the first word that is no option belongs to the command.\n"
-    "\n"
-    "Options:\n";
+    "Everything from the first word that is no option belongs to the command.\n";
+
+constexpr std::pair<OptionGroup, std::string_view> kGroups[] = {
+    {OptionGroup::kRanks, "Ranks and hosts"},
+    {OptionGroup::kSsh, "Reaching other hosts"},
+    {OptionGroup::kOutput, "Output"},
+    {OptionGroup::kEnd, "How a job ends"},
+    {OptionGroup::kCollectives, "Collectives"},
+    {OptionGroup::kConfiguration, "Configuration, and what does not start a job"},
+};
 
 constexpr std::string_view kTail =
     "\n"
@@ -69,8 +77,12 @@ std::string description_of(const Option& option) {
 
 std::string help_text() {
   std::string text(kHead);
-  for (const Option& option : option_table())
-    text += fmt::format("  {}\n{}", usage_of(option), wrapped(description_of(option)));
+  for (const auto& [group, title] : kGroups) {
+    text += fmt::format("\n{}:\n", title);
+    for (const Option& option : option_table()) {
+      if (option.group == group) text += fmt::format("  {}\n{}", usage_of(option), wrapped(description_of(option)));
+    }
+  }
   return text + std::string(kTail);
 }
 

@@ -10,8 +10,8 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/one_line.hpp"
 #include "base/standard_descriptors.hpp"
-#include "cli/one_line.hpp"
 #include "cli/run_command_line.hpp"
 #include "launcher/run_job.hpp"
 

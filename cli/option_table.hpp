@@ -6,8 +6,11 @@
 
 namespace runjob {
 
+/// Where --help shows an option.
+enum class OptionGroup { kRanks, kSsh, kOutput, kEnd, kCollectives, kConfiguration };
+
 /// One option: everything that the command line, the environment, config files, --help and --print-config need
-/// to know about it. Adding an option is adding a row here and reading its value in job_spec_builder.cc.
+/// to know about it. Adding an option is adding a row here and reading its value in build_job_spec.cc.
 struct Option {
   std::string_view name;                      ///< without dashes: --NAME, and its key in config files
   std::vector<std::string_view> short_names;  ///< other spellings, with their single dash: "-np", "-n"
@@ -18,9 +21,10 @@ struct Option {
   std::string_view help;
   bool is_action = false;   ///< does something else than start a job; on the command line only
   bool repeatable = false;  ///< every occurrence counts, not only the last
+  OptionGroup group = OptionGroup::kRanks;
 };
 
-/// In the order of --help.
+/// In the order of --help within each group.
 const std::vector<Option>& option_table();
 
 /// The option called `name`, or nullptr.

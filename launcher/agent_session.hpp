@@ -56,6 +56,8 @@ class AgentSession {
   /// Between these two, silence of either side is no failure: this process is about to be stopped.
   void pause_heartbeat();
   void resume_heartbeat();
+  /// Calls `done` from the loop once everything that was sent has left this process; never if the channel breaks before.
+  void when_sent(std::function<void()> done) { writer_.when_idle(std::move(done)); }
 
  private:
   boost::asio::awaitable<void> run(Open open);

@@ -1,7 +1,6 @@
 #include "launcher/frame_writer.hpp"
 
 #include <utility>
-#include <vector>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -38,6 +37,8 @@ asio::awaitable<void> FrameWriter::run(Channel& channel) {
   co_await channel.write(buffers);
   for (;;) {
     if (control_.empty() && bulk_.empty()) {
+      for (const auto& done : std::exchange(when_idle_, {})) done();
+      if (!control_.empty()) continue;
       if (finishing_) co_return;
       const auto [cancelled] = co_await wake_up_.async_wait(asio::as_tuple(asio::use_awaitable));
       static_cast<void>(cancelled);
@@ -67,6 +68,11 @@ std::deque<FrameWriter::Frame> FrameWriter::take_batch() {
     bulk_.pop_front();
   }
   return batch;
+}
+
+void FrameWriter::when_idle(std::function<void()> done) {
+  when_idle_.push_back(std::move(done));
+  wake_up_.cancel();
 }
 
 void FrameWriter::finish() {

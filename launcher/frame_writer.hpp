@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -39,6 +40,9 @@ class FrameWriter {
   /// Lets run() return once everything queued has been sent.
   void finish();
 
+  /// Calls `done` from run() once nothing is left to hand to the channel; never if the channel breaks before.
+  void when_idle(std::function<void()> done);
+
   /// Called by run() whenever bulk data has left; lent, may be empty.
   std::function<void()> on_bulk_sent;
 
@@ -55,6 +59,7 @@ class FrameWriter {
   std::deque<Frame> control_;
   std::deque<Frame> bulk_;
   std::size_t queued_bulk_bytes_ = 0;
+  std::vector<std::function<void()>> when_idle_;
   bool finishing_ = false;
 };
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -54,11 +55,13 @@ OutputRelay::Options output_options(const JobSpec& spec) {
 Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents)
     : spec_(spec),
       id_(random_job_id()),
-      signals_(context_, SIGINT, SIGTERM, SIGHUP),
-      verdict_(spec.allocation, spec.command.front()),
+      signals_(context_, SIGINT, SIGTERM),
+      forwarding_(context_.get_executor(), signal_hooks()),
+      verdict_(spec.allocation, spec.command.front(), spec.continue_on_failure),
       rendezvous_(members_of(spec.allocation), spec.start_timeout),
       rendezvous_timer_(context_),
       start_timer_(context_),
+      time_limit_timer_(context_),
       output_(context_.get_executor(), output_options(spec),
               [this](int rank, Stream stream, std::int64_t bytes) {
                 session_of(rank).send_output_credit(rank, stream, bytes);
@@ -73,7 +76,10 @@ Job::~Job() = default;
 
 int Job::run() {
   output_.on_progress = [this] { leave_if_done(); };
+  if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);  // nohup
   wait_for_signal();
+  forwarding_.start();
+  if (spec_.time_limit) watch_time_limit(*spec_.time_limit);
   context_.run();
   return conclude();
 }
@@ -273,6 +279,7 @@ void Job::watch_start(rendezvous::Service::TimePoint joined) {
 /// Some ranks have called init(): names those that have not, when their time is up or they have ended without
 /// it.
 void Job::check_start() {
+  if (spec_.continue_on_failure) return;  // the others learn it from the rendezvous and decide for themselves
   const std::string missing = rendezvous_.overdue(rendezvous::Service::TimePoint::clock::now());
   if (missing.empty()) return;
   verdict_.start_timeout(missing);
@@ -287,6 +294,48 @@ void Job::wait_for_signal() {
   });
 }
 
+SignalForwarding::Hooks Job::signal_hooks() {
+  SignalForwarding::Hooks hooks;
+  hooks.send = [this](int number) {
+    for (const HostState& host : hosts_) {
+      if (host.ended) continue;
+      if (number == SIGSTOP) host.session->pause_heartbeat();
+      host.session->send(FrameType::kSignal, -1, encode(Signal{number}));
+      if (number == SIGCONT) host.session->resume_heartbeat();
+    }
+  };
+  hooks.when_sent = [this](const std::function<void()>& done) { when_sent(done); };
+  hooks.before_stop = [] {};
+  hooks.after_stop = [this](std::chrono::steady_clock::duration stopped) {  // that time does not count
+    if (spec_.time_limit && !ending_)
+      watch_time_limit(time_limit_timer_.expiry() + stopped - std::chrono::steady_clock::now());
+  };
+  return hooks;
+}
+
+void Job::when_sent(const std::function<void()>& done) {
+  const auto left = std::make_shared<std::size_t>(hosts_.size());  // owners: each host's callback
+  const auto one_less = [left, done] {
+    if (--*left == 0) done();
+  };
+  for (const HostState& host : hosts_) {
+    if (host.ended) {
+      boost::asio::post(context_, one_less);
+    } else {
+      host.session->when_sent(one_less);
+    }
+  }
+}
+
+void Job::watch_time_limit(std::chrono::steady_clock::duration left) {
+  time_limit_timer_.expires_after(left);
+  time_limit_timer_.async_wait([this](boost::system::error_code error) {
+    if (error) return;
+    verdict_.time_limit_reached(*spec_.time_limit);
+    end_if_caused();
+  });
+}
+
 /// The first one is passed on, so that a program can save its work; the second one of Ctrl-C ends it all at
 /// once.
 void Job::on_signal(int number) {
@@ -298,7 +347,7 @@ void Job::on_signal(int number) {
 
 /// Hosts that cannot be reached are all to be named, so the others are waited for.
 void Job::end_if_caused() {
-  if (verdict_.cause() == Verdict::Cause::kNone || ending_) return;
+  if (!verdict_.ends_job() || ending_) return;
   if (verdict_.cause() == Verdict::Cause::kNotReached && any_host_starting()) return;
   end_ranks(SIGTERM, spec_.grace_period);
 }
@@ -306,6 +355,7 @@ void Job::end_if_caused() {
 void Job::end_ranks(int signal, std::chrono::milliseconds grace) {
   ending_ = true;
   start_timer_.cancel();
+  time_limit_timer_.cancel();
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     if (hosts_[i].ended) continue;
     hosts_[i].session->send(FrameType::kEnd, -1, encode(End{signal, grace.count()}));

@@ -17,6 +17,7 @@
 #include "launcher/input_relay.hpp"
 #include "launcher/job_spec.hpp"
 #include "launcher/output_relay.hpp"
+#include "launcher/signal_forwarding.hpp"
 #include "launcher/ssh_connector.hpp"
 #include "launcher/verdict.hpp"
 #include "rendezvous/service.hpp"
@@ -64,6 +65,9 @@ class Job : public AgentSession::Events {
   void check_start();
 
   void wait_for_signal();
+  SignalForwarding::Hooks signal_hooks();
+  void when_sent(const std::function<void()>& done);
+  void watch_time_limit(std::chrono::steady_clock::duration left);
   void on_signal(int number);
   void end_if_caused();
   void end_ranks(int signal, std::chrono::milliseconds grace);
@@ -80,10 +84,12 @@ class Job : public AgentSession::Events {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   boost::asio::io_context context_;
   boost::asio::signal_set signals_;
+  SignalForwarding forwarding_;
   Verdict verdict_;
   rendezvous::Service rendezvous_;
   boost::asio::steady_timer rendezvous_timer_;
   boost::asio::steady_timer start_timer_;
+  boost::asio::steady_timer time_limit_timer_;
   OutputRelay output_;
   InputRelay input_;
   SshConnector ssh_;

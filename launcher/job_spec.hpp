@@ -21,10 +21,12 @@ struct JobSpec {
   std::string working_directory;      ///< absolute; the ranks start in it
   std::optional<std::string> output_directory;  ///< --output-filename: DIR/rank.N/{stdout,stderr}
   bool prefix_output_with_timestamp = false;
-  std::chrono::milliseconds start_timeout{30'000};  ///< from the first rank's init() to the last one's
-  std::chrono::milliseconds grace_period{10'000};   ///< between SIGTERM and SIGKILL
-  std::optional<std::string> timeline_filename;     ///< given to rank 0's runtime
-  std::optional<std::string> status_file;           ///< the verdict as JSON
+  std::chrono::milliseconds start_timeout{30'000};      ///< from the first rank's init() to the last one's
+  std::chrono::milliseconds grace_period{10'000};       ///< between SIGTERM and SIGKILL; 0 = SIGKILL at once
+  std::optional<std::chrono::milliseconds> time_limit;  ///< --timeout: of the whole job
+  bool continue_on_failure = false;                     ///< the other ranks go on when one fails
+  std::optional<std::string> timeline_filename;         ///< given to rank 0's runtime
+  std::optional<std::string> status_file;               ///< the verdict as JSON
   SshOptions ssh;
   bool verbose = false;
 };

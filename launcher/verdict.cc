@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -9,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include "launcher/rank_list.hpp"
 
 namespace runjob {
 namespace {
@@ -18,14 +21,42 @@ std::string signal_name(int number) {
   return name == nullptr ? fmt::format("signal {}", number) : fmt::format("SIG{}", name);
 }
 
+/// For the status file.
+const char* cause_word(Verdict::Cause cause) {
+  switch (cause) {
+    case Verdict::Cause::kNone:
+      return "none";
+    case Verdict::Cause::kRankFailed:
+      return "rank failed";
+    case Verdict::Cause::kNotStarted:
+      return "not started";
+    case Verdict::Cause::kNotReached:
+      return "not reached";
+    case Verdict::Cause::kHostLost:
+      return "host lost";
+    case Verdict::Cause::kInterrupted:
+      return "interrupted";
+    case Verdict::Cause::kStartTimeout:
+      return "start timeout";
+    case Verdict::Cause::kTimeLimit:
+      return "timeout";
+    case Verdict::Cause::kOutputClosed:
+      return "output closed";
+  }
+  return "none";
+}
+
 bool not_found(int error_number) {
   return error_number == ENOENT || error_number == ENOTDIR;
 }
 
 }  // namespace
 
-Verdict::Verdict(const Allocation& allocation, std::string command)
-    : allocation_(allocation), command_(std::move(command)), ranks_(allocation.placements.size()) {}
+Verdict::Verdict(const Allocation& allocation, std::string command, bool continue_on_failure)
+    : allocation_(allocation),
+      command_(std::move(command)),
+      continue_on_failure_(continue_on_failure),
+      ranks_(allocation.placements.size()) {}
 
 void Verdict::rank_started(int rank, std::int64_t pid) {
   at(rank).state = State::kRunning;
@@ -34,7 +65,7 @@ void Verdict::rank_started(int rank, std::int64_t pid) {
 
 void Verdict::rank_not_started(int rank, const StartFailed& failure) {
   at(rank).start_failed = failure;
-  if (set_cause(Cause::kNotStarted)) culprit_ = rank;
+  note({Cause::kNotStarted, rank, {}});
 }
 
 void Verdict::rank_exited(int rank, const Exited& exited) {
@@ -43,12 +74,12 @@ void Verdict::rank_exited(int rank, const Exited& exited) {
   const bool clean = WIFEXITED(exited.wait_status) && WEXITSTATUS(exited.wait_status) == 0;
   if (clean) {
     state.state = State::kOk;
-  } else if (exited.stopped_by_us || cause_ != Cause::kNone) {
+  } else if (exited.stopped_by_us || ends_job()) {
     state.state = State::kStopped;
   } else {
     state.state = State::kFailed;
-    set_cause(Cause::kRankFailed);
-    culprit_ = rank;
+    failed_.push_back(rank);
+    note({Cause::kRankFailed, rank, {}}, !continue_on_failure_);
   }
 }
 
@@ -56,15 +87,13 @@ void Verdict::host_lost(int host, const std::string& how) {
   for (const Placement& placement : allocation_.placements) {
     if (placement.host == host && running(placement.rank)) at(placement.rank).state = State::kLost;
   }
-  if (!set_cause(Cause::kHostLost)) return;
-  culprit_ = host;
-  detail_ = how;
+  note({Cause::kHostLost, host, how});
 }
 
 void Verdict::host_not_reached(int host, const std::string& why) {
   const std::string& name = allocation_.hosts.at(static_cast<std::size_t>(host)).name;
   unreached_[host] = why.starts_with(name + ": ") ? why : fmt::format("{}: {}", name, why);
-  set_cause(Cause::kNotReached);
+  note({Cause::kNotReached, host, {}});
 }
 
 std::vector<std::string> Verdict::unreached_hosts() const {
@@ -74,33 +103,36 @@ std::vector<std::string> Verdict::unreached_hosts() const {
 }
 
 void Verdict::interrupted(int signal) {
-  if (set_cause(Cause::kInterrupted)) culprit_ = signal;
+  note({Cause::kInterrupted, signal, {}});
 }
 
 void Verdict::start_timeout(const std::string& missing) {
-  if (set_cause(Cause::kStartTimeout)) detail_ = missing;
+  note({Cause::kStartTimeout, -1, missing});
+}
+
+void Verdict::time_limit_reached(std::chrono::milliseconds limit) {
+  note({Cause::kTimeLimit, -1, fmt::format("{} s", std::chrono::duration<double>(limit).count())});
 }
 
 void Verdict::output_closed() {
-  set_cause(Cause::kOutputClosed);
+  note({Cause::kOutputClosed, -1, {}});
 }
 
-bool Verdict::set_cause(Cause cause) {
-  if (cause_ != Cause::kNone) return false;
-  cause_ = cause;
-  return true;
+void Verdict::note(Event event, bool ends_job) {
+  if (ends_job && ending_.cause == Cause::kNone) ending_ = event;
+  if (first_.cause == Cause::kNone) first_ = std::move(event);
 }
 
 int Verdict::exit_status() const {
-  switch (cause_) {
+  switch (first_.cause) {
     case Cause::kNone:
       return 0;
     case Cause::kRankFailed: {
-      const int status = at(culprit_).exited->wait_status;
+      const int status = at(first_.culprit).exited->wait_status;
       return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
     case Cause::kNotStarted: {
-      const StartFailed& failure = *at(culprit_).start_failed;
+      const StartFailed& failure = *at(first_.culprit).start_failed;
       if (failure.step != StartFailed::Step::kExec) return 125;
       return not_found(failure.error_number) ? 127 : 126;
     }
@@ -108,8 +140,10 @@ int Verdict::exit_status() const {
     case Cause::kHostLost:
     case Cause::kStartTimeout:
       return 125;
+    case Cause::kTimeLimit:
+      return 124;  // as timeout(1)
     case Cause::kInterrupted:
-      return 128 + culprit_;
+      return 128 + first_.culprit;
     case Cause::kOutputClosed:
       return 128 + SIGPIPE;
   }
@@ -135,16 +169,16 @@ const std::string& Verdict::host_of(int rank) const {
   return allocation_.hosts.at(static_cast<std::size_t>(host)).name;
 }
 
-std::string Verdict::start_failure_message() const {
-  const StartFailed& failure = *at(culprit_).start_failed;
+std::string Verdict::start_failure_message(int rank) const {
+  const StartFailed& failure = *at(rank).start_failed;
   const std::string reason = ::strerror(failure.error_number);
-  const std::string& host = host_of(culprit_);
+  const std::string& host = host_of(rank);
   switch (failure.step) {
     case StartFailed::Step::kFork:
-      return fmt::format("{}: cannot start rank {}: {}", host, culprit_, reason);
+      return fmt::format("{}: cannot start rank {}: {}", host, rank, reason);
     case StartFailed::Step::kWorkingDirectory:
       return fmt::format("{}: cannot change to the working directory for rank {}: {}; choose another with --wdir", host,
-                         culprit_, reason);
+                         rank, reason);
     case StartFailed::Step::kExec:
       break;
   }
@@ -155,33 +189,62 @@ std::string Verdict::start_failure_message() const {
   return fmt::format("{}: cannot execute {}: {}", host, command_, reason);
 }
 
-std::string Verdict::message(const StderrLines& stderr_lines) const {
-  switch (cause_) {
+std::string Verdict::rank_failure_message(int rank) const {
+  return fmt::format("rank {} on {} (pid {}) {}", rank, host_of(rank), at(rank).pid, how(rank));
+}
+
+/// "; stopped 3 ranks", or "" when none was.
+std::string Verdict::stopped_text(const char* other) const {
+  const auto stopped =
+      std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.state == State::kStopped; });
+  if (stopped == 0) return "";
+  return fmt::format("; stopped {} {}{}", stopped, other, stopped == 1 ? "rank" : "ranks");
+}
+
+/// Those that failed after the first one, alike ones together.
+std::string Verdict::other_failures() const {
+  std::map<std::string, std::vector<int>> by_end;
+  for (const int rank : failed_) {
+    if (first_.cause != Cause::kRankFailed || rank != first_.culprit) by_end[how(rank)].push_back(rank);
+  }
+  std::string text;
+  for (const auto& [end, ranks] : by_end) text += fmt::format("\n  {} {}", ranks_text(ranks), end);
+  return text;
+}
+
+/// "" for what the user did.
+std::string Verdict::describe(const Event& event) const {
+  switch (event.cause) {
     case Cause::kNone:
     case Cause::kInterrupted:
     case Cause::kOutputClosed:
       return "";
+    case Cause::kRankFailed:
+      return rank_failure_message(event.culprit) + stopped_text("other ");
     case Cause::kNotStarted:
-      return start_failure_message();
+      return start_failure_message(event.culprit);
     case Cause::kNotReached:
       return fmt::format("{}", fmt::join(unreached_hosts(), "\n"));
     case Cause::kHostLost:
-      return fmt::format("lost the agent on {}: {}", allocation_.hosts.at(static_cast<std::size_t>(culprit_)).name,
-                         detail_);
+      return fmt::format("lost the agent on {}: {}", allocation_.hosts.at(static_cast<std::size_t>(event.culprit)).name,
+                         event.detail);
     case Cause::kStartTimeout:
-      return detail_;
-    case Cause::kRankFailed:
-      break;
+      return event.detail;
+    case Cause::kTimeLimit:
+      return fmt::format("the job did not end within the {} of --timeout{}", event.detail, stopped_text(""));
   }
-  std::string text =
-      fmt::format("rank {} on {} (pid {}) {}", culprit_, host_of(culprit_), at(culprit_).pid, how(culprit_));
-  const auto stopped =
-      std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.state == State::kStopped; });
-  if (stopped > 0) text += fmt::format("; stopped {} other {}", stopped, stopped == 1 ? "rank" : "ranks");
-  const std::vector<std::string> lines = stderr_lines(culprit_);
+  return "";
+}
+
+std::string Verdict::message(const StderrLines& stderr_lines) const {
+  std::string text = describe(first_);
+  if (first_.cause != Cause::kRankFailed) return text;
+  const std::vector<std::string> lines = stderr_lines(first_.culprit);
   if (!lines.empty()) text += "\n  the last lines of its stderr:";
   for (const std::string& line : lines) text += "\n    " + line;
-  return text;
+  text += other_failures();
+  const std::string ending = ending_.cause == first_.cause ? "" : describe(ending_);
+  return ending.empty() ? text : fmt::format("{}\n  then {}", text, ending);
 }
 
 std::string Verdict::to_json(const std::string& job_id, const StderrLines& stderr_lines) const {
@@ -203,11 +266,13 @@ std::string Verdict::to_json(const std::string& job_id, const StderrLines& stder
     entry["last_stderr_lines"] = stderr_lines(rank);
     ranks.push_back(std::move(entry));
   }
-  const bool a_rank = cause_ == Cause::kRankFailed || cause_ == Cause::kNotStarted;
+  const bool a_rank = first_.cause == Cause::kRankFailed || first_.cause == Cause::kNotStarted;
   const Json document = {{"version", 1},
                          {"job_id", job_id},
                          {"exit_status", exit_status()},
-                         {"first_failed_rank", a_rank ? Json(culprit_) : Json(nullptr)},
+                         {"cause", cause_word(first_.cause)},
+                         {"first_failed_rank", a_rank ? Json(first_.culprit) : Json(nullptr)},
+                         {"failed_ranks", failed_},
                          {"message", message(stderr_lines)},
                          {"ranks", std::move(ranks)}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,7 +17,7 @@ namespace runjob {
 /// Pure: told of events in order, asked at the end. docs/exit-status.md lists the statuses.
 class Verdict {
  public:
-  /// Why the job ended before all ranks had. The first cause stays.
+  /// What went wrong first. It decides the exit status and stays.
   enum class Cause {
     kNone,
     kRankFailed,
@@ -25,10 +26,12 @@ class Verdict {
     kHostLost,
     kInterrupted,
     kStartTimeout,
+    kTimeLimit,
     kOutputClosed
   };
 
-  Verdict(const Allocation& allocation, std::string command);
+  /// `continue_on_failure`: a rank that fails does not end the job.
+  Verdict(const Allocation& allocation, std::string command, bool continue_on_failure = false);
 
   void rank_started(int rank, std::int64_t pid);
   void rank_not_started(int rank, const StartFailed& failure);
@@ -38,10 +41,12 @@ class Verdict {
   void host_not_reached(int host, const std::string& why);
   void interrupted(int signal);
   void start_timeout(const std::string& missing);
+  void time_limit_reached(std::chrono::milliseconds limit);
   void output_closed();
 
-  /// Other than kNone: the job is to be ended.
-  Cause cause() const { return cause_; }
+  Cause cause() const { return first_.cause; }
+  /// Whether the job is to be ended before all ranks have.
+  bool ends_job() const { return ending_.cause != Cause::kNone; }
   int exit_status() const;
 
   /// How the rank ended: "exited with status 3", "was killed by signal 9 (SIGKILL)"; "" while it runs.
@@ -54,8 +59,8 @@ class Verdict {
 
   using StderrLines = std::function<std::vector<std::string>(int rank)>;
 
-  /// For the user: one line on what happened, then the last lines of the failed rank's standard error. ""
-  /// when all is well or the user ended it.
+  /// For the user: one line on what happened, then the last lines of the failed rank's standard error, then
+  /// what else failed. "" when all is well or the user ended it.
   std::string message(const StderrLines& stderr_lines) const;
 
   /// The status file, see docs/exit-status.md.
@@ -70,19 +75,31 @@ class Verdict {
     std::optional<StartFailed> start_failed;
   };
 
+  /// One thing that went wrong.
+  struct Event {
+    Cause cause = Cause::kNone;
+    int culprit = -1;    ///< the rank, host or signal
+    std::string detail;  ///< its text
+  };
+
   Rank& at(int rank) { return ranks_.at(static_cast<std::size_t>(rank)); }
   const Rank& at(int rank) const { return ranks_.at(static_cast<std::size_t>(rank)); }
   const std::string& host_of(int rank) const;
-  bool set_cause(Cause cause);
-  std::string start_failure_message() const;
+  void note(Event event, bool ends_job = true);
+  std::string describe(const Event& event) const;
+  std::string start_failure_message(int rank) const;
+  std::string rank_failure_message(int rank) const;
+  std::string stopped_text(const char* other) const;
+  std::string other_failures() const;
 
   Allocation allocation_;
   std::string command_;
+  bool continue_on_failure_;
   std::vector<Rank> ranks_;
-  Cause cause_ = Cause::kNone;
-  int culprit_ = -1;    // the rank, host or signal of the cause
-  std::string detail_;  // its text
-  std::map<int, std::string> unreached_;
+  std::vector<int> failed_;               // by themselves, in the order in which that became known
+  std::map<int, std::string> unreached_;  // hosts, and why
+  Event first_;
+  Event ending_;  // what ended the job; the same as first_ unless a failure did not end it
 };
 
 }  // namespace runjob

@@ -290,6 +290,7 @@ void Agent::end_ranks(int signal, std::int64_t grace_ms) {
   for (const pid_t pid : children()) {
     if (running_rank(pid) == nullptr) ::kill(pid, signal);
   }
+  signal_ranks(-1, SIGCONT);  // a stopped process acts on no signal
   grace_timer_.expires_after(std::chrono::milliseconds(grace_ms));
   grace_timer_.async_wait([this](boost::system::error_code error) {
     if (!error) kill_ranks();

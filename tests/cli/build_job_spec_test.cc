@@ -42,9 +42,9 @@ TEST_CASE("this host is known by its names, others and those with a user or port
 }
 
 TEST_CASE("every option reaches its field", "[unit]") {
-  const JobSpec spec =
-      build({"--wdir", "tmp", "--output-filename", "/tmp/out", "-prefix-timestamp", "--start-timeout", "500ms",
-             "--timeline-filename", "/tmp/t.json", "--status-file", "tmp/s.json", "--verbose", "-x", "A=1"});
+  const JobSpec spec = build({"--wdir", "tmp", "--output-filename", "/tmp/out", "-prefix-timestamp", "--start-timeout",
+                              "500ms", "--timeline-filename", "/tmp/t.json", "--status-file", "tmp/s.json", "--verbose",
+                              "-x", "A=1", "--timeout", "2h", "--grace-period", "0", "--continue-on-failure"});
   CHECK(spec.working_directory == "/tmp");
   CHECK(spec.output_directory == "/tmp/out");
   CHECK(spec.prefix_output_with_timestamp);
@@ -52,6 +52,9 @@ TEST_CASE("every option reaches its field", "[unit]") {
   CHECK(spec.timeline_filename == "/tmp/t.json");
   CHECK(spec.status_file == "/tmp/s.json");
   CHECK(spec.verbose);
+  CHECK(spec.time_limit == 2h);
+  CHECK(spec.grace_period == 0s);
+  CHECK(spec.continue_on_failure);
   CHECK(spec.environment_overrides == Environment{{"A", "1"}});
   CHECK(spec.environment == Environment{{"HOME", "/root"}});
 }
@@ -93,6 +96,9 @@ TEST_CASE("what is not given has the default of JobSpec", "[unit]") {
   CHECK_FALSE(spec.ssh.command);
   CHECK(spec.ssh.concurrency == 128);
   CHECK(spec.ssh.connect_timeout == 10s);
+  CHECK_FALSE(spec.time_limit);
+  CHECK(spec.grace_period == 10s);
+  CHECK_FALSE(spec.continue_on_failure);
 }
 
 TEST_CASE("a hostfile is read from where runjob was started and named as it was typed", "[unit]") {
@@ -128,6 +134,7 @@ TEST_CASE("a user's mistake is one error that names the option", "[unit]") {
       {{"--ssh-command="}, "--ssh-command: the command is empty; name a program such as ssh"},
       {{"--ssh-concurrency", "0"}, "--ssh-concurrency: '0' is not a whole number from 1 to 10000"},
       {{"--connect-timeout", "0"}, "--connect-timeout: '0' leaves no time to connect; give a longer one"},
+      {{"--timeout", "0"}, "--timeout: '0' leaves no time to run; give a longer one"},
       {{"--verbose=maybe"}, "--verbose: 'maybe' is not 1 or 0, true or false"},
   };
   for (const auto& [options, message] : table) {

@@ -110,6 +110,48 @@ TEST_CASE("Ctrl-C, a lost host, a late rank and a closed output each have their 
   CHECK(closed.exit_status() == 141);
 }
 
+TEST_CASE("a job that outlives its time limit gives 124", "[unit]") {
+  Verdict verdict = started();
+  verdict.rank_exited(1, with_status(0));
+  verdict.time_limit_reached(std::chrono::milliseconds(1500));
+  CHECK(verdict.ends_job());
+  verdict.rank_exited(0, with_signal(SIGTERM));
+  verdict.rank_exited(2, with_signal(SIGTERM));
+  CHECK(verdict.exit_status() == 124);
+  CHECK(verdict.message(no_lines) == "the job did not end within the 1.5 s of --timeout; stopped 2 ranks");
+}
+
+TEST_CASE("with --continue-on-failure a failed rank ends nothing, and all that failed are named", "[unit]") {
+  Verdict verdict(two_hosts(), "train", true);
+  for (int rank = 0; rank < 3; ++rank) verdict.rank_started(rank, 100 + rank);
+  verdict.rank_exited(2, with_status(7));
+  CHECK(verdict.cause() == Verdict::Cause::kRankFailed);
+  CHECK_FALSE(verdict.ends_job());
+  verdict.rank_exited(0, with_status(1));
+  verdict.rank_exited(1, with_status(1));
+  CHECK_FALSE(verdict.ends_job());
+  CHECK(verdict.exit_status() == 7);
+  CHECK(verdict.message([](int rank) { return std::vector<std::string>{"line of " + std::to_string(rank)}; }) ==
+        "rank 2 on s2 (pid 102) exited with status 7\n  the last lines of its stderr:\n    line of 2\n"
+        "  ranks 0, 1 exited with status 1");
+  const auto document = nlohmann::json::parse(verdict.to_json("j1", no_lines));
+  CHECK(document["failed_ranks"] == nlohmann::json({2, 0, 1}));
+  CHECK(document["cause"] == "rank failed");
+}
+
+TEST_CASE("what ends a job after a failure that did not is told as well", "[unit]") {
+  Verdict verdict(two_hosts(), "train", true);
+  for (int rank = 0; rank < 3; ++rank) verdict.rank_started(rank, 100 + rank);
+  verdict.rank_exited(0, with_status(7));
+  verdict.host_lost(1, "it closed the connection");
+  CHECK(verdict.ends_job());
+  verdict.rank_exited(1, with_signal(SIGTERM));
+  CHECK(verdict.exit_status() == 7);
+  CHECK(verdict.message(no_lines) ==
+        "rank 0 on s1 (pid 100) exited with status 7; stopped 1 other rank\n"
+        "  then lost the agent on s2: it closed the connection");
+}
+
 TEST_CASE("the status file tells each rank's end", "[unit]") {
   Verdict verdict = started();
   verdict.rank_exited(1, with_status(3));

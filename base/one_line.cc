@@ -1,4 +1,4 @@
-#include "cli/one_line.hpp"
+#include "base/one_line.hpp"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,102 @@
+"""Signals that runjob gets for its ranks, and Ctrl-Z."""
+
+import os
+import signal
+import time
+
+import pytest
+from jobs import Marked, by_rank, python
+
+FORWARDED = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGWINCH, signal.SIGCONT]
+
+# Prints the name of each signal.
+LISTENER = f"""
+import signal, sys
+for number in {[int(number) for number in FORWARDED]}:
+    signal.signal(number, lambda number, _: print(signal.Signals(number).name, flush=True))
+print('ready', flush=True)
+while True: signal.pause()
+"""
+
+
+def stopped(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0] == "T"
+
+
+def ranks_of(job):
+    ours = job.named("runjob-agent") + job.named("runjob-guard")
+    return [pid for pid in job.alive() if pid not in ours]
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", FORWARDED)
+def test_a_signal_reaches_every_rank(number):
+    with Marked("-np", "2", *python(LISTENER)) as job:
+        job.wait_for_lines(2)
+        job.process.send_signal(number)
+        assert by_rank("".join(job.wait_for_lines(2))) == {0: [number.name], 1: [number.name]}
+        job.process.terminate()
+        assert job.finish()[0] == 143
+
+
+def test_a_rank_without_a_handler_is_killed_by_it():
+    with Marked("-np", "2", "sh", "-c", "echo ready; sleep 600") as job:
+        job.wait_for_lines(2)
+        job.process.send_signal(signal.SIGUSR1)
+        status, _, errors = job.finish()
+        assert status == 128 + signal.SIGUSR1
+        assert "was killed by signal 10 (SIGUSR1)" in errors
+
+
+def test_ctrl_z_stops_the_ranks_and_runjob_and_continue_resumes_both():
+    with Marked("-np", "2", *python(LISTENER)) as job:
+        job.wait_for_lines(2)
+        ranks = ranks_of(job)
+        assert len(ranks) == 2
+        job.process.send_signal(signal.SIGTSTP)
+        os.waitid(os.P_PID, job.process.pid, os.WSTOPPED)
+        wait_until(lambda: all(map(stopped, ranks)))
+        job.process.send_signal(signal.SIGCONT)
+        assert by_rank("".join(job.wait_for_lines(2))) == {0: ["SIGCONT"], 1: ["SIGCONT"]}
+        assert not any(map(stopped, ranks))
+        job.process.terminate()
+        assert job.finish()[0] == 143
+
+
+def test_a_stopped_job_can_be_ended():
+    with Marked("-np", "2", *python(LISTENER)) as job:
+        job.wait_for_lines(2)
+        job.process.send_signal(signal.SIGTSTP)
+        os.waitid(os.P_PID, job.process.pid, os.WSTOPPED)
+        job.process.terminate()
+        job.process.send_signal(signal.SIGCONT)
+        assert job.finish()[0] == 143
+        assert job.alive() == []
+
+
+def test_ranks_that_stop_are_killed_with_a_stopped_runjob():
+    """SIGKILL to a stopped runjob: the agent notices, and what is stopped ends all the same."""
+    with Marked("-np", "2", *python(LISTENER)) as job:
+        job.wait_for_lines(2)
+        job.process.send_signal(signal.SIGTSTP)
+        os.waitid(os.P_PID, job.process.pid, os.WSTOPPED)
+        job.process.kill()
+        assert job.wait_until_gone()
+
+
+def test_nohup():
+    """Like everything that was ignored when runjob was started, a hang-up stays ignored."""
+    with Marked("-np", "1", *python(LISTENER), preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as job:
+        job.wait_for_lines(1)
+        job.process.send_signal(signal.SIGHUP)
+        job.process.send_signal(signal.SIGUSR2)
+        assert by_rank(job.wait_for_lines(1)[0]) == {0: ["SIGUSR2"]}
+        job.process.terminate()
+        assert job.finish()[0] == 143
