@@ -6,8 +6,10 @@
 # To build and use runjob. BOOST stands for the package that brings Boost 1.81 or newer.
 readonly BUILD_PACKAGES="g++ cmake ninja-build ccache python3 python3-venv ca-certificates BOOST libfmt-dev libspdlog-dev
   nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libgloo-dev"
-# Only to test it: the test framework, a second compiler with its fuzzer, the formatter and `ps`.
-readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format procps"
+# Only to test it: the test framework, a second compiler with its fuzzer, the formatter, `ps`, and what tests/testbed makes
+# hosts of.
+readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format procps
+  openssh-server openssh-client iproute2 nftables util-linux slurm-wlm munge"
 
 # Python: import name, then what pip calls it.
 readonly EXAMPLE_MODULES="torch=torch sklearn=scikit-learn"
@@ -61,8 +63,34 @@ install_packages() {
   [ -z "$removed" ] || fail "installing $missing would remove $removed. If that is all right, run
     apt-get install $missing
 yourself, and then this script again."
+  local services
+  services=$(services_of "$missing")
+  # shellcheck disable=SC2086
+  [ -z "$services" ] || "${sudo[@]}" systemctl --quiet --runtime mask $services
   # shellcheck disable=SC2086
   step "installing system packages" "${apt[@]}" install -y --no-install-recommends $missing
+  # shellcheck disable=SC2086
+  [ -z "$services" ] || leave_stopped $services
+}
+
+# services_of LIST: what these packages would start now and at each boot, where systemd runs. The tests start their own
+# servers, in namespaces: a machine must not begin to listen because somebody runs the tests of runjob on it.
+services_of() {
+  [ -d "${SYSTEMD_FOLDER:-/run/systemd/system}" ] || return 0
+  local name
+  for name in $1; do
+    case "$name" in
+      openssh-server) echo ssh.service ssh.socket ;;
+      slurm-wlm) echo slurmctld.service slurmd.service ;;
+      munge) echo munge.service ;;
+    esac
+  done | xargs
+}
+
+leave_stopped() {
+  "${sudo[@]}" systemctl --quiet disable "$@"
+  "${sudo[@]}" systemctl --quiet --runtime unmask "$@"
+  say "left stopped: $*"
 }
 
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }

@@ -78,6 +78,21 @@ def test_without_root_and_sudo_it_says_what_root_should_run(tmp_path):
     assert "there is no sudo; as root, run:\n    apt-get install catch2 libboost1.81-dev" in done.stderr
 
 
+def test_services_of_the_packages_are_left_stopped(tmp_path):
+    """The machine must not begin to listen because somebody runs the tests on it."""
+    stubs = "is_installed() { [ $1 != munge ]; }; id() { echo 0; }; env() { :; }; apt-get() { :; }; systemctl() { echo systemctl $*; }"
+    environment = {"OS_RELEASE": os_release(tmp_path, "debian", "12"), "HOME": str(tmp_path)}
+    with_systemd = bash(f'{stubs}; install_packages "munge openssh-server"', SYSTEMD_FOLDER=str(tmp_path), **environment)
+    said = with_systemd.stdout.splitlines()
+    assert said.index("systemctl --quiet --runtime mask munge.service") < said.index("== installing system packages")
+    assert said[-3:] == [
+        "systemctl --quiet disable munge.service", "systemctl --quiet --runtime unmask munge.service",
+        "== left stopped: munge.service",
+    ], with_systemd  # fmt: skip
+    without = bash(f'{stubs}; install_packages "munge openssh-server"', SYSTEMD_FOLDER="/no/such/folder", **environment)
+    assert without.returncode == 0 and "systemctl" not in without.stdout, without
+
+
 def test_a_step_says_what_it_does_and_hides_the_rest(tmp_path):
     done = bash('step "counting" seq 3', HOME=str(tmp_path))
     assert done.returncode == 0

@@ -1,0 +1,4 @@
+class TestbedError(RuntimeError):
+    """The testbed cannot do what was asked; the text says why and what is missing."""
+
+    __test__ = False  # no class of tests, whatever pytest thinks of its name

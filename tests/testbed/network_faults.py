@@ -1,0 +1,44 @@
+"""What can go wrong with a host's network. `run` runs a program in a network namespace, as root: host's or switch's."""
+
+FILTER = "testbed"  # the name of our table in nftables
+SHAPER = ["root", "tbf", "latency", "50ms"]  # the one shaper besides htb that the kernels of our machines all have
+
+
+def port_of_switch(host_name, interface):
+    """What the switch calls its end of the cable: at most 15 characters."""
+    return f"{host_name}.{interface}"
+
+
+def cut(run_in_switch, host_name, interfaces):
+    for interface in interfaces:
+        run_in_switch(["ip", "link", "set", port_of_switch(host_name, interface), "down"])
+
+
+def restore(run_in_switch, host_name, interfaces):
+    for interface in interfaces:
+        run_in_switch(["ip", "link", "set", port_of_switch(host_name, interface), "up"])
+
+
+def drop_port(run_in_host, port, protocol):
+    rules = f"""
+        add table inet {FILTER}
+        add chain inet {FILTER} input {{ type filter hook input priority 0; }}
+        add rule inet {FILTER} input {protocol} dport {port} drop
+    """
+    run_in_host(["nft", "-f", "-"], input=rules)
+
+
+def drop_nothing(run_in_host):
+    run_in_host(["nft", "-f", "-"], input=f"add table inet {FILTER}\ndelete table inet {FILTER}\n")
+
+
+def shape(run_in_host, run_in_switch, host_name, interface, rate, burst):
+    """In both directions: a shaper sits where packets leave."""
+    words = [*SHAPER, "rate", rate, "burst", burst]
+    run_in_host(["tc", "qdisc", "replace", "dev", interface, *words])
+    run_in_switch(["tc", "qdisc", "replace", "dev", port_of_switch(host_name, interface), *words])
+
+
+def unshape(run_in_host, run_in_switch, host_name, interface):
+    run_in_host(["tc", "qdisc", "del", "dev", interface, "root"])
+    run_in_switch(["tc", "qdisc", "del", "dev", port_of_switch(host_name, interface), "root"])
