@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sstream>
+#include <string_view>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +30,37 @@ namespace {
 
 namespace asio = boost::asio;
 
+struct Remedy {
+  std::string_view said;  ///< part of ssh's line
+  std::string_view text;
+};
+
+constexpr Remedy kRemedies[] = {
+    {"Permission denied", "give the right user (user@host) or key (-i), or load the key into ssh-agent"},
+    {"Could not resolve hostname", "is the name right?"},
+    {"Connection refused", "is sshd running there, on that port (-p)?"},
+    {"timed out", "is it up, and does a firewall let SSH through? (--connect-timeout)"},
+    {"No route to host", "is it up, and on this network?"},
+};
+
+constexpr std::string_view kKeyChanged = "REMOTE HOST IDENTIFICATION HAS CHANGED";
+
+/// ssh's last line as the reason of a failure, with what to do about it.
+std::string explain(const std::string& line, bool key_changed, const std::string& host) {
+  if (line.find("Host key verification failed") != std::string::npos) {
+    if (!key_changed)
+      return "its host key is not known; check it and connect once with ssh, or pass --accept-new-host-keys";
+    return fmt::format(
+        "its host key has changed: somebody may be in between. If it was installed anew, remove the old key "
+        "with ssh-keygen -R {}",
+        host);
+  }
+  for (const Remedy& remedy : kRemedies) {
+    if (line.find(remedy.said) != std::string::npos) return fmt::format("{}; {}", line, remedy.text);
+  }
+  return line;
+}
+
 /// The lines of a program's standard error. Outlives its channel by a turn of the loop.
 struct Messages {
   Messages(asio::any_io_executor executor, UniqueFd reader, MessageHandler handler)
@@ -39,6 +71,7 @@ struct Messages {
   bool ended = false;
   MessageHandler on_message;
   std::string last;
+  bool key_changed = false;
 };
 
 asio::awaitable<void> read_lines(std::shared_ptr<Messages> messages) {
@@ -57,6 +90,7 @@ asio::awaitable<void> read_lines(std::shared_ptr<Messages> messages) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (line.empty()) continue;
     messages->last = line;
+    if (line.find(kKeyChanged) != std::string::npos) messages->key_changed = true;
     if (messages->on_message) messages->on_message(line);
   }
   messages->ended = true;
@@ -66,8 +100,11 @@ asio::awaitable<void> read_lines(std::shared_ptr<Messages> messages) {
 class SshProgramChannel : public FdChannel {
  public:
   SshProgramChannel(asio::any_io_executor executor, UniqueFd input, UniqueFd output, pid_t program,
-                    std::shared_ptr<Messages> messages)
-      : FdChannel(executor, std::move(input), std::move(output)), program_(program), messages_(std::move(messages)) {
+                    std::shared_ptr<Messages> messages, std::string host)
+      : FdChannel(executor, std::move(input), std::move(output)),
+        program_(program),
+        messages_(std::move(messages)),
+        host_(std::move(host)) {
     asio::co_spawn(executor, read_lines(messages_), [](const std::exception_ptr&) {});
   }
   ~SshProgramChannel() override {
@@ -90,11 +127,12 @@ class SshProgramChannel : public FdChannel {
     co_return bytes;
   }
 
-  std::string last_message() const override { return messages_->last; }
+  std::string last_message() const override { return explain(messages_->last, messages_->key_changed, host_); }
 
  private:
   pid_t program_;
   std::shared_ptr<Messages> messages_;  // with read_lines()
+  std::string host_;
 };
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -156,7 +194,7 @@ std::unique_ptr<Channel> start_ssh_program(asio::any_io_executor executor, const
   }
   auto messages = std::make_shared<Messages>(executor, std::move(error_reader), std::move(on_message));
   return std::make_unique<SshProgramChannel>(executor, std::move(input), std::move(ours), start.pid,
-                                             std::move(messages));
+                                             std::move(messages), host.name);
 }
 
 }  // namespace runjob
