@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "launcher/network/candidates.hpp"
+#include "launcher/network/probe_outcome.hpp"
 
 /// Which address each host of a job gets, from what its agents have tried. Pure functions.
 ///
@@ -20,20 +21,6 @@ struct ProbeId {
   int candidate = 0;  ///< index in HostNetwork::candidates of `to`
 
   auto operator<=>(const ProbeId&) const = default;
-};
-
-/// What came of it.
-struct ProbeOutcome {
-  enum class Kind {
-    kReached,       ///< that host's agent answered
-    kStranger,      ///< something else did: another host has the same address
-    kNotListening,  ///< that host cannot use the address itself
-    kFailed,
-  };
-  Kind kind = Kind::kFailed;
-  int error_number = 0;  ///< of kNotListening and kFailed, as errno
-
-  bool operator==(const ProbeOutcome&) const = default;
 };
 
 /// What has been tried so far.
