@@ -44,6 +44,12 @@ enum class FrameType : std::uint8_t {
   kFinished = 15,     ///< A  empty: no process of the job is left on the host, all output has been sent
   kHeartbeat = 16,    ///< both  empty: the sender lives; see heartbeat.hpp
   kPause = 17,        ///< L  empty: no heartbeat will come until the next one
+  // network/probe_messages.hpp; before kLaunch
+  kProbeListen = 18,     ///< L  ProbeListen: let other hosts try these addresses of yours
+  kProbeListening = 19,  ///< A  ProbeListening: where they can
+  kProbeConnect = 20,    ///< L  ProbeConnect: try these addresses of other hosts
+  kProbeResults = 21,    ///< A  ProbeResults: what came of it
+  kProbeEnd = 22,        ///< L  empty: close all that listens
 };
 
 enum class Stream : std::uint8_t { kNone = 0, kStdout = 1, kStderr = 2 };

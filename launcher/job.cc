@@ -152,6 +152,11 @@ void Job::on_frame(int host, const FrameHeader& header, std::string_view payload
     case FrameType::kReply:
     case FrameType::kHeartbeat:
     case FrameType::kPause:
+    case FrameType::kProbeListen:
+    case FrameType::kProbeListening:
+    case FrameType::kProbeConnect:
+    case FrameType::kProbeResults:
+    case FrameType::kProbeEnd:
       break;
   }
   throw Error(Errc::kProtocol, fmt::format("the agent on {} sent a launcher's frame", host_name(host)));

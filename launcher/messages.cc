@@ -41,6 +41,42 @@ Environment environment_from(const Json& pairs) {
   return environment;
 }
 
+Json to_json(const NetworkFacts& facts) {
+  Json::array_t interfaces;
+  for (const NetworkInterface& each : facts.interfaces) {
+    Json::array_t addresses;
+    for (const InterfaceAddress& address : each.addresses) {
+      addresses.push_back(Json::array({address.address, address.prefix_length}));
+    }
+    interfaces.push_back({{"name", each.name},
+                          {"speed_mbits", each.speed_mbits},
+                          {"loopback", each.loopback},
+                          {"point_to_point", each.point_to_point},
+                          {"carrier", each.carrier},
+                          {"default_route", each.default_route},
+                          {"addresses", std::move(addresses)}});
+  }
+  return interfaces;
+}
+
+NetworkFacts network_facts_from(const Json& document) {
+  NetworkFacts facts;
+  for (const Json& entry : document) {
+    NetworkInterface& each = facts.interfaces.emplace_back();
+    const Fields fields(entry);
+    fields.read("name", each.name);
+    fields.read("speed_mbits", each.speed_mbits);
+    fields.read("loopback", each.loopback);
+    fields.read("point_to_point", each.point_to_point);
+    fields.read("carrier", each.carrier);
+    fields.read("default_route", each.default_route);
+    for (const Json& address : entry.at("addresses")) {
+      each.addresses.push_back({address.at(0).get<std::string>(), address.at(1).get<int>()});
+    }
+  }
+  return facts;
+}
+
 template <class Message>
 Message from(const Json& document);
 
@@ -53,6 +89,7 @@ Hello from(const Json& document) {
   fields.read("hostname", m.hostname);
   fields.read("cores", m.cores);
   fields.read("free_port", m.free_port);
+  m.network = network_facts_from(document.at("network"));
   return m;
 }
 
@@ -159,7 +196,8 @@ std::string encode(const Hello& m) {
                    {"pid", m.pid},
                    {"hostname", m.hostname},
                    {"cores", m.cores},
-                   {"free_port", m.free_port}});
+                   {"free_port", m.free_port},
+                   {"network", to_json(m.network)}});
 }
 
 std::string encode(const Launch& m) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
+#include "launcher/network/network_facts.hpp"
 #include "rendezvous/protocol.hpp"
 
 /// The control payloads of frame.hpp as values. Each has encode(), to a CBOR document (RFC 8949), and
@@ -21,6 +22,7 @@ struct Hello {
   std::string hostname;  ///< as the host calls itself
   int cores = 1;         ///< this many the agent may use
   int free_port = 0;     ///< was free just now, below the ephemeral range; 0 = none found. For MASTER_PORT
+  NetworkFacts network;
 };
 
 /// One rank to start: its place and what only it gets.

@@ -58,7 +58,8 @@ Agent::Agent(Guarded guarded)
       child_signals_(context_, SIGCHLD),
       end_signals_(context_, SIGTERM, SIGHUP, SIGINT),
       grace_timer_(context_),
-      drain_timer_(context_) {
+      drain_timer_(context_),
+      prober_(context_.get_executor(), writer_) {
   ::getrlimit(RLIMIT_NOFILE, &descriptor_limit_);
   const rlimit raised{descriptor_limit_.rlim_max, descriptor_limit_.rlim_max};  // each rank takes four of ours
   ::setrlimit(RLIMIT_NOFILE, &raised);
@@ -130,6 +131,11 @@ void Agent::on_frame(const FrameHeader& header, std::string_view payload) {
       return heartbeat_.start();
     case FrameType::kPause:
       return heartbeat_.pause();
+    case FrameType::kProbeListen:
+    case FrameType::kProbeConnect:
+    case FrameType::kProbeEnd:
+      if (phase_ != Phase::kWaiting) return;  // it is ending
+      return prober_.on_frame(header.type, payload);
     case FrameType::kHello:
     case FrameType::kStarted:
     case FrameType::kStartFailed:
@@ -139,6 +145,8 @@ void Agent::on_frame(const FrameHeader& header, std::string_view payload) {
     case FrameType::kJoined:
     case FrameType::kRequest:
     case FrameType::kFinished:
+    case FrameType::kProbeListening:
+    case FrameType::kProbeResults:
       break;
   }
   throw Error(Errc::kProtocol, "the launcher sent an agent's frame");
@@ -155,6 +163,7 @@ void Agent::on_channel_lost() {
 }
 
 void Agent::launch(Launch message) {
+  prober_.stop();
   launch_ = std::move(message);
   phase_ = Phase::kRunning;
   guarded_.shared->grace_ms = launch_.grace_ms;
@@ -306,6 +315,7 @@ void Agent::kill_ranks() {
 
 void Agent::drain() {
   phase_ = Phase::kDraining;
+  prober_.stop();
   grace_timer_.cancel();
   rendezvous_.reset();
   finish_if_drained();

@@ -11,6 +11,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "launcher/agent/address_prober.hpp"
 #include "launcher/agent/guard.hpp"
 #include "launcher/agent/host_facts.hpp"
 #include "launcher/agent/input_pipe.hpp"
@@ -83,6 +84,7 @@ class Agent {
   boost::asio::signal_set end_signals_;
   boost::asio::steady_timer grace_timer_;
   boost::asio::steady_timer drain_timer_;
+  AddressProber prober_;
   const Hello facts_ = host_facts();
   Phase phase_ = Phase::kWaiting;
   bool channel_lost_ = false;

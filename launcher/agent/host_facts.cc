@@ -12,6 +12,7 @@
 
 #include "base/unique_handle.hpp"
 #include "base/version.hpp"
+#include "launcher/agent/interface_facts.hpp"
 
 namespace runjob {
 namespace {
@@ -59,6 +60,7 @@ Hello host_facts() {
   facts.hostname = name;
   facts.cores = usable_cores();
   facts.free_port = free_port();
+  facts.network = network_facts();
   return facts;
 }
 

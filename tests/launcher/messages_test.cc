@@ -37,7 +37,7 @@ TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
 }
 
 TEST_CASE("the small messages survive the channel", "[unit]") {
-  const Hello hello = decode<Hello>(encode(Hello{"1.2.3", 77, "s1", 64, 12345}));
+  const Hello hello = decode<Hello>(encode(Hello{"1.2.3", 77, "s1", 64, 12345, {}}));
   CHECK(hello.version == "1.2.3");
   CHECK(hello.pid == 77);
   CHECK(hello.hostname == "s1");
@@ -67,8 +67,15 @@ TEST_CASE("the small messages survive the channel", "[unit]") {
   CHECK(reply.response.body.str() == "no");
 }
 
+TEST_CASE("what an agent says of its networks survives the channel", "[unit]") {
+  Hello sent;
+  sent.network.interfaces = {{"lo", 0, true, false, true, false, {{"127.0.0.1", 8}, {"::1", 128}}},
+                             {"ib0", 100'000, false, true, false, true, {{"10.1.0.5", 24}}}};
+  CHECK(decode<Hello>(encode(sent)).network == sent.network);
+}
+
 TEST_CASE("a control message that is none is refused, never misread", "[unit]") {
-  const std::string good = encode(Hello{"1", 1, "h", 1, 1});
+  const std::string good = encode(Hello{"1", 1, "h", 1, 1, {}});
   CHECK_THROWS_AS(decode<Hello>(""), Error);
   CHECK_THROWS_AS(decode<Hello>(good.substr(0, good.size() - 1)), Error);
   CHECK_THROWS_AS(decode<Hello>(good + "x"), Error);

@@ -1,0 +1,182 @@
+#include "launcher/network/network_probe.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <sys/random.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace runjob {
+namespace {
+
+constexpr std::int64_t kRoundLimitMs = 1000;
+
+ProbeToken random_token() {
+  ProbeToken token{std::string(ProbeToken::kBytes, '\0'), std::string(ProbeToken::kBytes, '\0')};
+  for (std::string* half : {&token.question, &token.answer}) {
+    if (::getrandom(half->data(), half->size(), 0) != static_cast<ssize_t>(half->size())) {
+      throw system_error("cannot get random bytes", errno);
+    }
+  }
+  return token;
+}
+
+}  // namespace
+
+NetworkProbe::NetworkProbe(boost::asio::any_io_executor executor, std::vector<ProbedHost> hosts,
+                           const InterfaceFilter& filter, Send send, Done done, std::chrono::milliseconds patience)
+    : patience_timer_(std::move(executor)),
+      patience_(patience),
+      filter_(filter),
+      send_(std::move(send)),
+      done_(std::move(done)) {
+  for (ProbedHost& host : hosts) {
+    std::vector<Candidate> found = candidates(host.facts, filter_);
+    networks_.push_back({std::move(host.name), std::move(host.facts), std::move(found)});
+    states_.emplace_back();
+    all_local_ = all_local_ && host.local;
+  }
+}
+
+void NetworkProbe::start() {
+  try {
+    check_candidates(networks_, filter_);
+    const bool needs_no_test = networks_.size() == 1 || all_local_;
+    if (needs_no_test) return choose_without_test();
+  } catch (const Error& error) {
+    return finish(Status(error), {});
+  }
+  listen();
+  watch_patience();
+}
+
+/// All agents are on one machine, so they have the same candidates.
+void NetworkProbe::choose_without_test() {
+  std::vector<HostAddress> addresses;
+  for (const HostNetwork& host : networks_) addresses.push_back(choose_addresses({host}, {}).front());
+  finish({}, std::move(addresses));
+}
+
+void NetworkProbe::listen() {
+  step_ = Step::kListening;
+  for (std::size_t i = 0; i < networks_.size(); ++i) {
+    states_[i].token = random_token();
+    ProbeListen message{states_[i].token, {}};
+    for (const Candidate& each : networks_[i].candidates) message.addresses.push_back(each.address);
+    states_[i].waited_for = true;
+    send_(static_cast<int>(i), FrameType::kProbeListen, encode(message));
+  }
+}
+
+void NetworkProbe::on_frame(int host, FrameType type, std::string_view payload) {
+  if (step_ == Step::kDone) return;  // too late
+  Host& state = at(host);
+  const auto expected = step_ == Step::kListening ? FrameType::kProbeListening : FrameType::kProbeResults;
+  if (!state.waited_for || type != expected) {
+    throw Error(Errc::kProtocol, fmt::format("{} sent an answer to a probe that it was not asked for", name_of(host)));
+  }
+  state.waited_for = false;
+  const bool fits = type == FrameType::kProbeListening ? take_ports(host, decode<ProbeListening>(payload))
+                                                       : take_outcomes(state, decode<ProbeResults>(payload));
+  if (!fits) throw Error(Errc::kProtocol, fmt::format("{} sent half an answer to a probe", name_of(host)));
+  if (!waits()) on_step_over();
+}
+
+bool NetworkProbe::take_ports(int host, ProbeListening message) {
+  at(host).ports = std::move(message.ports);
+  return at(host).ports.size() == networks_[static_cast<std::size_t>(host)].candidates.size();
+}
+
+bool NetworkProbe::take_outcomes(const Host& state, const ProbeResults& message) {
+  if (message.outcomes.size() != state.asked.size()) return false;
+  for (std::size_t i = 0; i < state.asked.size(); ++i) outcomes_[state.asked[i]] = message.outcomes[i];
+  return true;
+}
+
+void NetworkProbe::on_step_over() {
+  switch (step_) {
+    case Step::kListening:
+      step_ = Step::kNetworks;
+      return connect();
+    case Step::kNetworks:
+    case Step::kPrivate:
+      return choose();
+    case Step::kIdle:
+    case Step::kDone:
+      return;
+  }
+}
+
+void NetworkProbe::connect() {
+  for (int from = 0; from < static_cast<int>(networks_.size()); ++from) {
+    const ProbeConnect message = connections_of(from);
+    if (message.targets.empty()) continue;
+    at(from).waited_for = true;
+    send_(from, FrameType::kProbeConnect, encode(message));
+  }
+  if (!waits()) on_step_over();
+}
+
+ProbeConnect NetworkProbe::connections_of(int from) {
+  ProbeConnect message;
+  message.limit_ms = kRoundLimitMs;
+  at(from).asked.clear();
+  for (const int to : probe_targets(from, static_cast<int>(networks_.size()))) {
+    const std::vector<Candidate>& found = networks_[static_cast<std::size_t>(to)].candidates;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if ((found[i].kind == Candidate::Kind::kPrivate) != (step_ == Step::kPrivate)) continue;
+      const ProbeId id{from, to, static_cast<int>(i)};
+      const ProbePort& port = at(to).ports[i];
+      if (port.port == 0) {
+        outcomes_[id] = {ProbeOutcome::Kind::kNotListening, port.error_number};
+        continue;
+      }
+      at(from).asked.push_back(id);
+      message.targets.push_back({to, found[i].address, port.port, at(to).token});
+    }
+  }
+  return message;
+}
+
+void NetworkProbe::choose() {
+  try {
+    return finish({}, choose_addresses(networks_, outcomes_));
+  } catch (const Error& error) {
+    if (step_ == Step::kPrivate) return finish(Status(error), {});
+  }
+  log::info("no network of the hosts' own leads to all of them; trying those of containers and tunnels");
+  step_ = Step::kPrivate;
+  connect();
+}
+
+void NetworkProbe::watch_patience() {
+  patience_timer_.expires_after(patience_);
+  patience_timer_.async_wait([this](boost::system::error_code error) {
+    if (error) return;
+    const auto silent = std::find_if(states_.begin(), states_.end(), [](const Host& host) { return host.waited_for; });
+    const std::string& name = networks_[static_cast<std::size_t>(silent - states_.begin())].host;
+    finish(Status(Errc::kTimeout,
+                  fmt::format("the agent on {} did not answer for {} s while the hosts' networks were tried", name,
+                              std::chrono::duration<double>(patience_).count())),
+           {});
+  });
+}
+
+bool NetworkProbe::waits() const {
+  return std::any_of(states_.begin(), states_.end(), [](const Host& host) { return host.waited_for; });
+}
+
+void NetworkProbe::finish(Status status, std::vector<HostAddress> addresses) {
+  patience_timer_.cancel();
+  if (step_ != Step::kIdle) {
+    for (int host = 0; host < static_cast<int>(networks_.size()); ++host) send_(host, FrameType::kProbeEnd, {});
+  }
+  step_ = Step::kDone;
+  done_(std::move(status), std::move(addresses));
+}
+
+}  // namespace runjob

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/status.hpp"
+#include "launcher/frame.hpp"
+#include "launcher/network/choose_addresses.hpp"
+#include "launcher/network/probe_messages.hpp"
+
+namespace runjob {
+
+/// One host of a job, as its agent's hello described it.
+struct ProbedHost {
+  std::string name;  ///< as the user calls it
+  NetworkFacts facts;
+  bool local = false;  ///< it is the launcher's own
+};
+
+/// Finds the address by which each host of a job is reached, by letting the agents try: all listen, then each connects to the
+/// candidates of two others (choose_addresses.hpp). When these do not suffice, the interfaces of containers and tunnels are
+/// tried too. Nothing is tried when there is one host, or when all are this one.
+/// Threads  the executor's one thread.
+class NetworkProbe {
+ public:
+  /// `payload` goes to that host's agent.
+  using Send = std::function<void(int host, FrameType type, std::string payload)>;
+  /// Called once, from start(), on_frame() or the loop, as the last thing there: the addresses by host, or Errc::kUsage, kConnect or kTimeout with one
+  /// line that names the hosts and what to do.
+  using Done = std::function<void(Status status, std::vector<HostAddress> addresses)>;
+
+  /// An agent that has not answered by `patience` will not: each of them needs at most a second, twice.
+  NetworkProbe(boost::asio::any_io_executor executor, std::vector<ProbedHost> hosts, const InterfaceFilter& filter,
+               Send send, Done done, std::chrono::milliseconds patience = std::chrono::seconds(10));
+
+  void start();
+
+  /// kProbeListening or kProbeResults. Errors  Error(kProtocol) for an answer to nothing, or that does not fit.
+  void on_frame(int host, FrameType type, std::string_view payload);
+
+ private:
+  enum class Step { kIdle, kListening, kNetworks, kPrivate, kDone };
+  struct Host {
+    ProbeToken token;
+    std::vector<ProbePort> ports;  // by candidate
+    std::vector<ProbeId> asked;    // what its agent tries now
+    bool waited_for = false;
+  };
+
+  void choose_without_test();
+  void listen();
+  bool take_ports(int host, ProbeListening message);
+  bool take_outcomes(const Host& state, const ProbeResults& message);
+  void on_step_over();
+  void connect();
+  ProbeConnect connections_of(int from);
+  void choose();
+  void watch_patience();
+  bool waits() const;
+  void finish(Status status, std::vector<HostAddress> addresses);
+
+  Host& at(int host) { return states_.at(static_cast<std::size_t>(host)); }
+  const std::string& name_of(int host) const { return networks_.at(static_cast<std::size_t>(host)).host; }
+
+  boost::asio::steady_timer patience_timer_;
+  const std::chrono::milliseconds patience_;
+  const InterfaceFilter filter_;
+  const Send send_;
+  const Done done_;
+  bool all_local_ = true;
+  std::vector<HostNetwork> networks_;
+  std::vector<Host> states_;
+  ProbeOutcomes outcomes_;
+  Step step_ = Step::kIdle;
+};
+
+}  // namespace runjob
