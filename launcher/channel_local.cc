@@ -13,17 +13,17 @@
 namespace runjob {
 namespace {
 
-[[noreturn]] void become_agent(int socket) {
+[[noreturn]] void become_agent(int socket, Neighbours neighbours) {
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
   ::dup2(socket, STDIN_FILENO);
   ::dup2(socket, STDOUT_FILENO);
   ::close_range(3, ~0u, 0);
-  ::_exit(run_agent());
+  ::_exit(run_agent(neighbours));
 }
 
 }  // namespace
 
-UniqueFd fork_local_agent() {
+UniqueFd fork_local_agent(Neighbours neighbours) {
   constexpr int kSocketBytes = 1024 * 1024;  // the kernel may give less
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -33,7 +33,7 @@ UniqueFd fork_local_agent() {
   for (const int end : ends) ::setsockopt(end, SOL_SOCKET, SO_SNDBUF, &kSocketBytes, sizeof kSocketBytes);
   const pid_t agent = ::fork();
   if (agent < 0) throw system_error("cannot fork the agent", errno);
-  if (agent == 0) become_agent(theirs.get());
+  if (agent == 0) become_agent(theirs.get(), neighbours);
   return ours;
 }
 

@@ -141,6 +141,10 @@ void Job::on_frame(int host, const FrameHeader& header, std::string_view payload
       return;
     case FrameType::kRequest:
       return on_request(host, decode<RelayedRequest>(payload));
+    case FrameType::kProbeListening:
+    case FrameType::kProbeResults:
+      if (!probe_) break;
+      return probe_->on_frame(host, header.type, payload);
     case FrameType::kFinished:
       hosts_.at(static_cast<std::size_t>(host)).finished = true;
       return;
@@ -153,9 +157,7 @@ void Job::on_frame(int host, const FrameHeader& header, std::string_view payload
     case FrameType::kHeartbeat:
     case FrameType::kPause:
     case FrameType::kProbeListen:
-    case FrameType::kProbeListening:
     case FrameType::kProbeConnect:
-    case FrameType::kProbeResults:
     case FrameType::kProbeEnd:
       break;
   }
@@ -194,7 +196,38 @@ void Job::on_hello(int host, Hello hello) {
             hello.pid, hello.cores);
   hosts_.at(static_cast<std::size_t>(host)).hello = std::move(hello);
   const bool all_there = !any_host_starting() && verdict_.cause() == Verdict::Cause::kNone;
-  if (hosts_.size() > 1 && all_there) launch_ranks();
+  if (hosts_.size() > 1 && all_there) find_addresses();
+}
+
+/// All agents are there: lets them find out by which addresses they reach each other.
+void Job::find_addresses() {
+  std::vector<ProbedHost> probed;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const int host = static_cast<int>(i);
+    probed.push_back({host_name(host), hosts_[i].hello->network, is_local(host)});
+  }
+  const auto send = [this](int host, FrameType type, std::string payload) {
+    hosts_.at(static_cast<std::size_t>(host)).session->send(type, -1, std::move(payload));
+  };
+  probe_.emplace(
+      context_.get_executor(), std::move(probed), InterfaceFilter{}, send,
+      [this](const Status& status, std::vector<HostAddress> addresses) { on_addresses(status, std::move(addresses)); });
+  probe_->start();
+}
+
+void Job::on_addresses(const Status& status, std::vector<HostAddress> addresses) {
+  if (ending_) return;
+  if (!status.ok()) {
+    verdict_.no_network(status);
+    return end_if_caused();
+  }
+  addresses_ = std::move(addresses);
+  for (std::size_t i = 0; i < addresses_.size(); ++i) {
+    log::info("{} is reached by the others at {} ({})", host_name(static_cast<int>(i)), addresses_[i].address,
+              addresses_[i].interface);
+  }
+  log::info("the networks are known after {} ms", milliseconds_since_start());
+  launch_ranks();
 }
 
 void Job::launch_ranks() {
@@ -216,7 +249,7 @@ Launch Job::launch_message(int host) const {
   message.output_window = kOutputWindow;
   message.grace_ms = spec_.grace_period.count();
   if (host == host_of(0)) message.stdin_rank = 0;
-  const JobVariables variables{id_, 0, hosts_.size() == 1 ? "127.0.0.1" : host_name(host_of(0)), master_port()};
+  const JobVariables variables{id_, 0, addresses_.empty() ? "127.0.0.1" : address_of(host_of(0)), master_port()};
   for (const Placement& placement : spec_.allocation.placements) {
     if (placement.host != host) continue;
     LaunchRank& rank = message.ranks.emplace_back();

@@ -16,6 +16,7 @@
 #include "launcher/agent_session.hpp"
 #include "launcher/input_relay.hpp"
 #include "launcher/job_spec.hpp"
+#include "launcher/network/network_probe.hpp"
 #include "launcher/output_relay.hpp"
 #include "launcher/signal_forwarding.hpp"
 #include "launcher/ssh_connector.hpp"
@@ -53,6 +54,8 @@ class Job : public AgentSession::Events {
   bool any_host_starting() const;
   void on_hello(int host, Hello hello);
   std::int64_t milliseconds_since_start() const;
+  void find_addresses();
+  void on_addresses(const Status& status, std::vector<HostAddress> addresses);
   void launch_ranks();
   int master_port() const;
   Launch launch_message(int host) const;
@@ -76,6 +79,7 @@ class Job : public AgentSession::Events {
 
   std::string host_name(int host) const { return spec_.allocation.hosts.at(static_cast<std::size_t>(host)).name; }
   bool is_local(int host) const { return std::count(spec_.local_hosts.begin(), spec_.local_hosts.end(), host) != 0; }
+  const std::string& address_of(int host) const { return addresses_.at(static_cast<std::size_t>(host)).address; }
   int host_of(int rank) const { return spec_.allocation.placements.at(static_cast<std::size_t>(rank)).host; }
   AgentSession& session_of(int rank) { return *hosts_.at(static_cast<std::size_t>(host_of(rank))).session; }
 
@@ -94,6 +98,8 @@ class Job : public AgentSession::Events {
   InputRelay input_;
   SshConnector ssh_;
   std::vector<HostState> hosts_;
+  std::optional<NetworkProbe> probe_;   // from the last hello on, when there are several hosts
+  std::vector<HostAddress> addresses_;  // by host; none when there is one
   bool any_joined_ = false;
   bool ending_ = false;
   int interrupts_ = 0;

@@ -14,7 +14,8 @@ int run_job(const JobSpec& spec) {
   open_standard_descriptors();
   ::signal(SIGPIPE, SIG_IGN);
   std::map<int, UniqueFd> agents;  // before the job's event loop exists
-  for (const int host : spec.local_hosts) agents.emplace(host, fork_local_agent());
+  const Neighbours neighbours = spec.allocation.hosts.size() > 1 ? Neighbours::kSome : Neighbours::kNone;
+  for (const int host : spec.local_hosts) agents.emplace(host, fork_local_agent(neighbours));
   Job job(spec, std::move(agents));
   return job.run();
 }

@@ -32,6 +32,8 @@ const char* cause_word(Verdict::Cause cause) {
       return "not started";
     case Verdict::Cause::kNotReached:
       return "not reached";
+    case Verdict::Cause::kNoNetwork:
+      return "no network";
     case Verdict::Cause::kHostLost:
       return "host lost";
     case Verdict::Cause::kInterrupted:
@@ -102,6 +104,10 @@ std::vector<std::string> Verdict::unreached_hosts() const {
   return lines;
 }
 
+void Verdict::no_network(const Status& status) {
+  note({Cause::kNoNetwork, status.code() == Errc::kUsage ? 2 : 125, status.message()});
+}
+
 void Verdict::interrupted(int signal) {
   note({Cause::kInterrupted, signal, {}});
 }
@@ -136,6 +142,8 @@ int Verdict::exit_status() const {
       if (failure.step != StartFailed::Step::kExec) return 125;
       return not_found(failure.error_number) ? 127 : 126;
     }
+    case Cause::kNoNetwork:
+      return first_.culprit;
     case Cause::kNotReached:
     case Cause::kHostLost:
     case Cause::kStartTimeout:
@@ -225,6 +233,8 @@ std::string Verdict::describe(const Event& event) const {
       return start_failure_message(event.culprit);
     case Cause::kNotReached:
       return fmt::format("{}", fmt::join(unreached_hosts(), "\n"));
+    case Cause::kNoNetwork:
+      return event.detail;
     case Cause::kHostLost:
       return fmt::format("lost the agent on {}: {}", allocation_.hosts.at(static_cast<std::size_t>(event.culprit)).name,
                          event.detail);

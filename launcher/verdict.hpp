@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/status.hpp"
 #include "hostfile/allocation.hpp"
 #include "launcher/messages.hpp"
 
@@ -23,6 +24,7 @@ class Verdict {
     kRankFailed,
     kNotStarted,
     kNotReached,
+    kNoNetwork,
     kHostLost,
     kInterrupted,
     kStartTimeout,
@@ -39,6 +41,8 @@ class Verdict {
   void host_lost(int host, const std::string& how);
   /// `why` is all that the user gets to read about it, besides the host's name.
   void host_not_reached(int host, const std::string& why);
+  /// The hosts do not reach each other.
+  void no_network(const Status& status);
   void interrupted(int signal);
   void start_timeout(const std::string& missing);
   void time_limit_reached(std::chrono::milliseconds limit);

@@ -48,7 +48,7 @@ void report(const std::exception_ptr& error) {
 
 }  // namespace
 
-Agent::Agent(Guarded guarded)
+Agent::Agent(Guarded guarded, Neighbours neighbours)
     : channel_(context_.get_executor(), UniqueFd(STDIN_FILENO), UniqueFd(STDOUT_FILENO)),
       writer_(context_.get_executor()),
       guarded_(std::move(guarded)),
@@ -59,7 +59,8 @@ Agent::Agent(Guarded guarded)
       end_signals_(context_, SIGTERM, SIGHUP, SIGINT),
       grace_timer_(context_),
       drain_timer_(context_),
-      prober_(context_.get_executor(), writer_) {
+      prober_(context_.get_executor(), writer_),
+      facts_(host_facts(neighbours)) {
   ::getrlimit(RLIMIT_NOFILE, &descriptor_limit_);
   const rlimit raised{descriptor_limit_.rlim_max, descriptor_limit_.rlim_max};  // each rank takes four of ours
   ::setrlimit(RLIMIT_NOFILE, &raised);

@@ -30,7 +30,7 @@ namespace runjob {
 class Agent {
  public:
   /// The channel is descriptors 0 and 1.
-  explicit Agent(Guarded guarded);
+  Agent(Guarded guarded, Neighbours neighbours);
   ~Agent();
 
   /// Returns when no process of the job is left here and the launcher has been told, if it still listens.
@@ -85,7 +85,7 @@ class Agent {
   boost::asio::steady_timer grace_timer_;
   boost::asio::steady_timer drain_timer_;
   AddressProber prober_;
-  const Hello facts_ = host_facts();
+  const Hello facts_;
   Phase phase_ = Phase::kWaiting;
   bool channel_lost_ = false;
   Launch launch_;

@@ -51,7 +51,7 @@ int free_port() {
 
 }  // namespace
 
-Hello host_facts() {
+Hello host_facts(Neighbours neighbours) {
   Hello facts;
   facts.version = kVersion;
   facts.pid = ::getpid();
@@ -60,7 +60,7 @@ Hello host_facts() {
   facts.hostname = name;
   facts.cores = usable_cores();
   facts.free_port = free_port();
-  facts.network = network_facts();
+  if (neighbours == Neighbours::kSome) facts.network = network_facts();
   return facts;
 }
 

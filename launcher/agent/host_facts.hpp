@@ -6,8 +6,11 @@
 
 namespace runjob {
 
+/// Whether other hosts are part of the job: then they want to know this one's networks.
+enum class Neighbours { kNone, kSome };
+
 /// What this host is, for the agent's first frame. Looks for a free port by binding to it.
-Hello host_facts();
+Hello host_facts(Neighbours neighbours);
 
 /// How often the kernel's out-of-memory killer has struck on this host since it started; 0 when unknown.
 /// Source  proc(5), /proc/vmstat, oom_kill (Linux 4.13).

@@ -2,5 +2,5 @@
 
 /// runjob-agent: started by the launcher on other hosts, never by a user.
 int main() {
-  return runjob::run_agent();
+  return runjob::run_agent(runjob::Neighbours::kSome);
 }

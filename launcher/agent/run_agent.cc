@@ -10,12 +10,12 @@
 
 namespace runjob {
 
-int run_agent() {
+int run_agent(Neighbours neighbours) {
   open_standard_descriptors();
   ::signal(SIGPIPE, SIG_IGN);
   log::configure(log::Level::kWarn, "agent: ");
   try {
-    Agent agent(start_guard());
+    Agent agent(start_guard(), neighbours);
     agent.run();
     return 0;
   } catch (const std::exception& error) {
