@@ -57,6 +57,7 @@ class Job : public AgentSession::Events {
   void watch_rendezvous();
   void watch_start(rendezvous::Service::TimePoint joined);
   void check_start();
+  void watch_culprit();
 
   void wait_for_signal();
   SignalForwarding::Hooks signal_hooks();
@@ -83,10 +84,12 @@ class Job : public AgentSession::Events {
   boost::asio::steady_timer rendezvous_timer_;
   boost::asio::steady_timer start_timer_;
   boost::asio::steady_timer time_limit_timer_;
+  boost::asio::steady_timer culprit_timer_;
   OutputRelay output_;
   InputRelay input_;
   std::vector<HostState> hosts_;
   bool any_joined_ = false;
+  bool culprit_awaited_ = false;
   bool ending_ = false;
   int interrupts_ = 0;
 };
