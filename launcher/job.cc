@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/one_line.hpp"
 #include "base/version.hpp"
 #include "launcher/channel_local.hpp"
 #include "launcher/rank_environment.hpp"
@@ -26,6 +27,8 @@ using namespace std::chrono_literals;
 constexpr std::int64_t kOutputWindow = 1024 * 1024;  // bytes of one stream under way
 constexpr std::int64_t kInputWindow = 256 * 1024;
 constexpr std::size_t kShownStderrLines = 10;
+constexpr std::size_t kShownReasonBytes = 400;
+constexpr auto kCulpritPatience = 4s;
 
 std::string random_job_id() {
   std::uint64_t number = 0;
@@ -62,6 +65,7 @@ Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents)
       rendezvous_timer_(context_),
       start_timer_(context_),
       time_limit_timer_(context_),
+      culprit_timer_(context_),
       output_(context_.get_executor(), output_options(spec),
               [this](int rank, Stream stream, std::int64_t bytes) {
                 session_of(rank).send_output_credit(rank, stream, bytes);
@@ -76,6 +80,12 @@ Job::~Job() = default;
 
 int Job::run() {
   output_.on_progress = [this] { leave_if_done(); };
+  rendezvous_.on_failing([this](int rank, const rendezvous::Failing& failing) {
+    const std::string reason = one_line(failing.reason.substr(0, kShownReasonBytes));
+    log::info("rank {} is failing after {} ms: {}", rank, milliseconds_since_start(), reason);
+    verdict_.rank_failing(rank, failing.own, reason);
+    watch_culprit();
+  });
   if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);  // nohup
   wait_for_signal();
   forwarding_.start();
@@ -136,6 +146,7 @@ void Job::on_frame(int host, const FrameHeader& header, std::string_view payload
       return on_rank_gone(rank);
     case FrameType::kJoined:
       rendezvous_.rank_joined(rank, now);
+      verdict_.rank_joined(rank);
       log::info("rank {} called init() after {} ms", rank, milliseconds_since_start());
       if (!std::exchange(any_joined_, true)) watch_start(now);
       return;
@@ -282,6 +293,7 @@ rendezvous::JoinReply Job::join_reply(const Placement& placement) const {
 
 void Job::on_rank_gone(int rank) {
   rendezvous_.rank_exited(rank, verdict_.how(rank), rendezvous::Service::TimePoint::clock::now());
+  watch_culprit();
   if (rank == 0) input_.stop();
   if (any_joined_) check_start();
 }
@@ -322,6 +334,18 @@ void Job::check_start() {
   if (missing.empty()) return;
   verdict_.start_timeout(missing);
   end_if_caused();
+}
+
+/// Some rank has failed, or says so: the one that failed first gets a moment to end by itself, with its own status.
+void Job::watch_culprit() {
+  if (!verdict_.unsettled() || std::exchange(culprit_awaited_, true)) return;
+  culprit_timer_.expires_after(kCulpritPatience);
+  culprit_timer_.async_wait([this](boost::system::error_code error) {
+    if (error) return;
+    culprit_awaited_ = false;
+    verdict_.settle();
+    end_if_caused();
+  });
 }
 
 void Job::wait_for_signal() {
@@ -394,6 +418,7 @@ void Job::end_ranks(int signal, std::chrono::milliseconds grace) {
   ending_ = true;
   start_timer_.cancel();
   time_limit_timer_.cancel();
+  culprit_timer_.cancel();
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     if (hosts_[i].ended) continue;
     hosts_[i].session->send(FrameType::kEnd, -1, encode(End{signal, grace.count()}));

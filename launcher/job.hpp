@@ -66,6 +66,7 @@ class Job : public AgentSession::Events {
   void watch_rendezvous();
   void watch_start(rendezvous::Service::TimePoint joined);
   void check_start();
+  void watch_culprit();
 
   void wait_for_signal();
   SignalForwarding::Hooks signal_hooks();
@@ -94,6 +95,7 @@ class Job : public AgentSession::Events {
   boost::asio::steady_timer rendezvous_timer_;
   boost::asio::steady_timer start_timer_;
   boost::asio::steady_timer time_limit_timer_;
+  boost::asio::steady_timer culprit_timer_;
   OutputRelay output_;
   InputRelay input_;
   SshConnector ssh_;
@@ -101,6 +103,7 @@ class Job : public AgentSession::Events {
   std::optional<NetworkProbe> probe_;   // from the last hello on, when there are several hosts
   std::vector<HostAddress> addresses_;  // by host; none when there is one
   bool any_joined_ = false;
+  bool culprit_awaited_ = false;
   bool ending_ = false;
   int interrupts_ = 0;
 };

@@ -74,15 +74,66 @@ void Verdict::rank_exited(int rank, const Exited& exited) {
   Rank& state = at(rank);
   state.exited = exited;
   const bool clean = WIFEXITED(exited.wait_status) && WEXITSTATUS(exited.wait_status) == 0;
-  if (clean) {
+  if (first_.cause == Cause::kRankFailed && first_.culprit == rank) {
+    state.state = State::kFailed;  // it was named before it ended
+  } else if (clean) {
     state.state = State::kOk;
   } else if (exited.stopped_by_us || ends_job()) {
     state.state = State::kStopped;
+  } else if (state.lost_another) {
+    state.state = State::kVictim;
+    victims_.push_back(rank);
   } else {
     state.state = State::kFailed;
     failed_.push_back(rank);
-    note({Cause::kRankFailed, rank, {}}, !continue_on_failure_);
+    if (failing_ < 0 || failing_ == rank || !running(failing_)) note_failure(rank);
   }
+  if (unsettled() && !culprit_may_come()) settle();
+}
+
+void Verdict::rank_joined(int rank) {
+  at(rank).lost_another = false;
+  if (failing_ == rank) failing_ = -1;
+}
+
+void Verdict::rank_failing(int rank, bool own, const std::string& reason) {
+  if (!running(rank)) return;
+  if (!own) {
+    at(rank).lost_another = failing_ != rank;
+  } else if (!at(rank).lost_another && failing_ < 0) {
+    failing_ = rank;
+    reason_ = reason;
+  }
+}
+
+bool Verdict::unsettled() const {
+  if (first_.cause != Cause::kNone) return false;
+  return (failing_ >= 0 && running(failing_)) || !failed_.empty() || !victims_.empty();
+}
+
+/// Whether one is still running that may have failed before those that have ended.
+bool Verdict::culprit_may_come() const {
+  if (failing_ >= 0) return running(failing_);
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const Rank& rank) { return rank.state == State::kRunning && !rank.lost_another; });
+}
+
+void Verdict::settle() {
+  if (!unsettled()) return;
+  if (failing_ >= 0 && running(failing_)) {
+    failed_.push_back(failing_);
+    return note_failure(failing_);
+  }
+  if (failed_.empty()) {  // the one that they lost did not fail
+    failed_.push_back(victims_.front());
+    victims_.erase(victims_.begin());
+    at(failed_.front()).state = State::kFailed;
+  }
+  note_failure(failed_.front());
+}
+
+void Verdict::note_failure(int rank) {
+  note({Cause::kRankFailed, rank, {}}, !continue_on_failure_);
 }
 
 void Verdict::host_lost(int host, const std::string& how) {
@@ -134,6 +185,7 @@ int Verdict::exit_status() const {
     case Cause::kNone:
       return 0;
     case Cause::kRankFailed: {
+      if (!ended_by_itself(first_.culprit)) return 1;  // as an uncaught exception gives
       const int status = at(first_.culprit).exited->wait_status;
       return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
@@ -168,6 +220,11 @@ std::string Verdict::how(int rank) const {
   return text;
 }
 
+bool Verdict::ended_by_itself(int rank) const {
+  const std::optional<Exited>& exited = at(rank).exited;
+  return exited && !exited->stopped_by_us && exited->wait_status != 0;
+}
+
 bool Verdict::running(int rank) const {
   return at(rank).state == State::kRunning;
 }
@@ -198,7 +255,10 @@ std::string Verdict::start_failure_message(int rank) const {
 }
 
 std::string Verdict::rank_failure_message(int rank) const {
-  return fmt::format("rank {} on {} (pid {}) {}", rank, host_of(rank), at(rank).pid, how(rank));
+  std::string text = fmt::format("rank {} on {} (pid {}) {}", rank, host_of(rank), at(rank).pid,
+                                 ended_by_itself(rank) ? how(rank) : "failed");
+  if (rank == failing_ && !reason_.empty()) text += ": " + reason_;
+  return text;
 }
 
 /// "; stopped 3 ranks", or "" when none was.
@@ -213,8 +273,9 @@ std::string Verdict::stopped_text(const char* other) const {
 std::string Verdict::other_failures() const {
   std::map<std::string, std::vector<int>> by_end;
   for (const int rank : failed_) {
-    if (first_.cause != Cause::kRankFailed || rank != first_.culprit) by_end[how(rank)].push_back(rank);
+    if (rank != first_.culprit) by_end[how(rank)].push_back(rank);
   }
+  for (const int rank : victims_) by_end[how(rank) + " because another rank had left"].push_back(rank);
   std::string text;
   for (const auto& [end, ranks] : by_end) text += fmt::format("\n  {} {}", ranks_text(ranks), end);
   return text;
@@ -258,7 +319,7 @@ std::string Verdict::message(const StderrLines& stderr_lines) const {
 }
 
 std::string Verdict::to_json(const std::string& job_id, const StderrLines& stderr_lines) const {
-  constexpr const char* kStates[] = {"not started", "running", "ok", "failed", "stopped", "lost"};
+  constexpr const char* kStates[] = {"not started", "running", "ok", "failed", "stopped", "lost", "victim"};
   using Json = nlohmann::ordered_json;
   Json ranks = Json::array();
   for (std::size_t i = 0; i < ranks_.size(); ++i) {

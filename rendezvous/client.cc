@@ -142,6 +142,10 @@ void Client::remove(std::string_view scope, std::string_view key) {
   connection_->ask("DELETE", key_path(scope, key), "", kPrompt);
 }
 
+void Client::failing(const Failing& failing) {
+  connection_->ask("POST", "/v1/failing", to_json(failing), Milliseconds(0));  // an ending rank must not wait for long
+}
+
 std::string Client::status() {
   return connection_->ask("GET", "/v1/status", "", kPrompt).body;
 }

@@ -46,6 +46,8 @@ class Client {
   void put(std::string_view scope, std::string_view key, std::string_view value);
   void remove(std::string_view scope, std::string_view key);
 
+  void failing(const Failing& failing);
+
   /// The JSON document of GET /v1/status.
   std::string status();
 

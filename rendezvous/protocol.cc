@@ -54,6 +54,19 @@ void check(const JoinReply& reply) {
 
 }  // namespace
 
+std::string to_json(const Failing& failing) {
+  const Json document = {{"own", failing.own}, {"reason", failing.reason}};
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Failing failing_from_json(const std::string& text) {
+  const Json document = Json::parse(text, nullptr, false);
+  const bool well_formed = document.is_object() && document.contains("own") && document["own"].is_boolean() &&
+                           document.contains("reason") && document["reason"].is_string();
+  if (!well_formed) throw Error(Errc::kProtocol, "expected a JSON object with \"own\" and \"reason\"");
+  return {document["own"].get<bool>(), document["reason"].get<std::string>()};
+}
+
 std::string to_json(const JoinReply& reply) {
   const Json document = {{"rank", reply.rank},
                          {"size", reply.size},

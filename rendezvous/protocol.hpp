@@ -16,6 +16,7 @@
 ///   GET    /v1/kv/<scope>/<key>                           -> the value's bytes, or 404
 ///   PUT    /v1/kv/<scope>/<key>      raw bytes            -> empty
 ///   DELETE /v1/kv/<scope>/<key>                           -> empty, also when there was none
+///   POST   /v1/failing               JSON {"own","reason"} -> empty; see Failing
 ///   GET    /v1/status                                     -> JSON: what the job waits for
 ///
 /// Queries: gather and barrier take `count`, `index`, `wait` and `call`; GET of a value takes `wait`.
@@ -86,6 +87,17 @@ struct JoinReply {
 
   bool operator==(const JoinReply&) const = default;
 };
+
+/// What a rank says when it is likely to end with an error. The launcher names the rank that failed first, and cannot
+/// learn that from the order in which processes end: one that fails may need long to end.
+struct Failing {
+  bool own = true;     ///< an error of its own; false: another rank has left, and its operations cannot be completed
+  std::string reason;  ///< for people
+};
+
+std::string to_json(const Failing& failing);
+/// Errors  Error(kProtocol) when `text` is not such a JSON document.
+Failing failing_from_json(const std::string& text);
 
 std::string to_json(const JoinReply& reply);
 /// Errors  Error(kProtocol) when `text` is not such a JSON document.

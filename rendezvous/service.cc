@@ -55,6 +55,7 @@ struct Service::State {
   Answers join(const Request& request, TimePoint now, Reply& reply);
   Answers gather(GatherTable::Kind kind, const Target& target, Request& request, TimePoint now, Reply& reply);
   Answers key_value(const Target& target, Request& request, TimePoint now, Reply& reply);
+  Answers failing(const Request& request, Reply& reply) const;
   std::string status(TimePoint now) const;
 
   StoredBytes stored;
@@ -64,6 +65,7 @@ struct Service::State {
   const std::chrono::milliseconds start_timeout;
   const Placement placement;
   std::optional<std::string> closed;  // the reason
+  std::function<void(int rank, const Failing& failing)> failing_listener;
 };
 
 Answers Service::State::route(Request& request, TimePoint now, Reply& reply) {
@@ -79,6 +81,7 @@ Answers Service::State::route(Request& request, TimePoint now, Reply& reply) {
   if (path[0] == "v1" && path.size() == 3 && path[1] == "barrier")
     return gather(GatherTable::Kind::kBarrier, target, request, now, reply);
   if (path[0] == "v1" && path.size() == 4 && path[1] == "kv") return key_value(target, request, now, reply);
+  if (path[0] == "v1" && path.size() == 2 && path[1] == "failing") return failing(request, reply);
   if (path[0] == "v1" && path.size() == 2 && path[1] == "status") {
     if (request.method != "GET") throw wrong_method(request, "GET");
     Answers answers;
@@ -133,6 +136,16 @@ Answers Service::State::key_value(const Target& target, Request& request, TimePo
   throw wrong_method(request, "GET, PUT and DELETE");
 }
 
+Answers Service::State::failing(const Request& request, Reply& reply) const {
+  if (request.method != "POST") throw wrong_method(request, "POST");
+  if (request.rank < 0) throw Refusal{400, fmt::format("expected the header {}, found none", kRankHeader)};
+  const Failing news = failing_from_json(request.body);
+  if (failing_listener) failing_listener(request.rank, news);
+  Answers answers;
+  answers.push_back({std::move(reply), {}});
+  return answers;
+}
+
 std::string Service::State::status(TimePoint now) const {
   const Json document = {{"size", roster.size()},          {"closed", closed ? Json(*closed) : Json()},
                          {"ranks", roster.to_json(now)},   {"overdue", roster.overdue(now)},
@@ -157,6 +170,10 @@ void Service::handle(Request request, TimePoint now, Reply reply) {
     answers.push_back({std::move(reply), error_response(400, error.what())});
   }
   flush(std::move(answers));
+}
+
+void Service::on_failing(std::function<void(int rank, const Failing& failing)> listener) {
+  state_->failing_listener = std::move(listener);
 }
 
 void Service::rank_started(int rank, long pid, TimePoint now) {

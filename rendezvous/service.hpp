@@ -38,6 +38,9 @@ class Service {
   /// Answers `request` through `reply`, at once or when what it waits for is there.
   void handle(Request request, TimePoint now, Reply reply);
 
+  /// `listener` hears of each rank that says it is failing, before that rank gets its answer.
+  void on_failing(std::function<void(int rank, const Failing& failing)> listener);
+
   /// What the launcher knows about a rank's process.
   void rank_started(int rank, long pid, TimePoint now);
   void rank_joined(int rank, TimePoint now);  ///< the agents answer joins themselves and report them here

@@ -119,11 +119,24 @@ Submission make_submission(const char* name, Kind kind, int32_t process_set) {
   return submission;
 }
 
+/// What it tells the caller, the launcher is told too when it means that this rank cannot go on because of another.
+/// Not after our own shutdown(): then there is no job any more.
+void report_loss(const Status& outcome) {
+  if (outcome.code() != Errc::kPeerLost && outcome.code() != Errc::kAborted) return;
+  const std::shared_ptr<const Job> job = Process::current().job();
+  if (job && job->failure_report) job->failure_report->lost_a_rank(outcome.message());
+}
+
 Status submit(Submission submission, runjob_handle* handle) {
   if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
   Process& process = Process::current();
   const std::shared_ptr<const Job> job = process.job();
-  *handle = process.handles().add(process.engine(job).submit(std::move(submission)));
+  try {
+    *handle = process.handles().add(process.engine(job).submit(std::move(submission)));
+  } catch (const Error& error) {
+    report_loss(Status(error.code(), error.what()));
+    throw;
+  }
   return {};
 }
 
@@ -157,6 +170,14 @@ runjob_code runjob_init(void) {
 runjob_code runjob_shutdown(void) {
   return guarded([] {
     Process::current().shutdown();
+    return Status();
+  });
+}
+
+runjob_code runjob_failing(const char* reason) {
+  return guarded([&] {
+    const std::shared_ptr<const Job> job = Process::current().job();
+    if (job && job->failure_report) job->failure_report->failing(reason == nullptr ? "" : reason);
     return Status();
   });
 }
@@ -254,6 +275,7 @@ runjob_code runjob_wait(runjob_handle handle, double timeout_seconds) {
     if (std::isnan(timeout_seconds)) throw Error(Errc::kInvalidArgument, "the timeout is not a number");
     if (timeout_seconds >= 0) timeout = std::chrono::duration<double>(timeout_seconds);
     outcome = find(handle)->wait(timeout);
+    if (outcome) report_loss(*outcome);
     return outcome.value_or(Status());
   });
   return code == RUNJOB_OK && !outcome ? RUNJOB_IN_PROGRESS : code;

@@ -27,6 +27,7 @@ PROTOTYPES = {
     "runjob_init": (c_int, []),
     "runjob_shutdown": (c_int, []),
     "runjob_is_initialized": (c_int, []),
+    "runjob_failing": (c_int, [c_char_p]),
     "runjob_rank": (c_int, []),
     "runjob_size": (c_int, []),
     "runjob_local_rank": (c_int, []),

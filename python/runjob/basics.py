@@ -163,9 +163,11 @@ def _install_exit_hooks() -> None:
             except (OSError, ValueError, AttributeError):  # closed, or a pipe without a reader: nobody to tell
                 pass
         if isinstance(value, (AbortedError, PeerLostError)):
-            # Another rank is the cause, and may still be on its way out. The job is named after the rank that ends
-            # first, and the launcher then stops this one.
+            # Another rank is the cause, and may still be on its way out. Our launcher knows that; others name the rank
+            # that ends first, and stop this one then.
             time.sleep(_VICTIM_GRACE_SECONDS)
+        else:
+            library().runjob_failing(f"{kind.__name__}: {value}".encode(errors="replace"))
         shutdown()
 
     sys.excepthook = abort

@@ -160,6 +160,7 @@ Job join_job(const RuntimeConfig& config, Rounds& rounds) {
   std::vector<std::string> addresses;
   for (const BootstrapBlob& blob : blobs) addresses.push_back(blob.mesh);
   job.engine->connect(addresses).throw_if_failed();
+  job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, place.rank);
   return job;
 }
 

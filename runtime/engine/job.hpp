@@ -7,6 +7,7 @@
 
 #include "rendezvous/protocol.hpp"
 #include "runtime/engine/engine.hpp"
+#include "runtime/engine/failure_report.hpp"
 #include "runtime/engine/runtime_config.hpp"
 
 namespace runjob::runtime {
@@ -20,6 +21,7 @@ using Rounds = std::map<std::pair<std::string, int>, int>;
 struct Job {
   rendezvous::JoinReply place;
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<FailureReport> failure_report;  ///< null in a job of this process alone
 };
 
 /// Asks the rendezvous for this process's place, meets the other ranks there once, and connects to them.

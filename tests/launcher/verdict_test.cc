@@ -110,6 +110,88 @@ TEST_CASE("Ctrl-C, a lost host, a late rank and a closed output each have their 
   CHECK(closed.exit_status() == 141);
 }
 
+TEST_CASE("a rank that only lost another one is not blamed for ending first", "[unit]") {
+  Verdict verdict = started();
+  verdict.rank_failing(0, true, "LookupError: no data");
+  verdict.rank_failing(1, false, "rank 0 on s1 called shutdown()");
+  verdict.rank_failing(2, false, "rank 0 on s1 called shutdown()");
+  verdict.rank_exited(1, with_status(1));
+  CHECK(verdict.cause() == Verdict::Cause::kNone);
+  CHECK(verdict.unsettled());
+  SECTION("the one that failed ends with its own status") {
+    verdict.rank_exited(0, with_status(9));
+    CHECK(verdict.exit_status() == 9);
+    CHECK(verdict.message(no_lines) ==
+          "rank 0 on s1 (pid 100) exited with status 9: LookupError: no data\n"
+          "  rank 1 exited with status 1 because another rank had left");
+  }
+  SECTION("or is named when it takes too long, and stopped") {
+    verdict.settle();
+    CHECK(verdict.ends_job());
+    Exited stopped = with_signal(SIGTERM);
+    stopped.stopped_by_us = true;
+    verdict.rank_exited(0, stopped);
+    verdict.rank_exited(2, stopped);
+    CHECK(verdict.exit_status() == 1);
+    CHECK(verdict.message(no_lines) ==
+          "rank 0 on s1 (pid 100) failed: LookupError: no data; stopped 1 other rank\n"
+          "  rank 1 exited with status 1 because another rank had left");
+  }
+  const auto document = nlohmann::json::parse(verdict.to_json("j1", no_lines));
+  CHECK(document["first_failed_rank"] == 0);
+  CHECK(document["ranks"][0]["outcome"] == "failed");
+  CHECK(document["ranks"][1]["outcome"] == "victim");
+}
+
+TEST_CASE("victims wait for a rank that says nothing, as long as one may come", "[unit]") {
+  Verdict verdict = started();
+  verdict.rank_failing(1, false, "rank 0 is gone");
+  verdict.rank_exited(1, with_status(1));
+  CHECK(verdict.unsettled());
+  SECTION("it comes") {
+    verdict.rank_exited(2, with_signal(SIGSEGV));
+    CHECK(verdict.exit_status() == 128 + SIGSEGV);
+  }
+  SECTION("all others end well: the victim was the first to fail") {
+    verdict.rank_exited(0, with_status(0));
+    CHECK(verdict.unsettled());
+    verdict.rank_exited(2, with_status(0));
+    CHECK_FALSE(verdict.unsettled());
+    CHECK(verdict.exit_status() == 1);
+    CHECK_THAT(verdict.message(no_lines), ContainsSubstring("rank 1 on s1 (pid 101) exited with status 1"));
+  }
+  SECTION("all others are victims too") {
+    verdict.rank_failing(0, false, "rank 2 is gone");
+    verdict.rank_failing(2, false, "rank 0 is gone");
+    verdict.settle();
+    CHECK(verdict.exit_status() == 1);
+  }
+}
+
+TEST_CASE("the first rank that says it fails is named, unless it had lost another one before", "[unit]") {
+  Verdict verdict = started();
+  verdict.rank_failing(2, false, "rank 1 is gone");
+  verdict.rank_failing(2, true, "RuntimeError: wrapped");
+  verdict.rank_failing(1, true, "ValueError: x");
+  verdict.rank_failing(0, true, "ValueError: y");
+  verdict.rank_exited(0, with_status(3));
+  CHECK(verdict.unsettled());
+  verdict.rank_exited(1, with_status(4));
+  CHECK(verdict.exit_status() == 4);
+}
+
+TEST_CASE("a rank that begins anew has not failed", "[unit]") {
+  Verdict verdict = started();
+  verdict.rank_failing(0, true, "ValueError: x");
+  verdict.rank_failing(1, false, "rank 0 is gone");
+  CHECK(verdict.unsettled());
+  verdict.rank_joined(0);
+  verdict.rank_joined(1);
+  CHECK_FALSE(verdict.unsettled());
+  verdict.rank_exited(1, with_status(6));
+  CHECK(verdict.exit_status() == 6);
+}
+
 TEST_CASE("a job that outlives its time limit gives 124", "[unit]") {
   Verdict verdict = started();
   verdict.rank_exited(1, with_status(0));

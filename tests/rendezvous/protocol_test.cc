@@ -87,6 +87,17 @@ TEST_CASE("bytes that are not an array of blobs are refused", "[unit]") {
   }
 }
 
+TEST_CASE("what a failing rank says survives, and anything else is refused", "[unit]") {
+  const Failing failing = failing_from_json(to_json(Failing{false, "rank 1 is gone"}));
+  CHECK_FALSE(failing.own);
+  CHECK(failing.reason == "rank 1 is gone");
+  for (const char* bad :
+       {"", "[]", "{}", R"({"own": 1, "reason": ""})", R"({"own": true})", R"({"own": true, "reason": 2})"}) {
+    INFO(bad);
+    CHECK_THROWS_WITH(failing_from_json(bad), "expected a JSON object with \"own\" and \"reason\"");
+  }
+}
+
 TEST_CASE("an error's text survives, and bytes that are not UTF-8 do not break it", "[unit]") {
   const Response response = error_response(404, "no key 'x'");
   CHECK(response.status == 404);

@@ -69,6 +69,9 @@ TEST_CASE("a request that cannot be carried out is refused with the reason", "[u
       {"POST", "/v1/barrier/x", 0, "blob", "400 a barrier takes no body"},
       {"PUT", "/v1/kv/a/b", 0, std::string(kMaxBodyBytes + 1, 'x'),
        "413 a body of 16777217 bytes is over the limit of 16777216"},
+      {"GET", "/v1/failing", 0, "", "405 GET is not possible here, only POST"},
+      {"POST", "/v1/failing", -1, R"({"own":true,"reason":""})", "400 expected the header Runjob-Rank, found none"},
+      {"POST", "/v1/failing", 0, "x", "400 expected a JSON object with \"own\" and \"reason\""},
       {"POST", "/v1/join", 0, R"({"rank":0,"pid":1})", "404 joins are answered by the agent on the rank's host"},
   };
   Service service(members(2), 30s);
@@ -166,6 +169,17 @@ TEST_CASE("values live in scopes and can be waited for", "[unit]") {
   const Outcome late = ask(service, "GET", "/v1/kv/a/k?wait=5");
   service.expire(kStart + 5s);
   CHECK(text_of(late) == "404 no key 'k' in scope 'a'");
+}
+
+TEST_CASE("the owner hears of a failing rank before that rank gets its answer", "[unit]") {
+  Service service(members(2), 30s);
+  CHECK(text_of(ask(service, "POST", "/v1/failing", 0, R"({"own":true,"reason":"x"})")) == "200 ");  // nobody listens
+  std::string heard;
+  service.on_failing([&](int rank, const Failing& failing) {
+    heard += std::to_string(rank) + (failing.own ? " own " : " other ") + failing.reason;
+  });
+  CHECK(text_of(ask(service, "POST", "/v1/failing", 1, R"({"own":false,"reason":"rank 0 is gone"})")) == "200 ");
+  CHECK(heard == "1 other rank 0 is gone");
 }
 
 TEST_CASE("closing ends every wait and refuses what comes later", "[unit]") {

@@ -83,6 +83,14 @@ RUNJOB_API runjob_code runjob_init(void);
 RUNJOB_API runjob_code runjob_shutdown(void);
 RUNJOB_API int runjob_is_initialized(void);
 
+/*
+ * Tells the launcher that this rank is about to end because of an error of its own; `reason` is one line for people. To be
+ * called before runjob_shutdown(): the launcher then names this rank as the one that failed first, although the others may
+ * end sooner than it does. That a rank fails because another one left needs no call. Does nothing when not initialised or
+ * without a launcher. Waits for no other rank.
+ */
+RUNJOB_API runjob_code runjob_failing(const char* reason);
+
 /* This rank's place; -1 when not initialised. See Placement in docs/architecture.md for the terms. */
 RUNJOB_API int runjob_rank(void);
 RUNJOB_API int runjob_size(void);
