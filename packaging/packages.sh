@@ -9,7 +9,7 @@ readonly BUILD_PACKAGES="g++ cmake ninja-build ccache python3 python3-venv ca-ce
 # Only to test it: the test framework, a second compiler with its fuzzer, the formatter, `ps`, and what tests/testbed makes
 # hosts of.
 readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format procps
-  openssh-server openssh-client iproute2 nftables util-linux slurm-wlm munge"
+  openssh-server openssh-client iproute2 nftables util-linux slurm-wlm munge libpmix-dev"
 
 # Python: import name, then what pip calls it.
 readonly EXAMPLE_MODULES="torch=torch sklearn=scikit-learn"

@@ -39,6 +39,8 @@ All else of the machine is visible, read-only: the source tree with what was bui
 
     eventually(condition, what)         waits until the condition holds, and names it when it does not
 
+testbed.slurm.Slurm is a SLURM cluster made of such hosts.
+
 Nothing is left when the `with` ends, or when the test's process is killed: PID 1 of each host dies with it, and with that
 all its processes and namespaces. Several testbeds at once do not see each other.
 """

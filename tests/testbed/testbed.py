@@ -70,8 +70,14 @@ class Testbed:
             "id_ed25519": (user_key.private, 0o600), "id_ed25519.pub": (user_key.public, 0o644), "known_hosts": (known, 0o644),
         }  # fmt: skip
 
+    def start_services(self, hosts, name, argv, *ready):
+        """Host.start_service on all of them at the same time."""
+        for host in hosts:
+            host.begin_service(name, argv, ready)
+        for host in hosts:
+            host.finish_service(name)
+
     def _start_all_sshd(self, servers):
-        """At the same time: each one takes a while to read its keys."""
         for host in servers:
             host.begin_sshd()
         for host in servers:
