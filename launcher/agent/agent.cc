@@ -168,7 +168,6 @@ void Agent::launch(Launch message) {
   launch_ = std::move(message);
   phase_ = Phase::kRunning;
   guarded_.shared->grace_ms = launch_.grace_ms;
-  oom_kills_at_start_ = oom_kills();
   rendezvous_ =
       std::make_unique<rendezvous::HttpServer>(context_.get_executor(), guarded_.directory + "/rendezvous.sock",
                                                [this](rendezvous::Request request, rendezvous::Reply reply) {
@@ -178,7 +177,8 @@ void Agent::launch(Launch message) {
   for (const auto& [name, value] : launch_.environment) common[name] = value;
   common["PWD"] = launch_.working_directory;
   for (const LaunchRank& spec : launch_.ranks) start_rank(spec, common);
-  on_process_gone();  // when none could be started
+  oom_kills_at_start_ = oom_kills();  // not before: it takes as long as starting a rank
+  on_process_gone();                  // when none could be started
 }
 
 void Agent::start_rank(const LaunchRank& spec, const Environment& common) {

@@ -68,10 +68,9 @@ def test_a_mistake_is_one_line_and_status_2(arguments, message):
     assert error_of(runjob(*arguments)) == message
 
 
-def test_another_host_is_refused_honestly():
-    message = error_of(runjob("-H", "s2.example.org:2", "true"))
-    assert message.startswith("host s2.example.org is not started: this version runs ranks on this host (")
-    assert message.endswith(") only; other hosts arrive with the next version")
+def test_a_host_that_does_not_exist_is_named():
+    message = error_of(runjob("-H", "no-such-host.invalid:2", "true"), status=125)
+    assert message.startswith("no-such-host.invalid: ") and "resolve" in message
 
 
 def test_a_hostfile_error_names_line_and_column(tmp_path):
