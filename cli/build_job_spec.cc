@@ -93,6 +93,11 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   spec.prefix_output_with_timestamp = reader.flag("prefix-output-with-timestamp");
   spec.start_timeout = reader.positive_duration("start-timeout", "start").value_or(spec.start_timeout);
   spec.ssh = read_ssh_options(reader, surroundings.environment);
+  const auto interfaces = settings.find("network-interfaces");
+  if (interfaces != settings.end()) {
+    const std::string place = place_of("network-interfaces", interfaces->second);
+    spec.network_interfaces = parse_interface_filter(interfaces->second.values, place);
+  }
   spec.time_limit = reader.positive_duration("timeout", "run");
   spec.grace_period = reader.duration("grace-period").value_or(spec.grace_period);
   spec.continue_on_failure = reader.flag("continue-on-failure");

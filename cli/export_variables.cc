@@ -12,9 +12,9 @@ namespace runjob {
 namespace {
 
 /// After RUNJOB_ and HOROVOD_: given to each rank by runjob; any other value breaks the job.
-constexpr std::array<std::string_view, 11> kGivenToRanks = {
+constexpr std::array<std::string_view, 12> kGivenToRanks = {
     "RANK",       "SIZE",       "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK",   "CROSS_SIZE",
-    "RENDEZVOUS", "GENERATION", "JOB_ID",     "HOSTNAME",   "JOB_KEY_FILE",
+    "RENDEZVOUS", "GENERATION", "JOB_ID",     "HOSTNAME",   "JOB_KEY_FILE", "ADDRESS",
 };
 
 bool is_name(std::string_view text) {

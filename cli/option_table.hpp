@@ -21,6 +21,7 @@ struct Option {
   std::string_view help;
   bool is_action = false;   ///< does something else than start a job; on the command line only
   bool repeatable = false;  ///< every occurrence counts, not only the last
+  bool adds_up = false;     ///< of a repeatable one: the values of all sources count, not only the strongest one's
   OptionGroup group = OptionGroup::kRanks;
 };
 

@@ -16,9 +16,9 @@ void check_one_host_list(const Settings& settings) {
                                         place_of("hostfile", hostfile->second)));
 }
 
-bool is_repeatable(std::string_view name) {
+bool adds_up(std::string_view name) {
   const Option* option = find_option(name);
-  return option != nullptr && option->repeatable;
+  return option != nullptr && option->adds_up;
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ Settings merge_settings(Settings strong, const Settings& weak) {
   for (const auto& [name, setting] : weak) {
     if (has_hosts && (name == "hosts" || name == "hostfile")) continue;
     const auto [entry, is_new] = strong.emplace(name, setting);
-    if (is_new || !is_repeatable(name)) continue;
+    if (is_new || !adds_up(name)) continue;
     Setting& both = entry->second;
     both.values.insert(both.values.begin(), setting.values.begin(), setting.values.end());
     both.origin = setting.origin + ", " + both.origin;

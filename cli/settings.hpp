@@ -22,7 +22,7 @@ using Settings = std::map<std::string, Setting, std::less<>>;
 using Warnings = std::vector<std::string>;
 
 /// `strong` over `weak`. hosts and hostfile answer one question, so either of `strong` hides both of `weak`;
-/// a repeatable option keeps both, the weak ones first. Errors  kUsage when one source gives both hosts and
+/// an option that adds up keeps both, the weak ones first. Errors  kUsage when one source gives both hosts and
 /// hostfile.
 Settings merge_settings(Settings strong, const Settings& weak);
 

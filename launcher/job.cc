@@ -110,7 +110,7 @@ void Job::reach_hosts(std::map<int, UniqueFd> local_agents) {
     };
     session.open([this, i, say] { return ssh_.open(spec_.allocation.hosts[i], say); }, spec_.ssh.connect_timeout);
   }
-  if (hosts_.size() == 1) launch_ranks();  // nothing of its hello is needed: a short job need not wait for it
+  if (!needs_addresses()) launch_ranks();  // nothing of its hello is needed: a short job need not wait for it
 }
 
 bool Job::any_host_starting() const {
@@ -207,7 +207,7 @@ void Job::on_hello(int host, Hello hello) {
             hello.pid, hello.cores);
   hosts_.at(static_cast<std::size_t>(host)).hello = std::move(hello);
   const bool all_there = !any_host_starting() && verdict_.cause() == Verdict::Cause::kNone;
-  if (hosts_.size() > 1 && all_there) find_addresses();
+  if (needs_addresses() && all_there) find_addresses();
 }
 
 /// All agents are there: lets them find out by which addresses they reach each other.
@@ -221,7 +221,7 @@ void Job::find_addresses() {
     hosts_.at(static_cast<std::size_t>(host)).session->send(type, -1, std::move(payload));
   };
   probe_.emplace(
-      context_.get_executor(), std::move(probed), InterfaceFilter{}, send,
+      context_.get_executor(), std::move(probed), spec_.network_interfaces, send,
       [this](const Status& status, std::vector<HostAddress> addresses) { on_addresses(status, std::move(addresses)); });
   probe_->start();
 }
@@ -260,13 +260,15 @@ Launch Job::launch_message(int host) const {
   message.output_window = kOutputWindow;
   message.grace_ms = spec_.grace_period.count();
   if (host == host_of(0)) message.stdin_rank = 0;
-  const JobVariables variables{id_, 0, addresses_.empty() ? "127.0.0.1" : address_of(host_of(0)), master_port()};
+  const JobVariables variables{id_, 0, address_of(host_of(0)).address, master_port()};
+  const Environment network = network_variables(address_of(host), message.environment);
   for (const Placement& placement : spec_.allocation.placements) {
     if (placement.host != host) continue;
     LaunchRank& rank = message.ranks.emplace_back();
     rank.rank = placement.rank;
     rank.join = join_reply(placement);
     rank.environment = rank_variables(spec_.allocation, placement, variables);
+    rank.environment.insert(network.begin(), network.end());
     if (spec_.timeline_filename) {
       for (const char* name : {"RUNJOB_TIMELINE", "HOROVOD_TIMELINE"})
         rank.environment[name] = *spec_.timeline_filename;

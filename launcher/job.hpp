@@ -80,7 +80,8 @@ class Job : public AgentSession::Events {
 
   std::string host_name(int host) const { return spec_.allocation.hosts.at(static_cast<std::size_t>(host)).name; }
   bool is_local(int host) const { return std::count(spec_.local_hosts.begin(), spec_.local_hosts.end(), host) != 0; }
-  const std::string& address_of(int host) const { return addresses_.at(static_cast<std::size_t>(host)).address; }
+  const HostAddress& address_of(int host) const { return addresses_.at(static_cast<std::size_t>(host)); }
+  bool needs_addresses() const { return hosts_.size() > 1 || !spec_.network_interfaces.included.empty(); }
   int host_of(int rank) const { return spec_.allocation.placements.at(static_cast<std::size_t>(rank)).host; }
   AgentSession& session_of(int rank) { return *hosts_.at(static_cast<std::size_t>(host_of(rank))).session; }
 
@@ -100,8 +101,8 @@ class Job : public AgentSession::Events {
   InputRelay input_;
   SshConnector ssh_;
   std::vector<HostState> hosts_;
-  std::optional<NetworkProbe> probe_;   // from the last hello on, when there are several hosts
-  std::vector<HostAddress> addresses_;  // by host; none when there is one
+  std::optional<NetworkProbe> probe_;                 // from the last hello on, when addresses are needed
+  std::vector<HostAddress> addresses_ = {kLoopback};  // by host
   bool any_joined_ = false;
   bool culprit_awaited_ = false;
   bool ending_ = false;

@@ -7,6 +7,7 @@
 
 #include "base/environment.hpp"
 #include "hostfile/allocation.hpp"
+#include "launcher/network/interface_filter.hpp"
 #include "launcher/ssh/ssh_options.hpp"
 
 namespace runjob {
@@ -28,6 +29,7 @@ struct JobSpec {
   std::optional<std::string> timeline_filename;         ///< given to rank 0's runtime
   std::optional<std::string> status_file;               ///< the verdict as JSON
   SshOptions ssh;
+  InterfaceFilter network_interfaces;  ///< --network-interface: for the ranks' own connections
   bool verbose = false;
 };
 

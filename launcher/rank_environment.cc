@@ -4,6 +4,9 @@
 #include <array>
 #include <string_view>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 namespace runjob {
 namespace {
 
@@ -20,7 +23,7 @@ constexpr std::array<std::string_view, 14> kOfHost = {
     "HOME", "PWD",     "OLDPWD", "HOSTNAME", "TMPDIR",      "XDG_*", "SSH_*",
     "USER", "LOGNAME", "SHELL",  "DISPLAY",  "BASH_FUNC_*", "MAIL",  "CUDA_VISIBLE_DEVICES"};
 
-constexpr std::array<std::string_view, 35> kOfOuterLauncher = {
+constexpr std::array<std::string_view, 36> kOfOuterLauncher = {
     // torch.distributed
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
     "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_*",
@@ -30,7 +33,7 @@ constexpr std::array<std::string_view, 35> kOfOuterLauncher = {
     "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID", "SLURM_GTIDS",
     // Horovod and ourselves
     "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_*", "HOROVOD_CROSS_*", "HOROVOD_HOSTNAME",
-    "HOROVOD_GLOO_RENDEZVOUS_*", "RUNJOB_RENDEZVOUS", "RUNJOB_JOB_*", "RUNJOB_GENERATION"};
+    "HOROVOD_GLOO_RENDEZVOUS_*", "RUNJOB_RENDEZVOUS", "RUNJOB_JOB_*", "RUNJOB_GENERATION", "RUNJOB_ADDRESS"};
 
 constexpr std::array<std::string_view, 5> kOfOuterRunjob = {"RUNJOB_RANK", "RUNJOB_SIZE", "RUNJOB_LOCAL_*",
                                                             "RUNJOB_CROSS_*", "RUNJOB_HOSTNAME"};
@@ -77,6 +80,20 @@ Environment rank_variables(const Allocation& allocation, const Placement& placem
   result["LOCAL_WORLD_SIZE"] = std::to_string(placement.local_size);
   result["MASTER_ADDR"] = job.master_address;
   if (job.master_port != 0) result["MASTER_PORT"] = std::to_string(job.master_port);
+  return result;
+}
+
+Environment network_variables(const HostAddress& host, const Environment& set) {
+  Environment result;
+  if (!host.interface.empty()) {
+    result["GLOO_SOCKET_IFNAME"] = host.interface;
+    result["TP_SOCKET_IFNAME"] = host.interface;
+    // "=": NCCL takes a name for its beginning otherwise.
+    result["NCCL_SOCKET_IFNAME"] = fmt::format("={}", fmt::join(host.interfaces, ","));
+    if (host.ipv6) result["NCCL_SOCKET_FAMILY"] = "AF_INET6";
+  }
+  std::erase_if(result, [&set](const auto& variable) { return set.count(variable.first) != 0; });
+  result["RUNJOB_ADDRESS"] = host.address;
   return result;
 }
 

@@ -4,10 +4,11 @@
 
 #include "base/environment.hpp"
 #include "hostfile/allocation.hpp"
+#include "launcher/network/host_address.hpp"
 
 /// Which environment a rank gets, as pure functions. docs/environment.md lists the variables.
 /// A rank's environment is rank_defaults() and host_environment() of its agent, then forwarded_environment() of the launcher,
-/// then rank_variables(), then what -x sets; later ones win.
+/// then rank_variables() and network_variables(), then what -x sets; later ones win.
 namespace runjob {
 
 /// The launcher's variables that go to every rank: all but those that belong to a host or a login (HOME, PWD,
@@ -28,6 +29,10 @@ struct JobVariables {
 
 /// RUNJOB_*, HOROVOD_* and torch.distributed's variables for one rank.
 Environment rank_variables(const Allocation& allocation, const Placement& placement, const JobVariables& job);
+
+/// The network of a rank's host: RUNJOB_ADDRESS, and what PyTorch (Gloo, TensorPipe) and NCCL read to find it, each in its own
+/// words, unless `set` has that.
+Environment network_variables(const HostAddress& host, const Environment& set);
 
 /// What the agent gives a rank unless the launcher has set it: Python's output unbuffered and its crashes explained, the
 /// host's cores shared among its ranks (OMP_NUM_THREADS), and MASTER_PORT, which the launcher leaves open when all ranks

@@ -6,7 +6,7 @@
 
 namespace runjob {
 
-/// Whether other hosts are part of the job: then they want to know this one's networks.
+/// Whether other hosts are part of the job, or the user chooses among networks: then the launcher wants to know this one's.
 enum class Neighbours { kNone, kSome };
 
 /// What this host is, for the agent's first frame. Looks for a free port by binding to it.

@@ -47,6 +47,7 @@ std::string described(const NetworkFacts& facts) {
   std::vector<std::string> texts;
   for (const NetworkInterface& interface : facts.interfaces) {
     for (const InterfaceAddress& address : interface.addresses) {
+      if (is_link_local_address(address.address) && is_ipv6_address(address.address)) continue;
       texts.push_back(
           fmt::format("{} {}{}", interface.name, address.address, interface.carrier ? "" : " (no carrier)"));
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "launcher/network/candidates.hpp"
+#include "launcher/network/host_address.hpp"
 #include "launcher/network/probe_outcome.hpp"
 
 /// Which address each host of a job gets, from what its agents have tried. Pure functions.
@@ -28,17 +29,6 @@ using ProbeOutcomes = std::map<ProbeId, ProbeOutcome>;
 
 /// The hosts, out of `hosts`, whose candidates `from` tries.
 std::vector<int> probe_targets(int from, int hosts);
-
-/// By which address and interface the other hosts reach this one.
-struct HostAddress {
-  std::string address;  ///< numeric
-  bool ipv6 = false;
-  std::string interface;
-  /// `interface`, and the others that --network-interface names and that work too.
-  std::vector<std::string> interfaces;
-
-  bool operator==(const HostAddress&) const = default;
-};
 
 /// For each host its address, all of one family. Preferred, in this order: loopback, when all hosts turn out to be one;
 /// networks of their own over containers' and tunnels; the fastest; one network for all; IPv4; the default route's.

@@ -44,9 +44,10 @@ NetworkProbe::NetworkProbe(boost::asio::any_io_executor executor, std::vector<Pr
 
 void NetworkProbe::start() {
   try {
+    const bool is_one_machine = networks_.size() == 1 || all_local_;
+    if (is_one_machine && filter_.included.empty()) return finish({}, {networks_.size(), kLoopback});
     check_candidates(networks_, filter_);
-    const bool needs_no_test = networks_.size() == 1 || all_local_;
-    if (needs_no_test) return choose_without_test();
+    if (is_one_machine) return choose_without_test();
   } catch (const Error& error) {
     return finish(Status(error), {});
   }
@@ -54,7 +55,7 @@ void NetworkProbe::start() {
   watch_patience();
 }
 
-/// All agents are on one machine, so they have the same candidates.
+/// The agents are on one machine, so they have the same candidates.
 void NetworkProbe::choose_without_test() {
   std::vector<HostAddress> addresses;
   for (const HostNetwork& host : networks_) addresses.push_back(choose_addresses({host}, {}).front());

@@ -25,7 +25,8 @@ struct ProbedHost {
 
 /// Finds the address by which each host of a job is reached, by letting the agents try: all listen, then each connects to the
 /// candidates of two others (choose_addresses.hpp). When these do not suffice, the interfaces of containers and tunnels are
-/// tried too. Nothing is tried when there is one host, or when all are this one.
+/// tried too. Nothing is tried when there is one host, or when all are this one: then it is loopback, or the best of what the
+/// filter names.
 /// Threads  the executor's one thread.
 class NetworkProbe {
  public:

@@ -43,9 +43,10 @@ std::vector<InterfaceAddress> list_addresses() {
   return result;
 }
 
-std::string choose_address(const std::vector<InterfaceAddress>& addresses, bool one_host,
-                           const std::string& interface) {
-  if (one_host && interface.empty()) return "127.0.0.1";
+std::string choose_address(const std::vector<InterfaceAddress>& addresses, const AddressWish& wish) {
+  const std::string& interface = wish.interface;
+  if (interface.empty() && !wish.address.empty()) return wish.address;
+  if (interface.empty() && wish.one_host) return "127.0.0.1";
   for (const bool ipv6 : {false, true}) {
     for (const InterfaceAddress& candidate : addresses) {
       const bool wanted = interface.empty() ? !candidate.loopback : candidate.interface == interface;

@@ -17,9 +17,16 @@ struct InterfaceAddress {
 /// Errors  Error(kSystem).
 std::vector<InterfaceAddress> list_addresses();
 
-/// The address by which the other ranks reach this one: loopback when all are on this host, else the first of
-/// `interface`, or when that is empty the first that is not loopback; IPv4 before IPv6. Pure.
+/// What decides on the address by which the other ranks reach this one.
+struct AddressWish {
+  bool one_host = false;  ///< all ranks are on this host
+  std::string interface;  ///< RUNJOB_GLOO_IFACE; "" when not given
+  std::string address;    ///< RUNJOB_ADDRESS; "" when not given, as for a job that runjob did not start
+};
+
+/// The first address of the interface; else the address; else loopback when all ranks are on this host; else the first
+/// address that is not loopback. IPv4 before IPv6. Pure.
 /// Errors  Error(kUsage) when there is none, listing the interfaces.
-std::string choose_address(const std::vector<InterfaceAddress>& addresses, bool one_host, const std::string& interface);
+std::string choose_address(const std::vector<InterfaceAddress>& addresses, const AddressWish& wish);
 
 }  // namespace runjob::runtime

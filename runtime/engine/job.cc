@@ -65,7 +65,8 @@ EngineParts make_parts(const RuntimeConfig& config, const JoinReply& place) {
 Prepared prepare(const RuntimeConfig& config, const JoinReply& place, std::chrono::milliseconds timeout) {
   Prepared prepared;
   prepared.parts = make_parts(config, place);
-  const std::string address = choose_address(list_addresses(), place.hostnames.size() == 1, config.interface);
+  const std::string address =
+      choose_address(list_addresses(), {place.hostnames.size() == 1, config.interface, config.address});
   prepared.parts.backend = make_backend({place.rank, place.size, address, /*connect_timeout=*/timeout,
                                          /*operation_timeout=*/config.gloo_timeout});
   prepared.blob.mesh = prepared.parts.backend->address();

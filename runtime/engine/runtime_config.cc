@@ -16,9 +16,9 @@ namespace {
 constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
 
 /// The names that the runtime reads, without their prefix.
-constexpr std::array<std::string_view, 9> kRead = {
+constexpr std::array<std::string_view, 10> kRead = {
     "RENDEZVOUS", "RANK", "START_TIMEOUT", "GLOO_TIMEOUT_SECONDS", "GLOO_IFACE",
-    "TIMELINE",   "SIZE", "LOG_LEVEL",     "TIMELINE_MARK_CYCLES"};
+    "TIMELINE",   "SIZE", "LOG_LEVEL",     "TIMELINE_MARK_CYCLES", "ADDRESS"};
 
 struct Variable {
   std::string name;  ///< as it was set, for messages
@@ -82,6 +82,7 @@ RuntimeConfig read_runtime_config(const Environment& environment) {
     }
   }
   if (const auto found = find(environment, "GLOO_IFACE")) config.interface = found->value;
+  if (const auto found = find(environment, "ADDRESS")) config.address = found->value;
   const auto timeline = find(environment, "TIMELINE");
   if (timeline && timeline->value != "DYNAMIC") config.timeline = timeline->value;
   if (const auto found = find(environment, "TIMELINE_MARK_CYCLES")) {

@@ -24,6 +24,9 @@ struct RuntimeConfig {
   /// RUNJOB_GLOO_IFACE: the network interface that other hosts reach this one by; by default the first that
   /// is up.
   std::string interface;
+  /// RUNJOB_ADDRESS: the numeric address by which the other ranks reach this one, as the launcher has found out; an
+  /// interface counts instead when one is named.
+  std::string address;
   /// RUNJOB_TIMELINE: the file of rank 0's trace, from init() on; DYNAMIC: none yet.
   std::optional<std::string> timeline;
   /// RUNJOB_TIMELINE_MARK_CYCLES: mark each round of negotiation in the trace.

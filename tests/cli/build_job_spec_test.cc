@@ -41,6 +41,17 @@ TEST_CASE("this host is known by its names, others and those with a user or port
   CHECK(build({"-H", "s1", "--wdir", "/only/there"}).working_directory == "/only/there");
 }
 
+TEST_CASE("networks may be named in either of horovodrun's spellings, and several times", "[unit]") {
+  const auto filter = [](const std::vector<std::string>& options) { return build(options).network_interfaces; };
+  CHECK(filter({}).text.empty());
+  for (const char* spelling : {"--network-interfaces", "--network-interface"}) {
+    CHECK(filter({spelling, "eth0,10.0.0.0/8"}).included.size() == 2);
+    CHECK(filter({spelling, "eth0", spelling, "^docker"}).excluded.size() == 1);
+  }
+  CHECK_THROWS_WITH(filter({"--network-interface", "eth0,"}),
+                    ContainsSubstring("--network-interface: 'eth0,' has an empty word"));
+}
+
 TEST_CASE("every option reaches its field", "[unit]") {
   const JobSpec spec = build({"--wdir", "tmp", "--output-filename", "/tmp/out", "-prefix-timestamp", "--start-timeout",
                               "500ms", "--timeline-filename", "/tmp/t.json", "--status-file", "tmp/s.json", "--verbose",

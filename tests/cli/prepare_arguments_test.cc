@@ -71,8 +71,8 @@ TEST_CASE("an option that is none is an error that helps", "[unit]") {
 }
 
 TEST_CASE("options of later versions are not accepted", "[unit]") {
-  for (const char* option : {"--min-np", "--host-discovery-script", "--gloo", "--mpi", "--autotune",
-                             "--fusion-threshold-mb", "--bind-to", "--network-interface"}) {
+  for (const char* option :
+       {"--min-np", "--host-discovery-script", "--gloo", "--mpi", "--autotune", "--fusion-threshold-mb", "--bind-to"}) {
     INFO(option);
     CHECK_THROWS_WITH(prepare_arguments({option, "1", "true"}),
                       ContainsSubstring("unknown option " + std::string(option) + ";"));

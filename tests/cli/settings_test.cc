@@ -23,7 +23,10 @@ TEST_CASE("hosts and hostfile hide each other across sources and exclude each ot
                     "file j, hosts and file j, hostfile both name hosts; give one of them");
 }
 
-TEST_CASE("a repeatable option keeps every source's values, the strongest last", "[unit]") {
+TEST_CASE("an option that adds up keeps every source's values, the strongest last", "[unit]") {
   const Settings merged = merge_settings({{"export", {{"A=2"}, "-x"}}}, {{"export", {{"A=1", "B"}, "file f"}}});
   CHECK(merged.at("export") == Setting{{"A=1", "B", "A=2"}, "file f, -x"});
+  const Setting strong{{"eth0", "eth1"}, "--network-interface"};
+  CHECK(merge_settings({{"network-interfaces", strong}}, {{"network-interfaces", {{"ib0"}, "file f"}}}) ==
+        Settings{{"network-interfaces", strong}});
 }

@@ -17,10 +17,26 @@ TEST_CASE("the launcher's variables go to the ranks, except those of a host or a
 }
 
 TEST_CASE("what an outer launcher gave to us is no business of our ranks", "[unit]") {
-  for (const char* name :
-       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
-        "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PMI2_X", "SLURM_PROCID", "SLURM_LOCALID", "HOROVOD_RANK",
-        "HOROVOD_LOCAL_SIZE", "HOROVOD_GLOO_RENDEZVOUS_ADDR", "RUNJOB_RANK", "RUNJOB_RENDEZVOUS", "RUNJOB_JOB_ID"}) {
+  for (const char* name : {"RANK",
+                           "WORLD_SIZE",
+                           "LOCAL_RANK",
+                           "LOCAL_WORLD_SIZE",
+                           "MASTER_ADDR",
+                           "MASTER_PORT",
+                           "TORCHELASTIC_RUN_ID",
+                           "OMPI_COMM_WORLD_RANK",
+                           "PMI_RANK",
+                           "PMIX_RANK",
+                           "PMI2_X",
+                           "SLURM_PROCID",
+                           "SLURM_LOCALID",
+                           "HOROVOD_RANK",
+                           "HOROVOD_LOCAL_SIZE",
+                           "HOROVOD_GLOO_RENDEZVOUS_ADDR",
+                           "RUNJOB_RANK",
+                           "RUNJOB_RENDEZVOUS",
+                           "RUNJOB_JOB_ID",
+                           "RUNJOB_ADDRESS"}) {
     INFO(name);
     CHECK(forwarded_environment({{name, "x"}}).empty());
     CHECK(host_environment({{name, "x"}}).empty());
@@ -56,6 +72,25 @@ TEST_CASE("a rank learns its place in everybody's words", "[unit]") {
                                 {"MASTER_ADDR", "10.0.0.1"},
                                 {"MASTER_PORT", "23456"}};
   CHECK(variables == expected);
+}
+
+TEST_CASE("a rank's libraries are told its network, each in its own words", "[unit]") {
+  const HostAddress ethernet{"10.0.0.5", false, "eth0", {"eth0", "eth1"}};
+  CHECK(network_variables(ethernet, {}) == Environment{{"RUNJOB_ADDRESS", "10.0.0.5"},
+                                                       {"GLOO_SOCKET_IFNAME", "eth0"},
+                                                       {"TP_SOCKET_IFNAME", "eth0"},
+                                                       {"NCCL_SOCKET_IFNAME", "=eth0,eth1"}});
+  const HostAddress infiniband{"fd00::5", true, "ib0", {"ib0"}};
+  CHECK(network_variables(infiniband, {}).at("NCCL_SOCKET_FAMILY") == "AF_INET6");
+  SECTION("but not against the user's will") {
+    const Environment set = {
+        {"GLOO_SOCKET_IFNAME", "eth7"}, {"NCCL_SOCKET_IFNAME", ""}, {"RUNJOB_ADDRESS", "10.9.9.9"}};
+    CHECK(network_variables(ethernet, set) ==
+          Environment{{"RUNJOB_ADDRESS", "10.0.0.5"}, {"TP_SOCKET_IFNAME", "eth0"}});
+  }
+  SECTION("and a single host needs to be told nothing") {
+    CHECK(network_variables({"127.0.0.1", false, "", {}}, {}) == Environment{{"RUNJOB_ADDRESS", "127.0.0.1"}});
+  }
 }
 
 TEST_CASE("defaults share the cores and leave out a port that was not found", "[unit]") {

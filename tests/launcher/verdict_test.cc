@@ -87,7 +87,7 @@ TEST_CASE("a command that cannot be run gives 127 or 126 and names host and comm
         "s2: cannot start rank 2: Resource temporarily unavailable");
 }
 
-TEST_CASE("Ctrl-C, a lost host, a late rank and a closed output each have their status", "[unit]") {
+TEST_CASE("Ctrl-C, a lost host, a late rank, a closed output and hosts apart each have their status", "[unit]") {
   Verdict interrupted = started();
   interrupted.interrupted(SIGINT);
   interrupted.rank_exited(0, with_status(1));
@@ -98,6 +98,17 @@ TEST_CASE("Ctrl-C, a lost host, a late rank and a closed output each have their 
   lost.host_lost(1, "it closed the connection");
   CHECK(lost.exit_status() == 125);
   CHECK(lost.message(no_lines) == "lost the agent on s2: it closed the connection");
+
+  Verdict apart(two_hosts(), "train");
+  apart.no_network(Status(Errc::kConnect, "s1 cannot reach s2: tried 10.0.0.2 (Connection timed out)"));
+  CHECK(apart.ends_job());
+  CHECK(apart.exit_status() == 125);
+  CHECK(apart.message(no_lines) == "s1 cannot reach s2: tried 10.0.0.2 (Connection timed out)");
+  CHECK_THAT(apart.to_json("job7", no_lines), ContainsSubstring("\"cause\": \"no network\""));
+
+  Verdict excluded(two_hosts(), "train");
+  excluded.no_network(Status(Errc::kUsage, "s1 has no address that --network-interface eth7 allows"));
+  CHECK(excluded.exit_status() == 2);
 
   Verdict late = started();
   late.start_timeout("rank 1 on s1: has not called init()");

@@ -36,6 +36,7 @@ TEST_CASE("every variable is read under both names, ours first", "[runtime][unit
                                                     {"RUNJOB_GLOO_TIMEOUT_SECONDS", "7"},
                                                     {"RUNJOB_START_TIMEOUT", "500ms"},
                                                     {"HOROVOD_GLOO_IFACE", "eth1"},
+                                                    {"RUNJOB_ADDRESS", "10.0.0.5"},
                                                     {"HOROVOD_TIMELINE", "/tmp/t.json"},
                                                     {"HOROVOD_TIMELINE_MARK_CYCLES", "1"},
                                                     {"RUNJOB_LOG_LEVEL", "debug"}});
@@ -44,6 +45,7 @@ TEST_CASE("every variable is read under both names, ours first", "[runtime][unit
   CHECK(config.gloo_timeout == std::chrono::seconds(7));
   CHECK(config.start_timeout == std::chrono::milliseconds(500));
   CHECK(config.interface == "eth1");
+  CHECK(config.address == "10.0.0.5");
   CHECK(config.timeline == "/tmp/t.json");
   CHECK(config.timeline_mark_cycles);
   CHECK(config.log_level == runjob::log::Level::kDebug);

@@ -154,6 +154,7 @@ TEST_CASE("one host, or several names of this machine, need no test", "[unit]") 
     return trial.chosen;
   };
   CHECK(chosen(probed({hosts[0]}), {}) == std::vector<std::string>{"127.0.0.1"});
+  CHECK(chosen(probed({hosts[0]}), {"^lo,eth"}) == std::vector<std::string>{"127.0.0.1"});
   CHECK(chosen(probed({hosts[0]}), {"eth0"}) == std::vector<std::string>{"10.0.0.1"});
   CHECK(chosen(probed(hosts, /*local=*/true), {}) == std::vector<std::string>{"127.0.0.1", "127.0.0.1"});
 }

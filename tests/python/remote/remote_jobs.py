@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -48,7 +49,8 @@ class Running:
         self.process.wait()
         for host in [*self.bed.hosts, self.bed.head]:
             for process in self.on(host):
-                os.kill(process.machine_pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+                    os.kill(process.machine_pid, signal.SIGKILL)
 
     def wait_for_lines(self, count):
         return [self.process.stdout.readline() for _ in range(count)]

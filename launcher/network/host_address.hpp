@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace runjob {
+
+/// By which address and interface the other hosts of a job reach this one.
+struct HostAddress {
+  std::string address;  ///< numeric
+  bool ipv6 = false;
+  std::string interface;  ///< "" when nothing depends on it: a single host's loopback
+  /// `interface`, and the others that --network-interface names and that work too.
+  std::vector<std::string> interfaces;
+
+  bool operator==(const HostAddress&) const = default;
+};
+
+/// What a job on one host needs.
+inline const HostAddress kLoopback{"127.0.0.1", false, "", {}};
+
+}  // namespace runjob
