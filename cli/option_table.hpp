@@ -22,6 +22,7 @@ struct Option {
   bool is_action = false;   ///< does something else than start a job; on the command line only
   bool repeatable = false;  ///< every occurrence counts, not only the last
   OptionGroup group = OptionGroup::kRanks;
+  std::string_view implied = {};  ///< its value when it is given without one; then a value follows '=' only
 };
 
 /// In the order of --help within each group.
