@@ -77,6 +77,7 @@ void OutputRelay::on_output(int rank, Stream stream, std::int64_t time_us, std::
   StreamState& from = state.streams[error_stream ? 1 : 0];
   LinePrefixer& lines = error_stream ? stderr_lines_ : stdout_lines_;
   OutputSink& sink = error_stream ? stderr_ : stdout_;
+  dirty_ = true;
   if (bytes.empty()) return lines.flush(from.source, timestamp(time_us), sink.buffer());
   from.last_bytes = std::chrono::steady_clock::now();
   from.uncredited += static_cast<std::int64_t>(bytes.size());
@@ -116,6 +117,7 @@ const std::string& OutputRelay::timestamp(std::int64_t time_us) {
 }
 
 void OutputRelay::flush() {
+  if (!std::exchange(dirty_, false)) return;  // most batches of a large job hold no output
   stdout_.flush();
   stderr_.flush();
   give_credit();

@@ -81,6 +81,7 @@ class OutputRelay {
   LinePrefixer stdout_lines_;
   LinePrefixer stderr_lines_;
   std::vector<Rank> ranks_;
+  bool dirty_ = false;  // something has come in since the last flush()
   boost::asio::steady_timer prompt_timer_;
   bool prompt_timer_armed_ = false;
   std::int64_t timestamp_second_ = -1;
