@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -92,6 +93,7 @@ void OutputRelay::on_output(int rank, Stream stream, std::int64_t time_us, std::
   const bool error_stream = stream == Stream::kStderr;
   StreamState& from = state.streams[error_stream ? 1 : 0];
   OutputText& text = destination(stream).text();
+  dirty_ = true;
   if (bytes.empty()) return text.end(from.source, time_.text(time_us));
   from.last_bytes = std::chrono::steady_clock::now();
   from.uncredited += static_cast<std::int64_t>(bytes.size());
@@ -118,6 +120,7 @@ void OutputRelay::write_file(StreamState& stream, std::string_view bytes) {
 }
 
 void OutputRelay::flush() {
+  if (!std::exchange(dirty_, false)) return;  // most batches of a large job hold no output
   stdout_.flush();
   if (stderr_) stderr_->flush();
   give_credit();
