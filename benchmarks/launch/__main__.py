@@ -11,12 +11,15 @@ import platform
 import shutil
 import sys
 
+import host_peers
+import hosts
 import launch_time
 import memory
 import output
 import peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PARTS = ["time", "memory", "output", "hosts"]
 
 
 def parse_arguments():
@@ -29,7 +32,9 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=21, help="runs per launcher and size")
     parser.add_argument("--output-mb", type=int, default=1000, help="how much the ranks write")
     parser.add_argument("--output-rounds", type=int, default=3)
-    parser.add_argument("--only", choices=["time", "memory", "output"], nargs="+", default=["time", "memory", "output"])
+    parser.add_argument("--hosts", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32], help="numbers of hosts")
+    parser.add_argument("--host-rounds", type=int, default=7, help="runs per launcher and number of hosts")
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=PARTS)
     parser.add_argument("--peers", nargs="+", help="only these launchers")
     parser.add_argument("--json", default=str(ROOT / "build/launch.json"), help="where the numbers go")
     return parser.parse_args()
@@ -49,17 +54,20 @@ def say(text):
     print("==", text, file=sys.stderr, flush=True)
 
 
-def main():
-    arguments = parse_arguments()
-    found, absent = peers.find(arguments)
+def choose(searched, arguments):
+    found, absent = searched
     for reason in absent:
         say(f"left out: {reason}")
-    if arguments.peers:
-        found = [peer for peer in found if peer.name in arguments.peers]
-    if not found:
+    chosen = [peer for peer in found if not arguments.peers or peer.name in arguments.peers]
+    if not chosen:
         sys.exit("benchmarks/launch: error: none of the launchers is here")
+    return chosen, absent
 
-    report = {"machine": machine(), "versions": {peer.name: peer.version for peer in found}, "left_out": absent}
+
+def measure_on_this_host(arguments, report):
+    """Adds to the report; returns the tables."""
+    found, report["left_out"] = choose(peers.find(arguments), arguments)
+    report["versions"].update({peer.name: peer.version for peer in found})
     tables = []
     if "time" in arguments.only:
         report["time"] = launch_time.measure(found, arguments.sizes, arguments.rounds, say)
@@ -70,6 +78,24 @@ def main():
     if "output" in arguments.only:
         report["output"] = output.measure(found, 4, arguments.output_mb * 1_000_000, arguments.output_rounds, say)
         tables.append(output.table(report["output"]))
+    return tables
+
+
+def measure_on_hosts(arguments, report):
+    found, absent = choose(host_peers.find(arguments), arguments)
+    report["versions"].update({peer.name: peer.version for peer in found})
+    report["hosts"], failing = hosts.measure(found, arguments.hosts, arguments.host_rounds, say)
+    report["left_out_with_hosts"] = absent + failing
+    return hosts.tables(report["hosts"], found)
+
+
+def main():
+    arguments = parse_arguments()
+    report, tables = {"machine": machine(), "versions": {}}, []
+    if set(arguments.only) - {"hosts"}:
+        tables += measure_on_this_host(arguments, report)
+    if "hosts" in arguments.only:
+        tables += measure_on_hosts(arguments, report)
 
     print(f"{report['machine']['cpu']}, {report['machine']['cores']} cores, Linux {report['machine']['kernel']}; "
           + ", ".join(f"{name}: {version}" for name, version in report["versions"].items()) + "\n")  # fmt: skip

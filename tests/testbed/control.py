@@ -31,20 +31,33 @@ class Control:
     def receive(self):
         """The next answer. TestbedError when it is a complaint, or when there is none."""
         try:
-            line = self._lines.readline()
-        except ConnectionResetError:
-            line = ""
+            line = self._read_line()
         except TimeoutError:
             raise TestbedError(f"{self._who} did not answer within {LIMIT_SECONDS} s") from None
         if not line:
             raise TestbedError(f"{self._who} has ended")
         answer = json.loads(line)
         if "error" in answer:
-            raise TestbedError(f"{self._who}: {requirements.explain(answer['error'])}")
+            raise TestbedError(self._explained(answer))
         return answer
 
-    def has_answer(self):
-        return bool(select.select([self._own], [], [], 0)[0])
+    def complaint(self):
+        """What it has complained about already, or None."""
+        if not select.select([self._own], [], [], 0)[0]:
+            return None
+        line = self._read_line()
+        answer = json.loads(line) if line else {}
+        return self._explained(answer) if "error" in answer else None
+
+    def _read_line(self):
+        """Nothing when the other end is gone."""
+        try:
+            return self._lines.readline()
+        except ConnectionResetError:
+            return ""
+
+    def _explained(self, answer):
+        return f"{self._who}: {requirements.explain(answer['error'])}"
 
     def post(self, action, **fields):
         """A request whose answer is received later, before any other is asked."""

@@ -1,9 +1,12 @@
 """One host of a testbed, as a test sees it."""
 
+import contextlib
 import os
 import pathlib
 import signal
 import subprocess
+import threading
+import time
 
 from . import listeners, network_faults, process_table, requirements, ssh_keys, sshd
 from .errors import TestbedError
@@ -11,6 +14,22 @@ from .inside import linux
 from .specs import HOME, USER, USER_ID
 
 LIMIT_SECONDS = 120  # of a program that hangs: no test depends on it
+
+
+class Program(subprocess.Popen):
+    """Popen, but a `with` that an exception leaves kills the program: a test that fails is not to wait for it."""
+
+    def __exit__(self, kind, *rest):
+        if kind:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+    def wait_until_it_is_not(self, path):
+        """Until then it is in the namespaces by halves, and a signal would meet the wrong program."""
+        process = pathlib.Path(f"/proc/{self.pid}")
+        with contextlib.suppress(OSError):  # it has ended
+            while os.path.samefile(process / "exe", path) or not (process / "cmdline").read_bytes():
+                time.sleep(0.0005)
 
 
 class Host:
@@ -31,6 +50,7 @@ class Host:
         self._index = index
         self._is_off = False
         self._started = []
+        self._lock = threading.Lock()
         self._services = {}  # name -> pid, as the host counts
 
     def __repr__(self):
@@ -53,7 +73,7 @@ class Host:
     # Programs
 
     def popen(self, argv, *, user=USER, cwd=None, variables=None, **options):
-        """subprocess.Popen of a program on the host; pid, signals and status are the program's own.
+        """subprocess.Popen of a program on the host, which runs when this returns; pid, signals and status are its own.
 
         user       USER or "root".
         cwd        a folder of the host; the user's home when not given.
@@ -65,10 +85,11 @@ class Host:
         login = {"HOME": home, "USER": user, "LOGNAME": user, "SHELL": "/bin/bash", "PATH": requirements.PATH, "LANG": "C.UTF-8"}
         options.setdefault("env", {**login, **(variables or {})})
         options.setdefault("stdin", subprocess.DEVNULL)
-        enter = ["nsenter", f"--target={self.init_pid}", "--net", "--mount", "--uts", "--ipc", f"--wdns={cwd or home}"]
+        enter = [f"--target={self.init_pid}", "--net", "--mount", "--uts", "--ipc", f"--wdns={cwd or home}"]
         enter += [f"--setuid={number}", f"--setgid={number}", "--"]
         process = self._born_inside([*enter, *map(str, argv)], options)
-        self._started = [other for other in self._started if other.returncode is None] + [process]
+        with self._lock:
+            self._started = [other for other in self._started if other.returncode is None] + [process]
         return process
 
     def run(self, argv, *, user=USER, cwd=None, variables=None, timeout=LIMIT_SECONDS, check=False, input=None, **options):
@@ -90,17 +111,20 @@ class Host:
         """A child of this process in the PID namespace of the host: there is none between them, so signals meet the program."""
         if self._is_off:
             raise TestbedError(f"{self.name} is off")
+        nsenter = requirements.program("nsenter")
         own = os.open("/proc/thread-self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         theirs = os.open(f"/proc/{self.init_pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         try:
             linux.setns(theirs, linux.CLONE_NEWPID)  # of this thread's next children, not of this thread
             try:
-                return subprocess.Popen(command, executable=requirements.program("nsenter"), **options)
+                process = Program([nsenter, *command], **options)
             finally:
                 linux.setns(own, linux.CLONE_NEWPID)
         finally:
             os.close(own)
             os.close(theirs)
+        process.wait_until_it_is_not(nsenter)
+        return process
 
     # Files
 

@@ -4,6 +4,7 @@ import pathlib
 import sys
 
 from . import accounts, sshd
+from .errors import TestbedError
 from .specs import HOME, USER_ID
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -19,6 +20,10 @@ DECOYS = {"docker0": "172.17.0.1/16", "virbr0": "192.168.122.1/24"}  # never rea
 def visible_paths(more):
     """What the user of a host must be able to read, wherever it is: the source tree, this Python, and `more`."""
     wanted = {pathlib.Path(path).resolve() for path in (ROOT, sys.prefix, sys.base_prefix, *more)}
+    for path in wanted:
+        needed = 0o005 if path.is_dir() else 0o004
+        if path.stat().st_mode & needed != needed:
+            raise TestbedError(f"the user of the hosts, who is nobody on the machine, may not read {path}; chmod -R o+rX {path}")
     return sorted(str(path) for path in wanted if not wanted & set(path.parents))
 
 

@@ -62,10 +62,9 @@ class Keeper:
             control.receive()
 
     def _raise_what_a_host_says(self):
-        """A host that could not be made is the cause of what fails after it."""
-        for control in self.controls:
-            if control.has_answer():
-                control.receive()
+        """A host that could not be made is the cause of what fails after it, in the keeper and in other hosts."""
+        for complaint in filter(None, (control.complaint() for control in self.controls)):
+            raise TestbedError(complaint)
 
     def kill(self, index):
         """Ends every process of a host. Those that are the caller's children remain to be reaped, before wait_until_dead()."""

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+import signal
 
 PROC = pathlib.Path("/proc")
 
@@ -21,6 +22,9 @@ class Process:
         """Whether NAME=VALUE is in its environment."""
         name, _, value = mark.partition("=")
         return self.environment.get(name) == value
+
+    def kill(self, number=signal.SIGKILL):
+        os.kill(self.machine_pid, number)
 
     def __str__(self):
         return f"{self.pid} {' '.join(self.command) or self.name}"

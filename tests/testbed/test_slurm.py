@@ -30,7 +30,7 @@ def test_tasks_of_different_nodes_share_no_namespace(slurm):
 
 def test_salloc_gives_an_allocation_to_a_command_at_the_head(slurm):
     script = "hostname; echo $SLURM_JOB_NODELIST $SLURM_TASKS_PER_NODE; srun hostname"
-    done = slurm.run(["salloc", "-N2", "-n5", "sh", "-c", script])
+    done = slurm.run(["salloc", "-w", "s1,s2", "-n5", "sh", "-c", script])
     assert done.returncode == 0, done.stderr
     head, allocation, *tasks = done.stdout.splitlines()
     assert (head, allocation) == ("head", "s[1-2] 4,1")
@@ -38,7 +38,7 @@ def test_salloc_gives_an_allocation_to_a_command_at_the_head(slurm):
 
 
 def test_sbatch_runs_a_script_and_keeps_its_status(slurm):
-    slurm.head.write(f"{HOME}/job.sh", "#!/bin/sh\n#SBATCH --nodes=2\nhostname\nsrun hostname\nexit 3\n")
+    slurm.head.write(f"{HOME}/job.sh", "#!/bin/sh\n#SBATCH --nodelist=s1,s2\nhostname\nsrun hostname\nexit 3\n")
     job = slurm.run(["sbatch", "--parsable", "--output=job.out", "job.sh"], check=True).stdout.strip()
     eventually(lambda: job not in slurm.jobs(), "the job has ended")
     first, *tasks = slurm.head.path(f"{HOME}/job.out").read_text().split()
@@ -49,7 +49,7 @@ def test_sbatch_runs_a_script_and_keeps_its_status(slurm):
 def test_scancel_ends_a_job_and_its_processes(slurm):
     task = "trap 'echo told; exit 0' TERM; echo ready; sleep 600 & wait"
     slurm.head.write(f"{HOME}/long.sh", f'#!/bin/sh\nMARK=cancelled exec srun -o out.%j.%t sh -c "{task}"\n')
-    job = slurm.run(["sbatch", "--parsable", "-N2", "long.sh"], check=True).stdout.strip()
+    job = slurm.run(["sbatch", "--parsable", "-w", "s1,s2", "long.sh"], check=True).stdout.strip()
     outputs = [slurm.head.path(f"{HOME}/out.{job}.{number}") for number in (0, 1)]
     eventually(lambda: all(path.exists() and "ready" in path.read_text() for path in outputs), "both tasks run")
     assert slurm.jobs() == [job]

@@ -85,7 +85,7 @@ def test_hosts_share_no_namespace(bed):
 
 def test_a_process_is_seen_on_its_own_host_only(bed):
     with bed.hosts[0].popen(["sleep", "600"], variables={"MARK": "apart"}) as process:
-        (seen,) = eventually(lambda: bed.hosts[0].processes(mark="MARK=apart"), "the process is there")
+        (seen,) = bed.hosts[0].processes(mark="MARK=apart")
         assert (seen.machine_pid, seen.command, seen.name) == (process.pid, ("sleep", "600"), "sleep")
         assert ssh(bed, "s1", f"cat /proc/{seen.pid}/comm").stdout == "sleep\n"
         assert not bed.hosts[1].processes(mark="MARK=apart")
@@ -162,6 +162,12 @@ def test_signals_reach_the_program_itself(bed):
     assert bed.head.run(["bash", "-c", "kill -9 $$"]).returncode == -9
 
 
+def test_a_test_that_fails_does_not_wait_for_its_programs(bed):
+    with pytest.raises(ZeroDivisionError), bed.hosts[0].popen(["sleep", "600"]) as process:
+        1 / 0
+    assert process.returncode == -signal.SIGKILL
+
+
 def test_programs_get_input_folder_user_and_variables(bed):
     command = ["bash", "-c", "cat; pwd; whoami; echo $GREETING"]
     done = bed.hosts[0].run(command, input="typed\n", cwd="/usr", variables={"GREETING": "hi"})
@@ -207,6 +213,7 @@ def test_what_lies_in_a_closed_folder_can_be_shown(tmp_path):
     (shown / "data").write_text("of the machine")
     (closed / "secret").write_text("of the machine")
     closed.chmod(0o700)
+    shown.chmod(0o755)
     with Testbed(hosts=1, visible=[shown]) as bed:
         assert bed.hosts[0].run(["cat", shown / "data"]).stdout == "of the machine"
         assert bed.hosts[0].run(["ls", closed], user="root").stdout.split() == ["shown"]
@@ -383,6 +390,12 @@ def test_a_host_that_cannot_be_made_is_an_error_that_says_why():
 
 
 # Without what it needs
+
+
+def test_what_the_user_may_not_read_is_an_error_that_says_so(tmp_path):
+    tmp_path.chmod(0o700)
+    with pytest.raises(TestbedError, match=f"may not read {tmp_path}; chmod"):
+        Testbed(visible=[tmp_path]).__enter__()
 
 
 def test_without_root_the_message_says_so():

@@ -21,6 +21,7 @@ import selectors
 import signal
 import socket
 import sys
+import traceback
 
 import init
 import linux
@@ -98,6 +99,8 @@ class Keeper:
 
             process = init.Init(socket.socket(fileno=host["fd"]))
             process.run(has_unshared, lambda: os.read(wait_for_devices, 1))
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(1)
 
