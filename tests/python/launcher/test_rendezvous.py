@@ -37,7 +37,7 @@ if rank == 1:
 status, body = ask('GET', '/v1/kv/scope/key?wait=20')
 assert (status, body) == (200, b'\\x00value')
 assert ask('POST', '/v1/barrier/end')[0] == 200
-print(place['rank'], place['size'], place['hostnames'])
+print(place['rank'], place['size'], place['topology']['hostnames'])
 """
     done = run("-np", "3", *python(code))
     assert done.returncode == 0, done.stderr
