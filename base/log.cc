@@ -1,11 +1,13 @@
 #include "base/log.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/ansicolor_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
 #include "base/error.hpp"
@@ -46,6 +48,31 @@ class LevelWord : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<LevelWord>(); }
 };
 
+/// Standard error, or where redirect() says.
+class LineSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void redirect(std::function<void(std::string_view)> writer) { writer_ = std::move(writer); }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    const std::string_view text(line.data(), line.size());
+    if (writer_) return writer_(text);
+    static_cast<void>(!std::fwrite(text.data(), 1, text.size(), stderr));
+    std::fflush(stderr);
+  }
+  void flush_() override {}
+
+  std::function<void(std::string_view)> writer_;
+};
+
+/// Never destroyed, as the logger that writes to it.
+const std::shared_ptr<LineSink>& line_sink() {
+  static const auto& sink = *new std::shared_ptr<LineSink>(std::make_shared<LineSink>());
+  return sink;
+}
+
 void set_format(spdlog::logger& logger, const std::string& origin) {
   std::string escaped;
   for (const char c : origin) escaped += c == '%' ? std::string("%%") : std::string(1, c);
@@ -58,7 +85,7 @@ void set_format(spdlog::logger& logger, const std::string& origin) {
 /// Never destroyed either: a thread of the runtime may have something to say while the process exits.
 spdlog::logger& logger() {
   static spdlog::logger& instance = *[] {
-    auto* made = new spdlog::logger("runjob", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto* made = new spdlog::logger("runjob", line_sink());
     made->set_level(spdlog::level::warn);
     set_format(*made, "");
     return made;
@@ -85,6 +112,10 @@ Level parse_level(std::string_view text, std::string_view what) {
   if (word == "OFF") return Level::kOff;
   throw Error(Errc::kUsage,
               fmt::format("{}: '{}' is not a log level: TRACE, DEBUG, INFO, WARNING, ERROR or FATAL", what, text));
+}
+
+void redirect(std::function<void(std::string_view line)> writer) {
+  line_sink()->redirect(std::move(writer));
 }
 
 bool enabled(Level level) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,10 @@ void configure(Level level, const std::string& origin);
 
 /// TRACE, DEBUG, INFO, WARNING (or WARN), ERROR, FATAL, OFF in any case; throws Error(kUsage) naming `what`.
 Level parse_level(std::string_view text, std::string_view what);
+
+/// Gives each line, with its newline, to `writer` instead of standard error; an empty one undoes it. For a program that
+/// draws on a terminal. Called when no other thread logs.
+void redirect(std::function<void(std::string_view line)> writer);
 
 bool enabled(Level level);
 void write(Level level, std::string_view message);

@@ -12,6 +12,7 @@
 #include "cli/setting_reader.hpp"
 #include "hostfile/local_host.hpp"
 #include "hostfile/parse_hosts.hpp"
+#include "launcher/rank_list.hpp"
 
 namespace runjob {
 namespace {
@@ -91,6 +92,9 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
     spec.output_directory = directory->text;
   }
   spec.prefix_output_with_timestamp = reader.flag("prefix-output-with-timestamp");
+  if (const auto style = reader.find("tag-output")) spec.tags = parse_tag_style(style->text, style->place);
+  if (const auto ranks = reader.find("output-ranks"))
+    spec.output_ranks = parse_rank_list(ranks->text, ranks->place, static_cast<int>(spec.allocation.placements.size()));
   spec.start_timeout = reader.positive_duration("start-timeout", "start").value_or(spec.start_timeout);
   spec.ssh = read_ssh_options(reader, surroundings.environment);
   const auto interfaces = settings.find("network-interfaces");

@@ -45,7 +45,9 @@ std::string usage_of(const Option& option) {
   std::string names;
   for (const std::string_view name : option.short_names) names += fmt::format("{}, ", name);
   names += fmt::format("--{}", option.name);
-  return option.value.empty() ? names : fmt::format("{} {}", names, option.value);
+  if (option.value.empty()) return names;
+  return option.implied.empty() ? fmt::format("{} {}", names, option.value)
+                                : fmt::format("{}[={}]", names, option.value);
 }
 
 std::string wrapped(const std::string& text) {

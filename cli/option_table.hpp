@@ -23,6 +23,7 @@ struct Option {
   bool repeatable = false;  ///< every occurrence counts, not only the last
   bool adds_up = false;     ///< of a repeatable one: the values of all sources count, not only the strongest one's
   OptionGroup group = OptionGroup::kRanks;
+  std::string_view implied = {};  ///< its value when it is given without one; then a value follows '=' only
 };
 
 /// In the order of --help within each group.

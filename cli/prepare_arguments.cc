@@ -102,6 +102,7 @@ PreparedArguments prepare_arguments(const std::vector<std::string>& arguments) {
       prepared.options.push_back("--" + name + (match.value ? "=" + *match.value : ""));
       continue;
     }
+    if (!match.value && !match.option->implied.empty()) match.value = match.option->implied;
     if (!match.value) {
       if (++word == arguments.end())
         throw Error(Errc::kUsage,

@@ -17,7 +17,9 @@
 #include "base/one_line.hpp"
 #include "base/version.hpp"
 #include "launcher/channel_local.hpp"
+#include "launcher/output_options.hpp"
 #include "launcher/rank_environment.hpp"
+#include "launcher/threads_notice.hpp"
 
 namespace runjob {
 namespace {
@@ -44,15 +46,6 @@ std::vector<rendezvous::Member> members_of(const Allocation& allocation) {
   return members;
 }
 
-OutputRelay::Options output_options(const JobSpec& spec) {
-  OutputRelay::Options options;
-  options.ranks = static_cast<int>(spec.allocation.placements.size());
-  options.timestamps = spec.prefix_output_with_timestamp;
-  options.directory = spec.output_directory;
-  options.window = kOutputWindow;
-  return options;
-}
-
 }  // namespace
 
 Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents)
@@ -66,13 +59,15 @@ Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents)
       start_timer_(context_),
       time_limit_timer_(context_),
       culprit_timer_(context_),
-      output_(context_.get_executor(), output_options(spec),
+      output_(context_.get_executor(), output_options(spec, kOutputWindow),
               [this](int rank, Stream stream, std::int64_t bytes) {
                 session_of(rank).send_output_credit(rank, stream, bytes);
               }),
       input_(context_.get_executor(), STDIN_FILENO, kInputWindow,
              [this](const std::string& bytes) { session_of(0).send_input(0, bytes); }),
-      ssh_(context_.get_executor(), spec.ssh) {
+      ssh_(context_.get_executor(), spec.ssh),
+      status_(context_.get_executor(), spec.allocation,
+              [this](const std::string& line, const std::string& what) { show_status(line, what); }) {
   reach_hosts(std::move(local_agents));
 }
 
@@ -89,6 +84,7 @@ int Job::run() {
   if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);  // nohup
   wait_for_signal();
   forwarding_.start();
+  status_.start();
   if (spec_.time_limit) watch_time_limit(*spec_.time_limit);
   context_.run();
   return conclude();
@@ -101,6 +97,7 @@ void Job::reach_hosts(std::map<int, UniqueFd> local_agents) {
     AgentSession& session = *(hosts_[i].session = std::make_unique<AgentSession>(context_, host, *this));
     const auto local = local_agents.find(host);
     if (local != local_agents.end()) {
+      status_.line().host(host, StatusLine::HostPhase::kStartingAgent);
       session.start(local_channel(context_.get_executor(), std::move(local->second)));
       continue;
     }
@@ -108,6 +105,7 @@ void Job::reach_hosts(std::map<int, UniqueFd> local_agents) {
       const bool runs = hosts_.at(static_cast<std::size_t>(host)).hello.has_value();
       if (runs) log::warn("{}: {}", host_name(host), line);  // until then it is part of the error, if there is one
     };
+    status_.line().host(host, StatusLine::HostPhase::kConnecting);
     session.open([this, i, say] { return ssh_.open(spec_.allocation.hosts[i], say); }, spec_.ssh.connect_timeout);
   }
   if (!needs_addresses()) launch_ranks();  // nothing of its hello is needed: a short job need not wait for it
@@ -131,11 +129,14 @@ void Job::on_frame(int host, const FrameHeader& header, std::string_view payload
       const std::int64_t pid = decode<Started>(payload).pid;
       verdict_.rank_started(rank, pid);
       rendezvous_.rank_started(rank, pid, now);
+      status_.line().rank_started(rank);
+      status_.update();
       log::info("rank {} runs on {} after {} ms (pid {})", rank, host_name(host), milliseconds_since_start(), pid);
       if (rank == 0) input_.start();
       return;
     }
     case FrameType::kStartFailed:
+      status_.line().rank_ended(rank);
       return verdict_.rank_not_started(rank, decode<StartFailed>(payload));
     case FrameType::kOutput:
       return output_.on_output(rank, header.stream, header.time_us, payload);
@@ -147,8 +148,10 @@ void Job::on_frame(int host, const FrameHeader& header, std::string_view payload
     case FrameType::kJoined:
       rendezvous_.rank_joined(rank, now);
       verdict_.rank_joined(rank);
+      status_.line().rank_joined(rank);
+      status_.update();
       log::info("rank {} called init() after {} ms", rank, milliseconds_since_start());
-      if (!std::exchange(any_joined_, true)) watch_start(now);
+      if (!std::exchange(any_joined_, true)) on_first_join(now);
       return;
     case FrameType::kRequest:
       return on_request(host, decode<RelayedRequest>(payload));
@@ -206,6 +209,8 @@ void Job::on_hello(int host, Hello hello) {
   log::info("the agent on {} is ready after {} ms (pid {}, {} cores)", host_name(host), milliseconds_since_start(),
             hello.pid, hello.cores);
   hosts_.at(static_cast<std::size_t>(host)).hello = std::move(hello);
+  status_.line().host(host, StatusLine::HostPhase::kReady);
+  status_.update();
   const bool all_there = !any_host_starting() && verdict_.cause() == Verdict::Cause::kNone;
   if (needs_addresses() && all_there) find_addresses();
 }
@@ -295,6 +300,8 @@ rendezvous::JoinReply Job::join_reply(const Placement& placement) const {
 
 void Job::on_rank_gone(int rank) {
   rendezvous_.rank_exited(rank, verdict_.how(rank), rendezvous::Service::TimePoint::clock::now());
+  status_.line().rank_ended(rank);
+  status_.update();
   watch_culprit();
   if (rank == 0) input_.stop();
   if (any_joined_) check_start();
@@ -319,6 +326,17 @@ void Job::watch_rendezvous() {
     rendezvous_.expire(rendezvous::Service::TimePoint::clock::now());
     watch_rendezvous();
   });
+}
+
+void Job::on_first_join(rendezvous::Service::TimePoint joined) {
+  std::vector<HostThreads> hosts;
+  for (const HostState& host : hosts_) hosts.push_back({host.hello ? host.hello->cores : 1, 0});
+  for (const Placement& placement : spec_.allocation.placements)
+    hosts.at(static_cast<std::size_t>(placement.host)).local_size = placement.local_size;
+  const bool set =
+      spec_.environment.contains("OMP_NUM_THREADS") || spec_.environment_overrides.contains("OMP_NUM_THREADS");
+  if (const std::string notice = set ? "" : threads_notice(hosts); !notice.empty()) log::warn("{}", notice);
+  watch_start(joined);
 }
 
 void Job::watch_start(rendezvous::Service::TimePoint joined) {
@@ -369,7 +387,7 @@ SignalForwarding::Hooks Job::signal_hooks() {
     }
   };
   hooks.when_sent = [this](const std::function<void()>& done) { when_sent(done); };
-  hooks.before_stop = [] {};
+  hooks.before_stop = [this] { output_.hide_rows(); };
   hooks.after_stop = [this](std::chrono::steady_clock::duration stopped) {  // that time does not count
     if (spec_.time_limit && !ending_)
       watch_time_limit(time_limit_timer_.expiry() + stopped - std::chrono::steady_clock::now());
@@ -418,6 +436,7 @@ void Job::end_if_caused() {
 
 void Job::end_ranks(int signal, std::chrono::milliseconds grace) {
   ending_ = true;
+  status_.stop();
   start_timer_.cancel();
   time_limit_timer_.cancel();
   culprit_timer_.cancel();
@@ -428,10 +447,19 @@ void Job::end_ranks(int signal, std::chrono::milliseconds grace) {
   }
 }
 
+/// On a terminal in its place, else as lines for those who ask for them.
+void Job::show_status(const std::string& line, const std::string& what) {
+  if (output_.has_status()) return output_.set_status(line.empty() ? "" : "runjob: " + line);
+  if (!what.empty() && what != status_said_) log::info("{}", line);
+  status_said_ = what;
+}
+
 /// An agent that has finished leaves by itself, and its channel ends when its guard has removed the last trace.
 void Job::leave_if_done() {
   const auto ended = [](const HostState& host) { return host.ended; };
-  if (output_.drained() && std::all_of(hosts_.begin(), hosts_.end(), ended)) context_.stop();
+  if (!std::all_of(hosts_.begin(), hosts_.end(), ended)) return;
+  output_.finish();
+  if (output_.drained()) context_.stop();
 }
 
 int Job::conclude() {

@@ -20,6 +20,7 @@
 #include "launcher/output_relay.hpp"
 #include "launcher/signal_forwarding.hpp"
 #include "launcher/ssh_connector.hpp"
+#include "launcher/start_status.hpp"
 #include "launcher/verdict.hpp"
 #include "rendezvous/service.hpp"
 
@@ -64,6 +65,7 @@ class Job : public AgentSession::Events {
   void on_rank_gone(int rank);
   void on_request(int host, RelayedRequest message);
   void watch_rendezvous();
+  void on_first_join(rendezvous::Service::TimePoint joined);
   void watch_start(rendezvous::Service::TimePoint joined);
   void check_start();
   void watch_culprit();
@@ -75,6 +77,7 @@ class Job : public AgentSession::Events {
   void on_signal(int number);
   void end_if_caused();
   void end_ranks(int signal, std::chrono::milliseconds grace);
+  void show_status(const std::string& line, const std::string& what);
   void leave_if_done();
   int conclude();
 
@@ -100,6 +103,8 @@ class Job : public AgentSession::Events {
   OutputRelay output_;
   InputRelay input_;
   SshConnector ssh_;
+  StartStatus status_;
+  std::string status_said_;  // the last one, without a terminal
   std::vector<HostState> hosts_;
   std::optional<NetworkProbe> probe_;                 // from the last hello on, when addresses are needed
   std::vector<HostAddress> addresses_ = {kLoopback};  // by host

@@ -8,6 +8,7 @@
 #include "base/environment.hpp"
 #include "hostfile/allocation.hpp"
 #include "launcher/network/interface_filter.hpp"
+#include "launcher/output_tag.hpp"
 #include "launcher/ssh/ssh_options.hpp"
 
 namespace runjob {
@@ -22,6 +23,8 @@ struct JobSpec {
   std::string working_directory;      ///< absolute; the ranks start in it
   std::optional<std::string> output_directory;  ///< --output-filename: DIR/rank.N/{stdout,stderr}
   bool prefix_output_with_timestamp = false;
+  TagStyle tags;                                        ///< what stands before each line of output
+  std::optional<std::vector<int>> output_ranks;         ///< those whose output is shown; all when not given
   std::chrono::milliseconds start_timeout{30'000};      ///< from the first rank's init() to the last one's
   std::chrono::milliseconds grace_period{10'000};       ///< between SIGTERM and SIGKILL; 0 = SIGKILL at once
   std::optional<std::chrono::milliseconds> time_limit;  ///< --timeout: of the whole job

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <fcntl.h>
 #include <filesystem>
 #include <unistd.h>
@@ -24,36 +23,53 @@ constexpr auto kPromptDelay = 100ms;  // a line that has not ended by then is sh
 }  // namespace
 
 OutputRelay::OutputRelay(boost::asio::any_io_executor executor, const Options& options, SendCredit send_credit)
-    : timestamps_(options.timestamps),
-      window_(options.window),
+    : window_(options.window),
       send_credit_(std::move(send_credit)),
-      stdout_(executor, STDOUT_FILENO),
-      stderr_(executor, STDERR_FILENO),
-      ranks_(static_cast<std::size_t>(options.ranks)),
+      time_(options.time),
+      stdout_(executor, STDOUT_FILENO, options.rows),
+      ranks_(options.ranks.size()),
       prompt_timer_(executor) {
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    auto& streams = ranks_[static_cast<std::size_t>(rank)].streams;
-    streams[0].source = {rank, Stream::kStdout, {}, false};
-    streams[1].source = {rank, Stream::kStderr, {}, false};
-  }
-  if (options.directory) open_files(options);
+  if (!same_file(STDOUT_FILENO, STDERR_FILENO)) stderr_.emplace(executor, STDERR_FILENO, options.rows);
+  name_sources(options);
+  if (options.directory) open_files(*options.directory);
   const auto progress = [this] {
-    for (Rank& rank : ranks_) {
+    for (RankState& rank : ranks_) {
       for (StreamState& stream : rank.streams)
         stream.last_bytes = std::chrono::steady_clock::now();  // it could not go on
     }
     give_credit();
     if (on_progress) on_progress();
   };
-  stdout_.on_progress = progress;
-  stderr_.on_progress = progress;
+  stdout_.sink().on_progress = progress;
+  if (stderr_) stderr_->sink().on_progress = progress;
+  if (has_status()) log::redirect([this](std::string_view line) { on_log_line(line); });
 }
 
-void OutputRelay::open_files(const Options& options) {
-  const std::size_t width = std::to_string(options.ranks - 1).size();
-  for (Rank& rank : ranks_) {
-    const int number = rank.streams[0].source.rank;
-    const std::string directory = fmt::format("{}/rank.{:0{}}", *options.directory, number, width);
+OutputRelay::~OutputRelay() {
+  log::redirect({});
+  finish();
+}
+
+void OutputRelay::name_sources(const Options& options) {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
+      StreamState& state = ranks_[i].streams[stream == Stream::kStderr ? 1 : 0];
+      const int descriptor = stream == Stream::kStderr ? STDERR_FILENO : STDOUT_FILENO;
+      const bool coloured = options.colours && ::isatty(descriptor) == 1;
+      state.rank = static_cast<int>(i);
+      state.stream = stream;
+      state.shown = options.ranks[i].shown;
+      state.source.order = 2 * state.rank + (stream == Stream::kStderr ? 1 : 0);
+      state.source.tag = output_tag(options.tags, state.rank, options.ranks[i].host, stream, coloured);
+      if (state.source.tag.empty() && options.time == OutputTime::Format::kSeconds) state.source.tag = ":";
+    }
+  }
+}
+
+void OutputRelay::open_files(const std::string& where) {
+  const std::size_t width = std::to_string(ranks_.size() - 1).size();
+  for (RankState& rank : ranks_) {
+    const std::string directory = fmt::format("{}/rank.{:0{}}", where, rank.streams[0].rank, width);
     std::error_code error;
     std::filesystem::create_directories(directory, error);
     if (error) {
@@ -72,15 +88,14 @@ void OutputRelay::open_files(const Options& options) {
 }
 
 void OutputRelay::on_output(int rank, Stream stream, std::int64_t time_us, std::string_view bytes) {
-  Rank& state = ranks_.at(static_cast<std::size_t>(rank));
+  RankState& state = ranks_.at(static_cast<std::size_t>(rank));
   const bool error_stream = stream == Stream::kStderr;
   StreamState& from = state.streams[error_stream ? 1 : 0];
-  LinePrefixer& lines = error_stream ? stderr_lines_ : stdout_lines_;
-  OutputSink& sink = error_stream ? stderr_ : stdout_;
-  if (bytes.empty()) return lines.flush(from.source, timestamp(time_us), sink.buffer());
+  OutputText& text = destination(stream).text();
+  if (bytes.empty()) return text.end(from.source, time_.text(time_us));
   from.last_bytes = std::chrono::steady_clock::now();
   from.uncredited += static_cast<std::int64_t>(bytes.size());
-  lines.feed(from.source, bytes, timestamp(time_us), sink.buffer());
+  if (from.shown) text.feed(from.source, bytes, time_.text(time_us));
   if (from.file) write_file(from, bytes);
   if (error_stream) {
     state.stderr_tail += bytes.substr(bytes.size() > kStderrTailBytes ? bytes.size() - kStderrTailBytes : 0);
@@ -102,38 +117,51 @@ void OutputRelay::write_file(StreamState& stream, std::string_view bytes) {
   }
 }
 
-/// As asctime() writes it: "Mon Jan 20 12:00:01 2020".
-const std::string& OutputRelay::timestamp(std::int64_t time_us) {
-  const std::int64_t second = timestamps_ ? time_us / 1'000'000 : -1;
-  if (second == timestamp_second_) return timestamp_text_;
-  timestamp_second_ = second;
-  const auto time = static_cast<std::time_t>(second);
-  std::tm local{};
-  ::localtime_r(&time, &local);
-  char text[64];
-  timestamp_text_.assign(text, std::strftime(text, sizeof text, "%a %b %e %H:%M:%S %Y", &local));
-  return timestamp_text_;
-}
-
 void OutputRelay::flush() {
   stdout_.flush();
-  stderr_.flush();
+  if (stderr_) stderr_->flush();
   give_credit();
   watch_held_lines();
 }
 
+void OutputRelay::set_status(const std::string& text) {
+  OutputDestination& where = destination(Stream::kStderr);
+  if (where.terminal() == nullptr) return;
+  where.terminal()->set_status(text);
+  where.flush();
+}
+
+void OutputRelay::on_log_line(std::string_view line) {
+  OutputDestination& where = destination(Stream::kStderr);
+  where.terminal()->add_line(line);
+  where.flush();
+}
+
+void OutputRelay::hide_rows() {
+  stdout_.hide_rows();
+  if (stderr_) stderr_->hide_rows();
+}
+
+void OutputRelay::finish() {
+  for (OutputDestination* where : {&stdout_, stderr_ ? &*stderr_ : nullptr}) {
+    if (where == nullptr || where->terminal() == nullptr) continue;
+    where->terminal()->close();
+    where->flush();
+  }
+}
+
 void OutputRelay::give_credit() {
-  for (Rank& rank : ranks_) {
+  for (RankState& rank : ranks_) {
     for (StreamState& stream : rank.streams) {
-      const OutputSink& sink = stream.source.stream == Stream::kStderr ? stderr_ : stdout_;
-      if (stream.uncredited < window_ / 4 || sink.backlog() > kMaxBacklogBytes) continue;
-      send_credit_(stream.source.rank, stream.source.stream, std::exchange(stream.uncredited, 0));
+      const std::size_t backlog = stream.shown ? destination(stream.stream).sink().backlog() : 0;
+      if (stream.uncredited < window_ / 4 || backlog > kMaxBacklogBytes) continue;
+      send_credit_(stream.rank, stream.stream, std::exchange(stream.uncredited, 0));
     }
   }
 }
 
 bool OutputRelay::holds_a_line() const {
-  for (const Rank& rank : ranks_) {
+  for (const RankState& rank : ranks_) {
     if (!rank.streams[0].source.held.empty() || !rank.streams[1].source.held.empty()) return true;
   }
   return false;
@@ -156,16 +184,15 @@ void OutputRelay::flush_held_lines() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto now_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   const auto silent_since = std::chrono::steady_clock::now() - kPromptDelay;
-  for (Rank& rank : ranks_) {
+  for (RankState& rank : ranks_) {
     for (StreamState& stream : rank.streams) {
-      const bool error_stream = stream.source.stream == Stream::kStderr;
-      OutputSink& sink = error_stream ? stderr_ : stdout_;
-      if (sink.backlog() > 0 || stream.last_bytes > silent_since) continue;
-      (error_stream ? stderr_lines_ : stdout_lines_).flush(stream.source, timestamp(now_us), sink.buffer());
+      OutputDestination& where = destination(stream.stream);
+      if (where.sink().backlog() > 0 || stream.last_bytes > silent_since) continue;
+      where.text().flush(stream.source, time_.text(now_us));
     }
   }
   stdout_.flush();
-  stderr_.flush();
+  if (stderr_) stderr_->flush();
 }
 
 std::vector<std::string> OutputRelay::last_stderr_lines(int rank, std::size_t count) const {

@@ -97,10 +97,14 @@ Environment network_variables(const HostAddress& host, const Environment& set) {
   return result;
 }
 
+int threads_per_rank(int cores, int local_size) {
+  return std::max(1, cores / std::max(1, local_size));
+}
+
 Environment rank_defaults(int cores, int local_size, int free_port) {
   Environment result = {{"PYTHONUNBUFFERED", "1"},
                         {"PYTHONFAULTHANDLER", "1"},
-                        {"OMP_NUM_THREADS", std::to_string(std::max(1, cores / local_size))}};
+                        {"OMP_NUM_THREADS", std::to_string(threads_per_rank(cores, local_size))}};
   if (free_port != 0) result["MASTER_PORT"] = std::to_string(free_port);
   return result;
 }

@@ -34,6 +34,9 @@ Environment rank_variables(const Allocation& allocation, const Placement& placem
 /// words, unless `set` has that.
 Environment network_variables(const HostAddress& host, const Environment& set);
 
+/// How many threads each of a host's ranks computes with when nobody says.
+int threads_per_rank(int cores, int local_size);
+
 /// What the agent gives a rank unless the launcher has set it: Python's output unbuffered and its crashes explained, the
 /// host's cores shared among its ranks (OMP_NUM_THREADS), and MASTER_PORT, which the launcher leaves open when all ranks
 /// are on one host. `free_port` 0 = none was found.

@@ -53,9 +53,30 @@ TEST_CASE("networks may be named in either of horovodrun's spellings, and severa
 }
 
 TEST_CASE("every option reaches its field", "[unit]") {
-  const JobSpec spec = build({"--wdir", "tmp", "--output-filename", "/tmp/out", "-prefix-timestamp", "--start-timeout",
-                              "500ms", "--timeline-filename", "/tmp/t.json", "--status-file", "tmp/s.json", "--verbose",
-                              "-x", "A=1", "--timeout", "2h", "--grace-period", "0", "--continue-on-failure"});
+  const JobSpec spec = build({"--wdir",
+                              "tmp",
+                              "--output-filename",
+                              "/tmp/out",
+                              "-prefix-timestamp",
+                              "--start-timeout",
+                              "500ms",
+                              "--timeline-filename",
+                              "/tmp/t.json",
+                              "--status-file",
+                              "tmp/s.json",
+                              "--verbose",
+                              "-x",
+                              "A=1",
+                              "--timeout",
+                              "2h",
+                              "--grace-period",
+                              "0",
+                              "--continue-on-failure",
+                              "-np",
+                              "3",
+                              "--tag-output=host,time",
+                              "--output-ranks",
+                              "0,2"});
   CHECK(spec.working_directory == "/tmp");
   CHECK(spec.output_directory == "/tmp/out");
   CHECK(spec.prefix_output_with_timestamp);
@@ -66,6 +87,8 @@ TEST_CASE("every option reaches its field", "[unit]") {
   CHECK(spec.time_limit == 2h);
   CHECK(spec.grace_period == 0s);
   CHECK(spec.continue_on_failure);
+  CHECK(spec.tags == TagStyle{false, false, true, true});
+  CHECK(spec.output_ranks == std::vector<int>{0, 2});
   CHECK(spec.environment_overrides == Environment{{"A", "1"}});
   CHECK(spec.environment == Environment{{"HOME", "/root"}});
 }
@@ -110,6 +133,8 @@ TEST_CASE("what is not given has the default of JobSpec", "[unit]") {
   CHECK_FALSE(spec.time_limit);
   CHECK(spec.grace_period == 10s);
   CHECK_FALSE(spec.continue_on_failure);
+  CHECK(spec.tags == TagStyle{});
+  CHECK_FALSE(spec.output_ranks);
 }
 
 TEST_CASE("a hostfile is read from where runjob was started and named as it was typed", "[unit]") {
@@ -146,6 +171,8 @@ TEST_CASE("a user's mistake is one error that names the option", "[unit]") {
       {{"--ssh-concurrency", "0"}, "--ssh-concurrency: '0' is not a whole number from 1 to 10000"},
       {{"--connect-timeout", "0"}, "--connect-timeout: '0' leaves no time to connect; give a longer one"},
       {{"--timeout", "0"}, "--timeout: '0' leaves no time to run; give a longer one"},
+      {{"--tag-output=all"}, "--tag-output: 'all' is neither none nor a list of rank, stream, host and time"},
+      {{"--output-ranks", "1"}, "--output-ranks: there is no rank 1 in a job of 1; the last one is 0"},
       {{"--verbose=maybe"}, "--verbose: 'maybe' is not 1 or 0, true or false"},
   };
   for (const auto& [options, message] : table) {

@@ -70,6 +70,14 @@ TEST_CASE("an option that is none is an error that helps", "[unit]") {
   }
 }
 
+TEST_CASE("an option whose value may be left out takes it after '=' only", "[unit]") {
+  const PreparedArguments without = prepare_arguments({"-tag-output", "none", "x"});
+  CHECK(without.options == std::vector<std::string>{"--tag-output", "rank,stream"});
+  CHECK(without.command == std::vector<std::string>{"none", "x"});
+  const PreparedArguments with = prepare_arguments({"--tag-output=none", "x"});
+  CHECK(with.options == std::vector<std::string>{"--tag-output", "none"});
+}
+
 TEST_CASE("options of later versions are not accepted", "[unit]") {
   for (const char* option :
        {"--min-np", "--host-discovery-script", "--gloo", "--mpi", "--autotune", "--fusion-threshold-mb", "--bind-to"}) {

@@ -31,6 +31,7 @@ TESTED_ELSEWHERE = {
     "launcher/frame_writer.cc": "tests/python/launcher/test_output.py",
     "launcher/input_relay.cc": "tests/python/launcher/test_input.py",
     "launcher/job.cc": "tests/python/launcher/test_exit.py",
+    "launcher/output_destination.cc": "tests/python/launcher/test_terminal.py",
     "launcher/output_relay.cc": "tests/python/launcher/test_output.py",
     "launcher/output_sink.cc": "tests/python/launcher/test_output.py",
     "launcher/run_job.cc": "tests/python/launcher/test_exit.py",

@@ -36,6 +36,7 @@ def test_keyboard_interrupt_on_a_terminal():
     """Ctrl-C typed on the controlling terminal: ranks are in their own sessions, so it comes through us."""
     pid, master = pty.fork()
     if pid == 0:
+        os.environ["NO_COLOR"] = "1"
         os.execv(RUNJOB, [RUNJOB, "-np", "1", sys.executable, "-c",
                           "import time\ntry:\n    print('ready', flush=True)\n    time.sleep(60)\n"
                           "except KeyboardInterrupt:\n    print('stopped', flush=True)"])
@@ -61,6 +62,7 @@ def test_background_job_is_not_stopped_by_its_terminal():
              f"_, s = os.waitpid(p.pid, os.WUNTRACED); print('stopped' if os.WIFSTOPPED(s) else 'ended', flush=True)"
     pid, master = pty.fork()
     if pid == 0:
+        os.environ["NO_COLOR"] = "1"
         os.execv(sys.executable, [sys.executable, "-c", script])
     text = b""
     os.write(master, b"typed ahead\n")

@@ -1,11 +1,13 @@
 """What the ranks write arrives line by line, unchanged, complete, and reaches its files."""
 
+import datetime
 import hashlib
 import os
 import pty
 import re
 import select
 import subprocess
+import tempfile
 
 import pytest
 from jobs import RUNJOB, TIMEOUT, by_rank, command, python, run
@@ -25,6 +27,72 @@ def test_last_line_without_newline():
 def test_timestamp_before_the_prefix():
     done = run("-np", "1", "--prefix-output-with-timestamp", "echo", "x")
     assert re.fullmatch(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\[0\]<stdout>:x\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    "option, expected",
+    [
+        ([], r"\[0\]<stdout>:x"),
+        (["-tag-output"], r"\[0\]<stdout>:x"),
+        (["--tag-output=host,rank"], r"\[0 localhost\]:x"),
+        (["--tag-output=none"], "x"),
+        (["--tag-output=time,rank,stream"], r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d \[0\]<stdout>:x"),
+        (["--tag-output=time"], r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d x"),
+        (["--tag-output=none", "-prefix-timestamp"], r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}:x"),
+    ],
+)
+def test_tags(option, expected):
+    assert re.fullmatch(expected + "\n", run("-np", "1", *option, "echo", "x").stdout)
+
+
+def test_times_are_those_of_the_source():
+    """What a slow reader sees late was written, and is dated, earlier."""
+    code = "import datetime\nprint(datetime.datetime.now().astimezone().isoformat(timespec='microseconds'), flush=True)"
+    with subprocess.Popen(command("-np", "1", "--tag-output=time", *python(code)), stdout=subprocess.PIPE, text=True,
+                          stdin=subprocess.DEVNULL) as process:
+        assert process.wait(TIMEOUT) == 0
+        before = datetime.datetime.now().astimezone()
+        dated, written = map(datetime.datetime.fromisoformat, process.stdout.read().split())
+    assert written <= dated <= before
+
+
+def test_output_ranks(tmp_path):
+    done = run("-np", "4", "--continue-on-failure", "--output-ranks", "0,2-3", "--output-filename", str(tmp_path), "sh", "-c",
+               "echo out; [ $RANK != 1 ] || { echo why >&2; exit 3; }")
+    assert done.returncode == 3
+    assert by_rank(done.stdout) == {rank: ["out"] for rank in (0, 2, 3)}
+    assert "[1]<stderr>:" not in done.stderr
+    assert done.stderr.endswith("the last lines of its stderr:\n    why\n")
+    assert (tmp_path / "rank.1" / "stdout").read_text() == "out\n"
+
+
+def test_progress_bars_in_a_file_share_a_line_until_another_rank_writes():
+    code = """
+import os, sys
+rank = os.environ['RANK']
+def wait(name):
+    while not os.path.exists(sys.argv[1] + name): pass
+def done(name): open(sys.argv[1] + name, 'w').close()
+if rank == '0':
+    sys.stdout.write('10%\\r20%\\r'); sys.stdout.flush(); done('/1'); wait('/2'); sys.stdout.write('30%\\r\\n')
+else:
+    wait('/1'); print('line', flush=True); done('/2')
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(command("-np", "2", *python(code), folder), stdout=subprocess.PIPE, timeout=TIMEOUT, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0
+    lines = done.stdout.split(b"\n")
+    # The two ranks' pipes are read one after the other, so rank 1's line may come last.
+    bar = b"[0]<stdout>:10%\r[0]<stdout>:20%\r"
+    assert lines in ([bar, b"[1]<stdout>:line", b"[0]<stdout>:30%\r", b""], [bar + b"[0]<stdout>:30%\r", b"[1]<stdout>:line", b""],
+                     [b"[1]<stdout>:line", bar + b"[0]<stdout>:30%\r", b""])
+
+
+def test_both_streams_in_one_pipe_never_mix():
+    code = "import sys\nfor i in range(500):\n    for s in sys.stdout, sys.stderr:\n        s.write('half'); s.flush(); s.write(' line\\n'); s.flush()"
+    done = subprocess.run(command("-np", "2", *python(code)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=TIMEOUT, stdin=subprocess.DEVNULL)
+    assert by_rank(done.stdout) == by_rank(done.stdout, "stderr") == {rank: ["half line"] * 500 for rank in range(2)}
 
 
 def test_lines_of_many_ranks_never_mix():
@@ -117,7 +185,8 @@ def test_terminal_gets_the_output_and_stays_blocking():
     import fcntl
 
     master, slave = pty.openpty()
-    process = subprocess.Popen([RUNJOB, "-np", "2", "sh", "-c", "seq 500"], stdin=subprocess.DEVNULL, stdout=slave, stderr=slave)
+    process = subprocess.Popen([RUNJOB, "-np", "2", "sh", "-c", "seq 500"], stdin=subprocess.DEVNULL, stdout=slave, stderr=slave,
+                               env={**os.environ, "NO_COLOR": "1"})
     text = b""
     while text.count(b"\n") < 1000:
         text += os.read(master, 65536)

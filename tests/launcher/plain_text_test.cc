@@ -1,4 +1,4 @@
-#include "launcher/line_prefixer.hpp"
+#include "launcher/plain_text.hpp"
 
 #include "tests/catch.hpp"
 
@@ -7,13 +7,19 @@ using namespace runjob;
 namespace {
 
 struct Text {
-  LinePrefixer lines;
-  LinePrefixer::Source a{0, Stream::kStdout, {}, false};
-  LinePrefixer::Source b{11, Stream::kStderr, {}, false};
+  PlainText lines;
+  OutputText::Source a{0, "[0]<stdout>:", {}, false};
+  OutputText::Source b{23, "[11]<stderr>:", {}, false};
   std::string out;
 
-  void feed(LinePrefixer::Source& source, std::string_view bytes) { lines.feed(source, bytes, "", out); }
-  void flush(LinePrefixer::Source& source) { lines.flush(source, "", out); }
+  void feed(OutputText::Source& source, std::string_view bytes) {
+    lines.feed(source, bytes, "");
+    lines.write_to(out);
+  }
+  void flush(OutputText::Source& source) {
+    lines.flush(source, "");
+    lines.write_to(out);
+  }
 };
 
 }  // namespace
@@ -61,9 +67,25 @@ TEST_CASE("a carriage return ends a piece, and its newline stays with it", "[uni
   CHECK(text.out == "[0]<stdout>:dos\r\n[0]<stdout>:next\r\n[0]<stdout>:last\n");
 }
 
+TEST_CASE("updates of a progress bar share a line until another rank writes", "[unit]") {
+  Text text;
+  text.feed(text.a, " 10%\r 20%\r");
+  text.feed(text.b, "line\n");
+  text.feed(text.a, " 30%\r");
+  text.feed(text.b, " 9%\r");
+  CHECK(text.out == "[0]<stdout>: 10%\r[0]<stdout>: 20%\r\n[11]<stderr>:line\n[0]<stdout>: 30%\r\n[11]<stderr>: 9%\r");
+  text.out.clear();
+  text.feed(text.b, "\n");
+  CHECK(text.out == "\n");  // of the same bar
+  text.out.clear();
+  text.feed(text.a, "\n");
+  CHECK(text.out.empty());  // it has its newline already
+}
+
 TEST_CASE("a time comes directly before the prefix", "[unit]") {
   Text text;
-  text.lines.feed(text.a, "x\n", "Mon Jan 20 12:00:01 2020", text.out);
+  text.lines.feed(text.a, "x\n", "Mon Jan 20 12:00:01 2020");
+  text.lines.write_to(text.out);
   CHECK(text.out == "Mon Jan 20 12:00:01 2020[0]<stdout>:x\n");
 }
 

@@ -1,9 +1,6 @@
-#include "launcher/line_prefixer.hpp"
+#include "launcher/output_text.hpp"
 
 #include <cstring>
-#include <iterator>
-
-#include <fmt/format.h>
 
 namespace runjob {
 namespace {
@@ -32,11 +29,11 @@ class LineEnds {
 
 }  // namespace
 
-void LinePrefixer::feed(Source& source, std::string_view bytes, std::string_view timestamp, std::string& out) {
+void OutputText::feed(Source& source, std::string_view bytes, std::string_view timestamp) {
   if (source.after_cr && !bytes.empty()) {
     source.after_cr = false;
     if (bytes.front() == '\n') {
-      out.push_back('\n');
+      put_late_newline(source);
       bytes.remove_prefix(1);
     }
   }
@@ -53,30 +50,23 @@ void LinePrefixer::feed(Source& source, std::string_view bytes, std::string_view
       source.held += piece;
       piece = source.held;
     }
-    put(source, piece, timestamp, out);
+    put(source, piece, timestamp);
     source.held.clear();
     from = end;
   }
   source.held += bytes.substr(from);
-  if (source.held.size() > kMaxHeldBytes) flush(source, timestamp, out);
+  if (source.held.size() > kMaxHeldBytes) flush(source, timestamp);
 }
 
-void LinePrefixer::flush(Source& source, std::string_view timestamp, std::string& out) {
+void OutputText::flush(Source& source, std::string_view timestamp) {
   if (source.held.empty()) return;
-  put(source, source.held, timestamp, out);
+  put(source, source.held, timestamp);
   source.held.clear();
 }
 
-void LinePrefixer::put(Source& source, std::string_view piece, std::string_view timestamp, std::string& out) {
-  if (open_ != &source) {
-    if (open_ != nullptr) out.push_back('\n');
-    out += timestamp;
-    fmt::format_to(std::back_inserter(out), "[{}]<{}>:", source.rank,
-                   source.stream == Stream::kStderr ? "stderr" : "stdout");
-  }
-  out += piece;
-  const char last = piece.back();
-  open_ = last == '\n' || last == '\r' ? nullptr : &source;
+void OutputText::end(Source& source, std::string_view timestamp) {
+  flush(source, timestamp);
+  put_end(source);
 }
 
 }  // namespace runjob
