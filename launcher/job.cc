@@ -19,6 +19,7 @@
 #include "launcher/channel_local.hpp"
 #include "launcher/output_options.hpp"
 #include "launcher/rank_environment.hpp"
+#include "launcher/rank_place.hpp"
 #include "launcher/threads_notice.hpp"
 
 namespace runjob {
@@ -51,6 +52,7 @@ std::vector<rendezvous::Member> members_of(const Allocation& allocation) {
 Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents)
     : spec_(spec),
       id_(random_job_id()),
+      topology_(rendezvous::to_json(topology_of(spec.allocation))),
       signals_(context_, SIGINT, SIGTERM),
       forwarding_(context_.get_executor(), signal_hooks()),
       verdict_(spec.allocation, spec.command.front(), spec.continue_on_failure),
@@ -260,6 +262,7 @@ Launch Job::launch_message(int host) const {
   Launch message;
   message.command = spec_.command;
   message.working_directory = spec_.working_directory;
+  message.topology = topology_;
   message.environment = forwarded_environment(spec_.environment);
   message.output_window = kOutputWindow;
   message.grace_ms = spec_.grace_period.count();
@@ -270,7 +273,7 @@ Launch Job::launch_message(int host) const {
     if (placement.host != host) continue;
     LaunchRank& rank = message.ranks.emplace_back();
     rank.rank = placement.rank;
-    rank.join = join_reply(placement);
+    rank.place = rank_place(spec_.allocation, placement, spec_.start_timeout);
     rank.environment = rank_variables(spec_.allocation, placement, variables);
     rank.environment.insert(network.begin(), network.end());
     if (spec_.timeline_filename) {
@@ -280,21 +283,6 @@ Launch Job::launch_message(int host) const {
     for (const auto& [name, value] : spec_.environment_overrides) rank.environment[name] = value;
   }
   return message;
-}
-
-rendezvous::JoinReply Job::join_reply(const Placement& placement) const {
-  rendezvous::JoinReply reply;
-  reply.rank = placement.rank;
-  reply.size = placement.size;
-  reply.local_rank = placement.local_rank;
-  reply.local_size = placement.local_size;
-  reply.cross_rank = placement.cross_rank;
-  reply.cross_size = placement.cross_size;
-  reply.hostname = host_name(placement.host);
-  for (const Placement& each : spec_.allocation.placements) reply.hosts.push_back(each.host);
-  for (const Host& host : spec_.allocation.hosts) reply.hostnames.push_back(host.name);
-  reply.start_timeout_seconds = std::chrono::duration<double>(spec_.start_timeout).count();
-  return reply;
 }
 
 void Job::on_rank_gone(int rank) {

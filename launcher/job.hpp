@@ -60,7 +60,6 @@ class Job : public AgentSession::Events {
   void launch_ranks();
   int master_port() const;
   Launch launch_message(int host) const;
-  rendezvous::JoinReply join_reply(const Placement& placement) const;
 
   void on_rank_gone(int rank);
   void on_request(int host, RelayedRequest message);
@@ -90,6 +89,7 @@ class Job : public AgentSession::Events {
 
   const JobSpec& spec_;
   const std::string id_;
+  const std::string topology_;  // what every host's ranks are told of the whole job
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   boost::asio::io_context context_;
   boost::asio::signal_set signals_;

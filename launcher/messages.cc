@@ -99,6 +99,7 @@ Launch from(const Json& document) {
   const Fields fields(document);
   fields.read("command", m.command);
   fields.read("working_directory", m.working_directory);
+  fields.read("topology", m.topology);
   fields.read("stdin_rank", m.stdin_rank);
   fields.read("output_window", m.output_window);
   fields.read("grace_ms", m.grace_ms);
@@ -107,7 +108,7 @@ Launch from(const Json& document) {
     LaunchRank& rank = m.ranks.emplace_back();
     rank.rank = entry.at("rank").get<int>();
     rank.environment = environment_from(entry.at("environment"));
-    rank.join = rendezvous::join_reply_from_json(entry.at("join").get<std::string>());
+    rank.place = rendezvous::place_from_json(entry.at("place").get<std::string>());
   }
   if (m.command.empty()) throw Error(Errc::kProtocol, "a launch message without a command");
   return m;
@@ -204,12 +205,13 @@ std::string encode(const Launch& m) {
   Json::array_t ranks;
   for (const LaunchRank& rank : m.ranks) {
     ranks.push_back(
-        {{"rank", rank.rank}, {"environment", to_json(rank.environment)}, {"join", rendezvous::to_json(rank.join)}});
+        {{"rank", rank.rank}, {"environment", to_json(rank.environment)}, {"place", rendezvous::to_json(rank.place)}});
   }
   return to_bytes({{"command", m.command},
                    {"working_directory", m.working_directory},
                    {"environment", to_json(m.environment)},
                    {"ranks", std::move(ranks)},
+                   {"topology", m.topology},
                    {"stdin_rank", m.stdin_rank},
                    {"output_window", m.output_window},
                    {"grace_ms", m.grace_ms}});

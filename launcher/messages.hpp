@@ -29,7 +29,7 @@ struct Hello {
 struct LaunchRank {
   int rank = 0;
   Environment environment;  ///< on top of Launch::environment
-  rendezvous::JoinReply join;
+  rendezvous::Place place;
 };
 
 struct Launch {
@@ -37,6 +37,7 @@ struct Launch {
   std::string working_directory;
   Environment environment;  ///< for every rank
   std::vector<LaunchRank> ranks;
+  std::string topology;            ///< of the whole job, as rendezvous::to_json() encodes it
   int stdin_rank = -1;             ///< the rank that gets the launcher's standard input; the others get none
   std::int64_t output_window = 0;  ///< bytes of each stream that may be under way before credit is needed
   std::int64_t grace_ms = 10'000;  ///< for the agent's own ending of the ranks, when the channel dies

@@ -56,6 +56,10 @@ std::string key_path(std::string_view scope, std::string_view key) {
   return fmt::format("/v1/kv/{}/{}", segment(scope, "a scope"), segment(key, "a key"));
 }
 
+std::optional<JobKey> key_in(const std::optional<std::string>& file) {
+  return file ? std::optional<JobKey>(JobKey::read_file(*file)) : std::nullopt;
+}
+
 std::uint64_t random_bits() {
   std::random_device device;
   return (std::uint64_t{device()} << 32) | device();
@@ -65,7 +69,8 @@ std::uint64_t random_bits() {
 
 class Client::Connection {
  public:
-  Connection(std::string_view address, int rank) : http_(address), rank_(rank), caller_(random_bits()) {}
+  Connection(std::string_view address, int rank, const std::optional<std::string>& key_file)
+      : http_(address, key_in(key_file)), rank_(rank), caller_(random_bits()) {}
 
   /// The answer when it is 200, or `also`; else throws what the service says.
   Response ask(const char* method, std::string target, std::string_view body, Milliseconds timeout, int also = 200) {
@@ -102,7 +107,8 @@ class Client::Connection {
   std::uint64_t calls_ = 0;
 };
 
-Client::Client(std::string_view address, int rank) : connection_(std::make_unique<Connection>(address, rank)) {}
+Client::Client(std::string_view address, int rank, const std::optional<std::string>& key_file)
+    : connection_(std::make_unique<Connection>(address, rank, key_file)) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;

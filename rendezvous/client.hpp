@@ -17,15 +17,17 @@ namespace runjob::rendezvous {
 /// repeated one.
 /// Threads  one at a time; starts none.
 /// Errors   every call throws Error: kConnect (address and reason), kTimeout (the service's text naming who
-///          is missing), kAborted (the job is over), kAuth (not admitted), kUnavailable (a bound of the
+///          is missing), kAborted (the job is over), kAuth (not admitted, a key file that
+///          cannot be used, or an answer that somebody else gave), kUnavailable (a bound of the
 ///          service is reached), kProtocol (an answer that makes no sense, or a request refused),
 ///          kInvalidArgument (a name or blob over its bound), kUsage (a bad address).
 class Client {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
-  /// `address`: "unix:PATH" or "http://HOST:PORT" (the value of RUNJOB_RENDEZVOUS). Does not connect yet.
-  Client(std::string_view address, int rank);
+  /// `address`: "unix:PATH" or "http://HOST:PORT" (the value of RUNJOB_RENDEZVOUS). `key_file`: of the job's
+  /// key (RUNJOB_JOB_KEY_FILE), needed for http://; with it everything is signed. Does not connect yet.
+  Client(std::string_view address, int rank, const std::optional<std::string>& key_file = std::nullopt);
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;

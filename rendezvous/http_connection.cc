@@ -31,8 +31,18 @@ constexpr std::uint64_t kMaxAnswerBytes = kMaxStoredBytes + (std::uint64_t{64} <
 
 }  // namespace
 
-HttpConnection::HttpConnection(std::string_view address) : address_(address) {
+HttpConnection::HttpConnection(std::string_view address, std::optional<JobKey> key)
+    : address_(address), key_(std::move(key)) {
+  parse_address();
+  if (path_.empty() && !key_)
+    throw Error(Errc::kUsage, fmt::format("rendezvous address '{}': over a network the job's key is needed; "
+                                          "RUNJOB_JOB_KEY_FILE must name its file",
+                                          address_));
+}
+
+void HttpConnection::parse_address() {
   constexpr std::string_view kUnix = "unix:", kHttp = "http://";
+  const std::string_view address = address_;
   const auto refuse = [this] {
     return Error(Errc::kUsage, fmt::format("rendezvous address '{}': expected unix:PATH with a path under {} bytes, or "
                                            "http://HOST:PORT",
@@ -60,7 +70,8 @@ Response HttpConnection::exchange(const Request& request, TimePoint deadline) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (!stream_.socket().is_open()) connect(deadline);
     Response response;
-    error = try_exchange(request, deadline, response);
+    error = key_ && !auth_ ? greet(deadline) : error_code();
+    if (!error) error = try_exchange(request, deadline, response);
     if (!error) return response;
     stream_.close();
     if (error == beast::error::timeout)
@@ -84,6 +95,7 @@ std::vector<HttpConnection::Endpoint> HttpConnection::resolve() {
 }
 
 void HttpConnection::connect(TimePoint deadline) {
+  auth_.reset();
   error_code error;
   for (const Endpoint& endpoint : resolve()) {
     error = connect_to(endpoint, deadline);
@@ -110,10 +122,56 @@ error_code HttpConnection::connect_to(const Endpoint& endpoint, TimePoint deadli
   return error;
 }
 
+/// Asks for the server's nonce, and learns that the server holds the key before anything of the job is sent.
+error_code HttpConnection::greet(TimePoint deadline) {
+  const Request request{"GET", kSessionTarget, "", -1};
+  const Nonce nonce = random_nonce();
+  Answer answer;
+  const error_code error = send(request, {{kNonceHeader, to_hex(nonce)}}, deadline, answer);
+  if (error) return error;
+  const auto server_nonce = from_hex(answer.nonce);
+  if (server_nonce) auth_.emplace(*key_, nonce, *server_nonce);
+  check_signature(request, answer);
+  return {};
+}
+
 error_code HttpConnection::try_exchange(const Request& request, TimePoint deadline, Response& response) {
+  AuthHeaders headers;
+  if (auth_) {
+    const Digest digest = sha256(request.body);
+    headers = {{kDigestHeader, to_hex(digest)}, {kMacHeader, to_hex(auth_->next_request(request, digest))}};
+  }
+  Answer answer;
+  const error_code error = send(request, headers, deadline, answer);
+  if (error) return error;
+  if (key_) check_signature(request, answer);
+  response = std::move(answer.response);
+  return {};
+}
+
+/// Errors  Error(kAuth), without a word of the answer's text: nobody knows whose it is.
+void HttpConnection::check_signature(const Request& request, const Answer& answer) {
+  const auto mac = from_hex(answer.mac);
+  if (auth_ && mac && equal(*mac, auth_->answer(answer.response))) return;
+  stream_.close();
+  const int status = answer.response.status;
+  if (answer.mac.empty() && status == 503)
+    throw Error(Errc::kUnavailable, fmt::format("rendezvous {}: it has no room for another connection", address_));
+  if (answer.mac.empty() && (status == 401 || status == 403))
+    throw Error(Errc::kAuth, fmt::format("rendezvous {}: {} {}: refused with status {}; RUNJOB_JOB_KEY_FILE must name "
+                                         "the key of this job",
+                                         address_, request.method, request.target, status));
+  throw Error(Errc::kAuth, fmt::format("rendezvous {}: {} {}: the answer (status {}) is not signed with the job's key; "
+                                       "is this the job's own rendezvous?",
+                                       address_, request.method, request.target, status));
+}
+
+error_code HttpConnection::send(const Request& request, const AuthHeaders& headers, TimePoint deadline,
+                                Answer& answer) {
   http::request<http::span_body<const char>> message(http::string_to_verb(request.method), request.target, 11);
   message.set(http::field::host, path_.empty() ? host_ : "localhost");
   if (request.rank >= 0) message.set(kRankHeader, std::to_string(request.rank));
+  for (const auto& [name, value] : headers) message.set(name, value);
   message.body() = {request.body.data(), request.body.size()};
   message.prepare_payload();
   const error_code write_error = run(deadline, [&](auto done) { http::async_write(stream_, message, done); });
@@ -126,9 +184,11 @@ error_code HttpConnection::try_exchange(const Request& request, TimePoint deadli
   const error_code error = run(deadline, [&](auto done) { http::async_read(stream_, buffer, parser, done); });
   if (error) return write_error ? write_error : error;
   if (write_error || !parser.keep_alive()) stream_.close();
-  auto answer = parser.release();
-  response = {static_cast<int>(answer.result_int()), std::string(answer[http::field::content_type]),
-              std::move(answer.body())};
+  auto message_back = parser.release();
+  answer.nonce = std::string(message_back[kNonceHeader]);
+  answer.mac = std::string(message_back[kMacHeader]);
+  answer.response = {static_cast<int>(message_back.result_int()), std::string(message_back[http::field::content_type]),
+                     std::move(message_back.body())};
   return {};
 }
 

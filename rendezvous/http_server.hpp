@@ -4,17 +4,20 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "rendezvous/job_key.hpp"
 #include "rendezvous/protocol.hpp"
 
 namespace runjob::rendezvous {
 
-/// HTTP/1.1 with keep-alive over a Unix socket (the TCP front will share the session code): parses requests,
-/// hands them on, writes the replies in order. Only processes of this user are admitted (SO_PEERCRED). A
-/// reply to a peer that hung up is dropped; its request is not taken back.
+/// HTTP/1.1 with keep-alive over a Unix or a TCP socket: parses requests, hands them on, writes the replies in
+/// order. On a Unix socket processes of this user are admitted (SO_PEERCRED); everybody else, and everybody on
+/// TCP, must prove with each request to hold the job's key (auth.hpp), and nothing is read of them beyond a
+/// header before they have. A reply to a peer that hung up is dropped; its request is not taken back.
 /// Threads  the executor's one thread; it calls the handler and must call the replies. A reply may come after
 ///          the server is gone.
 /// Bounds   headers 16 KiB, bodies kMaxBodyBytes, and Limits; beyond them a 4xx/5xx answer and the connection
@@ -24,18 +27,35 @@ class HttpServer {
   using Handler = std::function<void(Request, Reply)>;
 
   struct Limits {
+    /// At the limit the connection that has waited longest without proving anything makes room; when all have
+    /// proved who they are, the new one is refused.
     std::size_t connections = 1024;
-    /// For a request to arrive once it has begun, and for a reply to be taken. Idle connections may stay.
+    /// For a request to arrive once it has begun, for a reply to be taken, and for a peer to prove who it is.
+    /// Idle connections of those who have may stay.
     std::chrono::milliseconds message_timeout{30000};
   };
 
-  /// Listens on `path`, a Unix socket that must not exist yet. Errors  Error(kSystem).
-  HttpServer(boost::asio::any_io_executor executor, const std::string& path, Handler handler, Limits limits);
+  /// A numeric address of this host, and a port; 0 takes any free one.
+  struct TcpAddress {
+    std::string address;
+    int port = 0;
+  };
+
+  /// Listens on `path`, a Unix socket that must not exist yet. Without a key only processes of this user are
+  /// admitted. Errors  Error(kSystem).
+  HttpServer(boost::asio::any_io_executor executor, const std::string& path, Handler handler, Limits limits,
+             std::optional<JobKey> key = std::nullopt);
   HttpServer(boost::asio::any_io_executor executor, const std::string& path, Handler handler);
+  /// Listens on TCP. Errors  Error(kSystem); Error(kUsage) when the address is not numeric.
+  HttpServer(boost::asio::any_io_executor executor, const TcpAddress& address, JobKey key, Handler handler,
+             Limits limits);
   /// Closes the listener and every connection and removes the socket; replies that come later are dropped.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
+
+  /// The TCP port that it listens on.
+  int port() const;
 
  private:
   class State;

@@ -1,10 +1,12 @@
 #include "rendezvous/http_session.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <limits>
 #include <sys/socket.h>
 #include <utility>
+#include <variant>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
@@ -46,17 +48,38 @@ Response refusal_of(error_code error) {
   return error_response(400, "malformed HTTP: " + error.message());
 }
 
-/// Fills `request`, or says how to refuse the message.
-std::optional<Response> to_request(http::request<http::string_body> message, Request& request) {
-  request.method = std::string(message.method_string());
-  request.target = std::string(message.target());
-  request.body = std::move(message.body());
-  const auto rank = message.find(kRankHeader);
-  if (rank == message.end()) return std::nullopt;
+std::string_view value_of(const http::fields& fields, const char* name) {
+  const auto found = fields.find(name);
+  return found == fields.end() ? std::string_view() : std::string_view(found->value().data(), found->value().size());
+}
+
+/// What the gatekeeper judges by. Errors  Error(kUsage) for a rank that is no number.
+Gatekeeper::Head head_of(const http::request<http::string_body>& message) {
+  Gatekeeper::Head head;
+  head.request.method = std::string(message.method_string());
+  head.request.target = std::string(message.target());
+  head.nonce = value_of(message, kNonceHeader);
+  head.mac = value_of(message, kMacHeader);
+  head.digest = value_of(message, kDigestHeader);
+  if (message.find(kRankHeader) != message.end())
+    head.request.rank = static_cast<int>(
+        parse_integer(value_of(message, kRankHeader), kRankHeader, 0, std::numeric_limits<int>::max()));
+  return head;
+}
+
+/// A stranger's text, for the log.
+std::string show(std::string_view text) {
+  constexpr std::size_t kShown = 80;
+  std::string result(text.substr(0, kShown));
+  std::replace_if(
+      result.begin(), result.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return result;
+}
+
+/// The head, or how to refuse a message that has none.
+std::variant<Gatekeeper::Head, Response> head_or_refusal(const http::request<http::string_body>& message) {
   try {
-    const std::string_view text(rank->value().data(), rank->value().size());
-    request.rank = static_cast<int>(parse_integer(text, kRankHeader, 0, std::numeric_limits<int>::max()));
-    return std::nullopt;
+    return head_of(message);
   } catch (const Error& error) {
     return error_response(400, error.what());
   }
@@ -91,8 +114,14 @@ class HttpSession::PendingReply {
   asio::steady_timer woken_;
 };
 
-HttpSession::HttpSession(Socket socket, HttpServer::Handler handler, std::chrono::milliseconds message_timeout)
-    : stream_(std::move(socket)), handler_(std::move(handler)), message_timeout_(message_timeout) {}
+HttpSession::HttpSession(Socket socket, Gatekeeper gatekeeper, HttpServer::Handler handler,
+                         std::chrono::milliseconds message_timeout, OnRefusal on_refusal)
+    : stream_(std::move(socket)),
+      gatekeeper_(std::move(gatekeeper)),
+      handler_(std::move(handler)),
+      message_timeout_(message_timeout),
+      proof_deadline_(std::chrono::steady_clock::now() + message_timeout),
+      on_refusal_(std::move(on_refusal)) {}
 
 asio::awaitable<void> HttpSession::run() {
   while (!closed_) {
@@ -111,18 +140,48 @@ void HttpSession::close() {
 /// Whether the connection is good for another request.
 asio::awaitable<bool> HttpSession::serve_one() {
   Parser parser;
-  parser.body_limit(kMaxBodyBytes);
+  parser.body_limit(gatekeeper_.may_send_body() ? kMaxBodyBytes : 0);
   parser.header_limit(kMaxHeaderBytes);
-  const error_code error = co_await read(parser);
+  const error_code error = co_await read_header(parser);
   if (closed_ || hung_up(error)) co_return false;
-
-  // An answer to HEAD may have no body; ours has one that says what is possible, and then the connection ends.
-  const bool keep_alive = !error && parser.keep_alive() && parser.get().method() != http::verb::head;
-  const unsigned version = parser.get().version();
-  Request request;
-  std::optional<Response> refusal = error ? refusal_of(error) : to_request(parser.release(), request);
-  if (refusal) {
+  if (error == http::error::body_limit && gatekeeper_.is_stranger()) {
+    co_await turn_down("a request with a body");
+    co_return false;
+  }
+  std::variant<Gatekeeper::Head, Response> head = error ? refusal_of(error) : head_or_refusal(parser.get());
+  if (auto* refusal = std::get_if<Response>(&head)) {
     co_await refuse(std::move(*refusal));
+    co_return false;
+  }
+  const unsigned version = parser.get().version();
+  switch (gatekeeper_.admit(std::get<Gatekeeper::Head>(head))) {
+    case Gatekeeper::Verdict::kPass:
+      co_return co_await serve(parser, std::move(std::get<Gatekeeper::Head>(head).request));
+    case Gatekeeper::Verdict::kAnswer: {
+      Response greeting;
+      co_return co_await write(std::move(greeting), version, true);
+    }
+    case Gatekeeper::Verdict::kRefuse:
+      break;
+  }
+  co_await turn_down(std::get<Gatekeeper::Head>(head).request.target);
+  co_return false;
+}
+
+/// Reads the body of an admitted request and answers it.
+asio::awaitable<bool> HttpSession::serve(Parser& parser, Request request) {
+  // An answer to HEAD may have no body; ours has one that says what is possible, and then the connection ends.
+  const bool keep_alive = parser.keep_alive() && parser.get().method() != http::verb::head;
+  const unsigned version = parser.get().version();
+  const error_code error = co_await read_body(parser);
+  if (closed_ || hung_up(error)) co_return false;
+  if (error) {
+    co_await refuse(refusal_of(error));
+    co_return false;
+  }
+  request.body = std::move(parser.get().body());
+  if (!gatekeeper_.admit_body(request.body)) {
+    co_await turn_down(request.target);
     co_return false;
   }
   std::optional<Response> response = co_await answer(std::move(request));
@@ -131,14 +190,25 @@ asio::awaitable<bool> HttpSession::serve_one() {
   co_return written&& keep_alive;
 }
 
-/// An idle connection may stay for ever; once a request has begun it has message_timeout_ to be complete.
-asio::awaitable<error_code> HttpSession::read(Parser& parser) {
-  if (buffer_.size() == 0) {
+/// The connection of somebody who has shown who he is may be idle for ever; once a request has begun it has
+/// message_timeout_ to be complete. A stranger has that time for all.
+asio::awaitable<error_code> HttpSession::read_header(Parser& parser) {
+  if (!gatekeeper_.is_stranger() && buffer_.size() == 0) {
     stream_.expires_never();
     const auto [error] = co_await stream_.socket().async_wait(asio::socket_base::wait_read, kNoThrow);
     if (error) co_return error;
   }
-  stream_.expires_after(message_timeout_);
+  if (gatekeeper_.is_stranger()) {
+    stream_.expires_at(proof_deadline_);
+  } else {
+    stream_.expires_after(message_timeout_);
+  }
+  const auto [error, bytes] = co_await http::async_read_header(stream_, buffer_, parser, kNoThrow);
+  co_return error;
+}
+
+/// Within the time that began with the header.
+asio::awaitable<error_code> HttpSession::read_body(Parser& parser) {
   const auto [error, bytes] = co_await http::async_read(stream_, buffer_, parser, kNoThrow);
   stream_.expires_never();
   co_return error;
@@ -181,8 +251,18 @@ void HttpSession::watch_for_hangup(std::weak_ptr<PendingReply> weak) {
 }
 
 asio::awaitable<bool> HttpSession::write(Response response, unsigned version, bool keep_alive) {
+  if (response.body.empty()) response.content_type.clear();
+  const std::string mac = gatekeeper_.sign(response);
+  AuthHeaders headers;
+  if (!mac.empty()) headers.emplace_back(kMacHeader, mac);
+  if (gatekeeper_.is_stranger() && !mac.empty()) headers.emplace_back(kNonceHeader, gatekeeper_.nonce());
+  co_return co_await send(std::move(response), std::move(headers), version, keep_alive);
+}
+
+asio::awaitable<bool> HttpSession::send(Response response, AuthHeaders headers, unsigned version, bool keep_alive) {
   const std::string& bytes = response.body.str();
   http::response<http::span_body<const char>> message(static_cast<http::status>(response.status), version);
+  for (const auto& [name, value] : headers) message.set(name, value);
   if (!bytes.empty()) message.set(http::field::content_type, response.content_type);
   message.keep_alive(keep_alive);
   message.body() = {bytes.data(), bytes.size()};
@@ -196,18 +276,32 @@ asio::awaitable<bool> HttpSession::write(Response response, unsigned version, bo
 /// Answers and ends the connection. What the peer still sends is read and thrown away first: closing with
 /// unread bytes would reset the connection, and the peer might lose the answer.
 asio::awaitable<void> HttpSession::refuse(Response response) {
-  const bool written = co_await write(std::move(response), 11, false);
+  AuthHeaders unsigned_headers;
+  const bool written = co_await send(std::move(response), std::move(unsigned_headers), 11, false);
   if (!written || closed_) co_return;
   error_code ignored;
   stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
-  stream_.expires_after(message_timeout_);
+  const bool is_stranger = gatekeeper_.is_stranger();
+  if (is_stranger) {
+    stream_.expires_at(proof_deadline_);
+  } else {
+    stream_.expires_after(message_timeout_);
+  }
   char scrap[16 << 10];
   const auto space = asio::buffer(scrap);
-  for (std::size_t left = 2 * kMaxBodyBytes; left > sizeof scrap;) {
+  for (std::size_t left = is_stranger ? 4 * sizeof scrap : 2 * kMaxBodyBytes; left > sizeof scrap;) {
     const auto [error, bytes] = co_await stream_.async_read_some(space, kNoThrow);
     if (error) co_return;
     left -= bytes;
   }
+}
+
+/// For a request that the gatekeeper does not let pass: one that nobody of the job has sent like this, here
+/// and now.
+asio::awaitable<void> HttpSession::turn_down(std::string what) {
+  on_refusal_(fmt::format("{} is not signed with the job's key", show(what)));
+  Response response = error_response(401, "the request is not signed with the job's key");
+  co_await refuse(std::move(response));
 }
 
 }  // namespace runjob::rendezvous

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "rendezvous/auth.hpp"
 
 namespace runjob::rendezvous {
 namespace {
@@ -40,23 +41,90 @@ class BlobReader : public nlohmann::json_sax<Json> {
   bool in_array_ = false;
 };
 
+constexpr int kMaxRanks = 1 << 20;  // as hostfile/ has it, rounded up: bounds what a few bytes can expand to
+
+bool within(int index, int size) {
+  return index >= 0 && index < size;
+}
+
 /// What a rank indexes by, before it does.
+void check(const Place& place) {
+  if (!within(place.rank, place.size) || !within(place.local_rank, place.local_size) ||
+      !within(place.cross_rank, place.cross_size) || place.size > kMaxRanks)
+    throw Error(Errc::kProtocol,
+                fmt::format("the answer to a join contradicts itself: rank {} of {}", place.rank, place.size));
+}
+
 void check(const JoinReply& reply) {
-  const auto within = [](int index, int size) { return index >= 0 && index < size; };
   const int hosts = static_cast<int>(reply.hostnames.size());
   const bool known_hosts =
       std::all_of(reply.hosts.begin(), reply.hosts.end(), [&](int host) { return within(host, hosts); });
-  if (!within(reply.rank, reply.size) || !within(reply.local_rank, reply.local_size) ||
-      !within(reply.cross_rank, reply.cross_size) || std::ssize(reply.hosts) != reply.size || !known_hosts)
-    throw Error(Errc::kProtocol, fmt::format("the answer to a join contradicts itself: rank {} of {} on {} hosts",
-                                             reply.rank, reply.size, hosts));
+  if (std::ssize(reply.hosts) != reply.size || !known_hosts)
+    throw Error(Errc::kProtocol, fmt::format("the answer to a join contradicts itself: {} of {} ranks are on {} hosts",
+                                             reply.hosts.size(), reply.size, hosts));
+}
+
+Json to_runs(const std::vector<int>& numbers) {
+  Json::array_t runs;
+  for (std::size_t i = 0; i < numbers.size();) {
+    const int step = i + 1 < numbers.size() ? numbers[i + 1] - numbers[i] : 0;
+    std::size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] - numbers[end - 1] == step) ++end;
+    runs.push_back({numbers[i], step, end - i});
+    i = end;
+  }
+  return runs;
+}
+
+/// At most `size` numbers. Errors  Error(kProtocol) for more, Json::exception for what is no run.
+std::vector<int> from_runs(const Json& runs, int size) {
+  std::vector<int> numbers;
+  for (const Json& run : runs) {
+    const auto first = run.at(0).get<std::int64_t>(), step = run.at(1).get<std::int64_t>();
+    const auto count = run.at(2).get<std::int64_t>();
+    if (count < 1 || count > size - std::ssize(numbers) || first < 0 || first > kMaxRanks || step < -kMaxRanks ||
+        step > kMaxRanks)
+      throw Error(Errc::kProtocol,
+                  fmt::format("the answer to a join contradicts itself: {} ranks from host {} on", count, first));
+    for (std::int64_t i = 0; i < count; ++i)
+      numbers.push_back(static_cast<int>(std::clamp<std::int64_t>(first + i * step, -1, kMaxRanks)));
+  }
+  return numbers;
+}
+
+Place place_from(const Json& document) {
+  Place place;
+  document.at("rank").get_to(place.rank);
+  document.at("size").get_to(place.size);
+  document.at("local_rank").get_to(place.local_rank);
+  document.at("local_size").get_to(place.local_size);
+  document.at("cross_rank").get_to(place.cross_rank);
+  document.at("cross_size").get_to(place.cross_size);
+  document.at("generation").get_to(place.generation);
+  document.at("hostname").get_to(place.hostname);
+  document.at("start_timeout_seconds").get_to(place.start_timeout_seconds);
+  check(place);
+  return place;
+}
+
+/// What `read` makes of `text`, a JSON document.
+template <class Read>
+auto decode(const std::string& text, Read read) {
+  try {
+    return read(Json::parse(text));
+  } catch (const Json::exception& error) {
+    throw Error(Errc::kProtocol, std::string("the answer to a join makes no sense: ") + error.what());
+  }
+}
+
+std::string dump(const Json& document) {
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
 
 std::string to_json(const Failing& failing) {
-  const Json document = {{"own", failing.own}, {"reason", failing.reason}};
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump({{"own", failing.own}, {"reason", failing.reason}});
 }
 
 Failing failing_from_json(const std::string& text) {
@@ -67,41 +135,48 @@ Failing failing_from_json(const std::string& text) {
   return {document["own"].get<bool>(), document["reason"].get<std::string>()};
 }
 
-std::string to_json(const JoinReply& reply) {
-  const Json document = {{"rank", reply.rank},
-                         {"size", reply.size},
-                         {"local_rank", reply.local_rank},
-                         {"local_size", reply.local_size},
-                         {"cross_rank", reply.cross_rank},
-                         {"cross_size", reply.cross_size},
-                         {"generation", reply.generation},
-                         {"hostname", reply.hostname},
-                         {"hosts", reply.hosts},
-                         {"hostnames", reply.hostnames},
-                         {"start_timeout_seconds", reply.start_timeout_seconds}};
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+Digest Body::digest() const {
+  if (!shared_) return sha256("");
+  if (!shared_->digest) shared_->digest = sha256(shared_->bytes);
+  return *shared_->digest;
+}
+
+std::string to_json(const Topology& topology) {
+  return dump({{"hosts", to_runs(topology.hosts)}, {"hostnames", topology.hostnames}});
+}
+
+std::string to_json(const Place& place) {
+  return dump({{"rank", place.rank},
+               {"size", place.size},
+               {"local_rank", place.local_rank},
+               {"local_size", place.local_size},
+               {"cross_rank", place.cross_rank},
+               {"cross_size", place.cross_size},
+               {"generation", place.generation},
+               {"hostname", place.hostname},
+               {"start_timeout_seconds", place.start_timeout_seconds}});
+}
+
+std::string join_reply(const Place& place, const std::string& topology) {
+  std::string text = to_json(place);
+  text.pop_back();  // the closing brace
+  return text.append(R"(,"topology":)").append(topology).append("}");
 }
 
 JoinReply join_reply_from_json(const std::string& text) {
-  try {
-    const Json document = Json::parse(text);
+  return decode(text, [](const Json& document) {
     JoinReply reply;
-    document.at("rank").get_to(reply.rank);
-    document.at("size").get_to(reply.size);
-    document.at("local_rank").get_to(reply.local_rank);
-    document.at("local_size").get_to(reply.local_size);
-    document.at("cross_rank").get_to(reply.cross_rank);
-    document.at("cross_size").get_to(reply.cross_size);
-    document.at("generation").get_to(reply.generation);
-    document.at("hostname").get_to(reply.hostname);
-    document.at("hosts").get_to(reply.hosts);
-    document.at("hostnames").get_to(reply.hostnames);
-    document.at("start_timeout_seconds").get_to(reply.start_timeout_seconds);
+    static_cast<Place&>(reply) = place_from(document);
+    const Json& topology = document.at("topology");
+    reply.hosts = from_runs(topology.at("hosts"), reply.size);
+    topology.at("hostnames").get_to(reply.hostnames);
     check(reply);
     return reply;
-  } catch (const Json::exception& error) {
-    throw Error(Errc::kProtocol, std::string("the answer to a join makes no sense: ") + error.what());
-  }
+  });
+}
+
+Place place_from_json(const std::string& text) {
+  return decode(text, place_from);
 }
 
 std::string encode_blobs(const std::vector<std::string>& blobs) {
@@ -121,8 +196,7 @@ std::vector<std::string> decode_blobs(const std::string& body) {
 }
 
 Response error_response(int status, const std::string& message) {
-  const Json document = {{"error", message}};
-  return {status, "application/json", document.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {status, "application/json", dump({{"error", message}})};
 }
 
 std::string error_text(const std::string& body) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +29,8 @@
 /// (optional) identifies one call of one rank: sent again because a connection broke, it never counts twice
 /// and gets the same answer.
 ///
-/// Errors are JSON {"error": "..."} with a 4xx or 5xx status: 400 malformed, 403 not admitted, 404 no such
+/// Errors are JSON {"error": "..."} with a 4xx or 5xx status: 400 malformed, 401 not signed with the job's
+/// key, 403 not admitted, 404 no such
 /// path or key, 405 no such method on this path, 408 a wait ran out (the text names who is missing), 409 two
 /// callers with one index or different counts, 410 the job is over, 413 body too large, 431 headers too
 /// large, 503 a bound of the service is reached.
@@ -47,24 +50,33 @@ struct Request {
   int rank = -1;  ///< from kRankHeader; -1 when not given
 };
 
+using Digest = std::array<unsigned char, 32>;  ///< SHA-256
+
 /// Immutable bytes that copies share: the one answer of a gather goes to every rank.
+/// Threads  all copies on one.
 class Body {
  public:
   Body() = default;
-  Body(std::string bytes) : bytes_(std::make_shared<const std::string>(std::move(bytes))) {}
+  Body(std::string bytes) : shared_(std::make_shared<Shared>(Shared{std::move(bytes), std::nullopt})) {}
   Body(const char* text) : Body(std::string(text)) {}
 
   const std::string& str() const {
     static const std::string empty;
-    return bytes_ ? *bytes_ : empty;
+    return shared_ ? shared_->bytes : empty;
   }
+  /// Computed once for all copies.
+  Digest digest() const;
   operator const std::string&() const { return str(); }
   std::size_t size() const { return str().size(); }
   bool empty() const { return str().empty(); }
   bool operator==(const Body& other) const { return str() == other.str(); }
 
  private:
-  std::shared_ptr<const std::string> bytes_;  // owners: every Response that carries it
+  struct Shared {
+    const std::string bytes;
+    std::optional<Digest> digest;  // once somebody has asked for it
+  };
+  std::shared_ptr<Shared> shared_;  // owners: every Response that carries it
 };
 
 struct Response {
@@ -76,17 +88,38 @@ struct Response {
 /// Called exactly once, possibly before the call that received it returns.
 using Reply = std::function<void(Response)>;
 
-/// Answer to a join: the rank's place in the job. The field names are the JSON keys.
-struct JoinReply {
+/// One rank's place in the job. The field names are the JSON keys.
+struct Place {
   int rank = 0, size = 1, local_rank = 0, local_size = 1, cross_rank = 0, cross_size = 1;
   int generation = 0;
-  std::string hostname;                ///< the host's name as the job's allocation spells it
+  std::string hostname;               ///< the host's name as the job's allocation spells it
+  double start_timeout_seconds = 30;  ///< how long to wait for other ranks during init
+
+  bool operator==(const Place&) const = default;
+};
+
+/// Which rank is on which host: the same for all of a job.
+struct Topology {
   std::vector<int> hosts;              ///< for each rank the index of its host
   std::vector<std::string> hostnames;  ///< names of the hosts, by host index
-  double start_timeout_seconds = 30;   ///< how long to wait for other ranks during init
 
+  bool operator==(const Topology&) const = default;
+};
+
+/// Answer to a join.
+struct JoinReply : Place, Topology {
   bool operator==(const JoinReply&) const = default;
 };
+
+/// `hosts` as runs [first, step, count]: a job whose ranks fill one host after the other, or go round the
+/// hosts, has few of them.
+std::string to_json(const Topology& topology);
+std::string to_json(const Place& place);
+/// The answer to a join from its two parts; `topology` is encoded once for all ranks of a job.
+std::string join_reply(const Place& place, const std::string& topology);
+/// Errors  Error(kProtocol) when `text` is not such a JSON document.
+JoinReply join_reply_from_json(const std::string& text);
+Place place_from_json(const std::string& text);
 
 /// What a rank says when it is likely to end with an error. The launcher names the rank that failed first, and cannot
 /// learn that from the order in which processes end: one that fails may need long to end.
@@ -98,10 +131,6 @@ struct Failing {
 std::string to_json(const Failing& failing);
 /// Errors  Error(kProtocol) when `text` is not such a JSON document.
 Failing failing_from_json(const std::string& text);
-
-std::string to_json(const JoinReply& reply);
-/// Errors  Error(kProtocol) when `text` is not such a JSON document.
-JoinReply join_reply_from_json(const std::string& text);
 
 /// The body of a gather's answer: CBOR (RFC 8949), an array of byte strings.
 std::string encode_blobs(const std::vector<std::string>& blobs);

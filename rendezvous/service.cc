@@ -102,7 +102,7 @@ Answers Service::State::join(const Request& request, TimePoint now, Reply& reply
     throw Refusal{400, fmt::format("rank {} is not in this job of {}", rank, roster.size())};
   roster.joined(static_cast<int>(rank), now);
   Answers answers;
-  answers.push_back({std::move(reply), {200, "application/json", to_json(placement(static_cast<int>(rank)))}});
+  answers.push_back({std::move(reply), {200, "application/json", placement(static_cast<int>(rank))}});
   return answers;
 }
 

@@ -24,7 +24,7 @@ struct Member {
 class Service {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  using Placement = std::function<JoinReply(int rank)>;
+  using Placement = std::function<std::string(int rank)>;  ///< a join_reply()
 
   /// `start_timeout`: how long the first rank that waits at start-up is let wait for the others (see
   /// overdue()), and how long gathers and barriers wait that do not say.

@@ -229,7 +229,7 @@ void Agent::start_rank(const LaunchRank& spec, const Environment& common) {
 
 Environment Agent::environment_for(const LaunchRank& spec, const Environment& common) const {
   Environment result = common;
-  result.merge(rank_defaults(facts_.cores, spec.join.local_size, facts_.free_port));  // keeps what is there
+  result.merge(rank_defaults(facts_.cores, spec.place.local_size, facts_.free_port));  // keeps what is there
   result["RUNJOB_RENDEZVOUS"] = "unix:" + guarded_.directory + "/rendezvous.sock";
   for (const auto& [name, value] : spec.environment) result[name] = value;
   return result;
@@ -359,7 +359,7 @@ void Agent::join(const rendezvous::Request& request, const rendezvous::Reply& re
   if (rank == ranks_.end()) return reply(rendezvous::error_response(400, "join: no such rank on this host"));
   writer_.send_control(FrameType::kJoined, rank->first, {});
   rendezvous::Response response;
-  response.body = rendezvous::to_json(rank->second.launch->join);
+  response.body = rendezvous::join_reply(rank->second.launch->place, launch_.topology);
   reply(std::move(response));
 }
 

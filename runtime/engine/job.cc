@@ -144,7 +144,7 @@ Job join_job(const RuntimeConfig& config, Rounds& rounds) {
 
   const auto start = std::chrono::steady_clock::now();
   constexpr std::chrono::milliseconds kJoinTimeout{30000};
-  rendezvous::Client client(*config.rendezvous, config.rank);
+  rendezvous::Client client(*config.rendezvous, config.rank, config.job_key_file);
   Job job;
   job.place = client.join(config.start_timeout.value_or(kJoinTimeout));
   const JoinReply& place = job.place;

@@ -16,9 +16,10 @@ namespace {
 constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
 
 /// The names that the runtime reads, without their prefix.
-constexpr std::array<std::string_view, 10> kRead = {
-    "RENDEZVOUS", "RANK", "START_TIMEOUT", "GLOO_TIMEOUT_SECONDS", "GLOO_IFACE",
-    "TIMELINE",   "SIZE", "LOG_LEVEL",     "TIMELINE_MARK_CYCLES", "ADDRESS"};
+constexpr std::array<std::string_view, 11> kRead = {
+    "RENDEZVOUS", "JOB_KEY_FILE", "RANK", "START_TIMEOUT", "GLOO_TIMEOUT_SECONDS",
+    "GLOO_IFACE", "TIMELINE",     "SIZE", "LOG_LEVEL",     "TIMELINE_MARK_CYCLES",
+    "ADDRESS"};
 
 struct Variable {
   std::string name;  ///< as it was set, for messages
@@ -52,6 +53,7 @@ void warn_misspelt(const Environment& environment, std::vector<std::string>& war
 void read_place(const Environment& environment, RuntimeConfig& config) {
   constexpr int kMost = std::numeric_limits<int>::max();
   if (const auto found = find(environment, "RENDEZVOUS")) config.rendezvous = found->value;
+  if (const auto found = find(environment, "JOB_KEY_FILE")) config.job_key_file = found->value;
   const auto rank = find(environment, "RANK");
   if (config.rendezvous) {
     if (!rank) throw Error(Errc::kUsage, "RUNJOB_RENDEZVOUS is set, but RUNJOB_RANK is not; the launcher sets both");

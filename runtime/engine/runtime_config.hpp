@@ -17,6 +17,8 @@ struct RuntimeConfig {
   std::optional<std::string> rendezvous;
   /// RUNJOB_RANK: which rank this is; needed with a rendezvous. HOROVOD_RANK is its alias.
   int rank = 0;
+  /// RUNJOB_JOB_KEY_FILE: the file of the job's key, needed with a rendezvous over a network.
+  std::optional<std::string> job_key_file;
   /// RUNJOB_START_TIMEOUT: how long init() waits for the other ranks; by default what the job says.
   std::optional<std::chrono::milliseconds> start_timeout;
   /// RUNJOB_GLOO_TIMEOUT_SECONDS: how long a running collective may wait for another rank's data.

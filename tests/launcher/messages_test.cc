@@ -14,12 +14,11 @@ TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
   LaunchRank rank;
   rank.rank = 5;
   rank.environment = {{"RANK", "5"}};
-  rank.join.rank = 5;
-  rank.join.size = 8;
-  rank.join.hostname = "s1";
-  rank.join.hosts = {0, 0, 0, 0, 1, 1, 1, 1};
-  rank.join.hostnames = {"s0", "s1"};
+  rank.place.rank = 5;
+  rank.place.size = 8;
+  rank.place.hostname = "s1";
   sent.ranks = {rank};
+  sent.topology = R"({"hosts":[]})";
   sent.stdin_rank = 0;
   sent.output_window = 1 << 20;
   sent.grace_ms = 2000;
@@ -30,7 +29,8 @@ TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
   REQUIRE(received.ranks.size() == 1);
   CHECK(received.ranks[0].rank == 5);
   CHECK(received.ranks[0].environment == rank.environment);
-  CHECK(received.ranks[0].join == rank.join);
+  CHECK(received.ranks[0].place == rank.place);
+  CHECK(received.topology == sent.topology);
   CHECK(received.stdin_rank == 0);
   CHECK(received.output_window == 1 << 20);
   CHECK(received.grace_ms == 2000);

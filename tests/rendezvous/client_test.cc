@@ -54,13 +54,31 @@ TEST_CASE("a client joins and learns its place", "[net]") {
   CHECK(reply == expected);
 }
 
+TEST_CASE("a client joins over TCP with the job's key", "[net]") {
+  LocalRendezvous rendezvous(OverTcp(), {"a", "b"});
+  Client client(rendezvous.address(), 1, rendezvous.key_file());
+  CHECK(client.join(5s).hostname == "b");
+  CHECK_THROWS_WITH(Client(rendezvous.address(), 1), ContainsSubstring("over a network the job's key is needed"));
+  const TemporaryDirectory directory;
+  JobKey::random().write_file(directory.path() + "/key");
+  Client stranger(rendezvous.address(), 1, directory.path() + "/key");
+  const Error refused = error_of([&] { stranger.join(5s); });
+  CHECK(refused.code() == Errc::kAuth);
+  CHECK_THAT(refused.what(), ContainsSubstring("is not signed with the job's key; is this the job's own rendezvous?"));
+  CHECK(error_of([&] { Client(rendezvous.address(), 1, directory.path() + "/none"); }).code() == Errc::kAuth);
+}
+
 TEST_CASE("eight clients gather at once, a hundred times under one name", "[net]") {
   constexpr int kSize = 8;
-  LocalRendezvous rendezvous(std::vector<std::string>(kSize, "localhost"));
+  const auto hosts = std::vector<std::string>(kSize, "localhost");
+  const bool over_tcp = GENERATE(false, true);
+  LocalRendezvous rendezvous = over_tcp ? LocalRendezvous(OverTcp(), hosts) : LocalRendezvous(hosts);
+  const std::optional<std::string> key_file =
+      over_tcp ? std::optional<std::string>(rendezvous.key_file()) : std::nullopt;
   std::vector<std::future<std::string>> outcomes;
   for (int rank = 0; rank < kSize; ++rank) {
-    outcomes.push_back(std::async(std::launch::async, [&rendezvous, rank]() -> std::string {
-      Client client(rendezvous.address(), rank);
+    outcomes.push_back(std::async(std::launch::async, [&rendezvous, key_file, rank]() -> std::string {
+      Client client(rendezvous.address(), rank, key_file);
       for (int round = 0; round < 100; ++round) {
         const auto blobs = client.gather("addresses", std::to_string(round) + "/" + std::to_string(rank), 30s);
         for (int other = 0; other < kSize; ++other) {

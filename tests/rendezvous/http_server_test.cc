@@ -15,6 +15,7 @@
 #include "tests/rendezvous/eventually.hpp"
 #include "tests/rendezvous/local_rendezvous.hpp"
 #include "tests/rendezvous/raw_socket.hpp"
+#include "tests/rendezvous/scripted_server.hpp"
 
 using namespace runjob;
 using namespace runjob::rendezvous;
@@ -89,6 +90,39 @@ TEST_CASE("another user's process is not admitted", "[net]") {
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
+}
+
+TEST_CASE("another user's process that holds the job's key is admitted", "[net]") {
+  if (::geteuid() != 0) {
+    WARN("skipped: becoming another user needs root");
+    return;
+  }
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/s";
+  const JobKey key = JobKey::random();
+  boost::asio::io_context context;
+  const HttpServer server(context.get_executor(), path, refuse_all, HttpServer::Limits(), key);
+  REQUIRE(::chmod(directory.path().c_str(), 0755) == 0);
+  REQUIRE(::chmod(path.c_str(), 0777) == 0);
+  std::thread thread([&] { context.run(); });
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);
+    RawSocket stranger = RawSocket::connect_to(path);
+    const bool refused = stranger.send(kGet) && stranger.read_answer().starts_with("401 ");
+    RawSocket socket = RawSocket::connect_to(path);
+    SignedRequests member(socket, key);
+    const bool admitted = socket.send(member.next({"GET", "/", ""})) && socket.read_answer().starts_with("404 ");
+    ::_exit(refused && admitted ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  RawSocket own = RawSocket::connect_to(path);  // needs none
+  CHECK(own.send(kGet));
+  CHECK(own.read_answer().starts_with("404 "));
+  context.stop();
+  thread.join();
 }
 
 TEST_CASE("no socket of the server is inherited by programs that the process starts", "[net]") {

@@ -74,6 +74,9 @@ inline JoinReply place(const std::vector<std::string>& hosts, int rank, std::chr
   return reply;
 }
 
+/// On TCP at 127.0.0.1, where everybody must hold the key.
+struct OverTcp {};
+
 /// A rendezvous for tests that run real ranks without the launcher: the service and its HTTP front on a
 /// thread of its own, on a Unix socket in a fresh directory. It answers joins itself.
 ///
@@ -86,20 +89,19 @@ class LocalRendezvous {
   explicit LocalRendezvous(std::vector<std::string> hosts,
                            std::chrono::milliseconds start_timeout = std::chrono::seconds(30),
                            HttpServer::Limits limits = {})
-      : path_(directory_.path() + "/rendezvous.sock"), timer_(context_) {
-    std::vector<Member> members;
-    for (const std::string& host : hosts) members.push_back({host});
-    service_ = std::make_unique<Service>(std::move(members), start_timeout, [hosts, start_timeout](int rank) {
-      return place(hosts, rank, start_timeout);
+      : LocalRendezvous(NotServing(), std::move(hosts), start_timeout) {
+    on_service(
+        [&](Service&) { server_ = std::make_unique<HttpServer>(context_.get_executor(), path_, handler(), limits); });
+  }
+
+  LocalRendezvous(OverTcp, std::vector<std::string> hosts,
+                  std::chrono::milliseconds start_timeout = std::chrono::seconds(30), HttpServer::Limits limits = {})
+      : LocalRendezvous(NotServing(), std::move(hosts), start_timeout) {
+    key_.write_file(key_file());
+    on_service([&](Service&) {
+      server_ = std::make_unique<HttpServer>(context_.get_executor(), HttpServer::TcpAddress{"127.0.0.1", 0}, key_,
+                                             handler(), limits);
     });
-    server_ = std::make_unique<HttpServer>(
-        context_.get_executor(), path_,
-        [this](Request request, Reply reply) {
-          service_->handle(std::move(request), std::chrono::steady_clock::now(), std::move(reply));
-          set_timer();
-        },
-        limits);
-    thread_ = std::thread([this] { context_.run(); });
   }
 
   ~LocalRendezvous() {
@@ -111,8 +113,12 @@ class LocalRendezvous {
     thread_.join();
   }
 
-  std::string address() const { return "unix:" + path_; }
+  std::string address() const { return port() == 0 ? "unix:" + path_ : "http://127.0.0.1:" + std::to_string(port()); }
   const std::string& path() const { return path_; }
+  /// Over TCP:
+  int port() const { return server_->port(); }
+  const JobKey& key() const { return key_; }
+  std::string key_file() const { return directory_.path() + "/key"; }
 
   /// What `call(service)` returns.
   template <class Call>
@@ -132,6 +138,25 @@ class LocalRendezvous {
   }
 
  private:
+  struct NotServing {};
+  LocalRendezvous(NotServing, std::vector<std::string> hosts, std::chrono::milliseconds start_timeout)
+      : path_(directory_.path() + "/rendezvous.sock"), timer_(context_) {
+    std::vector<Member> members;
+    for (const std::string& host : hosts) members.push_back({host});
+    service_ = std::make_unique<Service>(std::move(members), start_timeout, [hosts, start_timeout](int rank) {
+      const JoinReply reply = place(hosts, rank, start_timeout);
+      return join_reply(reply, to_json(static_cast<const Topology&>(reply)));
+    });
+    thread_ = std::thread([this] { context_.run(); });
+  }
+
+  HttpServer::Handler handler() {
+    return [this](Request request, Reply reply) {
+      service_->handle(std::move(request), std::chrono::steady_clock::now(), std::move(reply));
+      set_timer();
+    };
+  }
+
   void set_timer() {
     timer_.expires_at(service_->next_deadline());
     timer_.async_wait([this](boost::system::error_code error) {
@@ -143,6 +168,7 @@ class LocalRendezvous {
 
   TemporaryDirectory directory_;
   const std::string path_;
+  const JobKey key_ = JobKey::random();
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_ =
       boost::asio::make_work_guard(context_);

@@ -24,31 +24,67 @@ JoinReply sample() {
   return reply;
 }
 
+std::string encode(const JoinReply& reply) {
+  return join_reply(reply, to_json(static_cast<const Topology&>(reply)));
+}
+
 }  // namespace
 
 TEST_CASE("a join's answer survives the way there and back", "[unit]") {
-  CHECK(join_reply_from_json(to_json(sample())) == sample());
-  CHECK(nlohmann::json::parse(to_json(sample()))["hostnames"][1] == "s2");
+  CHECK(join_reply_from_json(encode(sample())) == sample());
+  CHECK(nlohmann::json::parse(encode(sample()))["topology"]["hostnames"][1] == "s2");
+  CHECK(place_from_json(to_json(static_cast<const Place&>(sample()))) == sample());
+}
+
+TEST_CASE("hosts of ranks are written as runs", "[unit]") {
+  const auto runs = [](const std::vector<int>& hosts) {
+    return nlohmann::json::parse(to_json(Topology{hosts, {}}))["hosts"].dump();
+  };
+  CHECK(runs({}) == "[]");
+  CHECK(runs({0}) == "[[0,0,1]]");
+  CHECK(runs({0, 0, 0, 0, 1, 1, 1, 1}) == "[[0,0,4],[1,0,4]]");
+  CHECK(runs({0, 1, 2, 0, 1, 2}) == "[[0,1,3],[0,1,3]]");
+  std::vector<int> thousands;
+  for (int i = 0; i < 10000; ++i) thousands.push_back(i);
+  CHECK(runs(thousands) == "[[0,1,10000]]");
+  for (const std::vector<int>& hosts :
+       {std::vector<int>{0, 0, 0}, {0, 1, 2}, {2, 1, 0}, {0, 0, 1, 2, 2, 0, 1, 0, 2}, {1, 0, 2, 2, 1, 0, 0, 0, 1}}) {
+    JoinReply reply = sample();
+    reply.size = static_cast<int>(hosts.size());
+    reply.hosts = hosts;
+    reply.hostnames = {"a", "b", "c"};
+    CHECK(join_reply_from_json(encode(reply)) == reply);
+  }
 }
 
 TEST_CASE("a join's answer that makes no sense is refused", "[unit]") {
   for (const char* text : {"", "{", "[]", "null", "{}", R"({"rank":"x"})", "\xff"}) {
     INFO(text);
     CHECK_THROWS_WITH(join_reply_from_json(text), ContainsSubstring("the answer to a join makes no sense"));
+    CHECK_THROWS_WITH(place_from_json(text), ContainsSubstring("the answer to a join makes no sense"));
   }
-  const auto changed = [](const char* key, const nlohmann::json& value) {
-    nlohmann::json document = nlohmann::json::parse(to_json(sample()));
-    document[key] = value;
+  const auto changed = [](const char* pointer, const nlohmann::json& value) {
+    nlohmann::json document = nlohmann::json::parse(encode(sample()));
+    document[nlohmann::json::json_pointer(pointer)] = value;
     return document.dump();
   };
-  CHECK_THROWS_WITH(join_reply_from_json(changed("rank", 3)),
-                    "the answer to a join contradicts itself: rank 3 of 3 on 2 hosts");
-  CHECK_THROWS_AS(join_reply_from_json(changed("rank", -1)), Error);
-  CHECK_THROWS_AS(join_reply_from_json(changed("size", 4)), Error);
-  CHECK_THROWS_AS(join_reply_from_json(changed("hosts", {0, 0, 2})), Error);
-  CHECK_THROWS_AS(join_reply_from_json(changed("hosts", {0, -1, 1})), Error);
-  CHECK_THROWS_AS(join_reply_from_json(changed("local_rank", 1)), Error);
-  CHECK_THROWS_AS(join_reply_from_json(changed("cross_rank", 2)), Error);
+  using Json = nlohmann::json;
+  CHECK_THROWS_WITH(join_reply_from_json(changed("/rank", 3)), "the answer to a join contradicts itself: rank 3 of 3");
+  CHECK_THROWS_WITH(join_reply_from_json(changed("/size", 4)),
+                    "the answer to a join contradicts itself: 3 of 4 ranks are on 2 hosts");
+  CHECK_THROWS_WITH(join_reply_from_json(changed("/topology/hosts", Json::array({{0, 0, 2000000000}}))),
+                    "the answer to a join contradicts itself: 2000000000 ranks from host 0 on");
+  CHECK_THROWS_AS(join_reply_from_json(changed("/rank", -1)), Error);
+  CHECK_THROWS_AS(join_reply_from_json(changed("/size", 2000000000)), Error);
+  for (const Json& runs : {Json::array({{0, 1, 3}}), Json::array({{0, -1, 3}}), Json::array({{0, 0, 2}}),
+                           Json::array({{0, 0, 3}, {0, 0, 1}}), Json::array({{0, 0, 3}, {0, 0, 0}}),
+                           Json::array({{-1, 0, 3}}), Json::array({{0, 0}}), Json::array({0, 0, 1}), Json("x"),
+                           Json::array({{0, std::int64_t{1} << 62, 3}}), Json::array({{0, 0.5, "x"}})}) {
+    INFO(runs);
+    CHECK_THROWS_AS(join_reply_from_json(changed("/topology/hosts", runs)), Error);
+  }
+  CHECK_THROWS_AS(join_reply_from_json(changed("/local_rank", 1)), Error);
+  CHECK_THROWS_AS(join_reply_from_json(changed("/cross_rank", 2)), Error);
 }
 
 TEST_CASE("blobs survive the way there and back, whatever is in them", "[unit]") {

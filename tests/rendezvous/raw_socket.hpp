@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <netinet/in.h>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -33,6 +34,18 @@ class RawSocket {
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
     if (::connect(descriptor.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
       throw std::runtime_error("connect to " + path);
+    return RawSocket(std::move(descriptor));
+  }
+
+  /// TCP, to 127.0.0.1.
+  static RawSocket connect_to(int port) {
+    UniqueFd descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    if (::connect(descriptor.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+      throw std::runtime_error("connect to port " + std::to_string(port));
     return RawSocket(std::move(descriptor));
   }
 
@@ -66,9 +79,10 @@ class RawSocket {
     }
   }
 
-  /// One answer with its body: "200 body".
-  std::string read_answer() {
+  /// One answer with its body: "200 body". `headers`: if given, gets all before the body.
+  std::string read_answer(std::string* headers = nullptr) {
     const std::string header = read_until("\r\n\r\n");
+    if (headers != nullptr) *headers = header;
     if (header.empty()) return "hung up";
     const std::size_t length_at = header.find("Content-Length: ");
     const std::size_t length = length_at == header.npos ? 0 : std::stoul(header.substr(length_at + 16));

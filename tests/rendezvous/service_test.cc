@@ -83,14 +83,12 @@ TEST_CASE("a request that cannot be carried out is refused with the reason", "[u
 
 TEST_CASE("a join is answered with the rank's place when the service knows it", "[unit]") {
   Service service(members(2), 30s, [](int rank) {
-    JoinReply reply;
-    reply.rank = rank;
-    reply.size = 2;
-    reply.hosts = {0, 0};
-    reply.hostnames = {"s1"};
-    reply.local_rank = rank;
-    reply.local_size = 2;
-    return reply;
+    Place place;
+    place.rank = rank;
+    place.size = 2;
+    place.local_rank = rank;
+    place.local_size = 2;
+    return join_reply(place, to_json(Topology{{0, 0}, {"s1"}}));
   });
   const Outcome outcome = ask(service, "POST", "/v1/join", 1, R"({"rank":1,"pid":12})");
   REQUIRE(outcome->has_value());

@@ -31,6 +31,7 @@ TEST_CASE("an empty environment is a job of one process with the defaults", "[ru
 
 TEST_CASE("every variable is read under both names, ours first", "[runtime][unit]") {
   const RuntimeConfig config = read_runtime_config({{"RUNJOB_RENDEZVOUS", "unix:/x"},
+                                                    {"RUNJOB_JOB_KEY_FILE", "/k"},
                                                     {"HOROVOD_RANK", "3"},
                                                     {"HOROVOD_GLOO_TIMEOUT_SECONDS", "5"},
                                                     {"RUNJOB_GLOO_TIMEOUT_SECONDS", "7"},
@@ -41,6 +42,7 @@ TEST_CASE("every variable is read under both names, ours first", "[runtime][unit
                                                     {"HOROVOD_TIMELINE_MARK_CYCLES", "1"},
                                                     {"RUNJOB_LOG_LEVEL", "debug"}});
   CHECK(config.rendezvous == "unix:/x");
+  CHECK(config.job_key_file == "/k");
   CHECK(config.rank == 3);
   CHECK(config.gloo_timeout == std::chrono::seconds(7));
   CHECK(config.start_timeout == std::chrono::milliseconds(500));

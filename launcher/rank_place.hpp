@@ -1,0 +1,16 @@
+#pragma once
+
+#include <chrono>
+
+#include "hostfile/allocation.hpp"
+#include "rendezvous/protocol.hpp"
+
+/// An allocation in the rendezvous' words. Pure functions.
+namespace runjob {
+
+rendezvous::Place rank_place(const Allocation& allocation, const Placement& placement,
+                             std::chrono::milliseconds start_timeout);
+
+rendezvous::Topology topology_of(const Allocation& allocation);
+
+}  // namespace runjob

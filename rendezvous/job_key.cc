@@ -1,0 +1,96 @@
+#include "rendezvous/job_key.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sodium/randombytes.h>
+#include <sodium/utils.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/unique_handle.hpp"
+#include "rendezvous/auth.hpp"
+
+namespace runjob::rendezvous {
+namespace {
+
+constexpr std::size_t kDigits = 2 * std::tuple_size_v<JobKey::Bytes>;
+
+Error refuse(const std::string& path, const std::string& why) {
+  return Error(Errc::kAuth, fmt::format("job key file {}: {}", path, why));
+}
+
+/// Of the opened file, so that nobody can put another one in its place between the look and the reading.
+void check_owner(int file, const std::string& path) {
+  struct stat info {};
+  if (::fstat(file, &info) != 0) throw refuse(path, std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) throw refuse(path, "it is not a regular file; name the file that the launcher made");
+  if (info.st_uid != ::geteuid())
+    throw refuse(path,
+                 fmt::format("it belongs to user {}, not to user {}; make one of your own", info.st_uid, ::geteuid()));
+  if ((info.st_mode & 07177) != 0)
+    throw refuse(path,
+                 fmt::format("its mode is {:04o}, and others could read the key or change it; make a new key in a "
+                             "file of mode 0600",
+                             info.st_mode & 07777));
+}
+
+}  // namespace
+
+JobKey JobKey::random() {
+  JobKey key;
+  ::randombytes_buf(key.bytes_.data(), key.bytes_.size());
+  return key;
+}
+
+JobKey JobKey::from_hex(std::string_view text) {
+  JobKey key;
+  const auto bytes = rendezvous::from_hex(text);
+  if (!bytes) throw Error(Errc::kAuth, fmt::format("a job's key is {} hexadecimal digits", kDigits));
+  key.bytes_ = *bytes;
+  return key;
+}
+
+JobKey JobKey::read_file(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) throw refuse(path, fmt::format("{}; RUNJOB_JOB_KEY_FILE names it", std::strerror(errno)));
+  check_owner(file.get(), path);
+  std::array<char, kDigits + 2> text{};  // the newline, and one byte more to notice that there is more
+  std::size_t length = 0;
+  for (;;) {
+    const ssize_t got = ::read(file.get(), text.data() + length, text.size() - length);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw refuse(path, std::strerror(errno));
+    length += static_cast<std::size_t>(got);
+    if (got == 0 || length == text.size()) break;
+  }
+  if (length == kDigits + 1 && text[kDigits] == '\n') --length;
+  const auto bytes = rendezvous::from_hex({text.data(), length});
+  ::sodium_memzero(text.data(), text.size());
+  if (!bytes) throw refuse(path, fmt::format("expected {} hexadecimal digits and nothing else", kDigits));
+  JobKey key;
+  key.bytes_ = *bytes;
+  return key;
+}
+
+JobKey::~JobKey() {
+  ::sodium_memzero(bytes_.data(), bytes_.size());
+}
+
+void JobKey::write_file(const std::string& path) const {
+  const auto fail = [&path] { return system_error(fmt::format("cannot write the job key file {}", path), errno); };
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) throw fail();
+  const std::string text = hex() + "\n";
+  if (::fchmod(file.get(), 0600) != 0) throw fail();  // whatever the umask is
+  if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw fail();
+}
+
+std::string JobKey::hex() const {
+  return to_hex(bytes_);
+}
+
+}  // namespace runjob::rendezvous
