@@ -92,6 +92,7 @@ void OutputRelay::on_output(int rank, Stream stream, std::int64_t time_us, std::
   const bool error_stream = stream == Stream::kStderr;
   StreamState& from = state.streams[error_stream ? 1 : 0];
   OutputText& text = destination(stream).text();
+  dirty_ = true;
   if (bytes.empty()) return text.end(from.source, time_.text(time_us));
   from.last_bytes = std::chrono::steady_clock::now();
   from.uncredited += static_cast<std::int64_t>(bytes.size());
@@ -120,6 +121,7 @@ void OutputRelay::write_file(StreamState& stream, std::string_view bytes) {
 void OutputRelay::flush() {
   stdout_.flush();
   if (stderr_) stderr_->flush();
+  if (!std::exchange(dirty_, false)) return;  // most batches of a large job hold no output
   give_credit();
   watch_held_lines();
 }

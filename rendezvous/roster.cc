@@ -16,10 +16,17 @@ constexpr std::size_t kShown = 10;
 Roster::Roster(std::vector<std::string> hosts, std::chrono::milliseconds start_timeout)
     : members_(hosts.size()), start_timeout_(start_timeout) {
   for (std::size_t i = 0; i < hosts.size(); ++i) members_[i].host = std::move(hosts[i]);
+  counts_[static_cast<std::size_t>(Stage::kNotStarted)] = size();
 }
 
 Roster::Member* Roster::find(int rank) {
   return rank >= 0 && rank < size() ? &members_[static_cast<std::size_t>(rank)] : nullptr;
+}
+
+void Roster::move_to(Member& member, Stage stage) {
+  --counts_[static_cast<std::size_t>(member.stage)];
+  ++counts_[static_cast<std::size_t>(stage)];
+  member.stage = stage;
 }
 
 void Roster::started(int rank, long pid, TimePoint now) {
@@ -27,7 +34,7 @@ void Roster::started(int rank, long pid, TimePoint now) {
   if (member == nullptr) return;
   // The news of a join may overtake the news of the start: they come by different ways.
   if (member->stage != Stage::kJoined || member->pid != 0) {
-    member->stage = Stage::kStarted;
+    move_to(*member, Stage::kStarted);
     member->since = now;
   }
   member->pid = pid;
@@ -37,18 +44,16 @@ void Roster::joined(int rank, TimePoint now) {
   Member* member = find(rank);
   if (member == nullptr || member->stage == Stage::kExited || member->stage == Stage::kExitedUnjoined) return;
   if (member->stage != Stage::kJoined) member->since = now;
-  member->stage = Stage::kJoined;
+  move_to(*member, Stage::kJoined);
   if (!first_join_) first_join_ = now;
 }
 
 void Roster::exited(int rank, const std::string& how) {
   Member* member = find(rank);
   if (member == nullptr) return;
-  member->stage = member->stage == Stage::kJoined ? Stage::kExited : Stage::kExitedUnjoined;
+  move_to(*member, member->stage == Stage::kJoined ? Stage::kExited : Stage::kExitedUnjoined);
   member->how_exited = how;
-  const bool some_wait =
-      std::any_of(members_.begin(), members_.end(), [](const Member& other) { return other.stage == Stage::kJoined; });
-  if (!some_wait) first_join_.reset();
+  if (count(Stage::kJoined) == 0) first_join_.reset();
 }
 
 std::string Roster::describe(int rank, TimePoint now) const {
@@ -80,6 +85,8 @@ std::string Roster::why_missing(int rank, const std::string& reaching, TimePoint
 std::string Roster::overdue(TimePoint now) const {
   if (!first_join_) return "";
   const bool too_late = now - *first_join_ >= start_timeout_;
+  const int pending_ranks = count(Stage::kNotStarted) + count(Stage::kStarted);
+  if (count(Stage::kExitedUnjoined) == 0 && (!too_late || pending_ranks == 0)) return "";
   std::vector<std::string> lines;
   for (int rank = 0; rank < size(); ++rank) {
     const Stage stage = members_[static_cast<std::size_t>(rank)].stage;
@@ -90,17 +97,14 @@ std::string Roster::overdue(TimePoint now) const {
 }
 
 nlohmann::json Roster::to_json(TimePoint now) const {
-  int counts[5] = {};
   std::vector<std::string> missing;
-  for (int rank = 0; rank < size(); ++rank) {
+  for (int rank = 0; rank < size() && missing.size() < kShown; ++rank) {
     const Stage stage = members_[static_cast<std::size_t>(rank)].stage;
-    ++counts[static_cast<std::size_t>(stage)];
-    const bool unjoined = stage != Stage::kJoined && stage != Stage::kExited;
-    if (unjoined && missing.size() < kShown) missing.push_back(describe(rank, now));
+    if (stage != Stage::kJoined && stage != Stage::kExited) missing.push_back(describe(rank, now));
   }
-  return {{"not_started", counts[0]}, {"started", counts[1]},
-          {"joined", counts[2]},      {"exited_without_joining", counts[3]},
-          {"exited", counts[4]},      {"not_joined", missing}};
+  return {{"not_started", count(Stage::kNotStarted)}, {"started", count(Stage::kStarted)},
+          {"joined", count(Stage::kJoined)},          {"exited_without_joining", count(Stage::kExitedUnjoined)},
+          {"exited", count(Stage::kExited)},          {"not_joined", missing}};
 }
 
 std::string first_ten(const std::vector<std::string>& lines, const std::string& separator) {

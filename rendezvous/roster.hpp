@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -46,9 +47,12 @@ class Roster {
   };
 
   Member* find(int rank);
+  void move_to(Member& member, Stage stage);
+  int count(Stage stage) const { return counts_[static_cast<std::size_t>(stage)]; }
   std::string describe(int rank, TimePoint now) const;
 
   std::vector<Member> members_;
+  std::array<int, 5> counts_{};  // of members by stage
   std::chrono::milliseconds start_timeout_;
   std::optional<TimePoint> first_join_;  ///< of a rank that may still be waiting for the others
 };

@@ -1,0 +1,117 @@
+#include "benchmarks/rendezvous/simulated_agent.hpp"
+
+#include <fcntl.h>
+#include <utility>
+
+#include <boost/asio/co_spawn.hpp>
+#include <fmt/format.h>
+
+#include "base/version.hpp"
+#include "rendezvous/protocol.hpp"
+
+namespace runjob::benchmark {
+namespace {
+
+namespace asio = boost::asio;
+
+void end_at(const std::exception_ptr& error) {
+  if (error) std::rethrow_exception(error);
+}
+
+UniqueFd copy_of(const UniqueFd& descriptor) {
+  return UniqueFd(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 3));
+}
+
+}  // namespace
+
+SimulatedAgent::SimulatedAgent(asio::io_context& context, UniqueFd socket, Size size, Progress& progress)
+    : context_(context),
+      input_(copy_of(socket)),
+      channel_(context.get_executor(), std::move(input_), std::move(socket)),
+      writer_(context.get_executor()),
+      size_(size),
+      progress_(progress) {}
+
+void SimulatedAgent::start() {
+  asio::co_spawn(context_, writer_.run(channel_), [this](const std::exception_ptr& error) {
+    end_at(error);
+    if (progress_.agent_left()) context_.stop();  // the end of the process closes all channels
+  });
+  asio::co_spawn(context_, read_frames(), end_at);
+  Hello hello;
+  hello.version = kVersion;
+  hello.cores = size_.ranks_per_host;
+  writer_.send_control(FrameType::kHello, -1, encode(hello));
+}
+
+asio::awaitable<void> SimulatedAgent::read_frames() {
+  const FrameParser::OnFrame handler = [this](const FrameHeader& header, std::string_view payload) {
+    on_frame(header, payload);
+  };
+  for (;;) {
+    const FrameParser::Space space = parser_.space();
+    const std::size_t bytes = co_await channel_.read_some(asio::mutable_buffer(space.data, space.size));
+    if (bytes == 0) co_return;
+    parser_.consume(bytes, handler);
+  }
+}
+
+void SimulatedAgent::on_frame(const FrameHeader& header, std::string_view payload) {
+  if (header.type == FrameType::kLaunch) on_launch(decode<Launch>(payload));
+  if (header.type == FrameType::kReply) on_reply(decode<RelayedReply>(payload));
+}
+
+void SimulatedAgent::on_launch(Launch launch) {
+  launch_ = std::move(launch);
+  require(std::ssize(launch_.ranks) == size_.ranks_per_host, "a host was given another number of ranks");
+  for (const LaunchRank& rank : launch_.ranks) {
+    writer_.send_control(FrameType::kStarted, rank.rank, encode(Started{1000 + rank.rank}));
+    // Reading the answers is the ranks' work, each on its own host; here one does it for all.
+    const std::string join = rendezvous::join_reply(rank.place, launch_.topology);
+    require(rank.rank != 0 || rendezvous::join_reply_from_json(join).size == size_.ranks(), "a join of another job");
+    writer_.send_control(FrameType::kJoined, rank.rank, {});
+    progress_.rank_joined();
+    ask(rank.rank, fmt::format("/v1/barrier/start?wait=60s&call={}", rank.rank), {});
+  }
+}
+
+void SimulatedAgent::ask(int rank, const std::string& target, std::string body) {
+  asked_.emplace(next_request_, rank);
+  const RelayedRequest request{next_request_++, {"POST", target, std::move(body), rank}};
+  writer_.send_control(FrameType::kRequest, -1, encode(request));
+}
+
+void SimulatedAgent::on_reply(const RelayedReply& message) {
+  require(message.response.status == 200, message.response.body.str());
+  asked_.erase(message.id);
+  if (!gathering_) {
+    progress_.rank_passed_barrier();
+    if (++passed_barrier_ < size_.ranks_per_host) return;
+    gathering_ = true;
+    const int leader = launch_.ranks.front().rank;
+    const int host = leader / size_.ranks_per_host;
+    return ask(leader, fmt::format("/v1/gather/leaders?wait=60s&call=g&count={}&index={}", size_.hosts, host),
+               std::string(kBlobBytes, 'x'));
+  }
+  const rendezvous::Body& blobs = message.response.body;
+  require(launch_.ranks.front().rank != 0 || std::ssize(rendezvous::decode_blobs(blobs)) == size_.hosts,
+          "a gather is not whole");
+  require(blobs.size() > static_cast<std::size_t>(size_.hosts) * kBlobBytes, "a gather is not whole");
+  progress_.leader_gathered();
+  for (const LaunchRank& rank : launch_.ranks) {
+    for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
+      FrameHeader end_of_stream;
+      end_of_stream.type = FrameType::kOutput;
+      end_of_stream.stream = stream;
+      end_of_stream.rank = rank.rank;
+      writer_.send_bulk(end_of_stream, nullptr, 0);
+    }
+    writer_.send_control(FrameType::kExited, rank.rank, encode(Exited()));
+  }
+  FrameHeader finished;
+  finished.type = FrameType::kFinished;
+  writer_.send_bulk(finished, nullptr, 0);
+  writer_.finish();
+}
+
+}  // namespace runjob::benchmark
