@@ -103,6 +103,7 @@ class OutputRelay {
 
   std::int64_t window_;
   SendCredit send_credit_;
+  bool dirty_ = false;  // output has come in since the last flush()
   OutputTime time_;
   OutputDestination stdout_;
   std::optional<OutputDestination> stderr_;  // none when both lead to one place
