@@ -108,8 +108,8 @@ class Job : public AgentSession::Events {
   StartStatus status_;
   std::string status_said_;  // the last one, without a terminal
   std::vector<HostState> hosts_;
-  std::optional<NetworkProbe> probe_;                 // from the last hello on, when addresses are needed
-  std::vector<HostAddress> addresses_ = {kLoopback};  // by host
+  std::optional<NetworkProbe> probe_;                          // from the last hello on, when addresses are needed
+  std::vector<HostAddress> addresses_ = {loopback_address()};  // by host
   bool any_joined_ = false;
   bool culprit_awaited_ = false;
   bool ending_ = false;

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "launcher/network/candidates.hpp"
@@ -21,7 +22,9 @@ struct ProbeId {
   int to = 0;
   int candidate = 0;  ///< index in HostNetwork::candidates of `to`
 
-  auto operator<=>(const ProbeId&) const = default;
+  bool operator<(const ProbeId& other) const {
+    return std::tie(from, to, candidate) < std::tie(other.from, other.to, other.candidate);
+  }
 };
 
 /// What has been tried so far.

@@ -17,6 +17,8 @@ struct HostAddress {
 };
 
 /// What a job on one host needs.
-inline const HostAddress kLoopback{"127.0.0.1", false, "", {}};
+inline HostAddress loopback_address() {
+  return {"127.0.0.1", false, "", {}};
+}
 
 }  // namespace runjob

@@ -27,13 +27,9 @@ ProbeToken random_token() {
 
 }  // namespace
 
-NetworkProbe::NetworkProbe(boost::asio::any_io_executor executor, std::vector<ProbedHost> hosts,
+NetworkProbe::NetworkProbe(const boost::asio::any_io_executor& executor, std::vector<ProbedHost> hosts,
                            const InterfaceFilter& filter, Send send, Done done, std::chrono::milliseconds patience)
-    : patience_timer_(std::move(executor)),
-      patience_(patience),
-      filter_(filter),
-      send_(std::move(send)),
-      done_(std::move(done)) {
+    : patience_timer_(executor), patience_(patience), filter_(filter), send_(std::move(send)), done_(std::move(done)) {
   for (ProbedHost& host : hosts) {
     std::vector<Candidate> found = candidates(host.facts, filter_);
     networks_.push_back({std::move(host.name), std::move(host.facts), std::move(found)});
@@ -45,7 +41,8 @@ NetworkProbe::NetworkProbe(boost::asio::any_io_executor executor, std::vector<Pr
 void NetworkProbe::start() {
   try {
     const bool is_one_machine = networks_.size() == 1 || all_local_;
-    if (is_one_machine && filter_.included.empty()) return finish({}, {networks_.size(), kLoopback});
+    if (is_one_machine && filter_.included.empty())
+      return finish({}, std::vector<HostAddress>(networks_.size(), loopback_address()));
     check_candidates(networks_, filter_);
     if (is_one_machine) return choose_without_test();
   } catch (const Error& error) {

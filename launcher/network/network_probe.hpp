@@ -37,8 +37,9 @@ class NetworkProbe {
   using Done = std::function<void(Status status, std::vector<HostAddress> addresses)>;
 
   /// An agent that has not answered by `patience` will not: each of them needs at most a second, twice.
-  NetworkProbe(boost::asio::any_io_executor executor, std::vector<ProbedHost> hosts, const InterfaceFilter& filter,
-               Send send, Done done, std::chrono::milliseconds patience = std::chrono::seconds(10));
+  NetworkProbe(const boost::asio::any_io_executor& executor, std::vector<ProbedHost> hosts,
+               const InterfaceFilter& filter, Send send, Done done,
+               std::chrono::milliseconds patience = std::chrono::seconds(10));
 
   void start();
 
