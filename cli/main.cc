@@ -13,6 +13,7 @@
 #include "base/one_line.hpp"
 #include "base/standard_descriptors.hpp"
 #include "cli/run_command_line.hpp"
+#include "launcher/clean_cache.hpp"
 #include "launcher/run_job.hpp"
 
 namespace {
@@ -38,6 +39,11 @@ int start(const JobSpec& spec) {
   return run_job(spec);
 }
 
+int clean(const JobSpec& spec) {
+  if (spec.verbose) log::configure(log::Level::kInfo, "");
+  return clean_cache(spec);
+}
+
 int report(const std::exception& error, int status) {
   log::error("{}", one_line(error.what()));
   return status;
@@ -49,7 +55,7 @@ int main(int argc, char** argv) {
   open_standard_descriptors();
   try {
     return run_command_line(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), look_around(),
-                            {print, [](const std::string& text) { log::warn("{}", one_line(text)); }, start});
+                            {print, [](const std::string& text) { log::warn("{}", one_line(text)); }, start, clean});
   } catch (const Error& error) {
     const bool is_users_mistake = error.code() == Errc::kUsage || error.code() == Errc::kHostfile;
     return report(error, is_users_mistake ? kUsageStatus : kOwnFailureStatus);

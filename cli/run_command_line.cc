@@ -35,6 +35,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Surroundin
   JobSpec spec = build_job_spec(settings, surroundings, warnings);
   for (const std::string& warning : warnings) effects.warn(warning);
   if (line.has("print-config")) return print(config_text(settings));
+  if (line.has("clean-cache")) return effects.clean_cache(spec);
   check_command(line.command);
   spec.command = line.command;
   return effects.run_job(spec);

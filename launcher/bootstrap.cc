@@ -97,7 +97,10 @@ std::string bootstrap_command(const AgentFile& agent) {
 }
 
 std::string clean_cache_command() {
-  return for_login_shell("d=${XDG_CACHE_HOME:-$HOME/.cache}/runjob; rm -f \"$d\"/agent-* \"$d\"/upload.*", "");
+  return for_login_shell(
+      "d=${XDG_CACHE_HOME:-$HOME/.cache}/runjob; rm -f \"$d\"/agent-* \"$d\"/upload.* && "
+      "echo runjob-cache-cleaned",
+      "");
 }
 
 asio::awaitable<ReadyChannel> bootstrap_agent(std::unique_ptr<Channel> channel, AgentFile agent) {

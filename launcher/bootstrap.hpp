@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -17,8 +18,9 @@ namespace runjob {
 /// The command, for any login shell (also csh and fish): one line without quotes but the outer ones.
 std::string bootstrap_command(const AgentFile& agent);
 
-/// Removes what bootstrap_command() has left in that directory, of every version.
+/// Removes what bootstrap_command() has left in that directory, of every version, and then prints kCacheCleaned.
 std::string clean_cache_command();
+inline constexpr std::string_view kCacheCleaned = "runjob-cache-cleaned\n";
 
 /// A channel whose agent runs.
 struct ReadyChannel {

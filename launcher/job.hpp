@@ -13,13 +13,13 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/unique_handle.hpp"
+#include "launcher/agent_connector.hpp"
 #include "launcher/agent_session.hpp"
 #include "launcher/input_relay.hpp"
 #include "launcher/job_spec.hpp"
 #include "launcher/network/network_probe.hpp"
 #include "launcher/output_relay.hpp"
 #include "launcher/signal_forwarding.hpp"
-#include "launcher/ssh_connector.hpp"
 #include "launcher/start_status.hpp"
 #include "launcher/verdict.hpp"
 #include "rendezvous/service.hpp"
@@ -104,9 +104,7 @@ class Job : public AgentSession::Events {
   InputRelay input_;
   StartStatus status_;
   std::string status_said_;  // the last one, without a terminal
-  SshConnector ssh_;
-  StartStatus status_;
-  std::string status_said_;  // the last one, without a terminal
+  AgentConnector ssh_;
   std::vector<HostState> hosts_;
   std::optional<NetworkProbe> probe_;                          // from the last hello on, when addresses are needed
   std::vector<HostAddress> addresses_ = {loopback_address()};  // by host

@@ -108,7 +108,6 @@ class OutputRelay {
   OutputDestination stdout_;
   std::optional<OutputDestination> stderr_;  // none when both lead to one place
   std::vector<RankState> ranks_;
-  bool dirty_ = false;  // something has come in since the last flush()
   boost::asio::steady_timer prompt_timer_;
   bool prompt_timer_armed_ = false;
 };

@@ -14,6 +14,7 @@ struct Run {
   std::string printed;
   std::vector<std::string> warnings;
   std::optional<JobSpec> spec;
+  std::vector<Host> cleaned;
 };
 
 Run run(const std::vector<std::string>& arguments, const Environment& environment = {}) {
@@ -23,12 +24,23 @@ Run run(const std::vector<std::string>& arguments, const Environment& environmen
                            [&](const JobSpec& spec) {
                              result.spec = spec;
                              return 7;
+                           },
+                           [&](const JobSpec& spec) {
+                             result.cleaned = spec.allocation.hosts;
+                             return 8;
                            }};
   result.status = run_command_line(arguments, {environment, "/", "node1"}, effects);
   return result;
 }
 
 }  // namespace
+
+TEST_CASE("cleaning needs hosts and no command", "[unit]") {
+  const Run result = run({"-H", "s1,s2", "--clean-cache"});
+  CHECK(result.status == 8);
+  CHECK(result.cleaned.size() == 2);
+  CHECK_FALSE(result.spec);
+}
 
 TEST_CASE("a command becomes a job, whose status is returned", "[unit]") {
   const Run result = run({"-np", "2", "--", "ps", "-ef"});

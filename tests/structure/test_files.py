@@ -34,8 +34,9 @@ TESTED_ELSEWHERE = {
     "launcher/output_destination.cc": "tests/python/launcher/test_terminal.py",
     "launcher/output_relay.cc": "tests/python/launcher/test_output.py",
     "launcher/output_sink.cc": "tests/python/launcher/test_output.py",
+    "launcher/clean_cache.cc": "tests/python/remote/test_ssh_jobs.py",
     "launcher/run_job.cc": "tests/python/launcher/test_exit.py",
-    "launcher/ssh_connector.cc": "tests/python/remote/test_ssh_jobs.py",
+    "launcher/agent_connector.cc": "tests/python/remote/test_ssh_jobs.py",
 }
 
 # What has one home, so that it can be found: pattern, the files that may, the reason.

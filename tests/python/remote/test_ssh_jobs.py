@@ -54,6 +54,15 @@ def test_the_agent_is_uploaded_once(bed):
     assert before == [(path, path.stat().st_ino) for host in bed.hosts[:2] for path in cached_agents(host)]
 
 
+def test_the_cache_is_cleaned_on_every_host(bed):
+    run(bed, "-H", "s1,s2", "true")
+    done = run(bed, "-H", "s1,s2,nosuchhost", "--clean-cache")
+    assert done.returncode == 125
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("runjob: error: nosuchhost: ")
+    assert [cached_agents(host) for host in bed.hosts[:2]] == [[], []]
+    assert run(bed, "-H", "s1", "--clean-cache").returncode == 0
+
+
 def test_one_connection_for_each_host(bed):
     before = bed.hosts[0].ssh_connections()
     assert run(bed, "-H", "s1:8", "true").returncode == 0

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -13,16 +14,23 @@
 
 namespace runjob {
 
-/// Connects a job to agents on its other hosts. Threads  the loop's one thread.
-class SshConnector {
+/// Connects a job to agents on its other hosts, over SSH. Threads  the loop's one thread.
+class AgentConnector {
  public:
-  SshConnector(boost::asio::any_io_executor executor, const SshOptions& options);
+  /// `options` outlives this object.
+  AgentConnector(boost::asio::any_io_executor executor, const SshOptions& options);
 
   /// A channel to an agent of our build on `host`, which is lent until it is there.
-  /// Errors  Error with the reason and the remedy, without the host's name.
+  /// Errors  Error with the reason and the remedy.
   boost::asio::awaitable<ReadyChannel> open(const Host& host, MessageHandler on_message);
 
+  /// Removes the agents of all versions that jobs have left on `host`.
+  /// Errors  as open().
+  boost::asio::awaitable<void> clean(const Host& host);
+
  private:
+  boost::asio::awaitable<std::unique_ptr<Channel>> run(const Host& host, std::string command,
+                                                       MessageHandler on_message);
   const AgentFile& agent();
 
   boost::asio::any_io_executor executor_;
