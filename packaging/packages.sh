@@ -5,9 +5,9 @@
 
 # To build and use runjob. BOOST stands for the package that brings Boost 1.81 or newer.
 readonly BUILD_PACKAGES="g++ cmake ninja-build ccache python3 python3-venv ca-certificates BOOST libfmt-dev libspdlog-dev
-  nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libgloo-dev"
-# Only to test it: the test framework, a second compiler with its fuzzer, the formatter and `ps`.
-readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format procps"
+  nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libgloo-dev libssh2-1-dev libssl-dev"
+# Only to test it: the test framework, a second compiler with its fuzzer, the formatter, `ps`, and hosts to log in to.
+readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format procps openssh-server openssh-client"
 
 # Python: import name, then what pip calls it.
 readonly EXAMPLE_MODULES="torch=torch sklearn=scikit-learn"

@@ -34,15 +34,17 @@ suite() {
 # C++ suites, each in its own program; ctest runs their cases one by one.
 run_ctest() { ctest --preset "$1" --no-tests=error -j "$(nproc)" "${@:2}"; }
 
-# Each fuzz target for a few seconds, beginning with the corpus beside its source; having no target is a failure too.
+# Each fuzz target for a few seconds, beginning with the folder `corpus` beside its source; having no target is a failure
+# too.
 run_fuzzers() {
-  local target name status=0
+  local target name folder status=0
   for target in build/fuzz/bin/*_fuzz; do
     name=$(basename "$target" _fuzz)
+    folder=$(dirname "$(find tests -name "${name}_fuzz.cc")")
     echo "   $name"
     mkdir -p "build/fuzz/corpus/$name"
     "$target" -max_total_time=5 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 -artifact_prefix="$PWD/build/fuzz/" \
-      "build/fuzz/corpus/$name" "tests/$name/corpus" || status=1
+      "build/fuzz/corpus/$name" "$folder/corpus" || status=1
   done
   return $status
 }
@@ -59,7 +61,7 @@ if [ $quick = no ]; then
   suite "C++ tests under the address and undefined behaviour sanitizers" run_ctest asan
   build tsan rendezvous_test runtime_test runjob_gloo  # the launcher and the agent have one thread each
   suite "C++ tests under the thread sanitizer" run_ctest tsan -R '^(rendezvous|runtime)'
-  build fuzz hostfile_fuzz rendezvous_fuzz
+  build fuzz hostfile_fuzz rendezvous_fuzz ssh_files_fuzz
   suite "fuzzing the parsers" run_fuzzers
 fi
 install_runjob

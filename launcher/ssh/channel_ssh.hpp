@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/channel.hpp"
+#include "launcher/ssh/ssh_session.hpp"
+
+namespace runjob {
+
+/// Receives one line, without its end, of what a remote command wrote to its standard error. Called from the loop.
+using RemoteMessage = std::function<void(std::string_view line)>;
+
+/// A channel over an SSH connection: the standard input and output of a command that runs on a host.
+/// Owner    of the connection, which ends with it; operations in flight keep what they need, and end with an error.
+/// Errors   as Channel; end of the stream is the command's, so a connection that ends before it is an error.
+class SshChannel : public Channel {
+ public:
+  /// Starts `command` on `session`, which is logged in.
+  /// Errors  Error(kConnect) when the host refuses to; ConnectionEnded.
+  static boost::asio::awaitable<std::unique_ptr<Channel>> open(std::unique_ptr<SshSession> session, std::string command,
+                                                               RemoteMessage message);
+
+  ~SshChannel() override;
+  boost::asio::awaitable<std::size_t> read_some(boost::asio::mutable_buffer buffer) override;
+  boost::asio::awaitable<void> write(std::vector<boost::asio::const_buffer> buffers) override;
+  void close() override;
+
+ private:
+  struct State;
+  explicit SshChannel(std::shared_ptr<State> state);
+
+  std::shared_ptr<State> state_;  // shared with the operations in flight
+};
+
+}  // namespace runjob
