@@ -1,41 +1,45 @@
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 
+#include "base/environment.hpp"
 #include "hostfile/allocation.hpp"
-#include "launcher/agent_file.hpp"
-#include "launcher/bootstrap.hpp"
-#include "launcher/channel_ssh_program.hpp"
+#include "launcher/host_connector.hpp"
+#include "launcher/remote_message.hpp"
 #include "launcher/ssh/ssh_options.hpp"
 
 namespace runjob {
 
-/// Connects a job to agents on its other hosts, over SSH. Threads  the loop's one thread.
-class AgentConnector {
+/// Connects a job to agents on its other hosts, over SSH: with libssh2, or through the system's ssh where that is asked for or
+/// where libssh2 will not do.
+/// Owner    outlives the coroutines of open() and clean(), not the channels.
+/// Threads  the loop's one thread; any number of hosts at once.
+class AgentConnector : public HostConnector {
  public:
-  /// `options` outlives this object.
-  AgentConnector(boost::asio::any_io_executor executor, const SshOptions& options);
+  /// `options` and `environment` outlive this object. Nothing is read or made before the first host.
+  AgentConnector(boost::asio::any_io_executor executor, const SshOptions& options, const Environment& environment);
+  ~AgentConnector() override;
 
-  /// A channel to an agent of our build on `host`, which is lent until it is there.
-  /// Errors  Error with the reason and the remedy.
-  boost::asio::awaitable<ReadyChannel> open(const Host& host, MessageHandler on_message);
+  boost::asio::awaitable<ReadyChannel> open(const Host& host, RemoteMessage on_message) override;
 
   /// Removes the agents of all versions that jobs have left on `host`.
   /// Errors  as open().
   boost::asio::awaitable<void> clean(const Host& host);
 
  private:
-  boost::asio::awaitable<std::unique_ptr<Channel>> run(const Host& host, std::string command,
-                                                       MessageHandler on_message);
-  const AgentFile& agent();
+  struct Ssh;  // what only a job with other hosts needs
+
+  boost::asio::awaitable<std::unique_ptr<Channel>> run(const Host& host, std::string command, RemoteMessage on_message);
+  Ssh& ssh();
 
   boost::asio::any_io_executor executor_;
   const SshOptions& options_;
-  std::optional<AgentFile> agent_;  // once it is needed
+  const Environment& environment_;
+  std::unique_ptr<Ssh> ssh_;
 };
 
 }  // namespace runjob

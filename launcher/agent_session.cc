@@ -9,15 +9,7 @@
 #include "base/error.hpp"
 
 namespace runjob {
-namespace {
-
 namespace asio = boost::asio;
-
-double seconds(std::chrono::milliseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
-}  // namespace
 
 AgentSession::AgentSession(asio::io_context& context, int host, Events& events)
     : context_(context),
@@ -27,17 +19,15 @@ AgentSession::AgentSession(asio::io_context& context, int host, Events& events)
       parser_(1024 * 1024),
       heartbeat_(
           context.get_executor(), [this] { send(FrameType::kHeartbeat, -1, {}); },
-          [this] { end(fmt::format("it has not been heard of for {} s", Heartbeat::kMostMisses)); }),
-      start_timer_(context) {}
+          [this] { end(fmt::format("it has not been heard of for {} s", Heartbeat::kMostMisses)); }) {}
 
 void AgentSession::start(std::unique_ptr<Channel> channel) {
   channel_ = std::move(channel);
-  open({}, {});
+  open({});
 }
 
-void AgentSession::open(Open open, std::chrono::milliseconds limit) {
+void AgentSession::open(Open open) {
   over_network_ = static_cast<bool>(open);
-  if (over_network_) limit_start(limit);
   asio::co_spawn(context_, run(std::move(open)), [this](const std::exception_ptr& error) {
     std::string how = parser_.noise().empty() ? "it closed the connection" : "it said: " + parser_.noise();
     try {
@@ -46,16 +36,6 @@ void AgentSession::open(Open open, std::chrono::milliseconds limit) {
       how = e.what();
     }
     end(how);
-  });
-}
-
-/// The reason that the carrier gave, if any, is better than the time.
-void AgentSession::limit_start(std::chrono::milliseconds limit) {
-  start_timer_.expires_after(limit);
-  start_timer_.async_wait([this, limit](boost::system::error_code error) {
-    if (error || heard_) return;
-    end(fmt::format("no answer within {} s; is it up, and does a firewall let SSH through? (--connect-timeout)",
-                    seconds(limit)));
   });
 }
 
@@ -96,7 +76,6 @@ void AgentSession::abandon(const std::string& why) {
 void AgentSession::end(const std::string& how) {
   if (std::exchange(ended_, true)) return;
   heartbeat_.pause();
-  start_timer_.cancel();
   if (channel_) channel_->close();
   events_.on_end(host_, how);
 }

@@ -1,18 +1,16 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
-#include "launcher/bootstrap.hpp"
 #include "launcher/channel.hpp"
 #include "launcher/frame_writer.hpp"
 #include "launcher/heartbeat.hpp"
+#include "launcher/host_connector.hpp"
 #include "launcher/messages.hpp"
 
 namespace runjob {
@@ -42,8 +40,8 @@ class AgentSession {
   /// Over a channel that cannot break without a notice, to an agent that starts now. Call this or open(), once.
   void start(std::unique_ptr<Channel> channel);
 
-  /// Over a network: opens the channel, within `limit` up to the agent's first frame, and has heartbeats.
-  void open(Open open, std::chrono::milliseconds limit);
+  /// Over a network: opens the channel, and has heartbeats.
+  void open(Open open);
 
   /// Gives the agent up at once: on_end() is called before this returns, unless it has been.
   void abandon(const std::string& why);
@@ -62,7 +60,6 @@ class AgentSession {
  private:
   boost::asio::awaitable<void> run(Open open);
   boost::asio::awaitable<void> read_frames(std::string received);
-  void limit_start(std::chrono::milliseconds limit);
   void end(const std::string& how);
 
   boost::asio::io_context& context_;
@@ -72,7 +69,6 @@ class AgentSession {
   FrameWriter writer_;
   FrameParser parser_;
   Heartbeat heartbeat_;
-  boost::asio::steady_timer start_timer_;
   bool over_network_ = false;
   bool heard_ = false;  // a frame has come
   bool ended_ = false;

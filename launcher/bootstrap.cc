@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -74,15 +75,20 @@ void check_machine(const AgentFile& agent, const std::string& system) {
                           printable(system), needed));
 }
 
-/// The host has asked for the agent. A write that breaks is not the reason: the host has said why, or closed.
-asio::awaitable<void> upload(Channel& channel, const AgentFile& agent) {
+asio::awaitable<void> send_agent(Channel& channel, const AgentFile& agent) {
   const std::string file = read_agent(agent);
   const std::string announcement = fmt::format("{} {}\n", file.size(), posix_checksum(file));
   try {
     std::vector<asio::const_buffer> buffers{asio::buffer(announcement), asio::buffer(file)};
     co_await channel.write(std::move(buffers));
-  } catch (const Error&) {
+  } catch (const Error&) {  // not the reason: the host has said that, or closed
   }
+}
+
+/// The host has asked for the agent. When it cannot take all of it, it says so instead of reading on.
+asio::awaitable<void> upload(Channel& channel, const AgentFile& agent, std::string& received) {
+  using namespace asio::experimental::awaitable_operators;
+  co_await (send_agent(channel, agent) || receive_more(channel, received));
 }
 
 std::string for_login_shell(std::string_view script, std::string_view arguments) {
@@ -111,8 +117,9 @@ asio::awaitable<ReadyChannel> bootstrap_agent(std::unique_ptr<Channel> channel, 
     const auto system = uploaded ? std::nullopt : line_after(received, kMissing);
     if (system) {
       check_machine(agent, *system);
-      co_await upload(*channel, agent);
+      co_await upload(*channel, agent, received);
       uploaded = true;
+      continue;
     }
     co_await receive_more(*channel, received);
   }

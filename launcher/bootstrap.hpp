@@ -8,6 +8,7 @@
 
 #include "launcher/agent_file.hpp"
 #include "launcher/channel.hpp"
+#include "launcher/host_connector.hpp"
 
 /// How a program of ours comes to run on a host that has only a POSIX shell. A command is given to the user's login shell
 /// there; it runs the agent of our build from the user's cache directory. When that is not there it asks for it on its
@@ -21,12 +22,6 @@ std::string bootstrap_command(const AgentFile& agent);
 /// Removes what bootstrap_command() has left in that directory, of every version, and then prints kCacheCleaned.
 std::string clean_cache_command();
 inline constexpr std::string_view kCacheCleaned = "runjob-cache-cleaned\n";
-
-/// A channel whose agent runs.
-struct ReadyChannel {
-  std::unique_ptr<Channel> channel;
-  std::string received;  ///< what has been read of it already: the frames' magic, perhaps after noise
-};
 
 /// To be called on a channel to bootstrap_command(): uploads the agent if it is asked for, returns once it runs.
 /// Errors  Error(kConnect) with the reason: no space, a directory where nothing may be executed, another kind of machine,

@@ -63,13 +63,13 @@ std::string explain(const std::string& line, bool key_changed, const std::string
 
 /// The lines of a program's standard error. Outlives its channel by a turn of the loop.
 struct Messages {
-  Messages(asio::any_io_executor executor, UniqueFd reader, MessageHandler handler)
+  Messages(asio::any_io_executor executor, UniqueFd reader, RemoteMessage handler)
       : pipe(executor, reader.release()), end_timer(executor), on_message(std::move(handler)) {}
 
   asio::posix::stream_descriptor pipe;
   asio::steady_timer end_timer;  // for who waits for the last line
   bool ended = false;
-  MessageHandler on_message;
+  RemoteMessage on_message;
   std::string last;
   bool key_changed = false;
 };
@@ -167,7 +167,7 @@ std::vector<std::string> command_line(const Host& host, const SshOptions& option
 }  // namespace
 
 std::unique_ptr<Channel> start_ssh_program(asio::any_io_executor executor, const Host& host, const SshOptions& options,
-                                           const std::string& remote_command, MessageHandler on_message) {
+                                           const std::string& remote_command, RemoteMessage on_message) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw system_error("cannot make a socket pair", errno);

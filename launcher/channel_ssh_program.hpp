@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -9,12 +8,10 @@
 
 #include "hostfile/allocation.hpp"
 #include "launcher/channel.hpp"
+#include "launcher/remote_message.hpp"
 #include "launcher/ssh/ssh_options.hpp"
 
 namespace runjob {
-
-/// Gets each line that ssh, or the far end, prints on standard error.
-using MessageHandler = std::function<void(const std::string& line)>;
 
 /// Starts the system's ssh (or the program that `options` names, with ssh's options) to run `remote_command` on `host`; the
 /// channel is that command's standard input and output. It never asks for anything: batch mode, no terminal.
@@ -23,6 +20,6 @@ using MessageHandler = std::function<void(const std::string& line)>;
 /// Errors   Error(kUnavailable) when the program cannot be executed.
 std::unique_ptr<Channel> start_ssh_program(boost::asio::any_io_executor executor, const Host& host,
                                            const SshOptions& options, const std::string& remote_command,
-                                           MessageHandler on_message);
+                                           RemoteMessage on_message);
 
 }  // namespace runjob

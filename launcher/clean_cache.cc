@@ -15,7 +15,7 @@ int clean_cache(const JobSpec& spec) {
   constexpr int kFailed = 125;
   ::signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context context;
-  AgentConnector connector(context.get_executor(), spec.ssh);
+  AgentConnector connector(context.get_executor(), spec.ssh, spec.environment);
   int status = 0;
   for (std::size_t i = 0; i < spec.allocation.hosts.size(); ++i) {
     if (std::count(spec.local_hosts.begin(), spec.local_hosts.end(), static_cast<int>(i)) != 0) continue;

@@ -49,7 +49,7 @@ std::vector<rendezvous::Member> members_of(const Allocation& allocation) {
 
 }  // namespace
 
-Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents)
+Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHostConnector& make_connector)
     : spec_(spec),
       id_(random_job_id()),
       topology_(rendezvous::to_json(topology_of(spec.allocation))),
@@ -69,7 +69,7 @@ Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents)
              [this](const std::string& bytes) { session_of(0).send_input(0, bytes); }),
       status_(context_.get_executor(), spec.allocation,
               [this](const std::string& line, const std::string& what) { show_status(line, what); }),
-      ssh_(context_.get_executor(), spec.ssh) {
+      connector_(make_connector ? make_connector(context_.get_executor(), spec) : nullptr) {
   reach_hosts(std::move(local_agents));
 }
 
@@ -102,12 +102,12 @@ void Job::reach_hosts(std::map<int, UniqueFd> local_agents) {
       session.start(local_channel(context_.get_executor(), std::move(local->second)));
       continue;
     }
-    const auto say = [this, host](const std::string& line) {
+    const auto say = [this, host](std::string_view line) {
       const bool runs = hosts_.at(static_cast<std::size_t>(host)).hello.has_value();
       if (runs) log::warn("{}: {}", host_name(host), line);  // until then it is part of the error, if there is one
     };
     status_.line().host(host, StatusLine::HostPhase::kConnecting);
-    session.open([this, i, say] { return ssh_.open(spec_.allocation.hosts[i], say); }, spec_.ssh.connect_timeout);
+    session.open([this, i, say] { return connector_->open(spec_.allocation.hosts[i], say); });
   }
   if (!needs_addresses()) launch_ranks();  // nothing of its hello is needed: a short job need not wait for it
 }

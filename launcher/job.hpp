@@ -13,8 +13,8 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/unique_handle.hpp"
-#include "launcher/agent_connector.hpp"
 #include "launcher/agent_session.hpp"
+#include "launcher/host_connector.hpp"
 #include "launcher/input_relay.hpp"
 #include "launcher/job_spec.hpp"
 #include "launcher/network/network_probe.hpp"
@@ -31,7 +31,7 @@ namespace runjob {
 class Job : public AgentSession::Events {
  public:
   /// `local_agents`: for each of JobSpec::local_hosts our end of its agent's socket pair.
-  Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents);
+  Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHostConnector& make_connector);
   ~Job() override;
 
   /// Returns when nothing of the job is left: the exit status. Errors  see run_job().
@@ -103,8 +103,8 @@ class Job : public AgentSession::Events {
   OutputRelay output_;
   InputRelay input_;
   StartStatus status_;
-  std::string status_said_;  // the last one, without a terminal
-  AgentConnector ssh_;
+  std::string status_said_;                   // the last one, without a terminal
+  std::unique_ptr<HostConnector> connector_;  // null when there are no other hosts
   std::vector<HostState> hosts_;
   std::optional<NetworkProbe> probe_;                          // from the last hello on, when addresses are needed
   std::vector<HostAddress> addresses_ = {loopback_address()};  // by host

@@ -1,13 +1,14 @@
 #pragma once
 
+#include "launcher/host_connector.hpp"
 #include "launcher/job_spec.hpp"
 
 namespace runjob {
 
 /// Starts the job's ranks, relays their output, input and signals, and returns when nothing of the job is
-/// left. Returns  the exit status of docs/exit-status.md. Errors   prints them; throws Error only for what
+/// left. `make_connector` is needed when there are hosts other than this one. Returns  the exit status of docs/exit-status.md. Errors   prints them; throws Error only for what
 /// makes a start impossible (exit status 125). Threads  the calling one, which runs everything; SIGINT,
 /// SIGTERM, SIGCHLD and SIGPIPE belong to it meanwhile.
-int run_job(const JobSpec& spec);
+int run_job(const JobSpec& spec, const MakeHostConnector& make_connector);
 
 }  // namespace runjob

@@ -5,7 +5,7 @@
 
 # To build and use runjob. BOOST stands for the package that brings Boost 1.81 or newer.
 readonly BUILD_PACKAGES="g++ cmake ninja-build ccache python3 python3-venv ca-certificates BOOST libfmt-dev libspdlog-dev
-  nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libgloo-dev libsodium-dev"
+  nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libgloo-dev libsodium-dev libssh2-1-dev libssl-dev"
 # Only to test it: the test framework, a second compiler with its fuzzer, the formatter, `ps`, and what tests/testbed makes
 # hosts of.
 readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format procps

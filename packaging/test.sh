@@ -34,7 +34,8 @@ suite() {
 # C++ suites, each in its own program; ctest runs their cases one by one.
 run_ctest() { ctest --preset "$1" --no-tests=error -j "$(nproc)" "${@:2}"; }
 
-# Each fuzz target for a few seconds, beginning with the corpus beside its source; having no target is a failure too.
+# Each fuzz target for a few seconds, beginning with the folder `corpus` beside its source; having no target is a failure
+# too.
 run_fuzzers() {
   local target name source status=0
   for target in build/fuzz/bin/*_fuzz; do
@@ -60,7 +61,7 @@ if [ $quick = no ]; then
   suite "C++ tests under the address and undefined behaviour sanitizers" run_ctest asan
   build tsan rendezvous_test runtime_test runjob_gloo  # the launcher and the agent have one thread each
   suite "C++ tests under the thread sanitizer" run_ctest tsan -R '^(rendezvous|runtime)'
-  build fuzz hostfile_fuzz interface_filter_fuzz rendezvous_fuzz
+  build fuzz hostfile_fuzz interface_filter_fuzz rendezvous_fuzz ssh_files_fuzz
   suite "fuzzing the parsers" run_fuzzers
 fi
 install_runjob

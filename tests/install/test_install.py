@@ -56,7 +56,7 @@ def library(prefix):
 
 def test_everything_is_where_it_is_promised(prefix):
     files = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if path.is_file()}
-    assert {"bin/runjob", "libexec/runjob/runjob-agent", "include/runjob/runjob.h", "include/runjob/runjob.hpp"} <= files
+    assert {"bin/runjob", "libexec/runjob/runjob-agent", "libexec/runjob/runjob-remote", "include/runjob/runjob.h", "include/runjob/runjob.hpp"} <= files
     assert any(re.fullmatch(r"lib.*/cmake/runjob/runjob-config\.cmake|lib.*/cmake/runjob/runjobConfig\.cmake", f) for f in files)
     assert library(prefix).exists()
     assert not [name for name in files if re.search(r"catch|_test$|\.a$", name)], "only what users need is installed"

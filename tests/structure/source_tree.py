@@ -67,19 +67,18 @@ class Table:
 
     def _objection_to_theirs(self, path, header):
         folder, slash, _ = header.partition("/")
-        if not slash:
+        library = folder + slash  # a library without a folder of its own is known by its header
+        homes = self.libraries.get(library)
+        if homes is None and not slash:
             known = "." not in header or header in SYSTEM_HEADERS  # the C++ library's have no suffix
             return None if known else "neither a system header nor a library of the table"
-        if folder in SYSTEM_FOLDERS:
-            return None
-        homes = self.libraries.get(folder + "/")
         if homes is None:
-            return "a library that the table does not name"
+            return None if folder in SYSTEM_FOLDERS else "a library that the table does not name"
         own = path.parts[1:] if path.parts[0] == "tests" and len(path.parts) > 2 else path.parts
         places = ("/".join(path.parts), "/".join(own))
         if homes == ("anywhere",) or any(place.startswith(home + "/") for place in places for home in homes):
             return None
-        return f"{folder} has its home in {', '.join(homes)}"
+        return f"{folder.removesuffix('.h')} has its home in {', '.join(homes)}"
 
 
 def read_table(markdown):

@@ -16,7 +16,9 @@ MOST_LINES = 500
 # done to processes, signals and pipes.
 TESTED_ELSEWHERE = {
     "runtime/probe/probe.cc": "tests/python/test_probe.py",
+    "cli/command.cc": "tests/python/test_cli.py",
     "cli/main.cc": "tests/python/launcher/test_exit.py",
+    "cli/main_remote.cc": "tests/python/remote/test_ssh_jobs.py",
     "launcher/agent/agent.cc": "tests/python/launcher/test_exit.py",
     "launcher/agent/guard.cc": "tests/python/launcher/test_exit.py",
     "launcher/agent/host_facts.cc": "tests/python/launcher/test_environment.py",

@@ -249,7 +249,7 @@ def test_every_bad_host_is_named_and_the_good_ones_are_left_alone(bed):
             assert len(lines) == 3
             assert "s2: " in lines[0] and "refused" in lines[0]
             assert "s3: " in lines[1] and "--connect-timeout" in lines[1]
-            assert "nosuchhost: " in lines[2] and "resolve" in lines[2]
+            assert "nosuchhost: " in lines[2] and "name" in lines[2]
             assert job.is_gone_from(bed.hosts[0], bed.head)
     finally:
         bed.hosts[1].start_sshd()

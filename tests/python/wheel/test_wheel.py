@@ -44,7 +44,7 @@ def test_there_are_two_and_neither_is_for_one_version_of_python(wheels):
 
 def test_the_wheel_holds_programs_library_and_python_files_and_no_more(wheels):
     files = zipfile.ZipFile(wheels["runjob_launcher"]).namelist()
-    for name in ("runjob/py.typed", "runjob/torch/__init__.py", "/bin/runjob", "/libexec/runjob/runjob-agent",
+    for name in ("runjob/py.typed", "runjob/torch/__init__.py", "/bin/runjob", "/libexec/runjob/runjob-agent", "/libexec/runjob/runjob-remote",
                  "/lib/librunjob.so", "/lib/runjob/librunjob_gloo.so"):  # fmt: skip
         assert any(file.endswith(name) for file in files), name
     assert not [file for file in files if file.endswith((".cc", ".hpp", ".cmake", ".a", ".txt", ".so.0"))]

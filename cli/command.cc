@@ -1,0 +1,83 @@
+#include "cli/command.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/one_line.hpp"
+#include "base/program_path.hpp"
+#include "base/standard_descriptors.hpp"
+#include "cli/run_command_line.hpp"
+
+namespace runjob {
+namespace {
+
+constexpr int kUsageStatus = 2;  // docs/exit-status.md
+constexpr int kOwnFailureStatus = 125;
+
+Surroundings look_around() {
+  std::array<char, 256> host_name{};
+  ::gethostname(host_name.data(), host_name.size() - 1);
+  return {current_environment(), std::filesystem::current_path().string(), host_name.data()};
+}
+
+void print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw system_error("cannot write to standard output", errno);
+}
+
+/// Replaces this process by `program` of ours, with the same arguments.
+[[noreturn]] void become(const std::string& program, char** argv) {
+  const std::string path = program_path(program);
+  ::execv(path.c_str(), argv);
+  throw Error(Errc::kUnavailable, fmt::format("cannot start {}: {}; install runjob again", path, std::strerror(errno)));
+}
+
+int report(const std::exception& error, int status) {
+  log::error("{}", one_line(error.what()));
+  return status;
+}
+
+}  // namespace
+
+int run_command(int argc, char** argv, const JobActions& actions) {
+  open_standard_descriptors();
+  Warnings warnings;  // until it is known that this program is the one that goes on
+  const auto show_warnings = [&warnings] {
+    for (const std::string& text : std::exchange(warnings, {})) log::warn("{}", one_line(text));
+  };
+  const auto remember = [&warnings](const std::string& text) { warnings.push_back(text); };
+  const auto run_here = [&](const JobSpec& spec, const std::function<int(const JobSpec&)>& action) {
+    if (spec.verbose) log::configure(log::Level::kInfo, "");
+    if (!actions.runs_here(spec)) become(actions.other_program, argv);
+    show_warnings();
+    return action(spec);
+  };
+  try {
+    const int status =
+        run_command_line(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), look_around(),
+                         {print, remember, [&](const JobSpec& spec) { return run_here(spec, actions.run); },
+                          [&](const JobSpec& spec) { return run_here(spec, actions.clean_cache); }});
+    show_warnings();
+    return status;
+  } catch (const Error& error) {
+    const bool is_users_mistake = error.code() == Errc::kUsage || error.code() == Errc::kHostfile;
+    return report(error, is_users_mistake ? kUsageStatus : kOwnFailureStatus);
+  } catch (const std::exception& error) {
+    return report(error, kOwnFailureStatus);
+  }
+}
+
+}  // namespace runjob

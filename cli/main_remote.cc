@@ -1,0 +1,21 @@
+#include <memory>
+#include <sys/prctl.h>
+#include <utility>
+
+#include "cli/command.hpp"
+#include "launcher/agent_connector.hpp"
+#include "launcher/clean_cache.hpp"
+#include "launcher/run_job.hpp"
+
+/// runjob-remote: what runjob becomes for a job with other hosts.
+int main(int argc, char** argv) {
+  using namespace runjob;
+  ::prctl(PR_SET_NAME, "runjob");  // what users look for in `ps`
+  const auto always = [](const JobSpec&) { return true; };
+  const auto run = [](const JobSpec& spec) {
+    return run_job(spec, [](boost::asio::any_io_executor executor, const JobSpec& job) {
+      return std::make_unique<AgentConnector>(std::move(executor), job.ssh, job.environment);
+    });
+  };
+  return run_command(argc, argv, {always, "", run, clean_cache});
+}

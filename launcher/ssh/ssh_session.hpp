@@ -1,0 +1,62 @@
+#pragma once
+
+#include <libssh2.h>
+#include <memory>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include "launcher/ssh/ssh_wire.hpp"
+
+namespace runjob {
+
+/// libssh2's session over a connection, with its calls as coroutines.
+/// Owner    of both; the destructor ends the connection and never waits.
+/// Threads  the loop's one thread. Several coroutines may wait in ready() at once.
+class SshSession {
+ public:
+  /// `socket` is connected.
+  explicit SshSession(boost::asio::ip::tcp::socket socket);
+  ~SshSession();
+  SshSession(const SshSession&) = delete;
+  SshSession& operator=(const SshSession&) = delete;
+
+  LIBSSH2_SESSION* get() const { return session_; }
+  SshWire& wire() { return *wire_; }
+
+  /// Repeats `call`, a call of libssh2, until it gives something other than LIBSSH2_ERROR_EAGAIN: that.
+  /// Errors  ConnectionEnded.
+  template <class Call>
+  boost::asio::awaitable<long> ready(Call call) {
+    for (;;) {
+      const long result = call();
+      wire_->flush();
+      if (result != LIBSSH2_ERROR_EAGAIN) co_return result;
+      co_await wire_->input();
+    }
+  }
+
+  /// What libssh2 says about its last error.
+  std::string last_error() const;
+
+  /// What the other side said when it ended the connection: "Too many authentication failures", or "".
+  const std::string& farewell() const { return farewell_; }
+  bool disconnected() const { return disconnected_; }  ///< it did so; libssh2's results do not always tell
+
+ private:
+  static ssize_t receive(libssh2_socket_t, void* data, size_t size, int, void** self);
+  static ssize_t send(libssh2_socket_t, const void* data, size_t size, int, void** self);
+  static void on_disconnect(LIBSSH2_SESSION*, int, const char* message, int size, const char*, int, void** self);
+
+  std::shared_ptr<SshWire> wire_;
+  LIBSSH2_SESSION* session_;
+  std::string farewell_;
+  bool disconnected_ = false;
+  bool ending_ = false;
+};
+
+/// Whether libssh2 can make signatures of RSA keys that today's servers accept (1.11 and later).
+bool libssh2_has_rsa_sha2();
+
+}  // namespace runjob

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/experimental/parallel_group.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace runjob {
+
+/// Runs `operation`, which must end soon when it is cancelled, for at most `limit`. Its result; nothing when the time
+/// was up. Its exception when it has thrown.
+/// Threads  the loop's.
+template <class T>
+boost::asio::awaitable<std::optional<T>> with_timeout(boost::asio::any_io_executor executor,
+                                                      boost::asio::awaitable<T> operation,
+                                                      std::chrono::milliseconds limit) {
+  namespace asio = boost::asio;
+  asio::steady_timer timer(executor, limit);
+  auto race = asio::experimental::make_parallel_group(asio::co_spawn(executor, std::move(operation), asio::deferred),
+                                                      timer.async_wait(asio::deferred));
+  auto [order, error, result, time_is_up] =
+      co_await race.async_wait(asio::experimental::wait_for_one(), asio::use_awaitable);
+  static_cast<void>(time_is_up);
+  if (order[0] != 0) co_return std::nullopt;
+  if (error) std::rethrow_exception(error);
+  co_return std::optional<T>(std::move(result));
+}
+
+}  // namespace runjob
