@@ -28,14 +28,14 @@ namespace fs = std::filesystem;
 namespace {
 
 /// A "host": a home directory, and a login shell that runs one command for us.
-class Host {
+class ShellHost {
  public:
-  Host() {
+  ShellHost() {
     char name[] = "/tmp/runjob-bootstrap-XXXXXX";
     home = ::mkdtemp(name);
     ::signal(SIGPIPE, SIG_IGN);
   }
-  ~Host() { fs::remove_all(home); }
+  ~ShellHost() { fs::remove_all(home); }
 
   /// What came with the ready channel.
   std::string bootstrap(const AgentFile& agent, const std::string& before = "") {
@@ -80,7 +80,7 @@ constexpr const char* kFrames = "\\177runjob-frames1\\n";
 }  // namespace
 
 TEST_CASE("the agent is uploaded once and found from then on", "[unit]") {
-  Host host;
+  ShellHost host;
   const AgentFile agent = host.agent("abc", kFrames);
   CHECK(host.bootstrap(agent).ends_with(kMagic));
   const fs::path file = host.cache() / "agent-abc";
@@ -93,13 +93,13 @@ TEST_CASE("the agent is uploaded once and found from then on", "[unit]") {
 }
 
 TEST_CASE("what a login shell prints before is passed on", "[unit]") {
-  Host host;
+  ShellHost host;
   CHECK(host.bootstrap(host.agent("abc", kFrames), "echo Welcome; ") ==
         "Welcome\nrunjob-agent-missing Linux x86_64\n" + std::string(kMagic));
 }
 
 TEST_CASE("a damaged copy is never used", "[unit]") {
-  Host host;
+  ShellHost host;
   AgentFile agent = host.agent("abc", kFrames);
   host.path = host.home.string() + ":/usr/bin:/bin";
   std::ofstream(host.home / "cksum") << "#!/bin/sh\necho 1 2\n";
@@ -109,7 +109,7 @@ TEST_CASE("a damaged copy is never used", "[unit]") {
 }
 
 TEST_CASE("a host that cannot take the agent says why", "[unit]") {
-  Host host;
+  ShellHost host;
   const AgentFile agent = host.agent("abc", kFrames);
   SECTION("the directory cannot be made") {
     std::ofstream(host.home / ".cache") << "a file";
@@ -138,7 +138,7 @@ TEST_CASE("a host that cannot take the agent says why", "[unit]") {
 }
 
 TEST_CASE("a shell that never runs the command is quoted", "[unit]") {
-  Host host;
+  ShellHost host;
   const AgentFile agent = host.agent("abc", kFrames);
   CHECK_THROWS_WITH(host.bootstrap(agent, "echo This account is closed; exit 1; "), "This account is closed ");
   CHECK_THROWS_WITH(host.bootstrap(agent, "exit 1; "), "the connection was closed before the agent answered");
@@ -146,7 +146,7 @@ TEST_CASE("a shell that never runs the command is quoted", "[unit]") {
 }
 
 TEST_CASE("launches at the same time do not disturb each other", "[unit]") {
-  Host host;
+  ShellHost host;
   const AgentFile agent = host.agent("abc", kFrames);
   boost::asio::io_context context;
   std::vector<std::future<ReadyChannel>> all;
@@ -162,7 +162,7 @@ TEST_CASE("launches at the same time do not disturb each other", "[unit]") {
 }
 
 TEST_CASE("cleaning removes every agent and nothing else", "[unit]") {
-  Host host;
+  ShellHost host;
   host.bootstrap(host.agent("abc", kFrames));
   host.bootstrap(host.agent("def", kFrames));
   std::ofstream(host.cache() / "mine") << "data";
