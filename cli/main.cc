@@ -34,6 +34,10 @@ void print(const std::string& text) {
     throw system_error("cannot write to standard output", errno);
 }
 
+void tell(const std::string& text) {
+  static_cast<void>(!std::fwrite(text.data(), 1, text.size(), stderr));
+}
+
 int start(const JobSpec& spec) {
   if (spec.verbose) log::configure(log::Level::kInfo, "");
   return run_job(spec);
@@ -54,8 +58,9 @@ int report(const std::exception& error, int status) {
 int main(int argc, char** argv) {
   open_standard_descriptors();
   try {
-    return run_command_line(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), look_around(),
-                            {print, [](const std::string& text) { log::warn("{}", one_line(text)); }, start, clean});
+    return run_command_line(
+        std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), look_around(),
+        {print, [](const std::string& text) { log::warn("{}", one_line(text)); }, start, clean, tell});
   } catch (const Error& error) {
     const bool is_users_mistake = error.code() == Errc::kUsage || error.code() == Errc::kHostfile;
     return report(error, is_users_mistake ? kUsageStatus : kOwnFailureStatus);
