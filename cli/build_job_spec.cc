@@ -1,5 +1,6 @@
 #include "cli/build_job_spec.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
@@ -17,13 +18,13 @@
 namespace runjob {
 namespace {
 
-std::vector<Host> read_hosts(const SettingReader& reader, std::optional<int> np) {
+std::vector<Host> read_hosts(const SettingReader& reader, std::optional<int> np, const MapBy& map_by) {
   if (const auto list = reader.find("hosts")) return parse_host_list(list->text, list->place);
   if (const auto file = reader.path("hostfile"))
     return parse_hostfile(read_file(file->text, "hostfile"), reader.find("hostfile")->text);
   Host local;
   local.name = "localhost";
-  local.slots = np.value_or(1);
+  local.slots = std::max(np.value_or(1), map_by.ranks_per_node);
   return {local};
 }
 
@@ -70,13 +71,41 @@ SshOptions read_ssh_options(const SettingReader& reader, const Environment& envi
   return ssh;
 }
 
+void read_placement(const SettingReader& reader, JobSpec& spec) {
+  constexpr int kMostGpus = 1024;
+  if (const auto unit = reader.find("bind-to")) spec.bind_to = parse_bind_to(unit->text, unit->place);
+  spec.display_map = reader.flag("display-map");
+  const auto gpus = reader.find("gpus-per-rank");
+  if (!gpus) return;
+  spec.gpus_per_rank = static_cast<int>(parse_integer(gpus->text, gpus->place, 1, kMostGpus));
+  for (const Placement& placement : spec.allocation.placements) {
+    const Host& host = spec.allocation.hosts.at(static_cast<std::size_t>(placement.host));
+    const auto needed = static_cast<std::size_t>(placement.local_size) * static_cast<std::size_t>(spec.gpus_per_rank);
+    if (host.gpus && host.gpus->size() < needed)
+      throw Error(Errc::kUsage,
+                  fmt::format("{}: {} ranks on {} need {} GPUs, and its gpus= names {}; start fewer ranks "
+                              "there or name more",
+                              gpus->place, placement.local_size, host.name, needed, host.gpus->size()));
+  }
+}
+
+void warn_of_mca(const Settings& settings, Warnings& warnings) {
+  const auto mca = settings.find("mca");
+  if (mca == settings.end()) return;
+  warnings.push_back(fmt::format("{} is Open MPI's and has no effect here: {}", place_of("mca", mca->second),
+                                 fmt::join(mca->second.values, ", ")));
+}
+
 }  // namespace
 
 JobSpec build_job_spec(const Settings& settings, const Surroundings& surroundings, Warnings& warnings) {
   const SettingReader reader(settings, surroundings.current_directory);
   JobSpec spec;
   const std::optional<int> np = read_num_proc(reader);
-  spec.allocation = allocate(read_hosts(reader, np), np);
+  if (const auto policy = reader.find("map-by")) spec.map_by = parse_map_by(policy->text, policy->place);
+  spec.allocation = allocate(read_hosts(reader, np, spec.map_by), np, spec.map_by);
+  read_placement(reader, spec);
+  warn_of_mca(settings, warnings);
   spec.local_hosts = find_local_hosts(spec.allocation, surroundings.host_name);
   spec.environment = surroundings.environment;
   const auto exports = settings.find("export");

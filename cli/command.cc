@@ -54,9 +54,12 @@ int report(const std::exception& error, int status) {
 
 int run_command(int argc, char** argv, const JobActions& actions) {
   open_standard_descriptors();
-  Warnings warnings;  // until it is known that this program is the one that goes on
-  const auto show_warnings = [&warnings] {
+  Warnings warnings;  // these two until it is known that this program is the one that goes on
+  std::string map;
+  const auto show_warnings = [&] {
     for (const std::string& text : std::exchange(warnings, {})) log::warn("{}", one_line(text));
+    static_cast<void>(!std::fwrite(map.data(), 1, map.size(), stderr));
+    map.clear();
   };
   const auto remember = [&warnings](const std::string& text) { warnings.push_back(text); };
   const auto run_here = [&](const JobSpec& spec, const std::function<int(const JobSpec&)>& action) {
@@ -69,7 +72,8 @@ int run_command(int argc, char** argv, const JobActions& actions) {
     const int status =
         run_command_line(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), look_around(),
                          {print, remember, [&](const JobSpec& spec) { return run_here(spec, actions.run); },
-                          [&](const JobSpec& spec) { return run_here(spec, actions.clean_cache); }});
+                          [&](const JobSpec& spec) { return run_here(spec, actions.clean_cache); },
+                          [&map](const std::string& text) { map += text; }});
     show_warnings();
     return status;
   } catch (const Error& error) {

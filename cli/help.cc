@@ -26,6 +26,7 @@ constexpr std::string_view kHead =
 
 constexpr std::pair<OptionGroup, std::string_view> kGroups[] = {
     {OptionGroup::kRanks, "Ranks and hosts"},
+    {OptionGroup::kPlacement, "Placement"},
     {OptionGroup::kSsh, "Reaching other hosts"},
     {OptionGroup::kOutput, "Output"},
     {OptionGroup::kEnd, "How a job ends"},

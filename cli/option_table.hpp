@@ -7,7 +7,7 @@
 namespace runjob {
 
 /// Where --help shows an option.
-enum class OptionGroup { kRanks, kSsh, kOutput, kEnd, kCollectives, kConfiguration };
+enum class OptionGroup { kRanks, kPlacement, kSsh, kOutput, kEnd, kCollectives, kConfiguration };
 
 /// One option: everything that the command line, the environment, config files, --help and --print-config need
 /// to know about it. Adding an option is adding a row here and reading its value in build_job_spec.cc.
@@ -23,6 +23,7 @@ struct Option {
   bool repeatable = false;  ///< every occurrence counts, not only the last
   bool adds_up = false;     ///< of a repeatable one: the values of all sources count, not only the strongest one's
   OptionGroup group = OptionGroup::kRanks;
+  int values = 1;  ///< how many words follow it on the command line; one setting with blanks between them
   std::string_view implied = {};  ///< its value when it is given without one; then a value follows '=' only
 };
 

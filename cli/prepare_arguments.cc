@@ -108,6 +108,12 @@ PreparedArguments prepare_arguments(const std::vector<std::string>& arguments) {
         throw Error(Errc::kUsage,
                     fmt::format("option {} needs a value: {} {}", match.typed, match.typed, match.option->value));
       match.value = *word;
+      for (int i = 1; i < match.option->values; ++i) {
+        if (++word == arguments.end())
+          throw Error(Errc::kUsage, fmt::format("option {} needs {} values: {} {}", match.typed, match.option->values,
+                                                match.typed, match.option->value));
+        *match.value += " " + *word;
+      }
     }
     prepared.options.push_back("--" + name);
     prepared.options.push_back(*match.value);

@@ -7,6 +7,7 @@
 #include "cli/help.hpp"
 #include "cli/print_config.hpp"
 #include "cli/version.hpp"
+#include "launcher/job_map.hpp"
 
 namespace runjob {
 namespace {
@@ -38,6 +39,8 @@ int run_command_line(const std::vector<std::string>& arguments, const Surroundin
   if (line.has("clean-cache")) return effects.clean_cache(spec);
   check_command(line.command);
   spec.command = line.command;
+  if (line.has("dry-run")) return print(job_plan(spec));
+  if (spec.display_map) effects.tell(job_map(spec));
   return effects.run_job(spec);
 }
 

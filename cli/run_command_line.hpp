@@ -14,10 +14,11 @@ struct Effects {
   std::function<void(const std::string&)> warn;    ///< one line to standard error
   std::function<int(const JobSpec&)> run_job;      ///< returns the exit status
   std::function<int(const JobSpec&)> clean_cache;  ///< likewise
+  std::function<void(const std::string&)> tell;    ///< lines to standard error, as they are
 };
 
 /// Does what `arguments` (without the program's name) ask for: one of the actions --help, --version,
-/// --check-build, --print-config, --clean-cache, in this order, or else a job. Returns the exit status.
+/// --check-build, --print-config, --clean-cache, --dry-run, in this order, or else a job. Returns the exit status.
 /// Errors  kUsage and kHostfile for the user's mistakes, also when there is no command.
 int run_command_line(const std::vector<std::string>& arguments, const Surroundings& surroundings,
                      const Effects& effects);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/parse.hpp"
 
 namespace runjob {
 namespace {
@@ -22,20 +23,64 @@ std::string describe(const std::vector<Host>& hosts, std::int64_t slots) {
                      hosts.size() == 1 ? "" : "s", list);
 }
 
+/// How many ranks each host may get.
+std::vector<int> places_on(const std::vector<Host>& hosts, MapBy map_by) {
+  std::vector<int> places;
+  for (const Host& host : hosts) {
+    if (map_by.policy != MapBy::Policy::kPerNode) {
+      places.push_back(host.slots);
+      continue;
+    }
+    if (host.slots < map_by.ranks_per_node)
+      throw Error(Errc::kUsage, fmt::format("{} ranks do not fit into the {} slot{} of {}; give it more, as in {}:{}",
+                                            map_by.ranks_per_node, host.slots, host.slots == 1 ? "" : "s", host.name,
+                                            host.name, map_by.ranks_per_node));
+    places.push_back(map_by.ranks_per_node);
+  }
+  return places;
+}
+
 /// How many ranks there will be, or an Error.
-int count_ranks(const std::vector<Host>& hosts, std::optional<int> np) {
+int count_ranks(const std::vector<Host>& hosts, const std::vector<int>& places, std::optional<int> np, MapBy map_by) {
   if (hosts.empty()) throw Error(Errc::kUsage, "there is no host to start ranks on; name at least one");
-  const std::int64_t slots = std::accumulate(hosts.begin(), hosts.end(), std::int64_t{0},
-                                             [](std::int64_t sum, const Host& host) { return sum + host.slots; });
-  const std::int64_t ranks = np ? *np : slots;
+  const std::int64_t most = std::accumulate(places.begin(), places.end(), std::int64_t{0});
+  const std::int64_t ranks = np ? *np : most;
   if (ranks < 1) throw Error(Errc::kUsage, fmt::format("{} ranks cannot be started; ask for at least 1", ranks));
-  if (ranks > slots)
+  if (ranks > most && map_by.policy == MapBy::Policy::kPerNode)
+    throw Error(Errc::kUsage, fmt::format("{} ranks do not fit on {} host{} with {} each; ask for at most {}", ranks,
+                                          hosts.size(), hosts.size() == 1 ? "" : "s", map_by.ranks_per_node, most));
+  if (ranks > most)
     throw Error(Errc::kUsage, fmt::format("{} ranks do not fit into {}; ask for at most {} or give more slots", ranks,
-                                          describe(hosts, slots), slots));
+                                          describe(hosts, most), most));
   if (ranks > kMaxRanks)
     throw Error(Errc::kUsage,
                 fmt::format("{} ranks are more than the {} that one job may have; ask for fewer", ranks, kMaxRanks));
   return static_cast<int>(ranks);
+}
+
+/// For each rank the index of its host: one host's places after the other's.
+std::vector<int> by_slot(const std::vector<int>& places, int size) {
+  std::vector<int> hosts;
+  hosts.reserve(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const int count = std::min(places[i], size - static_cast<int>(hosts.size()));
+    hosts.insert(hosts.end(), static_cast<std::size_t>(count), static_cast<int>(i));
+  }
+  return hosts;
+}
+
+/// The same: a place on each host in turn.
+std::vector<int> by_node(const std::vector<int>& places, int size) {
+  std::vector<int> hosts;
+  hosts.reserve(static_cast<std::size_t>(size));
+  std::vector<int> open(places.size());  // hosts that have a place left
+  std::iota(open.begin(), open.end(), 0);
+  for (int turn = 1; static_cast<int>(hosts.size()) < size; ++turn) {
+    const auto count = std::min(open.size(), static_cast<std::size_t>(size) - hosts.size());
+    hosts.insert(hosts.end(), open.begin(), open.begin() + static_cast<std::ptrdiff_t>(count));
+    std::erase_if(open, [&](int host) { return places[static_cast<std::size_t>(host)] <= turn; });
+  }
+  return hosts;
 }
 
 /// cross_rank and cross_size: by walking the ranks in order, so that hosts are counted in their order.
@@ -52,24 +97,42 @@ void number_across_hosts(std::vector<Placement>& placements) {
 
 }  // namespace
 
-Allocation allocate(const std::vector<Host>& hosts, std::optional<int> np) {
-  const int size = count_ranks(hosts, np);
+MapBy parse_map_by(std::string_view text, std::string_view what) {
+  if (text == "slot") return {MapBy::Policy::kSlot, 0};
+  if (text == "node") return {MapBy::Policy::kNode, 0};
+  constexpr std::string_view kBefore = "ppr:";
+  constexpr std::string_view kAfter = ":node";
+  if (!text.starts_with(kBefore) || !text.ends_with(kAfter) || text.size() <= kBefore.size() + kAfter.size())
+    throw Error(Errc::kUsage, fmt::format("{}: '{}' is not slot, node or ppr:N:node", what, text));
+  const std::string_view number = text.substr(kBefore.size(), text.size() - kBefore.size() - kAfter.size());
+  return {MapBy::Policy::kPerNode, static_cast<int>(parse_integer(number, what, 1, kMaxRanks))};
+}
+
+Allocation allocate(const std::vector<Host>& hosts, std::optional<int> np, MapBy map_by) {
+  const std::vector<int> places = places_on(hosts, map_by);
+  const int size = count_ranks(hosts, places, np, map_by);
+  const std::vector<int> host_of_rank =
+      map_by.policy == MapBy::Policy::kNode ? by_node(places, size) : by_slot(places, size);
+  std::vector<int> local_sizes(hosts.size(), 0);
+  for (const int host : host_of_rank) ++local_sizes[static_cast<std::size_t>(host)];
   Allocation allocation;
+  std::vector<int> index(hosts.size(), -1);  // in the allocation
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (local_sizes[i] == 0) continue;
+    index[i] = static_cast<int>(allocation.hosts.size());
+    allocation.hosts.push_back(hosts[i]);
+  }
+  std::vector<int> placed(hosts.size(), 0);
   allocation.placements.reserve(static_cast<std::size_t>(size));
-  int rank = 0;
-  for (const Host& host : hosts) {
-    if (rank == size) break;
-    const int local_size = std::min(host.slots, size - rank);
-    for (int local_rank = 0; local_rank < local_size; ++local_rank) {
-      Placement placement;
-      placement.rank = rank++;
-      placement.size = size;
-      placement.local_rank = local_rank;
-      placement.local_size = local_size;
-      placement.host = static_cast<int>(allocation.hosts.size());
-      allocation.placements.push_back(placement);
-    }
-    allocation.hosts.push_back(host);
+  for (int rank = 0; rank < size; ++rank) {
+    const auto host = static_cast<std::size_t>(host_of_rank[static_cast<std::size_t>(rank)]);
+    Placement placement;
+    placement.rank = rank;
+    placement.size = size;
+    placement.local_rank = placed[host]++;
+    placement.local_size = local_sizes[host];
+    placement.host = index[host];
+    allocation.placements.push_back(placement);
   }
   number_across_hosts(allocation.placements);
   return allocation;

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace runjob {
@@ -40,14 +41,30 @@ struct Allocation {
   bool operator==(const Allocation&) const = default;
 };
 
+/// In which order ranks are placed on hosts.
+struct MapBy {
+  enum class Policy {
+    kSlot,    ///< a host's slots are filled before the next host's
+    kNode,    ///< one rank on each host in turn, as long as it has slots
+    kPerNode  ///< as many ranks on each host, then the next one
+  };
+  Policy policy = Policy::kSlot;
+  int ranks_per_node = 0;  ///< of kPerNode
+
+  bool operator==(const MapBy&) const = default;
+};
+
+/// Open MPI's words: "slot", "node", "ppr:N:node". Errors  Error(kUsage) naming `what`.
+MapBy parse_map_by(std::string_view text, std::string_view what);
+
 inline constexpr int kMaxRanks = 1'000'000;  ///< in one job
 
-/// Places `np` ranks on `hosts` in order, each host filled up to its slots before the next; without `np`
-/// every slot is filled. Hosts that get no rank are left out. A host must not occur twice (the parsers have
+/// Places `np` ranks on `hosts` as `map_by` says; without `np` every slot is filled, or every host has its ranks_per_node.
+/// Hosts that get no rank are left out. A host must not occur twice (the parsers have
 /// merged such), or it counts as two hosts.
 /// local_size counts the ranks that the host gets, not its slots.
-/// Errors  kUsage when `np` < 1, when there are fewer slots than ranks (names both numbers), when there are
-///         more than kMaxRanks ranks, or when there is no host.
-Allocation allocate(const std::vector<Host>& hosts, std::optional<int> np);
+/// Errors  kUsage when `np` < 1, when there are fewer slots than ranks (names both numbers), when a host has
+///         fewer slots than ranks_per_node, when there are more than kMaxRanks ranks, or when there is no host.
+Allocation allocate(const std::vector<Host>& hosts, std::optional<int> np, MapBy map_by = {});
 
 }  // namespace runjob

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <string_view>
 #include <sys/prctl.h>
@@ -30,7 +31,13 @@ struct Prepared {
     envp = pointers(variables);
     script_argv = {shell.data(), nullptr};
     script_argv.insert(script_argv.end(), argv.begin() + 1, argv.end());
+    for (const int cpu : child.cpus) {
+      const auto number = static_cast<std::size_t>(cpu);
+      if (number / kMaskBits >= cpu_mask.size()) cpu_mask.resize(number / kMaskBits + 1, 0);
+      cpu_mask[number / kMaskBits] |= 1ul << (number % kMaskBits);
+    }
   }
+  static constexpr std::size_t kMaskBits = 8 * sizeof(unsigned long);
 
   const ChildSpec& spec;
   std::vector<std::string> arguments;
@@ -40,7 +47,8 @@ struct Prepared {
   std::vector<char*> argv;
   std::vector<char*> envp;
   std::vector<char*> script_argv;  // of the shell; the second is the file's place
-  UniqueFd input, output, error;   // above 2, so that placing one cannot overwrite another
+  std::vector<unsigned long> cpu_mask;
+  UniqueFd input, output, error;  // above 2, so that placing one cannot overwrite another
   pid_t parent = ::getpid();
   ChildStartError failure;  // written by the child
 };
@@ -73,6 +81,11 @@ void place(int source, int target) {
   ::dup2(from, target);
 }
 
+bool set_affinity(const std::vector<unsigned long>& mask) {
+  const auto* set = reinterpret_cast<const cpu_set_t*>(mask.data());
+  return ::sched_setaffinity(0, mask.size() * sizeof mask[0], set) == 0;
+}
+
 /// Only system calls from here to exec.
 [[noreturn]] void run_child(Prepared& child) {
   const ChildSpec& spec = child.spec;
@@ -87,7 +100,9 @@ void place(int source, int target) {
   place(child.error.get(), STDERR_FILENO);
   ::close_range(3, ~0u, 0);
   if (spec.descriptor_limit) ::setrlimit(RLIMIT_NOFILE, &*spec.descriptor_limit);
-  if (!spec.working_directory.empty() && ::chdir(spec.working_directory.c_str()) != 0) {
+  if (!child.cpu_mask.empty() && !set_affinity(child.cpu_mask)) {
+    child.failure = {ChildStartError::Step::kAffinity, errno};
+  } else if (!spec.working_directory.empty() && ::chdir(spec.working_directory.c_str()) != 0) {
     child.failure = {ChildStartError::Step::kWorkingDirectory, errno};
   } else {
     child.failure = {ChildStartError::Step::kExec, execute(child)};

@@ -21,11 +21,12 @@ struct ChildSpec {
   bool new_session = false;                ///< setsid(): its own session and process group, no terminal
   bool die_with_parent = false;            ///< SIGKILL when the thread that forks it ends (PR_SET_PDEATHSIG)
   std::optional<rlimit> descriptor_limit;  ///< RLIMIT_NOFILE, if it differs from ours
+  std::vector<int> cpus;                   ///< numbers of those it may run on; none = as this process
 };
 
 /// Where a start failed: errno, and what was being done.
 struct ChildStartError {
-  enum class Step { kFork, kWorkingDirectory, kExec };
+  enum class Step { kFork, kWorkingDirectory, kExec, kAffinity };
   Step step = Step::kFork;
   int error_number = 0;
 };

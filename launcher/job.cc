@@ -17,10 +17,12 @@
 #include "base/one_line.hpp"
 #include "base/version.hpp"
 #include "launcher/channel_local.hpp"
+#include "launcher/core_notices.hpp"
+#include "launcher/gpu_share.hpp"
 #include "launcher/output_options.hpp"
 #include "launcher/rank_environment.hpp"
+#include "launcher/rank_list.hpp"
 #include "launcher/rank_place.hpp"
-#include "launcher/threads_notice.hpp"
 
 namespace runjob {
 namespace {
@@ -127,12 +129,13 @@ void Job::on_frame(int host, const FrameHeader& header, std::string_view payload
     case FrameType::kHello:
       return on_hello(host, decode<Hello>(payload));
     case FrameType::kStarted: {
-      const std::int64_t pid = decode<Started>(payload).pid;
+      const auto [pid, cpus] = decode<Started>(payload);
       verdict_.rank_started(rank, pid);
       rendezvous_.rank_started(rank, pid, now);
       status_.line().rank_started(rank);
       status_.update();
-      log::info("rank {} runs on {} after {} ms (pid {})", rank, host_name(host), milliseconds_since_start(), pid);
+      log::info("rank {} runs on {} after {} ms (pid {}{})", rank, host_name(host), milliseconds_since_start(), pid,
+                cpus.empty() ? "" : ", bound to CPUs " + rank_list(cpus));
       if (rank == 0) input_.start();
       return;
     }
@@ -210,6 +213,8 @@ void Job::on_hello(int host, Hello hello) {
   log::info("the agent on {} is ready after {} ms (pid {}, {} cores)", host_name(host), milliseconds_since_start(),
             hello.pid, hello.cores);
   hosts_.at(static_cast<std::size_t>(host)).hello = std::move(hello);
+  if (const std::string notice = affinity_notice(cores_of(host)); !notice.empty() && spec_.bind_to == BindTo::kNone)
+    log::warn("{}", notice);
   status_.line().host(host, StatusLine::HostPhase::kReady);
   status_.update();
   const bool all_there = !any_host_starting() && verdict_.cause() == Verdict::Cause::kNone;
@@ -266,6 +271,9 @@ Launch Job::launch_message(int host) const {
   message.environment = forwarded_environment(spec_.environment);
   message.output_window = kOutputWindow;
   message.grace_ms = spec_.grace_period.count();
+  message.bind_to = spec_.bind_to;
+  const Host& where = spec_.allocation.hosts.at(static_cast<std::size_t>(host));
+  if (!where.gpus) message.gpus_per_rank = spec_.gpus_per_rank;
   if (host == host_of(0)) message.stdin_rank = 0;
   const JobVariables variables{id_, 0, address_of(host_of(0)).address, master_port()};
   const Environment network = network_variables(address_of(host), message.environment);
@@ -276,6 +284,7 @@ Launch Job::launch_message(int host) const {
     rank.place = rank_place(spec_.allocation, placement, spec_.start_timeout);
     rank.environment = rank_variables(spec_.allocation, placement, variables);
     rank.environment.insert(network.begin(), network.end());
+    if (where.gpus) rank.environment["CUDA_VISIBLE_DEVICES"] = visible_gpus(where, placement, spec_.gpus_per_rank);
     if (spec_.timeline_filename) {
       for (const char* name : {"RUNJOB_TIMELINE", "HOROVOD_TIMELINE"})
         rank.environment[name] = *spec_.timeline_filename;
@@ -315,11 +324,21 @@ void Job::watch_rendezvous() {
   });
 }
 
+HostCores Job::cores_of(int host) const {
+  HostCores result{host_name(host)};
+  if (const auto& hello = hosts_.at(static_cast<std::size_t>(host)).hello) {
+    result.usable = hello->cores;
+    result.online = hello->online_cores;
+  }
+  for (const Placement& placement : spec_.allocation.placements) {
+    if (placement.host == host) result.local_size = placement.local_size;
+  }
+  return result;
+}
+
 void Job::on_first_join(rendezvous::Service::TimePoint joined) {
-  std::vector<HostThreads> hosts;
-  for (const HostState& host : hosts_) hosts.push_back({host.hello ? host.hello->cores : 1, 0});
-  for (const Placement& placement : spec_.allocation.placements)
-    hosts.at(static_cast<std::size_t>(placement.host)).local_size = placement.local_size;
+  std::vector<HostCores> hosts;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) hosts.push_back(cores_of(static_cast<int>(i)));
   const bool set =
       spec_.environment.contains("OMP_NUM_THREADS") || spec_.environment_overrides.contains("OMP_NUM_THREADS");
   if (const std::string notice = set ? "" : threads_notice(hosts); !notice.empty()) log::warn("{}", notice);

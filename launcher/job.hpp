@@ -14,6 +14,7 @@
 
 #include "base/unique_handle.hpp"
 #include "launcher/agent_session.hpp"
+#include "launcher/core_notices.hpp"
 #include "launcher/host_connector.hpp"
 #include "launcher/input_relay.hpp"
 #include "launcher/job_spec.hpp"
@@ -64,6 +65,7 @@ class Job : public AgentSession::Events {
   void on_rank_gone(int rank);
   void on_request(int host, RelayedRequest message);
   void watch_rendezvous();
+  HostCores cores_of(int host) const;
   void on_first_join(rendezvous::Service::TimePoint joined);
   void watch_start(rendezvous::Service::TimePoint joined);
   void check_start();

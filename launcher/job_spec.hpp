@@ -7,6 +7,7 @@
 
 #include "base/environment.hpp"
 #include "hostfile/allocation.hpp"
+#include "launcher/bind_to.hpp"
 #include "launcher/network/interface_filter.hpp"
 #include "launcher/output_tag.hpp"
 #include "launcher/ssh/ssh_options.hpp"
@@ -16,6 +17,10 @@ namespace runjob {
 /// Everything that defines a job. Built once by cli/, checked as a whole, then only read.
 struct JobSpec {
   Allocation allocation;
+  MapBy map_by;  ///< how the ranks of `allocation` were placed
+  BindTo bind_to = BindTo::kNone;
+  int gpus_per_rank = 0;  ///< 0 = each rank sees all that its host lets it
+  bool display_map = false;
   std::vector<int> local_hosts;       ///< indices of the hosts that are this one; the others are reached by SSH
   std::vector<std::string> command;   ///< program and arguments, at least one word
   Environment environment;            ///< the launcher's own, from which the ranks' is made

@@ -77,6 +77,13 @@ NetworkFacts network_facts_from(const Json& document) {
   return facts;
 }
 
+/// The number of an enumeration's value, whose last one is `last`.
+int enumerator(const Json& document, const char* name, int last) {
+  const int number = document.at(name).get<int>();
+  if (number < 0 || number > last) throw Error(Errc::kProtocol, fmt::format("an unknown {}: {}", name, number));
+  return number;
+}
+
 template <class Message>
 Message from(const Json& document);
 
@@ -88,6 +95,7 @@ Hello from(const Json& document) {
   fields.read("pid", m.pid);
   fields.read("hostname", m.hostname);
   fields.read("cores", m.cores);
+  fields.read("online_cores", m.online_cores);
   fields.read("free_port", m.free_port);
   m.network = network_facts_from(document.at("network"));
   return m;
@@ -103,6 +111,8 @@ Launch from(const Json& document) {
   fields.read("stdin_rank", m.stdin_rank);
   fields.read("output_window", m.output_window);
   fields.read("grace_ms", m.grace_ms);
+  fields.read("gpus_per_rank", m.gpus_per_rank);
+  m.bind_to = static_cast<BindTo>(enumerator(document, "bind_to", static_cast<int>(BindTo::kSocket)));
   m.environment = environment_from(document.at("environment"));
   for (const Json& entry : document.at("ranks")) {
     LaunchRank& rank = m.ranks.emplace_back();
@@ -117,17 +127,20 @@ Launch from(const Json& document) {
 template <>
 Started from(const Json& document) {
   Started m;
-  Fields(document).read("pid", m.pid);
+  const Fields fields(document);
+  fields.read("pid", m.pid);
+  fields.read("cpus", m.cpus);
   return m;
 }
 
 template <>
 StartFailed from(const Json& document) {
   StartFailed m;
-  const int step = document.at("step").get<int>();
-  if (step < 0 || step > 2) throw Error(Errc::kProtocol, fmt::format("an unknown step {} of starting a rank", step));
-  m.step = static_cast<StartFailed::Step>(step);
-  Fields(document).read("errno", m.error_number);
+  const Fields fields(document);
+  m.step =
+      static_cast<StartFailed::Step>(enumerator(document, "step", static_cast<int>(StartFailed::Step::kPlacement)));
+  fields.read("errno", m.error_number);
+  fields.read("text", m.text);
   return m;
 }
 
@@ -197,6 +210,7 @@ std::string encode(const Hello& m) {
                    {"pid", m.pid},
                    {"hostname", m.hostname},
                    {"cores", m.cores},
+                   {"online_cores", m.online_cores},
                    {"free_port", m.free_port},
                    {"network", to_json(m.network)}});
 }
@@ -214,15 +228,17 @@ std::string encode(const Launch& m) {
                    {"topology", m.topology},
                    {"stdin_rank", m.stdin_rank},
                    {"output_window", m.output_window},
-                   {"grace_ms", m.grace_ms}});
+                   {"grace_ms", m.grace_ms},
+                   {"bind_to", static_cast<int>(m.bind_to)},
+                   {"gpus_per_rank", m.gpus_per_rank}});
 }
 
 std::string encode(const Started& m) {
-  return to_bytes({{"pid", m.pid}});
+  return to_bytes({{"pid", m.pid}, {"cpus", m.cpus}});
 }
 
 std::string encode(const StartFailed& m) {
-  return to_bytes({{"step", static_cast<int>(m.step)}, {"errno", m.error_number}});
+  return to_bytes({{"step", static_cast<int>(m.step)}, {"errno", m.error_number}, {"text", m.text}});
 }
 
 std::string encode(const Exited& m) {

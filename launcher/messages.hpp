@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
+#include "launcher/bind_to.hpp"
 #include "launcher/network/network_facts.hpp"
 #include "rendezvous/protocol.hpp"
 
@@ -21,6 +22,7 @@ struct Hello {
   std::int64_t pid = 0;
   std::string hostname;  ///< as the host calls itself
   int cores = 1;         ///< this many the agent may use
+  int online_cores = 1;  ///< this many the host has
   int free_port = 0;     ///< was free just now, below the ephemeral range; 0 = none found. For MASTER_PORT
   NetworkFacts network;
 };
@@ -41,17 +43,21 @@ struct Launch {
   int stdin_rank = -1;             ///< the rank that gets the launcher's standard input; the others get none
   std::int64_t output_window = 0;  ///< bytes of each stream that may be under way before credit is needed
   std::int64_t grace_ms = 10'000;  ///< for the agent's own ending of the ranks, when the channel dies
+  BindTo bind_to = BindTo::kNone;
+  int gpus_per_rank = 0;  ///< of those that the agent finds; 0 = leave CUDA_VISIBLE_DEVICES alone
 };
 
 struct Started {
   std::int64_t pid = 0;
+  std::vector<int> cpus;  ///< that it is bound to; none = not bound
 };
 
 /// The step that failed, and errno.
 struct StartFailed {
-  enum class Step : std::uint8_t { kFork, kWorkingDirectory, kExec };
+  enum class Step : std::uint8_t { kFork, kWorkingDirectory, kExec, kAffinity, kPlacement };
   Step step = Step::kFork;
   int error_number = 0;
+  std::string text;  ///< instead of errno, with kPlacement
 };
 
 struct Exited {

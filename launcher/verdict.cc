@@ -244,6 +244,10 @@ std::string Verdict::start_failure_message(int rank) const {
     case StartFailed::Step::kWorkingDirectory:
       return fmt::format("{}: cannot change to the working directory for rank {}: {}; choose another with --wdir", host,
                          rank, reason);
+    case StartFailed::Step::kAffinity:
+      return fmt::format("{}: cannot bind rank {} to its CPUs: {}", host, rank, reason);
+    case StartFailed::Step::kPlacement:
+      return fmt::format("{}: {}", host, failure.text);
     case StartFailed::Step::kExec:
       break;
   }

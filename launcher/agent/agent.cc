@@ -176,19 +176,33 @@ void Agent::launch(Launch message) {
   Environment common = host_environment(current_environment());
   for (const auto& [name, value] : launch_.environment) common[name] = value;
   common["PWD"] = launch_.working_directory;
-  for (const LaunchRank& spec : launch_.ranks) start_rank(spec, common);
+  start_ranks(common);
   oom_kills_at_start_ = oom_kills();  // not before: it takes as long as starting a rank
   on_process_gone();                  // when none could be started
 }
 
-void Agent::start_rank(const LaunchRank& spec, const Environment& common) {
+void Agent::start_ranks(const Environment& common) {
+  std::vector<RankPlacement> placements;
+  try {
+    placements = place_ranks(launch_, current_environment());
+  } catch (const Error& error) {
+    const StartFailed failure{StartFailed::Step::kPlacement, 0, error.what()};
+    for (const LaunchRank& spec : launch_.ranks)
+      writer_.send_control(FrameType::kStartFailed, spec.rank, encode(failure));
+    return;
+  }
+  for (std::size_t i = 0; i < placements.size(); ++i) start_rank(launch_.ranks[i], placements[i], common);
+}
+
+void Agent::start_rank(const LaunchRank& spec, const RankPlacement& placement, const Environment& common) {
   Pipe output = make_pipe();
   Pipe error = make_pipe();
   Pipe input;
   if (spec.rank == launch_.stdin_rank) input = make_pipe();
   ChildSpec child;
   child.command = launch_.command;
-  child.environment = environment_for(spec, common);
+  child.environment = environment_for(spec, placement, common);
+  child.cpus = placement.cpus;
   child.working_directory = launch_.working_directory;
   child.standard_input = input.reader.get();
   child.standard_output = output.writer.get();
@@ -200,12 +214,12 @@ void Agent::start_rank(const LaunchRank& spec, const Environment& common) {
   rank.launch = &spec;
   const ChildStart start = start_child(child);
   if (start.pid < 0) {
-    const StartFailed failure{static_cast<StartFailed::Step>(start.error.step), start.error.error_number};
+    const StartFailed failure{static_cast<StartFailed::Step>(start.error.step), start.error.error_number, ""};
     writer_.send_control(FrameType::kStartFailed, spec.rank, encode(failure));
     return;
   }
   rank.pid = start.pid;
-  writer_.send_control(FrameType::kStarted, spec.rank, encode(Started{start.pid}));
+  writer_.send_control(FrameType::kStarted, spec.rank, encode(Started{start.pid, placement.cpus}));
 
   const auto executor = context_.get_executor();
   const auto forward = [&](UniqueFd reader, Stream stream) {
@@ -227,10 +241,12 @@ void Agent::start_rank(const LaunchRank& spec, const Environment& common) {
   }
 }
 
-Environment Agent::environment_for(const LaunchRank& spec, const Environment& common) const {
+Environment Agent::environment_for(const LaunchRank& spec, const RankPlacement& placement,
+                                   const Environment& common) const {
   Environment result = common;
   result.merge(rank_defaults(facts_.cores, spec.place.local_size, facts_.free_port));  // keeps what is there
   result["RUNJOB_RENDEZVOUS"] = "unix:" + guarded_.directory + "/rendezvous.sock";
+  if (!placement.visible_gpus.empty()) result["CUDA_VISIBLE_DEVICES"] = placement.visible_gpus;
   for (const auto& [name, value] : spec.environment) result[name] = value;
   return result;
 }

@@ -16,6 +16,7 @@
 #include "launcher/agent/host_facts.hpp"
 #include "launcher/agent/input_pipe.hpp"
 #include "launcher/agent/output_pipe.hpp"
+#include "launcher/agent/rank_placement.hpp"
 #include "launcher/fd_channel.hpp"
 #include "launcher/frame_writer.hpp"
 #include "launcher/heartbeat.hpp"
@@ -53,8 +54,9 @@ class Agent {
   void on_channel_lost();
 
   void launch(Launch message);
-  void start_rank(const LaunchRank& spec, const Environment& common);
-  Environment environment_for(const LaunchRank& spec, const Environment& common) const;
+  void start_ranks(const Environment& common);
+  void start_rank(const LaunchRank& spec, const RankPlacement& placement, const Environment& common);
+  Environment environment_for(const LaunchRank& spec, const RankPlacement& placement, const Environment& common) const;
 
   void wait_for_children();
   void reap();

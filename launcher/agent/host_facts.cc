@@ -4,7 +4,6 @@
 #include <array>
 #include <fstream>
 #include <netinet/in.h>
-#include <sched.h>
 #include <string>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -12,17 +11,11 @@
 
 #include "base/unique_handle.hpp"
 #include "base/version.hpp"
+#include "launcher/agent/cpu_topology.hpp"
 #include "launcher/agent/interface_facts.hpp"
 
 namespace runjob {
 namespace {
-
-int usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
-  return std::max(1, CPU_COUNT(&cores));
-}
 
 bool can_bind(int port) {
   const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -58,7 +51,8 @@ Hello host_facts(Neighbours neighbours) {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   facts.hostname = name;
-  facts.cores = usable_cores();
+  facts.cores = std::max(1, static_cast<int>(affinity().size()));
+  facts.online_cores = std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
   facts.free_port = free_port();
   if (neighbours == Neighbours::kSome) facts.network = network_facts();
   return facts;

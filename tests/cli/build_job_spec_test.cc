@@ -137,6 +137,38 @@ TEST_CASE("what is not given has the default of JobSpec", "[unit]") {
   CHECK_FALSE(spec.output_ranks);
 }
 
+TEST_CASE("placement reaches its fields", "[unit]") {
+  const JobSpec spec =
+      build({"-H", "a:2,b:2", "--map-by", "node", "--bind-to", "numa", "--gpus-per-rank", "2", "--display-map"});
+  CHECK(spec.allocation.placements[1].host == 1);
+  CHECK(spec.map_by == MapBy{MapBy::Policy::kNode, 0});
+  CHECK(spec.bind_to == BindTo::kNuma);
+  CHECK(spec.gpus_per_rank == 2);
+  CHECK(spec.display_map);
+  CHECK(ranks({"--map-by", "ppr:3:node"}) == 3);
+  CHECK(ranks({"-np", "2", "--map-by", "ppr:3:node"}) == 2);
+  CHECK(build({}).bind_to == BindTo::kNone);
+  CHECK(build({}).gpus_per_rank == 0);
+}
+
+TEST_CASE("Open MPI's parameters are ignored aloud, once", "[unit]") {
+  Warnings warnings;
+  const Settings settings = parse_command_line({"-mca", "pml", "ob1", "-mca", "btl", "^openib"}).settings;
+  build_job_spec(settings, {{}, "/", "node1"}, warnings);
+  CHECK(warnings == Warnings{"-mca is Open MPI's and has no effect here: pml ob1, btl ^openib"});
+}
+
+TEST_CASE("more ranks than a host's GPUs serve is an error", "[unit]") {
+  std::string root = (fs::temp_directory_path() / "runjob-spec-XXXXXX").string();
+  REQUIRE(::mkdtemp(root.data()) != nullptr);
+  std::ofstream(root + "/hosts") << "big slots=2 gpus=0,2,4\n";
+  CHECK(build({"--hostfile", "hosts", "--gpus-per-rank", "1"}, root).gpus_per_rank == 1);
+  CHECK_THROWS_WITH(
+      build({"--hostfile", "hosts", "--gpus-per-rank", "2"}, root),
+      "--gpus-per-rank: 2 ranks on big need 4 GPUs, and its gpus= names 3; start fewer ranks there or name more");
+  fs::remove_all(root);
+}
+
 TEST_CASE("a hostfile is read from where runjob was started and named as it was typed", "[unit]") {
   std::string root = (fs::temp_directory_path() / "runjob-spec-XXXXXX").string();
   REQUIRE(::mkdtemp(root.data()) != nullptr);
@@ -173,6 +205,9 @@ TEST_CASE("a user's mistake is one error that names the option", "[unit]") {
       {{"--timeout", "0"}, "--timeout: '0' leaves no time to run; give a longer one"},
       {{"--tag-output=all"}, "--tag-output: 'all' is neither none nor a list of rank, stream, host and time"},
       {{"--output-ranks", "1"}, "--output-ranks: there is no rank 1 in a job of 1; the last one is 0"},
+      {{"--map-by", "core"}, "--map-by: 'core' is not slot, node or ppr:N:node"},
+      {{"-bind-to", "l2cache"}, "-bind-to: 'l2cache' is not none, core, numa or socket"},
+      {{"--gpus-per-rank", "0"}, "--gpus-per-rank: '0' is not a whole number from 1 to 1024"},
       {{"--verbose=maybe"}, "--verbose: 'maybe' is not 1 or 0, true or false"},
   };
   for (const auto& [options, message] : table) {

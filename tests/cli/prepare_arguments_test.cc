@@ -78,9 +78,20 @@ TEST_CASE("an option whose value may be left out takes it after '=' only", "[uni
   CHECK(with.options == std::vector<std::string>{"--tag-output", "none"});
 }
 
+TEST_CASE("mpirun's command lines of the tutorials are understood", "[unit]") {
+  const PreparedArguments prepared =
+      prepare_arguments({"-np", "4", "-bind-to", "none", "-map-by", "slot", "-x", "PATH", "-mca", "pml", "ob1", "--mca",
+                         "btl", "^openib", "python", "train.py"});
+  CHECK(prepared.options == std::vector<std::string>{"--num-proc", "4", "--bind-to", "none", "--map-by", "slot",
+                                                     "--export", "PATH", "--mca", "pml ob1", "--mca", "btl ^openib"});
+  CHECK(prepared.command == std::vector<std::string>{"python", "train.py"});
+  CHECK_THROWS_WITH(prepare_arguments({"-mca", "pml"}), "option -mca needs 2 values: -mca NAME VALUE");
+  CHECK_THROWS_WITH(prepare_arguments({"-mca"}), "option -mca needs a value: -mca NAME VALUE");
+}
+
 TEST_CASE("options of later versions are not accepted", "[unit]") {
   for (const char* option :
-       {"--min-np", "--host-discovery-script", "--gloo", "--mpi", "--autotune", "--fusion-threshold-mb", "--bind-to"}) {
+       {"--min-np", "--host-discovery-script", "--gloo", "--mpi", "--autotune", "--fusion-threshold-mb"}) {
     INFO(option);
     CHECK_THROWS_WITH(prepare_arguments({option, "1", "true"}),
                       ContainsSubstring("unknown option " + std::string(option) + ";"));

@@ -12,6 +12,7 @@ namespace {
 struct Run {
   int status = -1;
   std::string printed;
+  std::string told;
   std::vector<std::string> warnings;
   std::optional<JobSpec> spec;
   std::vector<Host> cleaned;
@@ -28,7 +29,9 @@ Run run(const std::vector<std::string>& arguments, const Environment& environmen
                            [&](const JobSpec& spec) {
                              result.cleaned = spec.allocation.hosts;
                              return 8;
-                           }};
+                           },
+
+                           [&](const std::string& text) { result.told += text; }};
   result.status = run_command_line(arguments, {environment, "/", "node1"}, effects);
   return result;
 }
@@ -40,6 +43,19 @@ TEST_CASE("cleaning needs hosts and no command", "[unit]") {
   CHECK(result.status == 8);
   CHECK(result.cleaned.size() == 2);
   CHECK_FALSE(result.spec);
+}
+
+TEST_CASE("a job's map is told before it starts, or printed instead with what would be run", "[unit]") {
+  const std::string map =
+      "2 ranks on 1 host, mapped by slot, bound to none:\n  localhost: ranks 0, 1 in 2 slots (this host)\n";
+  const Run shown = run({"-np", "2", "--display-map", "true"});
+  CHECK(shown.spec);
+  CHECK(shown.told == map);
+  const Run dry = run({"-np", "2", "--dry-run", "-x", "A=b c", "echo", "it's"});
+  CHECK_FALSE(dry.spec);
+  CHECK(dry.status == 0);
+  CHECK(dry.printed == map + "each runs: echo 'it'\\''s'\nin: /\nwith: A='b c'\n");
+  CHECK(run({"-np", "2", "true"}).told.empty());
 }
 
 TEST_CASE("a command becomes a job, whose status is returned", "[unit]") {

@@ -56,6 +56,51 @@ TEST_CASE("ranks fill each host up to its slots, in order", "[unit]") {
   }
 }
 
+TEST_CASE("ranks can be placed on hosts in turn, or as many on each", "[unit]") {
+  struct Row {
+    std::string hosts;
+    std::optional<int> np;
+    std::string map_by;
+    std::string placements;
+  };
+  const Row table[] = {
+      {"a:2,b:2", std::nullopt, "node", "a:0/2:0/2 b:0/2:1/2 a:1/2:0/2 b:1/2:1/2"},
+      {"a:3,b:1,c:2", std::nullopt, "node", "a:0/3:0/3 b:0/1:1/3 c:0/2:2/3 a:1/3:0/2 c:1/2:1/2 a:2/3:0/1"},
+      {"a:2,b:2,c:2", 4, "node", "a:0/2:0/3 b:0/1:1/3 c:0/1:2/3 a:1/2:0/1"},
+      {"a:2,b:2,c:2", 2, "node", "a:0/1:0/2 b:0/1:1/2"},
+      {"a:4,b:2", std::nullopt, "ppr:2:node", "a:0/2:0/2 a:1/2:0/2 b:0/2:1/2 b:1/2:1/2"},
+      {"a:4,b:4", 3, "ppr:2:node", "a:0/2:0/2 a:1/2:0/1 b:0/1:1/2"},
+      {"a:4,b:4", 2, "ppr:1:node", "a:0/1:0/2 b:0/1:1/2"},
+      {"a:2,b:2", 3, "slot", "a:0/2:0/2 a:1/2:0/1 b:0/1:1/2"},
+  };
+  for (const Row& row : table) {
+    INFO(row.hosts << " " << row.map_by);
+    CHECK(show(allocate(parse_host_list(row.hosts), row.np, parse_map_by(row.map_by, "--map-by"))) == row.placements);
+  }
+  const auto hosts = parse_host_list("a:2,b:1");
+  const auto per_node = [](int ranks) { return MapBy{MapBy::Policy::kPerNode, ranks}; };
+  CHECK_THROWS_WITH(allocate(hosts, std::nullopt, per_node(2)),
+                    "2 ranks do not fit into the 1 slot of b; give it more, as in b:2");
+  CHECK_THROWS_WITH(allocate(hosts, 3, per_node(1)), "3 ranks do not fit on 2 hosts with 1 each; ask for at most 2");
+}
+
+TEST_CASE("by node, the longest list of the most uneven hosts is no obstacle", "[unit]") {
+  auto hosts = parse_host_list("s[1-99999]");
+  hosts.push_back({"big", 65'536, "", {}, "", {}});
+  const Allocation allocation = allocate(hosts, std::nullopt, {MapBy::Policy::kNode, 0});
+  CHECK(allocation.placements.back().local_rank == 65'535);
+}
+
+TEST_CASE("a policy that is none of Open MPI's three is an error", "[unit]") {
+  CHECK(parse_map_by("ppr:8:node", "") == MapBy{MapBy::Policy::kPerNode, 8});
+  for (const char* bad : {"", "core", "slot:PE=2", "ppr:2:socket", "ppr::node", "ppr:node", "node:ppr"}) {
+    INFO(bad);
+    CHECK_THROWS_WITH(parse_map_by(bad, "-map-by"),
+                      "-map-by: '" + std::string(bad) + "' is not slot, node or ppr:N:node");
+  }
+  CHECK_THROWS_WITH(parse_map_by("ppr:0:node", "-map-by"), "-map-by: '0' is not a whole number from 1 to 1000000");
+}
+
 TEST_CASE("a host without a rank is left out, the others keep their options", "[unit]") {
   std::vector<Host> hosts = parse_hostfile("a slots=2 gpus=1,0 port=22\nb slots=2\n", "f");
   const Allocation allocation = allocate(hosts, 1);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -79,6 +80,22 @@ TEST_CASE("a new session leaves the group and has all signals at their defaults"
   CHECK(pid == group);
   CHECK_THAT(text, ContainsSubstring("SigIgn:\t0000000000000000"));
   CHECK_THAT(text, ContainsSubstring("SigBlk:\t0000000000000000"));
+}
+
+TEST_CASE("a child runs on the CPUs that it is given", "[unit]") {
+  cpu_set_t ours;
+  REQUIRE(::sched_getaffinity(0, sizeof ours, &ours) == 0);
+  std::size_t last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &ours)) --last;
+  ChildSpec spec;
+  spec.environment = {{"PATH", "/usr/bin:/bin"}};
+  spec.command = {"/bin/sh", "-c", "grep Cpus_allowed_list /proc/self/status"};
+  spec.cpus = {static_cast<int>(last)};
+  CHECK(run(spec).first == "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
+  spec.cpus = {1000};  // more than there can be here
+  const ChildStart start = start_child(spec);
+  CHECK(start.error.step == ChildStartError::Step::kAffinity);
+  CHECK(start.error.error_number == EINVAL);
 }
 
 TEST_CASE("what cannot be started says at which step and why, and leaves no process", "[unit]") {

@@ -22,6 +22,8 @@ TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
   sent.stdin_rank = 0;
   sent.output_window = 1 << 20;
   sent.grace_ms = 2000;
+  sent.bind_to = BindTo::kNuma;
+  sent.gpus_per_rank = 2;
   const Launch received = decode<Launch>(encode(sent));
   CHECK(received.command == sent.command);
   CHECK(received.working_directory == sent.working_directory);
@@ -34,17 +36,23 @@ TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
   CHECK(received.stdin_rank == 0);
   CHECK(received.output_window == 1 << 20);
   CHECK(received.grace_ms == 2000);
+  CHECK(received.bind_to == BindTo::kNuma);
+  CHECK(received.gpus_per_rank == 2);
 }
 
 TEST_CASE("the small messages survive the channel", "[unit]") {
-  const Hello hello = decode<Hello>(encode(Hello{"1.2.3", 77, "s1", 64, 12345, {}}));
+  const Hello hello = decode<Hello>(encode(Hello{"1.2.3", 77, "s1", 64, 128, 12345, {}}));
   CHECK(hello.version == "1.2.3");
   CHECK(hello.pid == 77);
   CHECK(hello.hostname == "s1");
   CHECK(hello.cores == 64);
+  CHECK(hello.online_cores == 128);
   CHECK(hello.free_port == 12345);
-  CHECK(decode<Started>(encode(Started{99})).pid == 99);
-  const StartFailed failed = decode<StartFailed>(encode(StartFailed{StartFailed::Step::kExec, 2}));
+  const Started started = decode<Started>(encode(Started{99, {0, 2}}));
+  CHECK(started.pid == 99);
+  CHECK(started.cpus == std::vector<int>{0, 2});
+  const StartFailed failed = decode<StartFailed>(encode(StartFailed{StartFailed::Step::kExec, 2, "text"}));
+  CHECK(failed.text == "text");
   CHECK(failed.step == StartFailed::Step::kExec);
   CHECK(failed.error_number == 2);
   const Exited exited = decode<Exited>(encode(Exited{9, true, false, 1024, 0.5}));
@@ -75,7 +83,7 @@ TEST_CASE("what an agent says of its networks survives the channel", "[unit]") {
 }
 
 TEST_CASE("a control message that is none is refused, never misread", "[unit]") {
-  const std::string good = encode(Hello{"1", 1, "h", 1, 1, {}});
+  const std::string good = encode(Hello{"1", 1, "h", 1, 1, 1, {}});
   CHECK_THROWS_AS(decode<Hello>(""), Error);
   CHECK_THROWS_AS(decode<Hello>(good.substr(0, good.size() - 1)), Error);
   CHECK_THROWS_AS(decode<Hello>(good + "x"), Error);

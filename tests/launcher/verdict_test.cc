@@ -76,14 +76,18 @@ TEST_CASE("a command that cannot be run gives 127 or 126 and names host and comm
     return std::pair(verdict.exit_status(), verdict.message(no_lines));
   };
   using Step = StartFailed::Step;
-  CHECK(status_and_text({Step::kExec, ENOENT}, "trian") ==
+  CHECK(status_and_text({Step::kExec, ENOENT, ""}, "trian") ==
         std::pair(127, std::string("s2: command not found: trian (searched PATH)")));
-  CHECK(status_and_text({Step::kExec, ENOENT}, "./trian") ==
+  CHECK(status_and_text({Step::kExec, ENOENT, ""}, "./trian") ==
         std::pair(127, std::string("s2: command not found: ./trian")));
-  CHECK(status_and_text({Step::kExec, EACCES}, "./data.txt") ==
+  CHECK(status_and_text({Step::kExec, EACCES, ""}, "./data.txt") ==
         std::pair(126, std::string("s2: cannot execute ./data.txt: Permission denied")));
-  CHECK(status_and_text({Step::kWorkingDirectory, ENOENT}, "x").first == 125);
-  CHECK(status_and_text({Step::kFork, EAGAIN}, "x").second ==
+  CHECK(status_and_text({Step::kWorkingDirectory, ENOENT, ""}, "x").first == 125);
+  CHECK(status_and_text({Step::kPlacement, 0, "2 ranks cannot have a core each"}, "x") ==
+        std::pair(125, std::string("s2: 2 ranks cannot have a core each")));
+  CHECK(status_and_text({Step::kAffinity, EINVAL, ""}, "x").second ==
+        "s2: cannot bind rank 2 to its CPUs: Invalid argument");
+  CHECK(status_and_text({Step::kFork, EAGAIN, ""}, "x").second ==
         "s2: cannot start rank 2: Resource temporarily unavailable");
 }
 

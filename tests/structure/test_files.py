@@ -24,6 +24,7 @@ TESTED_ELSEWHERE = {
     "launcher/agent/host_facts.cc": "tests/python/launcher/test_environment.py",
     "launcher/agent/input_pipe.cc": "tests/python/launcher/test_input.py",
     "launcher/agent/main.cc": "tests/python/launcher/test_exit.py",
+    "launcher/agent/rank_placement.cc": "tests/python/launcher/test_placement.py",
     "launcher/agent/run_agent.cc": "tests/python/launcher/test_exit.py",
     "launcher/agent/output_pipe.cc": "tests/python/launcher/test_output.py",
     "launcher/agent_session.cc": "tests/python/launcher/test_exit.py",

@@ -1,0 +1,105 @@
+"""Where ranks run: CPUs, GPUs, and the map of them."""
+
+import os
+
+import pytest
+from jobs import by_rank, python, run
+
+CPUS = sorted(os.sched_getaffinity(0))
+AFFINITY = "import os; print(*sorted(os.sched_getaffinity(0)))"
+GPUS = "import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))"
+
+
+def affinities(*arguments, **options):
+    done = run(*arguments, *python(AFFINITY), **options)
+    assert done.returncode == 0, done.stderr
+    return {rank: [int(cpu) for cpu in lines[0].split()] for rank, lines in by_rank(done.stdout).items()}, done.stderr
+
+
+def cores():
+    """The CPUs of each core that we may use."""
+    def siblings(cpu):
+        path = f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
+        return open(path).read() if os.path.exists(path) else cpu
+
+    groups = {}
+    for cpu in CPUS:
+        groups.setdefault(siblings(cpu), []).append(cpu)
+    return list(groups.values())
+
+
+def test_by_default_the_affinity_is_ours():
+    assert affinities("-np", "2")[0] == {0: CPUS, 1: CPUS}
+
+
+def test_bound_to_cores_the_ranks_share_none():
+    count = len(cores())
+    found, errors = affinities("-np", str(count), "--bind-to", "core", "--verbose")
+    assert sorted(map(tuple, found.values())) == sorted(map(tuple, cores()))
+    assert f"bound to CPUs {CPUS[0]}" in errors
+    assert affinities("-np", "1", "-bind-to", "core")[0] == {0: CPUS}
+
+
+@pytest.mark.parametrize("unit", ["numa", "socket"])
+def test_bound_to_larger_units_more_ranks_share_them(unit):
+    found, _ = affinities("-np", str(len(CPUS) + 1), "--bind-to", unit)
+    assert sorted({cpu for cpus in found.values() for cpu in cpus}) == CPUS
+
+
+def test_too_few_cores_are_an_error():
+    ranks = len(cores()) + 1
+    done = run("-np", str(ranks), "--bind-to", "core", "true")
+    assert done.returncode == 125
+    assert done.stderr.startswith(f"runjob: error: localhost: {ranks} ranks cannot have a core each: ")
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="there is one CPU only")
+def test_a_narrow_affinity_is_told_when_ranks_share_it():
+    only = CPUS[-1]
+    narrow = {"preexec_fn": lambda: os.sched_setaffinity(0, {only})}
+    found, errors = affinities("-np", "2", **narrow)
+    assert found == {0: [only], 1: [only]}
+    assert errors.startswith("runjob: warning: the 2 ranks on localhost share 1 of its ")
+    assert affinities("-np", "1", **narrow)[1] == ""
+    assert run("-np", "2", "--bind-to", "core", "true", **narrow).returncode == 125
+
+
+def gpus(*arguments, **environment):
+    done = run(*arguments, *python(GPUS), env={**os.environ, **environment})
+    return done, {rank: lines[0] for rank, lines in by_rank(done.stdout).items()}
+
+
+def test_gpus_per_rank_of_those_that_a_batch_system_gave():
+    assert gpus("-np", "2", "--gpus-per-rank", "2", CUDA_VISIBLE_DEVICES="4,5,GPU-6,7")[1] == {0: "4,5", 1: "GPU-6,7"}
+    assert gpus("-np", "2", CUDA_VISIBLE_DEVICES="4,5")[1] == {0: "4,5", 1: "4,5"}
+    assert gpus("-np", "1", "--gpus-per-rank", "1", "-x", "CUDA_VISIBLE_DEVICES=9", CUDA_VISIBLE_DEVICES="4")[1] == {0: "9"}
+    done, _ = gpus("-np", "2", "--gpus-per-rank", "2", CUDA_VISIBLE_DEVICES="4,5,6")
+    assert (done.returncode, done.stderr) == (125, "runjob: error: localhost: 3 GPUs are too few for 2 ranks with 2 each\n")
+
+
+def test_gpus_of_the_host_list(tmp_path):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("localhost slots=2 gpus=6,4,2,0\n")
+    assert gpus("-hostfile", str(hosts), CUDA_VISIBLE_DEVICES="1")[1] == {0: "6,4,2,0", 1: "6,4,2,0"}
+    assert gpus("-hostfile", str(hosts), "--gpus-per-rank", "2", CUDA_VISIBLE_DEVICES="1")[1] == {0: "6,4", 1: "2,0"}
+
+
+def test_map_and_plan():
+    shown = run("-np", "2", "-display-map", "echo", "x")
+    assert sorted(shown.stdout.splitlines()) == ["[0]<stdout>:x", "[1]<stdout>:x"]
+    map_ = "2 ranks on 1 host, mapped by slot, bound to none:\n  localhost: ranks 0, 1 in 2 slots (this host)\n"
+    assert shown.stderr == map_
+    planned = run("-np", "2", "--dry-run", "echo", "a b", cwd="/usr")
+    assert (planned.returncode, planned.stdout, planned.stderr) == (0, map_ + "each runs: echo 'a b'\nin: /usr\n", "")
+
+
+def test_a_plan_reaches_no_host():
+    done = run("-H", "a.invalid:2,me@b.invalid:2", "-map-by", "node", "--dry-run", "true")
+    assert done.returncode == 0
+    assert "  a.invalid: ranks 0, 2 in 2 slots (by SSH)\n  b.invalid: ranks 1, 3 in 2 slots (by SSH, as me)\n" in done.stdout
+
+
+def test_mpiruns_line_of_the_tutorials_runs():
+    done = run("-np", "2", "-bind-to", "none", "-map-by", "slot", "-x", "PATH", "-mca", "pml", "ob1", "-mca", "btl", "^openib", "true")
+    assert done.returncode == 0
+    assert done.stderr == "runjob: warning: -mca is Open MPI's and has no effect here: pml ob1, btl ^openib\n"
