@@ -123,6 +123,7 @@ void OutputRelay::flush() {
   if (!std::exchange(dirty_, false)) return;  // most batches of a large job hold no output
   stdout_.flush();
   if (stderr_) stderr_->flush();
+  if (!std::exchange(dirty_, false)) return;  // most batches of a large job hold no output
   give_credit();
   watch_held_lines();
 }

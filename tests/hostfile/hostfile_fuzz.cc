@@ -1,5 +1,6 @@
-/// Feeds any bytes to both host grammars and to allocate(), and checks what must hold for every result.
-/// The first byte chooses the grammar, so that one corpus serves both.
+/// Feeds any bytes to the host grammars and to allocate(), and checks what must hold for every result.
+/// The first byte chooses the grammar, so that one corpus serves all.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include "hostfile/local_host.hpp"
 #include "hostfile/merge_hosts.hpp"
 #include "hostfile/parse_hosts.hpp"
+#include "hostfile/slurm_allocation.hpp"
 
 using namespace runjob;
 
@@ -40,16 +42,38 @@ void check_allocation(const std::vector<Host>& hosts) {
   }
 }
 
+void parse_hosts_of_user(std::string_view text, bool is_list) {
+  const std::vector<Host> hosts = is_list ? parse_host_list(text) : parse_hostfile(text, "f");
+  require(!hosts.empty() && hosts.size() <= 100'000);
+  for (const Host& host : hosts) check_host(host);
+  if (hosts.size() <= 64) check_allocation(hosts);
+}
+
+/// A host list, or as many lines of variables: NODELIST, TASKS_PER_NODE, JOB_CPUS_PER_NODE, STEP_ID.
+void parse_slurm(std::string_view text) {
+  Environment environment = {{"SLURM_JOB_ID", "1"}};
+  for (const char* name : {"SLURM_JOB_NODELIST", "SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE", "SLURM_STEP_ID"}) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    environment[name] = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  const auto allocation = read_slurm_allocation(environment);
+  if (!allocation) return;
+  require(!allocation->hosts.empty() && allocation->hosts.size() <= 100'000);
+  for (const Host& host : allocation->hosts) check_host(host);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   try {
-    const std::vector<Host> hosts = data[0] % 2 == 0 ? parse_host_list(text) : parse_hostfile(text, "f");
-    require(!hosts.empty() && hosts.size() <= 100'000);
-    for (const Host& host : hosts) check_host(host);
-    if (hosts.size() <= 64) check_allocation(hosts);
+    if (data[0] == 's') {
+      parse_slurm(text);
+    } else {
+      parse_hosts_of_user(text, data[0] % 2 == 0);
+    }
   } catch (const Error& error) {
     require(error.code() == Errc::kHostfile || error.code() == Errc::kUsage);
     require(std::string_view(error.what()).find('\n') == std::string_view::npos);
