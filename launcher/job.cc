@@ -18,9 +18,8 @@
 #include "base/version.hpp"
 #include "launcher/channel_local.hpp"
 #include "launcher/core_notices.hpp"
-#include "launcher/gpu_share.hpp"
+#include "launcher/launch_message.hpp"
 #include "launcher/output_options.hpp"
-#include "launcher/rank_environment.hpp"
 #include "launcher/rank_list.hpp"
 #include "launcher/rank_place.hpp"
 
@@ -253,45 +252,18 @@ void Job::on_addresses(const Status& status, std::vector<HostAddress> addresses)
 }
 
 void Job::launch_ranks() {
+  const JobVariables variables{id_, 0, address_of(host_of(0)).address, master_port()};
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    hosts_[i].session->send(FrameType::kLaunch, -1, encode(launch_message(static_cast<int>(i))));
+    const int host = static_cast<int>(i);
+    Launch message = launch_message(spec_, host, variables, address_of(host), kOutputWindow);
+    message.topology = topology_;
+    hosts_[i].session->send(FrameType::kLaunch, -1, encode(message));
   }
 }
 
 /// On rank 0's host; the only host's agent chooses one by itself.
 int Job::master_port() const {
   return hosts_.size() == 1 ? 0 : hosts_.at(static_cast<std::size_t>(host_of(0))).hello->free_port;
-}
-
-Launch Job::launch_message(int host) const {
-  Launch message;
-  message.command = spec_.command;
-  message.working_directory = spec_.working_directory;
-  message.topology = topology_;
-  message.environment = forwarded_environment(spec_.environment);
-  message.output_window = kOutputWindow;
-  message.grace_ms = spec_.grace_period.count();
-  message.bind_to = spec_.bind_to;
-  const Host& where = spec_.allocation.hosts.at(static_cast<std::size_t>(host));
-  if (!where.gpus) message.gpus_per_rank = spec_.gpus_per_rank;
-  if (host == host_of(0)) message.stdin_rank = 0;
-  const JobVariables variables{id_, 0, address_of(host_of(0)).address, master_port()};
-  const Environment network = network_variables(address_of(host), message.environment);
-  for (const Placement& placement : spec_.allocation.placements) {
-    if (placement.host != host) continue;
-    LaunchRank& rank = message.ranks.emplace_back();
-    rank.rank = placement.rank;
-    rank.place = rank_place(spec_.allocation, placement, spec_.start_timeout);
-    rank.environment = rank_variables(spec_.allocation, placement, variables);
-    rank.environment.insert(network.begin(), network.end());
-    if (where.gpus) rank.environment["CUDA_VISIBLE_DEVICES"] = visible_gpus(where, placement, spec_.gpus_per_rank);
-    if (spec_.timeline_filename) {
-      for (const char* name : {"RUNJOB_TIMELINE", "HOROVOD_TIMELINE"})
-        rank.environment[name] = *spec_.timeline_filename;
-    }
-    for (const auto& [name, value] : spec_.environment_overrides) rank.environment[name] = value;
-  }
-  return message;
 }
 
 void Job::on_rank_gone(int rank) {

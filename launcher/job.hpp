@@ -60,7 +60,6 @@ class Job : public AgentSession::Events {
   void on_addresses(const Status& status, std::vector<HostAddress> addresses);
   void launch_ranks();
   int master_port() const;
-  Launch launch_message(int host) const;
 
   void on_rank_gone(int rank);
   void on_request(int host, RelayedRequest message);
