@@ -120,7 +120,6 @@ void OutputRelay::write_file(StreamState& stream, std::string_view bytes) {
 }
 
 void OutputRelay::flush() {
-  if (!std::exchange(dirty_, false)) return;  // most batches of a large job hold no output
   stdout_.flush();
   if (stderr_) stderr_->flush();
   if (!std::exchange(dirty_, false)) return;  // most batches of a large job hold no output
