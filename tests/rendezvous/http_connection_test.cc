@@ -64,15 +64,17 @@ TEST_CASE("over a network there is no connection without a key", "[unit]") {
 }
 
 TEST_CASE("requests go over TCP too, to a number or a name, on one connection", "[net]") {
-  ScriptedServer server({greeted([](RawSocket&, SignedAnswers& answers) {
-    const std::string request = answers.read_request(kGet.target, kGet.rank);
-    CHECK_NOFAIL(request.starts_with("GET /v1/kv/s/k HTTP/1.1\r\nHost: localhost\r\nRunjob-Rank: 3\r\n"));
+  std::string request;
+  ScriptedServer server({greeted([&request](RawSocket&, SignedAnswers& answers) {
+    request = answers.read_request(kGet.target, kGet.rank);
     answers.send(answers.answer("first"), answers.sign(answers.answer("first")));
     answer_one(answers, "second");
   })});
   HttpConnection connection("http://localhost:" + server.port(), kKey);
   CHECK(connection.exchange(kGet, in(30s)).body.str() == "first");
   CHECK(connection.exchange(kGet, in(30s)).body.str() == "second");
+  server.finish();
+  CHECK(request.starts_with("GET /v1/kv/s/k HTTP/1.1\r\nHost: localhost\r\nRunjob-Rank: 3\r\n"));
 }
 
 TEST_CASE("a connection that broke is made anew once, without the caller noticing", "[net]") {
@@ -160,18 +162,17 @@ TEST_CASE("an answer that the job's rendezvous did not give to this request is r
 }
 
 TEST_CASE("nothing is sent to a server that does not hold the key", "[net]") {
-  const auto greeting_by = [](const JobKey& key) {
-    return [key](RawSocket socket) {
-      SignedAnswers answers(socket, key);
-      CHECK_NOFAIL(socket.read_to_end() == "");
-    };
-  };
-  ScriptedServer server({greeting_by(JobKey::random())});
-  HttpConnection connection(server.address(), kKey);
-  CHECK_THROWS_WITH(connection.exchange(kGet, in(30s)),
+  std::string received;
+  ScriptedServer server({[&received](RawSocket socket) {
+    SignedAnswers answers(socket, JobKey::random());
+    received = socket.read_to_end();
+  }});
+  CHECK_THROWS_WITH(HttpConnection(server.address(), kKey).exchange(kGet, in(30s)),
                     "rendezvous " + server.address() +
                         ": GET /v1/session: the answer (status 200) is not signed with the job's key; is this the "
                         "job's own rendezvous?");
+  server.finish();
+  CHECK(received == "");
 }
 
 TEST_CASE("a refusal is reported by its status, and nobody's text is believed", "[net]") {

@@ -13,7 +13,8 @@
 
 namespace runjob::rendezvous {
 
-/// A TCP server on a free port of 127.0.0.1 that treats its connections one after the other as it is told.
+/// A TCP server on a free port of 127.0.0.1 that treats its connections one after the other as it is told. Its steps run
+/// in a thread of its own, so they must not contain Catch's assertions, which one thread may use at a time.
 class ScriptedServer {
  public:
   using Step = std::function<void(RawSocket)>;
@@ -35,6 +36,9 @@ class ScriptedServer {
   }
 
   ~ScriptedServer() { ::shutdown(listener_.get(), SHUT_RDWR); }  // ends accept4() when a step was not reached
+
+  /// Waits until all steps have ended; throws what one threw. What they wrote can be read after it.
+  void finish() { done_.get(); }
 
   std::string port() const { return std::to_string(port_); }
   std::string address() const { return "http://127.0.0.1:" + port(); }
