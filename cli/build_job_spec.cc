@@ -133,6 +133,7 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   }
   spec.time_limit = reader.positive_duration("timeout", "run");
   spec.grace_period = reader.duration("grace-period").value_or(spec.grace_period);
+  spec.stack_traces_on_timeout = reader.flag("stack-traces-on-timeout");
   spec.continue_on_failure = reader.flag("continue-on-failure");
   spec.timeline_filename = reader.writable_file("timeline-filename");
   spec.status_file = reader.writable_file("status-file");

@@ -100,6 +100,7 @@ bool set_affinity(const std::vector<unsigned long>& mask) {
   place(child.error.get(), STDERR_FILENO);
   ::close_range(3, ~0u, 0);
   if (spec.descriptor_limit) ::setrlimit(RLIMIT_NOFILE, &*spec.descriptor_limit);
+  if (spec.traceable) ::prctl(PR_SET_PTRACER, child.parent);
   if (!child.cpu_mask.empty() && !set_affinity(child.cpu_mask)) {
     child.failure = {ChildStartError::Step::kAffinity, errno};
   } else if (!spec.working_directory.empty() && ::chdir(spec.working_directory.c_str()) != 0) {

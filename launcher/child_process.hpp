@@ -22,6 +22,7 @@ struct ChildSpec {
   bool die_with_parent = false;            ///< SIGKILL when the thread that forks it ends (PR_SET_PDEATHSIG)
   std::optional<rlimit> descriptor_limit;  ///< RLIMIT_NOFILE, if it differs from ours
   std::vector<int> cpus;                   ///< numbers of those it may run on; none = as this process
+  bool traceable = false;                  ///< this process's other children may trace it (PR_SET_PTRACER)
 };
 
 /// Where a start failed: errno, and what was being done.

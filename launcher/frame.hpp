@@ -50,6 +50,10 @@ enum class FrameType : std::uint8_t {
   kProbeConnect = 20,    ///< L  ProbeConnect: try these addresses of other hosts
   kProbeResults = 21,    ///< A  ProbeResults: what came of it
   kProbeEnd = 22,        ///< L  empty: close all that listens
+  // before the job is ended
+  kStackTraces = 23,  ///< L  empty: find out where your ranks are
+  kStackTrace = 24,   ///< A  StackTrace: where this rank is; of each rank
+  kDumpPython = 25,   ///< L  empty: SIGABRT to the programs that print their stack then
 };
 
 enum class Stream : std::uint8_t { kNone = 0, kStdout = 1, kStderr = 2 };

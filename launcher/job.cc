@@ -162,6 +162,9 @@ void Job::on_frame(int host, const FrameHeader& header, std::string_view payload
     case FrameType::kProbeResults:
       if (!probe_) break;
       return probe_->on_frame(host, header.type, payload);
+    case FrameType::kStackTrace:
+      if (!stacks_) break;
+      return stacks_->on_trace(rank, decode<StackTrace>(payload));
     case FrameType::kFinished:
       hosts_.at(static_cast<std::size_t>(host)).finished = true;
       return;
@@ -176,6 +179,8 @@ void Job::on_frame(int host, const FrameHeader& header, std::string_view payload
     case FrameType::kProbeListen:
     case FrameType::kProbeConnect:
     case FrameType::kProbeEnd:
+    case FrameType::kStackTraces:
+    case FrameType::kDumpPython:
       break;
   }
   throw Error(Errc::kProtocol, fmt::format("the agent on {} sent a launcher's frame", host_name(host)));
@@ -196,6 +201,7 @@ void Job::on_end(int host, const std::string& how) {
   } else if (!state.finished) {
     verdict_.host_lost(host, how);
   }
+  if (stacks_) stacks_->wait_only_for(verdict_.running_ranks());
   end_if_caused();
   leave_if_done();
 }
@@ -270,6 +276,7 @@ void Job::on_rank_gone(int rank) {
   rendezvous_.rank_exited(rank, verdict_.how(rank), rendezvous::Service::TimePoint::clock::now());
   status_.line().rank_ended(rank);
   status_.update();
+  if (stacks_) stacks_->on_rank_gone(rank);
   watch_culprit();
   if (rank == 0) input_.stop();
   if (any_joined_) check_start();
@@ -409,6 +416,7 @@ void Job::on_signal(int number) {
 void Job::end_if_caused() {
   if (!verdict_.ends_job() || ending_) return;
   if (verdict_.cause() == Verdict::Cause::kNotReached && any_host_starting()) return;
+  if (spec_.stack_traces_on_timeout && verdict_.timed_out()) return collect_stacks();  // and then
   end_ranks(SIGTERM, spec_.grace_period);
 }
 
@@ -425,6 +433,30 @@ void Job::end_ranks(int signal, std::chrono::milliseconds grace) {
   }
 }
 
+void Job::collect_stacks() {
+  if (stacks_) return;
+  status_.stop();
+  StackTraces::Hooks hooks;
+  hooks.send = [this](FrameType type) {
+    for (const HostState& host : hosts_) {
+      if (!host.ended) host.session->send(type, -1, {});
+    }
+  };
+  hooks.before_python = [this] { output_.hold_errors(); };
+  hooks.done = [this] {
+    if (!ending_) end_ranks(SIGTERM, spec_.grace_period);
+  };
+  stacks_.emplace(context_.get_executor(), std::move(hooks));
+  stacks_->start(verdict_.running_ranks());
+}
+
+/// All output has come. What is no stack of it is shown now.
+void Job::report_stacks() {
+  std::map<int, std::string> errors = output_.take_errors();
+  if (stack_report_.empty()) stack_report_ = stacks_->report(spec_.allocation, errors);
+  for (const auto& [rank, text] : errors) output_.show_errors(rank, text);
+}
+
 /// On a terminal in its place, else as lines for those who ask for them.
 void Job::show_status(const std::string& line, const std::string& what) {
   if (output_.has_status()) return output_.set_status(line.empty() ? "" : "runjob: " + line);
@@ -436,6 +468,7 @@ void Job::show_status(const std::string& line, const std::string& what) {
 void Job::leave_if_done() {
   const auto ended = [](const HostState& host) { return host.ended; };
   if (!std::all_of(hosts_.begin(), hosts_.end(), ended)) return;
+  if (stacks_) report_stacks();
   output_.finish();
   if (output_.drained()) context_.stop();
 }
@@ -448,6 +481,7 @@ int Job::conclude() {
   } else if (!message.empty()) {
     log::error("{}", message);
   }
+  if (!stack_report_.empty()) log::error("{}", stack_report_);
   if (spec_.status_file) {
     std::ofstream file(*spec_.status_file);
     file << verdict_.to_json(id_, all_lines);

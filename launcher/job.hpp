@@ -21,6 +21,7 @@
 #include "launcher/network/network_probe.hpp"
 #include "launcher/output_relay.hpp"
 #include "launcher/signal_forwarding.hpp"
+#include "launcher/stack_traces.hpp"
 #include "launcher/start_status.hpp"
 #include "launcher/verdict.hpp"
 #include "rendezvous/service.hpp"
@@ -79,6 +80,8 @@ class Job : public AgentSession::Events {
   void end_ranks(int signal, std::chrono::milliseconds grace);
   void show_status(const std::string& line, const std::string& what);
   void leave_if_done();
+  void collect_stacks();
+  void report_stacks();
   int conclude();
 
   std::string host_name(int host) const { return spec_.allocation.hosts.at(static_cast<std::size_t>(host)).name; }
@@ -104,7 +107,9 @@ class Job : public AgentSession::Events {
   OutputRelay output_;
   InputRelay input_;
   StartStatus status_;
-  std::string status_said_;                   // the last one, without a terminal
+  std::string status_said_;            // the last one, without a terminal
+  std::optional<StackTraces> stacks_;  // from when time is up, if asked for
+  std::string stack_report_;
   std::unique_ptr<HostConnector> connector_;  // null when there are no other hosts
   std::vector<HostState> hosts_;
   std::optional<NetworkProbe> probe_;                          // from the last hello on, when addresses are needed

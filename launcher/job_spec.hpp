@@ -33,6 +33,7 @@ struct JobSpec {
   std::chrono::milliseconds start_timeout{30'000};      ///< from the first rank's init() to the last one's
   std::chrono::milliseconds grace_period{10'000};       ///< between SIGTERM and SIGKILL; 0 = SIGKILL at once
   std::optional<std::chrono::milliseconds> time_limit;  ///< --timeout: of the whole job
+  bool stack_traces_on_timeout = false;                 ///< say where the ranks are when time is up
   bool continue_on_failure = false;                     ///< the other ranks go on when one fails
   std::optional<std::string> timeline_filename;         ///< given to rank 0's runtime
   std::optional<std::string> status_file;               ///< the verdict as JSON

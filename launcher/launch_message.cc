@@ -16,6 +16,7 @@ Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, co
   message.output_window = output_window;
   message.grace_ms = spec.grace_period.count();
   message.bind_to = spec.bind_to;
+  message.traceable = spec.stack_traces_on_timeout;
   if (!where.gpus) message.gpus_per_rank = spec.gpus_per_rank;
   if (host == placements.front().host) message.stdin_rank = 0;
   const Environment network = network_variables(address, message.environment);

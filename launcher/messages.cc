@@ -112,6 +112,7 @@ Launch from(const Json& document) {
   fields.read("output_window", m.output_window);
   fields.read("grace_ms", m.grace_ms);
   fields.read("gpus_per_rank", m.gpus_per_rank);
+  fields.read("traceable", m.traceable);
   m.bind_to = static_cast<BindTo>(enumerator(document, "bind_to", static_cast<int>(BindTo::kSocket)));
   m.environment = environment_from(document.at("environment"));
   for (const Json& entry : document.at("ranks")) {
@@ -153,6 +154,16 @@ Exited from(const Json& document) {
   fields.read("stopped_by_us", m.stopped_by_us);
   fields.read("max_rss_kib", m.max_rss_kib);
   fields.read("cpu_seconds", m.cpu_seconds);
+  return m;
+}
+
+template <>
+StackTrace from(const Json& document) {
+  StackTrace m;
+  const Fields fields(document);
+  fields.read("native", m.native);
+  fields.read("missing", m.missing);
+  fields.read("python", m.python);
   return m;
 }
 
@@ -230,7 +241,8 @@ std::string encode(const Launch& m) {
                    {"output_window", m.output_window},
                    {"grace_ms", m.grace_ms},
                    {"bind_to", static_cast<int>(m.bind_to)},
-                   {"gpus_per_rank", m.gpus_per_rank}});
+                   {"gpus_per_rank", m.gpus_per_rank},
+                   {"traceable", m.traceable}});
 }
 
 std::string encode(const Started& m) {
@@ -247,6 +259,10 @@ std::string encode(const Exited& m) {
                    {"stopped_by_us", m.stopped_by_us},
                    {"max_rss_kib", m.max_rss_kib},
                    {"cpu_seconds", m.cpu_seconds}});
+}
+
+std::string encode(const StackTrace& m) {
+  return to_bytes({{"native", m.native}, {"missing", m.missing}, {"python", m.python}});
 }
 
 std::string encode(const Credit& m) {
@@ -290,6 +306,7 @@ template Launch decode(std::string_view);
 template Started decode(std::string_view);
 template StartFailed decode(std::string_view);
 template Exited decode(std::string_view);
+template StackTrace decode(std::string_view);
 template Credit decode(std::string_view);
 template Signal decode(std::string_view);
 template End decode(std::string_view);

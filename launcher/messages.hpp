@@ -44,7 +44,8 @@ struct Launch {
   std::int64_t output_window = 0;  ///< bytes of each stream that may be under way before credit is needed
   std::int64_t grace_ms = 10'000;  ///< for the agent's own ending of the ranks, when the channel dies
   BindTo bind_to = BindTo::kNone;
-  int gpus_per_rank = 0;  ///< of those that the agent finds; 0 = leave CUDA_VISIBLE_DEVICES alone
+  int gpus_per_rank = 0;   ///< of those that the agent finds; 0 = leave CUDA_VISIBLE_DEVICES alone
+  bool traceable = false;  ///< the agent's children may look into the ranks, also where only ancestors may (Yama)
 };
 
 struct Started {
@@ -66,6 +67,13 @@ struct Exited {
   bool stopped_by_us = false;  ///< after the agent had begun to end the ranks
   std::int64_t max_rss_kib = 0;
   double cpu_seconds = 0;
+};
+
+/// Where a rank's program is.
+struct StackTrace {
+  std::string native;   ///< as eu-stack or gdb writes it
+  std::string missing;  ///< why `native` is empty
+  bool python = false;  ///< it prints a stack of its own on SIGABRT, to its standard error
 };
 
 struct Credit {
@@ -96,6 +104,7 @@ std::string encode(const Launch& message);
 std::string encode(const Started& message);
 std::string encode(const StartFailed& message);
 std::string encode(const Exited& message);
+std::string encode(const StackTrace& message);
 std::string encode(const Credit& message);
 std::string encode(const Signal& message);
 std::string encode(const End& message);

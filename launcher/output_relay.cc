@@ -19,7 +19,8 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMaxBacklogBytes = 1024 * 1024;  // beyond it no credit is given
 constexpr std::size_t kStderrTailBytes = 8 * 1024;
-constexpr auto kPromptDelay = 100ms;  // a line that has not ended by then is shown as it is
+constexpr std::size_t kMostHeldErrors = 256 * 1024;  // of one rank
+constexpr auto kPromptDelay = 100ms;                 // a line that has not ended by then is shown as it is
 
 }  // namespace
 
@@ -97,7 +98,11 @@ void OutputRelay::on_output(int rank, Stream stream, std::int64_t time_us, std::
   if (bytes.empty()) return text.end(from.source, time_.text(time_us));
   from.last_bytes = std::chrono::steady_clock::now();
   from.uncredited += static_cast<std::int64_t>(bytes.size());
-  if (from.shown) text.feed(from.source, bytes, time_.text(time_us));
+  if (holding_errors_ && error_stream && state.held_errors.size() < kMostHeldErrors) {
+    state.held_errors += bytes;
+  } else if (from.shown) {
+    text.feed(from.source, bytes, time_.text(time_us));
+  }
   if (from.file) write_file(from, bytes);
   if (error_stream) {
     state.stderr_tail += bytes.substr(bytes.size() > kStderrTailBytes ? bytes.size() - kStderrTailBytes : 0);
@@ -117,6 +122,24 @@ void OutputRelay::write_file(StreamState& stream, std::string_view bytes) {
     }
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+std::map<int, std::string> OutputRelay::take_errors() {
+  std::map<int, std::string> result;
+  for (RankState& rank : ranks_) {
+    if (!rank.held_errors.empty()) result[rank.streams[0].rank] = std::exchange(rank.held_errors, {});
+  }
+  return result;
+}
+
+void OutputRelay::show_errors(int rank, std::string_view text) {
+  StreamState& stream = ranks_.at(static_cast<std::size_t>(rank)).streams[1];
+  if (!stream.shown || text.empty()) return;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  OutputText& lines = destination(Stream::kStderr).text();
+  lines.feed(stream.source, text, time_.text(now_us));
+  lines.end(stream.source, time_.text(now_us));
 }
 
 void OutputRelay::flush() {

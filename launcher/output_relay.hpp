@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,13 @@ class OutputRelay {
   /// Writes what has come in; to be called once per batch of frames.
   void flush();
 
+  /// From now on standard error is not shown but kept for take_errors(), as far as it is not very much.
+  void hold_errors() { holding_errors_ = true; }
+  /// What has been kept of each rank's, and no longer is.
+  std::map<int, std::string> take_errors();
+  /// Shows lines of a rank's standard error, as if they came now.
+  void show_errors(int rank, std::string_view text);
+
   /// Whether there is a terminal for set_status().
   bool has_status() { return destination(Stream::kStderr).terminal() != nullptr; }
   /// A row on the terminal below all output, "" for none; redrawn at once.
@@ -89,6 +97,7 @@ class OutputRelay {
   struct RankState {
     std::array<StreamState, 2> streams;  // standard output, standard error
     std::string stderr_tail;
+    std::string held_errors;
   };
 
   OutputDestination& destination(Stream stream) { return stream == Stream::kStderr && stderr_ ? *stderr_ : stdout_; }
@@ -110,6 +119,7 @@ class OutputRelay {
   std::vector<RankState> ranks_;
   boost::asio::steady_timer prompt_timer_;
   bool prompt_timer_armed_ = false;
+  bool holding_errors_ = false;
 };
 
 }  // namespace runjob

@@ -229,6 +229,14 @@ bool Verdict::running(int rank) const {
   return at(rank).state == State::kRunning;
 }
 
+std::vector<int> Verdict::running_ranks() const {
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (ranks_[i].state == State::kRunning) ranks.push_back(static_cast<int>(i));
+  }
+  return ranks;
+}
+
 const std::string& Verdict::host_of(int rank) const {
   const int host = allocation_.placements.at(static_cast<std::size_t>(rank)).host;
   return allocation_.hosts.at(static_cast<std::size_t>(host)).name;

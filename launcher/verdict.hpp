@@ -62,6 +62,8 @@ class Verdict {
   void settle();
 
   Cause cause() const { return first_.cause; }
+  /// Whether time is up, --timeout or the start's.
+  bool timed_out() const { return ending_.cause == Cause::kTimeLimit || ending_.cause == Cause::kStartTimeout; }
   /// Whether the job is to be ended before all ranks have.
   bool ends_job() const { return ending_.cause != Cause::kNone; }
   int exit_status() const;
@@ -70,6 +72,7 @@ class Verdict {
   std::string how(int rank) const;
   /// Whether the rank's process runs.
   bool running(int rank) const;
+  std::vector<int> running_ranks() const;
 
   /// "HOST: reason" for each, in the order of the hosts.
   std::vector<std::string> unreached_hosts() const;

@@ -60,7 +60,10 @@ Agent::Agent(Guarded guarded, Neighbours neighbours)
       grace_timer_(context_),
       drain_timer_(context_),
       prober_(context_.get_executor(), writer_),
-      facts_(host_facts(neighbours)) {
+      facts_(host_facts(neighbours)),
+      stacks_(context_.get_executor(), [this](int rank, const StackTrace& trace) {
+        writer_.send_control(FrameType::kStackTrace, rank, encode(trace));
+      }) {
   ::getrlimit(RLIMIT_NOFILE, &descriptor_limit_);
   const rlimit raised{descriptor_limit_.rlim_max, descriptor_limit_.rlim_max};  // each rank takes four of ours
   ::setrlimit(RLIMIT_NOFILE, &raised);
@@ -137,6 +140,11 @@ void Agent::on_frame(const FrameHeader& header, std::string_view payload) {
     case FrameType::kProbeEnd:
       if (phase_ != Phase::kWaiting) return;  // it is ending
       return prober_.on_frame(header.type, payload);
+    case FrameType::kStackTraces:
+      return collect_stacks();
+    case FrameType::kDumpPython:
+      return stacks_.dump_python();
+    case FrameType::kStackTrace:
     case FrameType::kHello:
     case FrameType::kStarted:
     case FrameType::kStartFailed:
@@ -203,6 +211,7 @@ void Agent::start_rank(const LaunchRank& spec, const RankPlacement& placement, c
   child.command = launch_.command;
   child.environment = environment_for(spec, placement, common);
   child.cpus = placement.cpus;
+  child.traceable = launch_.traceable;
   child.working_directory = launch_.working_directory;
   child.standard_input = input.reader.get();
   child.standard_output = output.writer.get();
@@ -299,6 +308,14 @@ void Agent::on_process_gone() {
   // The ranks have ended and left processes behind.
   if (phase_ == Phase::kRunning) end_ranks(SIGTERM, launch_.grace_ms);
   if (phase_ == Phase::kKilling) kill_ranks();
+}
+
+void Agent::collect_stacks() {
+  std::vector<std::pair<int, pid_t>> running;
+  for (const auto& [number, rank] : ranks_) {
+    if (rank.pid > 0) running.emplace_back(number, rank.pid);
+  }
+  stacks_.collect(running, current_environment());
 }
 
 void Agent::signal_ranks(int rank, int number) {

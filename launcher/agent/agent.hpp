@@ -17,6 +17,7 @@
 #include "launcher/agent/input_pipe.hpp"
 #include "launcher/agent/output_pipe.hpp"
 #include "launcher/agent/rank_placement.hpp"
+#include "launcher/agent/stack_collector.hpp"
 #include "launcher/fd_channel.hpp"
 #include "launcher/frame_writer.hpp"
 #include "launcher/heartbeat.hpp"
@@ -63,6 +64,7 @@ class Agent {
   Rank* running_rank(pid_t pid);
   void on_process_gone();
 
+  void collect_stacks();
   void signal_ranks(int rank, int number);
   void end_ranks(int signal, std::int64_t grace_ms);
   void kill_ranks();
@@ -97,6 +99,7 @@ class Agent {
   rlimit descriptor_limit_{};  // as we found it, for the ranks
   std::unique_ptr<rendezvous::HttpServer> rendezvous_;
   std::map<std::int64_t, rendezvous::Reply> relayed_;
+  StackCollector stacks_;
   std::int64_t next_request_ = 0;
 };
 

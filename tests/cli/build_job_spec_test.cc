@@ -72,6 +72,7 @@ TEST_CASE("every option reaches its field", "[unit]") {
                               "--grace-period",
                               "0",
                               "--continue-on-failure",
+                              "--stack-traces-on-timeout",
                               "-np",
                               "3",
                               "--tag-output=host,time",
@@ -87,6 +88,7 @@ TEST_CASE("every option reaches its field", "[unit]") {
   CHECK(spec.time_limit == 2h);
   CHECK(spec.grace_period == 0s);
   CHECK(spec.continue_on_failure);
+  CHECK(spec.stack_traces_on_timeout);
   CHECK(spec.tags == TagStyle{false, false, true, true});
   CHECK(spec.output_ranks == std::vector<int>{0, 2});
   CHECK(spec.environment_overrides == Environment{{"A", "1"}});

@@ -24,6 +24,7 @@ TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
   sent.grace_ms = 2000;
   sent.bind_to = BindTo::kNuma;
   sent.gpus_per_rank = 2;
+  sent.traceable = true;
   const Launch received = decode<Launch>(encode(sent));
   CHECK(received.command == sent.command);
   CHECK(received.working_directory == sent.working_directory);
@@ -38,6 +39,7 @@ TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
   CHECK(received.grace_ms == 2000);
   CHECK(received.bind_to == BindTo::kNuma);
   CHECK(received.gpus_per_rank == 2);
+  CHECK(received.traceable);
 }
 
 TEST_CASE("the small messages survive the channel", "[unit]") {
@@ -62,6 +64,10 @@ TEST_CASE("the small messages survive the channel", "[unit]") {
   CHECK(exited.max_rss_kib == 1024);
   CHECK(exited.cpu_seconds == 0.5);
   CHECK(decode<Credit>(encode(Credit{7})).bytes == 7);
+  const StackTrace trace = decode<StackTrace>(encode(StackTrace{"#0 poll", "why", true}));
+  CHECK(trace.native == "#0 poll");
+  CHECK(trace.missing == "why");
+  CHECK(trace.python);
   CHECK(decode<Signal>(encode(Signal{10})).number == 10);
   CHECK(decode<End>(encode(End{2, 0})).grace_ms == 0);
   const RelayedRequest request =

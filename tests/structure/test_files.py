@@ -27,6 +27,7 @@ TESTED_ELSEWHERE = {
     "launcher/agent/rank_placement.cc": "tests/python/launcher/test_placement.py",
     "launcher/agent/run_agent.cc": "tests/python/launcher/test_exit.py",
     "launcher/agent/output_pipe.cc": "tests/python/launcher/test_output.py",
+    "launcher/agent/stack_collector.cc": "tests/python/launcher/test_stack_traces.py",
     "launcher/agent_session.cc": "tests/python/launcher/test_exit.py",
     "launcher/channel_ssh_program.cc": "tests/python/remote/test_ssh_jobs.py",
     "launcher/channel_local.cc": "tests/python/launcher/test_exit.py",

@@ -1,0 +1,145 @@
+#include "launcher/agent/stack_collector.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/log.hpp"
+#include "base/unique_handle.hpp"
+#include "launcher/agent/cpu_topology.hpp"
+#include "launcher/agent/session_processes.hpp"
+#include "launcher/child_process.hpp"
+
+namespace runjob {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+constexpr auto kToolLimit = 15s;                 // gdb reads the symbols of every library
+constexpr std::size_t kMostOutput = 256 * 1024;  // of one tool
+constexpr std::size_t kMostAtOnce = 16;
+
+/// No core file: that of a large rank takes minutes and fills disks.
+void abort_without_core(pid_t pid) {
+  const rlimit none{0, 0};
+  ::prlimit(pid, RLIMIT_CORE, &none, nullptr);
+  ::kill(pid, SIGABRT);
+}
+
+}  // namespace
+
+StackCollector::StackCollector(asio::any_io_executor executor, Report report)
+    : executor_(std::move(executor)), report_(std::move(report)) {}
+
+void StackCollector::collect(const std::vector<std::pair<int, pid_t>>& ranks, Environment environment) {
+  environment_ = std::move(environment);
+  waiting_.assign(ranks.begin(), ranks.end());
+  const std::size_t workers = std::clamp(affinity().size(), std::size_t{1}, std::min(kMostAtOnce, ranks.size() + 1));
+  for (std::size_t i = 0; i < workers; ++i) {
+    asio::co_spawn(executor_, work(), [](const std::exception_ptr& error) {
+      try {
+        if (error) std::rethrow_exception(error);
+      } catch (const std::exception& e) {
+        log::warn("cannot collect stacks: {}", e.what());
+      }
+    });
+  }
+}
+
+void StackCollector::dump_python() {
+  for (const pid_t leader : python_) {
+    const std::vector<SessionProcess> processes = session_processes(leader);
+    const SessionProcess* program = program_among(processes);
+    if (program != nullptr && program->handles_abort) abort_without_core(program->pid);
+  }
+}
+
+asio::awaitable<void> StackCollector::work() {
+  while (!waiting_.empty()) {
+    const auto [rank, leader] = waiting_.front();
+    waiting_.pop_front();
+    StackTrace result = co_await trace(leader);
+    report_(rank, std::move(result));
+  }
+}
+
+asio::awaitable<StackTrace> StackCollector::trace(pid_t leader) {
+  StackTrace result;
+  const std::vector<SessionProcess> processes = session_processes(leader);
+  const SessionProcess* program = program_among(processes);
+  if (program == nullptr) {
+    result.missing = "its process has ended";
+    co_return result;
+  }
+  result.python = program->handles_abort;
+  if (result.python) python_.push_back(leader);
+  std::vector<std::string> command = tool_for(program->pid);
+  if (command.empty()) {
+    result.missing = "there is neither eu-stack nor gdb";
+    co_return result;
+  }
+  const std::string tool = command.front();
+  result.native = co_await output_of(std::move(command));
+  if (result.native.empty()) result.missing = tool + " could not read it";
+  co_return result;
+}
+
+/// Empty when there is none.
+std::vector<std::string> StackCollector::tool_for(pid_t pid) const {
+  const std::string number = std::to_string(pid);
+  const std::array<std::vector<std::string>, 2> tools = {
+      std::vector<std::string>{"eu-stack", "-p", number},
+      std::vector<std::string>{"gdb", "-nx", "-batch", "-p", number, "-iex", "set debuginfod enabled off", "-ex",
+                               "thread apply all bt"}};
+  for (const std::vector<std::string>& tool : tools) {
+    const std::vector<std::string> files = executable_candidates(tool.front(), environment_);
+    const bool found = std::any_of(files.begin(), files.end(),
+                                   [](const std::string& file) { return ::access(file.c_str(), X_OK) == 0; });
+    if (found) return tool;
+  }
+  return {};
+}
+
+asio::awaitable<std::string> StackCollector::output_of(std::vector<std::string> command) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) co_return "";
+  asio::posix::stream_descriptor reader(executor_, ends[0]);
+  UniqueFd writer(ends[1]);
+  ChildSpec child;
+  child.command = std::move(command);
+  child.environment = environment_;
+  child.standard_output = writer.get();
+  child.new_session = true;
+  child.die_with_parent = true;
+  const ChildStart start = start_child(child);
+  writer.reset();
+  if (start.pid < 0) co_return "";
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, start.pid, 0)));  // its number may be used again
+  asio::steady_timer limit(executor_, kToolLimit);
+  limit.async_wait([&process](boost::system::error_code error) {
+    if (!error) ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+  });
+  std::string text;
+  std::array<char, 16 * 1024> block;
+  for (;;) {
+    const asio::mutable_buffer buffer = asio::buffer(block);
+    const auto [error, bytes] = co_await reader.async_read_some(buffer, asio::as_tuple(asio::use_awaitable));
+    if (error) break;
+    text.append(block.data(), std::min(bytes, kMostOutput - std::min(kMostOutput, text.size())));
+  }
+  co_return text;
+}
+
+}  // namespace runjob

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <sys/types.h>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include "base/environment.hpp"
+#include "launcher/messages.hpp"
+
+namespace runjob {
+
+/// Finds out where the ranks of this host are: asks eu-stack or gdb for the stack of each rank's program, as many at a time as
+/// there are cores; then makes the programs that can (Python's faulthandler) print their own, which ends them.
+/// Threads  the loop's one thread. Must outlive the loop's run.
+class StackCollector {
+ public:
+  using Report = std::function<void(int rank, StackTrace trace)>;
+
+  StackCollector(boost::asio::any_io_executor executor, Report report);
+
+  /// Reports each of `ranks` (with its process) once, also one that has ended. To be called once. `environment`: for the tools,
+  /// which are looked for in its PATH.
+  void collect(const std::vector<std::pair<int, pid_t>>& ranks, Environment environment);
+
+  /// To be called after the reports.
+  void dump_python();
+
+ private:
+  boost::asio::awaitable<void> work();
+  boost::asio::awaitable<StackTrace> trace(pid_t leader);
+  boost::asio::awaitable<std::string> output_of(std::vector<std::string> command);
+  std::vector<std::string> tool_for(pid_t pid) const;
+
+  boost::asio::any_io_executor executor_;
+  Report report_;
+  Environment environment_;
+  std::deque<std::pair<int, pid_t>> waiting_;
+  std::vector<pid_t> python_;  // leaders of the sessions with a program that prints its own stack
+};
+
+}  // namespace runjob

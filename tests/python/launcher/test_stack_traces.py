@@ -1,0 +1,91 @@
+"""--stack-traces-on-timeout: where each rank was, and which one differs."""
+
+import os
+import shutil
+import stat
+
+import pytest
+from jobs import Marked, python, run
+
+from test_rendezvous import CLIENT
+
+# Rank 2 is somewhere else. Each says when it is there.
+PLACES = """
+import os, sys, time
+def wait():
+    print('there', flush=True)
+    time.sleep(600)
+def even(): wait()
+def odd(): wait()
+sys.stderr.write('no stack\\n')
+odd() if os.environ['RANK'] == '2' else even()
+"""
+LIMIT = "6"  # ample for the ranks to get there
+
+
+def without_tools(tmp_path, **programs):
+    """An environment whose PATH has these programs only."""
+    for name, text in programs.items():
+        path = tmp_path / name.replace("_", "-")
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return {**os.environ, "PATH": str(tmp_path)}
+
+
+def test_the_rank_that_differs_is_named(tmp_path):
+    with Marked("-np", "4", "--timeout", LIMIT, "--stack-traces-on-timeout", *python(PLACES),
+                env=without_tools(tmp_path)) as job:
+        status, output, errors = job.finish()
+        assert job.alive() == []
+    assert status == 124
+    assert output.count("there") == 4
+    assert "runjob: error: the job did not end within the 6 s of --timeout; stopped 4 ranks\n" in errors
+    report = errors[errors.index("runjob: error: the ranks were at different places:\n"):]
+    usual, _, other = report.partition("  rank 2 on localhost differs:\n")
+    assert "  ranks 0, 1, 3 on localhost:\n    Python, innermost first:\n" in usual
+    assert "in even" in usual and "in odd" not in usual
+    assert "in odd" in other and "in even" not in other
+    assert report.count("no native stack: there is neither eu-stack nor gdb") == 2
+    assert "Fatal Python error" not in errors   # the stacks are told once, in the report
+    assert errors.count("<stderr>:no stack\n") == 4
+
+
+def test_native_stacks_of_a_program_behind_a_shell(tmp_path):
+    """A tool of our own stands for eu-stack: it is given the program's number, not the shell's."""
+    environment = without_tools(tmp_path, eu_stack="""
+read -r name < /proc/$2/comm
+echo "TID $2:"
+echo "#0  0x0000000000000001 in_$name"
+""")
+    done = run("-np", "2", "--timeout", "1", "-get-stack-traces", "/bin/sh", "-c", "/bin/sleep 600; true", env=environment)
+    assert done.returncode == 124
+    assert done.stderr.endswith(
+        "runjob: error: all ranks were at the same place:\n"
+        "  ranks 0, 1 on localhost:\n"
+        "    native, innermost first:\n"
+        "      in_sleep\n"
+    )
+
+
+@pytest.mark.parametrize("tool", ["eu-stack", "gdb"])
+def test_the_real_tools(tmp_path, tool):
+    path = shutil.which(tool) or pytest.skip(f"{tool} is not installed")
+    (tmp_path / tool).symlink_to(path)
+    done = run("-np", "1", "--timeout", "1", "--stack-traces-on-timeout", "/bin/sleep", "600",
+               env={**os.environ, "PATH": str(tmp_path)})
+    assert done.returncode == 124
+    assert "nanosleep" in done.stderr and "    native, innermost first:\n" in done.stderr
+
+
+def test_a_start_that_takes_too_long_has_stacks_too(tmp_path):
+    code = CLIENT + "\ndef busy(): time.sleep(600)\nbusy() if rank == 1 else join()\ntime.sleep(600)"
+    done = run("-np", "2", "--start-timeout", LIMIT, "--stack-traces-on-timeout", "-x", "OMP_NUM_THREADS=1", *python(code),
+               env=without_tools(tmp_path))
+    assert done.returncode == 125
+    assert "rank 1 on localhost: process started" in done.stderr
+    assert "in busy" in done.stderr
+
+
+def test_without_the_option_nobody_is_asked(tmp_path):
+    done = run("-np", "1", "--timeout", "1", *python("import time; time.sleep(600)"))
+    assert done.stderr == "runjob: error: the job did not end within the 1 s of --timeout; stopped 1 rank\n"
