@@ -69,7 +69,7 @@ echo "#0  0x0000000000000001 in_$name"
 
 @pytest.mark.parametrize("tool", ["eu-stack", "gdb"])
 def test_the_real_tools(tmp_path, tool):
-    path = shutil.which(tool) or pytest.skip(f"{tool} is not installed")
+    path = shutil.which(tool)
     (tmp_path / tool).symlink_to(path)
     done = run("-np", "1", "--timeout", "1", "--stack-traces-on-timeout", "/bin/sleep", "600",
                env={**os.environ, "PATH": str(tmp_path)})
