@@ -2,8 +2,6 @@
 
 #include <chrono>
 #include <optional>
-#include <set>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -46,27 +44,8 @@ std::string show_limit(std::chrono::milliseconds limit) {
   return fmt::format("{:g} s", std::chrono::duration<double>(limit).count());
 }
 
-/// Those of `names`, a list with commas, that libssh2 knows. It would leave out the others itself, but does so with a memcpy
-/// between overlapping places (libssh2 1.10), which C forbids: so it never gets to see one.
-std::string known_names(const SshSession& session, int kind, std::string_view names) {
-  const char** supported = nullptr;
-  const int count = libssh2_session_supported_algs(session.get(), kind, &supported);
-  if (count <= 0) return std::string(names);
-  const std::set<std::string_view> known(supported, supported + count);
-  std::string result;
-  while (!names.empty()) {
-    const std::size_t comma = names.find(',');
-    const std::string_view name = names.substr(0, comma);
-    if (known.count(name) != 0) result.append(result.empty() ? "" : ",").append(name);
-    names.remove_prefix(comma == std::string_view::npos ? names.size() : comma + 1);
-  }
-  libssh2_free(session.get(), static_cast<void*>(supported));
-  return result;
-}
-
 void set_preference(const SshSession& session, int kind, const char* names) {
-  const std::string known = known_names(session, kind, names);
-  if (known.empty() || libssh2_session_method_pref(session.get(), kind, known.c_str()) != 0)
+  if (libssh2_session_method_pref(session.get(), kind, names) != 0)
     throw SshProgramNeeded(fmt::format("libssh2 {} knows none of {}", libssh2_version(0), names));
 }
 
