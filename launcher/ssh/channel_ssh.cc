@@ -33,7 +33,7 @@ class Gathering {
     while (filled < packet.size() && index_ < buffers_.size()) {
       const asio::const_buffer rest = buffers_[index_] + offset_;
       const std::size_t bytes = std::min(rest.size(), packet.size() - filled);
-      std::memcpy(packet.data() + filled, rest.data(), bytes);
+      if (bytes != 0) std::memcpy(packet.data() + filled, rest.data(), bytes);
       filled += bytes;
       offset_ += bytes;
       if (bytes == rest.size()) {

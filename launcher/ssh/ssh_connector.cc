@@ -30,23 +30,17 @@ constexpr int kMostTries = 5;
 constexpr std::chrono::milliseconds kFirstPause{200};     // then twice that, and so on
 constexpr std::uint64_t kMostHandshakeBytes = 64 * 1024;  // a real one has a tenth of that
 
-/// Cheapest first among those that nobody has broken; each name that libssh2 does not know is left out by it. SHA-1 and
-/// CBC, which it would offer too, are not here.
-constexpr const char* kKeyExchanges =
+/// Cheapest first among those that nobody has broken. SHA-1 and CBC, which libssh2 would offer too, are not here.
+constexpr std::string_view kKeyExchanges =
     "curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,ecdh-sha2-nistp384,ecdh-sha2-nistp521,"
     "diffie-hellman-group16-sha512,diffie-hellman-group18-sha512,diffie-hellman-group14-sha256";
-constexpr const char* kCiphers = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr";
-constexpr const char* kMacs = "hmac-sha2-256,hmac-sha2-512";
+constexpr std::string_view kCiphers = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr";
+constexpr std::string_view kMacs = "hmac-sha2-256,hmac-sha2-512";
 
 enum class Phase { kResolve, kConnect, kHandshake, kLogin, kCommand };
 
 std::string show_limit(std::chrono::milliseconds limit) {
   return fmt::format("{:g} s", std::chrono::duration<double>(limit).count());
-}
-
-void set_preference(const SshSession& session, int kind, const char* names) {
-  if (libssh2_session_method_pref(session.get(), kind, names) != 0)
-    throw SshProgramNeeded(fmt::format("libssh2 {} knows none of {}", libssh2_version(0), names));
 }
 
 /// What answered instead of an SSH server, as far as it said something: "; it says 'HTTP/1.1 400 Bad Request'".
@@ -196,10 +190,10 @@ asio::awaitable<std::unique_ptr<SshSession>> SshConnector::connect_once(Attempt&
 
 asio::awaitable<void> SshConnector::shake_hands(Attempt& attempt, SshSession& session) {
   const SshTarget& target = attempt.target;
-  set_preference(session, LIBSSH2_METHOD_HOSTKEY, attempt.host_key_algorithms.c_str());
-  set_preference(session, LIBSSH2_METHOD_KEX, kKeyExchanges);
-  for (const int kind : {LIBSSH2_METHOD_CRYPT_CS, LIBSSH2_METHOD_CRYPT_SC}) set_preference(session, kind, kCiphers);
-  for (const int kind : {LIBSSH2_METHOD_MAC_CS, LIBSSH2_METHOD_MAC_SC}) set_preference(session, kind, kMacs);
+  session.prefer(LIBSSH2_METHOD_HOSTKEY, attempt.host_key_algorithms);
+  session.prefer(LIBSSH2_METHOD_KEX, kKeyExchanges);
+  for (const int kind : {LIBSSH2_METHOD_CRYPT_CS, LIBSSH2_METHOD_CRYPT_SC}) session.prefer(kind, kCiphers);
+  for (const int kind : {LIBSSH2_METHOD_MAC_CS, LIBSSH2_METHOD_MAC_SC}) session.prefer(kind, kMacs);
   SshWire& wire = session.wire();
   const auto call = [&]() -> long {
     const int result = libssh2_session_handshake(session.get(), wire.descriptor());

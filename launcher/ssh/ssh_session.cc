@@ -1,8 +1,12 @@
 #include "launcher/ssh/ssh_session.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
+#include "launcher/ssh/ssh_program_needed.hpp"
 
 namespace runjob {
 namespace {
@@ -42,6 +46,23 @@ SshSession::~SshSession() {
   wire_->close();
   for (int i = 0; i < kMostTries && libssh2_session_free(session_) == LIBSSH2_ERROR_EAGAIN; ++i) {
   }
+}
+
+/// libssh2 1.10 leaves out what it does not know by itself, but copies between overlapping places while it does so.
+void SshSession::prefer(int kind, std::string_view names) {
+  const char** known = nullptr;
+  const int count = libssh2_session_supported_algs(session_, kind, &known);
+  std::string usable;
+  for (std::string_view rest = names; !rest.empty();) {
+    const std::string_view name = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    const bool is_known =
+        std::any_of(known, known + std::max(count, 0), [&](const char* each) { return name == each; });
+    if (is_known) usable += (usable.empty() ? "" : ",") + std::string(name);
+  }
+  if (count > 0) libssh2_free(session_, known);
+  if (usable.empty() || libssh2_session_method_pref(session_, kind, usable.c_str()) != 0)
+    throw SshProgramNeeded(fmt::format("libssh2 {} knows none of {}", libssh2_version(0), names));
 }
 
 std::string SshSession::last_error() const {

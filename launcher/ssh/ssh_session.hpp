@@ -3,6 +3,7 @@
 #include <libssh2.h>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -24,6 +25,11 @@ class SshSession {
 
   LIBSSH2_SESSION* get() const { return session_; }
   SshWire& wire() { return *wire_; }
+
+  /// Says which algorithms to offer, best first, of one `kind` (LIBSSH2_METHOD_...). `names` are separated by commas;
+  /// those that libssh2 does not know are left out.
+  /// Errors  SshProgramNeeded when it knows none of them.
+  void prefer(int kind, std::string_view names);
 
   /// Repeats `call`, a call of libssh2, until it gives something other than LIBSSH2_ERROR_EAGAIN: that.
   /// Errors  ConnectionEnded.

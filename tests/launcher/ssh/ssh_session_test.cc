@@ -3,6 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/write.hpp>
 
+#include "launcher/ssh/ssh_program_needed.hpp"
 #include "tests/catch.hpp"
 #include "tests/launcher/ssh/loop.hpp"
 #include "tests/launcher/ssh/test_sshd.hpp"
@@ -27,13 +28,25 @@ TEST_CASE("a session shakes hands with a real server and shows its key", "[ssh]"
   tcp::socket socket(context);
   socket.connect({asio::ip::address_v4::loopback(), static_cast<unsigned short>(sshd.port())});
   SshSession session(std::move(socket));
-  libssh2_session_method_pref(session.get(), LIBSSH2_METHOD_HOSTKEY, "ssh-ed25519");
+  session.prefer(LIBSSH2_METHOD_HOSTKEY, "new@example.org,ssh-ed25519,newer@example.org");
+  session.prefer(LIBSSH2_METHOD_KEX, "ecdh-sha2-nistp384");
   REQUIRE(run_on(context, shake_hands(session)) == 0);
+  CHECK(libssh2_session_methods(session.get(), LIBSSH2_METHOD_HOSTKEY) == std::string("ssh-ed25519"));
+  CHECK(libssh2_session_methods(session.get(), LIBSSH2_METHOD_KEX) == std::string("ecdh-sha2-nistp384"));
   std::size_t size = 0;
   int type = 0;
   const char* key = libssh2_session_hostkey(session.get(), &size, &type);
   CHECK(PublicKey{std::string(key, size)} == sshd.host_key());
   CHECK_FALSE(session.disconnected());
+}
+
+TEST_CASE("algorithms of which libssh2 knows none are for ssh", "[unit]") {
+  asio::io_context context;
+  SshSession session{tcp::socket(context)};
+  for (const char* names : {"new@example.org", "", ",", ",,x"}) {
+    INFO(names);
+    CHECK_THROWS_AS(session.prefer(LIBSSH2_METHOD_MAC_CS, names), SshProgramNeeded);
+  }
 }
 
 TEST_CASE("a session whose other side hangs up has ended, and is freed without waiting", "[ssh]") {
