@@ -179,7 +179,7 @@ const std::vector<Option>& option_table() {
        .value = "FILE",
        .variables = {"RUNJOB_SSH_IDENTITY_FILE"},
        .horovodrun_key = "",
-       .default_text = "ssh-agent's keys, then what ~/.ssh/config says, then ~/.ssh/id_*",
+       .default_text = "what ~/.ssh/config says, ssh-agent's keys, ~/.ssh/id_*",
        .help = "private key for the hosts; a hostfile's identity= wins",
        .group = OptionGroup::kSsh},
       {.name = "accept-new-host-keys",

@@ -102,6 +102,7 @@ SshChannel::~SshChannel() {
 asio::awaitable<std::size_t> SshChannel::read_some(asio::mutable_buffer buffer) {
   const std::shared_ptr<State> state = state_;  // this channel may be gone before we are
   SshWire& wire = state->session->wire();
+  wire.require_open();
   for (;;) {
     state->forward_messages();
     const ssize_t bytes = libssh2_channel_read(state->channel, static_cast<char*>(buffer.data()), buffer.size());
@@ -119,6 +120,7 @@ asio::awaitable<std::size_t> SshChannel::read_some(asio::mutable_buffer buffer) 
 asio::awaitable<void> SshChannel::write(std::vector<asio::const_buffer> buffers) {
   const std::shared_ptr<State> state = state_;
   SshWire& wire = state->session->wire();
+  wire.require_open();
   Gathering gathering(buffers);
   for (std::size_t size = gathering.next(state->packet); size != 0; size = gathering.next(state->packet)) {
     for (std::size_t written = 0; written < size;) {

@@ -1,12 +1,14 @@
 #include "launcher/ssh/known_hosts.hpp"
 
 #include <algorithm>
+#include <openssl/core_names.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <openssl/params.h>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "base/unique_handle.hpp"
 #include "launcher/ssh/ssh_data.hpp"
 #include "launcher/ssh/ssh_text.hpp"
 
@@ -15,6 +17,7 @@ namespace {
 
 constexpr std::string_view kHashed = "|1|";
 constexpr int kDefaultPort = 22;
+constexpr std::size_t kHashBytes = 20;  // of SHA-1, and of the salt
 
 std::optional<KnownHost> parse_line(std::string_view line) {
   KnownHost entry;
@@ -32,20 +35,43 @@ std::optional<KnownHost> parse_line(std::string_view line) {
   return entry;
 }
 
-std::string hash_of(std::string_view name, std::string_view salt) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  HMAC(EVP_sha1(), salt.data(), static_cast<int>(salt.size()), reinterpret_cast<const unsigned char*>(name.data()),
-       name.size(), digest, &size);
-  return {reinterpret_cast<const char*>(digest), size};
-}
+/// The hash of names in known_hosts: HMAC with SHA-1, keyed by each line's salt. OpenSSL's search for the algorithm
+/// costs more than the hash, and a file may have thousands of lines, so one object serves all of them.
+class NameHash {
+ public:
+  NameHash() : mac_(EVP_MAC_fetch(nullptr, "HMAC", nullptr)), context_(EVP_MAC_CTX_new(mac_.get())) {
+    char digest[] = "SHA1";
+    const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+                                     OSSL_PARAM_construct_end()};
+    EVP_MAC_CTX_set_params(context_.get(), parameters);
+  }
 
-bool matches_hash(std::string_view name, std::string_view hashed) {
+  /// "" for a salt of another size than ssh's.
+  std::string operator()(std::string_view name, std::string_view salt) const {
+    unsigned char hash[kHashBytes];
+    std::size_t size = 0;
+    const bool done = salt.size() == kHashBytes &&
+                      EVP_MAC_init(context_.get(), bytes(salt), salt.size(), nullptr) == 1 &&
+                      EVP_MAC_update(context_.get(), bytes(name), name.size()) == 1 &&
+                      EVP_MAC_final(context_.get(), hash, &size, sizeof hash) == 1;
+    return done ? std::string(reinterpret_cast<const char*>(hash), size) : "";
+  }
+
+ private:
+  static const unsigned char* bytes(std::string_view text) {
+    return reinterpret_cast<const unsigned char*>(text.data());
+  }
+
+  UniqueHandle<EVP_MAC*, EVP_MAC_free, nullptr> mac_;
+  UniqueHandle<EVP_MAC_CTX*, EVP_MAC_CTX_free, nullptr> context_;
+};
+
+bool matches_hash(const NameHash& hash, std::string_view name, std::string_view hashed) {
   hashed.remove_prefix(kHashed.size());
   const std::size_t bar = hashed.find('|');
   if (bar == std::string_view::npos) return false;
-  const std::string salt = base64_decode(hashed.substr(0, bar));
-  return !salt.empty() && hash_of(name, salt) == base64_decode(hashed.substr(bar + 1));
+  const std::string expected = base64_decode(hashed.substr(bar + 1));
+  return !expected.empty() && hash(name, base64_decode(hashed.substr(0, bar))) == expected;
 }
 
 bool matches_list(std::string_view name, std::string_view list) {
@@ -59,18 +85,33 @@ bool matches_list(std::string_view name, std::string_view list) {
   return matches_patterns(name, patterns);
 }
 
+bool matches(const NameHash& hash, std::string_view name, const KnownHost& entry) {
+  const std::string_view names = entry.names;
+  if (names.substr(0, kHashed.size()) == kHashed) return matches_hash(hash, name, names);
+  return matches_list(name, lower_case(names));
+}
+
+std::vector<const KnownHost*> entries_naming(const std::vector<KnownHost>& entries, std::string_view name) {
+  const NameHash hash;
+  std::vector<const KnownHost*> found;
+  for (const KnownHost& entry : entries) {
+    if (matches(hash, name, entry)) found.push_back(&entry);
+  }
+  return found;
+}
+
 /// What is said under this one name.
 HostKeyVerdict judge_under(const std::vector<KnownHost>& entries, std::string_view name, const PublicKey& key) {
   HostKeyVerdict verdict;
-  for (const KnownHost& entry : entries) {
-    const bool is_same_key = entry.key == key;
-    if (entry.marker == KnownHost::Marker::kCertAuthority || !names_host(entry, name)) continue;
-    if (entry.marker == KnownHost::Marker::kRevoked) {
-      if (is_same_key) return {HostKeyVerdict::Kind::kRevoked, &entry};
+  for (const KnownHost* entry : entries_naming(entries, name)) {
+    const bool is_same_key = entry->key == key;
+    if (entry->marker == KnownHost::Marker::kCertAuthority) continue;
+    if (entry->marker == KnownHost::Marker::kRevoked) {
+      if (is_same_key) return {HostKeyVerdict::Kind::kRevoked, entry};
     } else if (is_same_key) {
-      if (verdict.kind != HostKeyVerdict::Kind::kKnown) verdict = {HostKeyVerdict::Kind::kKnown, &entry};
+      if (verdict.kind != HostKeyVerdict::Kind::kKnown) verdict = {HostKeyVerdict::Kind::kKnown, entry};
     } else if (verdict.kind == HostKeyVerdict::Kind::kUnknown) {
-      verdict = {HostKeyVerdict::Kind::kChanged, &entry};
+      verdict = {HostKeyVerdict::Kind::kChanged, entry};
     }
   }
   return verdict;
@@ -97,9 +138,7 @@ std::string known_hosts_name(std::string_view host, int port) {
 }
 
 bool names_host(const KnownHost& entry, std::string_view name) {
-  const std::string_view names = entry.names;
-  if (names.substr(0, kHashed.size()) == kHashed) return matches_hash(name, names);
-  return matches_list(name, lower_case(names));
+  return matches(NameHash(), name, entry);
 }
 
 HostKeyVerdict judge_host_key(const std::vector<KnownHost>& entries, std::string_view host, int port,
@@ -113,28 +152,27 @@ HostKeyVerdict judge_host_key(const std::vector<KnownHost>& entries, std::string
 std::vector<std::string> known_key_types(const std::vector<KnownHost>& entries, std::string_view host, int port) {
   std::vector<std::string> types;
   const auto collect = [&](const std::string& name) {
-    for (const KnownHost& entry : entries) {
-      if (entry.marker != KnownHost::Marker::kNone || !names_host(entry, name)) continue;
-      const std::string type = entry.key.type();
-      if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
+    for (const KnownHost* entry : entries_naming(entries, name)) {
+      const std::string type = entry->key.type();
+      const bool is_new = std::find(types.begin(), types.end(), type) == types.end();
+      if (entry->marker == KnownHost::Marker::kNone && is_new) types.push_back(type);
     }
   };
   collect(known_hosts_name(host, port));
-  if (types.empty()) collect(known_hosts_name(host, kDefaultPort));
+  if (types.empty() && port != kDefaultPort) collect(known_hosts_name(host, kDefaultPort));
   return types;
 }
 
 bool has_cert_authority(const std::vector<KnownHost>& entries, std::string_view host, int port) {
-  const std::string name = known_hosts_name(host, port);
-  return std::any_of(entries.begin(), entries.end(), [&](const KnownHost& entry) {
-    return entry.marker == KnownHost::Marker::kCertAuthority && names_host(entry, name);
-  });
+  const std::vector<const KnownHost*> found = entries_naming(entries, known_hosts_name(host, port));
+  return std::any_of(found.begin(), found.end(),
+                     [](const KnownHost* entry) { return entry->marker == KnownHost::Marker::kCertAuthority; });
 }
 
 std::string known_hosts_line(std::string_view host, int port, const PublicKey& key, std::string_view salt) {
   const std::string name = known_hosts_name(host, port);
   const std::string shown =
-      salt.empty() ? name : fmt::format("{}{}|{}", kHashed, base64_encode(salt), base64_encode(hash_of(name, salt)));
+      salt.empty() ? name : fmt::format("{}{}|{}", kHashed, base64_encode(salt), base64_encode(NameHash()(name, salt)));
   return fmt::format("{} {}\n", shown, to_text(key));
 }
 

@@ -65,19 +65,24 @@ void SshWire::flush() {
 }
 
 asio::awaitable<void> SshWire::input() {
-  if (closed_) throw ConnectionEnded("the connection was closed");
+  require_open();
   if (taken_ == filled_ && !end_.empty()) throw ConnectionEnded(end_);
   receive();
   co_await wait();
+  require_open();
 }
 
 asio::awaitable<void> SshWire::flushed(std::size_t bytes) {
   for (;;) {
-    if (closed_) throw ConnectionEnded("the connection was closed");
+    require_open();
     flush();
     if (broken_ || output_.size() + in_flight_.size() <= bytes) co_return;
     co_await wait();
   }
+}
+
+void SshWire::require_open() const {
+  if (closed_) throw ConnectionEnded("the connection was closed");
 }
 
 void SshWire::close() {

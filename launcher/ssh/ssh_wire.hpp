@@ -48,6 +48,9 @@ class SshWire : public std::enable_shared_from_this<SshWire> {
   /// Errors  ConnectionEnded after close().
   boost::asio::awaitable<void> flushed(std::size_t bytes);
 
+  /// Throws ConnectionEnded after close().
+  void require_open() const;
+
   /// Sends what can be sent at once, then ends everything that waits.
   void close();
 

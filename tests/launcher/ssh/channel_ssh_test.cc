@@ -182,6 +182,32 @@ TEST_CASE("closing ends a read and a write that are under way", "[ssh]") {
   CHECK(out.error == "the connection was closed");
 }
 
+TEST_CASE("nobody hears from a channel that is gone", "[ssh]") {
+  Connection connection;
+  asio::io_context& context = connection.client.context;
+  std::unique_ptr<Channel> channel = connection.open("yes message >&2");
+  Outcome in;
+  start(context, read_stream(*channel, 1, in), in);
+  REQUIRE(run_until(context, [&] { return connection.client.messages.size() > 1000; }));
+  channel.reset();
+  const std::size_t heard = connection.client.messages.size();
+  REQUIRE(run_until(context, [&] { return in.ended; }));
+  CHECK(connection.client.messages.size() == heard);
+}
+
+TEST_CASE("a closed channel neither reads nor writes", "[ssh]") {
+  Connection connection;
+  const std::unique_ptr<Channel> channel = connection.open("cat");
+  channel->close();
+  channel->close();
+  Outcome in, out;
+  start(connection.client.context, read_stream(*channel, 1, in), in);
+  start(connection.client.context, write_stream(*channel, 1, out), out);
+  REQUIRE(run_until(connection.client.context, [&] { return in.ended && out.ended; }));
+  CHECK(in.error == "the connection was closed");
+  CHECK(out.error == "the connection was closed");
+}
+
 TEST_CASE("a loop that ends takes everything that is under way with it", "[ssh]") {
   TestSshd sshd;
   Outcome in, out;
