@@ -89,9 +89,9 @@ std::string tried_text(const std::vector<std::string>& tried) {
                                     const std::vector<std::string>& tried) {
   const std::string farewell = session.farewell().empty() ? "" : fmt::format(" ({})", session.farewell());
   throw Error(Errc::kAuth,
-              fmt::format("{} ended the connection while {} was logging in{}: {}; name the right key with -i, or "
-                          "look into the host's log",
-                          describe(target), target.user, farewell, tried_text(tried)));
+              fmt::format("{}: it ended the connection while user {} was logging in{}: {}; name the right key with "
+                          "-i, or look into the host's log",
+                          target.host, target.user, farewell, tried_text(tried)));
 }
 
 [[noreturn]] void fail_refused(const SshTarget& target, const KeyChoice& keys, const std::vector<std::string>& tried,
@@ -113,7 +113,7 @@ std::string tried_text(const std::vector<std::string>& tried) {
                          keys.locked.front());
   else if (tried.empty())
     remedy = "name one with -i, or make one with ssh-keygen and put it there with ssh-copy-id";
-  throw Error(Errc::kAuth, fmt::format("{} accepts no key of ours for user {} ({}); {}", describe(target), target.user,
+  throw Error(Errc::kAuth, fmt::format("{}: it accepts no key of ours for user {} ({}); {}", target.host, target.user,
                                        tried_text(tried), remedy));
 }
 

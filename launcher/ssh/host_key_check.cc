@@ -60,23 +60,24 @@ std::string describe(const PublicKey& key) {
 }
 
 [[noreturn]] void refuse_changed(const SshTarget& target, const PublicKey& key, const KnownHost& entry) {
-  throw Error(Errc::kAuth,
-              fmt::format("the host key of {0} has changed: it is {1}, not what {2} line {3} says; if the host was set "
-                          "up anew, remove the old key with ssh-keygen -f {2} -R '{4}', else somebody may be listening "
-                          "in between",
-                          describe(target), describe(key), entry.file, entry.line,
-                          known_hosts_name(target.known_hosts_host, target.known_hosts_port)));
+  throw Error(
+      Errc::kAuth,
+      fmt::format("{0}: its host key has changed: it is {1}, not what {2} line {3} says; if the host was set up "
+                  "anew, remove the old key with ssh-keygen -f {2} -R '{4}', else somebody may be listening in "
+                  "between",
+                  target.host, describe(key), entry.file, entry.line,
+                  known_hosts_name(target.known_hosts_host, target.known_hosts_port)));
 }
 
 [[noreturn]] void refuse_revoked(const SshTarget& target, const PublicKey& key, const KnownHost& entry) {
-  throw Error(Errc::kAuth, fmt::format("the host key of {}, {}, is revoked by {} line {}; the host needs a new key",
-                                       describe(target), describe(key), entry.file, entry.line));
+  throw Error(Errc::kAuth, fmt::format("{}: its host key {} is revoked by {} line {}; the host needs a new key",
+                                       target.host, describe(key), entry.file, entry.line));
 }
 
 [[noreturn]] void refuse_unknown(const SshTarget& target, const PublicKey& key) {
-  throw Error(Errc::kAuth, fmt::format("the host key of {} is not known: {}; if that is the host's, accept it with "
+  throw Error(Errc::kAuth, fmt::format("{}: its host key is not known: {}; if that is the host's, accept it with "
                                        "--accept-new-host-keys or by connecting once: {}",
-                                       describe(target), describe(key), ssh_command(target)));
+                                       target.host, describe(key), ssh_command(target)));
 }
 
 void write_all(int file, std::string_view text, const std::string& path) {
@@ -154,12 +155,12 @@ void HostKeyCheck::accept(const SshTarget& target, const PublicKey& key) {
   const std::string line = known_hosts_line(target.known_hosts_host, target.known_hosts_port, key, salt);
   const std::string file = target.user_known_hosts == 0 ? "" : target.known_hosts.front();
   for (KnownHost& entry : parse_known_hosts(line, file)) entries_of(target).push_back(std::move(entry));
-  log::info("the host key of {} is new and accepted: {}", describe(target), describe(key));
+  log::info("{}: its host key is new, and accepted: {}", target.host, describe(key));
   if (file.empty()) return;
   try {
     append_known_host(file, line);
   } catch (const Error& error) {
-    log::warn("the host key of {} is accepted for this job only: {}", describe(target), error.what());
+    log::warn("{}: its host key is accepted for this job only: {}", target.host, error.what());
   }
 }
 

@@ -39,10 +39,6 @@ constexpr std::string_view kMacs = "hmac-sha2-256,hmac-sha2-512";
 
 enum class Phase { kResolve, kConnect, kHandshake, kLogin, kCommand };
 
-std::string show_limit(std::chrono::milliseconds limit) {
-  return fmt::format("{:g} s", std::chrono::duration<double>(limit).count());
-}
-
 /// What answered instead of an SSH server, as far as it said something: "; it says 'HTTP/1.1 400 Bad Request'".
 std::string what_answered(const std::string& beginning) {
   if (beginning.empty() || beginning.substr(0, 4) == "SSH-") return "";
@@ -61,33 +57,36 @@ struct SshConnector::Attempt {
   std::vector<tcp::endpoint> endpoints = {};
   Phase phase = Phase::kResolve;
 
-  [[noreturn]] void fail(const std::string& text) const { throw Error(Errc::kConnect, text); }
+  [[noreturn]] void fail(const std::string& text) const {
+    throw Error(Errc::kConnect, fmt::format("{}: {}", target.host, text));
+  }
 
   [[noreturn]] void fail_late(std::chrono::milliseconds limit) const {
-    const std::string host = describe(target);
-    const std::string within = "within " + show_limit(limit);
+    const std::string place = place_of(target);
+    const std::string within = fmt::format("within {:g} s", std::chrono::duration<double>(limit).count());
     switch (phase) {
       case Phase::kResolve:
-        fail(fmt::format("the address of {} is not known {}; check its name and the name servers", host, within));
+        fail(fmt::format("no name server knows an address for {} {}; check the name, and the name servers",
+                         target.address, within));
       case Phase::kConnect:
         fail(
-            fmt::format("{} does not answer {}; check that it is up and that no firewall drops port {}, or give a "
+            fmt::format("{} does not answer {}; check that it is up and that no firewall drops the port, or give a "
                         "longer --connect-timeout",
-                        host, within, target.port));
+                        place, within));
       case Phase::kHandshake:
         fail(
-            fmt::format("{} accepts connections, but does not speak SSH {}; check that sshd is what listens on port "
-                        "{}, and the load of the host",
-                        host, within, target.port));
+            fmt::format("{} accepts connections, but does not speak SSH {}; check that sshd is what listens there, and "
+                        "the load of the host",
+                        place, within));
       case Phase::kLogin:
         fail(
-            fmt::format("{} does not finish the login of user {} {}; check ssh-agent (does it wait for you?) and the "
-                        "load of the host",
-                        host, target.user, within));
+            fmt::format("the login of user {} does not end {}; check ssh-agent (does it wait for you?) and the load of "
+                        "the host",
+                        target.user, within));
       case Phase::kCommand:
-        fail(fmt::format("{} does not start a command {}; check the load of the host", host, within));
+        fail(fmt::format("no command starts {}; check the load of the host", within));
     }
-    fail(host);
+    fail(place);
   }
 };
 
@@ -104,9 +103,7 @@ asio::awaitable<std::unique_ptr<Channel>> SshConnector::open(SshTarget target, s
     channel = co_await with_timeout(executor_, open_channel(attempt), options_.connect_timeout);
   } catch (const ConnectionEnded& end) {
     attempt.fail(
-        fmt::format("the connection to {} ended before the job's command ran there: {}; look into the host's "
-                    "log",
-                    describe(attempt.target), end.what()));
+        fmt::format("the connection ended before a command ran there: {}; look into the host's log", end.what()));
   }
   if (!channel) attempt.fail_late(options_.connect_timeout);
   co_return std::move(*channel);
@@ -139,7 +136,6 @@ asio::awaitable<KeyChoice> SshConnector::find_keys(Attempt& attempt) {
 
 /// Up to the checked host key. A host that hangs up before that may only have too many guests just now.
 asio::awaitable<std::unique_ptr<SshSession>> SshConnector::connect(Attempt& attempt) {
-  const std::string name = describe(attempt.target);
   std::chrono::milliseconds pause = kFirstPause;
   for (int tries = 1;; ++tries) {
     std::string reason;
@@ -152,8 +148,8 @@ asio::awaitable<std::unique_ptr<SshSession>> SshConnector::connect(Attempt& atte
     if (tries == kMostTries)
       attempt.fail(
           fmt::format("{} hangs up before the login, {} times in a row: {}; check sshd there (MaxStartups, its "
-                      "log), and that it is what listens on port {}",
-                      name, tries, reason, attempt.target.port));
+                      "log), and that it is what listens on that port",
+                      place_of(attempt.target), tries, reason));
     std::uniform_int_distribution<std::chrono::milliseconds::rep> jitter(pause.count() / 2, pause.count() * 3 / 2);
     asio::steady_timer timer(executor_, std::chrono::milliseconds(jitter(random_)));
     co_await timer.async_wait(asio::use_awaitable);
@@ -175,13 +171,10 @@ asio::awaitable<std::unique_ptr<SshSession>> SshConnector::connect_once(Attempt&
     problem = error.what();
   }
   if (!socket && attempt.phase == Phase::kResolve)
-    attempt.fail(fmt::format("cannot find {}: {}; check the host list, /etc/hosts and the name servers",
-                             describe(target), problem));
+    attempt.fail(fmt::format("{}{}; check the host list, /etc/hosts and the name servers",
+                             target.address == target.host ? "" : target.address + ": ", problem));
   if (!socket)
-    attempt.fail(
-        fmt::format("cannot connect to {}: {}; check that the host is up and that sshd listens on that port "
-                    "(-p)",
-                    target.host, problem));
+    attempt.fail(fmt::format("{}; check that the host is up and that sshd listens on that port (-p)", problem));
   attempt.phase = Phase::kHandshake;
   auto session = std::make_unique<SshSession>(std::move(*socket));
   co_await shake_hands(attempt, *session);
@@ -211,12 +204,13 @@ asio::awaitable<void> SshConnector::shake_hands(Attempt& attempt, SshSession& se
     throw SshProgramNeeded(fmt::format("libssh2 {} and the host have no way of exchanging keys in common: {}",
                                        libssh2_version(0), session.last_error()));
   if (result == LIBSSH2_ERROR_HOSTKEY_SIGN)
-    throw Error(Errc::kAuth, fmt::format("{} does not prove that the host key is its own; somebody may be listening in "
-                                         "between",
-                                         describe(target)));
+    throw Error(Errc::kAuth,
+                fmt::format("{}: it does not prove that the host key is its own; somebody may be listening "
+                            "in between",
+                            target.host));
   if (result != 0)
-    attempt.fail(fmt::format("{} does not speak SSH: {}{}; check that sshd is what listens on port {}",
-                             describe(target), session.last_error(), what_answered(wire.beginning()), target.port));
+    attempt.fail(fmt::format("{} does not speak SSH: {}{}; check that sshd is what listens there", place_of(target),
+                             session.last_error(), what_answered(wire.beginning())));
   std::size_t size = 0;
   int type = 0;
   const char* key = libssh2_session_hostkey(session.get(), &size, &type);

@@ -170,12 +170,8 @@ SshTarget ssh_target(const Host& host, const SshOptions& options, const std::vec
   return TargetBuilder(host, options, config, account).build(agent_socket);
 }
 
-std::string describe(const SshTarget& target) {
-  const bool other_name = target.address != target.host;
-  if (target.port == kDefaultPort)
-    return other_name ? fmt::format("{} ({})", target.host, target.address) : target.host;
-  if (!other_name) return fmt::format("{} port {}", target.host, target.port);
-  return fmt::format("{} ({} port {})", target.host, target.address, target.port);
+std::string place_of(const SshTarget& target) {
+  return fmt::format("{} port {}", target.address, target.port);
 }
 
 }  // namespace runjob

@@ -14,7 +14,7 @@ namespace runjob {
 struct SshTarget {
   enum class NewHostKey { kRefuse, kAccept };
 
-  std::string host;     ///< as the user wrote it; what messages call it
+  std::string host;     ///< as the user wrote it; every message begins with it
   std::string address;  ///< what is looked up: a name or an IP address
   int port = 22;
   std::string user;
@@ -38,7 +38,7 @@ struct SshTarget {
 SshTarget ssh_target(const Host& host, const SshOptions& options, const std::vector<std::vector<SshDirective>>& config,
                      const LocalAccount& account, const std::string& agent_socket);
 
-/// How messages call the host: "s1", or "s1 (10.0.0.1 port 2222)" where the configuration says more than its name.
-std::string describe(const SshTarget& target);
+/// Where that is, as messages say it: "10.0.0.1 port 22".
+std::string place_of(const SshTarget& target);
 
 }  // namespace runjob

@@ -85,8 +85,8 @@ TEST_CASE("a named key comes before all that ssh-agent holds", "[ssh]") {
   TestAgent agent;
   client.agent_socket = agent.socket();
   for (const char* name : {"a", "b", "c"}) agent.add(client.home.make_key(name, {"-t", "ed25519"}));
-  CHECK(client.error(sshd.port()) == "127.0.0.1 port " + std::to_string(sshd.port()) + " ended the connection while " +
-                                         user() + " was logging in (Too many authentication failures): tried ED25519 " +
+  CHECK(client.error(sshd.port()) == "127.0.0.1: it ended the connection while user " + user() +
+                                         " was logging in (Too many authentication failures): tried ED25519 " +
                                          fingerprint_of(client, "a.pub") + " (ssh-agent), ED25519 " +
                                          fingerprint_of(client, "b.pub") +
                                          " (ssh-agent); name the right key with -i, or look into the host's log");
@@ -116,8 +116,7 @@ TEST_CASE("a login that fails says what was tried and what to do", "[ssh]") {
   TestSshd sshd;
   TestClient client;
   client.know(sshd);
-  const std::string host = "127.0.0.1 port " + std::to_string(sshd.port());
-  const std::string start = host + " accepts no key of ours for user " + user();
+  const std::string start = "127.0.0.1: it accepts no key of ours for user " + user();
   SECTION("no key at all") {
     CHECK(client.error(sshd.port()) ==
           start + " (none was tried); name one with -i, or make one with ssh-keygen and put it there with ssh-copy-id");
@@ -139,7 +138,7 @@ TEST_CASE("a login that fails says what was tried and what to do", "[ssh]") {
     client.make_identity(sshd);
     client.host.user = "nobody-of-this-name";
     CHECK_THAT(client.error(sshd.port()),
-               ContainsSubstring(host + " accepts no key of ours for user nobody-of-this-name (tried "));
+               ContainsSubstring("127.0.0.1: it accepts no key of ours for user nobody-of-this-name (tried "));
   }
 }
 

@@ -37,7 +37,7 @@ void check_config(const std::string& text) {
     const SshTarget target = ssh_target(host, {}, {parse_ssh_config({text, "config"}, include)}, account, "");
     require(target.port >= 1 && target.port <= 65'535);
     require(target.user_known_hosts <= target.known_hosts.size());
-    require(!describe(target).empty());
+    require(!place_of(target).empty());
   } catch (const Error& error) {
     require(error.code() == Errc::kUsage);
   }
