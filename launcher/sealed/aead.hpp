@@ -1,0 +1,21 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace runjob {
+
+/// ChaCha20-Poly1305 (RFC 8439) with the nonce as Noise has it: four zero bytes, then the counter, little-endian.
+inline constexpr std::size_t kSealBytes = 16;  ///< a sealed text is that much longer
+
+/// Appends the sealed `plain` to `out`. No counter may be used twice with one key.
+void seal(const std::array<unsigned char, 32>& key, std::uint64_t counter, std::string_view associated,
+          std::string_view plain, std::string& out);
+
+/// Appends the text that was sealed to `out`; false, and `out` as before, when anything about it was changed.
+[[nodiscard]] bool open(const std::array<unsigned char, 32>& key, std::uint64_t counter, std::string_view associated,
+                        std::string_view sealed, std::string& out);
+
+}  // namespace runjob
