@@ -10,6 +10,7 @@ directory for all, as on a cluster, so that sbatch's output can be found. SLURM'
 not configured on the machine, or are and run there, makes no difference.
 """
 
+import dataclasses
 import secrets
 
 from . import requirements
@@ -41,15 +42,18 @@ SchedulerParameters=batch_sched_delay=0
 
 
 class Slurm:
-    def __init__(self, nodes=2, cpus=4, config="", **options):
+    def __init__(self, nodes=2, cpus=4, config="", specs=None, gpus=0, **options):
         """
-        cpus     of each node, whatever the machine has.
+        cpus     of each node, whatever the machine has; so gpus, which are only names and numbers.
+        specs    of the nodes, where one differs from an ordinary host.
         config   more lines for slurm.conf; the last one about a thing counts.
         options  of Testbed; `head` and `hosts` are made here.
         """
-        spec = HostSpec(hide=HIDDEN)
-        self.bed = Testbed([spec] * nodes, **{"head": HostSpec(hide=HIDDEN, sshd=False), "shared_home": True, **options})
-        machines = f"NodeName=s[1-{nodes}] CPUs={cpus} State=UNKNOWN\nPartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE\n"
+        hosts = [dataclasses.replace(spec, hide=(*spec.hide, *HIDDEN)) for spec in specs or [HostSpec()] * nodes]
+        self.bed = Testbed(hosts, **{"head": HostSpec(hide=HIDDEN, sshd=False), "shared_home": True, **options})
+        devices = f" Gres=gpu:{gpus}\nGresTypes=gpu" if gpus else ""
+        machines = f"PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE\nNodeName=s[1-{nodes}] CPUs={cpus} State=UNKNOWN{devices}\n"
+        self._gpus = gpus
         self._config = CONFIG + machines + config + "\n"
         self.nodes = self.bed.hosts
         self.head = self.bed.head
@@ -65,7 +69,7 @@ class Slurm:
             self.bed.start_services(everywhere, "munged", [munged, "--foreground", f"--seed-file={STATE}/seed"], "Created socket")
             self.bed.start_services([self.head], "slurmctld", [slurmctld, "-D"], "Running as primary controller")
             self.bed.start_services(self.nodes, "slurmd", [slurmd, "-D"], "slurmd started on")
-            eventually(lambda: self._states() == {"idle"}, "every node is idle")
+            eventually(lambda: self.states() == {"idle"}, "every node is idle")
         except BaseException:
             self.bed.close()
             raise
@@ -82,7 +86,7 @@ class Slurm:
         """Ids of the jobs that wait or run."""
         return self.run(["squeue", "--noheader", "--format=%i"], check=True).stdout.split()
 
-    def _states(self):
+    def states(self):
         return set(self.run(["sinfo", "--noheader", "--Node", "--format=%t"]).stdout.split())
 
     def _write_files(self):
@@ -92,3 +96,7 @@ class Slurm:
             host.write("/etc/slurm/slurm.conf", self._config, user="root")
             for folder in ("/run/munge", f"{STATE}/state", f"{STATE}/spool"):
                 host.path(folder).mkdir(parents=True)
+            for number in range(self._gpus):
+                host.run(["mknod", f"{STATE}/gpu{number}", "c", "1", "3"], user="root", check=True)  # another /dev/null
+            if self._gpus:
+                host.write("/etc/slurm/gres.conf", f"Name=gpu File={STATE}/gpu[0-{self._gpus - 1}]\n", user="root")
