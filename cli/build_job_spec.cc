@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,19 +14,29 @@
 #include "cli/setting_reader.hpp"
 #include "hostfile/local_host.hpp"
 #include "hostfile/parse_hosts.hpp"
+#include "hostfile/slurm_allocation.hpp"
 #include "launcher/rank_list.hpp"
 
 namespace runjob {
 namespace {
 
-std::vector<Host> read_hosts(const SettingReader& reader, std::optional<int> np, const MapBy& map_by) {
-  if (const auto list = reader.find("hosts")) return parse_host_list(list->text, list->place);
+/// The hosts of a job, and the SLURM job that they come from, if they do.
+struct Hosts {
+  std::vector<Host> hosts;
+  std::optional<SlurmJob> slurm;
+};
+
+Hosts read_hosts(const SettingReader& reader, const Environment& environment, std::optional<int> np,
+                 const MapBy& map_by) {
+  if (const auto list = reader.find("hosts")) return {parse_host_list(list->text, list->place), {}};
   if (const auto file = reader.path("hostfile"))
-    return parse_hostfile(read_file(file->text, "hostfile"), reader.find("hostfile")->text);
+    return {parse_hostfile(read_file(file->text, "hostfile"), reader.find("hostfile")->text), {}};
+  if (const auto allocation = read_slurm_allocation(environment))
+    return {allocation->hosts, SlurmJob{allocation->job_id, allocation->nodes}};
   Host local;
   local.name = "localhost";
   local.slots = std::max(np.value_or(1), map_by.ranks_per_node);
-  return {local};
+  return {{local}, {}};
 }
 
 std::vector<int> find_local_hosts(const Allocation& allocation, std::string_view own_name) {
@@ -103,10 +114,13 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   JobSpec spec;
   const std::optional<int> np = read_num_proc(reader);
   if (const auto policy = reader.find("map-by")) spec.map_by = parse_map_by(policy->text, policy->place);
-  spec.allocation = allocate(read_hosts(reader, np, spec.map_by), np, spec.map_by);
+  Hosts hosts = read_hosts(reader, surroundings.environment, np, spec.map_by);
+  spec.slurm = std::move(hosts.slurm);
+  spec.allocation = allocate(hosts.hosts, np, spec.map_by);
   read_placement(reader, spec);
   warn_of_mca(settings, warnings);
-  spec.local_hosts = find_local_hosts(spec.allocation, surroundings.host_name);
+  // SLURM starts all ranks, also those on this host: what it signals, limits and accounts is then the same for each.
+  if (!spec.slurm) spec.local_hosts = find_local_hosts(spec.allocation, surroundings.host_name);
   spec.environment = surroundings.environment;
   const auto exports = settings.find("export");
   if (exports != settings.end())

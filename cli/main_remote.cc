@@ -6,16 +6,23 @@
 #include "launcher/agent_connector.hpp"
 #include "launcher/clean_cache.hpp"
 #include "launcher/run_job.hpp"
+#include "launcher/slurm/slurm_connector.hpp"
+
+namespace {
+
+std::unique_ptr<runjob::HostConnector> connect_hosts(boost::asio::any_io_executor executor,
+                                                     const runjob::JobSpec& job) {
+  if (job.slurm) return std::make_unique<runjob::SlurmConnector>(std::move(executor), job);
+  return std::make_unique<runjob::AgentConnector>(std::move(executor), job.ssh, job.environment);
+}
+
+}  // namespace
 
 /// runjob-remote: what runjob becomes for a job with other hosts.
 int main(int argc, char** argv) {
   using namespace runjob;
   ::prctl(PR_SET_NAME, "runjob");  // what users look for in `ps`
   const auto always = [](const JobSpec&) { return true; };
-  const auto run = [](const JobSpec& spec) {
-    return run_job(spec, [](boost::asio::any_io_executor executor, const JobSpec& job) {
-      return std::make_unique<AgentConnector>(std::move(executor), job.ssh, job.environment);
-    });
-  };
+  const auto run = [](const JobSpec& spec) { return run_job(spec, connect_hosts); };
   return run_command(argc, argv, {always, "", run, clean_cache});
 }

@@ -16,7 +16,7 @@ const std::vector<Option>& option_table() {
        .value = "LIST",
        .variables = {"RUNJOB_HOSTS"},
        .horovodrun_key = "",
-       .default_text = "localhost, with as many slots as ranks",
+       .default_text = "SLURM's allocation; else localhost, with as many slots as ranks",
        .help = "hosts and their slots: a:4,b:2 or s[1-8]:4; no number is one slot"},
       {.name = "hostfile",
        .short_names = {"-hostfile"},

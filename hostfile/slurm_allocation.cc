@@ -82,6 +82,7 @@ std::optional<SlurmAllocation> read_slurm_allocation(const Environment& environm
   SlurmAllocation allocation;
   allocation.job_id = id.value;
   const std::vector<std::string> names = parse_slurm_hostlist(list.value, list.name);
+  allocation.nodes = static_cast<int>(names.size());
   const std::vector<int> slots = slots_of_nodes(environment, names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (slots[i] == 0) continue;

@@ -12,6 +12,7 @@ namespace runjob {
 /// What SLURM has given to the job that this process is in.
 struct SlurmAllocation {
   std::string job_id;
+  int nodes = 0;            ///< how many there are
   std::vector<Host> hosts;  ///< with as many slots as SLURM planned tasks for; nodes without any are left out
 };
 

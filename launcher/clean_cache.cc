@@ -13,6 +13,12 @@ namespace runjob {
 
 int clean_cache(const JobSpec& spec) {
   constexpr int kFailed = 125;
+  if (spec.slurm) {
+    log::warn(
+        "nothing to clean: runjob keeps nothing on the nodes of a SLURM allocation; name hosts with -H to clean them "
+        "over SSH");
+    return 0;
+  }
   ::signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context context;
   AgentConnector connector(context.get_executor(), spec.ssh, spec.environment);

@@ -28,7 +28,7 @@ Integer read_little_endian(const char* bytes) {
 FrameHeader read_header(const char* bytes) {
   const auto type = static_cast<std::uint8_t>(bytes[4]);
   const auto stream = static_cast<std::uint8_t>(bytes[5]);
-  if (type < static_cast<std::uint8_t>(FrameType::kHello) || type > static_cast<std::uint8_t>(FrameType::kDumpPython)) {
+  if (type < static_cast<std::uint8_t>(FrameType::kHello) || type > static_cast<std::uint8_t>(FrameType::kToldToEnd)) {
     throw Error(Errc::kProtocol, fmt::format("frame of unknown type {}", type));
   }
   if (stream > static_cast<std::uint8_t>(Stream::kStderr)) {

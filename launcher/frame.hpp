@@ -54,6 +54,7 @@ enum class FrameType : std::uint8_t {
   kStackTraces = 23,  ///< L  empty: find out where your ranks are
   kStackTrace = 24,   ///< A  StackTrace: where this rank is; of each rank
   kDumpPython = 25,   ///< L  empty: SIGABRT to the programs that print their stack then
+  kToldToEnd = 26,    ///< A  empty: a batch system has told all processes here to end, the ranks too
 };
 
 enum class Stream : std::uint8_t { kNone = 0, kStdout = 1, kStderr = 2 };

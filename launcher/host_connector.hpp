@@ -29,6 +29,9 @@ class HostConnector {
   /// channel, from then on too.
   /// Errors  Error with the reason and the remedy.
   virtual boost::asio::awaitable<ReadyChannel> open(const Host& host, RemoteMessage on_message) = 0;
+
+  /// For when all agents have ended: waits for what has started them, a few seconds at most. Blocks.
+  virtual void finish() {}
 };
 
 /// Makes the connector of a job, whose spec outlives it.

@@ -90,6 +90,7 @@ int Job::run() {
   status_.start();
   if (spec_.time_limit) watch_time_limit(*spec_.time_limit);
   context_.run();
+  if (connector_) connector_->finish();
   return conclude();
 }
 
@@ -165,6 +166,10 @@ void Job::on_frame(int host, const FrameHeader& header, std::string_view payload
     case FrameType::kStackTrace:
       if (!stacks_) break;
       return stacks_->on_trace(rank, decode<StackTrace>(payload));
+    case FrameType::kToldToEnd:
+      if (ending_) return;
+      log::warn("SLURM ends the job: it has sent SIGTERM to its processes on {}", host_name(host));
+      return on_signal(SIGTERM);
     case FrameType::kFinished:
       hosts_.at(static_cast<std::size_t>(host)).finished = true;
       return;
@@ -426,9 +431,10 @@ void Job::end_ranks(int signal, std::chrono::milliseconds grace) {
   start_timer_.cancel();
   time_limit_timer_.cancel();
   culprit_timer_.cancel();
+  const bool told = verdict_.cause() == Verdict::Cause::kInterrupted;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     if (hosts_[i].ended) continue;
-    hosts_[i].session->send(FrameType::kEnd, -1, encode(End{signal, grace.count()}));
+    hosts_[i].session->send(FrameType::kEnd, -1, encode(End{signal, grace.count(), told}));
     if (hosts_[i].starting() && !is_local(static_cast<int>(i))) hosts_[i].session->abandon("the job ended first");
   }
 }

@@ -28,10 +28,11 @@ std::string policy_text(const MapBy& map_by) {
   return "";
 }
 
-/// How a host is reached: "this host", "by SSH, port 2222, as me".
+/// How a host is reached: "this host", "by srun", "by SSH, port 2222, as me".
 std::string way_to(const JobSpec& spec, int index) {
   const auto& local = spec.local_hosts;
   if (std::find(local.begin(), local.end(), index) != local.end()) return "this host";
+  if (spec.slurm) return "by srun";
   const Host& host = spec.allocation.hosts.at(static_cast<std::size_t>(index));
   std::string text = "by SSH";
   if (const auto port = host.port ? host.port : spec.ssh.port) text += fmt::format(", port {}", *port);

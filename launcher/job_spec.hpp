@@ -10,6 +10,7 @@
 #include "launcher/bind_to.hpp"
 #include "launcher/network/interface_filter.hpp"
 #include "launcher/output_tag.hpp"
+#include "launcher/slurm/slurm_job.hpp"
 #include "launcher/ssh/ssh_options.hpp"
 
 namespace runjob {
@@ -37,6 +38,7 @@ struct JobSpec {
   bool continue_on_failure = false;                     ///< the other ranks go on when one fails
   std::optional<std::string> timeline_filename;         ///< given to rank 0's runtime
   std::optional<std::string> status_file;               ///< the verdict as JSON
+  std::optional<SlurmJob> slurm;  ///< the hosts that are not local are reached by srun and not by SSH
   SshOptions ssh;
   InterfaceFilter network_interfaces;  ///< --network-interface: for the ranks' own connections
   bool verbose = false;

@@ -188,6 +188,7 @@ End from(const Json& document) {
   const Fields fields(document);
   fields.read("signal", m.signal);
   fields.read("grace_ms", m.grace_ms);
+  fields.read("told", m.told);
   return m;
 }
 
@@ -274,7 +275,7 @@ std::string encode(const Signal& m) {
 }
 
 std::string encode(const End& m) {
-  return to_bytes({{"signal", m.signal}, {"grace_ms", m.grace_ms}});
+  return to_bytes({{"signal", m.signal}, {"grace_ms", m.grace_ms}, {"told", m.told}});
 }
 
 std::string encode(const RelayedRequest& m) {

@@ -87,6 +87,7 @@ struct Signal {
 struct End {
   int signal = 15;
   std::int64_t grace_ms = 10'000;  ///< 0 = SIGKILL at once
+  bool told = false;               ///< somebody has told the launcher to end; a batch system tells its ranks as well
 };
 
 struct RelayedRequest {

@@ -1,5 +1,6 @@
 #include "launcher/agent/agent.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <signal.h>
@@ -48,16 +49,18 @@ void report(const std::exception_ptr& error) {
 
 }  // namespace
 
-Agent::Agent(Guarded guarded, Neighbours neighbours)
-    : channel_(context_.get_executor(), UniqueFd(STDIN_FILENO), UniqueFd(STDOUT_FILENO)),
+Agent::Agent(Guarded guarded, Neighbours neighbours, Starter starter, const MakeChannel& make_channel)
+    : channel_(make_channel(context_.get_executor())),
       writer_(context_.get_executor()),
       guarded_(std::move(guarded)),
+      starter_(starter),
       heartbeat_(
           context_.get_executor(), [this] { writer_.send_control(FrameType::kHeartbeat, -1, {}); },
           [this] { on_channel_lost(); }),
       child_signals_(context_, SIGCHLD),
-      end_signals_(context_, SIGTERM, SIGHUP, SIGINT),
+      end_signals_(context_, SIGTERM),
       grace_timer_(context_),
+      told_timer_(context_),
       drain_timer_(context_),
       prober_(context_.get_executor(), writer_),
       facts_(host_facts(neighbours)),
@@ -67,6 +70,8 @@ Agent::Agent(Guarded guarded, Neighbours neighbours)
   ::getrlimit(RLIMIT_NOFILE, &descriptor_limit_);
   const rlimit raised{descriptor_limit_.rlim_max, descriptor_limit_.rlim_max};  // each rank takes four of ours
   ::setrlimit(RLIMIT_NOFILE, &raised);
+  if (starter_ == Starter::kLauncher)
+    for (const int number : {SIGHUP, SIGINT}) end_signals_.add(number);
   writer_.on_bulk_sent = [this] { for_each_output([](OutputPipe& pipe) { pipe.on_queue_shorter(); }); };
 }
 
@@ -74,10 +79,12 @@ Agent::~Agent() = default;
 
 void Agent::run() {
   end_signals_.async_wait([this](boost::system::error_code error, int) {
-    if (!error) on_channel_lost();
+    if (error) return;
+    const bool guard_died = ::getppid() != guarded_.guard;
+    guard_died || starter_ == Starter::kLauncher ? on_channel_lost() : on_told_to_end();
   });
   wait_for_children();
-  asio::co_spawn(context_, writer_.run(channel_), [this](const std::exception_ptr& error) {
+  asio::co_spawn(context_, writer_.run(*channel_), [this](const std::exception_ptr& error) {
     report(error);
     if (error) return on_channel_lost();
     phase_ = Phase::kFinished;  // everything has been sent
@@ -97,7 +104,7 @@ asio::awaitable<void> Agent::read_frames() {
   };
   for (;;) {
     const FrameParser::Space space = parser_.space();
-    const std::size_t bytes = co_await channel_.read_some(asio::mutable_buffer(space.data, space.size));
+    const std::size_t bytes = co_await channel_->read_some(asio::mutable_buffer(space.data, space.size));
     if (bytes == 0) co_return;
     heartbeat_.on_sign_of_life();
     parser_.consume(bytes, handler);
@@ -121,10 +128,8 @@ void Agent::on_frame(const FrameHeader& header, std::string_view payload) {
       return;
     case FrameType::kSignal:
       return signal_ranks(header.rank, decode<Signal>(payload).number);
-    case FrameType::kEnd: {
-      const End end = decode<End>(payload);
-      return end_ranks(end.signal, end.grace_ms);
-    }
+    case FrameType::kEnd:
+      return on_end(decode<End>(payload));
     case FrameType::kReply: {
       RelayedReply message = decode<RelayedReply>(payload);
       const auto waiting = relayed_.extract(message.id);
@@ -156,6 +161,7 @@ void Agent::on_frame(const FrameHeader& header, std::string_view payload) {
     case FrameType::kFinished:
     case FrameType::kProbeListening:
     case FrameType::kProbeResults:
+    case FrameType::kToldToEnd:
       break;
   }
   throw Error(Errc::kProtocol, "the launcher sent an agent's frame");
@@ -163,12 +169,34 @@ void Agent::on_frame(const FrameHeader& header, std::string_view payload) {
 
 void Agent::on_channel_lost() {
   if (std::exchange(channel_lost_, true)) return;
-  channel_.close();
+  channel_->close();
   heartbeat_.pause();
   for_each_output([](OutputPipe& pipe) { pipe.discard(); });
   for (auto& [id, reply] : std::exchange(relayed_, {})) reply(rendezvous::error_response(410, "the launcher is gone"));
   end_ranks(SIGTERM, launch_.grace_ms);
   if (phase_ == Phase::kDraining) finish_if_drained();
+}
+
+/// By a batch system, which has told the ranks as well.
+void Agent::on_told_to_end() {
+  if (std::exchange(told_to_end_, true)) return;
+  writer_.send_control(FrameType::kToldToEnd, -1, {});
+  if (phase_ < Phase::kEnding) end_ranks(0, launch_.grace_ms);
+}
+
+/// A rank may save its work on SIGTERM, so it gets one: where a batch system ends the job, which may reach the launcher
+/// first, from that.
+void Agent::on_end(const End& end) {
+  const bool gentle = end.signal == SIGTERM && end.grace_ms > 0;
+  if (gentle && told_to_end_) return;
+  const bool others_may_tell = gentle && end.told && starter_ == Starter::kBatchSystem && phase_ == Phase::kRunning;
+  if (!others_may_tell) return end_ranks(end.signal, end.grace_ms);
+  end_ranks(0, end.grace_ms);
+  const std::chrono::milliseconds grace(end.grace_ms);
+  told_timer_.expires_after(std::min<std::chrono::milliseconds>(1s, grace / 2));
+  told_timer_.async_wait([this, grace](boost::system::error_code error) {
+    if (!error && !told_to_end_ && phase_ == Phase::kEnding) end_ranks(SIGTERM, grace.count());
+  });
 }
 
 void Agent::launch(Launch message) {
@@ -324,20 +352,26 @@ void Agent::signal_ranks(int rank, int number) {
   }
 }
 
+/// `signal`: 0 when they have it already.
 void Agent::end_ranks(int signal, std::int64_t grace_ms) {
   if (phase_ == Phase::kWaiting) return drain();
   if (phase_ >= Phase::kKilling) return;
   if (grace_ms <= 0) return kill_ranks();
   phase_ = Phase::kEnding;
+  if (signal != 0) signal_everything(signal);
+  grace_timer_.expires_after(std::chrono::milliseconds(grace_ms));
+  grace_timer_.async_wait([this](boost::system::error_code error) {
+    if (!error) kill_ranks();
+  });
+}
+
+void Agent::signal_everything(int signal) {
+  told_timer_.cancel();
   signal_ranks(-1, signal);
   for (const pid_t pid : children()) {
     if (running_rank(pid) == nullptr) ::kill(pid, signal);
   }
   signal_ranks(-1, SIGCONT);  // a stopped process acts on no signal
-  grace_timer_.expires_after(std::chrono::milliseconds(grace_ms));
-  grace_timer_.async_wait([this](boost::system::error_code error) {
-    if (!error) kill_ranks();
-  });
 }
 
 void Agent::kill_ranks() {
@@ -351,6 +385,7 @@ void Agent::drain() {
   phase_ = Phase::kDraining;
   prober_.stop();
   grace_timer_.cancel();
+  told_timer_.cancel();
   rendezvous_.reset();
   finish_if_drained();
   watch_drain();

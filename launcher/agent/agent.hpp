@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,7 +19,7 @@
 #include "launcher/agent/output_pipe.hpp"
 #include "launcher/agent/rank_placement.hpp"
 #include "launcher/agent/stack_collector.hpp"
-#include "launcher/fd_channel.hpp"
+#include "launcher/channel.hpp"
 #include "launcher/frame_writer.hpp"
 #include "launcher/heartbeat.hpp"
 #include "launcher/messages.hpp"
@@ -31,8 +32,12 @@ namespace runjob {
 /// have ended. Threads  the one that calls run(); none else may exist, since ranks are forked from it.
 class Agent {
  public:
-  /// The channel is descriptors 0 and 1.
-  Agent(Guarded guarded, Neighbours neighbours);
+  using MakeChannel = std::function<std::unique_ptr<Channel>(boost::asio::any_io_executor)>;
+  /// Who has started it. A batch system gives its signals to every process here, the ranks too; so of the signals that end
+  /// others only SIGTERM is then for the agent, which does not pass it on.
+  enum class Starter { kLauncher, kBatchSystem };
+
+  Agent(Guarded guarded, Neighbours neighbours, Starter starter, const MakeChannel& make_channel);
   ~Agent();
 
   /// Returns when no process of the job is left here and the launcher has been told, if it still listens.
@@ -53,6 +58,8 @@ class Agent {
   boost::asio::awaitable<void> read_frames();
   void on_frame(const FrameHeader& header, std::string_view payload);
   void on_channel_lost();
+  void on_told_to_end();
+  void on_end(const End& end);
 
   void launch(Launch message);
   void start_ranks(const Environment& common);
@@ -67,6 +74,7 @@ class Agent {
   void collect_stacks();
   void signal_ranks(int rank, int number);
   void end_ranks(int signal, std::int64_t grace_ms);
+  void signal_everything(int signal);
   void kill_ranks();
   void drain();
   void finish_if_drained();
@@ -79,19 +87,22 @@ class Agent {
   void for_each_output(Handler handler);
 
   boost::asio::io_context context_;
-  FdChannel channel_;
+  std::unique_ptr<Channel> channel_;
   FrameWriter writer_;
   FrameParser parser_;
   Guarded guarded_;
+  const Starter starter_;
   Heartbeat heartbeat_;  // silent until the launcher begins
   boost::asio::signal_set child_signals_;
   boost::asio::signal_set end_signals_;
   boost::asio::steady_timer grace_timer_;
+  boost::asio::steady_timer told_timer_;
   boost::asio::steady_timer drain_timer_;
   AddressProber prober_;
   const Hello facts_;
   Phase phase_ = Phase::kWaiting;
   bool channel_lost_ = false;
+  bool told_to_end_ = false;
   Launch launch_;
   std::map<int, Rank> ranks_;
   int open_outputs_ = 0;

@@ -75,10 +75,11 @@ Guarded start_guard() {
   if (child < 0) throw system_error("cannot fork the agent", errno);
   if (child > 0) guard(child, *shared, directory);
   ::prctl(PR_SET_NAME, "runjob-agent");
+  ::setsid();  // a batch system that signals the guard's process group does not reach the ranks, so neither us
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);  // the guard died before the line above
   become_subreaper();
-  return {shared, directory};
+  return {shared, parent, directory};
 }
 
 }  // namespace runjob

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <sys/types.h>
 
 namespace runjob {
 
@@ -15,6 +16,7 @@ struct GuardShared {
 /// What the agent gets from its guard.
 struct Guarded {
   GuardShared* shared = nullptr;
+  pid_t guard = -1;
   std::string directory;  ///< for the agent's sockets, mode 0700, removed by the guard; its path is under 80 bytes
 };
 

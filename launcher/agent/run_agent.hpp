@@ -10,4 +10,7 @@ namespace runjob {
 /// Threads  none may exist yet.
 int run_agent(Neighbours neighbours);
 
+/// The same for an agent that is called through its standard input and connects back to the launcher; see connect_back.hpp.
+int run_called_agent();
+
 }  // namespace runjob

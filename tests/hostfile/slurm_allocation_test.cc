@@ -33,6 +33,7 @@ std::string text_of(const Environment& environment) {
 TEST_CASE("an allocation's nodes have as many slots as SLURM planned tasks for", "[unit]") {
   CHECK(text_of(kJob) == "s1:4 s2:1");
   CHECK(read_slurm_allocation(kJob)->job_id == "17");
+  CHECK(read_slurm_allocation(with(kJob, {{"SLURM_TASKS_PER_NODE", "0,3"}}))->nodes == 2);
   CHECK(text_of(with(kJob, {{"SLURM_TASKS_PER_NODE", "2(x2)"}})) == "s1:2 s2:2");
   CHECK(text_of(with(kJob, {{"SLURM_TASKS_PER_NODE", "0,3"}})) == "s2:3");
   CHECK(text_of({{"SLURM_JOBID", "1"}, {"SLURM_NODELIST", "a,b"}, {"SLURM_TASKS_PER_NODE", "1(x2)"}}) == "a:1 b:1");

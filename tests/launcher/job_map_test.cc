@@ -28,6 +28,12 @@ TEST_CASE("the map has a line for each host: its ranks, slots, and the way there
         "  s1: rank 1 in 1 slot (by SSH, port 2222, as me)\n");
 }
 
+TEST_CASE("the nodes of a SLURM allocation are reached by srun", "[unit]") {
+  JobSpec spec = spec_of("s1 slots=1\n");
+  spec.slurm = SlurmJob{"7", 1};
+  CHECK_THAT(job_map(spec), ContainsSubstring("  s1: rank 0 in 1 slot (by srun)\n"));
+}
+
 TEST_CASE("each rank's GPUs have a line", "[unit]") {
   JobSpec spec = spec_of("a slots=2 gpus=0,2,4,6\nb slots=1\n", {MapBy::Policy::kSlot, 0});
   spec.gpus_per_rank = 2;

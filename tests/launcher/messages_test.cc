@@ -69,7 +69,8 @@ TEST_CASE("the small messages survive the channel", "[unit]") {
   CHECK(trace.missing == "why");
   CHECK(trace.python);
   CHECK(decode<Signal>(encode(Signal{10})).number == 10);
-  CHECK(decode<End>(encode(End{2, 0})).grace_ms == 0);
+  CHECK(decode<End>(encode(End{2, 0, false})).grace_ms == 0);
+  CHECK(decode<End>(encode(End{15, 0, true})).told);
   const RelayedRequest request =
       decode<RelayedRequest>(encode(RelayedRequest{4, {"PUT", "/v1/kv/a/b", std::string("\0\xff", 2), 1}}));
   CHECK(request.id == 4);

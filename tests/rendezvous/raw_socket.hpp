@@ -69,6 +69,19 @@ class RawSocket {
     return bytes;
   }
 
+  /// `count` bytes, fewer when the peer hung up before.
+  std::string read_bytes(std::size_t count) {
+    std::string bytes(count, '\0');
+    std::size_t have = 0;
+    while (have < count) {
+      const auto got = ::recv(descriptor_.get(), bytes.data() + have, count - have, 0);
+      if (got <= 0) break;
+      have += static_cast<std::size_t>(got);
+    }
+    bytes.resize(have);
+    return bytes;
+  }
+
   std::string read_to_end() {
     std::string bytes;
     char block[65536];

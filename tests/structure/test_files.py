@@ -41,6 +41,8 @@ TESTED_ELSEWHERE = {
     "launcher/clean_cache.cc": "tests/python/remote/test_ssh_jobs.py",
     "launcher/run_job.cc": "tests/python/launcher/test_exit.py",
     "launcher/agent_connector.cc": "tests/python/remote/test_ssh_jobs.py",
+    "launcher/agent/connect_back.cc": "tests/python/slurm/test_called_agent.py",
+    "launcher/slurm/slurm_connector.cc": "tests/python/slurm/test_slurm_allocation.py",
 }
 
 # What has one home, so that it can be found: pattern, the files that may, the reason.

@@ -1,0 +1,137 @@
+#include "launcher/slurm/slurm_connector.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/program_path.hpp"
+#include "launcher/agent/interface_facts.hpp"
+#include "launcher/slurm/agent_call.hpp"
+#include "launcher/slurm/srun_command.hpp"
+
+namespace runjob {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+constexpr std::size_t kKeptLines = 20;
+constexpr std::chrono::milliseconds kPatience{60'000};  // prologs of nodes may take their time
+
+/// Those that other hosts may reach, the default route's first.
+std::vector<std::string> own_addresses() {
+  constexpr std::size_t kMost = 32;  // the call has to fit into a pipe
+  std::vector<std::string> first, others;
+  for (const NetworkInterface& interface : network_facts().interfaces) {
+    if (interface.loopback || !interface.carrier) continue;
+    for (const InterfaceAddress& address : interface.addresses) {
+      if (address.address.starts_with("fe80:")) continue;  // means nothing without its interface
+      (interface.default_route ? first : others).push_back(address.address);
+    }
+  }
+  first.insert(first.end(), others.begin(), others.end());
+  if (first.empty()) first.push_back("127.0.0.1");  // all nodes are this host
+  if (first.size() > kMost) first.resize(kMost);
+  return first;
+}
+
+}  // namespace
+
+SlurmConnector::SlurmConnector(asio::any_io_executor executor, const JobSpec& spec)
+    : executor_(executor), spec_(spec), agent_(program_path("runjob-agent")), more_lines_(executor) {
+  for (const Host& host : spec.allocation.hosts)
+    nodes_[host.name].news = std::make_unique<asio::steady_timer>(executor, asio::steady_timer::time_point::max());
+}
+
+SlurmConnector::~SlurmConnector() = default;
+
+/// srun speaks for all hosts, so `on_message` of one of them gets nothing.
+asio::awaitable<ReadyChannel> SlurmConnector::open(const Host& host, RemoteMessage) {
+  if (!listener_) start();
+  Node& node = nodes_.at(host.name);
+  co_await wait_for_news(node);
+  if (!node.channel) throw Error(Errc::kConnect, node.failure);
+  node.served = true;
+  ReadyChannel ready;
+  ready.channel = std::move(node.channel);
+  co_return ready;
+}
+
+asio::awaitable<void> SlurmConnector::wait_for_news(Node& node) {
+  if (node.channel || !node.failure.empty()) co_return;
+  const auto limit = std::max<std::chrono::milliseconds>(spec_.ssh.connect_timeout, kPatience);
+  node.news->expires_after(limit);
+  const auto [cancelled] = co_await node.news->async_wait(asio::as_tuple(asio::use_awaitable));
+  if (cancelled || node.channel || !node.failure.empty()) co_return;
+  const std::string advice =
+      lines_.empty() ? "can the nodes connect to this host? (--connect-timeout)" : explain_srun(lines_, agent_);
+  node.failure = fmt::format("no answer within {:g} s; {}", std::chrono::duration<double>(limit).count(), advice);
+}
+
+void SlurmConnector::start() {
+  const rendezvous::JobKey key = rendezvous::JobKey::random();
+  const std::size_t strangers = nodes_.size() + 64;
+  listener_.emplace(executor_, key, strangers, [this](const std::string& name, std::unique_ptr<Channel> channel) {
+    on_agent(name, std::move(channel));
+  });
+  const std::string warning = gpu_warning(spec_.environment);
+  if (!warning.empty()) log::warn("{}", warning);
+  const AgentCall call{own_addresses(), listener_->port(), key};
+  std::vector<std::string> names;
+  for (const Host& host : spec_.allocation.hosts) names.push_back(host.name);
+  const bool all_nodes = static_cast<int>(names.size()) == spec_.slurm->nodes;
+  srun_.emplace(executor_, srun_command(names, all_nodes, agent_), srun_environment(spec_.environment), encode(call),
+                SrunProgram::Events{[this](const std::string& line) { on_line(line); },
+                                    [this](const std::string& how) { on_end(how); }});
+}
+
+void SlurmConnector::on_agent(const std::string& name, std::unique_ptr<Channel> channel) {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end() || found->second.channel || found->second.served || !found->second.failure.empty())
+    return log::warn("an agent that is not waited for connected from node {}", name.substr(0, 80));
+  found->second.channel = std::move(channel);
+  found->second.news->cancel();
+}
+
+void SlurmConnector::on_line(const std::string& line) {
+  if (is_noise(line)) return;
+  if (lines_.size() == kKeptLines) lines_.erase(lines_.begin());
+  lines_.push_back(line);
+  const bool all_served =
+      std::all_of(nodes_.begin(), nodes_.end(), [](const auto& each) { return each.second.served; });
+  if (all_served) log::warn("{}", line);  // until then it is part of the error, if there is one
+  const std::vector<std::string> names = nodes_that_ended(line);
+  if (names.empty()) return;
+  ended_.insert(ended_.end(), names.begin(), names.end());
+  more_lines_.expires_after(300ms);  // the reason often comes after the news
+  more_lines_.async_wait([this](boost::system::error_code error) {
+    if (error) return;
+    for (const std::string& name : std::exchange(ended_, {})) {
+      const auto found = nodes_.find(name);
+      if (found != nodes_.end()) fail(found->second, explain_srun(lines_, agent_));
+    }
+  });
+}
+
+void SlurmConnector::on_end(const std::string& how) {
+  const std::string why = lines_.empty() ? fmt::format("srun {}", how) : explain_srun(lines_, agent_);
+  for (auto& [name, node] : nodes_) fail(node, why);
+}
+
+void SlurmConnector::fail(Node& node, const std::string& why) {
+  if (node.channel || node.served || !node.failure.empty()) return;
+  node.failure = why;
+  node.news->cancel();
+}
+
+void SlurmConnector::finish() {
+  if (srun_) srun_->finish();
+}
+
+}  // namespace runjob
