@@ -15,6 +15,7 @@
 #include "hostfile/local_host.hpp"
 #include "hostfile/parse_hosts.hpp"
 #include "hostfile/slurm_allocation.hpp"
+#include "hostfile/slurm_task.hpp"
 #include "launcher/rank_list.hpp"
 
 namespace runjob {
@@ -26,6 +27,12 @@ struct Hosts {
   std::optional<SlurmJob> slurm;
 };
 
+Host host_of_one(const std::string& name) {
+  Host host;
+  host.name = name;
+  return host;
+}
+
 Hosts read_hosts(const SettingReader& reader, const Environment& environment, std::optional<int> np,
                  const MapBy& map_by) {
   if (const auto list = reader.find("hosts")) return {parse_host_list(list->text, list->place), {}};
@@ -33,8 +40,7 @@ Hosts read_hosts(const SettingReader& reader, const Environment& environment, st
     return {parse_hostfile(read_file(file->text, "hostfile"), reader.find("hostfile")->text), {}};
   if (const auto allocation = read_slurm_allocation(environment))
     return {allocation->hosts, SlurmJob{allocation->job_id, allocation->nodes}};
-  Host local;
-  local.name = "localhost";
+  Host local = host_of_one("localhost");
   local.slots = std::max(np.value_or(1), map_by.ranks_per_node);
   return {{local}, {}};
 }
@@ -100,6 +106,35 @@ void read_placement(const SettingReader& reader, JobSpec& spec) {
   }
 }
 
+/// Options of which SLURM does the work, or that need an agent, which such a rank has not.
+void warn_of_idle_options(const Settings& settings, Warnings& warnings) {
+  for (const char* name :
+       {"map-by", "bind-to", "gpus-per-rank", "display-map", "output-filename", "prefix-output-with-timestamp",
+        "tag-output", "output-ranks", "network-interfaces", "timeout", "stack-traces-on-timeout", "status-file"}) {
+    const auto found = settings.find(name);
+    if (found == settings.end()) continue;
+    if (found->second.values == std::vector<std::string>{"false"}) continue;
+    warnings.push_back(fmt::format("{} has no effect where srun has started the ranks; srun has options of its own",
+                                   place_of(name, found->second)));
+  }
+}
+
+/// The task that we are, when srun starts each rank as `runjob COMMAND`. Whoever names hosts wants a job of their own.
+std::optional<SlurmTask> read_task(const SettingReader& reader, const Settings& settings,
+                                   const Environment& environment, std::optional<int> np, Warnings& warnings) {
+  if (reader.find("hosts") || reader.find("hostfile")) return std::nullopt;
+  auto task = read_slurm_task(environment);
+  if (!task) return std::nullopt;
+  if (np && *np != task->size)
+    throw Error(
+        Errc::kUsage,
+        fmt::format("{}: srun has started runjob {} times, each of which is one rank; leave the number out, or start "
+                    "runjob once, without srun",
+                    reader.find("num-proc")->place, task->size));
+  if (task->rank == 0) warn_of_idle_options(settings, warnings);
+  return task;
+}
+
 void warn_of_mca(const Settings& settings, Warnings& warnings) {
   const auto mca = settings.find("mca");
   if (mca == settings.end()) return;
@@ -112,11 +147,15 @@ void warn_of_mca(const Settings& settings, Warnings& warnings) {
 JobSpec build_job_spec(const Settings& settings, const Surroundings& surroundings, Warnings& warnings) {
   const SettingReader reader(settings, surroundings.current_directory);
   JobSpec spec;
-  const std::optional<int> np = read_num_proc(reader);
+  std::optional<int> np = read_num_proc(reader);
+  spec.slurm_task = read_task(reader, settings, surroundings.environment, np, warnings);
+  if (spec.slurm_task) np = 1;
   if (const auto policy = reader.find("map-by")) spec.map_by = parse_map_by(policy->text, policy->place);
-  Hosts hosts = read_hosts(reader, surroundings.environment, np, spec.map_by);
+  Hosts hosts = spec.slurm_task ? Hosts{{host_of_one(spec.slurm_task->node_name)}, {}}
+                                : read_hosts(reader, surroundings.environment, np, spec.map_by);
   spec.slurm = std::move(hosts.slurm);
   spec.allocation = allocate(hosts.hosts, np, spec.map_by);
+  const int size = spec.slurm_task ? spec.slurm_task->size : static_cast<int>(spec.allocation.placements.size());
   read_placement(reader, spec);
   warn_of_mca(settings, warnings);
   // SLURM starts all ranks, also those on this host: what it signals, limits and accounts is then the same for each.
@@ -137,7 +176,7 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   spec.prefix_output_with_timestamp = reader.flag("prefix-output-with-timestamp");
   if (const auto style = reader.find("tag-output")) spec.tags = parse_tag_style(style->text, style->place);
   if (const auto ranks = reader.find("output-ranks"))
-    spec.output_ranks = parse_rank_list(ranks->text, ranks->place, static_cast<int>(spec.allocation.placements.size()));
+    spec.output_ranks = parse_rank_list(ranks->text, ranks->place, size);
   spec.start_timeout = reader.positive_duration("start-timeout", "start").value_or(spec.start_timeout);
   spec.ssh = read_ssh_options(reader, surroundings.environment);
   const auto interfaces = settings.find("network-interfaces");

@@ -2,11 +2,11 @@
 #include "launcher/run_job.hpp"
 
 /// runjob: jobs on this host. SSH and its cryptography would double the time that a short one takes to start, so they are in
-/// a program of their own, which this one becomes for jobs with other hosts.
+/// a program of their own, which this one becomes for jobs with other hosts, and as one rank of a job of SLURM's.
 int main(int argc, char** argv) {
   using namespace runjob;
   const auto only_this_host = [](const JobSpec& spec) {
-    return spec.local_hosts.size() == spec.allocation.hosts.size();
+    return !spec.slurm_task && spec.local_hosts.size() == spec.allocation.hosts.size();
   };
   const auto run = [](const JobSpec& spec) { return run_job(spec, {}); };
   const auto nothing_to_clean = [](const JobSpec&) { return 0; };

@@ -7,6 +7,7 @@
 #include "launcher/clean_cache.hpp"
 #include "launcher/run_job.hpp"
 #include "launcher/slurm/slurm_connector.hpp"
+#include "launcher/step/run_task.hpp"
 
 namespace {
 
@@ -23,6 +24,6 @@ int main(int argc, char** argv) {
   using namespace runjob;
   ::prctl(PR_SET_NAME, "runjob");  // what users look for in `ps`
   const auto always = [](const JobSpec&) { return true; };
-  const auto run = [](const JobSpec& spec) { return run_job(spec, connect_hosts); };
+  const auto run = [](const JobSpec& spec) { return spec.slurm_task ? run_task(spec) : run_job(spec, connect_hosts); };
   return run_command(argc, argv, {always, "", run, clean_cache});
 }

@@ -40,7 +40,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Surroundin
   check_command(line.command);
   spec.command = line.command;
   if (line.has("dry-run")) return print(job_plan(spec));
-  if (spec.display_map) effects.tell(job_map(spec));
+  if (spec.display_map && !spec.slurm_task) effects.tell(job_map(spec));
   return effects.run_job(spec);
 }
 

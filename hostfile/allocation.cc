@@ -108,13 +108,9 @@ MapBy parse_map_by(std::string_view text, std::string_view what) {
   return {MapBy::Policy::kPerNode, static_cast<int>(parse_integer(number, what, 1, kMaxRanks))};
 }
 
-Allocation allocate(const std::vector<Host>& hosts, std::optional<int> np, MapBy map_by) {
-  const std::vector<int> places = places_on(hosts, map_by);
-  const int size = count_ranks(hosts, places, np, map_by);
-  const std::vector<int> host_of_rank =
-      map_by.policy == MapBy::Policy::kNode ? by_node(places, size) : by_slot(places, size);
+Allocation place_ranks(const std::vector<Host>& hosts, const std::vector<int>& host_of_rank) {
   std::vector<int> local_sizes(hosts.size(), 0);
-  for (const int host : host_of_rank) ++local_sizes[static_cast<std::size_t>(host)];
+  for (const int host : host_of_rank) ++local_sizes.at(static_cast<std::size_t>(host));
   Allocation allocation;
   std::vector<int> index(hosts.size(), -1);  // in the allocation
   for (std::size_t i = 0; i < hosts.size(); ++i) {
@@ -123,7 +119,8 @@ Allocation allocate(const std::vector<Host>& hosts, std::optional<int> np, MapBy
     allocation.hosts.push_back(hosts[i]);
   }
   std::vector<int> placed(hosts.size(), 0);
-  allocation.placements.reserve(static_cast<std::size_t>(size));
+  const int size = static_cast<int>(host_of_rank.size());
+  allocation.placements.reserve(host_of_rank.size());
   for (int rank = 0; rank < size; ++rank) {
     const auto host = static_cast<std::size_t>(host_of_rank[static_cast<std::size_t>(rank)]);
     Placement placement;
@@ -136,6 +133,12 @@ Allocation allocate(const std::vector<Host>& hosts, std::optional<int> np, MapBy
   }
   number_across_hosts(allocation.placements);
   return allocation;
+}
+
+Allocation allocate(const std::vector<Host>& hosts, std::optional<int> np, MapBy map_by) {
+  const std::vector<int> places = places_on(hosts, map_by);
+  const int size = count_ranks(hosts, places, np, map_by);
+  return place_ranks(hosts, map_by.policy == MapBy::Policy::kNode ? by_node(places, size) : by_slot(places, size));
 }
 
 }  // namespace runjob

@@ -67,4 +67,8 @@ inline constexpr int kMaxRanks = 1'000'000;  ///< in one job
 ///         fewer slots than ranks_per_node, when there are more than kMaxRanks ranks, or when there is no host.
 Allocation allocate(const std::vector<Host>& hosts, std::optional<int> np, MapBy map_by = {});
 
+/// The ranks on hosts that somebody else has chosen: for each rank the index of its host in `hosts`. Hosts without a rank are
+/// left out.
+Allocation place_ranks(const std::vector<Host>& hosts, const std::vector<int>& host_of_rank);
+
 }  // namespace runjob

@@ -85,7 +85,10 @@ std::string job_map(const JobSpec& spec) {
 }
 
 std::string job_plan(const JobSpec& spec) {
-  std::string text = job_map(spec) + "each runs:";
+  const auto& task = spec.slurm_task;
+  std::string text = task ? fmt::format("rank {} of {}, which SLURM has started on {}\nit runs:", task->rank,
+                                        task->size, task->node_name)
+                          : job_map(spec) + "each runs:";
   for (const std::string& word : spec.command) text += " " + quoted(word);
   text += fmt::format("\nin: {}\n", spec.working_directory);
   for (const auto& [name, value] : spec.environment_overrides)

@@ -7,6 +7,7 @@
 
 #include "base/environment.hpp"
 #include "hostfile/allocation.hpp"
+#include "hostfile/slurm_task.hpp"
 #include "launcher/bind_to.hpp"
 #include "launcher/network/interface_filter.hpp"
 #include "launcher/output_tag.hpp"
@@ -38,7 +39,8 @@ struct JobSpec {
   bool continue_on_failure = false;                     ///< the other ranks go on when one fails
   std::optional<std::string> timeline_filename;         ///< given to rank 0's runtime
   std::optional<std::string> status_file;               ///< the verdict as JSON
-  std::optional<SlurmJob> slurm;  ///< the hosts that are not local are reached by srun and not by SSH
+  std::optional<SlurmJob> slurm;        ///< the hosts that are not local are reached by srun and not by SSH
+  std::optional<SlurmTask> slurm_task;  ///< SLURM has started us as one rank; then the allocation is of this one alone
   SshOptions ssh;
   InterfaceFilter network_interfaces;  ///< --network-interface: for the ranks' own connections
   bool verbose = false;

@@ -41,6 +41,34 @@ TEST_CASE("this host is known by its names, others and those with a user or port
   CHECK(build({"-H", "s1", "--wdir", "/only/there"}).working_directory == "/only/there");
 }
 
+TEST_CASE("a task that srun has started is one rank, unless hosts are named", "[unit]") {
+  Surroundings surroundings{{{"SLURM_JOB_ID", "17"},
+                             {"SLURM_STEP_ID", "0"},
+                             {"SLURM_PROCID", "0"},
+                             {"SLURM_STEP_NUM_TASKS", "4"},
+                             {"SLURM_NODEID", "0"},
+                             {"SLURM_STEP_NODELIST", "s[1-2]"}},
+                            "/",
+                            "s1"};
+  Warnings warnings;
+  const auto build_task = [&](const std::vector<std::string>& options) {
+    return build_job_spec(parse_command_line(options).settings, surroundings, warnings);
+  };
+  const JobSpec spec = build_task({"--start-timeout", "5", "--output-ranks", "0-3"});
+  REQUIRE(spec.slurm_task);
+  CHECK(spec.slurm_task->size == 4);
+  CHECK(spec.start_timeout == 5s);
+  CHECK(warnings ==
+        Warnings{"--output-ranks has no effect where srun has started the ranks; srun has options of its own"});
+  CHECK(build_task({"-np", "4"}).slurm_task);
+  CHECK_THROWS_WITH(build_task({"-np", "2"}), ContainsSubstring("-np: srun has started runjob 4 times"));
+  CHECK_FALSE(build_task({"-np", "2", "-H", "localhost:2"}).slurm_task);
+  warnings.clear();
+  surroundings.environment["SLURM_PROCID"] = "1";
+  static_cast<void>(build_task({"--output-ranks", "0"}));
+  CHECK(warnings.empty());  // task 0 says it
+}
+
 TEST_CASE("networks may be named in either of horovodrun's spellings, and several times", "[unit]") {
   const auto filter = [](const std::vector<std::string>& options) { return build(options).network_interfaces; };
   CHECK(filter({}).text.empty());

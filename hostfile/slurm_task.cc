@@ -1,0 +1,49 @@
+#include "hostfile/slurm_task.hpp"
+
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/parse.hpp"
+#include "hostfile/allocation.hpp"
+#include "hostfile/slurm_allocation.hpp"
+#include "hostfile/slurm_hostlist.hpp"
+
+namespace runjob {
+namespace {
+
+std::string_view value_of(const Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string_view() : std::string_view(found->second);
+}
+
+int number_in(const Environment& environment, const char* name, int low, int high) {
+  try {
+    return static_cast<int>(parse_integer(value_of(environment, name), name, low, high));
+  } catch (const Error& error) {
+    throw Error(Errc::kHostfile, error.what());
+  }
+}
+
+}  // namespace
+
+std::optional<SlurmTask> read_slurm_task(const Environment& environment) {
+  if (!is_in_slurm_step(environment) || !value_of(environment, "RUNJOB_RENDEZVOUS").empty()) return std::nullopt;
+  if (value_of(environment, "SLURM_PROCID").empty() || value_of(environment, "SLURM_STEP_NUM_TASKS").empty())
+    return std::nullopt;
+  SlurmTask task;
+  task.size = number_in(environment, "SLURM_STEP_NUM_TASKS", 1, kMaxRanks);
+  if (task.size == 1) return std::nullopt;
+  task.rank = number_in(environment, "SLURM_PROCID", 0, task.size - 1);
+  const std::vector<std::string> nodes =
+      parse_slurm_hostlist(value_of(environment, "SLURM_STEP_NODELIST"), "SLURM_STEP_NODELIST");
+  task.node = number_in(environment, "SLURM_NODEID", 0, static_cast<int>(nodes.size()) - 1);
+  task.node_name = nodes.at(static_cast<std::size_t>(task.node));
+  task.first_node = nodes.front();
+  task.step = fmt::format("{}.{}", value_of(environment, "SLURM_JOB_ID"), value_of(environment, "SLURM_STEP_ID"));
+  return task;
+}
+
+}  // namespace runjob
