@@ -61,7 +61,7 @@ if [ $quick = no ]; then
   suite "C++ tests under the address and undefined behaviour sanitizers" run_ctest asan
   build tsan rendezvous_test runtime_test runjob_gloo  # the launcher and the agent have one thread each
   suite "C++ tests under the thread sanitizer" run_ctest tsan -R '^(rendezvous|runtime)'
-  build fuzz hostfile_fuzz interface_filter_fuzz rendezvous_fuzz ssh_files_fuzz
+  build fuzz frames_fuzz hostfile_fuzz interface_filter_fuzz rendezvous_fuzz ssh_files_fuzz
   suite "fuzzing the parsers" run_fuzzers
 fi
 install_runjob

@@ -1,0 +1,109 @@
+/// Feeds any bytes to what reads from an agent's channel and from a step's tasks. The first byte chooses: 'f' gives the rest
+/// to the frame parser, in pieces whose size the second byte says, and checks that the pieces make no difference; 'm' gives
+/// it to each message's decoder, and checks that what is understood is understood the same when it is sent again; 's' does so
+/// with the messages of a SLURM step.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "launcher/frame.hpp"
+#include "launcher/messages.hpp"
+#include "launcher/network/probe_messages.hpp"
+#include "launcher/step/step_messages.hpp"
+
+using namespace runjob;
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+template <class Call>
+bool succeeds(Call call) {
+  try {
+    call();
+    return true;
+  } catch (const Error& error) {
+    require(*error.what() != '\0');
+    return false;
+  }
+}
+
+/// What a parser makes of the bytes: each frame, and its error.
+std::vector<std::string> frames_in(std::string_view bytes, std::size_t piece) {
+  FrameParser parser(256);
+  std::vector<std::string> seen;
+  const auto remember = [&seen](const FrameHeader& header, std::string_view payload) {
+    require(header.length == payload.size());
+    std::string frame;
+    append_header(frame, header);
+    seen.push_back(frame + std::string(payload));
+  };
+  try {
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size())))
+      parser.feed(bytes.substr(0, piece), remember);
+  } catch (const Error& error) {
+    require(error.code() == Errc::kProtocol);
+    seen.emplace_back("error");
+  }
+  return seen;
+}
+
+template <class Message>
+void check_message(std::string_view payload) {
+  std::string once;
+  if (!succeeds([&] { once = encode(decode<Message>(payload)); })) return;
+  require(encode(decode<Message>(once)) == once);
+}
+
+void check_messages(std::string_view payload) {
+  check_message<Hello>(payload);
+  check_message<Launch>(payload);
+  check_message<Started>(payload);
+  check_message<StartFailed>(payload);
+  check_message<Exited>(payload);
+  check_message<StackTrace>(payload);
+  check_message<Credit>(payload);
+  check_message<Signal>(payload);
+  check_message<End>(payload);
+  check_message<RelayedRequest>(payload);
+  check_message<RelayedReply>(payload);
+  check_message<ProbeListen>(payload);
+  check_message<ProbeListening>(payload);
+  check_message<ProbeConnect>(payload);
+  check_message<ProbeResults>(payload);
+}
+
+void check_step(const std::string& text) {
+  succeeds(
+      [&] { require(encode(parse_step_hello(encode(parse_step_hello(text)))) == encode(parse_step_hello(text))); });
+  succeeds([&] { require(encode(parse_step_end(encode(parse_step_end(text)))) == encode(parse_step_end(text))); });
+  succeeds([&] { static_cast<void>(parse_step_welcome(text, "n")); });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 2) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  switch (bytes[0]) {
+    case 'f':
+      require(frames_in(bytes.substr(2), static_cast<std::size_t>(data[1]) + 1) == frames_in(bytes.substr(2), size));
+      break;
+    case 'm':
+      check_messages(bytes.substr(1));
+      break;
+    case 's':
+      check_step(std::string(bytes.substr(1)));
+      break;
+    default:
+      break;
+  }
+  return 0;
+}
