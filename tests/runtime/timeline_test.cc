@@ -122,9 +122,13 @@ TEST_CASE("rank 0's trace of a job is valid after it was killed", "[runtime][mul
       runjob_release(handle);
     }
     if (rank == 0) std::raise(SIGKILL);
-    return outcome_of(RUNJOB_OK);
+    // Stays until rank 0 is gone: a rank that left first would end rank 0's last operation with an error.
+    runjob_handle handle = 0;
+    const runjob_code code = runjob_barrier_async("end", 0, &handle);
+    return outcome_of(code == RUNJOB_OK ? runjob_wait(handle, -1) : code);
   });
   CHECK(outcomes[0].wait_status == SIGKILL);
+  CHECK(outcomes[1].code == RUNJOB_PEER_LOST);
   const auto trace = parse(file.path);
   const auto events = events_of(trace, 1);
   REQUIRE(events.size() > 10);
