@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 14> kOfHost = {
     "HOME", "PWD",     "OLDPWD", "HOSTNAME", "TMPDIR",      "XDG_*", "SSH_*",
     "USER", "LOGNAME", "SHELL",  "DISPLAY",  "BASH_FUNC_*", "MAIL",  "CUDA_VISIBLE_DEVICES"};
 
-constexpr std::array<std::string_view, 36> kOfOuterLauncher = {
+constexpr std::array<std::string_view, 37> kOfOuterLauncher = {
     // torch.distributed
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
     "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_*",
@@ -33,10 +33,19 @@ constexpr std::array<std::string_view, 36> kOfOuterLauncher = {
     "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID", "SLURM_GTIDS",
     // Horovod and ourselves
     "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_*", "HOROVOD_CROSS_*", "HOROVOD_HOSTNAME",
-    "HOROVOD_GLOO_RENDEZVOUS_*", "RUNJOB_RENDEZVOUS", "RUNJOB_JOB_*", "RUNJOB_GENERATION", "RUNJOB_ADDRESS"};
+    "HOROVOD_GLOO_RENDEZVOUS_*", "RUNJOB_RENDEZVOUS", "RUNJOB_JOB_*", "RUNJOB_GENERATION", "RUNJOB_ADDRESS",
+    "RUNJOB_NETWORK_VARIABLES"};
 
 constexpr std::array<std::string_view, 5> kOfOuterRunjob = {"RUNJOB_RANK", "RUNJOB_SIZE", "RUNJOB_LOCAL_*",
                                                             "RUNJOB_CROSS_*", "RUNJOB_HOSTNAME"};
+
+/// Names of what network_variables() has given to the rank in which this launcher runs, separated by commas.
+constexpr const char* kGiven = "RUNJOB_NETWORK_VARIABLES";
+
+/// Whether `names` has `name` between its commas.
+bool lists(std::string_view names, std::string_view name) {
+  return fmt::format(",{},", names).find(fmt::format(",{},", name)) != std::string::npos;
+}
 
 bool of_outer_launcher(std::string_view name) {
   return matches(name, kOfOuterLauncher) || matches(name, kOfOuterRunjob);
@@ -45,9 +54,11 @@ bool of_outer_launcher(std::string_view name) {
 }  // namespace
 
 Environment forwarded_environment(const Environment& launcher) {
+  const auto found = launcher.find(kGiven);
+  const std::string given = found == launcher.end() ? "" : found->second;
   Environment result;
   for (const auto& [name, value] : launcher) {
-    if (!matches(name, kOfHost) && !of_outer_launcher(name)) result.emplace(name, value);
+    if (!matches(name, kOfHost) && !of_outer_launcher(name) && !lists(given, name)) result.emplace(name, value);
   }
   return result;
 }
@@ -93,6 +104,9 @@ Environment network_variables(const HostAddress& host, const Environment& set) {
     if (host.ipv6) result["NCCL_SOCKET_FAMILY"] = "AF_INET6";
   }
   std::erase_if(result, [&set](const auto& variable) { return set.count(variable.first) != 0; });
+  std::string given;
+  for (const auto& [name, value] : result) given += (given.empty() ? "" : ",") + name;
+  if (!given.empty()) result[kGiven] = given;
   result["RUNJOB_ADDRESS"] = host.address;
   return result;
 }

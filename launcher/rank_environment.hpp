@@ -13,7 +13,7 @@ namespace runjob {
 
 /// The launcher's variables that go to every rank: all but those that belong to a host or a login (HOME, PWD,
 /// HOSTNAME, TMPDIR, XDG_*, SSH_*, DISPLAY, ...), and those that an outer launcher gave to us as to one of
-/// its ranks (RANK, OMPI_*, PMI*, SLURM_PROCID, ...).
+/// its ranks (RANK, OMPI_*, PMI*, SLURM_PROCID, ..., and what network_variables() gave).
 Environment forwarded_environment(const Environment& launcher);
 
 /// The agent's own variables that its ranks keep: those that belong to a host or a login.
@@ -31,7 +31,7 @@ struct JobVariables {
 Environment rank_variables(const Allocation& allocation, const Placement& placement, const JobVariables& job);
 
 /// The network of a rank's host: RUNJOB_ADDRESS, and what PyTorch (Gloo, TensorPipe) and NCCL read to find it, each in its own
-/// words, unless `set` has that.
+/// words, unless `set` has that; and RUNJOB_NETWORK_VARIABLES, which names those, so that a job within a rank has its own.
 Environment network_variables(const HostAddress& host, const Environment& set);
 
 /// How many threads each of a host's ranks computes with when nobody says.

@@ -31,7 +31,9 @@ std::string make_directory() {
     base += "/runjob-XXXXXX";
     if (::mkdtemp(base.data()) != nullptr) return base;
   }
-  throw system_error("cannot make a directory /tmp/runjob-XXXXXX", errno);
+  const int reason = errno;
+  throw system_error(
+      "runjob needs a directory for its sockets on this host, in XDG_RUNTIME_DIR or /tmp, and cannot make one", reason);
 }
 
 /// Waits until the agent has died, or has not although the channel is dead and its time is up.

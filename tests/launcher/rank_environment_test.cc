@@ -76,17 +76,25 @@ TEST_CASE("a rank learns its place in everybody's words", "[unit]") {
 
 TEST_CASE("a rank's libraries are told its network, each in its own words", "[unit]") {
   const HostAddress ethernet{"10.0.0.5", false, "eth0", {"eth0", "eth1"}};
-  CHECK(network_variables(ethernet, {}) == Environment{{"RUNJOB_ADDRESS", "10.0.0.5"},
-                                                       {"GLOO_SOCKET_IFNAME", "eth0"},
-                                                       {"TP_SOCKET_IFNAME", "eth0"},
-                                                       {"NCCL_SOCKET_IFNAME", "=eth0,eth1"}});
+  CHECK(network_variables(ethernet, {}) ==
+        Environment{{"RUNJOB_ADDRESS", "10.0.0.5"},
+                    {"GLOO_SOCKET_IFNAME", "eth0"},
+                    {"TP_SOCKET_IFNAME", "eth0"},
+                    {"NCCL_SOCKET_IFNAME", "=eth0,eth1"},
+                    {"RUNJOB_NETWORK_VARIABLES", "GLOO_SOCKET_IFNAME,NCCL_SOCKET_IFNAME,TP_SOCKET_IFNAME"}});
   const HostAddress infiniband{"fd00::5", true, "ib0", {"ib0"}};
   CHECK(network_variables(infiniband, {}).at("NCCL_SOCKET_FAMILY") == "AF_INET6");
   SECTION("but not against the user's will") {
     const Environment set = {
         {"GLOO_SOCKET_IFNAME", "eth7"}, {"NCCL_SOCKET_IFNAME", ""}, {"RUNJOB_ADDRESS", "10.9.9.9"}};
-    CHECK(network_variables(ethernet, set) ==
-          Environment{{"RUNJOB_ADDRESS", "10.0.0.5"}, {"TP_SOCKET_IFNAME", "eth0"}});
+    CHECK(network_variables(ethernet, set) == Environment{{"RUNJOB_ADDRESS", "10.0.0.5"},
+                                                          {"TP_SOCKET_IFNAME", "eth0"},
+                                                          {"RUNJOB_NETWORK_VARIABLES", "TP_SOCKET_IFNAME"}});
+  }
+  SECTION("and a job within a rank has its own") {
+    Environment rank = network_variables(ethernet, {{"GLOO_SOCKET_IFNAME", "eth7"}});
+    rank["GLOO_SOCKET_IFNAME"] = "eth7";
+    CHECK(forwarded_environment(rank) == Environment{{"GLOO_SOCKET_IFNAME", "eth7"}});
   }
   SECTION("and a single host needs to be told nothing") {
     CHECK(network_variables({"127.0.0.1", false, "", {}}, {}) == Environment{{"RUNJOB_ADDRESS", "127.0.0.1"}});
