@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,7 @@ constexpr std::string_view kFailed = "runjob-agent-failed ";
 constexpr std::string_view kScript =
     "d=${XDG_CACHE_HOME:-$HOME/.cache}/runjob; f=$d/agent-$1; umask 077; "
     "if test -x \"$f\"; then exec \"$f\"; fi; "
-    "echo runjob-agent-missing `uname -s` `uname -m`; "
+    "echo runjob-agent-missing `uname -s` `uname -m` `uname -r`; "
     "read size sum || exit 1; "
     "fail() { rm -f \"$t\"; echo \"runjob-agent-failed $*\"; exit 1; }; "
     "t=; mkdir -p \"$d\" || fail cannot make the directory \"$d\"; "
@@ -66,13 +67,33 @@ asio::awaitable<void> receive_more(Channel& channel, std::string& received) {
   throw Error(Errc::kConnect, said);
 }
 
+/// "3.17" or later, whatever a distribution has added: the first with getrandom(2) and memfd_create(2).
+bool is_new_enough(std::string_view release) {
+  constexpr std::array<int, 2> kOldest = {3, 17};
+  std::array<int, 2> version{};
+  for (int& number : version) {
+    const auto [end, error] = std::from_chars(release.data(), release.data() + release.size(), number);
+    if (error != std::errc()) return true;  // it does not say
+    release.remove_prefix(static_cast<std::size_t>(end - release.data()));
+    if (!release.empty()) release.remove_prefix(1);
+  }
+  return version >= kOldest;
+}
+
+/// `system`: the name of a system, its machine, and its kernel's release.
 void check_machine(const AgentFile& agent, const std::string& system) {
   const std::string needed = "Linux " + agent.machine;
-  if (system == needed) return;
-  throw Error(Errc::kConnect,
-              fmt::format("this host is a {} system, and the agent is for {}; runjob starts hosts of its "
-                          "own kind only",
-                          printable(system), needed));
+  const std::size_t end = system.rfind(' ');
+  const std::string kind = system.substr(0, end);
+  if (kind != needed)
+    throw Error(
+        Errc::kConnect,
+        fmt::format("this host is a {} system, and the agent is for {}; runjob starts hosts of its own kind only",
+                    printable(kind), needed));
+  const std::string release = end == std::string::npos ? "" : system.substr(end + 1);
+  if (!is_new_enough(release))
+    throw Error(Errc::kConnect,
+                fmt::format("this host's Linux {} is too old; runjob needs 3.17 or newer there", printable(release)));
 }
 
 asio::awaitable<void> send_agent(Channel& channel, const AgentFile& agent) {

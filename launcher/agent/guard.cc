@@ -1,6 +1,7 @@
 #include "launcher/agent/guard.hpp"
 
 #include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
 #include <new>
 #include <poll.h>
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/environment.hpp"
@@ -36,9 +36,10 @@ std::string make_directory() {
       "runjob needs a directory for its sockets on this host, in XDG_RUNTIME_DIR or /tmp, and cannot make one", reason);
 }
 
-/// Waits until the agent has died, or has not although the channel is dead and its time is up.
-void wait_for_end(int agent_fd, const GuardShared& shared) {
-  pollfd watched[2] = {{agent_fd, POLLIN, 0}, {STDIN_FILENO, POLLRDHUP, 0}};
+/// Waits until the agent has died, or has not although the channel is dead and its time is up. `agent_end`: a pipe whose other
+/// end only the agent holds; a pidfd would need Linux 5.3.
+void wait_for_end(int agent_end, const GuardShared& shared) {
+  pollfd watched[2] = {{agent_end, POLLIN, 0}, {STDIN_FILENO, POLLRDHUP, 0}};
   while (::poll(watched, 2, -1) < 0 && errno == EINTR) {
   }
   if (watched[0].revents != 0) return;
@@ -51,11 +52,10 @@ void wait_for_end(int agent_fd, const GuardShared& shared) {
   }
 }
 
-[[noreturn]] void guard(pid_t agent, const GuardShared& shared, const std::string& directory) {
+[[noreturn]] void guard(int agent_end, const GuardShared& shared, const std::string& directory) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::signal(number, SIG_IGN);
   ::close(STDOUT_FILENO);  // else the launcher would not see the end of a pipe
-  const UniqueFd agent_fd(static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)));
-  wait_for_end(agent_fd.get(), shared);
+  wait_for_end(agent_end, shared);
   kill_descendants(10s);
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
@@ -73,9 +73,12 @@ Guarded start_guard() {
   auto* shared = new (memory) GuardShared;
   const std::string directory = make_directory();
   const pid_t parent = ::getpid();
+  int life[2];  // its write end lives as long as the agent
+  if (::pipe2(life, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
   const pid_t child = ::fork();
   if (child < 0) throw system_error("cannot fork the agent", errno);
-  if (child > 0) guard(child, *shared, directory);
+  ::close(life[child > 0 ? 1 : 0]);
+  if (child > 0) guard(life[0], *shared, directory);
   ::prctl(PR_SET_NAME, "runjob-agent");
   ::setsid();  // a batch system that signals the guard's process group does not reach the ranks, so neither us
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -9,12 +9,14 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
+#include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "launcher/child_process.hpp"
@@ -94,8 +96,10 @@ TEST_CASE("the agent is uploaded once and found from then on", "[unit]") {
 
 TEST_CASE("what a login shell prints before is passed on", "[unit]") {
   ShellHost host;
+  utsname system{};
+  ::uname(&system);
   CHECK(host.bootstrap(host.agent("abc", kFrames), "echo Welcome; ") ==
-        "Welcome\nrunjob-agent-missing Linux x86_64\n" + std::string(kMagic));
+        fmt::format("Welcome\nrunjob-agent-missing Linux x86_64 {}\n{}", system.release, kMagic));
 }
 
 TEST_CASE("a damaged copy is never used", "[unit]") {
@@ -134,6 +138,22 @@ TEST_CASE("a host that cannot take the agent says why", "[unit]") {
     CHECK_THROWS_WITH(host.bootstrap(other),
                       ContainsSubstring("this host is a Linux x86_64 system, and the agent is for Linux "
                                         "riscv64; runjob starts hosts of its own kind only"));
+  }
+  SECTION("its kernel is too old") {
+    host.path = host.home.string() + ":/usr/bin:/bin";
+    std::ofstream(host.home / "uname")
+        << "#!/bin/sh\ncase $1 in -s) echo Linux;; -m) echo x86_64;; -r) cat $HOME/release;; esac\n";
+    REQUIRE(::chmod((host.home / "uname").c_str(), 0755) == 0);
+    for (const char* release : {"2.6.32-754.el6.x86_64", "3.10.0-1160.el7.x86_64", "3.2"}) {
+      std::ofstream(host.home / "release") << release << '\n';
+      CHECK_THROWS_WITH(host.bootstrap(agent),
+                        fmt::format("this host's Linux {} is too old; runjob needs 3.17 or newer there", release));
+    }
+    for (const char* release : {"3.17", "4.18.0-553.el8_10.x86_64", "unknown"}) {
+      std::ofstream(host.home / "release") << release << '\n';
+      fs::remove_all(host.cache());
+      CHECK(host.bootstrap(agent).ends_with(kMagic));
+    }
   }
 }
 
