@@ -262,6 +262,25 @@ def test_a_user_that_is_not_admitted(bed):
     assert re.fullmatch(r"runjob: error: s1: .*nobody.*\n", done.stderr) and "-i" in done.stderr
 
 
+def test_a_key_that_libssh2_cannot_use_goes_through_the_systems_ssh():
+    with Testbed(hosts=2) as bed:
+        key = bed.add_key("rsa")
+        bed.head.run(["rm", f"{HOME}/.ssh/id_ed25519"], check=True)
+        done = run(bed, "-H", "s1:2,s2", "-i", key, "--verbose", *python("import os; print(os.environ['RUNJOB_RANK'])"))
+        assert done.returncode == 0, done.stderr
+        assert sorted(done.stdout.splitlines()) == [f"[{rank}]<stdout>:{rank}" for rank in range(3)]
+        for host in ("s1", "s2"):
+            assert f"runjob: {host} is reached through the system's ssh: " in done.stderr
+
+
+def test_another_program_may_be_named_instead_of_ssh(bed):
+    bed.head.write(f"{HOME}/my-ssh", f'#!/bin/sh\necho "$0 $*" >> {HOME}/calls\nexec ssh "$@"\n', mode=0o755)
+    done = run(bed, "-H", "s1,s2", "--ssh-command", f"{HOME}/my-ssh -4", "hostname")
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, ["[0]<stdout>:s1", "[1]<stdout>:s2"]), done.stderr
+    calls = bed.head.path(f"{HOME}/calls").read_text().splitlines()
+    assert len(calls) == 2 and all(" -4 " in call and "BatchMode=yes" in call for call in calls)
+
+
 def test_an_unknown_host_key_is_refused_and_can_be_accepted():
     with Testbed(hosts=1) as bed:
         bed.head.run(["rm", f"{HOME}/.ssh/known_hosts"], check=True)
