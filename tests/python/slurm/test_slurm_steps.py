@@ -4,7 +4,7 @@ import re
 import signal
 
 import pytest
-from slurm_jobs import PYTHON, ROOT, RUNJOB, Running, ours_on, output_of, python, state_of, submit, wait_for, wait_until_gone
+from slurm_jobs import PYTHON, ROOT, RUNJOB, Running, ours_on, output_of, python, state_of, submit, wait_for, wait_until_gone, wait_until_idle
 from testbed import HOME, eventually
 
 KEY = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -42,6 +42,12 @@ signal.signal(signal.SIGTERM, save)
 print('ready')
 time.sleep(600)
 """
+
+
+@pytest.fixture(autouse=True)
+def idle_nodes(slurm):
+    """SLURM then gives the first ones to a job."""
+    wait_until_idle(slurm)
 
 
 def srun(slurm, options, *arguments, **more):
