@@ -243,6 +243,19 @@ def test_the_status_reaches_slurm(slurm):
     assert (state["JobState"], state["ExitCode"]) == ("FAILED", "7:0")
 
 
+def test_the_batch_script_is_right(slurm):
+    script = ROOT / "packaging" / "slurm" / "ranks.sbatch"
+    slurm.head.write(f"{HOME}/train.py", SHOW + "print(os.environ['OMP_NUM_THREADS'])")
+    slurm.head.write(f"{HOME}/bin/python", f'#!/bin/sh\nexec {PYTHON} "$@"\n', mode=0o755)
+    path = f"{HOME}/bin:{RUNJOB.rpartition('/')[0]}:/usr/bin:/bin"
+    options = ["--parsable", "--output=%j.out", "--ntasks-per-node=2", "--cpus-per-task=2"]
+    job = slurm.run(["sbatch", *options, str(script)], variables={"PATH": path}, check=True).stdout.strip()
+    wait_for(slurm, job)
+    lines = output_of(slurm, job).splitlines()
+    assert sorted(lines) == ["0 4 0 2 0 2 True", "1 4 1 2 0 2 True", "2", "2", "2", "2", "2 4 0 2 1 2 True", "3 4 1 2 1 2 True"]
+    assert state_of(slurm, job)["ExitCode"] == "0:0"
+
+
 # What cannot start
 
 
