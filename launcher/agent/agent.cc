@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
+#include <filesystem>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -75,7 +76,12 @@ Agent::Agent(Guarded guarded, Neighbours neighbours, Starter starter, const Make
   writer_.on_bulk_sent = [this] { for_each_output([](OutputPipe& pipe) { pipe.on_queue_shorter(); }); };
 }
 
-Agent::~Agent() = default;
+/// The guard removes the folder of our sockets when we have ended, unless it has died.
+Agent::~Agent() {
+  rendezvous_.reset();
+  std::error_code ignored;
+  if (::getppid() != guarded_.guard) std::filesystem::remove_all(guarded_.directory, ignored);
+}
 
 void Agent::run() {
   end_signals_.async_wait([this](boost::system::error_code error, int) {

@@ -3,9 +3,11 @@
 import json
 import os
 import signal
+import tempfile
 
 import pytest
 from jobs import Marked, by_rank, python, run
+from testbed import eventually
 
 
 def test_all_ranks_succeed():
@@ -160,7 +162,13 @@ def test_daemons_are_gone_when_the_ranks_have_ended():
 
 @pytest.mark.parametrize("victim", ["runjob", "agent", "guard"])
 def test_nothing_is_left_when_one_of_us_is_killed(victim):
-    with Marked("-np", "2", *python(DAEMON + "time.sleep(600)")) as job:
+    with tempfile.TemporaryDirectory(prefix="runjob-") as folder:  # a short path, for sockets
+        check_that_nothing_is_left(victim, {**os.environ, "XDG_RUNTIME_DIR": folder})
+        eventually(lambda: os.listdir(folder) == [], "the folder of the agent's sockets is gone")
+
+
+def check_that_nothing_is_left(victim, environment):
+    with Marked("-np", "2", *python(DAEMON + "time.sleep(600)"), env=environment) as job:
         job.wait_for_lines(2)
         (guard,), (agent,) = job.named("runjob-guard"), job.named("runjob-agent")
         assert len(job.alive()) == 2 + 2 * 2   # guard, agent, and per rank itself and its daemon
