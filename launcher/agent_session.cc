@@ -46,6 +46,7 @@ asio::awaitable<void> AgentSession::run(Open open) {
     if (ended_) co_return;
     channel_ = std::move(ready.channel);
     received = std::move(ready.received);
+    heartbeat_.start();
   }
   // A broken write is followed by the end of the reading side, which knows more.
   asio::co_spawn(context_, writer_.run(*channel_), [](const std::exception_ptr&) {});
@@ -54,7 +55,6 @@ asio::awaitable<void> AgentSession::run(Open open) {
 
 asio::awaitable<void> AgentSession::read_frames(std::string received) {
   const FrameParser::OnFrame handler = [this](const FrameHeader& header, std::string_view payload) {
-    if (!std::exchange(heard_, true) && over_network_) heartbeat_.start();
     if (header.type != FrameType::kHeartbeat) events_.on_frame(host_, header, payload);
   };
   parser_.feed(received, handler);
@@ -100,7 +100,7 @@ void AgentSession::pause_heartbeat() {
 }
 
 void AgentSession::resume_heartbeat() {
-  if (over_network_ && heard_ && !ended_) heartbeat_.start();
+  if (over_network_ && channel_ && !ended_) heartbeat_.start();
 }
 
 }  // namespace runjob

@@ -70,7 +70,6 @@ class AgentSession {
   FrameParser parser_;
   Heartbeat heartbeat_;
   bool over_network_ = false;
-  bool heard_ = false;  // a frame has come
   bool ended_ = false;
 };
 

@@ -310,6 +310,25 @@ def test_a_home_that_cannot_take_the_agent(options, reason):
         assert f"{HOME}/.cache/runjob" in done.stderr
 
 
+@pytest.mark.parametrize("garbage", [
+    "printf '\\377\\377\\377\\377\\001\\000\\000\\000\\377\\377\\377\\377\\000\\000\\000\\000\\000\\000\\000\\000'",  # 4 GiB
+    "printf '\\000\\000\\000\\000\\143\\000\\000\\000\\377\\377\\377\\377\\000\\000\\000\\000\\000\\000\\000\\000'",  # no such type
+    "head -c 100000 /dev/zero",
+    "echo hello; sleep 600",
+])
+def test_an_agent_that_speaks_nonsense_ends_the_job(garbage):
+    """It is refused by name, and the other host's ranks end as always."""
+    with Testbed(hosts=2) as bed:
+        assert run(bed, "-H", "s1", "true").returncode == 0
+        (agent,) = bed.hosts[0].path(f"{HOME}/.cache/runjob").iterdir()
+        bed.hosts[0].write(f"{HOME}/.cache/runjob/{agent.name}", f"#!/bin/sh\nprintf '\\177runjob-frames1\\n'\n{garbage}\n", mode=0o755)
+        with Running(bed, "-H", "s1,s2", "--connect-timeout", "2", *python("import time; time.sleep(600)")) as job:
+            status, _, errors = job.finish()
+            assert status == 125
+            assert "s1" in errors and "Traceback" not in errors and "terminate" not in errors
+            job.wait_until_gone(bed.hosts[1])
+
+
 def test_hosts_that_have_nothing_of_ours():
     """The program comes over the connection: the hosts do not have it."""
     with Testbed(hosts=1, hide=[RUNJOB.rpartition("/")[0]]) as bed:
