@@ -1,0 +1,161 @@
+#include "benchmarks/collectives/native/loop.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <stdexcept>
+
+#include "benchmarks/collectives/native/elements.hpp"
+
+namespace runjob::benchmark {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+struct AlignedDelete {
+  void operator()(std::byte* memory) const { ::operator delete[](memory, kAlignment); }
+};
+using Buffer = std::unique_ptr<std::byte[], AlignedDelete>;
+
+Buffer make_buffer(std::size_t bytes) {
+  Buffer buffer(new (kAlignment) std::byte[std::max<std::size_t>(bytes, 1)]);
+  std::memset(buffer.get(), 0, bytes);
+  return buffer;
+}
+
+/// The slots of one size and their memory. A blocking broadcast has one for each root, all with the same buffer.
+class Slots {
+ public:
+  Slots(const Interface& interface, const Arguments& arguments, Size size)
+      : interface_(interface), arguments_(arguments) {
+    const bool rotates = arguments.operation == Operation::broadcast && arguments.mode == Mode::blocking;
+    const std::size_t wanted = arguments.mode == Mode::blocking ? 1 : std::max<std::size_t>(1, size.in_flight);
+    const std::size_t count = rotates ? static_cast<std::size_t>(interface.size()) : wanted;
+    for (std::size_t i = 0; i < count; ++i) add(i, size.bytes, rotates && i > 0);
+  }
+
+  std::vector<Slot>& all() { return slots_; }
+
+  void fill(Slot& slot) const { benchmark::fill(arguments_.dtype, interface_.rank(), slot.input, slot.inputs); }
+
+  void check(const Slot& slot) const {
+    if (is_right(arguments_.operation, arguments_.dtype, interface_.result(slot), slot.inputs, interface_.rank(),
+                 interface_.size(), slot.root)) {
+      return;
+    }
+    throw std::runtime_error(std::string("wrong result of ") + name_of(arguments_.operation) + " of " +
+                             std::to_string(slot.inputs) + " elements of " + name_of(arguments_.dtype) + " on rank " +
+                             std::to_string(interface_.rank()));
+  }
+
+  /// Zeros: however often they are summed in place, they stay what they are.
+  void clear() {
+    for (Slot& slot : slots_) std::memset(slot.input, 0, slot.inputs * bytes_of(arguments_.dtype));
+  }
+
+ private:
+  void add(std::size_t index, std::size_t bytes, bool shares) {
+    Slot slot;
+    slot.index = index;
+    slot.name = std::string(name_of(arguments_.operation)) + "." + std::to_string(bytes) + "." + std::to_string(index);
+    slot.root = static_cast<int>(index) % interface_.size();
+    slot.inputs = input_count(arguments_.operation, arguments_.dtype, bytes, interface_.size());
+    slot.outputs = output_count(arguments_.operation, slot.inputs, interface_.size());
+    const bool in_place = arguments_.operation == Operation::allreduce || arguments_.operation == Operation::broadcast;
+    if (!shares) buffers_.push_back(make_buffer(slot.inputs * bytes_of(arguments_.dtype)));
+    slot.input = buffers_.back().get();
+    if (!in_place) buffers_.push_back(make_buffer(slot.outputs * bytes_of(arguments_.dtype)));
+    slot.output = buffers_.back().get();
+    slots_.push_back(std::move(slot));
+  }
+
+  const Interface& interface_;
+  const Arguments& arguments_;
+  std::vector<Buffer> buffers_;
+  std::vector<Slot> slots_;
+};
+
+void run_sample(Interface& interface, Mode mode, std::vector<Slot>& slots) {
+  if (mode == Mode::blocking) {
+    for (Slot& slot : slots) interface.run(slot);
+    return;
+  }
+  for (Slot& slot : slots) interface.start(slot);
+  interface.finish();
+}
+
+double timed_sample(Interface& interface, Mode mode, std::vector<Slot>& slots) {
+  const auto start = std::chrono::steady_clock::now();
+  run_sample(interface, mode, slots);
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+}
+
+void check_results(Interface& interface, Mode mode, Slots& slots) {
+  if (mode == Mode::blocking) {
+    for (Slot& slot : slots.all()) {
+      slots.fill(slot);
+      interface.run(slot);
+      slots.check(slot);
+    }
+    return;
+  }
+  for (Slot& slot : slots.all()) slots.fill(slot);
+  run_sample(interface, mode, slots.all());
+  for (const Slot& slot : slots.all()) slots.check(slot);
+}
+
+/// How many samples fill the budget; rank 0 decides.
+long choose_iterations(Interface& interface, const Arguments& arguments, std::vector<Slot>& slots) {
+  double shortest_us = timed_sample(interface, arguments.mode, slots);
+  for (int i = 0; i < 2; ++i) shortest_us = std::min(shortest_us, timed_sample(interface, arguments.mode, slots));
+  const double fitting = arguments.budget_ms * 1000 / std::max(shortest_us, 0.01);
+  const auto bounded = static_cast<long>(std::min(fitting, static_cast<double>(arguments.max_iterations)));
+  return static_cast<long>(interface.of_rank_0(std::max(bounded, arguments.min_iterations)));
+}
+
+void print_times(std::size_t bytes, std::size_t operations, const std::vector<double>& times_us) {
+  std::string line =
+      "{\"bytes\": " + std::to_string(bytes) + ", \"operations\": " + std::to_string(operations) + ", \"times_us\": [";
+  char number[32];
+  for (std::size_t i = 0; i < times_us.size(); ++i) {
+    std::snprintf(number, sizeof number, "%s%.3f", i == 0 ? "" : ", ", times_us[i]);
+    line += number;
+  }
+  std::printf("%s]}\n", line.c_str());
+  std::fflush(stdout);
+}
+
+void measure_size(Interface& interface, const Arguments& arguments, Size size) {
+  Slots slots(interface, arguments, size);
+  check_results(interface, arguments.mode, slots);
+  slots.clear();
+  const long iterations = choose_iterations(interface, arguments, slots.all());
+  for (long i = 0; i < iterations / 10; ++i) run_sample(interface, arguments.mode, slots.all());
+  interface.barrier();
+
+  std::vector<double> times_us;
+  times_us.reserve(static_cast<std::size_t>(iterations));
+  for (long i = 0; i < iterations; ++i) times_us.push_back(timed_sample(interface, arguments.mode, slots.all()));
+  interface.barrier();
+  if (interface.rank() == 0) print_times(size.bytes, slots.all().size(), times_us);
+}
+
+}  // namespace
+
+void measure(Interface& interface, const Arguments& arguments) {
+  const bool prints = interface.rank() == 0;
+  if (prints) std::printf("{\"library\": \"%s\"}\n", interface.library().c_str());
+  const std::string reason = interface.lacks();
+  for (const Size& size : arguments.sizes) {
+    if (reason.empty()) {
+      measure_size(interface, arguments, size);
+    } else if (prints) {
+      std::printf("{\"bytes\": %zu, \"skipped\": \"%s\"}\n", size.bytes, reason.c_str());
+    }
+  }
+}
+
+}  // namespace runjob::benchmark

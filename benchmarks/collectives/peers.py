@@ -1,0 +1,112 @@
+"""What is measured, each found where it is installed, or absent with a reason."""
+
+import dataclasses
+import pathlib
+import re
+import shutil
+import subprocess
+
+from benchmarks.collectives import mpi_peers
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+LIMITS = "limits"
+OURS = "runjob"
+OURS_IN_TORCH = "runjob-torch"
+HOROVOD_CYCLES_MS = ("1", "0.1", "0")
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    """One library with its settings. `launch(np)`: the words before the program; what is not in `environment` is inherited."""
+
+    name: str
+    interface: str  # native or torch; limits: the machine
+    launch: object
+    program: tuple
+    environment: dict = dataclasses.field(default_factory=dict)
+
+    def command(self, np, words):
+        return [*self.launch(np), *self.program, *words]
+
+    def described(self):
+        """For the report: what was run, and with which settings."""
+        return {"command": " ".join(map(str, self.command("NP", ["..."]))), "environment": self.environment}
+
+
+def limits(arguments):
+    program = arguments.bin / "collectives_limits"
+    return Peer(LIMITS, LIMITS, lambda np: [str(program), "--np", str(np)], ())
+
+
+def start_with_runjob(arguments):
+    return lambda np: [str(arguments.bin / "runjob"), "-np", str(np)]
+
+
+def runjob(arguments):
+    return Peer(OURS, "native", start_with_runjob(arguments), (str(arguments.bin / "collectives_benchmark"),))
+
+
+def has_module(python, module):
+    check = [python, "-c", f"import {module}"]
+    return bool(shutil.which(python)) and not subprocess.run(check, capture_output=True, check=False).returncode
+
+
+def with_torch(arguments):
+    """runjob.torch, and torch.distributed with Gloo, whose ranks runjob starts too: launchers play no part here."""
+    python, start = arguments.torch_python, start_with_runjob(arguments)
+    if not has_module(python, "torch"):
+        return [], [f"{OURS_IN_TORCH} and torch-gloo: {python} has no torch: name one that has with --torch-python"]
+    ours = (python, str(PROGRAMS / "horovod_ranks.py"), "--module", "runjob.torch")
+    found = [
+        Peer(OURS_IN_TORCH, "torch", start, ours, {"PYTHONPATH": str(ROOT / "python")}),
+        Peer("torch-gloo", "torch", start, (python, str(PROGRAMS / "gloo_ranks.py"))),
+    ]
+    return found, []
+
+
+def horovod(arguments):
+    """Horovod itself, over Gloo with its usual and with shorter cycles, and over MPI."""
+    python = arguments.horovod_python
+    command = pathlib.Path(python).parent / "horovodrun"
+    query = "import importlib.metadata as m, horovod.torch; print(m.version('horovod'))"  # runjob's own stand-in has another name
+    done = subprocess.run([python, "-c", query], capture_output=True, text=True, check=False) if shutil.which(python) else None
+    if not done or done.returncode or not command.exists():
+        return [], [f"horovod: {python} has no Horovod with horovodrun beside it: name one that has with --horovod-python"]
+    program = (python, str(PROGRAMS / "horovod_ranks.py"), "--module", "horovod.torch")
+
+    def peer(name, controller, environment):
+        return Peer(name, "torch", lambda np: [str(command), f"--{controller}", "-np", str(np)], program, environment)
+
+    found = [peer(f"horovod-gloo-{cycle}ms", "gloo", {"HOROVOD_CYCLE_TIME": cycle}) for cycle in HOROVOD_CYCLES_MS]
+    return [*found, peer("horovod-mpi", "mpi", {"HOROVOD_CYCLE_TIME": "1"})], []
+
+
+def find(arguments, say):
+    """Those that are here, runjob first, the limits last, and the reasons why the others are not."""
+    missing = [name for name in ("runjob", "collectives_benchmark", "collectives_limits") if not (arguments.bin / name).exists()]
+    if missing:
+        raise FileNotFoundError(f"no {' and no '.join(missing)} in {arguments.bin}; build them with\n    cmake --build --preset release "
+                                "--target runjob_command runjob-agent collectives_benchmark collectives_limits")  # fmt: skip
+    if arguments.peers == "none":
+        return [runjob(arguments), limits(arguments)], []
+    found, absent = [runjob(arguments)], []
+    for more, reasons in (with_torch(arguments), mpi_peers.find(arguments, Peer, say), horovod(arguments)):
+        found += more
+        absent += reasons
+    return select([*found, limits(arguments)], absent, arguments.peers)
+
+
+def select(found, absent, chosen):
+    """Of what was found, runjob, the limits and the chosen; a reason for each chosen one that is not there."""
+    if chosen == "all":
+        return found, absent
+    names = chosen.split(",")
+    missing = [name for name in names if name not in [peer.name for peer in found]]
+    reasons = [next((text for text in absent if re.match(rf".*\b{family(name)}\b.*:", text)), f"{name}: no such peer") for name in missing]
+    return [peer for peer in found if peer.name in (*names, OURS, LIMITS)], sorted(set(reasons))
+
+
+def family(name):
+    """What a reason for absence calls it: the settings are left out."""
+    return name if name in (OURS_IN_TORCH, "torch-gloo") else name.partition("-")[0]
