@@ -10,12 +10,17 @@ OURS = ("runjob", "runjob-torch")
 LIMITS = ("t_copy", "t_scale")
 
 
-def style(name):
-    if name in OURS:
-        return {"linewidth": 2.5, "marker": "o", "markersize": 4}
-    if name in LIMITS:
-        return {"linewidth": 1.2, "linestyle": ":", "color": "black" if name == "t_copy" else "grey"}
-    return {"linewidth": 1, "marker": ".", "markersize": 4}
+def styles(report):
+    """{series: how its line looks}, the same in every case."""
+    from matplotlib import pyplot
+
+    names = dict.fromkeys(name for case in report["cases"] for name in case["results"] if name not in LIMITS)
+    colours = pyplot.get_cmap("tab20").colors
+    found = {"t_copy": {"linewidth": 1.2, "linestyle": ":", "color": "black"}, "t_scale": {"linewidth": 1.2, "linestyle": ":", "color": "grey"}}
+    for number, name in enumerate([*OURS, *(name for name in names if name not in OURS)]):
+        width = {"linewidth": 2.5, "marker": "o"} if name in OURS else {"linewidth": 1, "marker": "."}
+        found[name] = {**width, "markersize": 4, "color": colours[2 * number % 20 + number // 10]}
+    return found
 
 
 def points(row):
@@ -34,14 +39,14 @@ def draw(report, output):
     cases = drawable(report)
     if not cases:
         sys.exit("plot: error: the report has no case with two sizes or more")
+    style = styles(report)
     figure, axes = pyplot.subplots(len(cases), 2, figsize=(15, 5.5 * len(cases)), squeeze=False)
     for case, (latency, bandwidth) in zip(cases, axes):
         for name, row in case["results"].items():
             where = points(row)
             sizes = [nbytes for nbytes, _ in where]
-            (line,) = latency.plot(sizes, [time for _, time in where], label=name, **style(name))
-            rates = [nbytes / time / 1000 for nbytes, time in where]
-            bandwidth.plot(sizes, rates, label=name, **{**style(name), "color": line.get_color()})
+            latency.plot(sizes, [time for _, time in where], label=name, **style[name])
+            bandwidth.plot(sizes, [nbytes / time / 1000 for nbytes, time in where], label=name, **style[name])
         latency.set(title=case["title"], ylabel="time, us", yscale="log")
         bandwidth.set(title="bytes that each rank gives / time", ylabel="GB/s", yscale="log")
         for axis in (latency, bandwidth):

@@ -19,7 +19,10 @@ def of_turn(times):
     def quantile(fraction):
         return ordered[round(fraction * (len(ordered) - 1))]
 
-    return {"median": statistics.median(ordered), "p10": quantile(0.1), "p90": quantile(0.9), "samples": len(ordered)}
+    return {
+        "median": statistics.median(ordered), "mean": statistics.mean(ordered), "p10": quantile(0.1), "p90": quantile(0.9),
+        "samples": len(ordered),
+    }  # fmt: skip
 
 
 def of_rounds(turns):
@@ -27,6 +30,7 @@ def of_rounds(turns):
     medians = [turn["median"] for turn in turns]
     return {
         "median_us": statistics.median(medians), "lowest_us": min(medians), "highest_us": max(medians),
+        "mean_us": statistics.median(turn["mean"] for turn in turns),
         "p10_us": statistics.median(turn["p10"] for turn in turns),
         "p90_us": statistics.median(turn["p90"] for turn in turns),
         "samples": sum(turn["samples"] for turn in turns), "turns": medians,

@@ -9,7 +9,7 @@ import subprocess
 from benchmarks.collectives import peers as peers_module
 from benchmarks.collectives import summary
 
-TAG = re.compile(r"^\[[\d,]+\](<stdout>)?: ?")  # what a launcher may put before a rank's line
+TAG = re.compile(r"^\[[\d,]+\](<stdout>:)? ?")  # what a launcher may put before a rank's line
 
 
 class Failed(Exception):

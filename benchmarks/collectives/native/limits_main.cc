@@ -20,7 +20,7 @@
 namespace runjob::benchmark {
 namespace {
 
-constexpr std::size_t kBatchBytes = 64 * 1024;  // of the small sizes, so many bytes are one sample: a clock takes 25 ns
+constexpr int kSamples = 5;
 
 /// What the ranks share. The others work on until rank 0 has measured.
 struct Shared {
@@ -72,14 +72,15 @@ double timed(Work work, std::size_t repeats) {
          static_cast<double>(repeats);
 }
 
+/// Each sample is a fifth of the budget long, so that with more ranks than cores the others' turns are in it: the median of
+/// single copies would be that of a rank that has its core for itself.
 template <class Work>
-std::vector<double> sample(const Arguments& arguments, std::size_t repeats, Work work) {
-  const double once_us = std::min(timed(work, repeats), timed(work, repeats)) * static_cast<double>(repeats);
-  const double fitting = arguments.budget_ms * 1000 / std::max(once_us, 0.01);
-  const long iterations = std::max(arguments.min_iterations,
-                                   static_cast<long>(std::min(fitting, static_cast<double>(arguments.max_iterations))));
+std::vector<double> sample(const Arguments& arguments, Work work) {
+  const double once_us = std::min(timed(work, 3), timed(work, 3));
+  const double fitting = arguments.budget_ms * 1000 / kSamples / std::max(once_us, 0.0001);
+  const auto repeats = static_cast<std::size_t>(std::max(fitting, 1.0));
   std::vector<double> times_us;
-  for (long i = 0; i < iterations; ++i) times_us.push_back(timed(work, repeats));
+  for (int i = 0; i < kSamples; ++i) times_us.push_back(timed(work, repeats));
   return times_us;
 }
 
@@ -98,7 +99,7 @@ void measure_limit(const char* what, const Arguments& arguments, Shared& shared,
     while (shared.rounds_done.load() < round) work();
     return;
   }
-  const std::vector<double> times_us = sample(arguments, std::max<std::size_t>(1, kBatchBytes / bytes), work);
+  const std::vector<double> times_us = sample(arguments, work);
   shared.rounds_done.store(round);
   print_times(what, bytes, times_us);
 }
