@@ -9,6 +9,7 @@ import subprocess
 from benchmarks.collectives import peers as peers_module
 from benchmarks.collectives import summary
 
+GRACE_SECONDS = 5
 TAG = re.compile(r"^\[[\d,]+\](<stdout>:)? ?")  # what a launcher may put before a rank's line
 
 
@@ -28,6 +29,16 @@ def last_words(text):
     return next((line for line in reversed(lines) if re.search(r"\b\w*(Error|error|wrong)\b.*\w", line)), lines[-1])[:300]
 
 
+def end(process):
+    """First politely: a launcher then ends its ranks, which may have process groups of their own."""
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.communicate(timeout=GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
 def run_program(command, environment, timeout):
     """Its standard output."""
     process = subprocess.Popen(
@@ -37,9 +48,11 @@ def run_program(command, environment, timeout):
     try:
         output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        end(process)
         raise Failed(f"no result after {timeout:g} s") from None
+    except BaseException:  # Ctrl-C does not reach it: it has a session of its own
+        end(process)
+        raise
     if process.returncode:
         raise Failed(f"status {process.returncode}: {last_words(errors)}")
     return output
