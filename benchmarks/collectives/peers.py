@@ -25,6 +25,10 @@ class Peer:
     launch: object
     program: tuple
     environment: dict = dataclasses.field(default_factory=dict)
+    operations: tuple = ()  # the only ones that its settings are about; none: all
+
+    def measures(self, case):
+        return bool(case.limit_sizes()) if self.name == LIMITS else not self.operations or case.op in self.operations
 
     def command(self, np, words):
         return [*self.launch(np), *self.program, *words]

@@ -88,7 +88,7 @@ class CaseMeasurement:
 
     def __init__(self, case, peers, arguments, say):
         self.case, self.arguments, self.say = case, arguments, say
-        self.peers = [peer for peer in peers if peer.name != peers_module.LIMITS or case.limit_sizes()]
+        self.peers = [peer for peer in peers if peer.measures(case)]
         self.libraries, self.rounds, self.left_out = {}, {}, {}
 
     def run(self):

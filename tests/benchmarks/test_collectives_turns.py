@@ -68,6 +68,18 @@ def test_a_program_that_lacks_the_operation_is_left_out_with_its_reason():
     assert measure(lacking)[0].left_out == {"lacking": "no alltoall"}
 
 
+def test_settings_for_one_operation_are_measured_with_that_one_only():
+    tuned = peers.Peer("tuned", "native", lambda np: ["/nowhere/tuned"], (), {}, ("broadcast",))
+    measured, _ = measure(program(f"print('{LINE % (4, '1')}')")("plain"), tuned)
+    assert (list(measured.results()), measured.left_out) == (["plain"], {})
+    assert tuned.measures(cases.Case(2, "broadcast", "float32", "blocking", (4,)))
+
+
+def test_limits_are_not_measured_where_there_are_no_bytes():
+    limits = peers.Peer(peers.LIMITS, peers.LIMITS, lambda np: [], ())
+    assert limits.measures(CASE) and not limits.measures(cases.Case(2, "barrier", "float32", "blocking", (0,)))
+
+
 def test_a_program_that_is_not_there_is_left_out():
     measured, _ = measure(peers.Peer("gone", "native", lambda np: ["/nowhere/gone"], ()))
     assert "No such file" in measured.left_out["gone"]
