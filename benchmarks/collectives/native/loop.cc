@@ -107,13 +107,32 @@ void check_results(Interface& interface, Mode mode, Slots& slots) {
   for (const Slot& slot : slots.all()) slots.check(slot);
 }
 
-/// How many samples fill the budget; rank 0 decides.
-long choose_iterations(Interface& interface, const Arguments& arguments, std::vector<Slot>& slots) {
-  double shortest_us = timed_sample(interface, arguments.mode, slots);
-  for (int i = 0; i < 2; ++i) shortest_us = std::min(shortest_us, timed_sample(interface, arguments.mode, slots));
-  const double fitting = arguments.budget_ms * 1000 / std::max(shortest_us, 0.01);
-  const auto bounded = static_cast<long>(std::min(fitting, static_cast<double>(arguments.max_iterations)));
-  return static_cast<long>(interface.of_rank_0(std::max(bounded, arguments.min_iterations)));
+/// How many samples to take next, after `done` of them; 0 for the end. In growing batches, because the first ones may be far
+/// faster than the rest: with more ranks than cores, waiting takes nothing or a time slice.
+long next_batch(const Arguments& arguments, long done, double elapsed_us) {
+  const double remaining_us = arguments.budget_ms * 1000 - elapsed_us;
+  if (remaining_us <= 0) return 0;
+  const double fitting = remaining_us * static_cast<double>(done) / std::max(elapsed_us, 0.01);
+  const long room = std::min(2 * done, arguments.max_iterations - done);
+  return std::max(0L, static_cast<long>(std::min(fitting, static_cast<double>(room))));
+}
+
+/// The first batch is for warming up. Rank 0 decides how many follow.
+std::vector<double> take_samples(Interface& interface, const Arguments& arguments, std::vector<Slot>& slots) {
+  for (long i = 0; i < arguments.min_iterations; ++i) run_sample(interface, arguments.mode, slots);
+  interface.barrier();
+  std::vector<double> times_us;
+  times_us.reserve(static_cast<std::size_t>(arguments.max_iterations));
+  double elapsed_us = 0;
+  for (long batch = arguments.min_iterations; batch > 0;) {
+    for (long i = 0; i < batch; ++i) {
+      times_us.push_back(timed_sample(interface, arguments.mode, slots));
+      elapsed_us += times_us.back();
+    }
+    batch =
+        static_cast<long>(interface.of_rank_0(next_batch(arguments, static_cast<long>(times_us.size()), elapsed_us)));
+  }
+  return times_us;
 }
 
 void print_times(std::size_t bytes, std::size_t operations, const std::vector<double>& times_us) {
@@ -132,14 +151,7 @@ void measure_size(Interface& interface, const Arguments& arguments, Size size) {
   Slots slots(interface, arguments, size);
   check_results(interface, arguments.mode, slots);
   slots.clear();
-  const long iterations = choose_iterations(interface, arguments, slots.all());
-  for (long i = 0; i < iterations / 10; ++i) run_sample(interface, arguments.mode, slots.all());
-  interface.barrier();
-
-  std::vector<double> times_us;
-  times_us.reserve(static_cast<std::size_t>(iterations));
-  for (long i = 0; i < iterations; ++i) times_us.push_back(timed_sample(interface, arguments.mode, slots.all()));
-  interface.barrier();
+  const std::vector<double> times_us = take_samples(interface, arguments, slots.all());
   if (interface.rank() == 0) print_times(size.bytes, slots.all().size(), times_us);
 }
 

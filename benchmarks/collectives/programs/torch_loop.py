@@ -105,10 +105,23 @@ def check_results(api, arguments, slots):
                 raise SystemExit(f"wrong result of {slot.name} of {arguments.op_dtype} on rank {api.rank}")
 
 
-def choose_iterations(api, arguments, slots):
-    shortest_us = min(timed_sample(api, arguments, slots) for _ in range(3))
-    fitting = int(min(arguments.budget_ms * 1000 / max(shortest_us, 0.01), arguments.max_iterations))
-    return api.of_rank_0(max(fitting, arguments.min_iterations))
+def next_batch(arguments, done, elapsed_us):
+    """How many samples to take next; 0 for the end. See native/loop.cc."""
+    remaining_us = arguments.budget_ms * 1000 - elapsed_us
+    if remaining_us <= 0:
+        return 0
+    return int(min(remaining_us * done / max(elapsed_us, 0.01), 2 * done, arguments.max_iterations - done))
+
+
+def take_samples(api, arguments, slots):
+    for _ in range(arguments.min_iterations):
+        run_sample(api, arguments, slots)
+    api.barrier()
+    times, batch = [], arguments.min_iterations
+    while batch > 0:
+        times += [timed_sample(api, arguments, slots) for _ in range(batch)]
+        batch = api.of_rank_0(next_batch(arguments, len(times), sum(times)))
+    return times
 
 
 def measure_size(api, arguments, nbytes, in_flight):
@@ -116,12 +129,7 @@ def measure_size(api, arguments, nbytes, in_flight):
     check_results(api, arguments, slots)
     for slot in slots:
         slot.input.zero_()
-    iterations = choose_iterations(api, arguments, slots)
-    for _ in range(iterations // 10):
-        run_sample(api, arguments, slots)
-    api.barrier()
-    times = [timed_sample(api, arguments, slots) for _ in range(iterations)]
-    api.barrier()
+    times = take_samples(api, arguments, slots)
     return {"bytes": nbytes, "operations": len(slots), "times_us": [round(value, 3) for value in times]}
 
 
