@@ -1,12 +1,15 @@
 #include "runtime/collectives/reduce.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
 #include "base/error.hpp"
+#include "runtime/collectives/float16_convert.hpp"
 #include "runtime/collectives/half.hpp"
+#include "runtime/collectives/multiversion.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -18,14 +21,14 @@ using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_un
 
 struct Sum {
   template <class T>
-  static T of(T a, T b) {
+  RUNJOB_INLINE T of(T a, T b) {
     return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
   }
 };
 
 struct Product {
   template <class T>
-  static T of(T a, T b) {
+  RUNJOB_INLINE T of(T a, T b) {
     if constexpr (std::is_integral_v<T>) {  // uint16 * uint16 would promote to a signed int and overflow
       using Wide = std::conditional_t<sizeof(T) < 8, std::uint32_t, std::uint64_t>;
       return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
@@ -35,91 +38,125 @@ struct Product {
   }
 };
 
+// Without a short circuit, which would keep the compiler from vectorizing.
 struct Min {
   template <class T>
-  static T of(T a, T b) {
-    return a < b || a != a ? a : b;
+  RUNJOB_INLINE T of(T a, T b) {
+    return static_cast<bool>(static_cast<int>(a < b) | static_cast<int>(a != a)) ? a : b;
   }
 };
 
 struct Max {
   template <class T>
-  static T of(T a, T b) {
-    return a > b || a != a ? a : b;
+  RUNJOB_INLINE T of(T a, T b) {
+    return static_cast<bool>(static_cast<int>(a > b) | static_cast<int>(a != a)) ? a : b;
   }
 };
 
-struct Float16 {
-  static float load(std::uint16_t bits) { return float16_to_float(bits); }
-  static std::uint16_t store(float value) { return float_to_float16(value); }
-};
-
-struct Bfloat16 {
-  static float load(std::uint16_t bits) { return bfloat16_to_float(bits); }
-  static std::uint16_t store(float value) { return float_to_bfloat16(value); }
-};
+// In each loop `out` may be one of the others, but never overlap it otherwise: that is what "ivdep" tells the compiler.
 
 template <class T, class Op>
-void reduce_numbers(void* out, const void* a, const void* b, std::size_t count) {
-  auto* result = static_cast<T*>(out);
-  const auto* left = static_cast<const T*>(a);
-  const auto* right = static_cast<const T*>(b);
-  for (std::size_t i = 0; i < count; ++i) result[i] = Op::of(left[i], right[i]);
-}
-
-template <class Half, class Op>
-void reduce_halves(void* out, const void* a, const void* b, std::size_t count) {
-  auto* result = static_cast<std::uint16_t*>(out);
-  const auto* left = static_cast<const std::uint16_t*>(a);
-  const auto* right = static_cast<const std::uint16_t*>(b);
-  for (std::size_t i = 0; i < count; ++i) {
-    result[i] = Half::store(Op::of(Half::load(left[i]), Half::load(right[i])));
+struct ReduceNumbers {
+  RUNJOB_INLINE void run(void* out, const void* a, const void* b, std::size_t count) {
+    auto* result = static_cast<T*>(out);
+    const auto* left = static_cast<const T*>(a);
+    const auto* right = static_cast<const T*>(b);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) result[i] = Op::of(left[i], right[i]);
   }
-}
+};
+
+template <class Op>
+struct ReduceBfloat16 {
+  RUNJOB_INLINE void run(void* out, const void* a, const void* b, std::size_t count) {
+    auto* result = static_cast<std::uint16_t*>(out);
+    const auto* left = static_cast<const std::uint16_t*>(a);
+    const auto* right = static_cast<const std::uint16_t*>(b);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) {
+      result[i] = float_to_bfloat16(Op::of(bfloat16_to_float(left[i]), bfloat16_to_float(right[i])));
+    }
+  }
+};
 
 template <bool either>
-void reduce_bools(void* out, const void* a, const void* b, std::size_t count) {
-  auto* result = static_cast<std::uint8_t*>(out);
-  const auto* left = static_cast<const std::uint8_t*>(a);
-  const auto* right = static_cast<const std::uint8_t*>(b);
-  for (std::size_t i = 0; i < count; ++i) {
-    const bool l = left[i] != 0, r = right[i] != 0;
-    result[i] = static_cast<std::uint8_t>(either ? (l || r) : (l && r));
+struct ReduceBools {
+  RUNJOB_INLINE void run(void* out, const void* a, const void* b, std::size_t count) {
+    auto* result = static_cast<std::uint8_t*>(out);
+    const auto* left = static_cast<const std::uint8_t*>(a);
+    const auto* right = static_cast<const std::uint8_t*>(b);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto l = static_cast<std::uint8_t>(left[i] != 0), r = static_cast<std::uint8_t>(right[i] != 0);
+      result[i] = static_cast<std::uint8_t>(either ? (l | r) : (l & r));
+    }
+  }
+};
+
+template <class Loop>
+ReduceFunction reduce_version(InstructionSet set) {
+  return version_of<Loop, void*, const void*, const void*, std::size_t>(set);
+}
+
+/// Through float32 in pieces that stay in the first cache.
+template <class Op, InstructionSet set>
+void reduce_float16(void* out, const void* a, const void* b, std::size_t count) {
+  constexpr std::size_t kPiece = 512;
+  alignas(64) float left[kPiece], right[kPiece];
+  for (std::size_t done = 0; done < count; done += kPiece) {
+    const std::size_t piece = std::min(kPiece, count - done);
+    float16_to_floats(set)(left, static_cast<const std::uint16_t*>(a) + done, piece);
+    float16_to_floats(set)(right, static_cast<const std::uint16_t*>(b) + done, piece);
+    reduce_version<ReduceNumbers<float, Op>>(set)(left, left, right, piece);
+    floats_to_float16(set)(static_cast<std::uint16_t*>(out) + done, left, piece);
   }
 }
 
 template <class Op>
-ReduceFunction for_dtype(DType dtype) {
+ReduceFunction float16_version(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::kPlain:
+      return reduce_float16<Op, InstructionSet::kPlain>;
+    case InstructionSet::kAvx2:
+      return reduce_float16<Op, InstructionSet::kAvx2>;
+    case InstructionSet::kAvx512:
+      return reduce_float16<Op, InstructionSet::kAvx512>;
+  }
+  return nullptr;
+}
+
+template <class Op>
+ReduceFunction for_dtype(DType dtype, InstructionSet set) {
   constexpr bool kEither = std::is_same_v<Op, Sum> || std::is_same_v<Op, Max>;
   switch (dtype) {
     case DType::kUint8:
-      return reduce_numbers<std::uint8_t, Op>;
+      return reduce_version<ReduceNumbers<std::uint8_t, Op>>(set);
     case DType::kInt8:
-      return reduce_numbers<std::int8_t, Op>;
+      return reduce_version<ReduceNumbers<std::int8_t, Op>>(set);
     case DType::kUint16:
-      return reduce_numbers<std::uint16_t, Op>;
+      return reduce_version<ReduceNumbers<std::uint16_t, Op>>(set);
     case DType::kInt16:
-      return reduce_numbers<std::int16_t, Op>;
+      return reduce_version<ReduceNumbers<std::int16_t, Op>>(set);
     case DType::kInt32:
-      return reduce_numbers<std::int32_t, Op>;
+      return reduce_version<ReduceNumbers<std::int32_t, Op>>(set);
     case DType::kInt64:
-      return reduce_numbers<std::int64_t, Op>;
+      return reduce_version<ReduceNumbers<std::int64_t, Op>>(set);
     case DType::kFloat16:
-      return reduce_halves<Float16, Op>;
+      return float16_version<Op>(set);
     case DType::kFloat32:
-      return reduce_numbers<float, Op>;
+      return reduce_version<ReduceNumbers<float, Op>>(set);
     case DType::kFloat64:
-      return reduce_numbers<double, Op>;
+      return reduce_version<ReduceNumbers<double, Op>>(set);
     case DType::kBool:
-      return reduce_bools<kEither>;
+      return reduce_version<ReduceBools<kEither>>(set);
     case DType::kBfloat16:
-      return reduce_halves<Bfloat16, Op>;
+      return reduce_version<ReduceBfloat16<Op>>(set);
   }
   return nullptr;
 }
 
 template <class T>
-T from_double(double value) {
+RUNJOB_INLINE T from_double(double value) {
   if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(value);
   } else {
@@ -131,84 +168,115 @@ T from_double(double value) {
   }
 }
 
+/// The dividing loop is slower than memory; a power of two has an exact reciprocal, and then both give the same bits.
+template <class T, bool divide>
+struct ScaleNumbers {
+  RUNJOB_INLINE void run(void* out, const void* in, std::size_t count, double multiplier, double second) {
+    auto* result = static_cast<T*>(out);
+    const auto* source = static_cast<const T*>(in);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) {
+      const double product = static_cast<double>(source[i]) * multiplier;
+      result[i] = from_double<T>(divide ? product / second : product * second);
+    }
+  }
+};
+
+bool is_power_of_two(double value) {
+  int exponent = 0;
+  return std::frexp(value, &exponent) == 0.5 && exponent > -100 && exponent < 100;
+}
+
 template <class T>
-void scale_numbers(void* out, const void* in, std::size_t count, double multiplier, double divisor) {
-  auto* result = static_cast<T*>(out);
-  const auto* source = static_cast<const T*>(in);
-  for (std::size_t i = 0; i < count; ++i) {
-    result[i] = from_double<T>(static_cast<double>(source[i]) * multiplier / divisor);
+void scale_numbers(void* out, const void* in, std::size_t count, double multiplier, double divisor,
+                   InstructionSet set) {
+  if (is_power_of_two(divisor)) {
+    version_of<ScaleNumbers<T, false>, void*, const void*, std::size_t, double, double>(set)(out, in, count, multiplier,
+                                                                                             1 / divisor);
+  } else {
+    version_of<ScaleNumbers<T, true>, void*, const void*, std::size_t, double, double>(set)(out, in, count, multiplier,
+                                                                                            divisor);
   }
 }
 
-template <class Half>
-void scale_halves(void* out, const void* in, std::size_t count, double multiplier, double divisor) {
-  auto* result = static_cast<std::uint16_t*>(out);
-  const auto* source = static_cast<const std::uint16_t*>(in);
-  for (std::size_t i = 0; i < count; ++i) {
-    result[i] = Half::store(static_cast<float>(static_cast<double>(Half::load(source[i])) * multiplier / divisor));
+void scale_halves(DType dtype, void* out, const void* in, std::size_t count, double multiplier, double divisor,
+                  InstructionSet set) {
+  constexpr std::size_t kPiece = 512;
+  alignas(64) float wide[kPiece];
+  for (std::size_t done = 0; done < count; done += kPiece) {
+    const std::size_t piece = std::min(kPiece, count - done);
+    widen(dtype, wide, static_cast<const std::uint16_t*>(in) + done, piece, set);
+    scale_numbers<float>(wide, wide, piece, multiplier, divisor, set);
+    narrow(dtype, static_cast<std::uint16_t*>(out) + done, wide, piece, set);
   }
 }
+
+struct WidenBfloat16 {
+  RUNJOB_INLINE void run(float* out, const std::uint16_t* in, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = bfloat16_to_float(in[i]);
+  }
+};
+
+struct NarrowBfloat16 {
+  RUNJOB_INLINE void run(std::uint16_t* out, const float* in, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = float_to_bfloat16(in[i]);
+  }
+};
 
 }  // namespace
 
-ReduceFunction reduce_function(DType dtype, ReduceOp op) {
+ReduceFunction reduce_function(DType dtype, ReduceOp op, InstructionSet set) {
   switch (op) {
     case ReduceOp::kAverage:
     case ReduceOp::kSum:
-      return for_dtype<Sum>(dtype);
+      return for_dtype<Sum>(dtype, set);
     case ReduceOp::kMin:
-      return for_dtype<Min>(dtype);
+      return for_dtype<Min>(dtype, set);
     case ReduceOp::kMax:
-      return for_dtype<Max>(dtype);
+      return for_dtype<Max>(dtype, set);
     case ReduceOp::kProduct:
-      return for_dtype<Product>(dtype);
+      return for_dtype<Product>(dtype, set);
   }
   return nullptr;
 }
 
-void scale(DType dtype, void* out, const void* in, std::size_t count, double multiplier, double divisor) {
+void scale(DType dtype, void* out, const void* in, std::size_t count, double multiplier, double divisor,
+           InstructionSet set) {
   switch (dtype) {
     case DType::kUint8:
-      return scale_numbers<std::uint8_t>(out, in, count, multiplier, divisor);
+      return scale_numbers<std::uint8_t>(out, in, count, multiplier, divisor, set);
     case DType::kInt8:
-      return scale_numbers<std::int8_t>(out, in, count, multiplier, divisor);
+      return scale_numbers<std::int8_t>(out, in, count, multiplier, divisor, set);
     case DType::kUint16:
-      return scale_numbers<std::uint16_t>(out, in, count, multiplier, divisor);
+      return scale_numbers<std::uint16_t>(out, in, count, multiplier, divisor, set);
     case DType::kInt16:
-      return scale_numbers<std::int16_t>(out, in, count, multiplier, divisor);
+      return scale_numbers<std::int16_t>(out, in, count, multiplier, divisor, set);
     case DType::kInt32:
-      return scale_numbers<std::int32_t>(out, in, count, multiplier, divisor);
+      return scale_numbers<std::int32_t>(out, in, count, multiplier, divisor, set);
     case DType::kInt64:
-      return scale_numbers<std::int64_t>(out, in, count, multiplier, divisor);
-    case DType::kFloat16:
-      return scale_halves<Float16>(out, in, count, multiplier, divisor);
+      return scale_numbers<std::int64_t>(out, in, count, multiplier, divisor, set);
     case DType::kFloat32:
-      return scale_numbers<float>(out, in, count, multiplier, divisor);
+      return scale_numbers<float>(out, in, count, multiplier, divisor, set);
     case DType::kFloat64:
-      return scale_numbers<double>(out, in, count, multiplier, divisor);
+      return scale_numbers<double>(out, in, count, multiplier, divisor, set);
     case DType::kBool:
       throw Error(Errc::kBug, "scaling bool values");
+    case DType::kFloat16:
     case DType::kBfloat16:
-      return scale_halves<Bfloat16>(out, in, count, multiplier, divisor);
+      return scale_halves(dtype, out, in, count, multiplier, divisor, set);
   }
 }
 
-void widen(DType half, float* out, const void* in, std::size_t count) {
+void widen(DType half, float* out, const void* in, std::size_t count, InstructionSet set) {
   const auto* source = static_cast<const std::uint16_t*>(in);
-  if (half == DType::kFloat16) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = float16_to_float(source[i]);
-  } else {
-    for (std::size_t i = 0; i < count; ++i) out[i] = bfloat16_to_float(source[i]);
-  }
+  if (half == DType::kFloat16) return float16_to_floats(set)(out, source, count);
+  version_of<WidenBfloat16, float*, const std::uint16_t*, std::size_t>(set)(out, source, count);
 }
 
-void narrow(DType half, void* out, const float* in, std::size_t count) {
+void narrow(DType half, void* out, const float* in, std::size_t count, InstructionSet set) {
   auto* result = static_cast<std::uint16_t*>(out);
-  if (half == DType::kFloat16) {
-    for (std::size_t i = 0; i < count; ++i) result[i] = float_to_float16(in[i]);
-  } else {
-    for (std::size_t i = 0; i < count; ++i) result[i] = float_to_bfloat16(in[i]);
-  }
+  if (half == DType::kFloat16) return floats_to_float16(set)(result, in, count);
+  version_of<NarrowBfloat16, std::uint16_t*, const float*, std::size_t>(set)(result, in, count);
 }
 
 }  // namespace runjob::runtime

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "runtime/collectives/instruction_set.hpp"
 #include "runtime/collectives/operation.hpp"
 
 /// Element-wise arithmetic for every dtype: pure functions over dense buffers.
@@ -14,14 +15,15 @@ using ReduceFunction = void (*)(void* out, const void* a, const void* b, std::si
 
 /// kAverage reduces as kSum. float16 and bfloat16 are rounded once per call: callers that reduce more than
 /// two values use widen() and narrow() around float32.
-ReduceFunction reduce_function(DType dtype, ReduceOp op);
+ReduceFunction reduce_function(DType dtype, ReduceOp op, InstructionSet set = best_instruction_set());
 
 /// out[i] = in[i] * multiplier / divisor, in double, for integers truncated toward zero and limited to the
 /// type's range (a NaN becomes 0); `out` may be `in`. Not for bool.
-void scale(DType dtype, void* out, const void* in, std::size_t count, double multiplier, double divisor);
+void scale(DType dtype, void* out, const void* in, std::size_t count, double multiplier, double divisor,
+           InstructionSet set = best_instruction_set());
 
 /// float16 or bfloat16 to float32 and back.
-void widen(DType half, float* out, const void* in, std::size_t count);
-void narrow(DType half, void* out, const float* in, std::size_t count);
+void widen(DType half, float* out, const void* in, std::size_t count, InstructionSet set = best_instruction_set());
+void narrow(DType half, void* out, const float* in, std::size_t count, InstructionSet set = best_instruction_set());
 
 }  // namespace runjob::runtime

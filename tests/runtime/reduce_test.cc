@@ -1,5 +1,6 @@
 #include "runtime/collectives/reduce.hpp"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -113,6 +114,87 @@ TEST_CASE("a NaN wins in min and max from either side", "[runtime][unit]") {
   }
 }
 
+namespace {
+
+bool is_float(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBfloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
+
+/// Whether the float at `place` is a NaN: the only values whose bits depend on the instructions.
+bool is_nan(DType dtype, const void* place) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, place, size_of(dtype));
+  if (dtype == DType::kFloat16) return std::isnan(float16_to_float(static_cast<std::uint16_t>(bits)));
+  if (dtype == DType::kBfloat16) return std::isnan(bfloat16_to_float(static_cast<std::uint16_t>(bits)));
+  if (dtype == DType::kFloat32) return std::isnan(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  return std::isnan(std::bit_cast<double>(bits));
+}
+
+bool are_equal(DType dtype, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+  const std::size_t size = size_of(dtype);
+  for (std::size_t i = 0; i < a.size(); i += size) {
+    if (std::memcmp(&a[i], &b[i], size) == 0) continue;
+    if (!is_float(dtype) || !is_nan(dtype, &a[i]) || !is_nan(dtype, &b[i])) return false;
+  }
+  return true;
+}
+
+/// Any bits: infinities, NaNs and subnormals among them.
+std::vector<std::byte> random_bytes(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+/// `shift`: elements by which the inputs are off the vectors' alignment.
+void compare_with_plain(DType dtype, ReduceOp op, std::size_t count, std::size_t shift) {
+  const std::size_t size = size_of(dtype), bytes = count * size, offset = shift * size;
+  const auto a = random_bytes(bytes + offset, 1), b = random_bytes(bytes + offset, 2);
+  std::vector<std::byte> plain(bytes);
+  reduce_function(dtype, op, InstructionSet::kPlain)(plain.data(), &a[offset], &b[offset], count);
+  for (const InstructionSet set : instruction_sets()) {
+    std::vector<std::byte> out(bytes), in_place = a;
+    reduce_function(dtype, op, set)(out.data(), &a[offset], &b[offset], count);
+    reduce_function(dtype, op, set)(&in_place[offset], &in_place[offset], &b[offset], count);
+    in_place.erase(in_place.begin(), in_place.begin() + static_cast<std::ptrdiff_t>(offset));
+    INFO(to_string(dtype) << " " << to_string(op) << " " << count << " " << to_string(set));
+    REQUIRE(are_equal(dtype, out, plain));
+    REQUIRE(are_equal(dtype, in_place, plain));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every instruction set reduces as the plain one does, for any length and address", "[runtime][unit]") {
+  for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
+    for (const ReduceOp op : kOps) {
+      for (const std::size_t count : {1, 2, 7, 31, 64, 100, 1027}) {
+        for (const std::size_t shift : {0, 1}) compare_with_plain(static_cast<DType>(dtype), op, count, shift);
+      }
+    }
+  }
+}
+
+TEST_CASE("every instruction set scales as the plain one does", "[runtime][unit]") {
+  for (int number = 0; number < kDTypeCount; ++number) {
+    const auto dtype = static_cast<DType>(number);
+    if (dtype == DType::kBool) continue;
+    for (const std::size_t count : {1, 15, 1027}) {
+      for (const double divisor : {1.0, 3.0, 8.0}) {
+        const auto in = random_bytes(count * size_of(dtype), 3);
+        std::vector<std::byte> plain(in.size()), out(in.size());
+        scale(dtype, plain.data(), in.data(), count, 0.7, divisor, InstructionSet::kPlain);
+        for (const InstructionSet set : instruction_sets()) {
+          scale(dtype, out.data(), in.data(), count, 0.7, divisor, set);
+          INFO(to_string(dtype) << " " << count << " / " << divisor << " " << to_string(set));
+          REQUIRE(are_equal(dtype, out, plain));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("scaling truncates integers toward zero and stays in range", "[runtime][unit]") {
   std::int32_t values[] = {7, -7, 9};
   scale(DType::kInt32, values, values, 3, 1, 2);
@@ -142,11 +224,15 @@ TEST_CASE("every 16-bit pattern survives widening and narrowing", "[runtime][uni
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
   std::vector<float> wide(all.size());
   for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
-    widen(dtype, wide.data(), all.data(), all.size());
-    narrow(dtype, back.data(), wide.data(), wide.size());
-    std::size_t different = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) different += !std::isnan(wide[i]) && back[i] != all[i];
-    CHECK(different == 0);
+    for (const InstructionSet set : instruction_sets()) {
+      widen(dtype, wide.data(), all.data(), all.size(), set);
+      narrow(dtype, back.data(), wide.data(), wide.size(), set);
+      std::size_t different = 0;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        different += std::isnan(wide[i]) ? !is_nan(dtype, &back[i]) : back[i] != all[i];
+      }
+      CHECK(different == 0);
+    }
   }
 }
 

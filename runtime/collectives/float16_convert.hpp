@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/collectives/instruction_set.hpp"
+
+/// float16, as its bits, to float32 and back for whole buffers, with the processor's own conversions where it has them.
+/// Pure. A NaN stays a NaN; its other bits depend on the instruction set.
+namespace runjob::runtime {
+
+using Float16ToFloats = void (*)(float* out, const std::uint16_t* in, std::size_t count);
+using FloatsToFloat16 = void (*)(std::uint16_t* out, const float* in, std::size_t count);
+
+Float16ToFloats float16_to_floats(InstructionSet set);
+FloatsToFloat16 floats_to_float16(InstructionSet set);
+
+}  // namespace runjob::runtime

@@ -1,0 +1,73 @@
+#include "runtime/collectives/rank_order_reduction.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace runjob::runtime {
+namespace {
+
+/// Two buffers of it and the output's part fit the first cache (32 KiB at least).
+constexpr std::size_t kPieceBytes = 8192;
+
+bool is_half(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBfloat16;
+}
+
+}  // namespace
+
+RankOrderReduction::RankOrderReduction(DType dtype, ReduceOp op, double prescale, double postscale, int size)
+    : dtype_(dtype),
+      prescale_(prescale),
+      postscale_(postscale),
+      divisor_(op == ReduceOp::kAverage ? size : 1),
+      is_plain_(prescale_ == 1 && postscale_ == 1 && divisor_ == 1),
+      in_float_(is_half(dtype) && (size > 2 || !is_plain_)),
+      reduce_(reduce_function(dtype, op)),
+      reduce_floats_(reduce_function(DType::kFloat32, op)) {}
+
+void RankOrderReduction::run(void* out, std::span<const void* const> inputs, std::size_t count) const {
+  if (is_plain_ && inputs.size() == 2) return reduce_(out, inputs[0], inputs[1], count);
+  const std::size_t piece = kPieceBytes / (in_float_ ? sizeof(float) : size_of(dtype_));
+  for (std::size_t first = 0; first < count; first += piece) {
+    const std::size_t length = std::min(piece, count - first);
+    if (in_float_) {
+      run_piece_of_halves(out, inputs, first, length);
+    } else {
+      run_piece(out, inputs, first, length);
+    }
+  }
+}
+
+void RankOrderReduction::run_piece(void* out, std::span<const void* const> inputs, std::size_t first,
+                                   std::size_t count) const {
+  alignas(64) std::byte scaled[kPieceBytes];
+  const std::size_t offset = first * size_of(dtype_);
+  std::byte* result = static_cast<std::byte*>(out) + offset;
+  const auto input = [&](std::size_t rank, void* room) -> const void* {
+    const std::byte* source = static_cast<const std::byte*>(inputs[rank]) + offset;
+    if (prescale_ == 1) return source;
+    scale(dtype_, room, source, count, prescale_, 1);
+    return room;
+  };
+  const void* sum = input(0, result);
+  for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
+    reduce_(result, sum, input(rank, scaled), count);
+    sum = result;
+  }
+  if (postscale_ != 1 || divisor_ != 1) scale(dtype_, result, result, count, postscale_, divisor_);
+}
+
+void RankOrderReduction::run_piece_of_halves(void* out, std::span<const void* const> inputs, std::size_t first,
+                                             std::size_t count) const {
+  alignas(64) float sum[kPieceBytes / sizeof(float)], next[kPieceBytes / sizeof(float)];
+  for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
+    float* wide = rank == 0 ? sum : next;
+    widen(dtype_, wide, static_cast<const std::uint16_t*>(inputs[rank]) + first, count);
+    if (prescale_ != 1) scale(DType::kFloat32, wide, wide, count, prescale_, 1);
+    if (rank > 0) reduce_floats_(sum, sum, next, count);
+  }
+  if (postscale_ != 1 || divisor_ != 1) scale(DType::kFloat32, sum, sum, count, postscale_, divisor_);
+  narrow(dtype_, static_cast<std::uint16_t*>(out) + first, sum, count);
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "runtime/collectives/reduce.hpp"
+
+namespace runjob::runtime {
+
+/// The whole arithmetic of an allreduce over the inputs of all ranks: prescaling, reduction in the order of the ranks,
+/// averaging and postscaling. Because of the order the result has the same bits whoever computes it, in whatever pieces, as
+/// often as it is repeated. float16 and bfloat16 are widened to float32 first and rounded once at the end.
+/// Threads  any; holds no buffers.
+class RankOrderReduction {
+ public:
+  RankOrderReduction(DType dtype, ReduceOp op, double prescale, double postscale, int size);
+
+  /// `inputs`: by rank, `count` elements each; `out` overlaps none of them.
+  /// Cost  reads each input once and writes `out` once, as far as memory is concerned.
+  void run(void* out, std::span<const void* const> inputs, std::size_t count) const;
+
+ private:
+  void run_piece(void* out, std::span<const void* const> inputs, std::size_t first, std::size_t count) const;
+  void run_piece_of_halves(void* out, std::span<const void* const> inputs, std::size_t first, std::size_t count) const;
+
+  DType dtype_;
+  double prescale_, postscale_, divisor_;
+  bool is_plain_;                 ///< nothing is scaled
+  bool in_float_;                 ///< of 16-bit floats: more than one rounding would happen otherwise
+  ReduceFunction reduce_;         ///< of dtype_
+  ReduceFunction reduce_floats_;  ///< of float32
+};
+
+}  // namespace runjob::runtime

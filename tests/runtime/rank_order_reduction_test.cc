@@ -1,0 +1,75 @@
+#include "runtime/collectives/rank_order_reduction.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "runtime/collectives/half.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+
+namespace {
+
+template <class T>
+std::vector<T> reduce(DType dtype, ReduceOp op, const std::vector<std::vector<T>>& inputs, double prescale = 1,
+                      double postscale = 1) {
+  std::vector<const void*> pointers;
+  for (const auto& input : inputs) pointers.push_back(input.data());
+  std::vector<T> out(inputs.front().size());
+  RankOrderReduction(dtype, op, prescale, postscale, static_cast<int>(inputs.size()))
+      .run(out.data(), pointers, out.size());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("inputs are reduced in the order of the ranks, to the last bit", "[runtime][unit]") {
+  const std::size_t ranks = GENERATE(2u, 3u, 7u);
+  const std::size_t count = GENERATE(1u, 17u, 2048u, 5001u);
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal(0, 1e3F);
+  std::vector<std::vector<float>> inputs(ranks, std::vector<float>(count));
+  for (auto& input : inputs) {
+    for (float& value : input) value = normal(random);
+  }
+  std::vector<float> sum = inputs[0], least = inputs[0];
+  for (std::size_t rank = 1; rank < ranks; ++rank) {
+    for (std::size_t i = 0; i < count; ++i) {
+      sum[i] += inputs[rank][i];
+      least[i] = std::min(least[i], inputs[rank][i]);
+    }
+  }
+  CHECK(reduce(DType::kFloat32, ReduceOp::kSum, inputs) == sum);
+  CHECK(reduce(DType::kFloat32, ReduceOp::kMin, inputs) == least);
+}
+
+TEST_CASE("each input is scaled before, the result after the reduction", "[runtime][unit]") {
+  const std::vector<std::vector<float>> inputs{{1, 2}, {3, 4}, {5, 6}};
+  CHECK(reduce(DType::kFloat32, ReduceOp::kAverage, inputs) == std::vector<float>{3, 4});
+  CHECK(reduce(DType::kFloat32, ReduceOp::kSum, inputs, 2, 0.5) == std::vector<float>{9, 12});
+  CHECK(reduce(DType::kFloat32, ReduceOp::kProduct, inputs, 2, 1) == std::vector<float>{120, 384});
+  const std::vector<std::vector<std::int32_t>> whole{{-3, 5}, {-4, 5}};
+  CHECK(reduce(DType::kInt32, ReduceOp::kAverage, whole) == std::vector<std::int32_t>{-3, 5});
+  CHECK(reduce(DType::kInt32, ReduceOp::kSum, whole, 0.5, 3) == std::vector<std::int32_t>{-9, 12});  // (-1) + (-2)
+}
+
+TEST_CASE("16-bit floats are summed in float32 and rounded once", "[runtime][unit]") {
+  using Half = std::vector<std::uint16_t>;
+  const std::size_t count = 3000;
+  const Half big(count, float_to_bfloat16(256)), one(count, float_to_bfloat16(1));
+  CHECK(reduce(DType::kBfloat16, ReduceOp::kSum, std::vector<Half>{big, one, one}) ==
+        Half(count, float_to_bfloat16(258)));
+  const Half large(count, float_to_float16(60000));  // the sum is no float16, the average is
+  CHECK(reduce(DType::kFloat16, ReduceOp::kAverage, std::vector<Half>{large, large}) == large);
+  CHECK(reduce(DType::kFloat16, ReduceOp::kSum, std::vector<Half>{large, large}, 0.25) ==
+        Half(count, float_to_float16(30000)));
+}
+
+TEST_CASE("bool is or and and over any number of ranks", "[runtime][unit]") {
+  const std::vector<std::vector<std::uint8_t>> inputs{{0, 0, 2}, {0, 4, 1}, {0, 0, 255}};
+  CHECK(reduce(DType::kBool, ReduceOp::kSum, inputs) == std::vector<std::uint8_t>{0, 1, 1});
+  CHECK(reduce(DType::kBool, ReduceOp::kMin, inputs) == std::vector<std::uint8_t>{0, 0, 1});
+}
