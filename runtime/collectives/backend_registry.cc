@@ -1,5 +1,6 @@
 #include "runtime/collectives/backend_registry.hpp"
 
+#include <algorithm>
 #include <dlfcn.h>
 
 #include <fmt/format.h>
@@ -8,6 +9,9 @@
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "runtime/collectives/local_backend.hpp"
+#include "runtime/collectives/shm/segment.hpp"
+#include "runtime/collectives/shm/sharing.hpp"
+#include "runtime/collectives/shm/shm_backend.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -34,10 +38,14 @@ constexpr Known kKnown[] = {
     {"ccl", "cpu", "this version of runjob has no oneCCL backend"},
 };
 
-std::string module_path(const std::string& name) {
+std::string library_of_this() {
   Dl_info self{};
-  ::dladdr(reinterpret_cast<void*>(&module_path), &self);
-  const std::string library = self.dli_fname == nullptr ? "" : self.dli_fname;
+  ::dladdr(reinterpret_cast<void*>(&library_of_this), &self);
+  return self.dli_fname == nullptr ? "" : self.dli_fname;
+}
+
+std::string module_path(const std::string& name) {
+  const std::string library = library_of_this();
   const std::size_t slash = library.rfind('/');
   const std::string folder = slash == library.npos ? "." : library.substr(0, slash);
   return fmt::format("{}/runjob/librunjob_{}.so", folder, name);
@@ -73,7 +81,30 @@ nlohmann::ordered_json describe(const Known& known) {
   return entry;
 }
 
+nlohmann::ordered_json describe_shared_memory() {
+  nlohmann::ordered_json entry = {
+      {"name", "shm"}, {"kind", "cpu"}, {"available", false}, {"version", kVersion}, {"path", library_of_this()},
+      {"reason", ""}};
+  try {
+    Segment::create(Layout(2).bytes());
+    entry["available"] = true;
+  } catch (const Error& error) {
+    entry["reason"] = error.what();
+  }
+  return entry;
+}
+
 }  // namespace
+
+std::unique_ptr<Backend> make_shared_memory_backend(const MeshOptions& options, const std::string& socket_directory) {
+  return std::make_unique<ShmBackend>(options, socket_directory);
+}
+
+SharingVerdict judge_sharing(const std::vector<std::string>& addresses) {
+  if (std::none_of(addresses.begin(), addresses.end(), is_sharing_offer)) return {};
+  const std::optional<std::string> objection = objection_to_sharing(addresses);
+  return {!objection, objection.value_or("")};
+}
 
 std::unique_ptr<Backend> make_backend(const MeshOptions& options) {
   if (options.size == 1) return std::make_unique<LocalBackend>();
@@ -88,6 +119,7 @@ std::unique_ptr<Backend> make_backend(const MeshOptions& options) {
 
 std::string backends_json() {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  list.push_back(describe_shared_memory());
   for (const Known& known : kKnown) list.push_back(describe(known));
   return nlohmann::ordered_json{{"backends", std::move(list)}}.dump(-1, ' ', false,
                                                                     nlohmann::ordered_json::error_handler_t::replace);

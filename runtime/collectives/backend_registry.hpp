@@ -2,13 +2,26 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/collectives/backend.hpp"
 
-/// The one place that knows which backends exist. All but the local one are modules of their own, opened on
-/// demand from the folder `runjob` beside librunjob.so, so that nothing here needs their libraries to be
-/// installed.
+/// The one place that knows which backends exist. All but the local one and shared memory are modules of their own, opened
+/// on demand from the folder `runjob` beside librunjob.so, so that nothing here needs their libraries to be installed.
 namespace runjob::runtime {
+
+/// The backend for ranks that are all on this host. It never fails: all ranks ask judge_sharing() about the addresses of
+/// all, and use make_backend() instead when there is an objection. `socket_directory`: a directory of this user alone,
+/// for a socket's file while the ranks connect; empty for a fresh one.
+std::unique_ptr<Backend> make_shared_memory_backend(const MeshOptions& options, const std::string& socket_directory);
+
+/// What the ranks' addresses say of shared memory.
+struct SharingVerdict {
+  bool is_used = false;
+  /// Some ranks gave addresses of shared memory, but not all can use it, and this is why. All need other ones now.
+  std::string objection;
+};
+SharingVerdict judge_sharing(const std::vector<std::string>& addresses);
 
 /// The backend for a job of this kind: none but the local one for a single rank, Gloo otherwise.
 /// Errors  Error(kUnavailable) with the reason.

@@ -62,17 +62,32 @@ EngineParts make_parts(const RuntimeConfig& config, const JoinReply& place) {
   return parts;
 }
 
+/// Where a Unix socket of the job's own may be: beside the rendezvous', when that is one; empty otherwise.
+std::string socket_directory(const RuntimeConfig& config) {
+  constexpr std::string_view kUnix = "unix:";
+  const std::string& address = *config.rendezvous;
+  const std::size_t slash = address.rfind('/');
+  if (!address.starts_with(kUnix) || slash == address.npos) return {};
+  return address.substr(kUnix.size(), slash - kUnix.size());
+}
+
+MeshOptions mesh_options(const RuntimeConfig& config, const JoinReply& place, std::chrono::milliseconds timeout) {
+  const std::string address =
+      choose_address(list_addresses(), {place.hostnames.size() == 1, config.interface, config.address});
+  return {place.rank, place.size, address, /*connect_timeout=*/timeout, /*operation_timeout=*/config.gloo_timeout};
+}
+
 Prepared prepare(const RuntimeConfig& config, const JoinReply& place, std::chrono::milliseconds timeout) {
   Prepared prepared;
   prepared.parts = make_parts(config, place);
-  const std::string address =
-      choose_address(list_addresses(), {place.hostnames.size() == 1, config.interface, config.address});
-  prepared.parts.backend = make_backend({place.rank, place.size, address, /*connect_timeout=*/timeout,
-                                         /*operation_timeout=*/config.gloo_timeout});
+  const MeshOptions options = mesh_options(config, place, timeout);
+  const bool may_share = config.shared_memory && place.hostnames.size() == 1 && place.size > 1;
+  prepared.parts.backend =
+      may_share ? make_shared_memory_backend(options, socket_directory(config)) : make_backend(options);
   prepared.blob.mesh = prepared.parts.backend->address();
   if (place.rank != 0) return prepared;
-  prepared.listener = listen_for_members(address, place.size);
-  prepared.blob.control_address = address;
+  prepared.listener = listen_for_members(options.bind_address, place.size);
+  prepared.blob.control_address = options.bind_address;
   prepared.blob.control_port = prepared.listener->port;
   prepared.blob.token = make_token();
   return prepared;
@@ -89,15 +104,12 @@ Prepared prepare_or_excuse(const RuntimeConfig& config, const JoinReply& place, 
   }
 }
 
-std::vector<BootstrapBlob> meet(rendezvous::Client& client, const RuntimeConfig& config, const JoinReply& place,
-                                const BootstrapBlob& own, std::chrono::milliseconds timeout, Rounds& rounds) {
-  int& round = rounds[{*config.rendezvous, place.generation}];
-  const std::string name = fmt::format("runtime.init.{}.{}", place.generation, round);
+std::vector<BootstrapBlob> gather(rendezvous::Client& client, const std::string& name, const BootstrapBlob& own,
+                                  const JoinReply& place, std::chrono::milliseconds timeout) {
   std::vector<BootstrapBlob> blobs;
   for (const std::string& bytes : client.gather(name, encode(own), timeout)) {
     blobs.push_back(decode_bootstrap_blob(bytes));
   }
-  ++round;
   const std::vector<std::string> hosts = host_of_each_rank(place);
   for (std::size_t rank = 0; rank < blobs.size(); ++rank) {
     if (blobs[rank].error.empty()) continue;
@@ -105,6 +117,50 @@ std::vector<BootstrapBlob> meet(rendezvous::Client& client, const RuntimeConfig&
                 fmt::format("{} cannot take part: {}", rank_text(static_cast<int>(rank), hosts), blobs[rank].error));
   }
   return blobs;
+}
+
+std::vector<std::string> addresses_of(const std::vector<BootstrapBlob>& blobs) {
+  std::vector<std::string> addresses;
+  for (const BootstrapBlob& blob : blobs) addresses.push_back(blob.mesh);
+  return addresses;
+}
+
+/// The ranks cannot share memory, as every one of them has found alike: they meet once more, with addresses of their network.
+std::vector<std::string> meet_again(rendezvous::Client& client, const RuntimeConfig& config, const JoinReply& place,
+                                    Prepared& prepared, const std::string& name, std::chrono::milliseconds timeout) {
+  BootstrapBlob own;
+  try {
+    prepared.parts.backend = make_backend(mesh_options(config, place, timeout));
+    own.mesh = prepared.parts.backend->address();
+  } catch (const Error& error) {
+    own.error = error.what();
+  }
+  return addresses_of(gather(client, name, own, place, timeout));
+}
+
+/// What a rank knows of all when it has met them.
+struct Meeting {
+  BootstrapBlob root;                  ///< rank 0's
+  std::vector<std::string> addresses;  ///< of the backend, by rank
+};
+
+Meeting meet(rendezvous::Client& client, const RuntimeConfig& config, const JoinReply& place, Prepared& prepared,
+             std::chrono::milliseconds timeout, Rounds& rounds) {
+  int& round = rounds[{*config.rendezvous, place.generation}];
+  const std::string name = fmt::format("runtime.init.{}.{}", place.generation, round);
+  const std::vector<BootstrapBlob> blobs = gather(client, name, prepared.blob, place, timeout);
+  ++round;
+  Meeting meeting{blobs.front(), addresses_of(blobs)};
+  const SharingVerdict sharing = judge_sharing(meeting.addresses);
+  if (sharing.objection.empty()) return meeting;
+  if (place.rank == 0) {
+    log::warn(
+        "the ranks use TCP although they are on one host, since they cannot share memory: {}; RUNJOB_SHARED_MEMORY=0 "
+        "for all of them says that this is meant",
+        sharing.objection);
+  }
+  meeting.addresses = meet_again(client, config, place, prepared, name + ".tcp", timeout);
+  return meeting;
 }
 
 std::unique_ptr<ControlPlane> connect_control(Prepared& prepared, const BootstrapBlob& root, const JoinReply& place,
@@ -154,13 +210,11 @@ Job join_job(const RuntimeConfig& config, Rounds& rounds) {
   const Deadline deadline = start + timeout;
 
   Prepared prepared = prepare_or_excuse(config, place, timeout);
-  const std::vector<BootstrapBlob> blobs = meet(client, config, place, prepared.blob, timeout, rounds);
+  const Meeting meeting = meet(client, config, place, prepared, timeout, rounds);
   prepared.parts.control =
-      connect_control(prepared, blobs.front(), place, observer_for(prepared.parts.timeline.get()), deadline);
+      connect_control(prepared, meeting.root, place, observer_for(prepared.parts.timeline.get()), deadline);
   job.engine = std::make_unique<Engine>(std::move(prepared.parts));
-  std::vector<std::string> addresses;
-  for (const BootstrapBlob& blob : blobs) addresses.push_back(blob.mesh);
-  job.engine->connect(addresses).throw_if_failed();
+  job.engine->connect(meeting.addresses).throw_if_failed();
   job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, place.rank);
   return job;
 }

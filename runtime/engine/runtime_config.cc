@@ -16,10 +16,10 @@ namespace {
 constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
 
 /// The names that the runtime reads, without their prefix.
-constexpr std::array<std::string_view, 11> kRead = {
+constexpr std::array<std::string_view, 12> kRead = {
     "RENDEZVOUS", "JOB_KEY_FILE", "RANK", "START_TIMEOUT", "GLOO_TIMEOUT_SECONDS",
     "GLOO_IFACE", "TIMELINE",     "SIZE", "LOG_LEVEL",     "TIMELINE_MARK_CYCLES",
-    "ADDRESS"};
+    "ADDRESS",    "SHARED_MEMORY"};
 
 struct Variable {
   std::string name;  ///< as it was set, for messages
@@ -76,6 +76,9 @@ RuntimeConfig read_runtime_config(const Environment& environment) {
   if (const auto found = find(environment, "START_TIMEOUT")) {
     const auto timeout = parse_duration(found->value, found->name);
     if (timeout.count() > 0) config.start_timeout = timeout;  // 0 means the default, as it does for horovodrun
+  }
+  if (const auto found = find(environment, "SHARED_MEMORY")) {
+    config.shared_memory = parse_bool(found->value, found->name);
   }
   if (const auto found = find(environment, "GLOO_TIMEOUT_SECONDS")) {
     config.gloo_timeout = parse_duration(found->value, found->name);

@@ -21,6 +21,8 @@ struct RuntimeConfig {
   std::optional<std::string> job_key_file;
   /// RUNJOB_START_TIMEOUT: how long init() waits for the other ranks; by default what the job says.
   std::optional<std::chrono::milliseconds> start_timeout;
+  /// RUNJOB_SHARED_MEMORY: whether ranks that are all on one host exchange data through memory that they share.
+  bool shared_memory = true;
   /// RUNJOB_GLOO_TIMEOUT_SECONDS: how long a running collective may wait for another rank's data.
   std::chrono::milliseconds gloo_timeout{30000};
   /// RUNJOB_GLOO_IFACE: the network interface that other hosts reach this one by; by default the first that

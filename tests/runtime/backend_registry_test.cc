@@ -25,13 +25,28 @@ TEST_CASE("a module that is not there is an error with its path", "[runtime][uni
   }
 }
 
+TEST_CASE("shared memory is used when all can, and a reason is given only when some can", "[runtime][unit]") {
+  const auto zero = make_shared_memory_backend({0, 2, "", {}, {}}, "");
+  const auto one = make_shared_memory_backend({1, 2, "", {}, {}}, "");
+  CHECK(judge_sharing({zero->address(), one->address()}).is_used);
+  const SharingVerdict mixed = judge_sharing({zero->address(), "an address of Gloo"});
+  CHECK_FALSE(mixed.is_used);
+  CHECK(mixed.objection == "rank 1 has it switched off");
+  const SharingVerdict none = judge_sharing({"x", "y"});
+  CHECK_FALSE(none.is_used);
+  CHECK(none.objection.empty());
+}
+
 TEST_CASE("absent backends are listed with the reason", "[runtime][unit]") {
   const auto list = nlohmann::json::parse(backends_json()).at("backends");
-  REQUIRE(list.size() == 5);
+  REQUIRE(list.size() == 6);
+  CHECK(list.at(0).at("name") == "shm");
+  CHECK(list.at(0).at("available") == true);
   for (const auto& backend : list) {
+    if (backend == list.at(0)) continue;
     CHECK(backend.at("available") == false);
     CHECK_FALSE(backend.at("reason").get<std::string>().empty());
   }
-  CHECK_THAT(list.at(0).at("reason").get<std::string>(), ContainsSubstring("cannot open shared object file"));
-  CHECK(list.at(2).at("reason") == "this version of runjob has no NCCL backend");
+  CHECK_THAT(list.at(1).at("reason").get<std::string>(), ContainsSubstring("cannot open shared object file"));
+  CHECK(list.at(3).at("reason") == "this version of runjob has no NCCL backend");
 }

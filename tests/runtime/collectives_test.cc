@@ -23,13 +23,18 @@ void check_all(const std::vector<Outcome>& outcomes) {
   }
 }
 
-/// Runs `body` on `size` ranks between init and shutdown.
+/// Runs `body` on `size` ranks between init and shutdown, over every backend that a host can use.
 void on_ranks(int size, const std::function<void(int rank)>& body) {
-  check_all(run_ranks(on_one_host(size), [&](int rank) {
-    check(runjob_init());
-    body(rank);
-    return outcome_of(runjob_shutdown());
-  }));
+  for (const char* shared_memory : {"1", "0"}) {
+    INFO("RUNJOB_SHARED_MEMORY=" << shared_memory);
+    RankOptions options = on_one_host(size);
+    options.environment = {{"RUNJOB_SHARED_MEMORY", shared_memory}};
+    check_all(run_ranks(options, [&](int rank) {
+      check(runjob_init());
+      body(rank);
+      return outcome_of(runjob_shutdown());
+    }));
+  }
 }
 
 /// Small and whole, so that every dtype holds every result exactly: 1, 2 or 3.
@@ -93,7 +98,7 @@ void reduce_everything(int rank, int size, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("every dtype and reduction agrees with a loop, over the small-message algorithm", "[runtime][multiproc]") {
+TEST_CASE("every dtype and reduction agrees with a loop, for small messages", "[runtime][multiproc]") {
   const int size = GENERATE(1, 2, 3, 4);
   on_ranks(size, [&](int rank) {
     for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{1001}}) {
@@ -102,7 +107,7 @@ TEST_CASE("every dtype and reduction agrees with a loop, over the small-message 
   });
 }
 
-TEST_CASE("every dtype and reduction agrees with a loop, over the ring", "[runtime][multiproc]") {
+TEST_CASE("every dtype and reduction agrees with a loop, for large messages", "[runtime][multiproc]") {
   const int size = GENERATE(2, 3, 4);
   on_ranks(size, [&](int rank) { reduce_everything(rank, size, 70001); });
 }

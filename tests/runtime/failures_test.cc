@@ -122,7 +122,9 @@ TEST_CASE("a rank killed while others wait for it ends their operations and is n
 
 TEST_CASE("a rank killed in the middle of a collective ends it on the others, and is named", "[runtime][multiproc]") {
   const int victim = GENERATE(0, 1);
-  const auto outcomes = run_ranks(on_one_host(3), [&](int rank) {
+  RankOptions options = on_one_host(3);
+  options.environment = {{"RUNJOB_SHARED_MEMORY", GENERATE("1", "0")}};
+  const auto outcomes = run_ranks(options, [&](int rank) {
     check(runjob_init());
     std::vector<float> large(8u << 20);
     const std::vector<float> input(large.size(), 1);
@@ -238,7 +240,9 @@ TEST_CASE("a shutdown ends this rank's own operations", "[runtime][multiproc]") 
 }
 
 TEST_CASE("a shutdown does not cut off what other ranks still receive", "[runtime][multiproc]") {
-  const auto outcomes = run_ranks(on_one_host(3), [](int rank) {
+  RankOptions options = on_one_host(3);
+  options.environment = {{"RUNJOB_SHARED_MEMORY", GENERATE("1", "0")}};
+  const auto outcomes = run_ranks(options, [](int rank) {
     check(runjob_init());
     for (int round = 0; round < 3; ++round) {
       std::vector<float> values(2u << 20, static_cast<float>(rank == 0 ? round : -1));

@@ -26,6 +26,7 @@ TEST_CASE("an empty environment is a job of one process with the defaults", "[ru
   CHECK(config.gloo_timeout == std::chrono::seconds(30));
   CHECK_FALSE(config.start_timeout);
   CHECK_FALSE(config.timeline);
+  CHECK(config.shared_memory);
   CHECK(config.warnings.empty());
 }
 
@@ -40,6 +41,7 @@ TEST_CASE("every variable is read under both names, ours first", "[runtime][unit
                                                     {"RUNJOB_ADDRESS", "10.0.0.5"},
                                                     {"HOROVOD_TIMELINE", "/tmp/t.json"},
                                                     {"HOROVOD_TIMELINE_MARK_CYCLES", "1"},
+                                                    {"HOROVOD_SHARED_MEMORY", "off"},
                                                     {"RUNJOB_LOG_LEVEL", "debug"}});
   CHECK(config.rendezvous == "unix:/x");
   CHECK(config.job_key_file == "/k");
@@ -50,6 +52,7 @@ TEST_CASE("every variable is read under both names, ours first", "[runtime][unit
   CHECK(config.address == "10.0.0.5");
   CHECK(config.timeline == "/tmp/t.json");
   CHECK(config.timeline_mark_cycles);
+  CHECK_FALSE(config.shared_memory);
   CHECK(config.log_level == runjob::log::Level::kDebug);
 }
 

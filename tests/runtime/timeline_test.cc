@@ -133,7 +133,7 @@ TEST_CASE("rank 0's trace of a job is valid after it was killed", "[runtime][mul
   const auto events = events_of(trace, 1);
   REQUIRE(events.size() > 10);
   CHECK(events[0] == "B NEGOTIATE_ALLREDUCE");
-  CHECK(std::count(events.begin(), events.end(), "B GLOO_ALLREDUCE") >= 10);
+  CHECK(std::count(events.begin(), events.end(), "B SHM_ALLREDUCE") >= 10);
 }
 
 TEST_CASE("a timeline that cannot be written fails init on every rank, with the reason", "[runtime][multiproc]") {

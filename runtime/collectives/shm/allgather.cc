@@ -1,0 +1,107 @@
+#include "runtime/collectives/shm/allgather.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/collectives/shm/pieces.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+/// Every rank's bytes, and where they go in the output.
+struct Parts {
+  std::vector<Range> ranges;  ///< in bytes, by rank
+
+  explicit Parts(const Call& call) {
+    std::size_t before = 0;
+    for (const std::size_t count : call.counts) {
+      ranges.push_back({before, count * size_of(call.dtype)});
+      before += ranges.back().count;
+    }
+  }
+  std::size_t largest() const {
+    return std::max_element(ranges.begin(), ranges.end(),
+                            [](const Range& a, const Range& b) { return a.count < b.count; })
+        ->count;
+  }
+  const Range& operator[](int rank) const { return ranges[static_cast<std::size_t>(rank)]; }
+};
+
+void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);  // an empty part's buffer may be null
+}
+
+void in_one_step(Channels& channels, const Call& call, const Parts& parts) {
+  auto* output = static_cast<std::byte*>(call.output);
+  const int own = channels.group.rank();
+  copy(channels.small.begin(parts[own].count), static_cast<const std::byte*>(call.input), parts[own].count);
+  channels.small.give();
+  for (int rank = 0; rank < channels.group.size(); ++rank) {
+    const Range part = parts[rank];
+    copy(output + part.first, channels.small.take(rank, part.count), part.count);
+  }
+}
+
+class Stream {
+ public:
+  Stream(Ring& ring, const Call& call, const Parts& parts)
+      : ring_(ring),
+        input_(static_cast<const std::byte*>(call.input)),
+        output_(static_cast<std::byte*>(call.output)),
+        parts_(parts),
+        steps_(Pieces(parts.largest(), ring.slot_bytes()).number()),
+        first_step_(ring.take_steps(steps_)) {}
+
+  /// Gives piece i before it collects piece i - 1, so that nobody waits for it.
+  void run() {
+    for (std::size_t i = 0; i <= steps_; ++i) {
+      if (i < steps_) give(i);
+      if (i > 0) collect(i - 1);
+    }
+  }
+
+ private:
+  Range piece(int rank, std::size_t i) const { return Pieces(parts_[rank].count, ring_.slot_bytes())[i]; }
+  std::byte* output(int rank, const Range& piece) const { return output_ + parts_[rank].first + piece.first; }
+
+  void give(std::size_t i) {
+    const std::uint64_t step = first_step_ + i;
+    ring_.wait_free(step);
+    const Range own = piece(ring_.rank(), i);
+    if (own.count == 0) return;  // nobody looks for more than there is
+    std::byte* slot = ring_.slot(ring_.rank(), step);
+    std::memcpy(slot, input_ + own.first, own.count);
+    ring_.filled(step);
+    std::memcpy(output(ring_.rank(), own), slot, own.count);
+  }
+
+  void collect(std::size_t i) {
+    const std::uint64_t step = first_step_ + i;
+    for (int distance = 1; distance < ring_.size(); ++distance) {
+      const int peer = (ring_.rank() + distance) % ring_.size();
+      const Range theirs = piece(peer, i);
+      if (theirs.count == 0) continue;
+      ring_.wait_filled(peer, step);
+      std::memcpy(output(peer, theirs), ring_.slot(peer, step), theirs.count);
+    }
+    ring_.done(step);
+  }
+
+  Ring& ring_;
+  const std::byte* const input_;
+  std::byte* const output_;
+  const Parts& parts_;
+  const std::size_t steps_;
+  const std::uint64_t first_step_;
+};
+
+}  // namespace
+
+void allgather(Channels& channels, const Call& call) {
+  if (call.on_stage) call.on_stage("SHM_ALLGATHER");
+  const Parts parts(call);
+  if (parts.largest() <= channels.small.most_bytes()) return in_one_step(channels, call, parts);
+  Stream(channels.ring, call, parts).run();
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,50 @@
+#include "runtime/collectives/shm/broadcast.hpp"
+
+#include <cstring>
+
+#include "runtime/collectives/shm/pieces.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+void in_one_step(SmallExchange& small, const Call& call, bool is_root, std::size_t bytes) {
+  if (is_root) {
+    std::memcpy(small.begin(bytes), call.output, bytes);
+    return small.give();
+  }
+  small.begin(0);
+  small.give();  // says that the steps before were read
+  std::memcpy(call.output, small.take(call.root, bytes), bytes);
+}
+
+void piece_by_piece(Ring& ring, const Call& call, std::size_t bytes) {
+  const Pieces pieces(bytes, ring.slot_bytes());
+  const std::uint64_t first_step = ring.take_steps(pieces.number());
+  auto* data = static_cast<std::byte*>(call.output);
+  for (std::size_t i = 0; i < pieces.number(); ++i) {
+    const std::uint64_t step = first_step + i;
+    const Range piece = pieces[i];
+    ring.wait_free(step);
+    if (ring.rank() == call.root) {
+      std::memcpy(ring.slot(ring.rank(), step), data + piece.first, piece.count);
+      ring.filled(step);
+    } else {
+      ring.wait_filled(call.root, step);
+      std::memcpy(data + piece.first, ring.slot(call.root, step), piece.count);
+    }
+    ring.done(step);
+  }
+}
+
+}  // namespace
+
+void broadcast(Channels& channels, const Call& call) {
+  if (call.on_stage) call.on_stage("SHM_BCAST");
+  const std::size_t bytes = call.count * size_of(call.dtype);
+  if (bytes <= channels.small.most_bytes()) {
+    return in_one_step(channels.small, call, channels.group.rank() == call.root, bytes);
+  }
+  piece_by_piece(channels.ring, call, bytes);
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,83 @@
+#include "runtime/collectives/shm/group.hpp"
+
+#include <sched.h>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "runtime/collectives/shm/parking.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+/// Tells the processor that this is a loop of looks.
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // what "yield" should do, but does not
+#endif
+}
+
+bool has_come(const Step& word, std::uint64_t value) {
+  return word.load(std::memory_order_acquire) >= value;
+}
+
+}  // namespace
+
+Patience Patience::for_ranks(int local_ranks, double processors) {
+  constexpr std::chrono::microseconds kLongerThanWaking{50};
+  constexpr int kYields = 4;
+  if (local_ranks <= processors) return {kLongerThanWaking, 0};
+  return {std::chrono::microseconds(0), kYields};
+}
+
+Group::Group(void* segment, const Layout& layout, const GroupOptions& options)
+    : segment_(static_cast<std::byte*>(segment)), layout_(layout), options_(options) {}
+
+void Group::publish(Step& word, std::uint64_t value) {
+  runtime::publish(word, value, own().doorbell);
+}
+
+void Group::check() const {
+  const std::uint32_t by = header().ended_by.load(std::memory_order_acquire);
+  if (by != 0) throw Error(Errc::kAborted, fmt::format("rank {} ended the exchange", by - 1));
+}
+
+void Group::end() {
+  std::uint32_t nobody = 0;
+  header().ended_by.compare_exchange_strong(nobody, static_cast<std::uint32_t>(rank()) + 1, std::memory_order_seq_cst);
+  for (int rank = 0; rank < size(); ++rank) ring(words(rank).doorbell);
+}
+
+void Group::wait_slowly(int peer, const Step& word, std::uint64_t value) {
+  if (spin(word, value)) return;
+  for (int i = 0; i < options_.patience.yields; ++i) {
+    ::sched_yield();
+    if (has_come(word, value)) return;
+  }
+  const bool in_time = sleep_until(word, value, words(peer).doorbell, header().ended_by, options_.timeout);
+  if (has_come(word, value)) return;
+  check();
+  if (!in_time) {
+    throw Error(Errc::kTimeout,
+                fmt::format("waited {:.3g} s for rank {}; it may be stopped or very slow; RUNJOB_GLOO_TIMEOUT_SECONDS "
+                            "allows more",
+                            std::chrono::duration<double>(options_.timeout).count(), peer));
+  }
+}
+
+bool Group::spin(const Step& word, std::uint64_t value) const {
+  constexpr int kLooksBetweenClocks = 32;
+  if (options_.patience.spin.count() == 0) return false;
+  const auto end = std::chrono::steady_clock::now() + options_.patience.spin;
+  do {
+    for (int i = 0; i < kLooksBetweenClocks; ++i) {
+      if (has_come(word, value)) return true;
+      pause();
+    }
+  } while (std::chrono::steady_clock::now() < end && !has_ended());
+  return has_come(word, value);
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "runtime/collectives/shm/layout.hpp"
+
+namespace runjob::runtime {
+
+/// How a rank waits for another one before it sleeps.
+struct Patience {
+  std::chrono::microseconds spin{0};  ///< looking again and again
+  int yields = 0;                     ///< then giving the processor away between two looks
+
+  /// For `local_ranks` processes that share `processors`: with one for each, looking for longer than a sleep and a
+  /// wake-up take is cheaper than those; with fewer, whoever looks keeps the one it waits for from running.
+  static Patience for_ranks(int local_ranks, double processors);
+};
+
+struct GroupOptions {
+  int rank = 0;
+  Patience patience;
+  std::chrono::milliseconds timeout{30000};  ///< how long a wait may take
+};
+
+/// One rank's part in a group of ranks that share a segment: it publishes words of its own and waits for others'.
+///
+/// Owner    the segment is the caller's and outlives the group; it was zero when the first rank came.
+/// Threads  one at a time, but end() from any. Several groups, one for each rank, may live in one process.
+/// Errors   waits throw Error: kTimeout naming the rank waited for, kAborted once the group has ended.
+class Group {
+ public:
+  Group(void* segment, const Layout& layout, const GroupOptions& options);
+
+  int rank() const { return options_.rank; }
+  int size() const { return layout_.size(); }
+  const Layout& layout() const { return layout_; }
+
+  RankWords& words(int rank) const { return *reinterpret_cast<RankWords*>(segment_ + layout_.words(rank)); }
+  RankWords& own() const { return words(rank()); }
+  std::byte* cell(int rank, std::size_t number) const { return segment_ + layout_.cell(rank, number); }
+  std::byte* slot(int rank, std::size_t number) const { return segment_ + layout_.slot(rank, number); }
+
+  /// Tells everybody that one of this rank's own words has come to `value`; what was written before is seen by those who
+  /// see it.
+  void publish(Step& word, std::uint64_t value);
+
+  /// Returns when `word`, one of rank `peer`'s, has come to `value`.
+  void wait(int peer, const Step& word, std::uint64_t value) {
+    if (word.load(std::memory_order_acquire) < value) wait_slowly(peer, word, value);
+  }
+
+  /// Throws when the group has ended. For work without waits: a rank that is ahead of the others would not notice.
+  void check() const;
+
+  /// Ends the group for all its ranks: every wait of theirs, now and later, throws. Any thread; more than once does no harm.
+  void end();
+
+ private:
+  void wait_slowly(int peer, const Step& word, std::uint64_t value);
+  bool spin(const Step& word, std::uint64_t value) const;
+  bool has_ended() const { return header().ended_by.load(std::memory_order_acquire) != 0; }
+  SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(segment_); }
+
+  std::byte* const segment_;
+  const Layout layout_;
+  const GroupOptions options_;
+};
+
+}  // namespace runjob::runtime

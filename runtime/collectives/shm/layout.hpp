@@ -1,0 +1,92 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace runjob::runtime {
+
+/// Where things are in the segment that a host's ranks share. Everything has one writer, its rank, but for what is said
+/// otherwise; a rank that dies leaves nothing locked. All begins as zero bytes, and steps are counted from 1.
+
+/// Words that different ranks write are this far apart: processors fetch lines of 64 bytes in pairs.
+inline constexpr std::size_t kLineBytes = 128;
+
+using Step = std::atomic<std::uint64_t>;
+static_assert(Step::is_always_lock_free && sizeof(Step) == 8);
+
+/// The steps of one rank in the exchange of small messages, and with the word its payload, in one cache line.
+struct alignas(kLineBytes) FlagLine {
+  static constexpr std::size_t kPayloadBytes = 56;
+  Step given;
+  std::byte payload[kPayloadBytes];
+};
+
+/// How far one rank has come in the ring of large messages.
+struct alignas(kLineBytes) Progress {
+  Step filled;   ///< its slot of this step has what others need of its input
+  Step reduced;  ///< ... and its part of the result
+  Step done;     ///< it will not look at any slot of this step again
+};
+
+/// Where those sleep who wait for a rank. Written by all.
+struct alignas(kLineBytes) Doorbell {
+  std::atomic<std::uint32_t> rings;     ///< the futex
+  std::atomic<std::uint32_t> sleepers;  ///< at least as many as there are
+};
+
+struct RankWords {
+  static constexpr std::size_t kFlags = 2;  ///< small_exchange.hpp says why two are enough
+  FlagLine flags[kFlags];
+  Progress progress;
+  Doorbell doorbell;
+};
+
+struct SegmentHeader {
+  /// 0, or 1 + the rank that ended everything; written by the first one that does.
+  alignas(kLineBytes) std::atomic<std::uint32_t> ended_by;
+};
+
+/// The sizes of a segment for `size` ranks: header, words of every rank, cells of every rank, slots of every rank.
+class Layout {
+ public:
+  static constexpr std::size_t kSlots = 4;  ///< of a rank's ring
+
+  explicit Layout(int size)
+      : size_(static_cast<std::size_t>(size)),
+        cell_bytes_(std::max(kPage, round_up(kMostCellBytes * 2 / size_))),
+        slot_bytes_(std::clamp(round_up(kMostRingBytes / (size_ * kSlots)), 4 * kPage, kMostSlotBytes)) {}
+  Layout(int size, std::size_t cell_bytes, std::size_t slot_bytes)
+      : size_(static_cast<std::size_t>(size)), cell_bytes_(round_up(cell_bytes)), slot_bytes_(round_up(slot_bytes)) {}
+
+  int size() const { return static_cast<int>(size_); }
+  /// The largest small message.
+  std::size_t cell_bytes() const { return cell_bytes_; }
+  /// The largest piece of a large one.
+  std::size_t slot_bytes() const { return slot_bytes_; }
+
+  std::size_t words(int rank) const { return sizeof(SegmentHeader) + index(rank) * sizeof(RankWords); }
+  std::size_t cell(int rank, std::size_t number) const {
+    return first_cell() + (index(rank) * RankWords::kFlags + number) * cell_bytes_;
+  }
+  std::size_t slot(int rank, std::size_t number) const {
+    return first_slot() + (index(rank) * kSlots + number) * slot_bytes_;
+  }
+  std::size_t bytes() const { return first_slot() + size_ * kSlots * slot_bytes_; }
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+  static constexpr std::size_t kMostCellBytes = 32u << 10;   // measured: docs/backends.md
+  static constexpr std::size_t kMostSlotBytes = 256u << 10;  // measured: docs/backends.md
+  static constexpr std::size_t kMostRingBytes = 64u << 20;   // so that hundreds of ranks do not fill the memory
+
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  static constexpr std::size_t round_up(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+  std::size_t first_cell() const { return round_up(words(size())); }
+  std::size_t first_slot() const { return first_cell() + size_ * RankWords::kFlags * cell_bytes_; }
+
+  std::size_t size_, cell_bytes_, slot_bytes_;
+};
+
+}  // namespace runjob::runtime

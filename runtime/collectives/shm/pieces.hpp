@@ -1,0 +1,38 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+namespace runjob::runtime {
+
+/// Some elements of a larger buffer.
+struct Range {
+  std::size_t first = 0, count = 0;
+  bool operator==(const Range&) const = default;
+};
+
+/// A buffer cut into equal pieces but for the last one.
+class Pieces {
+ public:
+  Pieces(std::size_t count, std::size_t most) : count_(count), most_(most) {}
+
+  std::size_t number() const { return (count_ + most_ - 1) / most_; }
+  Range operator[](std::size_t index) const {
+    const std::size_t first = std::min(count_, index * most_);
+    return {first, std::min(most_, count_ - first)};
+  }
+
+ private:
+  std::size_t count_, most_;
+};
+
+/// The part of `count` elements that `rank` reduces: whole cache lines, so that no two ranks write one. Some parts may be
+/// empty.
+inline Range part_of(std::size_t count, std::size_t element_bytes, int rank, int size) {
+  constexpr std::size_t kCacheLine = 64;
+  const std::size_t line = kCacheLine / element_bytes, ranks = static_cast<std::size_t>(size);
+  const std::size_t each = ((count + ranks - 1) / ranks + line - 1) / line * line;
+  return Pieces(count, each)[static_cast<std::size_t>(rank)];
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,74 @@
+#include "runtime/collectives/shm/processor_share.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <sched.h>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+namespace runjob::runtime {
+namespace {
+
+constexpr double kNoQuota = std::numeric_limits<double>::infinity();
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// "max 100000" or "150000 100000": microseconds of each period.
+double quota_of(const std::string& text) {
+  std::istringstream stream(text);
+  double quota = 0, period = 0;
+  return stream >> quota >> period && quota > 0 && period > 0 ? quota / period : kNoQuota;
+}
+
+double quota_of_folder(const std::string& folder, bool is_v2) {
+  if (is_v2) return quota_of(read_text(folder + "/cpu.max"));
+  return quota_of(read_text(folder + "/cpu.cfs_quota_us") + " " + read_text(folder + "/cpu.cfs_period_us"));
+}
+
+/// Of `group` and every one above it.
+double least_quota(const std::string& mount, std::string group, bool is_v2) {
+  double least = kNoQuota;
+  for (;;) {
+    if (group == "/") group.clear();
+    least = std::min(least, quota_of_folder(mount + group, is_v2));
+    if (group.empty()) return least;
+    group.erase(group.rfind('/') == group.npos ? 0 : group.rfind('/'));
+  }
+}
+
+double affinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return std::max(1U, std::thread::hardware_concurrency());  // more than 1024 processors
+}
+
+}  // namespace
+
+double control_group_quota(const std::string& self, const std::string& mount) {
+  double least = kNoQuota;
+  std::istringstream lines(self);
+  for (std::string line; std::getline(lines, line);) {  // "hierarchy:controllers:path"
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == line.npos || second == line.npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string group = line.substr(second + 1);
+    if (controllers == ",,") least = std::min(least, least_quota(mount, group, true));
+    if (controllers.find(",cpu,") != controllers.npos)
+      least = std::min(least, least_quota(mount + "/cpu", group, false));
+  }
+  return least;
+}
+
+double processor_share() {
+  return std::clamp(control_group_quota(read_text("/proc/self/cgroup"), "/sys/fs/cgroup"), 0.01, affinity());
+}
+
+}  // namespace runjob::runtime

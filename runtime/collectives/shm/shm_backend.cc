@@ -1,0 +1,120 @@
+#include "runtime/collectives/shm/shm_backend.hpp"
+
+#include <cerrno>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/collectives/shm/allgather.hpp"
+#include "runtime/collectives/shm/allreduce.hpp"
+#include "runtime/collectives/shm/broadcast.hpp"
+#include "runtime/collectives/shm/processor_share.hpp"
+#include "runtime/collectives/shm/sharing.hpp"
+
+namespace runjob::runtime {
+
+ShmBackend::ShmBackend(const MeshOptions& options, const std::string& socket_directory)
+    : options_(options), layout_(options.size) {
+  try {
+    prepare(socket_directory);
+  } catch (const Error& error) {
+    handover_.reset();
+    address_ = encode(SharingOffer{.refusal = error.what(), .host = {}, .path = {}, .token = {}});
+  }
+}
+
+void ShmBackend::prepare(const std::string& socket_directory) {
+  SharingOffer offer;
+  offer.host = this_host();
+  cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!cancel_) throw system_error("eventfd", errno);
+  if (options_.rank == 0) {
+    segment_ = Segment::create(layout_.bytes());
+    handover_ = std::make_unique<Handover>(socket_directory);
+    offer.path = handover_->path();
+    offer.token = handover_->token();
+  }
+  address_ = encode(offer);
+}
+
+ShmBackend::~ShmBackend() {
+  abort(Status(Errc::kAborted, "the backend was closed"));
+}
+
+Status ShmBackend::connect(const std::vector<std::string>& addresses) {
+  try {
+    segment_ = exchange_segment(addresses);
+    segment_.close_descriptor();
+    const Patience patience = Patience::for_ranks(options_.size, processor_share());
+    channels_ = std::make_unique<Channels>(segment_.data(), layout_,
+                                           GroupOptions{options_.rank, patience, options_.operation_timeout});
+    thread_.emplace("runjob-shm", [this](const Call& call) { return run(call); });
+  } catch (const Error& error) {
+    return fail(error, "while starting");
+  }
+  const MutexLock lock(mutex_);
+  group_ = &channels_->group;
+  return failure_;
+}
+
+/// Rank 0 gives it away, the others get it.
+Segment ShmBackend::exchange_segment(const std::vector<std::string>& addresses) {
+  const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_.get()};
+  if (options_.rank == 0) {
+    handover_->serve(segment_.descriptor(), options_.size, limits);
+    handover_.reset();
+    return std::move(segment_);
+  }
+  const SharingOffer offer = decode_sharing_offer(addresses.at(0));
+  return Segment::attach(receive_descriptor(offer.path, offer.token, options_.rank, limits), layout_.bytes());
+}
+
+void ShmBackend::start(Call call, Done done) {
+  thread_->start(std::move(call), std::move(done));
+}
+
+void ShmBackend::abort(const Status& why) {
+  const MutexLock lock(mutex_);
+  if (failure_.ok()) failure_ = why;
+  if (group_ != nullptr) return group_->end();
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(cancel_.get(), &one, sizeof one));
+}
+
+Status ShmBackend::run(const Call& call) {
+  {
+    const MutexLock lock(mutex_);
+    if (!failure_.ok()) return failure_;
+  }
+  try {
+    switch (call.kind) {
+      case Kind::kAllreduce:
+        allreduce(*channels_, call);
+        break;
+      case Kind::kAllgather:
+        allgather(*channels_, call);
+        break;
+      case Kind::kBroadcast:
+        broadcast(*channels_, call);
+        break;
+      case Kind::kBarrier:
+        break;
+    }
+    return {};
+  } catch (const Error& error) {
+    return fail(error, to_string(call.kind));
+  } catch (const std::exception& error) {
+    return fail(Error(Errc::kSystem, error.what()), to_string(call.kind));
+  }
+}
+
+/// The first failure is the one to tell, and after it every call fails: the ranks' steps no longer agree.
+Status ShmBackend::fail(const Error& error, std::string_view what) {
+  const MutexLock lock(mutex_);
+  if (failure_.ok()) failure_ = Status(error.code(), fmt::format("shared memory, {}: {}", what, error.what()));
+  return failure_;
+}
+
+}  // namespace runjob::runtime

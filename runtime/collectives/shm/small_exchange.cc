@@ -1,0 +1,27 @@
+#include "runtime/collectives/shm/small_exchange.hpp"
+
+namespace runjob::runtime {
+
+std::byte* SmallExchange::begin(std::size_t bytes) {
+  const std::uint64_t last = step_++;
+  if (bytes == 0) return nullptr;
+  for (int peer = 0; peer < group_.size(); ++peer) {
+    group_.wait(peer, group_.words(peer).flags[last % RankWords::kFlags].given, last);
+  }
+  return place(group_.rank(), bytes);
+}
+
+void SmallExchange::give() {
+  group_.publish(flag(group_.rank()).given, step_);
+}
+
+const std::byte* SmallExchange::take(int peer, std::size_t bytes) {
+  group_.wait(peer, flag(peer).given, step_);
+  return place(peer, bytes);
+}
+
+std::byte* SmallExchange::place(int rank, std::size_t bytes) const {
+  return bytes <= FlagLine::kPayloadBytes ? flag(rank).payload : group_.cell(rank, step_ % RankWords::kFlags);
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "runtime/collectives/shm/group.hpp"
+
+namespace runjob::runtime {
+
+/// Small messages, each rank's to all others, in one step: a rank writes its message and then its flag, and the others look
+/// at the flag and read the message. A message of up to 56 bytes lies in the flag's own cache line, a longer one in a cell.
+///
+/// Two places for each rank, used in turn, need no second step that says "read": every rank gives a flag in every step,
+/// if only to say that it has read everything of the step before; and a rank writes its message of step t, over that of
+/// t - 2, only when all have given t - 1.
+/// Source  the lag argument of DeepSpeed's csrc/cpu/comm/shm.cpp; the payload in the flag's line is Open MPI's coll/xhc.
+/// Threads  one; on all ranks the same steps in the same order.
+class SmallExchange {
+ public:
+  explicit SmallExchange(Group& group) : group_(group) {}
+
+  std::size_t most_bytes() const { return group_.layout().cell_bytes(); }
+
+  /// Begins the next step. Returns where this rank's message of `bytes` bytes goes; null when it has none (0).
+  std::byte* begin(std::size_t bytes);
+  /// The message is whole. Every rank calls it in every step.
+  void give();
+  /// Rank `peer`'s message of `bytes` bytes, which may be this rank; stays until the next give().
+  const std::byte* take(int peer, std::size_t bytes);
+
+ private:
+  FlagLine& flag(int rank) const { return group_.words(rank).flags[step_ % RankWords::kFlags]; }
+  std::byte* place(int rank, std::size_t bytes) const;
+
+  Group& group_;
+  std::uint64_t step_ = 0;
+};
+
+}  // namespace runjob::runtime

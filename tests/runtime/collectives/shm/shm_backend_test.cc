@@ -1,0 +1,111 @@
+#include "runtime/collectives/shm/shm_backend.hpp"
+
+#include <future>
+
+#include "runtime/collectives/shm/sharing.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+using runjob::Errc;
+using runjob::Status;
+
+namespace {
+
+constexpr std::chrono::seconds kLong{60};
+
+std::unique_ptr<ShmBackend> make(int rank, int size, std::chrono::milliseconds timeout = kLong,
+                                 const std::string& directory = "") {
+  return std::make_unique<ShmBackend>(MeshOptions{rank, size, "", kLong, timeout}, directory);
+}
+
+/// Ranks that all live in this process.
+std::vector<std::unique_ptr<ShmBackend>> connected(int size, std::chrono::milliseconds timeout = kLong) {
+  std::vector<std::unique_ptr<ShmBackend>> ranks;
+  std::vector<std::string> addresses;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.push_back(make(rank, size, timeout));
+    addresses.push_back(ranks.back()->address());
+  }
+  REQUIRE_FALSE(objection_to_sharing(addresses));
+  std::vector<std::future<Status>> statuses;
+  for (const auto& rank : ranks) {
+    statuses.push_back(std::async(std::launch::async, [&] { return rank->connect(addresses); }));
+  }
+  for (auto& status : statuses) REQUIRE(status.get().message().empty());
+  return ranks;
+}
+
+std::future<Status> start(Backend& backend, const Call& call) {
+  auto promise = std::make_shared<std::promise<Status>>();
+  backend.start(call, [promise](Status status) { promise->set_value(std::move(status)); });
+  return promise->get_future();
+}
+
+Call sum(std::vector<float>& values) {
+  return {.kind = Kind::kAllreduce,
+          .dtype = DType::kFloat32,
+          .input = values.data(),
+          .output = values.data(),
+          .count = values.size()};
+}
+
+}  // namespace
+
+TEST_CASE("shared memory: calls run in their order", "[runtime][net]") {
+  auto ranks = connected(2);
+  std::vector<float> a(10, 1), b(100000, 2), c(10, 3), d(100000, 4);
+  auto one = start(*ranks[0], sum(a)), two = start(*ranks[0], sum(b));
+  auto three = start(*ranks[1], sum(c)), four = start(*ranks[1], sum(d));
+  for (auto* status : {&one, &two, &three, &four}) CHECK(status->get().ok());
+  CHECK(a.back() == 4);
+  CHECK(d.back() == 6);
+}
+
+TEST_CASE("shared memory: an abort ends what runs and what follows with the reason, and no other job",
+          "[runtime][net]") {
+  auto aborted = connected(2), untouched = connected(2);
+  std::vector<float> a(10, 1), b(10, 1), c(10, 1), d(10, 1);
+  auto blocked = start(*aborted[0], sum(a)), next = start(*aborted[0], sum(b));
+  auto waiting = start(*untouched[0], sum(c));
+  aborted[0]->abort(Status(Errc::kPeerLost, "rank 1 is gone"));
+  CHECK(blocked.get().message() == "rank 1 is gone");
+  CHECK(next.get().message() == "rank 1 is gone");
+  CHECK(start(*aborted[0], sum(a)).get().message() == "rank 1 is gone");
+  CHECK(start(*aborted[1], sum(a)).get().message() == "shared memory, allreduce: rank 0 ended the exchange");
+  CHECK(start(*untouched[1], sum(d)).get().ok());
+  CHECK(waiting.get().ok());
+}
+
+TEST_CASE("shared memory: a silent peer is a timeout that names it, after which every call fails", "[runtime][net]") {
+  auto ranks = connected(3, std::chrono::milliseconds(20));
+  std::vector<float> values(GENERATE(10u, 100000u), 1);
+  const Status status = start(*ranks[0], sum(values)).get();
+  CHECK(status.code() == Errc::kTimeout);
+  CHECK_THAT(status.message(), ContainsSubstring("shared memory, allreduce: waited 0.02 s for rank "));
+  CHECK(start(*ranks[0], sum(values)).get().message() == status.message());
+}
+
+TEST_CASE("shared memory: a backend that is closed ends the others' calls", "[runtime][net]") {
+  auto ranks = connected(2);
+  std::vector<float> values(100000, 1);
+  auto blocked = start(*ranks[0], sum(values));
+  ranks[1].reset();
+  CHECK(blocked.get().message() == "shared memory, allreduce: rank 1 ended the exchange");
+}
+
+TEST_CASE("shared memory: an abort ends the waiting for a rank that does not connect", "[runtime][net]") {
+  const auto zero = make(0, 2), one = make(1, 2);
+  const std::vector<std::string> addresses{zero->address(), one->address()};
+  const int waiting = GENERATE(0, 1);  // rank 1 gets no answer: its connection is accepted by nobody
+  ShmBackend& rank = waiting == 0 ? *zero : *one;
+  auto status = std::async(std::launch::async, [&] { return rank.connect(addresses); });
+  rank.abort(Status(Errc::kPeerLost, "the other is gone"));
+  CHECK(status.get().message() == "the other is gone");
+}
+
+TEST_CASE("shared memory: a rank that cannot share says why", "[runtime][net]") {
+  const auto refusing = make(0, 2, kLong, "/nonexistent");
+  const auto objection = objection_to_sharing({refusing->address(), make(1, 2)->address()});
+  REQUIRE(objection);
+  CHECK_THAT(*objection, ContainsSubstring("rank 0: listening on /nonexistent/shm-"));
+}
