@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstring>
 #include <netdb.h>
-#include <pthread.h>
 #include <stdexcept>
 #include <sys/socket.h>
 #include <utility>
@@ -82,17 +81,12 @@ GlooBackend::GlooBackend(const MeshOptions& options) : options_(options) {
   const SigpipeBlock block;  // for Gloo's own thread, which starts here
   context_ = std::make_shared<GlooContext>(options.rank, options.size, make_device(options.bind_address),
                                            options.connect_timeout);
-  worker_ = std::thread([this] { work(); });
+  thread_.emplace("runjob-gloo", [this](const Call& call) { return run(call); });
 }
 
 GlooBackend::~GlooBackend() {
   abort(Status(Errc::kAborted, "the backend was closed"));
-  {
-    const MutexLock lock(mutex_);
-    stop_ = true;
-    changed_.notify_one();
-  }
-  worker_.join();
+  thread_.reset();
   const SigpipeBlock block;
   context_.reset();
 }
@@ -118,9 +112,7 @@ Status GlooBackend::connect(const std::vector<std::string>& addresses) {
 }
 
 void GlooBackend::start(Call call, Done done) {
-  const MutexLock lock(mutex_);
-  jobs_.push_back({std::move(call), std::move(done)});
-  changed_.notify_one();
+  thread_->start(std::move(call), std::move(done));
 }
 
 void GlooBackend::abort(const Status& why) {
@@ -135,26 +127,12 @@ void GlooBackend::abort(const Status& why) {
   context_->abort_waits();
 }
 
-void GlooBackend::work() {
-  ::pthread_setname_np(::pthread_self(), "runjob-gloo");
-  const SigpipeBlock block;
-  for (;;) {
-    Job job;
-    Status status;
-    {
-      const MutexLock lock(mutex_);
-      while (jobs_.empty() && !stop_) changed_.wait(mutex_);
-      if (jobs_.empty()) return;
-      job = std::move(jobs_.front());
-      jobs_.pop_front();
-      status = failure_;
-    }
-    if (status.ok()) status = run(job.call);
-    job.done(std::move(status));
-  }
-}
-
 Status GlooBackend::run(const Call& call) {
+  const SigpipeBlock block;
+  {
+    const MutexLock lock(mutex_);
+    if (!failure_.ok()) return failure_;
+  }
   try {
     switch (call.kind) {
       case Kind::kAllreduce:

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <deque>
 #include <memory>
-#include <thread>
+#include <optional>
 
 #include "base/mutex.hpp"
 #include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/call_thread.hpp"
 #include "runtime/collectives/gloo/gloo_context.hpp"
 
 namespace runjob::runtime {
@@ -26,12 +26,6 @@ class GlooBackend : public Backend {
   void abort(const Status& why) override;
 
  private:
-  struct Job {
-    Call call;
-    Done done;
-  };
-
-  void work();
   Status run(const Call& call);
   void allreduce(const Call& call);
   void allgather(const Call& call);
@@ -42,12 +36,9 @@ class GlooBackend : public Backend {
   std::uint32_t tag_ = 0;                 ///< of the next collective, the same on every rank
 
   Mutex mutex_;
-  ConditionVariable changed_;
-  std::deque<Job> jobs_ GUARDED_BY(mutex_);
   Status failure_ GUARDED_BY(mutex_);
   std::vector<Endpoint> own_ GUARDED_BY(mutex_), peers_ GUARDED_BY(mutex_);  ///< of the mesh's connections
-  bool stop_ GUARDED_BY(mutex_) = false;
-  std::thread worker_;
+  std::optional<CallThread> thread_;
 };
 
 }  // namespace runjob::runtime

@@ -5,6 +5,7 @@
 
 #include "runtime/collectives/rank_order_reduction.hpp"
 #include "runtime/collectives/shm/pieces.hpp"
+#include "runtime/collectives/shm/streaming_copy.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -12,6 +13,9 @@ namespace {
 /// Pieces this small still pay for the steps they need; with fewer than four of them nothing overlaps.
 constexpr std::size_t kLeastPieceBytes = 32u << 10;
 constexpr std::size_t kWantedPieces = 4;
+
+/// A result so large will have left the cache before somebody reads it.
+constexpr std::size_t kLeastStreamedBytes = 16u << 20;
 
 RankOrderReduction reduction_of(const Call& call, int size) {
   return {call.dtype, call.op, call.prescale, call.postscale, size};
@@ -32,10 +36,11 @@ class Pipeline {
   Pipeline(Ring& ring, const Call& call)
       : ring_(ring),
         element_(size_of(call.dtype)),
+        bytes_(call.count * element_),
         input_(static_cast<const std::byte*>(call.input)),
         output_(static_cast<std::byte*>(call.output)),
         reduction_(reduction_of(call, ring.size())),
-        pieces_(call.count, piece_bytes(call.count * element_) / element_),
+        pieces_(call.count, piece_bytes(bytes_, kWantedPieces, kLeastPieceBytes, ring.slot_bytes()) / element_),
         first_step_(ring.take_steps(pieces_.number())),
         inputs_(static_cast<std::size_t>(ring.size())) {}
 
@@ -49,12 +54,6 @@ class Pipeline {
   }
 
  private:
-  std::size_t piece_bytes(std::size_t bytes) const {
-    constexpr std::size_t kUnit = 4096;
-    const std::size_t wanted = (bytes / kWantedPieces + kUnit - 1) / kUnit * kUnit;
-    return std::clamp(wanted, std::min(kLeastPieceBytes, ring_.slot_bytes()), ring_.slot_bytes());
-  }
-
   /// Where in the buffers rank `rank`'s part of `piece` is; in a slot it is at the same place of the piece.
   Range part(const Range& piece, int rank) const { return part_of(piece.count, element_, rank, ring_.size()); }
   std::byte* in_slot(int rank, std::size_t i, std::size_t element) const {
@@ -83,7 +82,7 @@ class Pipeline {
     std::byte* result = in_slot(ring_.rank(), i, own.first);
     reduction_.run(result, inputs_, own.count);
     ring_.reduced(first_step_ + i);
-    std::memcpy(output_ + offset, result, own.count * element_);
+    copy_out(offset, result, own.count);
   }
 
   /// Copies what the others have reduced to the output, beginning with the next rank: not all at one.
@@ -93,14 +92,23 @@ class Pipeline {
       const int peer = (ring_.rank() + distance) % ring_.size();
       const Range theirs = part(piece, peer);
       ring_.wait_reduced(peer, first_step_ + i);
-      std::memcpy(output_ + (piece.first + theirs.first) * element_, in_slot(peer, i, theirs.first),
-                  theirs.count * element_);
+      copy_out((piece.first + theirs.first) * element_, in_slot(peer, i, theirs.first), theirs.count);
     }
     ring_.done(first_step_ + i);
   }
 
+  /// In place, the output's lines are in the cache: they were input two pieces ago.
+  void copy_out(std::size_t offset, const std::byte* from, std::size_t count) const {
+    if (output_ != input_ && bytes_ >= kLeastStreamedBytes) {
+      streaming_copy(output_ + offset, from, count * element_);
+    } else {
+      std::memcpy(output_ + offset, from, count * element_);
+    }
+  }
+
   Ring& ring_;
   const std::size_t element_;  ///< its bytes
+  const std::size_t bytes_;    ///< of the whole buffer
   const std::byte* const input_;
   std::byte* const output_;
   const RankOrderReduction reduction_;

@@ -17,8 +17,12 @@ void in_one_step(SmallExchange& small, const Call& call, bool is_root, std::size
   std::memcpy(call.output, small.take(call.root, bytes), bytes);
 }
 
+/// The root is a piece ahead of the others, so the first one is time that they wait.
+constexpr std::size_t kLeastPieceBytes = 16u << 10;
+constexpr std::size_t kWantedPieces = 16;
+
 void piece_by_piece(Ring& ring, const Call& call, std::size_t bytes) {
-  const Pieces pieces(bytes, ring.slot_bytes());
+  const Pieces pieces(bytes, piece_bytes(bytes, kWantedPieces, kLeastPieceBytes, ring.slot_bytes()));
   const std::uint64_t first_step = ring.take_steps(pieces.number());
   auto* data = static_cast<std::byte*>(call.output);
   for (std::size_t i = 0; i < pieces.number(); ++i) {

@@ -1,5 +1,6 @@
 #include "runtime/collectives/shm/group.hpp"
 
+#include <algorithm>
 #include <sched.h>
 
 #include <fmt/format.h>
@@ -26,14 +27,13 @@ bool has_come(const Step& word, std::uint64_t value) {
 }  // namespace
 
 Patience Patience::for_ranks(int local_ranks, double processors) {
-  constexpr std::chrono::microseconds kLongerThanWaking{50};
+  constexpr std::chrono::microseconds kAsLongAsWaking{20};
   constexpr int kYields = 4;
-  if (local_ranks <= processors) return {kLongerThanWaking, 0};
-  return {std::chrono::microseconds(0), kYields};
+  return {local_ranks <= processors ? kAsLongAsWaking : std::chrono::microseconds(0), kYields};
 }
 
 Group::Group(void* segment, const Layout& layout, const GroupOptions& options)
-    : segment_(static_cast<std::byte*>(segment)), layout_(layout), options_(options) {}
+    : segment_(static_cast<std::byte*>(segment)), layout_(layout), options_(options), spin_(options.patience.spin) {}
 
 void Group::publish(Step& word, std::uint64_t value) {
   runtime::publish(word, value, own().doorbell);
@@ -67,16 +67,24 @@ void Group::wait_slowly(int peer, const Step& word, std::uint64_t value) {
   }
 }
 
-bool Group::spin(const Step& word, std::uint64_t value) const {
+bool Group::spin(const Step& word, std::uint64_t value) {
   constexpr int kLooksBetweenClocks = 32;
-  if (options_.patience.spin.count() == 0) return false;
-  const auto end = std::chrono::steady_clock::now() + options_.patience.spin;
+  constexpr std::chrono::microseconds kLeast{1};
+  constexpr std::uint32_t kTryAllEvery = 16;
+  const std::chrono::microseconds most = options_.patience.spin;
+  if (most.count() == 0) return false;
+  const bool tries_all = ++spins_ % kTryAllEvery == 0;
+  const auto end = std::chrono::steady_clock::now() + (tries_all ? most : spin_);
   do {
     for (int i = 0; i < kLooksBetweenClocks; ++i) {
-      if (has_come(word, value)) return true;
+      if (has_come(word, value)) {
+        spin_ = tries_all ? most : std::min(most, 2 * spin_);
+        return true;
+      }
       pause();
     }
   } while (std::chrono::steady_clock::now() < end && !has_ended());
+  if (!tries_all) spin_ = std::max(kLeast, spin_ / 2);
   return has_come(word, value);
 }
 

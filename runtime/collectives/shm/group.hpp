@@ -9,11 +9,13 @@ namespace runjob::runtime {
 
 /// How a rank waits for another one before it sleeps.
 struct Patience {
-  std::chrono::microseconds spin{0};  ///< looking again and again
-  int yields = 0;                     ///< then giving the processor away between two looks
+  /// The longest time of looking again and again. It is halved whenever it was in vain, down to a microsecond, and
+  /// doubled when it was not: two ranks may have come to share a processor, and then whoever looks keeps the other one
+  /// from running. Now and then a wait tries all of it.
+  std::chrono::microseconds spin{0};
+  int yields = 0;  ///< then, how often the processor is given away before another look
 
-  /// For `local_ranks` processes that share `processors`: with one for each, looking for longer than a sleep and a
-  /// wake-up take is cheaper than those; with fewer, whoever looks keeps the one it waits for from running.
+  /// For `local_ranks` processes that share `processors`. Without one for each, nobody spins.
   static Patience for_ranks(int local_ranks, double processors);
 };
 
@@ -58,13 +60,15 @@ class Group {
 
  private:
   void wait_slowly(int peer, const Step& word, std::uint64_t value);
-  bool spin(const Step& word, std::uint64_t value) const;
+  bool spin(const Step& word, std::uint64_t value);
   bool has_ended() const { return header().ended_by.load(std::memory_order_acquire) != 0; }
   SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(segment_); }
 
   std::byte* const segment_;
   const Layout layout_;
   const GroupOptions options_;
+  std::chrono::microseconds spin_;  ///< of the next wait
+  std::uint32_t spins_ = 0;
 };
 
 }  // namespace runjob::runtime

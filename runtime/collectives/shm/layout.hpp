@@ -77,7 +77,7 @@ class Layout {
 
  private:
   static constexpr std::size_t kPage = 4096;
-  static constexpr std::size_t kMostCellBytes = 32u << 10;   // measured: docs/backends.md
+  static constexpr std::size_t kMostCellBytes = 16u << 10;   // measured: docs/backends.md
   static constexpr std::size_t kMostSlotBytes = 256u << 10;  // measured: docs/backends.md
   static constexpr std::size_t kMostRingBytes = 64u << 20;   // so that hundreds of ranks do not fill the memory
 

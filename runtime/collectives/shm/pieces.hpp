@@ -26,6 +26,13 @@ class Pieces {
   std::size_t count_, most_;
 };
 
+/// How large the pieces of a message should be: so that there are `wanted` of them, but none below `least` or above `most`.
+inline std::size_t piece_bytes(std::size_t bytes, std::size_t wanted, std::size_t least, std::size_t most) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t piece = (bytes / wanted + kPage - 1) / kPage * kPage;
+  return std::clamp(piece, std::min(least, most), most);
+}
+
 /// The part of `count` elements that `rank` reduces: whole cache lines, so that no two ranks write one. Some parts may be
 /// empty.
 inline Range part_of(std::size_t count, std::size_t element_bytes, int rank, int size) {

@@ -1,6 +1,7 @@
 #include "runtime/collectives/shm/processor_share.hpp"
 
 #include <algorithm>
+#include <bitset>
 #include <fstream>
 #include <limits>
 #include <sched.h>
@@ -43,14 +44,25 @@ double least_quota(const std::string& mount, std::string group, bool is_v2) {
   }
 }
 
-double affinity() {
+}  // namespace
+
+std::string own_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return std::max(1U, std::thread::hardware_concurrency());  // more than 1024 processors
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {};  // more than CPU_SETSIZE of them
+  return {reinterpret_cast<const char*>(&set), sizeof set};
 }
 
-}  // namespace
+double processor_share(const std::vector<std::string>& processors) {
+  std::bitset<CPU_SETSIZE> all;
+  for (const std::string& bits : processors) {
+    for (std::size_t i = 0; i < std::min(bits.size() * 8, all.size()); ++i) {
+      if ((static_cast<unsigned char>(bits[i / 8]) >> (i % 8) & 1) != 0) all.set(i);
+    }
+  }
+  const double count = all.any() ? static_cast<double>(all.count()) : std::max(1U, std::thread::hardware_concurrency());
+  return std::min(count, control_group_quota(read_text("/proc/self/cgroup"), "/sys/fs/cgroup"));
+}
 
 double control_group_quota(const std::string& self, const std::string& mount) {
   double least = kNoQuota;
@@ -65,10 +77,6 @@ double control_group_quota(const std::string& self, const std::string& mount) {
       least = std::min(least, least_quota(mount + "/cpu", group, false));
   }
   return least;
-}
-
-double processor_share() {
-  return std::clamp(control_group_quota(read_text("/proc/self/cgroup"), "/sys/fs/cgroup"), 0.01, affinity());
 }
 
 }  // namespace runjob::runtime

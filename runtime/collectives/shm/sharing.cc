@@ -51,6 +51,7 @@ std::string this_host() {
 std::string encode(const SharingOffer& offer) {
   const json document = {{"refusal", to_binary(offer.refusal)},
                          {"host", to_binary(offer.host)},
+                         {"processors", to_binary(offer.processors)},
                          {"path", to_binary(offer.path)},
                          {"token", to_binary(offer.token)}};
   std::string bytes;
@@ -62,7 +63,8 @@ SharingOffer decode_sharing_offer(const std::string& address) {
   if (!is_sharing_offer(address)) throw Error(Errc::kProtocol, "a rank's address is not one of shared memory");
   try {
     const json document = json::from_cbor(address.begin() + kMark.size(), address.end());
-    return {from_binary(document.at("refusal")), from_binary(document.at("host")), from_binary(document.at("path")),
+    return {from_binary(document.at("refusal")), from_binary(document.at("host")),
+            from_binary(document.at("processors")), from_binary(document.at("path")),
             from_binary(document.at("token"))};
   } catch (const json::exception& error) {
     throw Error(Errc::kProtocol, fmt::format("a rank's address of shared memory is malformed: {}", error.what()));

@@ -10,10 +10,11 @@ namespace runjob::runtime {
 
 /// What a rank says of itself; as text it is the address of the shared-memory backend.
 struct SharingOffer {
-  std::string refusal;  ///< why this rank cannot; everything else is empty then
-  std::string host;     ///< this_host()
-  std::string path;     ///< rank 0's: the socket where the others get the segment
-  std::string token;    ///< rank 0's: what they say there
+  std::string refusal;     ///< why this rank cannot; everything else is empty then
+  std::string host;        ///< this_host()
+  std::string processors;  ///< own_processors()
+  std::string path;        ///< rank 0's: the socket where the others get the segment
+  std::string token;       ///< rank 0's: what they say there
 
   bool operator==(const SharingOffer&) const = default;
 };

@@ -21,13 +21,14 @@ ShmBackend::ShmBackend(const MeshOptions& options, const std::string& socket_dir
     prepare(socket_directory);
   } catch (const Error& error) {
     handover_.reset();
-    address_ = encode(SharingOffer{.refusal = error.what(), .host = {}, .path = {}, .token = {}});
+    address_ = encode(SharingOffer{.refusal = error.what(), .host = {}, .processors = {}, .path = {}, .token = {}});
   }
 }
 
 void ShmBackend::prepare(const std::string& socket_directory) {
   SharingOffer offer;
   offer.host = this_host();
+  offer.processors = own_processors();
   cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!cancel_) throw system_error("eventfd", errno);
   if (options_.rank == 0) {
@@ -47,7 +48,9 @@ Status ShmBackend::connect(const std::vector<std::string>& addresses) {
   try {
     segment_ = exchange_segment(addresses);
     segment_.close_descriptor();
-    const Patience patience = Patience::for_ranks(options_.size, processor_share());
+    std::vector<std::string> processors;
+    for (const std::string& address : addresses) processors.push_back(decode_sharing_offer(address).processors);
+    const Patience patience = Patience::for_ranks(options_.size, processor_share(processors));
     channels_ = std::make_unique<Channels>(segment_.data(), layout_,
                                            GroupOptions{options_.rank, patience, options_.operation_timeout});
     thread_.emplace("runjob-shm", [this](const Call& call) { return run(call); });

@@ -38,3 +38,11 @@ TEST_CASE("the ranks' parts are whole cache lines that together are everything",
     }
   }
 }
+
+TEST_CASE("pieces are as many as wanted, unless they would be too small or too large", "[runtime][unit]") {
+  CHECK(piece_bytes(1 << 20, 4, 32 << 10, 512 << 10) == 256 << 10);
+  CHECK(piece_bytes(1000, 4, 32 << 10, 512 << 10) == 32 << 10);
+  CHECK(piece_bytes(1 << 30, 4, 32 << 10, 512 << 10) == 512 << 10);
+  CHECK(piece_bytes(40001, 4, 4096, 512 << 10) == 12 << 10);
+  CHECK(piece_bytes(1 << 20, 4, 32 << 10, 16 << 10) == 16 << 10);  // a slot smaller than the least
+}

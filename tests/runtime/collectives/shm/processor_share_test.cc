@@ -1,5 +1,6 @@
 #include "runtime/collectives/shm/processor_share.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -53,17 +54,16 @@ TEST_CASE("what cannot be read is no quota", "[runtime][unit]") {
   CHECK(std::isinf(control_group_quota("nonsense\n0::/a\n", "/nonexistent")));
 }
 
-TEST_CASE("a process has no more processors than its affinity", "[runtime][unit]") {
-  cpu_set_t before, one;
-  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+TEST_CASE("ranks that are bound to different processors have all of those", "[runtime][unit]") {
+  cpu_set_t one, two;
   CPU_ZERO(&one);
-  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu) {
-    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
-  }
-  REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
-  const double share = processor_share();
-  REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
-  CHECK(share > 0);
-  CHECK(share <= 1);
-  CHECK(processor_share() <= CPU_COUNT(&before));
+  CPU_ZERO(&two);
+  CPU_SET(0, &one);
+  CPU_SET(9, &two);
+  const auto text = [](const cpu_set_t& set) { return std::string(reinterpret_cast<const char*>(&set), sizeof set); };
+  const double most = processor_share({std::string(sizeof(cpu_set_t), '\xff')});  // this control group's
+  CHECK(processor_share({text(one), text(one)}) == std::min(1.0, most));
+  CHECK(processor_share({text(one), text(two)}) == std::min(2.0, most));
+  CHECK(processor_share({own_processors()}) > 0);
+  CHECK(processor_share({""}) > 0);
 }

@@ -11,13 +11,13 @@ using namespace runjob::runtime;
 namespace {
 
 std::string offer(const std::string& host) {
-  return encode(SharingOffer{"", host, "/tmp/x", "token"});
+  return encode(SharingOffer{"", host, "\3", "/tmp/x", "token"});
 }
 
 }  // namespace
 
 TEST_CASE("an offer survives its way as an address, whatever bytes are in it", "[runtime][unit]") {
-  const SharingOffer offer{"", "host", "/tmp/\xff", std::string("\0\x80 token", 8)};
+  const SharingOffer offer{"", "host", "\3", "/tmp/\xff", std::string("\0\x80 token", 8)};
   CHECK(is_sharing_offer(encode(offer)));
   CHECK(decode_sharing_offer(encode(offer)) == offer);
   CHECK_FALSE(is_sharing_offer(""));
@@ -30,7 +30,8 @@ TEST_CASE("ranks share memory when all offer it on the same host", "[runtime][un
   CHECK(objection_to_sharing({offer("a"), offer("a"), offer("b")}) ==
         "rank 2 is in another container or of another user than rank 0");
   CHECK(objection_to_sharing({offer("a"), "gloo's address"}) == "rank 1 has it switched off");
-  CHECK(objection_to_sharing({offer("a"), encode(SharingOffer{"memfd_create: Operation not permitted", "", "", ""})}) ==
+  CHECK(objection_to_sharing(
+            {offer("a"), encode(SharingOffer{"memfd_create: Operation not permitted", "", "", "", ""})}) ==
         "rank 1: memfd_create: Operation not permitted");
 }
 

@@ -71,7 +71,8 @@ TEST_CASE("shared memory: an abort ends what runs and what follows with the reas
   CHECK(blocked.get().message() == "rank 1 is gone");
   CHECK(next.get().message() == "rank 1 is gone");
   CHECK(start(*aborted[0], sum(a)).get().message() == "rank 1 is gone");
-  CHECK(start(*aborted[1], sum(a)).get().message() == "shared memory, allreduce: rank 0 ended the exchange");
+  static_cast<void>(start(*aborted[1], sum(a)).get());  // rank 0 may have given its part of this one
+  CHECK(start(*aborted[1], sum(b)).get().message() == "shared memory, allreduce: rank 0 ended the exchange");
   CHECK(start(*untouched[1], sum(d)).get().ok());
   CHECK(waiting.get().ok());
 }
