@@ -9,7 +9,7 @@ namespace runjob {
 
 /// What librunjob says of one backend.
 struct Backend {
-  std::string name;  ///< "gloo", "mpi", "nccl", "ddl", "ccl"
+  std::string name;  ///< "shm", "gloo", "mpi", "nccl", "ddl", "ccl"
   bool available = false;
   std::string version;
   std::string path;

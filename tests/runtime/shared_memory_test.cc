@@ -1,6 +1,12 @@
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +34,41 @@ int mappings() {
   int count = 0;
   for (std::string line; std::getline(maps, line);) count += line.find("/memfd:runjob") != line.npos;
   return count;
+}
+
+/// As containers' seccomp filters do.
+void forbid_memfd() {
+  sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{sizeof filter / sizeof filter[0], filter};
+  require(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
+  require(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "seccomp");
+}
+
+/// As a container of its own is.
+void leave_mount_namespace() {
+  require(::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0, "unshare");
+}
+
+/// What `body` makes this process write to standard error.
+std::string said_during(const std::function<void()>& body) {
+  int ends[2];
+  require(::pipe(ends) == 0, "pipe");
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(ends[1], STDERR_FILENO);
+  ::close(ends[1]);
+  body();
+  ::dup2(before, STDERR_FILENO);  // the pipe's last write end
+  ::close(before);
+  std::string text;
+  char piece[4096];
+  for (ssize_t count = 0; (count = ::read(ends[0], piece, sizeof piece)) > 0;) {
+    text.append(piece, static_cast<std::size_t>(count));
+  }
+  ::close(ends[0]);
+  return text;
 }
 
 /// A float sum whose terms' order shows in its last bits, of many sizes.
@@ -73,13 +114,26 @@ TEST_CASE("ranks on several hosts share no memory", "[runtime][multiproc]") {
   }));
 }
 
-TEST_CASE("when one rank cannot share memory, all use the network", "[runtime][multiproc]") {
-  check_all(run_ranks(on_one_host(3), [](int rank) {
-    if (rank == 1) ::setenv("RUNJOB_SHARED_MEMORY", "0", 1);
-    ::setenv("RUNJOB_LOG_LEVEL", "ERROR", 1);  // rank 0 says it, but not into the tests' output
+TEST_CASE("when one rank cannot share memory, all use the network, and rank 0 says why", "[runtime][multiproc]") {
+  using Obstacle = std::pair<std::function<void(int rank)>, std::string>;
+  const Obstacle obstacle = GENERATE(Obstacle{[](int rank) {
+                                                if (rank == 1) ::setenv("RUNJOB_SHARED_MEMORY", "0", 1);
+                                              },
+                                              "rank 1 has it switched off"},
+                                     Obstacle{[](int rank) {
+                                                if (rank == 0) forbid_memfd();
+                                              },
+                                              "rank 0: memfd_create: Operation not permitted"},
+                                     Obstacle{[](int rank) {
+                                                if (rank == 2) leave_mount_namespace();
+                                              },
+                                              "rank 2 is in another container or of another user than rank 0"});
+  check_all(run_ranks(on_one_host(3), [&](int rank) {
+    obstacle.first(rank);
     for (int round = 0; round < 2; ++round) {
-      check(runjob_init());
+      std::string said = said_during([] { check(runjob_init()); });
       require(mappings() == 0, "shared");
+      require((said.find(obstacle.second) != said.npos) == (rank == 0), "said: " + said);
       check(small_allreduce("x"));
       check(runjob_shutdown());
     }

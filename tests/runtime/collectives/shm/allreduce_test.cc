@@ -19,14 +19,13 @@ constexpr ReduceOp kOps[] = {ReduceOp::kAverage, ReduceOp::kSum, ReduceOp::kMin,
 
 /// Any bits at all for integers, for floats values whose products stay finite.
 Bytes random_input(DType dtype, std::size_t count, int rank) {
-  std::mt19937 random(static_cast<unsigned>(rank) + 1);
+  std::mt19937_64 random(static_cast<unsigned>(rank) + 1);
   Bytes bytes(count * size_of(dtype));
-  std::uniform_real_distribution<float> values(-2, 2);
   for (std::size_t i = 0; i < count; ++i) {
-    const float value = values(random);
+    const std::uint64_t bits = random();
+    const float value = static_cast<float>(bits >> 40) * 0x1p-22F - 2;  // from -2 to 2
     const double wide = value;
     const std::uint16_t half = dtype == DType::kFloat16 ? float_to_float16(value) : float_to_bfloat16(value);
-    const std::uint64_t bits = (std::uint64_t{random()} << 32) | random();
     const bool is_half = dtype == DType::kFloat16 || dtype == DType::kBfloat16;
     const void* source = dtype == DType::kFloat32   ? static_cast<const void*>(&value)
                          : dtype == DType::kFloat64 ? static_cast<const void*>(&wide)
@@ -71,11 +70,12 @@ Bytes expected(const Case& c, int size) {
 }
 
 /// Every rank's result of every case has the bits of the reduction in rank order, in place and not.
-void check_cases(int size, const std::vector<Case>& cases, Patience patience = {}) {
+void check_cases(const Layout& layout, const std::vector<Case>& cases, Patience patience = {}) {
+  const int size = layout.size();
   std::vector<Bytes> results;
   for (const Case& c : cases) results.push_back(expected(c, size));
   const auto errors = run_threads(
-      small_layout(size),
+      layout,
       [&](Channels& channels) {
         for (std::size_t i = 0; i < cases.size(); ++i) {
           Case c = cases[i];
@@ -101,14 +101,24 @@ TEST_CASE("every dtype and reduction has the bits of a reduction in rank order, 
         cases.push_back({static_cast<DType>(dtype), op, count});
     }
   }
-  check_cases(size, cases);
+  check_cases(small_layout(size), cases);
+}
+
+TEST_CASE("tensors of all sizes with the sizes of a real segment", "[runtime][unit]") {
+  const int size = GENERATE(2, 8);
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::kUint8, DType::kBfloat16, DType::kFloat32, DType::kFloat64}) {
+    for (const std::size_t count : {4095, 4096, 100003}) cases.push_back({dtype, ReduceOp::kSum, count});
+  }
+  if (size == 2) cases.push_back({DType::kFloat64, ReduceOp::kMax, (2u << 20) + 1});  // 16 MiB: streamed
+  check_cases(Layout(size), cases);
 }
 
 TEST_CASE("scaling is part of the reduction", "[runtime][unit]") {
-  check_cases(3, {{DType::kFloat32, ReduceOp::kSum, 5000, 0.5, 3},
-                  {DType::kBfloat16, ReduceOp::kAverage, 5000, 3, 1},
-                  {DType::kInt32, ReduceOp::kSum, 5000, 0.25, 1},
-                  {DType::kFloat64, ReduceOp::kMax, 11, 1, 7}});
+  check_cases(small_layout(3), {{DType::kFloat32, ReduceOp::kSum, 5000, 0.5, 3},
+                                {DType::kBfloat16, ReduceOp::kAverage, 5000, 3, 1},
+                                {DType::kInt32, ReduceOp::kSum, 5000, 0.25, 1},
+                                {DType::kFloat64, ReduceOp::kMax, 11, 1, 7}});
 }
 
 TEST_CASE("many operations of mixed sizes in a row, looking and sleeping", "[runtime][unit]") {
@@ -116,7 +126,7 @@ TEST_CASE("many operations of mixed sizes in a row, looking and sleeping", "[run
   const Patience patience = GENERATE(Patience{}, Patience{std::chrono::microseconds(50), 0}, Patience{{}, 3});
   std::vector<Case> cases;
   for (std::size_t i = 0; i < 300; ++i) cases.push_back({DType::kInt64, ReduceOp::kSum, 1 + i * 37 % 3001});
-  check_cases(size, cases, patience);
+  check_cases(small_layout(size), cases, patience);
 }
 
 TEST_CASE("an allreduce tells its stage", "[runtime][unit]") {
