@@ -55,7 +55,9 @@ Status ShmBackend::connect(const std::vector<std::string>& addresses) {
                                            GroupOptions{options_.rank, patience, options_.operation_timeout});
     thread_.emplace("runjob-shm", [this](const Call& call) { return run(call); });
   } catch (const Error& error) {
-    return fail(error, "while starting");
+    const bool is_peers_end = error.code() == Errc::kPeerLost || error.code() == Errc::kAborted;
+    const char* remedy = is_peers_end ? "" : "; RUNJOB_SHARED_MEMORY=0 does without";
+    return fail(Error(error.code(), error.what() + std::string(remedy)), "while starting");
   }
   const MutexLock lock(mutex_);
   group_ = &channels_->group;

@@ -104,6 +104,16 @@ TEST_CASE("shared memory: an abort ends the waiting for a rank that does not con
   CHECK(status.get().message() == "the other is gone");
 }
 
+TEST_CASE("shared memory: what fails after all have agreed names the remedy", "[runtime][net]") {
+  const auto zero = make(0, 2), one = make(1, 2);
+  const std::string cut = zero->address().substr(0, zero->address().size() - 1);
+  const Status status = one->connect({cut, one->address()});
+  CHECK(status.code() == Errc::kProtocol);
+  CHECK_THAT(status.message(),
+             ContainsSubstring("shared memory, while starting: a rank's address of shared memory is malformed"));
+  CHECK_THAT(status.message(), ContainsSubstring("; RUNJOB_SHARED_MEMORY=0 does without"));
+}
+
 TEST_CASE("shared memory: a rank that cannot share says why", "[runtime][net]") {
   const auto refusing = make(0, 2, kLong, "/nonexistent");
   const auto objection = objection_to_sharing({refusing->address(), make(1, 2)->address()});
