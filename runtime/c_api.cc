@@ -258,6 +258,39 @@ runjob_code runjob_allgather_async(const char* name, const void* input, const in
   });
 }
 
+runjob_code runjob_alltoall_async(const char* name, const void* input, const int64_t* shape, int32_t ndim,
+                                  const int64_t* splits, int32_t nsplits, runjob_dtype dtype, int32_t process_set,
+                                  runjob_handle* handle) {
+  return guarded([&] {
+    Submission submission = make_submission(name, Kind::kAlltoall, process_set);
+    submission.signature.shape = to_shape(shape, ndim);
+    submission.signature.dtype = to_dtype(dtype);
+    if (splits != nullptr) {
+      submission.signature.splits = to_shape(splits, nsplits);
+      if (nsplits == 0) throw Error(Errc::kInvalidArgument, fmt::format("alltoall '{}': the splits are empty", name));
+    }
+    submission.input = input;
+    check_buffer(submission, input, "the input");
+    return submit(std::move(submission), handle);
+  });
+}
+
+runjob_code runjob_reducescatter_async(const char* name, const void* input, const int64_t* shape, int32_t ndim,
+                                       runjob_dtype dtype, runjob_reduce_op op, double prescale, double postscale,
+                                       int32_t process_set, runjob_handle* handle) {
+  return guarded([&] {
+    Submission submission = make_submission(name, Kind::kReducescatter, process_set);
+    submission.signature.shape = to_shape(shape, ndim);
+    submission.signature.dtype = to_dtype(dtype);
+    submission.signature.op = to_reduce_op(op);
+    submission.signature.prescale = prescale;
+    submission.signature.postscale = postscale;
+    submission.input = input;
+    check_buffer(submission, input, "the input");
+    return submit(std::move(submission), handle);
+  });
+}
+
 runjob_code runjob_barrier_async(const char* name, int32_t process_set, runjob_handle* handle) {
   return guarded([&] { return submit(make_submission(name, Kind::kBarrier, process_set), handle); });
 }
@@ -287,10 +320,26 @@ runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t
     if (!completion->done()) throw Error(Errc::kInvalidArgument, "the operation is not done yet");
     Status outcome = completion->wait(std::nullopt).value_or(Status());
     if (!outcome.ok()) return outcome;
-    if (completion->shape().empty()) throw Error(Errc::kInvalidArgument, "only an allgather has an output");
-    *data = completion->bytes();
-    *shape = completion->shape().data();
-    *ndim = static_cast<int32_t>(completion->shape().size());
+    const Completion::Result& result = completion->result();
+    if (result.shape.empty())
+      throw Error(Errc::kInvalidArgument, "the operation has no output but the caller's buffer");
+    *data = result.bytes.get();
+    *shape = result.shape.data();
+    *ndim = static_cast<int32_t>(result.shape.size());
+    return Status();
+  });
+}
+
+runjob_code runjob_received_splits(runjob_handle handle, const int64_t** splits, int32_t* nsplits) {
+  return guarded([&] {
+    const std::shared_ptr<Completion> completion = find(handle);
+    if (!completion->done()) throw Error(Errc::kInvalidArgument, "the operation is not done yet");
+    Status outcome = completion->wait(std::nullopt).value_or(Status());
+    if (!outcome.ok()) return outcome;
+    const Shape& received = completion->result().received_splits;
+    if (received.empty()) throw Error(Errc::kInvalidArgument, "only an alltoall has splits");
+    *splits = received.data();
+    *nsplits = static_cast<int32_t>(received.size());
     return Status();
   });
 }

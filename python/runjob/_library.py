@@ -44,11 +44,23 @@ PROTOTYPES = {
     "runjob_broadcast_async": (c_int, [c_char_p, c_void_p, _SHAPE, c_int32, c_int, c_int32, c_int32, _HANDLE]),
     # name, input, shape, ndim, dtype, process set, handle
     "runjob_allgather_async": (c_int, [c_char_p, c_void_p, _SHAPE, c_int32, c_int, c_int32, _HANDLE]),
+    # name, input, shape, ndim, splits, nsplits, dtype, process set, handle
+    "runjob_alltoall_async": (
+        c_int,
+        [c_char_p, c_void_p, _SHAPE, c_int32, _SHAPE, c_int32, c_int, c_int32, _HANDLE],
+    ),
+    # name, input, shape, ndim, dtype, op, prescale, postscale, process set, handle
+    "runjob_reducescatter_async": (
+        c_int,
+        [c_char_p, c_void_p, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32, _HANDLE],
+    ),
     "runjob_barrier_async": (c_int, [c_char_p, c_int32, _HANDLE]),
     "runjob_poll": (c_int, [c_int64]),
     "runjob_wait": (c_int, [c_int64, c_double]),
     # handle, data, shape, ndim
     "runjob_output": (c_int, [c_int64, POINTER(c_void_p), POINTER(_SHAPE), POINTER(c_int32)]),
+    # handle, splits, nsplits
+    "runjob_received_splits": (c_int, [c_int64, POINTER(_SHAPE), POINTER(c_int32)]),
     "runjob_release": (None, [c_int64]),
     "runjob_backends_json": (c_char_p, []),
 }

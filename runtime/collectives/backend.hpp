@@ -21,9 +21,11 @@ struct Call {
   int root = 0;
   double prescale = 1, postscale = 1;
   const void* input = nullptr;
-  void* output = nullptr;  ///< allreduce: may be `input`; broadcast: the one buffer; allgather: room for all counts
+  void* output = nullptr;  ///< allreduce: may be `input`; broadcast: the one buffer; else room for the result
   std::size_t count = 0;   ///< elements of `input`
-  std::vector<std::size_t> counts = {};  ///< allgather: elements of each rank, some may be 0
+  /// Elements, some may be 0. allgather: of each rank; reducescatter: of each rank's result; alltoall: from each rank.
+  std::vector<std::size_t> counts = {};
+  std::vector<std::size_t> send_counts = {};  ///< alltoall: elements to each rank
   /// Told the timeline name of each stage as it begins, on the thread that runs it; empty when nobody
   /// listens.
   std::function<void(const char* stage)> on_stage = {};

@@ -12,12 +12,24 @@ namespace {
   throw Error(Errc::kInvalidArgument, fmt::format("{} '{}': {}", to_string(signature.kind), name, why));
 }
 
-void check_allreduce(std::string_view name, const Signature& signature) {
+void check_reduction(std::string_view name, const Signature& signature) {
   if (signature.dtype != DType::kBool) return;
   if (signature.op == ReduceOp::kAverage) refuse(name, signature, "bool values cannot be averaged");
   if (signature.prescale != 1 || signature.postscale != 1) {
     refuse(name, signature, "bool values cannot be scaled");
   }
+}
+
+void check_splits(std::string_view name, const Signature& signature, int size) {
+  const std::int64_t rows = signature.shape.front();
+  std::int64_t sum = 0;
+  bool valid = signature.splits.size() == static_cast<std::size_t>(size);
+  for (const std::int64_t split : signature.splits)
+    valid = valid && split >= 0 && !__builtin_add_overflow(sum, split, &sum);
+  if (valid && sum == rows) return;
+  refuse(name, signature,
+         fmt::format("the splits {} do not divide the {} rows of the tensor among {} ranks",
+                     to_string(signature.splits), rows, size));
 }
 
 }  // namespace
@@ -30,8 +42,12 @@ std::string_view to_string(Kind kind) {
       return "allgather";
     case Kind::kBroadcast:
       return "broadcast";
+    case Kind::kAlltoall:
+      return "alltoall";
     case Kind::kBarrier:
       return "barrier";
+    case Kind::kReducescatter:
+      return "reducescatter";
   }
   return "unknown";
 }
@@ -60,6 +76,14 @@ std::string_view to_string(ReduceOp op) {
 
 std::string to_string(const Shape& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+bool has_own_first_extent(Kind kind) {
+  return kind == Kind::kAllgather || kind == Kind::kAlltoall;
+}
+
+bool is_kind(int number) {
+  return (number >= 0 && number <= 2) || (number >= 5 && number <= 7);
 }
 
 bool is_dtype(int number) {
@@ -92,6 +116,19 @@ std::int64_t element_count(const Shape& shape) {
   return count;
 }
 
+std::int64_t scattered_rows(std::int64_t rows, int rank, int size) {
+  return rows / size + (rank < rows % size ? 1 : 0);
+}
+
+Shape even_splits(std::string_view name, const Shape& shape, int size) {
+  const Signature signature{.kind = Kind::kAlltoall, .shape = shape};
+  if (shape.empty()) refuse(name, signature, "a scalar has no first dimension to split");
+  if (shape.front() % size != 0)
+    refuse(name, signature,
+           fmt::format("{} rows cannot be split evenly among {} ranks; give splits", shape.front(), size));
+  return Shape(static_cast<std::size_t>(size), shape.front() / size);
+}
+
 void check_operation(std::string_view name, const Signature& signature, int size) {
   constexpr std::int64_t kMostBytes = INT64_MAX;
   if (signature.process_set != 0) {
@@ -103,7 +140,7 @@ void check_operation(std::string_view name, const Signature& signature, int size
   }
   switch (signature.kind) {
     case Kind::kAllreduce:
-      check_allreduce(name, signature);
+      check_reduction(name, signature);
       return;
     case Kind::kAllgather:
       if (signature.shape.empty()) refuse(name, signature, "a scalar has no first dimension to gather along");
@@ -112,6 +149,14 @@ void check_operation(std::string_view name, const Signature& signature, int size
       if (signature.root < 0 || signature.root >= size) {
         refuse(name, signature, fmt::format("root rank {} is not in a job of size {}", signature.root, size));
       }
+      return;
+    case Kind::kAlltoall:
+      if (signature.shape.empty()) refuse(name, signature, "a scalar has no first dimension to split");
+      check_splits(name, signature, size);
+      return;
+    case Kind::kReducescatter:
+      if (signature.shape.empty()) refuse(name, signature, "a scalar has no first dimension to scatter");
+      check_reduction(name, signature);
       return;
     case Kind::kBarrier:
       return;

@@ -10,7 +10,14 @@
 namespace runjob::runtime {
 
 /// Numbered as Horovod numbers its requests, so that traces can be compared.
-enum class Kind : std::uint8_t { kAllreduce = 0, kAllgather = 1, kBroadcast = 2, kBarrier = 6 };
+enum class Kind : std::uint8_t {
+  kAllreduce = 0,
+  kAllgather = 1,
+  kBroadcast = 2,
+  kAlltoall = 5,
+  kBarrier = 6,
+  kReducescatter = 7
+};
 
 /// Numbered as in runjob.h.
 enum class DType : std::uint8_t {
@@ -33,15 +40,16 @@ enum class ReduceOp : std::uint8_t { kAverage = 0, kSum = 1, kMin = 3, kMax = 4,
 
 using Shape = std::vector<std::int64_t>;
 
-/// Everything that the ranks must agree on, apart from an allgather's first extent.
+/// Everything that the ranks must agree on, apart from an allgather's or alltoall's first extent and the latter's splits.
 struct Signature {
   Kind kind = Kind::kBarrier;
   DType dtype = DType::kUint8;
-  ReduceOp op = ReduceOp::kSum;  ///< allreduce only
+  ReduceOp op = ReduceOp::kSum;  ///< of the reductions, as the scales
   std::int32_t root = 0;         ///< broadcast only
   std::int32_t process_set = 0;
-  double prescale = 1, postscale = 1;  ///< allreduce only
+  double prescale = 1, postscale = 1;
   Shape shape = {};
+  Shape splits = {};  ///< alltoall only: how many rows of the first dimension go to each rank
 
   bool operator==(const Signature&) const = default;
 };
@@ -51,6 +59,10 @@ std::string_view to_string(DType dtype);    ///< "float32"
 std::string_view to_string(ReduceOp op);    ///< "average"
 std::string to_string(const Shape& shape);  ///< "[2, 3]"
 
+/// Whether each rank may have another first extent.
+bool has_own_first_extent(Kind kind);
+
+bool is_kind(int number);
 bool is_dtype(int number);
 bool is_reduce_op(int number);
 
@@ -60,6 +72,14 @@ std::size_t size_of(DType dtype);
 /// The product of the extents; 1 for a scalar.
 /// Errors  Error(kInvalidArgument) for a negative extent or more than 2^63-1 elements.
 std::int64_t element_count(const Shape& shape);
+
+/// How many rows of a reducescatter's first dimension, `rows`, rank `rank` of `size` gets: the first ones get one more when
+/// they cannot be divided evenly.
+std::int64_t scattered_rows(std::int64_t rows, int rank, int size);
+
+/// Splits of an alltoall that sends as many rows to each rank. Errors  Error(kInvalidArgument), naming `name`, when `shape`
+/// cannot be split so.
+Shape even_splits(std::string_view name, const Shape& shape, int size);
 
 /// Refuses what can never work in a job of `size` ranks, whatever the other ranks say.
 /// Errors  Error(kInvalidArgument), naming `name`.

@@ -98,13 +98,15 @@ void write_request(Writer& writer, const Request& request) {
   writer.number(signature.prescale);
   writer.number(signature.postscale);
   writer.numbers(signature.shape);
+  writer.numbers(signature.splits);
 }
 
 Request read_request(Reader& reader) {
   Request request;
   Signature& signature = request.signature;
   request.name = reader.text();
-  signature.kind = reader.choice(Kind::kBarrier);
+  signature.kind = reader.choice(Kind::kReducescatter);
+  if (!is_kind(static_cast<int>(signature.kind))) Reader::refuse();
   signature.dtype = reader.choice(DType::kBfloat16);
   signature.op = reader.choice(ReduceOp::kProduct);
   signature.root = reader.number<std::int32_t>();
@@ -112,7 +114,9 @@ Request read_request(Reader& reader) {
   signature.prescale = reader.number<double>();
   signature.postscale = reader.number<double>();
   signature.shape = reader.numbers();
-  if (signature.kind == Kind::kAllgather && signature.shape.empty()) Reader::refuse();
+  signature.splits = reader.numbers();
+  const bool needs_rows = has_own_first_extent(signature.kind) || signature.kind == Kind::kReducescatter;
+  if (needs_rows && signature.shape.empty()) Reader::refuse();
   return request;
 }
 
@@ -151,7 +155,7 @@ RankMessage decode_rank_message(std::string_view bytes) {
   Reader reader(bytes);
   RankMessage message;
   message.type = reader.choice(RankMessage::Type::kFailed);
-  const std::size_t count = reader.count(35);  // a request with an empty name and shape
+  const std::size_t count = reader.count(39);  // a request with an empty name, shape and splits
   for (std::size_t i = 0; i < count; ++i) message.requests.push_back(read_request(reader));
   message.status = reader.status();
   reader.end();

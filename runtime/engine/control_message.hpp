@@ -44,7 +44,8 @@ struct Decision {
   };
   Type type = Type::kExecute;
   std::string name;
-  std::vector<std::int64_t> first_extents;  ///< allgather: each rank's
+  /// allgather: each rank's; alltoall: the rows that each rank sends to each other one, sender by sender.
+  std::vector<std::int64_t> first_extents;
   Status status;
 };
 

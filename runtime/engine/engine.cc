@@ -1,5 +1,6 @@
 #include "runtime/engine/engine.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <numeric>
 #include <poll.h>
@@ -17,6 +18,15 @@ namespace {
 
 /// Leaves room within the second that shutdown() may take for ending the backend.
 constexpr std::chrono::milliseconds kFarewell{800};
+
+/// Whether an operation has nothing for the backend to do: on every rank alike, whatever this one's part of it is.
+bool moves_nothing(const Signature& signature, const Decision& decision) {
+  if (signature.kind == Kind::kBarrier) return true;
+  if (!has_own_first_extent(signature.kind)) return element_count(signature.shape) == 0;
+  const auto has_rows = [](std::int64_t rows) { return rows != 0; };
+  const bool rows = std::any_of(decision.first_extents.begin(), decision.first_extents.end(), has_rows);
+  return !rows || element_count(Shape(signature.shape.begin() + 1, signature.shape.end())) == 0;
+}
 
 int poll_timeout(std::optional<ControlPlane::Clock::time_point> a, std::optional<ControlPlane::Clock::time_point> b) {
   if (!a || (b && *b < *a)) a = b;
@@ -53,6 +63,9 @@ Status Engine::connect(const std::vector<std::string>& addresses) {
 }
 
 std::shared_ptr<Completion> Engine::submit(Submission submission) {
+  Signature& signature = submission.signature;
+  if (signature.kind == Kind::kAlltoall && signature.splits.empty())
+    signature.splits = even_splits(submission.name, signature.shape, parts_.size);
   check_operation(submission.name, submission.signature, parts_.size);
   auto completion = std::make_shared<Completion>();
   const MutexLock lock(mutex_);
@@ -65,7 +78,7 @@ std::shared_ptr<Completion> Engine::submit(Submission submission) {
   const bool first = submitted_.empty();
   submitted_.push_back({submission.name, submission.signature});
   std::string name = submission.name;
-  entries_.emplace(std::move(name), Entry{std::move(submission), completion, false, {}, nullptr});
+  entries_.emplace(std::move(name), Entry{std::move(submission), completion, false, {}});
   if (first) wake();
   return completion;
 }
@@ -191,12 +204,11 @@ void Engine::execute(const Decision& decision) {
   Status failure;
   try {
     Call call = prepare(*entry, decision);
-    const bool empty = call.kind == Kind::kAllgather ? element_count(entry->output_shape) == 0 : call.count == 0;
-    if (signature.kind == Kind::kBarrier || empty) return on_done(decision.name, {});
+    if (moves_nothing(signature, decision)) return on_done(decision.name, {});
     if (parts_.timeline) parts_.timeline->begin_activity(decision.name, "QUEUE");
     return parts_.backend->start(std::move(call),
                                  [this, name = decision.name](Status status) { on_done(name, std::move(status)); });
-  } catch (const std::exception& error) {  // no memory for an allgather's result: the others cannot go on without us
+  } catch (const std::exception& error) {  // no memory for the result: the others cannot go on without us
     failure = Status(Errc::kSystem, fmt::format("{} '{}': {}", to_string(signature.kind), decision.name, error.what()));
   }
   on_done(decision.name, failure);
@@ -215,20 +227,9 @@ Call Engine::prepare(Entry& entry, const Decision& decision) {
             .output = submission.output,
             .count = static_cast<std::size_t>(element_count(signature.shape)),
             .counts = {},
+            .send_counts = {},
             .on_stage = nullptr};
-  if (signature.kind == Kind::kAllgather) {
-    const Shape row(signature.shape.begin() + 1, signature.shape.end());
-    const std::int64_t row_count = element_count(row);
-    for (const std::int64_t extent : decision.first_extents) {
-      call.counts.push_back(static_cast<std::size_t>(extent * row_count));
-    }
-    entry.output_shape = signature.shape;
-    entry.output_shape.front() =
-        std::accumulate(decision.first_extents.begin(), decision.first_extents.end(), std::int64_t{0});
-    const auto bytes = static_cast<std::size_t>(element_count(entry.output_shape)) * size_of(signature.dtype);
-    entry.output = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    call.output = entry.output.get();
-  }
+  divide(entry, decision, call);
   if (parts_.timeline) {
     call.on_stage = [timeline = parts_.timeline.get(), name = submission.name](const char* stage) {
       timeline->end_activity(name);
@@ -236,6 +237,37 @@ Call Engine::prepare(Entry& entry, const Decision& decision) {
     };
   }
   return call;
+}
+
+/// The parts of those operations that have a part for, or of, each rank; and room for their results.
+void Engine::divide(Entry& entry, const Decision& decision, Call& call) {
+  const Signature& signature = entry.submission.signature;
+  if (!has_own_first_extent(signature.kind) && signature.kind != Kind::kReducescatter) return;
+  const auto size = static_cast<std::size_t>(parts_.size);
+  const auto own = static_cast<std::size_t>(parts_.rank);
+  Shape rows;  // of each rank: gathered from it, received from it, or scattered to it
+  if (signature.kind == Kind::kAllgather) rows = decision.first_extents;
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    if (signature.kind == Kind::kAlltoall) rows.push_back(decision.first_extents.at(rank * size + own));
+    if (signature.kind == Kind::kReducescatter)
+      rows.push_back(scattered_rows(signature.shape.front(), static_cast<int>(rank), parts_.size));
+  }
+  const std::int64_t row_count = element_count(Shape(signature.shape.begin() + 1, signature.shape.end()));
+  for (const std::int64_t each : rows) call.counts.push_back(static_cast<std::size_t>(each * row_count));
+  for (const std::int64_t each : signature.splits)
+    call.send_counts.push_back(static_cast<std::size_t>(each * row_count));
+  const std::int64_t sum = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+  prepare_result(entry, call, signature.kind == Kind::kReducescatter ? rows[own] : sum);
+  if (signature.kind == Kind::kAlltoall) entry.result.received_splits = std::move(rows);
+}
+
+void Engine::prepare_result(Entry& entry, Call& call, std::int64_t rows) {
+  Completion::Result& result = entry.result;
+  result.shape = entry.submission.signature.shape;
+  result.shape.front() = rows;
+  const auto bytes = static_cast<std::size_t>(element_count(result.shape)) * size_of(call.dtype);
+  result.bytes = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  call.output = result.bytes.get();
 }
 
 void Engine::reject(const Decision& decision) {
@@ -297,8 +329,8 @@ std::optional<Engine::Entry> Engine::take_entry(const std::string& name) {
 void Engine::finish(Entry entry, Status status) {
   const Signature& signature = entry.submission.signature;
   if (parts_.timeline) parts_.timeline->end(entry.submission.name, signature.dtype, signature.shape);
-  if (!status.ok()) entry.output.reset();
-  entry.completion->finish(std::move(status), std::move(entry.output_shape), std::move(entry.output));
+  if (!status.ok()) entry.result = {};
+  entry.completion->finish(std::move(status), std::move(entry.result));
 }
 
 void Engine::wake() {

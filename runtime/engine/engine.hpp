@@ -22,7 +22,7 @@ struct Submission {
   std::string name;
   Signature signature;
   const void* input = nullptr;
-  void* output = nullptr;  ///< null for an allgather, whose result belongs to the Completion
+  void* output = nullptr;  ///< null where the result belongs to the Completion: allgather, alltoall, reducescatter
 };
 
 /// What an engine runs on. It owns all of it.
@@ -70,8 +70,7 @@ class Engine {
     Submission submission;
     std::shared_ptr<Completion> completion;
     bool running = false;  ///< the backend may touch the buffers
-    Shape output_shape;
-    std::unique_ptr<std::byte[]> output;
+    Completion::Result result;
   };
   using Entries = std::unordered_map<std::string, Entry>;
 
@@ -83,6 +82,8 @@ class Engine {
   void execute(const Decision& decision);
   void reject(const Decision& decision);
   Call prepare(Entry& entry, const Decision& decision);
+  void prepare_result(Entry& entry, Call& call, std::int64_t rows);
+  void divide(Entry& entry, const Decision& decision, Call& call);
   void leave(Phase phase, const Status& status);
   void on_done(const std::string& name, Status status);
   void finish(Entry entry, Status status);

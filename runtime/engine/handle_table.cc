@@ -4,12 +4,11 @@
 
 namespace runjob::runtime {
 
-void Completion::finish(Status status, Shape shape, std::unique_ptr<std::byte[]> bytes) {
+void Completion::finish(Status status, Result result) {
   const MutexLock lock(mutex_);
   done_ = true;
   status_ = std::move(status);
-  shape_ = std::move(shape);
-  bytes_ = std::move(bytes);
+  result_ = std::move(result);
   finished_.notify_all();  // under the lock: the waiter may destroy this object as soon as it has seen done_
 }
 
@@ -32,14 +31,9 @@ std::optional<Status> Completion::wait(std::optional<std::chrono::duration<doubl
   return status_;
 }
 
-const void* Completion::bytes() const {
+const Completion::Result& Completion::result() const {
   const MutexLock lock(mutex_);
-  return bytes_.get();
-}
-
-const Shape& Completion::shape() const {
-  const MutexLock lock(mutex_);
-  return shape_;  // never changes once done
+  return result_;  // never changes once done
 }
 
 std::int64_t HandleTable::add(std::shared_ptr<Completion> completion) {

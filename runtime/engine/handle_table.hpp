@@ -18,25 +18,30 @@ namespace runjob::runtime {
 /// Threads  any.
 class Completion {
  public:
-  /// Once. An allgather's result comes along: `shape` and its dense bytes.
-  void finish(Status status) { finish(std::move(status), {}, nullptr); }
-  void finish(Status status, Shape shape, std::unique_ptr<std::byte[]> bytes);
+  /// What an operation leaves that has no buffer of the caller's for it.
+  struct Result {
+    Shape shape;                         ///< empty: there is none
+    std::unique_ptr<std::byte[]> bytes;  ///< dense
+    Shape received_splits;               ///< alltoall: rows from each rank
+  };
+
+  /// Once.
+  void finish(Status status) { finish(std::move(status), {}); }
+  void finish(Status status, Result result);
 
   bool done() const;
   /// The outcome; nullopt when it is not there after `timeout`. Without a timeout, waits for ever.
   std::optional<Status> wait(std::optional<std::chrono::duration<double>> timeout) const;
 
-  /// The result of a finished allgather; null and empty otherwise.
-  const void* bytes() const;
-  const Shape& shape() const;
+  /// Of a finished operation; lent as long as this lives.
+  const Result& result() const;
 
  private:
   mutable Mutex mutex_;
   mutable ConditionVariable finished_;
   bool done_ GUARDED_BY(mutex_) = false;
   Status status_ GUARDED_BY(mutex_);
-  Shape shape_ GUARDED_BY(mutex_);
-  std::unique_ptr<std::byte[]> bytes_ GUARDED_BY(mutex_);
+  Result result_ GUARDED_BY(mutex_);
 };
 
 /// Numbers for completions that cross the C interface: positive, never used twice.

@@ -19,7 +19,7 @@ std::string scale_text(const Signature& signature) {
 
 /// The shape as far as ranks must agree on it.
 std::string shape_text(const Signature& signature) {
-  if (signature.kind != Kind::kAllgather || signature.shape.empty()) return to_string(signature.shape);
+  if (!has_own_first_extent(signature.kind) || signature.shape.empty()) return to_string(signature.shape);
   std::string text = "[*";
   for (std::size_t i = 1; i < signature.shape.size(); ++i) text += fmt::format(", {}", signature.shape[i]);
   return text + "]";
@@ -60,17 +60,18 @@ std::string list_values(const std::vector<std::string>& texts, const std::vector
   return result;
 }
 
-/// Whether the concatenation of what each rank alone may have can exist.
-Status check_gathered(const std::string& name, const std::vector<Signature>& signatures) {
-  Signature whole = signatures.front();
-  for (std::size_t rank = 1; rank < signatures.size(); ++rank) {
-    std::int64_t& total = whole.shape.front();
-    if (__builtin_add_overflow(total, signatures[rank].shape.front(), &total)) {
-      return Status(Errc::kInvalidArgument, fmt::format("allgather '{}': the result has too many elements", name));
-    }
+/// Whether the concatenation of `rows`, what each rank alone contributes, can exist. `signature`: any rank's.
+Status check_result(const std::string& name, Signature signature, const std::vector<std::int64_t>& rows) {
+  std::int64_t total = 0;
+  for (const std::int64_t each : rows) {
+    if (!__builtin_add_overflow(total, each, &total)) continue;
+    return Status(Errc::kInvalidArgument,
+                  fmt::format("{} '{}': the result has too many elements", to_string(signature.kind), name));
   }
+  signature.kind = Kind::kAllgather;
+  signature.shape.front() = total;
   try {
-    check_operation(name, whole, static_cast<int>(signatures.size()));
+    check_operation(name, signature, static_cast<int>(rows.size()));
     return {};
   } catch (const Error& error) {
     return Status(error);
@@ -87,7 +88,7 @@ std::string mismatch(const std::string& name, const std::vector<Signature>& sign
                      const std::vector<std::string>& hosts) {
   const Signature& first = signatures.front();
   const bool all_alike = std::all_of(signatures.begin(), signatures.end(), [&](const Signature& other) {
-    return first.kind != Kind::kAllgather && other == first;
+    return !has_own_first_extent(first.kind) && other == first;
   });
   if (all_alike) return {};
   for (const Property& property : kProperties) {
@@ -163,8 +164,34 @@ Decision Negotiation::decide(const std::string& name, const Tally& tally) const 
     decision.status = Status(Errc::kMismatch, disagreement);
   } else if (tally.signatures.front().kind == Kind::kAllgather) {
     for (const Signature& signature : tally.signatures) decision.first_extents.push_back(signature.shape.front());
-    decision.status = check_gathered(name, tally.signatures);
-    if (!decision.status.ok()) decision.type = Decision::Type::kReject;
+    decision.status = check_result(name, tally.signatures.front(), decision.first_extents);
+  } else if (tally.signatures.front().kind == Kind::kAlltoall) {
+    decision = decide_alltoall(name, tally);
+  }
+  if (!decision.status.ok()) decision.type = Decision::Type::kReject;
+  return decision;
+}
+
+/// Who gets how many rows from whom; every rank's result must be possible.
+Decision Negotiation::decide_alltoall(const std::string& name, const Tally& tally) const {
+  Decision decision;
+  decision.name = name;
+  const std::size_t size = hosts_.size();
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    const Shape& splits = tally.signatures[rank].splits;
+    if (splits.size() != size) {
+      decision.status =
+          Status(Errc::kProtocol, fmt::format("alltoall '{}': {} gave {} splits to {} ranks", name,
+                                              rank_text(static_cast<int>(rank), hosts_), splits.size(), size));
+      return decision;
+    }
+    decision.first_extents.insert(decision.first_extents.end(), splits.begin(), splits.end());
+  }
+  for (std::size_t receiver = 0; receiver < size && decision.status.ok(); ++receiver) {
+    std::vector<std::int64_t> rows;
+    for (std::size_t sender = 0; sender < size; ++sender)
+      rows.push_back(decision.first_extents[sender * size + receiver]);
+    decision.status = check_result(name, tally.signatures.front(), rows);
   }
   return decision;
 }

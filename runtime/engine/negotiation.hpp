@@ -51,6 +51,7 @@ class Negotiation {
   void drained(int rank);
   void end(Decision::Type type, Status status);
   Decision decide(const std::string& name, const Tally& tally) const;
+  Decision decide_alltoall(const std::string& name, const Tally& tally) const;
 
   const std::vector<std::string> hosts_;
   Phase phase_ = Phase::kRunning;
@@ -64,7 +65,7 @@ class Negotiation {
 /// "rank 3 on s4".
 std::string rank_text(int rank, const std::vector<std::string>& hosts);
 
-/// The disagreement between `signatures` (by rank), or "" when they agree. An allgather's first extents may
+/// The disagreement between `signatures` (by rank), or "" when they agree. First extents of allgather and alltoall may
 /// differ.
 std::string mismatch(const std::string& name, const std::vector<Signature>& signatures,
                      const std::vector<std::string>& hosts);

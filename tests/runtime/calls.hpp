@@ -5,6 +5,7 @@
 #include <runjob/runjob.h>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// The C interface as tests call it: blocking, a failure is an exception whose text is the call's.
@@ -36,6 +37,23 @@ inline runjob_code finish(runjob_handle handle) {
   const runjob_code code = runjob_wait(handle, -1);
   runjob_release(handle);
   return code;
+}
+
+/// What a done operation holds, as values of one type, and its extents; after it the handle is gone.
+template <class T>
+std::pair<std::vector<T>, Shape64> take_output(runjob_handle handle) {
+  check(runjob_wait(handle, -1));
+  const void* data = nullptr;
+  const std::int64_t* extents = nullptr;
+  std::int32_t ndim = 0;
+  check(runjob_output(handle, &data, &extents, &ndim));
+  const Shape64 shape(extents, extents + ndim);
+  std::size_t count = 1;
+  for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
+  std::vector<T> values(count);
+  if (count != 0) std::memcpy(values.data(), data, count * sizeof(T));
+  runjob_release(handle);
+  return {values, shape};
 }
 
 /// A small float sum that succeeds only when every rank takes part. A refused submission is an outcome too.

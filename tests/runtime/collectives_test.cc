@@ -83,6 +83,28 @@ void reduce_all_ops(runjob_dtype dtype, int rank, int size, std::size_t count) {
   }
 }
 
+/// Rows of three elements, of which the first ranks may get one more than the others.
+template <class T, class C = Codec<T>>
+void reducescatter_all_ops(runjob_dtype dtype, int rank, int size, std::int64_t rows) {
+  const std::size_t count = static_cast<std::size_t>(rows) * 3;
+  for (const runjob_reduce_op op : kOps) {
+    std::vector<T> in(count);
+    for (std::size_t i = 0; i < count; ++i) in[i] = C::store(input_value(rank, i));
+    const std::string name = "rs" + std::to_string(dtype) + "o" + std::to_string(op) + "n" + std::to_string(count);
+    const std::int64_t shape[] = {rows, 3};
+    runjob_handle handle = 0;
+    check(runjob_reducescatter_async(name.c_str(), in.data(), shape, 2, dtype, op, 1, 1, 0, &handle));
+    const auto [out, extents] = take_output<T>(handle);
+    std::int64_t first = 0;
+    for (int r = 0; r < rank; ++r) first += scattered_rows(rows, r, size);
+    require(extents == Shape64{scattered_rows(rows, rank, size), 3}, name + ": shape");
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const double value = expected(op, size, static_cast<std::size_t>(first) * 3 + i);
+      require(C::load(out[i]) == C::load(C::store(value)), name + " differs at " + std::to_string(i));
+    }
+  }
+}
+
 void reduce_everything(int rank, int size, std::size_t count) {
   reduce_all_ops<std::uint8_t>(RUNJOB_UINT8, rank, size, count);
   reduce_all_ops<std::int8_t>(RUNJOB_INT8, rank, size, count);
@@ -186,6 +208,102 @@ TEST_CASE("an allgather concatenates unequal parts in rank order, empty ones too
       require(all.empty() || std::memcmp(data, all.data(), all.size() * 2) == 0, "values");
       runjob_release(handle);
     }
+  });
+}
+
+TEST_CASE("a reducescatter leaves each rank its rows, for every dtype and reduction", "[runtime][multiproc]") {
+  const int size = GENERATE(1, 2, 3, 4);
+  on_ranks(size, [&](int rank) {
+    for (const std::int64_t rows : {0, 1, 2, 7, 1001, 70001}) {
+      reducescatter_all_ops<float>(RUNJOB_FLOAT32, rank, size, rows);
+      if (rows > 1001) continue;
+      reducescatter_all_ops<std::uint8_t>(RUNJOB_UINT8, rank, size, rows);
+      reducescatter_all_ops<std::int64_t>(RUNJOB_INT64, rank, size, rows);
+      reducescatter_all_ops<std::uint16_t, Float16Codec>(RUNJOB_FLOAT16, rank, size, rows);
+      reducescatter_all_ops<std::uint16_t, Bfloat16Codec>(RUNJOB_BFLOAT16, rank, size, rows);
+      reducescatter_all_ops<double>(RUNJOB_FLOAT64, rank, size, rows);
+    }
+  });
+}
+
+TEST_CASE("a reducescatter scales before and after", "[runtime][multiproc]") {
+  on_ranks(2, [](int rank) {
+    const std::vector<std::int32_t> in = {rank == 0 ? -3 : -4, 5};
+    const std::int64_t extent = 2;
+    runjob_handle handle = 0;
+    check(runjob_reducescatter_async("x", in.data(), &extent, 1, RUNJOB_INT32, RUNJOB_SUM, 0.5, 3, 0, &handle));
+    require(take_output<std::int32_t>(handle).first == std::vector<std::int32_t>{rank == 0 ? -9 : 12}, "scaled");
+  });
+}
+
+TEST_CASE("an alltoall gives each rank its rows of each, uneven and empty ones too", "[runtime][multiproc]") {
+  const int size = GENERATE(1, 2, 3, 4);
+  on_ranks(size, [&](int rank) {
+    for (const int factor : {0, 1, 3000}) {
+      const auto rows = [&](int from, int to) { return std::int64_t{factor} * ((from + 2 * to) % 3); };
+      const auto value = [](int from, int to, std::size_t i) {
+        return 1000.0 * from + 100 * to + static_cast<double>(i);
+      };
+      Shape64 splits, received;
+      std::vector<double> in, all;
+      for (int other = 0; other < size; ++other) {
+        splits.push_back(rows(rank, other));
+        received.push_back(rows(other, rank));
+        for (std::size_t i = 0; i < 2 * static_cast<std::size_t>(rows(rank, other)); ++i)
+          in.push_back(value(rank, other, i));
+        for (std::size_t i = 0; i < 2 * static_cast<std::size_t>(rows(other, rank)); ++i)
+          all.push_back(value(other, rank, i));
+      }
+      const std::int64_t shape[] = {static_cast<std::int64_t>(in.size()) / 2, 2};
+      runjob_handle handle = 0;
+      check(runjob_alltoall_async(("a" + std::to_string(factor)).c_str(), in.data(), shape, 2, splits.data(), size,
+                                  RUNJOB_FLOAT64, 0, &handle));
+      check(runjob_wait(handle, -1));
+      const std::int64_t* got = nullptr;
+      std::int32_t count = 0;
+      check(runjob_received_splits(handle, &got, &count));
+      require(Shape64(got, got + count) == received, "received splits");
+      const auto [out, extents] = take_output<double>(handle);
+      require(extents == Shape64{static_cast<std::int64_t>(all.size()) / 2, 2}, "shape");
+      require(out == all, "values");
+    }
+  });
+}
+
+TEST_CASE("an alltoall without splits divides the rows evenly, or says that it cannot", "[runtime][multiproc]") {
+  on_ranks(2, [](int rank) {
+    const std::vector<std::int32_t> in = {10 * rank, 10 * rank + 1, 10 * rank + 2, 10 * rank + 3};
+    std::int64_t extent = 4;
+    runjob_handle handle = 0;
+    check(runjob_alltoall_async("x", in.data(), &extent, 1, nullptr, 0, RUNJOB_INT32, 0, &handle));
+    const int first = 2 * rank;
+    require(
+        take_output<std::int32_t>(handle).first == std::vector<std::int32_t>{first, first + 1, first + 10, first + 11},
+        "values");
+    extent = 3;
+    require(runjob_alltoall_async("x", in.data(), &extent, 1, nullptr, 0, RUNJOB_INT32, 0, &handle) ==
+                RUNJOB_INVALID_ARGUMENT,
+            "3 rows cannot be split");
+    require(
+        runjob_error_message() == std::string("alltoall 'x': 3 rows cannot be split evenly among 2 ranks; give splits"),
+        runjob_error_message());
+    const Shape64 splits = {1, 1};
+    require(runjob_alltoall_async("x", in.data(), &extent, 1, splits.data(), 2, RUNJOB_INT32, 0, &handle) ==
+                RUNJOB_INVALID_ARGUMENT,
+            "2 of 3 rows");
+  });
+}
+
+TEST_CASE("ranks that disagree on an alltoall's or a reducescatter's rows all learn it", "[runtime][multiproc]") {
+  on_ranks(2, [](int rank) {
+    const std::vector<float> in(12);
+    const std::int64_t shape[] = {2, rank == 0 ? 2 : 3};
+    runjob_handle handle = 0;
+    check(runjob_alltoall_async("a", in.data(), shape, 2, nullptr, 0, RUNJOB_FLOAT32, 0, &handle));
+    require(finish(handle) == RUNJOB_MISMATCH, "alltoall");
+    check(runjob_reducescatter_async("r", in.data(), shape, 2, RUNJOB_FLOAT32, RUNJOB_SUM, 1, 1, 0, &handle));
+    require(finish(handle) == RUNJOB_MISMATCH, "reducescatter");
+    check(small_allreduce("the job goes on"));
   });
 }
 

@@ -64,8 +64,8 @@ TEST_CASE("an operation of a single rank is finished with its result", "[runtime
   Submission gather{"g", {.kind = Kind::kAllgather, .dtype = DType::kInt32, .shape = {2}}, values, nullptr};
   const auto completion = engine->submit(gather);
   REQUIRE(outcome(completion).ok());
-  CHECK(completion->shape() == Shape{2});
-  CHECK(static_cast<const std::int32_t*>(completion->bytes())[1] == 2);
+  CHECK(completion->result().shape == Shape{2});
+  CHECK(reinterpret_cast<const std::int32_t*>(completion->result().bytes.get())[1] == 2);
 }
 
 TEST_CASE("an operation waits for the other rank", "[runtime][unit]") {

@@ -12,7 +12,7 @@ TEST_CASE("a completion is not done until it is finished, and then for ever", "[
   Completion completion;
   CHECK_FALSE(completion.done());
   CHECK_FALSE(completion.wait(std::chrono::duration<double>(0)));
-  CHECK(completion.bytes() == nullptr);
+  CHECK(completion.result().bytes.get() == nullptr);
   completion.finish(Status(Errc::kTimeout, "late"));
   CHECK(completion.done());
   CHECK(completion.wait(std::chrono::duration<double>(0))->message() == "late");
@@ -25,11 +25,11 @@ TEST_CASE("a waiting thread wakes when the operation is finished, with its resul
   std::thread waiter([&] { seen = completion.wait(std::chrono::duration<double>(1e300)).value_or(seen); });
   auto bytes = std::make_unique<std::byte[]>(2);
   const void* address = bytes.get();
-  completion.finish({}, {2, 1}, std::move(bytes));
+  completion.finish({}, {{2, 1}, std::move(bytes), {}});
   waiter.join();
   CHECK(seen.ok());
-  CHECK(completion.bytes() == address);
-  CHECK(completion.shape() == Shape{2, 1});
+  CHECK(completion.result().bytes.get() == address);
+  CHECK(completion.result().shape == Shape{2, 1});
 }
 
 TEST_CASE("handles are positive, never used twice, and gone after release", "[runtime][unit]") {

@@ -32,6 +32,24 @@ TEST_CASE("a single rank's collectives are done when start() returns", "[runtime
 
   Call broadcast{.kind = Kind::kBroadcast, .dtype = DType::kInt32, .input = out, .output = out, .count = 2};
   backend.start(broadcast, count);
-  CHECK(done == 3);
+
+  Call alltoall{.kind = Kind::kAlltoall,
+                .dtype = DType::kInt32,
+                .input = in,
+                .output = out,
+                .count = 2,
+                .counts = {2},
+                .send_counts = {2}};
+  out[1] = 0;
+  backend.start(alltoall, count);
+  CHECK(out[1] == -5);
+
+  Call reducescatter = allreduce;
+  reducescatter.kind = Kind::kReducescatter;
+  reducescatter.counts = {2};
+  backend.start(reducescatter, count);
+  CHECK(out[0] == 6);
+  out[0] = 5;
+  CHECK(done == 5);
   CHECK(out[0] == 5);
 }

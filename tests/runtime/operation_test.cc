@@ -52,6 +52,12 @@ TEST_CASE("operations that can never work are refused with the reason", "[runtim
   CHECK(refusal(allreduce).empty());
   allreduce.postscale = 2;
   CHECK(refusal(allreduce) == "allreduce 'x': bool values cannot be scaled");
+  CHECK(refusal({.kind = Kind::kReducescatter}) == "reducescatter 'x': a scalar has no first dimension to scatter");
+  CHECK(refusal({.kind = Kind::kAlltoall}) == "alltoall 'x': a scalar has no first dimension to split");
+  for (const Shape& splits : {Shape{}, Shape{3}, Shape{1, 1, 1, 1}, Shape{-1, 4, 0, 0}, Shape{INT64_MAX, 4, 0, 0}}) {
+    CHECK_THAT(refusal({.kind = Kind::kAlltoall, .shape = {3}, .splits = splits}),
+               ContainsSubstring("do not divide the 3 rows of the tensor among 4 ranks"));
+  }
   CHECK(refusal({.kind = Kind::kAllgather}) == "allgather 'x': a scalar has no first dimension to gather along");
   CHECK(refusal({.kind = Kind::kBroadcast, .root = 4}) == "broadcast 'x': root rank 4 is not in a job of size 4");
   CHECK(refusal({.kind = Kind::kBroadcast, .root = -1}) == "broadcast 'x': root rank -1 is not in a job of size 4");

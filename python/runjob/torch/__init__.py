@@ -35,7 +35,7 @@ from ..exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from ..process_sets import global_process_set
 from ..reduce_ops import Adasum, Average, Max, Min, Product, Sum
 from .compression import Compression
-from .differentiable import allgather, allreduce, broadcast
+from .differentiable import allgather, allreduce, alltoall, broadcast, reducescatter
 from .functions import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from .handles import poll, synchronize
 from .operations import (
@@ -43,30 +43,31 @@ from .operations import (
     allreduce_,
     allreduce_async,
     allreduce_async_,
+    alltoall_async,
     barrier,
     broadcast_,
     broadcast_async,
     broadcast_async_,
+    reducescatter_async,
 )
 from .optimizer import DistributedOptimizer
 
 #: What horovod.torch has besides.
 LATER = (
-    "ProcessSet", "SyncBatchNorm", "add_process_set", "alltoall", "alltoall_async", "elastic", "grouped_allgather",
+    "ProcessSet", "SyncBatchNorm", "add_process_set", "elastic", "grouped_allgather",
     "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
-    "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async", "join", "reducescatter",
-    "reducescatter_async", "remove_process_set", "sparse_allreduce_async", "start_timeline", "stop_timeline",
+    "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async", "join", "remove_process_set", "sparse_allreduce_async", "start_timeline", "stop_timeline",
 )  # fmt: skip
 
 __all__ = [
     "Adasum", "Average", "Compression", "DistributedOptimizer", "HorovodInternalError",
     "HostsUpdatedInterrupt", "Max", "Min", "Product", "Sum", "allgather", "allgather_async",
-    "allgather_object", "allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "barrier",
+    "allgather_object", "allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "barrier",
     "broadcast", "broadcast_", "broadcast_async", "broadcast_async_", "broadcast_object",
     "broadcast_optimizer_state", "broadcast_parameters", "ccl_built", "cross_rank", "cross_size",
     "cuda_built", "ddl_built", "global_process_set", "gloo_built", "gloo_enabled", "init", "is_homogeneous",
     "is_initialized", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
-    "nccl_built", "poll", "rank", "rocm_built", "shutdown", "size", "synchronize",
+    "nccl_built", "poll", "rank", "reducescatter", "reducescatter_async", "rocm_built", "shutdown", "size", "synchronize",
 ]  # fmt: skip
 
 __getattr__ = later.getattr_for(__name__, LATER)

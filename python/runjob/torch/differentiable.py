@@ -1,19 +1,22 @@
 """The collectives that autograd follows: each is a torch.autograd.Function around its asynchronous form.
 
 Backward   allreduce: the same allreduce of the gradients. allgather: this rank's slice of their average.
-           broadcast: their average on the root, zero elsewhere. All ranks must run the backward pass.
+           broadcast: their average on the root, zero elsewhere. alltoall: they go back where the rows came from.
+           reducescatter: an allgather, times the number of ranks for Sum, and scaled again. All ranks must run the backward pass.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 
 from .. import basics, reduce_ops
 from ..process_sets import GlobalProcessSet, global_process_set
-from ..reduce_ops import Average
+from ..reduce_ops import Average, Sum
 from .compression import Compression
 from .handles import synchronize
-from .operations import allgather_async, allreduce_async, broadcast_async
+from .operations import allgather_async, allreduce_async, alltoall_async, broadcast_async, reducescatter_async
 
 
 class HorovodAllreduce(torch.autograd.Function):
@@ -60,6 +63,35 @@ class HorovodBroadcast(torch.autograd.Function):
         return average, None, None, None
 
 
+class HorovodAlltoall(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor, splits, name, process_set):
+        output, received_splits = synchronize(alltoall_async(tensor, splits, name, process_set))
+        ctx.received_splits = received_splits
+        ctx.process_set = process_set
+        ctx.mark_non_differentiable(received_splits)
+        return output, received_splits
+
+    @staticmethod
+    def backward(ctx, gradient, _):
+        returned, _ = HorovodAlltoall.apply(gradient, ctx.received_splits, None, ctx.process_set)
+        return returned, None, None, None
+
+
+class HorovodReducescatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor, name, op, process_set, prescale_factor, postscale_factor):
+        ctx.arguments = (op, process_set, prescale_factor, postscale_factor)
+        return synchronize(reducescatter_async(tensor, name, op, process_set, prescale_factor, postscale_factor))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        op, process_set, prescale_factor, postscale_factor = ctx.arguments
+        factor = prescale_factor * postscale_factor * (basics.size() if op == Sum else 1)
+        gathered = HorovodAllgather.apply(gradient * factor if factor != 1 else gradient, None, process_set)
+        return (gathered,) + (None,) * 5
+
+
 def allreduce(
     tensor: torch.Tensor,
     average: bool | None = None,
@@ -99,3 +131,35 @@ def broadcast(
 ) -> torch.Tensor:
     """root_rank's tensor as a new tensor on every rank; the others' give shape and dtype. Differentiable."""
     return HorovodBroadcast.apply(tensor, root_rank, name, process_set)
+
+
+def alltoall(
+    tensor: torch.Tensor,
+    splits: torch.Tensor | Sequence[int] | None = None,
+    name: str | None = None,
+    process_set: GlobalProcessSet = global_process_set,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """Sends rows of `tensor` to each rank, as alltoall_async(), and returns what has come. Differentiable.
+
+    With `splits`, returns (what has come, how many rows came from each rank).
+    """
+    output, received_splits = HorovodAlltoall.apply(tensor, splits, name, process_set)
+    return output if splits is None else (output, received_splits)
+
+
+def reducescatter(
+    tensor: torch.Tensor,
+    name: str | None = None,
+    compression: type = Compression.none,
+    op: int = Average,
+    process_set: GlobalProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> torch.Tensor:
+    """Reduces `tensor` over the ranks, each of which gets a part of the rows, as reducescatter_async(). Differentiable.
+
+    Backward  defined for Sum and Average.
+    """
+    compressed, context = compression.compress(tensor)
+    reduced = HorovodReducescatter.apply(compressed, name, op, process_set, prescale_factor, postscale_factor)
+    return compression.decompress(reduced, context)

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
+#include <gloo/alltoallv.h>
 #include <gloo/broadcast.h>
 #include <gloo/common/error.h>
 #include <gloo/transport/tcp/device.h>
@@ -17,6 +18,7 @@
 #include "base/unique_handle.hpp"
 #include "runtime/collectives/allreduce_stages.hpp"
 #include "runtime/collectives/gloo/sigpipe_block.hpp"
+#include "runtime/collectives/rank_order_reduction.hpp"
 #include "runtime/collectives/reduce.hpp"
 
 namespace runjob::runtime {
@@ -144,6 +146,13 @@ Status GlooBackend::run(const Call& call) {
       case Kind::kBroadcast:
         broadcast(call);
         break;
+      case Kind::kAlltoall:
+        if (call.on_stage) call.on_stage("GLOO_ALLTOALL");
+        exchange(call.input, call.send_counts, call.output, call.counts, size_of(call.dtype));
+        break;
+      case Kind::kReducescatter:
+        reducescatter(call);
+        break;
       case Kind::kBarrier:
         break;
     }
@@ -192,6 +201,36 @@ void GlooBackend::broadcast(const Call& call) {
   options.setRoot(call.root);
   options.setTag(tag_++);
   gloo::broadcast(options);
+}
+
+/// Everybody sends each rank its part of the input, and reduces what it gets: Gloo of 2022 has no reduce-scatter. Each rank
+/// sends and receives (p-1)/p of the tensor, as few bytes as there can be.
+void GlooBackend::reducescatter(const Call& call) {
+  if (call.on_stage) call.on_stage("GLOO_REDUCESCATTER");
+  const auto size = static_cast<std::size_t>(options_.size);
+  const std::size_t count = call.counts.at(static_cast<std::size_t>(options_.rank));
+  const std::size_t bytes = count * size_of(call.dtype);
+  const auto received = std::make_unique_for_overwrite<std::byte[]>(size * bytes);
+  exchange(call.input, call.counts, received.get(), std::vector<std::size_t>(size, count), size_of(call.dtype));
+  std::vector<const void*> inputs;
+  for (std::size_t rank = 0; rank < size; ++rank) inputs.push_back(received.get() + rank * bytes);
+  RankOrderReduction(call.dtype, call.op, call.prescale, call.postscale, options_.size).run(call.output, inputs, count);
+}
+
+/// Counts in elements: of those that go to each rank, and come from it.
+void GlooBackend::exchange(const void* input, const std::vector<std::size_t>& send, void* output,
+                           const std::vector<std::size_t>& receive, std::size_t element_bytes) {
+  const auto bytes = [element_bytes](const std::vector<std::size_t>& counts) {
+    std::vector<std::int64_t> result;
+    for (const std::size_t count : counts) result.push_back(static_cast<std::int64_t>(count * element_bytes));
+    return result;
+  };
+  gloo::AlltoallvOptions options(context_);
+  // Gloo takes a pointer to what it may change, and only reads it.
+  options.setInput(const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(input)), bytes(send));
+  options.setOutput(static_cast<std::uint8_t*>(output), bytes(receive));
+  options.setTag(tag_++);
+  gloo::alltoallv(options);
 }
 
 }  // namespace runjob::runtime

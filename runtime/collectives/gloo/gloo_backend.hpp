@@ -30,6 +30,9 @@ class GlooBackend : public Backend {
   void allreduce(const Call& call);
   void allgather(const Call& call);
   void broadcast(const Call& call);
+  void reducescatter(const Call& call);
+  void exchange(const void* input, const std::vector<std::size_t>& send, void* output,
+                const std::vector<std::size_t>& receive, std::size_t element_bytes);
 
   const MeshOptions options_;
   std::shared_ptr<GlooContext> context_;  // shared with Gloo's options objects while a collective runs

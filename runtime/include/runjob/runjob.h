@@ -132,6 +132,24 @@ RUNJOB_API runjob_code runjob_broadcast_async(const char* name, void* buffer, co
 RUNJOB_API runjob_code runjob_allgather_async(const char* name, const void* input, const int64_t* shape, int32_t ndim,
                                               runjob_dtype dtype, int32_t process_set, runjob_handle* handle);
 
+/*
+ * Sends `splits[r]` rows of the tensor's first dimension to rank r, the first ones to rank 0, and concatenates what comes, in
+ * rank order. Null for `splits`, of which there are as many as ranks: as many rows to each, which must be possible. First
+ * extents may differ among ranks, the others not. The result belongs to the handle: runjob_output(), runjob_received_splits().
+ */
+RUNJOB_API runjob_code runjob_alltoall_async(const char* name, const void* input, const int64_t* shape, int32_t ndim,
+                                             const int64_t* splits, int32_t nsplits, runjob_dtype dtype,
+                                             int32_t process_set, runjob_handle* handle);
+
+/*
+ * Reduces as runjob_allreduce_async() does, and leaves each rank a part of the result's rows, the first dimension: rank 0 the
+ * first ones. When they cannot be divided evenly, the first ranks get one row more. The result belongs to the handle.
+ */
+RUNJOB_API runjob_code runjob_reducescatter_async(const char* name, const void* input, const int64_t* shape,
+                                                  int32_t ndim, runjob_dtype dtype, runjob_reduce_op op,
+                                                  double prescale, double postscale, int32_t process_set,
+                                                  runjob_handle* handle);
+
 /* Done when all ranks have submitted it. */
 RUNJOB_API runjob_code runjob_barrier_async(const char* name, int32_t process_set, runjob_handle* handle);
 
@@ -144,8 +162,11 @@ RUNJOB_API int runjob_poll(runjob_handle handle);
  */
 RUNJOB_API runjob_code runjob_wait(runjob_handle handle, double timeout_seconds);
 
-/* A done allgather's result: dense, lent until runjob_release(). */
+/* The result of a done allgather, alltoall or reducescatter: dense, lent until runjob_release(). */
 RUNJOB_API runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t** shape, int32_t* ndim);
+
+/* How many rows of a done alltoall's result came from each rank; lent until runjob_release(). */
+RUNJOB_API runjob_code runjob_received_splits(runjob_handle handle, const int64_t** splits, int32_t* nsplits);
 
 /* Forgets a handle. Releasing one that is not done is allowed; its buffers stay lent until it is. */
 RUNJOB_API void runjob_release(runjob_handle handle);

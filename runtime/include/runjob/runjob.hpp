@@ -18,6 +18,7 @@
 /// Errors   everything throws Error; what ends an operation after it was submitted is thrown by its Handle's
 /// wait().
 
+#include <array>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
@@ -98,6 +99,14 @@ inline void check(runjob_code code) {
   if (code != RUNJOB_OK) throw Error(code, runjob_error_message());
 }
 
+/// `count` elements as rows of `row`.
+inline std::array<std::int64_t, 2> rows(const char* operation, const std::string& name, std::size_t count,
+                                        std::int64_t row) {
+  if (row < 1 || static_cast<std::int64_t>(count) % row != 0)
+    throw Error(RUNJOB_INVALID_ARGUMENT, (operation + (" '" + name) + "': not a whole number of rows").c_str());
+  return {static_cast<std::int64_t>(count) / row, row};
+}
+
 }  // namespace detail
 
 /// The types that collectives work on: 8- to 64-bit integers (uint32 and uint64 excepted), float, double, the
@@ -165,13 +174,13 @@ class Handle {
   runjob_handle handle_ = 0;
 };
 
-/// An allgather in flight or done.
+/// An operation in flight or done whose result the library holds: allgather, alltoall, reducescatter.
 template <Element T>
 class GatherHandle : public Handle {
  public:
   using Handle::Handle;
 
-  /// The ranks' elements in rank order, once done. Lent as long as this object lives.
+  /// The result's elements, once done. Lent as long as this object lives.
   std::span<const T> values() const {
     wait();
     const void* data = nullptr;
@@ -183,7 +192,7 @@ class GatherHandle : public Handle {
     return {static_cast<const T*>(data), count};
   }
 
-  /// The result's extents, once done; the first is the sum of the ranks' first extents.
+  /// The result's extents, once done.
   std::vector<std::int64_t> shape() const {
     wait();
     const void* data = nullptr;
@@ -258,13 +267,10 @@ class Communicator {
   /// matrix with rows of so many elements, alike on all ranks.
   template <Element T>
   GatherHandle<T> allgather_async(std::span<const T> in, const std::string& name, std::int64_t row = 1) const {
-    if (row < 1 || static_cast<std::int64_t>(in.size()) % row != 0) {
-      throw Error(RUNJOB_INVALID_ARGUMENT, ("allgather '" + name + "': not a whole number of rows").c_str());
-    }
-    const std::int64_t shape[] = {static_cast<std::int64_t>(in.size()) / row, row};
+    const auto shape = detail::rows("allgather", name, in.size(), row);
     runjob_handle handle = 0;
-    detail::check(runjob_allgather_async(name.c_str(), in.data(), shape, row == 1 ? 1 : 2, detail::DTypeOf<T>::dtype,
-                                         kWholeJob, &handle));
+    detail::check(runjob_allgather_async(name.c_str(), in.data(), shape.data(), row == 1 ? 1 : 2,
+                                         detail::DTypeOf<T>::dtype, kWholeJob, &handle));
     return GatherHandle<T>(handle);
   }
   template <Element T>
@@ -274,6 +280,32 @@ class Communicator {
     const GatherHandle<T> handle = allgather_async(in, name, row);
     const std::span<const T> values = handle.values();
     return {values.begin(), values.end()};
+  }
+
+  /// Sends `splits[r]` rows to rank r, the first ones to rank 0; without `splits` as many to each. What comes is concatenated in
+  /// rank order. `row` as for allgather_async().
+  template <Element T>
+  GatherHandle<T> alltoall_async(std::span<const T> in, const std::string& name,
+                                 std::span<const std::int64_t> splits = {}, std::int64_t row = 1) const {
+    const auto shape = detail::rows("alltoall", name, in.size(), row);
+    runjob_handle handle = 0;
+    detail::check(runjob_alltoall_async(
+        name.c_str(), in.data(), shape.data(), row == 1 ? 1 : 2, splits.empty() ? nullptr : splits.data(),
+        static_cast<std::int32_t>(splits.size()), detail::DTypeOf<T>::dtype, kWholeJob, &handle));
+    return GatherHandle<T>(handle);
+  }
+
+  /// Reduces as allreduce_async() does and gives each rank its part of the rows, rank 0 the first ones; the first ranks get one
+  /// row more when they cannot be divided evenly. `row` as for allgather_async().
+  template <Element T>
+  GatherHandle<T> reducescatter_async(std::span<const T> in, const std::string& name, ReduceOp op = ReduceOp::sum,
+                                      Scaling scaling = {}, std::int64_t row = 1) const {
+    const auto shape = detail::rows("reducescatter", name, in.size(), row);
+    runjob_handle handle = 0;
+    detail::check(runjob_reducescatter_async(name.c_str(), in.data(), shape.data(), row == 1 ? 1 : 2,
+                                             detail::DTypeOf<T>::dtype, static_cast<runjob_reduce_op>(op),
+                                             scaling.prescale, scaling.postscale, kWholeJob, &handle));
+    return GatherHandle<T>(handle);
   }
 
   /// Done when all ranks have come.
