@@ -26,6 +26,7 @@ struct Call {
   /// Elements, some may be 0. allgather: of each rank; reducescatter: of each rank's result; alltoall: from each rank.
   std::vector<std::size_t> counts = {};
   std::vector<std::size_t> send_counts = {};  ///< alltoall: elements to each rank
+  std::size_t largest_part = 0;               ///< alltoall: the most that any rank sends to any; the same on all
   /// Told the timeline name of each stage as it begins, on the thread that runs it; empty when nobody
   /// listens.
   std::function<void(const char* stage)> on_stage = {};

@@ -1,10 +1,8 @@
 #include "runtime/collectives/local_backend.hpp"
 
-#include <array>
 #include <cstring>
 
 #include "runtime/collectives/allreduce_stages.hpp"
-#include "runtime/collectives/rank_order_reduction.hpp"
 
 namespace runjob::runtime {
 
@@ -15,6 +13,7 @@ Status LocalBackend::connect(const std::vector<std::string>&) {
 void LocalBackend::start(Call call, Done done) {
   switch (call.kind) {
     case Kind::kAllreduce:
+    case Kind::kReducescatter:  // of which one rank gets all
       AllreduceStages(call, 1).finish();
       break;
     case Kind::kAllgather:
@@ -22,10 +21,6 @@ void LocalBackend::start(Call call, Done done) {
       break;
     case Kind::kAlltoall:
       std::memcpy(call.output, call.input, call.count * size_of(call.dtype));
-      break;
-    case Kind::kReducescatter:
-      RankOrderReduction(call.dtype, call.op, call.prescale, call.postscale, 1)
-          .run(call.output, std::array<const void*, 1>{call.input}, call.count);
       break;
     case Kind::kBroadcast:
     case Kind::kBarrier:

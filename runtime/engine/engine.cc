@@ -228,6 +228,7 @@ Call Engine::prepare(Entry& entry, const Decision& decision) {
             .count = static_cast<std::size_t>(element_count(signature.shape)),
             .counts = {},
             .send_counts = {},
+            .largest_part = 0,
             .on_stage = nullptr};
   divide(entry, decision, call);
   if (parts_.timeline) {
@@ -256,6 +257,9 @@ void Engine::divide(Entry& entry, const Decision& decision, Call& call) {
   for (const std::int64_t each : rows) call.counts.push_back(static_cast<std::size_t>(each * row_count));
   for (const std::int64_t each : signature.splits)
     call.send_counts.push_back(static_cast<std::size_t>(each * row_count));
+  if (signature.kind == Kind::kAlltoall)
+    call.largest_part = static_cast<std::size_t>(
+        row_count * *std::max_element(decision.first_extents.begin(), decision.first_extents.end()));
   const std::int64_t sum = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
   prepare_result(entry, call, signature.kind == Kind::kReducescatter ? rows[own] : sum);
   if (signature.kind == Kind::kAlltoall) entry.result.received_splits = std::move(rows);

@@ -9,8 +9,10 @@
 
 #include "runtime/collectives/shm/allgather.hpp"
 #include "runtime/collectives/shm/allreduce.hpp"
+#include "runtime/collectives/shm/alltoall.hpp"
 #include "runtime/collectives/shm/broadcast.hpp"
 #include "runtime/collectives/shm/processor_share.hpp"
+#include "runtime/collectives/shm/reducescatter.hpp"
 #include "runtime/collectives/shm/sharing.hpp"
 
 namespace runjob::runtime {
@@ -103,6 +105,12 @@ Status ShmBackend::run(const Call& call) {
         break;
       case Kind::kBroadcast:
         broadcast(*channels_, call);
+        break;
+      case Kind::kAlltoall:
+        alltoall(*channels_, call);
+        break;
+      case Kind::kReducescatter:
+        reducescatter(*channels_, call);
         break;
       case Kind::kBarrier:
         break;

@@ -1,0 +1,85 @@
+#include "runtime/collectives/shm/alltoall.hpp"
+
+#include <numeric>
+#include <vector>
+
+#include "runtime/collectives/shm/sections.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+/// One after the other in a buffer, in bytes, by rank.
+std::vector<Range> ranges_of(const std::vector<std::size_t>& counts, std::size_t element_bytes) {
+  std::vector<Range> ranges;
+  std::size_t before = 0;
+  for (const std::size_t count : counts) {
+    ranges.push_back({before, count * element_bytes});
+    before += ranges.back().count;
+  }
+  return ranges;
+}
+
+class Alltoall {
+ public:
+  Alltoall(Channels& channels, const Call& call)
+      : channels_(channels),
+        input_(static_cast<const std::byte*>(call.input)),
+        output_(static_cast<std::byte*>(call.output)),
+        outgoing_(ranges_of(call.send_counts, size_of(call.dtype))),
+        incoming_(ranges_of(call.counts, size_of(call.dtype))),
+        largest_(call.largest_part * size_of(call.dtype)) {}
+
+  void run() {
+    const auto own = static_cast<std::size_t>(channels_.group.rank());
+    copy_bytes(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
+    const std::size_t all = largest_ * incoming_.size();  // the same on all ranks
+    if (all <= channels_.small.most_bytes()) return in_one_step(all);
+    Sections sections(channels_.ring, largest_);
+    sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i); },
+                 [&](std::size_t i) { collect(sections, i); });
+  }
+
+ private:
+  void in_one_step(std::size_t bytes) {
+    std::byte* message = channels_.small.begin(bytes);
+    for (std::size_t peer = 0; peer < outgoing_.size(); ++peer)
+      copy_bytes(message + peer * largest_, input_ + outgoing_[peer].first, outgoing_[peer].count);
+    channels_.small.give();
+    const auto own = static_cast<std::size_t>(channels_.group.rank());
+    for (std::size_t peer = 0; peer < incoming_.size(); ++peer) {
+      const std::byte* theirs = channels_.small.take(static_cast<int>(peer), bytes);
+      if (peer != own) copy_bytes(output_ + incoming_[peer].first, theirs + own * largest_, incoming_[peer].count);
+    }
+  }
+
+  void give(const Sections& sections, int peer, std::byte* to, std::size_t i) const {
+    const Range part = outgoing_[static_cast<std::size_t>(peer)];
+    const Range piece = sections.piece(part.count, i);
+    copy_bytes(to, input_ + part.first + piece.first, piece.count);
+  }
+
+  void collect(const Sections& sections, std::size_t i) const {
+    const int own = channels_.group.rank();
+    for (int peer = 0; peer < channels_.group.size(); ++peer) {
+      if (peer == own) continue;
+      const Range part = incoming_[static_cast<std::size_t>(peer)];
+      const Range piece = sections.piece(part.count, i);
+      copy_bytes(output_ + part.first + piece.first, sections.section(peer, own, i), piece.count);
+    }
+  }
+
+  Channels& channels_;
+  const std::byte* const input_;
+  std::byte* const output_;
+  const std::vector<Range> outgoing_, incoming_;
+  const std::size_t largest_;
+};
+
+}  // namespace
+
+void alltoall(Channels& channels, const Call& call) {
+  if (call.on_stage) call.on_stage("SHM_ALLTOALL");
+  Alltoall(channels, call).run();
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,82 @@
+#include "runtime/collectives/shm/reducescatter.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/collectives/rank_order_reduction.hpp"
+#include "runtime/collectives/shm/sections.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+class Reducescatter {
+ public:
+  Reducescatter(Channels& channels, const Call& call)
+      : channels_(channels),
+        element_(size_of(call.dtype)),
+        bytes_(call.count * element_),
+        input_(static_cast<const std::byte*>(call.input)),
+        output_(static_cast<std::byte*>(call.output)),
+        reduction_(call.dtype, call.op, call.prescale, call.postscale, channels.group.size()),
+        inputs_(call.counts.size()) {
+    std::size_t before = 0;
+    for (const std::size_t count : call.counts) {
+      parts_.push_back({before, count * element_});
+      before += parts_.back().count;
+    }
+  }
+
+  void run() {
+    if (bytes_ <= channels_.small.most_bytes()) return in_one_step();
+    const auto longer = [](const Range& a, const Range& b) { return a.count < b.count; };
+    Sections sections(channels_.ring, std::max_element(parts_.begin(), parts_.end(), longer)->count);
+    sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i); },
+                 [&](std::size_t i) { reduce(sections, i); });
+  }
+
+ private:
+  void in_one_step() {
+    copy_bytes(channels_.small.begin(bytes_), input_, bytes_);
+    channels_.small.give();
+    const Range own = parts_[static_cast<std::size_t>(channels_.group.rank())];
+    for (std::size_t peer = 0; peer < inputs_.size(); ++peer)
+      inputs_[peer] = channels_.small.take(static_cast<int>(peer), bytes_) + own.first;
+    reduction_.run(output_, inputs_, own.count / element_);
+  }
+
+  void give(const Sections& sections, int peer, std::byte* to, std::size_t i) const {
+    const Range part = parts_[static_cast<std::size_t>(peer)];
+    const Range piece = sections.piece(part.count, i);
+    copy_bytes(to, input_ + part.first + piece.first, piece.count);
+  }
+
+  void reduce(const Sections& sections, std::size_t i) {
+    const int own = channels_.group.rank();
+    const Range part = parts_[static_cast<std::size_t>(own)];
+    const Range piece = sections.piece(part.count, i);
+    for (int peer = 0; peer < channels_.group.size(); ++peer) {
+      const bool is_own = peer == own;
+      inputs_[static_cast<std::size_t>(peer)] =
+          is_own ? input_ + part.first + piece.first : sections.section(peer, own, i);
+    }
+    reduction_.run(output_ + piece.first, inputs_, piece.count / element_);
+  }
+
+  Channels& channels_;
+  const std::size_t element_;  ///< its bytes
+  const std::size_t bytes_;    ///< of the whole input
+  const std::byte* const input_;
+  std::byte* const output_;
+  const RankOrderReduction reduction_;
+  std::vector<Range> parts_;         ///< in bytes, by rank
+  std::vector<const void*> inputs_;  ///< by rank
+};
+
+}  // namespace
+
+void reducescatter(Channels& channels, const Call& call) {
+  if (call.on_stage) call.on_stage("SHM_REDUCESCATTER");
+  Reducescatter(channels, call).run();
+}
+
+}  // namespace runjob::runtime
