@@ -90,14 +90,16 @@ TEST_CASE("the first ten refusals are logged with where they came from", "[net]"
   if (child == 0) {
     ::dup2(writer.get(), STDERR_FILENO);
     log::configure(log::Level::kWarn, "");
-    LocalRendezvous rendezvous(OverTcp(), {"a"});
-    for (int i = 0; i < 12; ++i) {
-      RawSocket socket = RawSocket::connect_to(rendezvous.port());
-      socket.send("GET /x\x1b[2J HTTP/1.1\r\n\r\nGET /v1/status HTTP/1.1\r\n\r\n");
-      socket.read_answer();
-      RawSocket other = RawSocket::connect_to(rendezvous.port());
-      other.send("GET /v1/status HTTP/1.1\r\n\r\n");
-      other.read_answer();
+    {
+      LocalRendezvous rendezvous(OverTcp(), {"a"});
+      for (int i = 0; i < 12; ++i) {
+        RawSocket socket = RawSocket::connect_to(rendezvous.port());
+        socket.send("GET /x\x1b[2J HTTP/1.1\r\n\r\nGET /v1/status HTTP/1.1\r\n\r\n");
+        socket.read_answer();
+        RawSocket other = RawSocket::connect_to(rendezvous.port());
+        other.send("GET /v1/status HTTP/1.1\r\n\r\n");
+        other.read_answer();
+      }
     }
     ::_exit(0);
   }
