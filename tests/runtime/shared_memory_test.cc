@@ -1,6 +1,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -237,6 +238,26 @@ TEST_CASE("a rank killed while all exchange large tensors is named by the others
   }
 }
 
+namespace {
+
+/// Whether every thread of the process is stopped: proc(5), /proc/PID/task/TID/stat, the state after the name.
+bool is_stopped(pid_t pid) {
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+    std::string line;
+    std::getline(std::ifstream(thread.path() / "stat"), line);
+    if (line.substr(line.rfind(')') + 2, 1) != "T") return false;
+  }
+  return true;
+}
+
+/// Returns when it runs no more: the signal alone comes a moment later.
+void stop(pid_t pid) {
+  ::kill(pid, SIGSTOP);
+  while (!is_stopped(pid)) ::sched_yield();
+}
+
+}  // namespace
+
 TEST_CASE("a stopped rank is a timeout that names it", "[runtime][multiproc]") {
   RankOptions options = on_one_host(2);
   options.environment = {{"RUNJOB_GLOO_TIMEOUT_SECONDS", "1"}};
@@ -254,7 +275,7 @@ TEST_CASE("a stopped rank is a timeout that names it", "[runtime][multiproc]") {
       return Outcome();
     }
     check(small_allreduce("submitted"));
-    ::kill(pids[1], SIGSTOP);
+    stop(pids[1]);
     const Outcome outcome = outcome_of(finish(start_allreduce("x", values, values, RUNJOB_FLOAT32)));
     ::kill(pids[1], SIGCONT);
     return outcome;
