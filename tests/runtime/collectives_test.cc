@@ -131,7 +131,7 @@ TEST_CASE("every dtype and reduction agrees with a loop, for small messages", "[
 
 TEST_CASE("every dtype and reduction agrees with a loop, for large messages", "[runtime][multiproc]") {
   const int size = GENERATE(2, 3, 4);
-  on_ranks(size, [&](int rank) { reduce_everything(rank, size, 70001); });
+  on_ranks(size, [&](int rank) { reduce_everything(rank, size, 20011); });
 }
 
 TEST_CASE("bool reductions are or and and", "[runtime][multiproc]") {
