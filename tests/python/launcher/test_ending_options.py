@@ -9,7 +9,7 @@ STUBBORN = """
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True))
 print('ready', flush=True)
-while True: time.sleep(60)
+while True: time.sleep(0.1)
 """
 
 

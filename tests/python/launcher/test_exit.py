@@ -63,7 +63,7 @@ if os.environ['RUNJOB_RANK'] == '0':
         sys.exit(0)
     signal.signal(signal.SIGTERM, save)
     pathlib.Path({str(tmp_path / 'ready')!r}).write_text('')
-    time.sleep(60)
+    while True: time.sleep(0.1)
 else:
     while not os.path.exists({str(tmp_path / 'ready')!r}): time.sleep(0.01)
     sys.exit(5)
@@ -97,7 +97,7 @@ def handle(*_):
     sys.exit(9)
 signal.signal(signal.SIGINT, handle)
 print('ready', flush=True)
-time.sleep(60)
+while True: time.sleep(0.1)
 """
     with Marked("-np", "2", *python(code)) as job:
         job.wait_for_lines(2)
@@ -110,7 +110,7 @@ time.sleep(60)
 
 
 def test_second_interrupt_kills_at_once():
-    code = "import signal, time; signal.signal(signal.SIGINT, lambda *_: print('ignored', flush=True)); print('ready', flush=True)\nwhile True: time.sleep(60)"
+    code = "import signal, time; signal.signal(signal.SIGINT, lambda *_: print('ignored', flush=True)); print('ready', flush=True)\nwhile True: time.sleep(0.1)"
     with Marked("-np", "2", *python(code)) as job:
         job.wait_for_lines(2)
         job.process.send_signal(signal.SIGINT)

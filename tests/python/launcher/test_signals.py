@@ -9,13 +9,14 @@ from jobs import Marked, by_rank, python
 
 FORWARDED = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGWINCH, signal.SIGCONT]
 
-# Prints the name of each signal.
+# Prints the name of each signal. Python runs a handler between two instructions: a signal just before a long sleep, or a
+# signal.pause(), would be noticed only after it.
 LISTENER = f"""
-import signal, sys
+import signal, sys, time
 for number in {[int(number) for number in FORWARDED]}:
     signal.signal(number, lambda number, _: print(signal.Signals(number).name, flush=True))
 print('ready', flush=True)
-while True: signal.pause()
+while True: time.sleep(0.1)
 """
 
 

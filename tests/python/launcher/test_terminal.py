@@ -120,10 +120,10 @@ def test_a_single_rank_without_tags_draws_as_it_likes():
 
 # Rank 1 calls init() only when the test says so.
 LATE = CLIENT + """
-signal.signal(signal.SIGUSR1, lambda *_: None)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 if rank == 1:
     print('waits', flush=True)
-    signal.pause()
+    signal.sigwait([signal.SIGUSR1])
 join()
 ask('POST', '/v1/barrier/all')
 print('joined', flush=True)

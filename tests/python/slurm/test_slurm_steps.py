@@ -40,7 +40,7 @@ def save(*_):
     sys.exit(0)
 signal.signal(signal.SIGTERM, save)
 print('ready')
-time.sleep(600)
+while True: time.sleep(0.1)
 """
 
 
@@ -223,7 +223,7 @@ signal.signal(signal.SIGUSR1, lambda *_: print('signal'))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 print('ready')
 while True:
-    time.sleep(600)
+    time.sleep(0.1)
 """
     slurm.head.write(f"{HOME}/signals.py", code)
     job = submit(slurm, "-N2 --ntasks-per-node=2", f"exec srun {RUNJOB} {PYTHON} -u signals.py")
