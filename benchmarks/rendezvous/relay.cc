@@ -64,7 +64,7 @@ JobSpec spec_of(Size size) {
   theirs.clear();
   const double began = now_seconds();
   {
-    Job job(spec, std::move(ours));
+    Job job(spec, std::move(ours), {});
     require(job.run() == 0, "the job failed");
   }
   int status = 0;
