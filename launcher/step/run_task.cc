@@ -115,7 +115,7 @@ Environment task_environment(const JobSpec& spec, const JoinedStep& joined, cons
   return result;
 }
 
-/// SIGTERM for the whole task where the process group is its own, as SLURM makes them; we do not heed it.
+/// SIGTERM for the whole group, which SLURM makes of a node's tasks, from the one that leads it; we do not heed it.
 void signal_task(pid_t rank, int number) {
   ::kill(::getpgrp() == ::getpid() ? 0 : rank, number);
 }
@@ -182,6 +182,17 @@ void report(rendezvous::Client& client, const char* what, const std::string& bod
   } catch (const Error& error) {
     log::info("cannot tell task 0: {}", one_line(error.what()));
   }
+}
+
+/// The tasks of a node share a process group: one that ends its rank may have ended ours, before we have heard of the job's end.
+std::optional<int> status_of_ended_job(rendezvous::Client& client) {
+  try {
+    const auto end = client.get(kStepScope, kStepEnd, 500ms);
+    if (end) return parse_step_end(*end).status;
+  } catch (const Error& error) {
+    log::info("cannot ask task 0: {}", one_line(error.what()));
+  }
+  return std::nullopt;
 }
 
 /// Waits for the rank; what became of it.
@@ -251,12 +262,14 @@ int run_task(const JobSpec& spec) {
   std::thread([&watch] { watch.run(); }).detach();  // this process ends without it, see end_like()
 
   Exited exited = wait_for(start.pid);
-  exited.stopped_by_us = watch.stopped().has_value();
-  if (last_signal != 0 && !exited.stopped_by_us) report(client, kStepInterrupted, std::to_string(last_signal));
+  std::optional<int> stopped = watch.stopped();
+  if (!stopped && last_signal != 0) stopped = status_of_ended_job(client);
+  exited.stopped_by_us = stopped.has_value();
+  if (last_signal != 0 && !stopped) report(client, kStepInterrupted, std::to_string(last_signal));
   report(client, kStepExited, encode(exited));
-  int job_status = watch.stopped().value_or(0);
+  int job_status = stopped.value_or(0);
   if (head) job_status = std::max(job_status, head->wait());
-  if (watch.stopped() || (head && exited.wait_status == 0)) ::_exit(job_status);
+  if (stopped || (head && exited.wait_status == 0)) ::_exit(job_status);
   end_like(exited.wait_status);
 }
 
