@@ -32,15 +32,12 @@ struct Call {
   std::function<void(const char* stage)> on_stage = {};
 };
 
-/// Runs collectives among a fixed set of ranks, in the order of start(), which is the same on every rank.
-/// Life     made; address() given to all ranks; connect() with all addresses; start()...; destroyed.
+/// Runs collectives among a fixed set of ranks, in the order of run(), which is the same on every rank.
+/// Life     made; address() given to all ranks; connect() with all addresses; run()...; destroyed.
 /// Threads  one caller at a time, but abort() from any thread.
 /// Errors   values only, since a backend may live in a module of its own: no exception leaves it.
 class Backend {
  public:
-  /// Called exactly once for each start(), on any thread, when the buffers are no longer touched.
-  using Done = std::function<void(Status)>;
-
   virtual ~Backend() = default;
 
   /// What the other ranks need to reach this one: bytes.
@@ -49,8 +46,8 @@ class Backend {
   /// rank.
   virtual Status connect(const std::vector<std::string>& addresses) = 0;
 
-  /// Returns at once. After a failure every later call fails too.
-  virtual void start(Call call, Done done) = 0;
+  /// Blocks until the buffers are no longer touched. After a failure every later call fails too.
+  virtual Status run(const Call& call) = 0;
   /// Ends what runs and all that follows with `why`, soon and without waiting for it; also ends a connect().
   virtual void abort(const Status& why) = 0;
 };

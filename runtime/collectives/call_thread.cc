@@ -19,7 +19,7 @@ CallThread::~CallThread() {
   thread_.join();
 }
 
-void CallThread::start(Call call, Backend::Done done) {
+void CallThread::start(Call call, Done done) {
   const MutexLock lock(mutex_);
   entries_.push_back({std::move(call), std::move(done)});
   changed_.notify_one();

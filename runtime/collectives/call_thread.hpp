@@ -13,6 +13,8 @@ namespace runjob::runtime {
 /// Threads  start() from any.
 class CallThread {
  public:
+  using Done = std::function<void(Status)>;
+
   /// `name`: the thread's, at most 15 characters. `run`: what to do with each call; it throws nothing.
   CallThread(const char* name, std::function<Status(const Call&)> run);
   /// Ends when everything that was started is done.
@@ -21,12 +23,12 @@ class CallThread {
   CallThread& operator=(const CallThread&) = delete;
 
   /// Returns at once; `done` is called on the thread.
-  void start(Call call, Backend::Done done);
+  void start(Call call, Done done);
 
  private:
   struct Entry {
     Call call;
-    Backend::Done done;
+    Done done;
   };
 
   void work();

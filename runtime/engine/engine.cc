@@ -39,6 +39,7 @@ int poll_timeout(std::optional<ControlPlane::Clock::time_point> a, std::optional
 
 Engine::Engine(EngineParts parts) : parts_(std::move(parts)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_) throw system_error("eventfd", errno);
+  calls_.emplace("runjob-calls", [this](const Call& call) { return parts_.backend->run(call); });
   thread_ = std::thread([this] { run(); });
 }
 
@@ -101,7 +102,8 @@ void Engine::shutdown() {
     end = end_;
   }
   parts_.backend->abort(end);
-  parts_.backend.reset();  // waits for its threads; every call it had is done after this
+  calls_.reset();  // every call is done after this
+  parts_.backend.reset();
   {
     const MutexLock lock(mutex_);
     left.swap(entries_);
@@ -206,8 +208,8 @@ void Engine::execute(const Decision& decision) {
     Call call = prepare(*entry, decision);
     if (moves_nothing(signature, decision)) return on_done(decision.name, {});
     if (parts_.timeline) parts_.timeline->begin_activity(decision.name, "QUEUE");
-    return parts_.backend->start(std::move(call),
-                                 [this, name = decision.name](Status status) { on_done(name, std::move(status)); });
+    return calls_->start(std::move(call),
+                         [this, name = decision.name](Status status) { on_done(name, std::move(status)); });
   } catch (const std::exception& error) {  // no memory for the result: the others cannot go on without us
     failure = Status(Errc::kSystem, fmt::format("{} '{}': {}", to_string(signature.kind), decision.name, error.what()));
   }

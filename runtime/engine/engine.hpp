@@ -11,6 +11,7 @@
 #include "base/mutex.hpp"
 #include "base/unique_handle.hpp"
 #include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/call_thread.hpp"
 #include "runtime/engine/control_plane.hpp"
 #include "runtime/engine/handle_table.hpp"
 #include "runtime/timeline/timeline.hpp"
@@ -92,7 +93,8 @@ class Engine {
   void wake();
 
   EngineParts parts_;
-  UniqueFd wake_;  ///< an eventfd
+  std::optional<CallThread> calls_;  ///< runs the backend
+  UniqueFd wake_;                    ///< an eventfd
   std::thread thread_;
   Mutex shutdown_mutex_;  ///< one shutdown() at a time
 

@@ -83,12 +83,10 @@ GlooBackend::GlooBackend(const MeshOptions& options) : options_(options) {
   const SigpipeBlock block;  // for Gloo's own thread, which starts here
   context_ = std::make_shared<GlooContext>(options.rank, options.size, make_device(options.bind_address),
                                            options.connect_timeout);
-  thread_.emplace("runjob-gloo", [this](const Call& call) { return run(call); });
 }
 
 GlooBackend::~GlooBackend() {
   abort(Status(Errc::kAborted, "the backend was closed"));
-  thread_.reset();
   const SigpipeBlock block;
   context_.reset();
 }
@@ -111,10 +109,6 @@ Status GlooBackend::connect(const std::vector<std::string>& addresses) {
     const MutexLock lock(mutex_);
     return failure_.ok() ? failure_ = status : failure_;
   }
-}
-
-void GlooBackend::start(Call call, Done done) {
-  thread_->start(std::move(call), std::move(done));
 }
 
 void GlooBackend::abort(const Status& why) {

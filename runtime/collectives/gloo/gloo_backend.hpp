@@ -1,17 +1,14 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "base/mutex.hpp"
 #include "runtime/collectives/backend.hpp"
-#include "runtime/collectives/call_thread.hpp"
 #include "runtime/collectives/gloo/gloo_context.hpp"
 
 namespace runjob::runtime {
 
-/// Collectives over TCP with Gloo, one after the other on a thread of its own, "runjob-gloo", since Gloo's
-/// calls block. What Gloo ends the process for (empty or mismatching buffers) never reaches it: the engine
+/// Collectives over TCP with Gloo. What Gloo ends the process for (empty or mismatching buffers) never reaches it: the engine
 /// and negotiation see to it. After a failure the mesh is useless, as Gloo's contexts are, and every later
 /// call fails alike.
 class GlooBackend : public Backend {
@@ -22,11 +19,10 @@ class GlooBackend : public Backend {
 
   std::string address() const override { return context_->addresses(); }
   Status connect(const std::vector<std::string>& addresses) override;
-  void start(Call call, Done done) override;
+  Status run(const Call& call) override;
   void abort(const Status& why) override;
 
  private:
-  Status run(const Call& call);
   void allreduce(const Call& call);
   void allgather(const Call& call);
   void broadcast(const Call& call);
@@ -41,7 +37,6 @@ class GlooBackend : public Backend {
   Mutex mutex_;
   Status failure_ GUARDED_BY(mutex_);
   std::vector<Endpoint> own_ GUARDED_BY(mutex_), peers_ GUARDED_BY(mutex_);  ///< of the mesh's connections
-  std::optional<CallThread> thread_;
 };
 
 }  // namespace runjob::runtime

@@ -55,7 +55,6 @@ Status ShmBackend::connect(const std::vector<std::string>& addresses) {
     const Patience patience = Patience::for_ranks(options_.size, processor_share(processors));
     channels_ = std::make_unique<Channels>(segment_.data(), layout_,
                                            GroupOptions{options_.rank, patience, options_.operation_timeout});
-    thread_.emplace("runjob-shm", [this](const Call& call) { return run(call); });
   } catch (const Error& error) {
     const bool is_peers_end = error.code() == Errc::kPeerLost || error.code() == Errc::kAborted;
     const char* remedy = is_peers_end ? "" : "; RUNJOB_SHARED_MEMORY=0 does without";
@@ -76,10 +75,6 @@ Segment ShmBackend::exchange_segment(const std::vector<std::string>& addresses) 
   }
   const SharingOffer offer = decode_sharing_offer(addresses.at(0));
   return Segment::attach(receive_descriptor(offer.path, offer.token, options_.rank, limits), layout_.bytes());
-}
-
-void ShmBackend::start(Call call, Done done) {
-  thread_->start(std::move(call), std::move(done));
 }
 
 void ShmBackend::abort(const Status& why) {

@@ -1,19 +1,16 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "base/mutex.hpp"
 #include "runtime/collectives/backend.hpp"
-#include "runtime/collectives/call_thread.hpp"
 #include "runtime/collectives/shm/channels.hpp"
 #include "runtime/collectives/shm/handover.hpp"
 #include "runtime/collectives/shm/segment.hpp"
 
 namespace runjob::runtime {
 
-/// Collectives of a job whose ranks are all on one host, through memory that they share, one after the other on a thread of
-/// its own, "runjob-shm". Rank 0 makes the segment and hands it to the others in connect().
+/// Collectives of a job whose ranks are all on one host, through memory that they share. Rank 0 makes the segment and hands it to the others in connect().
 /// A rank that cannot share says so in its address: all ranks ask objection_to_sharing(), and with an objection nobody
 /// calls connect().
 class ShmBackend : public Backend {
@@ -24,13 +21,12 @@ class ShmBackend : public Backend {
 
   std::string address() const override { return address_; }
   Status connect(const std::vector<std::string>& addresses) override;
-  void start(Call call, Done done) override;
+  Status run(const Call& call) override;
   void abort(const Status& why) override;
 
  private:
   void prepare(const std::string& socket_directory);
   Segment exchange_segment(const std::vector<std::string>& addresses);
-  Status run(const Call& call);
   Status fail(const Error& error, std::string_view what);
 
   const MeshOptions options_;
@@ -39,12 +35,11 @@ class ShmBackend : public Backend {
   std::unique_ptr<Handover> handover_;  ///< rank 0's, until all have come
   UniqueFd cancel_;                     ///< an eventfd: connect() is to end
   Segment segment_;
-  std::unique_ptr<Channels> channels_;  ///< the call thread's, but for what abort() does with the group
+  std::unique_ptr<Channels> channels_;  ///< run()'s, but for what abort() does with the group
 
   Mutex mutex_;
   Status failure_ GUARDED_BY(mutex_);
   Group* group_ GUARDED_BY(mutex_) = nullptr;  ///< of channels_, once connected
-  std::optional<CallThread> thread_;
 };
 
 }  // namespace runjob::runtime
