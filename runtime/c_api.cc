@@ -110,6 +110,12 @@ void check_buffer(const Submission& submission, const void* buffer, const char* 
               fmt::format("{} '{}': {} is null", to_string(submission.signature.kind), submission.name, which));
 }
 
+/// Where the caller wants a result to be written, if it fits.
+void set_room(Submission& submission, void* output, int64_t output_bytes) {
+  submission.output = output;
+  submission.output_bytes = output == nullptr || output_bytes < 0 ? 0 : static_cast<std::size_t>(output_bytes);
+}
+
 Submission make_submission(const char* name, Kind kind, int32_t process_set) {
   if (name == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs a name");
   Submission submission;
@@ -140,6 +146,44 @@ Status submit(Submission submission, runjob_handle* handle) {
   return {};
 }
 
+Engine::Deadline to_deadline(double timeout_seconds) {
+  constexpr double kLongest = 1e8;  // seconds, far inside what a clock can add
+  if (std::isnan(timeout_seconds)) throw Error(Errc::kInvalidArgument, "the timeout is not a number");
+  if (timeout_seconds < 0 || timeout_seconds > kLongest) return std::nullopt;
+  return Engine::Clock::now() +
+         std::chrono::duration_cast<Engine::Clock::duration>(std::chrono::duration<double>(timeout_seconds));
+}
+
+/// Submits and waits. A handle is left when the operation has a result or is not done; `in_progress` tells the latter.
+Status run(Submission submission, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
+  if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
+  *handle = 0;
+  const bool has_result =
+      submission.signature.kind == Kind::kReducescatter || has_own_first_extent(submission.signature.kind);
+  Process& process = Process::current();
+  const std::shared_ptr<const Job> job = process.job();
+  Status status;
+  try {
+    auto completion = process.engine(job).run(std::move(submission), to_deadline(timeout_seconds), status);
+    in_progress = completion && !completion->done();
+    if (in_progress || (completion && has_result && status.ok()))
+      *handle = process.handles().add(std::move(completion));
+  } catch (const Error& error) {
+    report_loss(Status(error.code(), error.what()));
+    throw;
+  }
+  if (!status.ok()) report_loss(status);
+  return status;
+}
+
+/// Runs what `make` makes and turns "not yet" into a code.
+template <class Make>
+runjob_code guarded_run(Make make, double timeout_seconds, runjob_handle* handle) noexcept {
+  bool in_progress = false;
+  const runjob_code code = guarded([&] { return run(make(), timeout_seconds, handle, in_progress); });
+  return code == RUNJOB_OK && in_progress ? RUNJOB_IN_PROGRESS : code;
+}
+
 /// Errors  Error(kNotInitialized) in a forked child and before any init, kInvalidArgument for an unknown
 /// handle.
 std::shared_ptr<Completion> find(runjob_handle handle) {
@@ -148,6 +192,80 @@ std::shared_ptr<Completion> find(runjob_handle handle) {
   if (completion) return completion;
   static_cast<void>(process.engine(process.job()));
   throw Error(Errc::kInvalidArgument, fmt::format("{} is not a handle", handle));
+}
+
+Submission make_allreduce(const char* name, const void* input, void* output, const int64_t* shape, int32_t ndim,
+                          runjob_dtype dtype, runjob_reduce_op op, double prescale, double postscale,
+                          int32_t process_set) {
+  Submission submission = make_submission(name, Kind::kAllreduce, process_set);
+  submission.signature.shape = to_shape(shape, ndim);
+  submission.signature.dtype = to_dtype(dtype);
+  submission.signature.op = to_reduce_op(op);
+  submission.signature.prescale = prescale;
+  submission.signature.postscale = postscale;
+  submission.input = input;
+  submission.output = output;
+  check_buffer(submission, input, "the input");
+  check_buffer(submission, output, "the output");
+  return submission;
+}
+
+Submission make_broadcast(const char* name, void* buffer, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
+                          int32_t root, int32_t process_set) {
+  Submission submission = make_submission(name, Kind::kBroadcast, process_set);
+  submission.signature.shape = to_shape(shape, ndim);
+  submission.signature.dtype = to_dtype(dtype);
+  submission.signature.root = root;
+  submission.input = submission.output = buffer;
+  check_buffer(submission, buffer, "the buffer");
+  return submission;
+}
+
+Submission make_allgather(const char* name, const void* input, void* output, int64_t output_bytes, const int64_t* shape,
+                          int32_t ndim, runjob_dtype dtype, int32_t process_set) {
+  Submission submission = make_submission(name, Kind::kAllgather, process_set);
+  submission.signature.shape = to_shape(shape, ndim);
+  submission.signature.dtype = to_dtype(dtype);
+  submission.input = input;
+  set_room(submission, output, output_bytes);
+  check_buffer(submission, input, "the input");
+  return submission;
+}
+
+Submission make_alltoall(const char* name, const void* input, void* output, int64_t output_bytes, const int64_t* shape,
+                         int32_t ndim, const int64_t* splits, int32_t nsplits, runjob_dtype dtype,
+                         int32_t process_set) {
+  Submission submission = make_submission(name, Kind::kAlltoall, process_set);
+  submission.signature.shape = to_shape(shape, ndim);
+  submission.signature.dtype = to_dtype(dtype);
+  if (splits != nullptr) {
+    submission.signature.splits = to_shape(splits, nsplits);
+    if (nsplits == 0) throw Error(Errc::kInvalidArgument, fmt::format("alltoall '{}': the splits are empty", name));
+  }
+  submission.input = input;
+  set_room(submission, output, output_bytes);
+  check_buffer(submission, input, "the input");
+  return submission;
+}
+
+Submission make_reducescatter(const char* name, const void* input, void* output, int64_t output_bytes,
+                              const int64_t* shape, int32_t ndim, runjob_dtype dtype, runjob_reduce_op op,
+                              double prescale, double postscale, int32_t process_set) {
+  Submission submission = make_submission(name, Kind::kReducescatter, process_set);
+  submission.signature.shape = to_shape(shape, ndim);
+  submission.signature.dtype = to_dtype(dtype);
+  submission.signature.op = to_reduce_op(op);
+  submission.signature.prescale = prescale;
+  submission.signature.postscale = postscale;
+  submission.input = input;
+  set_room(submission, output, output_bytes);
+  check_buffer(submission, input, "the input");
+  return submission;
+}
+
+Submission make_barrier(const char* name, int32_t process_set) {
+  Submission submission = make_submission(name, Kind::kBarrier, process_set);
+  return submission;
 }
 
 }  // namespace
@@ -219,80 +337,92 @@ runjob_code runjob_allreduce_async(const char* name, const void* input, void* ou
                                    int32_t ndim, runjob_dtype dtype, runjob_reduce_op op, double prescale,
                                    double postscale, int32_t process_set, runjob_handle* handle) {
   return guarded([&] {
-    Submission submission = make_submission(name, Kind::kAllreduce, process_set);
-    submission.signature.shape = to_shape(shape, ndim);
-    submission.signature.dtype = to_dtype(dtype);
-    submission.signature.op = to_reduce_op(op);
-    submission.signature.prescale = prescale;
-    submission.signature.postscale = postscale;
-    submission.input = input;
-    submission.output = output;
-    check_buffer(submission, input, "the input");
-    check_buffer(submission, output, "the output");
-    return submit(std::move(submission), handle);
+    return submit(make_allreduce(name, input, output, shape, ndim, dtype, op, prescale, postscale, process_set),
+                  handle);
   });
+}
+
+runjob_code runjob_allreduce(const char* name, const void* input, void* output, const int64_t* shape, int32_t ndim,
+                             runjob_dtype dtype, runjob_reduce_op op, double prescale, double postscale,
+                             int32_t process_set, double timeout_seconds, runjob_handle* handle) {
+  return guarded_run(
+      [&] { return make_allreduce(name, input, output, shape, ndim, dtype, op, prescale, postscale, process_set); },
+      timeout_seconds, handle);
 }
 
 runjob_code runjob_broadcast_async(const char* name, void* buffer, const int64_t* shape, int32_t ndim,
                                    runjob_dtype dtype, int32_t root, int32_t process_set, runjob_handle* handle) {
+  return guarded([&] { return submit(make_broadcast(name, buffer, shape, ndim, dtype, root, process_set), handle); });
+}
+
+runjob_code runjob_broadcast(const char* name, void* buffer, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
+                             int32_t root, int32_t process_set, double timeout_seconds, runjob_handle* handle) {
+  return guarded_run([&] { return make_broadcast(name, buffer, shape, ndim, dtype, root, process_set); },
+                     timeout_seconds, handle);
+}
+
+runjob_code runjob_allgather_async(const char* name, const void* input, void* output, int64_t output_bytes,
+                                   const int64_t* shape, int32_t ndim, runjob_dtype dtype, int32_t process_set,
+                                   runjob_handle* handle) {
   return guarded([&] {
-    Submission submission = make_submission(name, Kind::kBroadcast, process_set);
-    submission.signature.shape = to_shape(shape, ndim);
-    submission.signature.dtype = to_dtype(dtype);
-    submission.signature.root = root;
-    submission.input = submission.output = buffer;
-    check_buffer(submission, buffer, "the buffer");
-    return submit(std::move(submission), handle);
+    return submit(make_allgather(name, input, output, output_bytes, shape, ndim, dtype, process_set), handle);
   });
 }
 
-runjob_code runjob_allgather_async(const char* name, const void* input, const int64_t* shape, int32_t ndim,
-                                   runjob_dtype dtype, int32_t process_set, runjob_handle* handle) {
+runjob_code runjob_allgather(const char* name, const void* input, void* output, int64_t output_bytes,
+                             const int64_t* shape, int32_t ndim, runjob_dtype dtype, int32_t process_set,
+                             double timeout_seconds, runjob_handle* handle) {
+  return guarded_run([&] { return make_allgather(name, input, output, output_bytes, shape, ndim, dtype, process_set); },
+                     timeout_seconds, handle);
+}
+
+runjob_code runjob_alltoall_async(const char* name, const void* input, void* output, int64_t output_bytes,
+                                  const int64_t* shape, int32_t ndim, const int64_t* splits, int32_t nsplits,
+                                  runjob_dtype dtype, int32_t process_set, runjob_handle* handle) {
   return guarded([&] {
-    Submission submission = make_submission(name, Kind::kAllgather, process_set);
-    submission.signature.shape = to_shape(shape, ndim);
-    submission.signature.dtype = to_dtype(dtype);
-    submission.input = input;
-    check_buffer(submission, input, "the input");
-    return submit(std::move(submission), handle);
+    return submit(make_alltoall(name, input, output, output_bytes, shape, ndim, splits, nsplits, dtype, process_set),
+                  handle);
   });
 }
 
-runjob_code runjob_alltoall_async(const char* name, const void* input, const int64_t* shape, int32_t ndim,
-                                  const int64_t* splits, int32_t nsplits, runjob_dtype dtype, int32_t process_set,
-                                  runjob_handle* handle) {
+runjob_code runjob_alltoall(const char* name, const void* input, void* output, int64_t output_bytes,
+                            const int64_t* shape, int32_t ndim, const int64_t* splits, int32_t nsplits,
+                            runjob_dtype dtype, int32_t process_set, double timeout_seconds, runjob_handle* handle) {
+  return guarded_run(
+      [&] {
+        return make_alltoall(name, input, output, output_bytes, shape, ndim, splits, nsplits, dtype, process_set);
+      },
+      timeout_seconds, handle);
+}
+
+runjob_code runjob_reducescatter_async(const char* name, const void* input, void* output, int64_t output_bytes,
+                                       const int64_t* shape, int32_t ndim, runjob_dtype dtype, runjob_reduce_op op,
+                                       double prescale, double postscale, int32_t process_set, runjob_handle* handle) {
   return guarded([&] {
-    Submission submission = make_submission(name, Kind::kAlltoall, process_set);
-    submission.signature.shape = to_shape(shape, ndim);
-    submission.signature.dtype = to_dtype(dtype);
-    if (splits != nullptr) {
-      submission.signature.splits = to_shape(splits, nsplits);
-      if (nsplits == 0) throw Error(Errc::kInvalidArgument, fmt::format("alltoall '{}': the splits are empty", name));
-    }
-    submission.input = input;
-    check_buffer(submission, input, "the input");
-    return submit(std::move(submission), handle);
+    return submit(
+        make_reducescatter(name, input, output, output_bytes, shape, ndim, dtype, op, prescale, postscale, process_set),
+        handle);
   });
 }
 
-runjob_code runjob_reducescatter_async(const char* name, const void* input, const int64_t* shape, int32_t ndim,
-                                       runjob_dtype dtype, runjob_reduce_op op, double prescale, double postscale,
-                                       int32_t process_set, runjob_handle* handle) {
-  return guarded([&] {
-    Submission submission = make_submission(name, Kind::kReducescatter, process_set);
-    submission.signature.shape = to_shape(shape, ndim);
-    submission.signature.dtype = to_dtype(dtype);
-    submission.signature.op = to_reduce_op(op);
-    submission.signature.prescale = prescale;
-    submission.signature.postscale = postscale;
-    submission.input = input;
-    check_buffer(submission, input, "the input");
-    return submit(std::move(submission), handle);
-  });
+runjob_code runjob_reducescatter(const char* name, const void* input, void* output, int64_t output_bytes,
+                                 const int64_t* shape, int32_t ndim, runjob_dtype dtype, runjob_reduce_op op,
+                                 double prescale, double postscale, int32_t process_set, double timeout_seconds,
+                                 runjob_handle* handle) {
+  return guarded_run(
+      [&] {
+        return make_reducescatter(name, input, output, output_bytes, shape, ndim, dtype, op, prescale, postscale,
+                                  process_set);
+      },
+      timeout_seconds, handle);
 }
 
 runjob_code runjob_barrier_async(const char* name, int32_t process_set, runjob_handle* handle) {
-  return guarded([&] { return submit(make_submission(name, Kind::kBarrier, process_set), handle); });
+  return guarded([&] { return submit(make_barrier(name, process_set), handle); });
+}
+
+runjob_code runjob_barrier(const char* name, int32_t process_set, double timeout_seconds, runjob_handle* handle) {
+  return guarded_run([&] { return make_barrier(name, process_set); }, timeout_seconds, handle);
 }
 
 int runjob_poll(runjob_handle handle) {
@@ -304,10 +434,11 @@ int runjob_poll(runjob_handle handle) {
 runjob_code runjob_wait(runjob_handle handle, double timeout_seconds) {
   std::optional<Status> outcome;
   const runjob_code code = guarded([&] {
-    std::optional<std::chrono::duration<double>> timeout;
-    if (std::isnan(timeout_seconds)) throw Error(Errc::kInvalidArgument, "the timeout is not a number");
-    if (timeout_seconds >= 0) timeout = std::chrono::duration<double>(timeout_seconds);
-    outcome = find(handle)->wait(timeout);
+    const Engine::Deadline deadline = to_deadline(timeout_seconds);
+    const auto completion = find(handle);
+    const std::shared_ptr<const Job> job = Process::current().job();
+    outcome =
+        job ? job->engine->wait(*completion, deadline) : completion->wait(std::nullopt);  // without a job all are done
     if (outcome) report_loss(*outcome);
     return outcome.value_or(Status());
   });
@@ -323,7 +454,7 @@ runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t
     const Completion::Result& result = completion->result();
     if (result.shape.empty())
       throw Error(Errc::kInvalidArgument, "the operation has no output but the caller's buffer");
-    *data = result.bytes.get();
+    *data = result.data;
     *shape = result.shape.data();
     *ndim = static_cast<int32_t>(result.shape.size());
     return Status();

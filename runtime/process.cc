@@ -29,7 +29,7 @@ Process& Process::current() {
 void Process::init(const Environment& environment) {
   const MutexLock one_at_a_time(lifecycle_mutex_);
   if (job()) return;
-  auto joined = std::make_shared<const Job>(join_job(read_runtime_config(environment), rounds_));
+  auto joined = std::make_shared<const Job>(join_job(read_runtime_config(environment), init_counts_));
   const MutexLock lock(mutex_);
   job_ = std::move(joined);
 }

@@ -32,7 +32,7 @@ class Process {
 
  private:
   Mutex lifecycle_mutex_;  ///< one init() or shutdown() at a time
-  Rounds rounds_ GUARDED_BY(lifecycle_mutex_);
+  InitCounts init_counts_ GUARDED_BY(lifecycle_mutex_);
 
   mutable Mutex mutex_;
   std::shared_ptr<const Job> job_ GUARDED_BY(mutex_);  // shared with the calls that are using it

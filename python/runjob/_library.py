@@ -42,17 +42,17 @@ PROTOTYPES = {
     ),
     # name, buffer, shape, ndim, dtype, root, process set, handle
     "runjob_broadcast_async": (c_int, [c_char_p, c_void_p, _SHAPE, c_int32, c_int, c_int32, c_int32, _HANDLE]),
-    # name, input, shape, ndim, dtype, process set, handle
-    "runjob_allgather_async": (c_int, [c_char_p, c_void_p, _SHAPE, c_int32, c_int, c_int32, _HANDLE]),
-    # name, input, shape, ndim, splits, nsplits, dtype, process set, handle
+    # name, input, output, its bytes, shape, ndim, dtype, process set, handle
+    "runjob_allgather_async": (c_int, [c_char_p, c_void_p, c_void_p, c_int64, _SHAPE, c_int32, c_int, c_int32, _HANDLE]),
+    # name, input, output, its bytes, shape, ndim, splits, nsplits, dtype, process set, handle
     "runjob_alltoall_async": (
         c_int,
-        [c_char_p, c_void_p, _SHAPE, c_int32, _SHAPE, c_int32, c_int, c_int32, _HANDLE],
+        [c_char_p, c_void_p, c_void_p, c_int64, _SHAPE, c_int32, _SHAPE, c_int32, c_int, c_int32, _HANDLE],
     ),
-    # name, input, shape, ndim, dtype, op, prescale, postscale, process set, handle
+    # name, input, output, its bytes, shape, ndim, dtype, op, prescale, postscale, process set, handle
     "runjob_reducescatter_async": (
         c_int,
-        [c_char_p, c_void_p, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32, _HANDLE],
+        [c_char_p, c_void_p, c_void_p, c_int64, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32, _HANDLE],
     ),
     "runjob_barrier_async": (c_int, [c_char_p, c_int32, _HANDLE]),
     "runjob_poll": (c_int, [c_int64]),

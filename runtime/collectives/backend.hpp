@@ -10,6 +10,7 @@
 
 #include "base/status.hpp"
 #include "runtime/collectives/operation.hpp"
+#include "runtime/collectives/rounds.hpp"
 
 namespace runjob::runtime {
 
@@ -48,8 +49,13 @@ class Backend {
 
   /// Blocks until the buffers are no longer touched. After a failure every later call fails too.
   virtual Status run(const Call& call) = 0;
-  /// Ends what runs and all that follows with `why`, soon and without waiting for it; also ends a connect().
+  /// Ends what runs and all that follows with `why`, soon and without waiting for it; also ends a connect(). The other ranks'
+  /// calls end too.
   virtual void abort(const Status& why) = 0;
+
+  /// A way to negotiate among the same ranks; null when there is none better than sockets. Valid once connected, as long as
+  /// the backend.
+  virtual Rounds* rounds() { return nullptr; }
 };
 
 /// What a backend is made from.

@@ -21,11 +21,9 @@ std::string from_binary(const json& value) {
 }  // namespace
 
 std::string encode(const BootstrapBlob& blob) {
-  const json document = {{"error", to_binary(blob.error)},
-                         {"mesh", to_binary(blob.mesh)},
-                         {"control_address", blob.control_address},
-                         {"control_port", blob.control_port},
-                         {"token", to_binary(blob.token)}};
+  const json document = {{"error", to_binary(blob.error)},          {"mesh", to_binary(blob.mesh)},
+                         {"control_address", blob.control_address}, {"control_port", blob.control_port},
+                         {"token", to_binary(blob.token)},          {"cache_capacity", blob.cache_capacity}};
   std::string bytes;
   json::to_cbor(document, bytes);
   return bytes;
@@ -40,6 +38,7 @@ BootstrapBlob decode_bootstrap_blob(const std::string& bytes) {
     document.at("control_address").get_to(blob.control_address);
     document.at("control_port").get_to(blob.control_port);
     blob.token = from_binary(document.at("token"));
+    document.at("cache_capacity").get_to(blob.cache_capacity);
     return blob;
   } catch (const json::exception& error) {
     throw Error(Errc::kProtocol, std::string("another rank's addresses are malformed: ") + error.what());

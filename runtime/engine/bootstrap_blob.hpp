@@ -13,6 +13,7 @@ struct BootstrapBlob {
   std::string control_address;
   std::uint16_t control_port = 0;
   std::string token;
+  std::uint32_t cache_capacity = 0;  ///< of everybody's response cache
 
   bool operator==(const BootstrapBlob&) const = default;
 };

@@ -36,11 +36,11 @@ struct RankMessage {
 /// From the coordinator to all ranks, in one order that is the same everywhere.
 struct Decision {
   enum class Type : std::uint8_t {
-    kExecute,   ///< all ranks are ready: run `name` now
-    kReject,    ///< all ranks submitted `name`, but they disagree: `status`
-    kLeaving,   ///< a rank shuts down: what was ordered before is finished, everything else ends with `status`
-    kAbort,     ///< everything ends with `status`, now
-    kReleased,  ///< after kLeaving: no rank runs anything any more, connections may be closed
+    kExecute,  ///< all ranks are ready: run `name` now
+    kReject,   ///< all ranks submitted `name`, but they disagree: `status`
+    kLeaving,  ///< a rank shuts down: what was ordered before is finished, everything else ends with `status`
+    kAbort,    ///< everything ends with `status`, now
+    kReleased,  ///< after kLeaving: no rank runs anything any more, or the coordinator waits no longer; connections may be closed
   };
   Type type = Type::kExecute;
   std::string name;

@@ -64,7 +64,7 @@ std::vector<Decision> Coordinator::take() {
 
 void Coordinator::receive(int rank, const RankMessage& message) {
   if (observer_ != nullptr && message.type == RankMessage::Type::kSubmit) {
-    for (const Request& request : message.requests) observer_->rank_ready(request, rank);
+    for (const Request& request : message.requests) observer_->rank_ready(request.name, request.signature.kind, rank);
   }
   negotiation_.receive(rank, message);
 }
@@ -109,9 +109,10 @@ void Member::on_events(std::span<const pollfd> descriptors, Clock::time_point) {
   } catch (const Error&) {
     channel_.close();
   }
-  over_ = over_ || std::any_of(decisions_.begin(), decisions_.end(), [](const Decision& decision) {
-            return decision.type == Decision::Type::kAbort || decision.type == Decision::Type::kReleased;
-          });
+  for (const Decision& decision : decisions_) {
+    over_ = over_ || decision.type == Decision::Type::kAbort || decision.type == Decision::Type::kReleased;
+    leaving_ = leaving_ || decision.type == Decision::Type::kLeaving;
+  }
   if (!channel_.is_open() && !over_) coordinator_lost();
 }
 
@@ -122,6 +123,8 @@ std::vector<Decision> Member::take() {
 void Member::coordinator_lost() {
   over_ = true;
   Decision decision;
+  decision.type = Decision::Type::kReleased;
+  if (leaving_) return decisions_.push_back(std::move(decision));  // it did not wait for us any longer
   decision.type = Decision::Type::kAbort;
   decision.status =
       Status(Errc::kPeerLost,

@@ -11,15 +11,9 @@
 #include "runtime/engine/control_channel.hpp"
 #include "runtime/engine/control_message.hpp"
 #include "runtime/engine/negotiation.hpp"
+#include "runtime/engine/negotiation_observer.hpp"
 
 namespace runjob::runtime {
-
-/// Told what the coordinator learns about each rank, for the timeline. Only rank 0 has one.
-class NegotiationObserver {
- public:
-  virtual ~NegotiationObserver() = default;
-  virtual void rank_ready(const Request& request, int rank) = 0;
-};
 
 /// How a rank's engine takes part in negotiation, whatever carries it: says what happens here, hears what was
 /// decided. Threads  the engine's only. Nothing blocks: the engine polls the descriptors that watch() names.
@@ -85,7 +79,8 @@ class Member : public ControlPlane {
 
   ControlChannel channel_;
   std::string coordinator_;
-  bool over_ = false;  ///< the end of the job was decided
+  bool over_ = false;     ///< the end of the job was decided
+  bool leaving_ = false;  ///< some rank has said goodbye
   std::vector<Decision> decisions_;
 };
 

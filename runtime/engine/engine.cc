@@ -1,17 +1,14 @@
 #include "runtime/engine/engine.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <numeric>
-#include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "runtime/engine/run_operation.hpp"
+#include "runtime/engine/timeline_observer.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -19,28 +16,13 @@ namespace {
 /// Leaves room within the second that shutdown() may take for ending the backend.
 constexpr std::chrono::milliseconds kFarewell{800};
 
-/// Whether an operation has nothing for the backend to do: on every rank alike, whatever this one's part of it is.
-bool moves_nothing(const Signature& signature, const Decision& decision) {
-  if (signature.kind == Kind::kBarrier) return true;
-  if (!has_own_first_extent(signature.kind)) return element_count(signature.shape) == 0;
-  const auto has_rows = [](std::int64_t rows) { return rows != 0; };
-  const bool rows = std::any_of(decision.first_extents.begin(), decision.first_extents.end(), has_rows);
-  return !rows || element_count(Shape(signature.shape.begin() + 1, signature.shape.end())) == 0;
-}
-
-int poll_timeout(std::optional<ControlPlane::Clock::time_point> a, std::optional<ControlPlane::Clock::time_point> b) {
-  if (!a || (b && *b < *a)) a = b;
-  if (!a) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*a - ControlPlane::Clock::now());
-  return left.count() > 0 ? static_cast<int>(left.count()) : 0;
-}
-
 }  // namespace
 
-Engine::Engine(EngineParts parts) : parts_(std::move(parts)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wake_) throw system_error("eventfd", errno);
-  calls_.emplace("runjob-calls", [this](const Call& call) { return parts_.backend->run(call); });
-  thread_ = std::thread([this] { run(); });
+Engine::Engine(EngineParts parts)
+    : parts_(std::move(parts)),
+      size_(static_cast<int>(parts_.hosts.size())),
+      self_(rank_text(parts_.rank, parts_.hosts)) {
+  watcher_ = std::thread([this] { watch_job(); });
 }
 
 Engine::~Engine() {
@@ -52,10 +34,17 @@ Status Engine::connect(const std::vector<std::string>& addresses) {
   Status status = parts_.backend->connect(addresses);
   const MutexLock lock(mutex_);
   --running_;
-  if (phase_ != Phase::kRunning) wake();
-  if (status.ok()) return status;
+  if (phase_ != Phase::kRunning) poll_.wake();
+  if (status.ok()) {
+    rounds_ = parts_.backend->rounds();
+    has_rounds_ = rounds_ != nullptr;
+    if (parts_.timeline) observer_ = std::make_unique<TimelineObserver>(*parts_.timeline);
+    if (has_rounds_) exchange_.emplace(*rounds_, parts_.rank, parts_.hosts, parts_.cache_capacity, observer_.get());
+    worker_ = std::thread([this] { work(); });
+    return status;
+  }
   failures_.push_back(status);
-  wake();
+  poll_.wake();
   const auto deadline = Clock::now() + kVerdict;
   while (phase_ == Phase::kRunning) {
     if (phase_changed_.wait_until(mutex_, deadline) == std::cv_status::timeout) return status;
@@ -63,59 +52,147 @@ Status Engine::connect(const std::vector<std::string>& addresses) {
   return end_;
 }
 
-std::shared_ptr<Completion> Engine::submit(Submission submission) {
+void Engine::check(Submission& submission) const {
   Signature& signature = submission.signature;
   if (signature.kind == Kind::kAlltoall && signature.splits.empty())
-    signature.splits = even_splits(submission.name, signature.shape, parts_.size);
-  check_operation(submission.name, submission.signature, parts_.size);
-  auto completion = std::make_shared<Completion>();
-  const MutexLock lock(mutex_);
+    signature.splits = even_splits(submission.name, signature.shape, size_);
+  check_operation(submission.name, signature, size_);
+}
+
+/// Errors  Error, why the operation is refused.
+void Engine::check_in_flight(const Submission& submission) const {
   if (phase_ != Phase::kRunning || stop_) end_.throw_if_failed();
-  if (entries_.count(submission.name) != 0) {
-    throw Error(Errc::kInvalidArgument,
-                fmt::format("{} '{}': an operation of this name is still in flight on {}",
-                            to_string(submission.signature.kind), submission.name, parts_.self));
+  const bool is_at_once = name_at_once_ != nullptr && *name_at_once_ == submission.name;
+  if (!is_at_once && (entries_.empty() || entries_.count(submission.name) == 0)) return;
+  throw Error(Errc::kInvalidArgument, fmt::format("{} '{}': an operation of this name is still in flight on {}",
+                                                  to_string(submission.signature.kind), submission.name, self_));
+}
+
+std::shared_ptr<Completion> Engine::insert(Submission submission, bool is_said) {
+  auto completion = std::make_shared<Completion>();
+  if (phase_ == Phase::kEnded) {
+    completion->finish(end_);
+    return completion;
   }
-  const bool first = submitted_.empty();
-  submitted_.push_back({submission.name, submission.signature});
+  if (!is_said) submitted_.push_back({submission.name, submission.signature});
   std::string name = submission.name;
   entries_.emplace(std::move(name), Entry{std::move(submission), completion, false, {}});
-  if (first) wake();
   return completion;
+}
+
+/// Sees to it that somebody says to the others what was submitted.
+void Engine::announce() {
+  if (!has_rounds_) {
+    if (submitted_.size() == 1) poll_.wake();
+  } else if (awaits_round_) {
+    rounds_->nudge();
+  } else if (!driving_) {
+    work_changed_.notify_one();
+  }
+}
+
+std::shared_ptr<Completion> Engine::submit(Submission submission) {
+  check(submission);
+  const MutexLock lock(mutex_);
+  check_in_flight(submission);
+  auto completion = insert(std::move(submission), /*is_said=*/false);
+  announce();
+  return completion;
+}
+
+std::shared_ptr<Completion> Engine::run(Submission submission, Deadline deadline, Status& status) {
+  check(submission);
+  std::shared_ptr<Completion> completion;
+  bool drives = false, at_once = false;
+  {
+    const MutexLock lock(mutex_);
+    check_in_flight(submission);
+    drives = become_driver();
+    at_once = drives && entries_.empty() && submitted_.empty() && !parts_.timeline;
+    if (at_once) {
+      name_at_once_ = &submission.name;
+    } else {
+      completion = insert(std::move(submission), /*is_said=*/false);
+      if (!drives) announce();
+    }
+  }
+  if (at_once) {
+    const bool is_done = run_at_once(submission, deadline);
+    const MutexLock lock(mutex_);
+    name_at_once_ = nullptr;
+    if (is_done) {
+      stop_driving();
+      return nullptr;
+    }
+    completion = insert(std::move(submission), /*is_said=*/exchange_->is_in_round());
+  }
+  if (drives) drive_until(*completion, deadline);
+  status = wait(*completion, deadline).value_or(Status());
+  return completion;
+}
+
+std::optional<Status> Engine::wait(const Completion& completion, Deadline deadline) {
+  if (!completion.done()) {
+    bool drives = false;
+    {
+      const MutexLock lock(mutex_);
+      drives = become_driver();
+    }
+    if (drives) drive_until(completion, deadline);
+  }
+  if (!deadline) return completion.wait(std::nullopt);
+  return completion.wait(
+      std::max(std::chrono::duration<double>(0), std::chrono::duration<double>(*deadline - Clock::now())));
 }
 
 void Engine::shutdown() {
   const MutexLock one_at_a_time(shutdown_mutex_);
-  if (!thread_.joinable()) return;
+  if (!watcher_.joinable()) return;
   {
     const MutexLock lock(mutex_);
     stop_ = true;
-    if (end_.ok()) end_ = Status(Errc::kAborted, parts_.self + " called shutdown()");
-    wake();
+    if (end_.ok()) end_ = Status(Errc::kAborted, self_ + " called shutdown()");
+    poll_.wake();
   }
-  thread_.join();
+  watcher_.join();
   Status end;
-  Entries left;
+  bool cuts_off = false;
   {
     const MutexLock lock(mutex_);
     phase_ = Phase::kEnded;
     end = end_;
+    cuts_off = running_ > 0 || !has_rounds_;
+    worker_stop_ = true;
+    work_changed_.notify_all();
+    if (has_rounds_) rounds_->leave();
   }
-  parts_.backend->abort(end);
-  calls_.reset();  // every call is done after this
-  parts_.backend.reset();
+  if (cuts_off) parts_.backend->abort(end);
+  if (worker_.joinable()) worker_.join();
+  Entries left;
   {
     const MutexLock lock(mutex_);
+    while (driving_) driver_gone_.wait(mutex_);
+    has_rounds_ = false;
     left.swap(entries_);
   }
+  parts_.backend.reset();
   for (auto& [name, entry] : left) finish(std::move(entry), end);
   parts_.control.reset();
   parts_.timeline.reset();
 }
 
-void Engine::run() {
+// The life of the job.
+
+void Engine::watch_job() {
   ::pthread_setname_np(::pthread_self(), "runjob-engine");
-  while (!may_stop(Clock::now())) step();
+  while (!may_stop(Clock::now())) {
+    std::vector<pollfd> descriptors;
+    parts_.control->watch(descriptors);
+    poll_.wait(descriptors, {parts_.control->deadline(), stop_deadline_});
+    send_local_events();
+    parts_.control->on_events(descriptors, Clock::now());
+    for (const Decision& decision : parts_.control->take()) apply(decision);
+  }
 }
 
 /// Shutdown was asked for, and the other ranks need nothing from this one any more or had their time.
@@ -123,29 +200,7 @@ bool Engine::may_stop(Clock::time_point now) {
   const MutexLock lock(mutex_);
   if (!stop_) return false;
   if (!stop_deadline_) stop_deadline_ = now + kFarewell;
-  return now >= *stop_deadline_ || (phase_ == Phase::kEnded && running_ == 0);
-}
-
-void Engine::step() {
-  std::vector<pollfd> descriptors;
-  wait_for_events(descriptors);
-  send_local_events();
-  parts_.control->on_events(descriptors, Clock::now());
-  for (const Decision& decision : parts_.control->take()) apply(decision);
-}
-
-void Engine::wait_for_events(std::vector<pollfd>& descriptors) {
-  descriptors.push_back({wake_.get(), POLLIN, 0});
-  parts_.control->watch(descriptors);
-  const int ready =
-      ::poll(descriptors.data(), descriptors.size(), poll_timeout(parts_.control->deadline(), stop_deadline_));
-  if (ready < 0) {
-    for (pollfd& descriptor : descriptors) descriptor.revents = 0;  // interrupted by a signal
-  }
-  std::uint64_t count = 0;
-  if ((descriptors.front().revents & POLLIN) != 0) {
-    static_cast<void>(!::read(wake_.get(), &count, sizeof count));  // only empties it
-  }
+  return now >= *stop_deadline_ || ((phase_ == Phase::kEnded || is_released_) && running_ == 0);
 }
 
 /// Tells the coordinator what happened on this rank.
@@ -154,134 +209,60 @@ void Engine::send_local_events() {
   bool marks_cycle = false;
   {
     const MutexLock lock(mutex_);
-    if (phase_ == Phase::kRunning && !submitted_.empty()) {
-      messages.push_back({RankMessage::Type::kSubmit, std::exchange(submitted_, {}), {}});
-      marks_cycle = true;
+    if (!has_rounds_) {
+      if (phase_ == Phase::kRunning && !submitted_.empty()) {
+        messages.push_back({RankMessage::Type::kSubmit, std::exchange(submitted_, {}), {}});
+        marks_cycle = true;
+      }
+      submitted_.clear();
     }
-    submitted_.clear();
     for (Status& failure : std::exchange(failures_, {})) {
       messages.push_back({RankMessage::Type::kFailed, {}, std::move(failure)});
     }
     if (stop_ && !std::exchange(goodbye_sent_, true)) messages.push_back({RankMessage::Type::kGoodbye, {}, {}});
-    if (phase_ == Phase::kLeaving && running_ == 0 && !std::exchange(drained_sent_, true)) {
+    if (has_drained() && !std::exchange(drained_sent_, true)) {
       messages.push_back({RankMessage::Type::kDrained, {}, {}});
     }
+    if (stop_ && has_rounds_ && running_ == 0) rounds_->leave();
   }
   if (marks_cycle && parts_.timeline) parts_.timeline->mark_cycle();
   for (const RankMessage& message : messages) parts_.control->send(message);
 }
 
+/// After a goodbye: this rank needs nothing of the others any more.
+bool Engine::has_drained() const {
+  return phase_ == Phase::kLeaving && running_ == 0 && (stop_ || !has_rounds_ || entries_.empty());
+}
+
 void Engine::apply(const Decision& decision) {
   switch (decision.type) {
-    case Decision::Type::kExecute:
-      return execute(decision);
+    case Decision::Type::kExecute: {
+      const MutexLock lock(mutex_);
+      ordered_.push_back(decision);
+      if (Entry* entry = find(decision.name)) set_running(*entry);
+      return work_changed_.notify_one();
+    }
     case Decision::Type::kReject:
       return reject(decision);
     case Decision::Type::kLeaving:
       leave(Phase::kLeaving, decision.status);
-      return wake();  // the drained message may be due at once
+      return poll_.wake();  // the drained message may be due at once
     case Decision::Type::kAbort:
       leave(Phase::kEnded, decision.status);
       return parts_.backend->abort(decision.status);
-    case Decision::Type::kReleased:
+    case Decision::Type::kReleased: {
+      {
+        const MutexLock lock(mutex_);
+        is_released_ = true;
+        if (has_rounds_ && !entries_.empty()) return;  // they end with the rounds
+      }
       return leave(Phase::kEnded, Status(Errc::kAborted, "the job is over"));
-  }
-}
-
-void Engine::execute(const Decision& decision) {
-  Entry* entry = nullptr;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = entries_.find(decision.name);
-    if (found == entries_.end()) {
-      failures_.emplace_back(Errc::kBug, fmt::format("told to run '{}', which was not submitted here", decision.name));
-      return wake();
     }
-    entry = &found->second;
-    entry->running = true;
-    ++running_;
   }
-  const Signature& signature = entry->submission.signature;
-  if (parts_.timeline) parts_.timeline->begin(decision.name, signature.kind);
-  Status failure;
-  try {
-    Call call = prepare(*entry, decision);
-    if (moves_nothing(signature, decision)) return on_done(decision.name, {});
-    if (parts_.timeline) parts_.timeline->begin_activity(decision.name, "QUEUE");
-    return calls_->start(std::move(call),
-                         [this, name = decision.name](Status status) { on_done(name, std::move(status)); });
-  } catch (const std::exception& error) {  // no memory for the result: the others cannot go on without us
-    failure = Status(Errc::kSystem, fmt::format("{} '{}': {}", to_string(signature.kind), decision.name, error.what()));
-  }
-  on_done(decision.name, failure);
 }
 
-Call Engine::prepare(Entry& entry, const Decision& decision) {
-  const Submission& submission = entry.submission;
-  const Signature& signature = submission.signature;
-  Call call{.kind = signature.kind,
-            .dtype = signature.dtype,
-            .op = signature.op,
-            .root = signature.root,
-            .prescale = signature.prescale,
-            .postscale = signature.postscale,
-            .input = submission.input,
-            .output = submission.output,
-            .count = static_cast<std::size_t>(element_count(signature.shape)),
-            .counts = {},
-            .send_counts = {},
-            .largest_part = 0,
-            .on_stage = nullptr};
-  divide(entry, decision, call);
-  if (parts_.timeline) {
-    call.on_stage = [timeline = parts_.timeline.get(), name = submission.name](const char* stage) {
-      timeline->end_activity(name);
-      timeline->begin_activity(name, stage);
-    };
-  }
-  return call;
-}
-
-/// The parts of those operations that have a part for, or of, each rank; and room for their results.
-void Engine::divide(Entry& entry, const Decision& decision, Call& call) {
-  const Signature& signature = entry.submission.signature;
-  if (!has_own_first_extent(signature.kind) && signature.kind != Kind::kReducescatter) return;
-  const auto size = static_cast<std::size_t>(parts_.size);
-  const auto own = static_cast<std::size_t>(parts_.rank);
-  Shape rows;  // of each rank: gathered from it, received from it, or scattered to it
-  if (signature.kind == Kind::kAllgather) rows = decision.first_extents;
-  for (std::size_t rank = 0; rank < size; ++rank) {
-    if (signature.kind == Kind::kAlltoall) rows.push_back(decision.first_extents.at(rank * size + own));
-    if (signature.kind == Kind::kReducescatter)
-      rows.push_back(scattered_rows(signature.shape.front(), static_cast<int>(rank), parts_.size));
-  }
-  const std::int64_t row_count = element_count(Shape(signature.shape.begin() + 1, signature.shape.end()));
-  for (const std::int64_t each : rows) call.counts.push_back(static_cast<std::size_t>(each * row_count));
-  for (const std::int64_t each : signature.splits)
-    call.send_counts.push_back(static_cast<std::size_t>(each * row_count));
-  if (signature.kind == Kind::kAlltoall)
-    call.largest_part = static_cast<std::size_t>(
-        row_count * *std::max_element(decision.first_extents.begin(), decision.first_extents.end()));
-  const std::int64_t sum = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
-  prepare_result(entry, call, signature.kind == Kind::kReducescatter ? rows[own] : sum);
-  if (signature.kind == Kind::kAlltoall) entry.result.received_splits = std::move(rows);
-}
-
-void Engine::prepare_result(Entry& entry, Call& call, std::int64_t rows) {
-  Completion::Result& result = entry.result;
-  result.shape = entry.submission.signature.shape;
-  result.shape.front() = rows;
-  const auto bytes = static_cast<std::size_t>(element_count(result.shape)) * size_of(call.dtype);
-  result.bytes = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  call.output = result.bytes.get();
-}
-
-void Engine::reject(const Decision& decision) {
-  if (parts_.timeline) parts_.timeline->reject(decision.name);
-  if (auto entry = take_entry(decision.name)) finish(std::move(*entry), decision.status);
-}
-
-/// Ends what the backend does not work on; what it does work on ends in on_done().
+/// Ends what the backend does not work on; what it does work on ends in on_done(). With rounds, what is in flight when a rank
+/// leaves may still be completed, unless that rank is needed.
 void Engine::leave(Phase phase, const Status& status) {
   std::vector<Entry> waiting;
   {
@@ -290,6 +271,7 @@ void Engine::leave(Phase phase, const Status& status) {
     if (phase_ == Phase::kLeaving && status.code() != Errc::kAborted) end_ = status;  // a loss explains more
     phase_ = phase;
     phase_changed_.notify_all();
+    if (phase == Phase::kLeaving && has_rounds_ && !rounds_broken_) return;
     for (auto entry = entries_.begin(); entry != entries_.end();) {
       if (entry->second.running) {
         ++entry;
@@ -302,18 +284,202 @@ void Engine::leave(Phase phase, const Status& status) {
   for (Entry& entry : waiting) finish(std::move(entry), status);
 }
 
-/// On the backend's thread or, when there is nothing to exchange, on the engine's.
+// The work.
+
+void Engine::work() {
+  ::pthread_setname_np(::pthread_self(), "runjob-driver");
+  for (;;) {
+    {
+      const MutexLock lock(mutex_);
+      while (!worker_stop_ && (driving_ || !has_work())) work_changed_.wait(mutex_);
+      if (worker_stop_) return;
+      driving_ = true;
+    }
+    if (rounds_ != nullptr) {
+      drive(nullptr, std::nullopt);
+    } else {
+      run_ordered();
+    }
+    const MutexLock lock(mutex_);
+    stop_driving();
+  }
+}
+
+bool Engine::has_work() const {
+  return has_rounds_ ? phase_ != Phase::kEnded && !rounds_broken_ && !entries_.empty() : !ordered_.empty();
+}
+
+/// Whether the calling thread is the driver from now on. Only rounds can be driven by any thread.
+bool Engine::become_driver() {
+  if (!has_rounds_ || driving_ || rounds_broken_ || worker_stop_ || phase_ == Phase::kEnded) return false;
+  return driving_ = true;
+}
+
+void Engine::stop_driving() {
+  driving_ = false;
+  if (stop_) driver_gone_.notify_all();
+  if (has_work()) work_changed_.notify_one();
+}
+
+/// Runs what the coordinator has ordered.
+void Engine::run_ordered() {
+  for (;;) {
+    Decision decision;
+    {
+      const MutexLock lock(mutex_);
+      if (ordered_.empty()) return;
+      decision = std::move(ordered_.front());
+      ordered_.pop_front();
+    }
+    execute(decision, /*is_in_messages=*/false);
+  }
+}
+
+bool Engine::run_at_once(const Submission& submission, Deadline deadline) {
+  try {
+    return exchange_->run_at_once(submission, deadline);
+  } catch (const Error& error) {
+    rounds_failed(Status(error));
+    return false;
+  }
+}
+
+void Engine::drive_until(const Completion& completion, Deadline deadline) {
+  drive(&completion, deadline);
+  const MutexLock lock(mutex_);
+  stop_driving();
+}
+
+/// Goes on until `until` is done, or without it until nothing is in flight; at most until the deadline.
+void Engine::drive(const Completion* until, Deadline deadline) {
+  try {
+    while (!(until != nullptr && until->done()) && advance(deadline)) {
+    }
+  } catch (const Error& error) {
+    rounds_failed(Status(error));
+  }
+}
+
+/// One round, or a sleep until there is a reason for one. False: there is nothing to do, or the deadline has passed.
+bool Engine::advance(Deadline deadline) {
+  if (!exchange_->is_in_round()) {
+    bool has_reason = false;
+    {
+      const MutexLock lock(mutex_);
+      if (phase_ == Phase::kEnded || rounds_broken_) return false;
+      exchange_->submit(std::exchange(submitted_, {}));
+      has_reason = exchange_->has_reason();
+      if (!has_reason && entries_.empty()) return false;
+      awaits_round_ = !has_reason;
+    }
+    if (!has_reason) {
+      exchange_->wait(deadline);
+      const MutexLock lock(mutex_);
+      awaits_round_ = false;
+      return !deadline || Clock::now() < *deadline;
+    }
+    give();
+  }
+  if (!exchange_->collect(deadline)) return false;
+  finish_round();
+  return true;
+}
+
+/// Says to the others what was submitted here.
+void Engine::give() {
+  if (parts_.timeline && exchange_->has_something_to_say()) parts_.timeline->mark_cycle();
+  exchange_->give([this](const std::string& name) {
+    const MutexLock lock(mutex_);
+    const Entry* entry = find(name);
+    return entry == nullptr ? nullptr : entry->submission.input;
+  });
+}
+
+void Engine::finish_round() {
+  const RoundExchange::Outcome outcome = exchange_->decide();
+  for (const Decision& decision : outcome.decisions) {
+    if (decision.type == Decision::Type::kExecute) {
+      execute(decision, outcome.is_in_messages);
+    } else if (decision.type == Decision::Type::kReject) {
+      reject(decision);
+    } else {
+      throw Error(decision.status.code(), decision.status.message());
+    }
+  }
+}
+
+/// No more rounds. What is in flight ends when it is known why.
+void Engine::rounds_failed(const Status& status) {
+  Status end;
+  {
+    const MutexLock lock(mutex_);
+    rounds_broken_ = true;
+    if (phase_ == Phase::kEnded) return;
+    if (phase_ == Phase::kRunning) {
+      // Who has left has said goodbye to the coordinator too; everything else needs a verdict.
+      if (status.code() != Errc::kPeerLost) failures_.push_back(status);
+      return poll_.wake();
+    }
+    end = end_;
+  }
+  leave(Phase::kEnded, end);
+}
+
+Engine::Entry* Engine::find(const std::string& name) {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+void Engine::set_running(Entry& entry) {
+  if (std::exchange(entry.running, true)) return;
+  ++running_;
+}
+
+void Engine::execute(const Decision& decision, bool is_in_messages) {
+  Entry* entry = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    entry = find(decision.name);
+    if (entry == nullptr) {
+      if (phase_ == Phase::kEnded) return;
+      failures_.emplace_back(Errc::kBug, fmt::format("told to run '{}', which was not submitted here", decision.name));
+      return poll_.wake();
+    }
+    set_running(*entry);
+  }
+  if (parts_.timeline) parts_.timeline->begin(decision.name, entry->submission.signature.kind);
+  if (!is_in_messages)
+    return on_done(decision.name, run_operation(*parts_.backend, parts_.timeline.get(), entry->submission, decision,
+                                                parts_.rank, size_, entry->result));
+  exchange_->reduce(entry->submission, parts_.timeline.get());
+  on_done(decision.name, {});
+}
+
+void Engine::reject(const Decision& decision) {
+  if (parts_.timeline) parts_.timeline->reject(decision.name);
+  std::optional<Entry> entry;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = entries_.find(decision.name);
+    if (found == entries_.end()) return;
+    entry = std::move(found->second);
+    entries_.erase(found);
+  }
+  finish(std::move(*entry), decision.status);
+}
+
 void Engine::on_done(const std::string& name, Status status) {
   std::optional<Entry> entry;
   {
     const MutexLock lock(mutex_);
     --running_;
-    if (phase_ != Phase::kRunning) wake();
+    if (phase_ != Phase::kRunning || stop_) poll_.wake();
     const auto found = entries_.find(name);
     found->second.running = false;
-    if (!status.ok() && phase_ != Phase::kEnded) {  // stays in flight until the coordinator knows what really happened
+    const bool is_explained = phase_ == Phase::kEnded || (phase_ == Phase::kLeaving && has_rounds_);
+    if (!status.ok() && !is_explained) {  // stays in flight until the coordinator knows what really happened
       failures_.push_back(std::move(status));
-      return wake();
+      return poll_.wake();
     }
     if (!status.ok()) status = end_;
     entry = std::move(found->second);  // at once: between two locks, the end of the job could take it
@@ -323,25 +489,11 @@ void Engine::on_done(const std::string& name, Status status) {
   finish(std::move(*entry), std::move(status));
 }
 
-std::optional<Engine::Entry> Engine::take_entry(const std::string& name) {
-  const MutexLock lock(mutex_);
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) return std::nullopt;
-  Entry entry = std::move(found->second);
-  entries_.erase(found);
-  return entry;
-}
-
 void Engine::finish(Entry entry, Status status) {
   const Signature& signature = entry.submission.signature;
   if (parts_.timeline) parts_.timeline->end(entry.submission.name, signature.dtype, signature.shape);
   if (!status.ok()) entry.result = {};
   entry.completion->finish(std::move(status), std::move(entry.result));
-}
-
-void Engine::wake() {
-  const std::uint64_t one = 1;
-  static_cast<void>(!::write(wake_.get(), &one, sizeof one));  // full means awake
 }
 
 }  // namespace runjob::runtime

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,27 +10,21 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "base/unique_handle.hpp"
 #include "runtime/collectives/backend.hpp"
-#include "runtime/collectives/call_thread.hpp"
 #include "runtime/engine/control_plane.hpp"
 #include "runtime/engine/handle_table.hpp"
+#include "runtime/engine/round_exchange.hpp"
+#include "runtime/engine/submission.hpp"
+#include "runtime/engine/wakeable_poll.hpp"
 #include "runtime/timeline/timeline.hpp"
 
 namespace runjob::runtime {
 
-/// One operation as its caller submits it. The buffers are lent until its Completion is done.
-struct Submission {
-  std::string name;
-  Signature signature;
-  const void* input = nullptr;
-  void* output = nullptr;  ///< null where the result belongs to the Completion: allgather, alltoall, reducescatter
-};
-
 /// What an engine runs on. It owns all of it.
 struct EngineParts {
-  int rank = 0, size = 1;
-  std::string self;                    ///< how messages name this rank: "rank 3 on s4"
+  int rank = 0;
+  std::vector<std::string> hosts;      ///< each rank's host name; as many as ranks
+  std::size_t cache_capacity = 1024;   ///< of the response cache
   std::unique_ptr<Timeline> timeline;  ///< null when off; outlives the two below, which write to it
   std::unique_ptr<ControlPlane> control;
   std::unique_ptr<Backend> backend;
@@ -38,14 +33,18 @@ struct EngineParts {
 /// One rank's part in one job, from init to shutdown: takes operations from any thread, negotiates them, has
 /// the backend run them in the agreed order and finishes their completions.
 ///
-/// Life     running -> leaving (some rank called shutdown) -> ended, or running -> ended (a rank was lost, a
-/// failure);
-///          once not running, submit() refuses with the cause and every completion ends with it.
-/// Threads  submit() and shutdown() from any thread. One thread of its own, "runjob-engine", sleeps in poll()
-/// until a
-///          submission, a message or a completion wakes it.
+/// Negotiation  in the backend's rounds, where it has them; else over the control plane, which is always there for what
+///              concerns the job as a whole: a rank that leaves, fails or is lost.
+/// Life         running -> leaving (some rank called shutdown) -> ended, or running -> ended (a rank was lost, a failure);
+///              once not running, submit() refuses with the cause, and every completion ends with it.
+/// Threads      submit(), run(), wait() and shutdown() from any thread. "runjob-engine" sleeps in poll() until the control plane
+///              has something. The work itself, rounds and collectives, is done by one thread at a time, the driver:
+///              "runjob-driver", or with rounds a caller that waits, so that nothing has to wake another thread.
 class Engine {
  public:
+  using Clock = ControlPlane::Clock;
+  using Deadline = Rounds::Deadline;
+
   explicit Engine(EngineParts parts);
   ~Engine();  ///< shuts down
   Engine(const Engine&) = delete;
@@ -59,12 +58,15 @@ class Engine {
   /// kPeerLost,
   ///         kTimeout...: the job has ended. Everything later arrives through the completion.
   std::shared_ptr<Completion> submit(Submission submission);
+  /// submit() and wait(), but faster. Null when it is done already and has left nothing but `status`.
+  std::shared_ptr<Completion> run(Submission submission, Deadline deadline, Status& status);
+  /// The outcome; nullopt when it is not there at the deadline.
+  std::optional<Status> wait(const Completion& completion, Deadline deadline);
 
   /// Leaves the job and finishes every completion. Returns within a second, whatever the other ranks do.
   void shutdown();
 
  private:
-  using Clock = ControlPlane::Clock;
   enum class Phase { kRunning, kLeaving, kEnded };
   /// An operation in flight on this rank.
   struct Entry {
@@ -75,39 +77,70 @@ class Engine {
   };
   using Entries = std::unordered_map<std::string, Entry>;
 
-  void run();
-  void step();
-  void wait_for_events(std::vector<pollfd>& descriptors);
+  void check(Submission& submission) const;
+  void check_in_flight(const Submission& submission) const REQUIRES(mutex_);
+  std::shared_ptr<Completion> insert(Submission submission, bool is_said) REQUIRES(mutex_);
+  void announce() REQUIRES(mutex_);
+
+  // The life of the job: the engine's thread.
+  void watch_job();
+  bool may_stop(Clock::time_point now);
   void send_local_events();
+  bool has_drained() const REQUIRES(mutex_);
   void apply(const Decision& decision);
-  void execute(const Decision& decision);
-  void reject(const Decision& decision);
-  Call prepare(Entry& entry, const Decision& decision);
-  void prepare_result(Entry& entry, Call& call, std::int64_t rows);
-  void divide(Entry& entry, const Decision& decision, Call& call);
   void leave(Phase phase, const Status& status);
+
+  // The work: the driver.
+  void work();
+  bool has_work() const REQUIRES(mutex_);
+  bool become_driver() REQUIRES(mutex_);
+  void stop_driving() REQUIRES(mutex_);
+  void run_ordered();
+  void drive_until(const Completion& completion, Deadline deadline);
+  void drive(const Completion* until, Deadline deadline);
+  bool advance(Deadline deadline);
+  void give();
+  void finish_round();
+  bool run_at_once(const Submission& submission, Deadline deadline);
+  void rounds_failed(const Status& status);
+
+  Entry* find(const std::string& name) REQUIRES(mutex_);
+  void set_running(Entry& entry) REQUIRES(mutex_);
+  void execute(const Decision& decision, bool is_in_messages);
+  void reject(const Decision& decision);
   void on_done(const std::string& name, Status status);
   void finish(Entry entry, Status status);
-  std::optional<Entry> take_entry(const std::string& name);
-  bool may_stop(Clock::time_point now);
-  void wake();
 
   EngineParts parts_;
-  std::optional<CallThread> calls_;  ///< runs the backend
-  UniqueFd wake_;                    ///< an eventfd
-  std::thread thread_;
+  const int size_;
+  const std::string self_;  ///< how messages name this rank: "rank 3 on s4"
+  WakeablePoll poll_;
+  std::thread watcher_, worker_;
   Mutex shutdown_mutex_;  ///< one shutdown() at a time
 
   mutable Mutex mutex_;
-  ConditionVariable phase_changed_;
+  ConditionVariable phase_changed_, work_changed_, driver_gone_;
   Phase phase_ GUARDED_BY(mutex_) = Phase::kRunning;
   Status end_ GUARDED_BY(mutex_);  ///< why it is not running
   Entries entries_ GUARDED_BY(mutex_);
   /// Entries that the backend works on, and one until it is connected: a rank that leaves must not cut either off.
   std::size_t running_ GUARDED_BY(mutex_) = 1;
-  std::vector<Request> submitted_ GUARDED_BY(mutex_);  ///< not yet sent
+  std::vector<Request> submitted_ GUARDED_BY(mutex_);  ///< not yet said to the others
   std::vector<Status> failures_ GUARDED_BY(mutex_);    ///< of the backend, not yet sent
-  bool stop_ GUARDED_BY(mutex_) = false;
+  bool is_released_ GUARDED_BY(mutex_) = false;
+  bool stop_ GUARDED_BY(mutex_) = false;  ///< shutdown() was called
+  bool worker_stop_ GUARDED_BY(mutex_) = false;
+  bool has_rounds_ GUARDED_BY(mutex_) = false;
+  bool driving_ GUARDED_BY(mutex_) = false;                       ///< somebody is the driver
+  bool awaits_round_ GUARDED_BY(mutex_) = false;                  ///< it sleeps until there is a reason for a round
+  const std::string* name_at_once_ GUARDED_BY(mutex_) = nullptr;  ///< in flight, but not in entries_
+  bool rounds_broken_ GUARDED_BY(mutex_) = false;                 ///< there will be no more of them
+  std::deque<Decision> ordered_ GUARDED_BY(mutex_);               ///< by the control plane: to be run
+
+  // The driver's own.
+  Rounds* rounds_ = nullptr;  ///< set once, by connect()
+  std::unique_ptr<NegotiationObserver> observer_;
+  std::optional<RoundExchange> exchange_;
 
   // The engine thread's own.
   bool goodbye_sent_ = false, drained_sent_ = false;

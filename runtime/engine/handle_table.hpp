@@ -21,7 +21,8 @@ class Completion {
   /// What an operation leaves that has no buffer of the caller's for it.
   struct Result {
     Shape shape;                         ///< empty: there is none
-    std::unique_ptr<std::byte[]> bytes;  ///< dense
+    const void* data = nullptr;          ///< dense: `bytes`, or the caller's room
+    std::unique_ptr<std::byte[]> bytes;  ///< null when the caller had room
     Shape received_splits;               ///< alltoall: rows from each rank
   };
 

@@ -10,22 +10,12 @@
 #include "runtime/engine/bootstrap_blob.hpp"
 #include "runtime/engine/control_connect.hpp"
 #include "runtime/engine/host_address.hpp"
+#include "runtime/engine/timeline_observer.hpp"
 
 namespace runjob::runtime {
 namespace {
 
 using rendezvous::JoinReply;
-
-class TimelineObserver : public NegotiationObserver {
- public:
-  explicit TimelineObserver(Timeline& timeline) : timeline_(timeline) {}
-  void rank_ready(const Request& request, int rank) override {
-    timeline_.rank_ready(request.name, request.signature.kind, rank);
-  }
-
- private:
-  Timeline& timeline_;
-};
 
 /// What this rank has made for itself before it meets the others.
 struct Prepared {
@@ -54,8 +44,7 @@ JoinReply place_of_single_process() {
 EngineParts make_parts(const RuntimeConfig& config, const JoinReply& place) {
   EngineParts parts;
   parts.rank = place.rank;
-  parts.size = place.size;
-  parts.self = fmt::format("rank {} on {}", place.rank, place.hostname);
+  parts.hosts = host_of_each_rank(place);
   if (config.timeline && place.rank == 0) {
     parts.timeline = std::make_unique<Timeline>(*config.timeline, "RUNJOB_TIMELINE", config.timeline_mark_cycles);
   }
@@ -90,6 +79,7 @@ Prepared prepare(const RuntimeConfig& config, const JoinReply& place, std::chron
   prepared.blob.control_address = options.bind_address;
   prepared.blob.control_port = prepared.listener->port;
   prepared.blob.token = make_token();
+  prepared.blob.cache_capacity = config.cache_capacity;
   return prepared;
 }
 
@@ -145,8 +135,8 @@ struct Meeting {
 };
 
 Meeting meet(rendezvous::Client& client, const RuntimeConfig& config, const JoinReply& place, Prepared& prepared,
-             std::chrono::milliseconds timeout, Rounds& rounds) {
-  int& round = rounds[{*config.rendezvous, place.generation}];
+             std::chrono::milliseconds timeout, InitCounts& counts) {
+  int& round = counts[{*config.rendezvous, place.generation}];
   const std::string name = fmt::format("runtime.init.{}.{}", place.generation, round);
   const std::vector<BootstrapBlob> blobs = gather(client, name, prepared.blob, place, timeout);
   ++round;
@@ -183,6 +173,7 @@ Job join_alone(const RuntimeConfig& config) {
   Job job;
   job.place = place_of_single_process();
   EngineParts parts = make_parts(config, job.place);
+  parts.cache_capacity = config.cache_capacity;
   parts.backend = make_backend({});
   parts.control = std::make_unique<Coordinator>(job.place.hostnames, std::vector<ControlChannel>(1),
                                                 observer_for(parts.timeline.get()));
@@ -193,7 +184,7 @@ Job join_alone(const RuntimeConfig& config) {
 
 }  // namespace
 
-Job join_job(const RuntimeConfig& config, Rounds& rounds) {
+Job join_job(const RuntimeConfig& config, InitCounts& counts) {
   log::configure(config.log_level, "");
   for (const std::string& warning : config.warnings) log::warn("{}", warning);
   if (!config.rendezvous) return join_alone(config);
@@ -210,9 +201,10 @@ Job join_job(const RuntimeConfig& config, Rounds& rounds) {
   const Deadline deadline = start + timeout;
 
   Prepared prepared = prepare_or_excuse(config, place, timeout);
-  const Meeting meeting = meet(client, config, place, prepared, timeout, rounds);
+  const Meeting meeting = meet(client, config, place, prepared, timeout, counts);
   prepared.parts.control =
       connect_control(prepared, meeting.root, place, observer_for(prepared.parts.timeline.get()), deadline);
+  prepared.parts.cache_capacity = meeting.root.cache_capacity;
   job.engine = std::make_unique<Engine>(std::move(prepared.parts));
   job.engine->connect(meeting.addresses).throw_if_failed();
   job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, place.rank);

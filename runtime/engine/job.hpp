@@ -15,7 +15,7 @@ namespace runjob::runtime {
 /// Counts this process's rounds of init() in each job, so that the rounds of one job cannot mix: by
 /// rendezvous address and generation. All ranks of a job count alike, since a round counts when all have met
 /// in it.
-using Rounds = std::map<std::pair<std::string, int>, int>;
+using InitCounts = std::map<std::pair<std::string, int>, int>;
 
 /// One rank's membership in a job.
 struct Job {
@@ -27,6 +27,6 @@ struct Job {
 /// Asks the rendezvous for this process's place, meets the other ranks there once, and connects to them.
 /// Without a rendezvous: a job of this process alone. Errors  Error: kConnect, kTimeout naming who is
 /// missing, kUnavailable, kPeerLost, kUsage...
-Job join_job(const RuntimeConfig& config, Rounds& rounds);
+Job join_job(const RuntimeConfig& config, InitCounts& rounds);
 
 }  // namespace runjob::runtime

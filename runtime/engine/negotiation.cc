@@ -101,7 +101,8 @@ std::string mismatch(const std::string& name, const std::vector<Signature>& sign
   return {};
 }
 
-Negotiation::Negotiation(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {}
+Negotiation::Negotiation(std::vector<std::string> hosts, OnAgreement on_agreement)
+    : hosts_(std::move(hosts)), on_agreement_(std::move(on_agreement)) {}
 
 void Negotiation::receive(int rank, const RankMessage& message) {
   if (phase_ == Phase::kEnded) return;
@@ -152,6 +153,9 @@ void Negotiation::submit(int rank, const Request& request) {
   tally.ready[index] = true;
   if (++tally.ready_count < hosts_.size()) return;
   decisions_.push_back(decide(request.name, tally));
+  if (on_agreement_ && decisions_.back().type == Decision::Type::kExecute) {
+    on_agreement_(request.name, tally.signatures);
+  }
   tallies_.erase(request.name);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -22,8 +23,11 @@ namespace runjob::runtime {
 /// Threads  one.
 class Negotiation {
  public:
+  /// Told the ranks' signatures, by rank, of an operation that is going to be executed.
+  using OnAgreement = std::function<void(const std::string& name, const std::vector<Signature>& signatures)>;
+
   /// `hosts`: each rank's host name, for messages; its length is the job's size.
-  explicit Negotiation(std::vector<std::string> hosts);
+  explicit Negotiation(std::vector<std::string> hosts, OnAgreement on_agreement = {});
 
   void receive(int rank, const RankMessage& message);
   /// The connection to `rank` ended.
@@ -54,6 +58,7 @@ class Negotiation {
   Decision decide_alltoall(const std::string& name, const Tally& tally) const;
 
   const std::vector<std::string> hosts_;
+  const OnAgreement on_agreement_;
   Phase phase_ = Phase::kRunning;
   std::unordered_map<std::string, Tally> tallies_;
   std::set<int> departing_;  ///< said goodbye

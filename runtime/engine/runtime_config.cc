@@ -16,10 +16,10 @@ namespace {
 constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
 
 /// The names that the runtime reads, without their prefix.
-constexpr std::array<std::string_view, 12> kRead = {
-    "RENDEZVOUS", "JOB_KEY_FILE", "RANK", "START_TIMEOUT", "GLOO_TIMEOUT_SECONDS",
-    "GLOO_IFACE", "TIMELINE",     "SIZE", "LOG_LEVEL",     "TIMELINE_MARK_CYCLES",
-    "ADDRESS",    "SHARED_MEMORY"};
+constexpr std::array<std::string_view, 13> kRead = {
+    "RENDEZVOUS", "JOB_KEY_FILE",  "RANK",          "START_TIMEOUT", "GLOO_TIMEOUT_SECONDS",
+    "GLOO_IFACE", "TIMELINE",      "SIZE",          "LOG_LEVEL",     "TIMELINE_MARK_CYCLES",
+    "ADDRESS",    "SHARED_MEMORY", "CACHE_CAPACITY"};
 
 struct Variable {
   std::string name;  ///< as it was set, for messages
@@ -88,6 +88,10 @@ RuntimeConfig read_runtime_config(const Environment& environment) {
   }
   if (const auto found = find(environment, "GLOO_IFACE")) config.interface = found->value;
   if (const auto found = find(environment, "ADDRESS")) config.address = found->value;
+  if (const auto found = find(environment, "CACHE_CAPACITY")) {
+    constexpr std::int64_t kMost = 1 << 20;
+    config.cache_capacity = static_cast<std::uint32_t>(parse_integer(found->value, found->name, 0, kMost));
+  }
   const auto timeline = find(environment, "TIMELINE");
   if (timeline && timeline->value != "DYNAMIC") config.timeline = timeline->value;
   if (const auto found = find(environment, "TIMELINE_MARK_CYCLES")) {

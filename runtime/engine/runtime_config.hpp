@@ -31,6 +31,8 @@ struct RuntimeConfig {
   /// RUNJOB_ADDRESS: the numeric address by which the other ranks reach this one, as the launcher has found out; an
   /// interface counts instead when one is named.
   std::string address;
+  /// RUNJOB_CACHE_CAPACITY: how many operations the response cache remembers; 0 for none. Rank 0's counts.
+  std::uint32_t cache_capacity = 1024;
   /// RUNJOB_TIMELINE: the file of rank 0's trace, from init() on; DYNAMIC: none yet.
   std::optional<std::string> timeline;
   /// RUNJOB_TIMELINE_MARK_CYCLES: mark each round of negotiation in the trace.

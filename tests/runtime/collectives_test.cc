@@ -93,7 +93,7 @@ void reducescatter_all_ops(runjob_dtype dtype, int rank, int size, std::int64_t 
     const std::string name = "rs" + std::to_string(dtype) + "o" + std::to_string(op) + "n" + std::to_string(count);
     const std::int64_t shape[] = {rows, 3};
     runjob_handle handle = 0;
-    check(runjob_reducescatter_async(name.c_str(), in.data(), shape, 2, dtype, op, 1, 1, 0, &handle));
+    check(runjob_reducescatter_async(name.c_str(), in.data(), nullptr, 0, shape, 2, dtype, op, 1, 1, 0, &handle));
     const auto [out, extents] = take_output<T>(handle);
     std::int64_t first = 0;
     for (int r = 0; r < rank; ++r) first += scattered_rows(rows, r, size);
@@ -197,8 +197,8 @@ TEST_CASE("an allgather concatenates unequal parts in rank order, empty ones too
       }
       const std::int64_t shape[] = {rows_of(rank), 3};
       runjob_handle handle = 0;
-      check(
-          runjob_allgather_async(("g" + std::to_string(empty)).c_str(), in.data(), shape, 2, RUNJOB_INT16, 0, &handle));
+      check(runjob_allgather_async(("g" + std::to_string(empty)).c_str(), in.data(), nullptr, 0, shape, 2, RUNJOB_INT16,
+                                   0, &handle));
       check(runjob_wait(handle, -1));
       const void* data = nullptr;
       const std::int64_t* extents = nullptr;
@@ -231,7 +231,8 @@ TEST_CASE("a reducescatter scales before and after", "[runtime][multiproc]") {
     const std::vector<std::int32_t> in = {rank == 0 ? -3 : -4, 5};
     const std::int64_t extent = 2;
     runjob_handle handle = 0;
-    check(runjob_reducescatter_async("x", in.data(), &extent, 1, RUNJOB_INT32, RUNJOB_SUM, 0.5, 3, 0, &handle));
+    check(runjob_reducescatter_async("x", in.data(), nullptr, 0, &extent, 1, RUNJOB_INT32, RUNJOB_SUM, 0.5, 3, 0,
+                                     &handle));
     require(take_output<std::int32_t>(handle).first == std::vector<std::int32_t>{rank == 0 ? -9 : 12}, "scaled");
   });
 }
@@ -256,8 +257,8 @@ TEST_CASE("an alltoall gives each rank its rows of each, uneven and empty ones t
       }
       const std::int64_t shape[] = {static_cast<std::int64_t>(in.size()) / 2, 2};
       runjob_handle handle = 0;
-      check(runjob_alltoall_async(("a" + std::to_string(factor)).c_str(), in.data(), shape, 2, splits.data(), size,
-                                  RUNJOB_FLOAT64, 0, &handle));
+      check(runjob_alltoall_async(("a" + std::to_string(factor)).c_str(), in.data(), nullptr, 0, shape, 2,
+                                  splits.data(), size, RUNJOB_FLOAT64, 0, &handle));
       check(runjob_wait(handle, -1));
       const std::int64_t* got = nullptr;
       std::int32_t count = 0;
@@ -275,20 +276,20 @@ TEST_CASE("an alltoall without splits divides the rows evenly, or says that it c
     const std::vector<std::int32_t> in = {10 * rank, 10 * rank + 1, 10 * rank + 2, 10 * rank + 3};
     std::int64_t extent = 4;
     runjob_handle handle = 0;
-    check(runjob_alltoall_async("x", in.data(), &extent, 1, nullptr, 0, RUNJOB_INT32, 0, &handle));
+    check(runjob_alltoall_async("x", in.data(), nullptr, 0, &extent, 1, nullptr, 0, RUNJOB_INT32, 0, &handle));
     const int first = 2 * rank;
     require(
         take_output<std::int32_t>(handle).first == std::vector<std::int32_t>{first, first + 1, first + 10, first + 11},
         "values");
     extent = 3;
-    require(runjob_alltoall_async("x", in.data(), &extent, 1, nullptr, 0, RUNJOB_INT32, 0, &handle) ==
+    require(runjob_alltoall_async("x", in.data(), nullptr, 0, &extent, 1, nullptr, 0, RUNJOB_INT32, 0, &handle) ==
                 RUNJOB_INVALID_ARGUMENT,
             "3 rows cannot be split");
     require(
         runjob_error_message() == std::string("alltoall 'x': 3 rows cannot be split evenly among 2 ranks; give splits"),
         runjob_error_message());
     const Shape64 splits = {1, 1};
-    require(runjob_alltoall_async("x", in.data(), &extent, 1, splits.data(), 2, RUNJOB_INT32, 0, &handle) ==
+    require(runjob_alltoall_async("x", in.data(), nullptr, 0, &extent, 1, splits.data(), 2, RUNJOB_INT32, 0, &handle) ==
                 RUNJOB_INVALID_ARGUMENT,
             "2 of 3 rows");
   });
@@ -299,9 +300,10 @@ TEST_CASE("ranks that disagree on an alltoall's or a reducescatter's rows all le
     const std::vector<float> in(12);
     const std::int64_t shape[] = {2, rank == 0 ? 2 : 3};
     runjob_handle handle = 0;
-    check(runjob_alltoall_async("a", in.data(), shape, 2, nullptr, 0, RUNJOB_FLOAT32, 0, &handle));
+    check(runjob_alltoall_async("a", in.data(), nullptr, 0, shape, 2, nullptr, 0, RUNJOB_FLOAT32, 0, &handle));
     require(finish(handle) == RUNJOB_MISMATCH, "alltoall");
-    check(runjob_reducescatter_async("r", in.data(), shape, 2, RUNJOB_FLOAT32, RUNJOB_SUM, 1, 1, 0, &handle));
+    check(
+        runjob_reducescatter_async("r", in.data(), nullptr, 0, shape, 2, RUNJOB_FLOAT32, RUNJOB_SUM, 1, 1, 0, &handle));
     require(finish(handle) == RUNJOB_MISMATCH, "reducescatter");
     check(small_allreduce("the job goes on"));
   });

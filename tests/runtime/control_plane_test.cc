@@ -41,7 +41,7 @@ RankMessage submit(const std::string& name) {
 class Recorder : public NegotiationObserver {
  public:
   explicit Recorder(std::vector<std::string>& seen) : seen_(seen) {}
-  void rank_ready(const Request& request, int rank) override { seen_.push_back(request.name + std::to_string(rank)); }
+  void rank_ready(const std::string& name, Kind, int rank) override { seen_.push_back(name + std::to_string(rank)); }
 
  private:
   std::vector<std::string>& seen_;

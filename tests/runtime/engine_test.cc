@@ -1,10 +1,12 @@
 #include "runtime/engine/engine.hpp"
 
 #include <array>
+#include <future>
 #include <sys/socket.h>
 
 #include "base/error.hpp"
 #include "runtime/collectives/local_backend.hpp"
+#include "runtime/collectives/shm/shm_backend.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob::runtime;
@@ -14,36 +16,62 @@ using runjob::Status;
 
 namespace {
 
-EngineParts parts(int rank, int size, std::unique_ptr<ControlPlane> control) {
+/// For several ranks that only do what needs no backend.
+class NoRounds : public LocalBackend {
+ public:
+  Rounds* rounds() override { return nullptr; }
+};
+
+EngineParts parts(int rank, int size, std::unique_ptr<ControlPlane> control, std::unique_ptr<Backend> backend) {
   EngineParts result;
   result.rank = rank;
-  result.size = size;
-  result.self = "rank " + std::to_string(rank) + " on a";
+  result.hosts.assign(static_cast<std::size_t>(size), "a");
   result.control = std::move(control);
-  result.backend = std::make_unique<LocalBackend>();
+  result.backend = std::move(backend);
   return result;
 }
 
-std::unique_ptr<Engine> make_engine(int rank, int size, std::unique_ptr<ControlPlane> control) {
-  auto engine = std::make_unique<Engine>(parts(rank, size, std::move(control)));
+using Backends = std::array<std::unique_ptr<Backend>, 2>;
+
+std::unique_ptr<Engine> alone() {
+  auto control = std::make_unique<Coordinator>(std::vector<std::string>{"a"}, std::vector<ControlChannel>(1), nullptr);
+  auto engine = std::make_unique<Engine>(parts(0, 1, std::move(control), std::make_unique<LocalBackend>()));
   REQUIRE(engine->connect({}).ok());
   return engine;
 }
 
-std::unique_ptr<Engine> alone() {
-  return make_engine(
-      0, 1, std::make_unique<Coordinator>(std::vector<std::string>{"a"}, std::vector<ControlChannel>(1), nullptr));
-}
-
-/// Two engines in one process. Barriers, which need no backend, run between them.
-std::array<std::unique_ptr<Engine>, 2> pair() {
+/// Two engines in one process.
+std::array<std::unique_ptr<Engine>, 2> pair(Backends backends) {
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   std::vector<ControlChannel> channels(1);
   channels.emplace_back(runjob::UniqueFd(ends[0]));
-  return {make_engine(0, 2,
-                      std::make_unique<Coordinator>(std::vector<std::string>{"a", "a"}, std::move(channels), nullptr)),
-          make_engine(1, 2, std::make_unique<Member>(ControlChannel(runjob::UniqueFd(ends[1])), "rank 0 on a"))};
+  const std::vector<std::string> addresses{backends[0]->address(), backends[1]->address()};
+  auto zero = std::make_unique<Coordinator>(std::vector<std::string>{"a", "a"}, std::move(channels), nullptr);
+  auto one = std::make_unique<Member>(ControlChannel(runjob::UniqueFd(ends[1])), "rank 0 on a");
+  std::array<std::unique_ptr<Engine>, 2> engines{
+      std::make_unique<Engine>(parts(0, 2, std::move(zero), std::move(backends[0]))),
+      std::make_unique<Engine>(parts(1, 2, std::move(one), std::move(backends[1])))};
+  auto connected = std::async(std::launch::async, [&] { return engines[0]->connect(addresses); });
+  REQUIRE(engines[1]->connect(addresses).ok());
+  REQUIRE(connected.get().ok());
+  return engines;
+}
+
+/// They negotiate over the control plane.
+Backends without_rounds() {
+  return {std::make_unique<NoRounds>(), std::make_unique<NoRounds>()};
+}
+
+/// They negotiate in rounds through shared memory.
+Backends shared_memory() {
+  constexpr std::chrono::seconds kLong{60};
+  return {std::make_unique<ShmBackend>(MeshOptions{0, 2, "", kLong, kLong}, ""),
+          std::make_unique<ShmBackend>(MeshOptions{1, 2, "", kLong, kLong}, "")};
+}
+
+std::array<std::unique_ptr<Engine>, 2> any_pair() {
+  return pair(GENERATE(false, true) ? shared_memory() : without_rounds());
 }
 
 Submission barrier(const std::string& name) {
@@ -65,11 +93,11 @@ TEST_CASE("an operation of a single rank is finished with its result", "[runtime
   const auto completion = engine->submit(gather);
   REQUIRE(outcome(completion).ok());
   CHECK(completion->result().shape == Shape{2});
-  CHECK(reinterpret_cast<const std::int32_t*>(completion->result().bytes.get())[1] == 2);
+  CHECK(reinterpret_cast<const std::int32_t*>(completion->result().data)[1] == 2);
 }
 
 TEST_CASE("an operation waits for the other rank", "[runtime][unit]") {
-  const auto engines = pair();
+  const auto engines = any_pair();
   const auto first = engines[0]->submit(barrier("x"));
   CHECK_FALSE(first->wait(std::chrono::duration<double>(0)));
   const auto second = engines[1]->submit(barrier("x"));
@@ -78,7 +106,7 @@ TEST_CASE("an operation waits for the other rank", "[runtime][unit]") {
 }
 
 TEST_CASE("a name in flight and an impossible operation are refused", "[runtime][unit]") {
-  const auto engines = pair();
+  const auto engines = any_pair();
   const auto first = engines[0]->submit(barrier("x"));
   CHECK_THROWS_WITH(engines[0]->submit(barrier("x")),
                     "barrier 'x': an operation of this name is still in flight on rank 0 on a");
@@ -87,7 +115,7 @@ TEST_CASE("a name in flight and an impossible operation are refused", "[runtime]
 }
 
 TEST_CASE("a shutdown finishes what waits on both sides, and later submissions are refused", "[runtime][unit]") {
-  const auto engines = pair();
+  const auto engines = any_pair();
   const auto own = engines[0]->submit(barrier("x"));
   const auto others = engines[1]->submit(barrier("y"));
   engines[0]->shutdown();
@@ -102,6 +130,129 @@ TEST_CASE("a shutdown finishes what waits on both sides, and later submissions a
     }
   }
   engines[0]->shutdown();
+}
+
+namespace {
+
+constexpr auto kForEver = std::nullopt;
+
+Submission sum(const std::string& name, std::vector<float>& values) {
+  return {name,
+          {.kind = Kind::kAllreduce, .dtype = DType::kFloat32, .shape = {static_cast<std::int64_t>(values.size())}},
+          values.data(),
+          values.data()};
+}
+
+/// run(), whatever way it takes; a refusal is an outcome too.
+Status run(Engine& engine, Submission submission) {
+  try {
+    Status status;
+    engine.run(std::move(submission), kForEver, status);
+    return status;
+  } catch (const Error& error) {
+    return Status(error);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a blocking operation gives its result, the first time and when it is known, small and large",
+          "[runtime][unit]") {
+  const auto engines = pair(shared_memory());
+  const std::size_t count = GENERATE(0u, 1u, 1000u, 100000u);
+  for (int i = 0; i < 3; ++i) {
+    std::vector<float> a(count, 1), b(count, 2);
+    auto other = std::async(std::launch::async, [&] { return run(*engines[1], sum("x", b)); });
+    CHECK(run(*engines[0], sum("x", a)).ok());
+    CHECK(other.get().ok());
+    CHECK(a == std::vector<float>(count, 3));
+    CHECK(b == a);
+  }
+}
+
+TEST_CASE("blocking operations of several threads, in any order on each rank, find each other", "[runtime][unit]") {
+  const auto engines = pair(shared_memory());
+  std::vector<std::future<bool>> all;
+  for (const auto& engine : engines) {
+    for (const int thread : {0, 1, 2}) {
+      all.push_back(std::async(std::launch::async, [&engine, thread] {
+        bool right = true;
+        for (int i = 0; i < 200; ++i) {
+          std::vector<float> values(static_cast<std::size_t>(1 + (i * 37) % 50), 1);
+          right = run(*engine, sum("t" + std::to_string(thread), values)).ok() && values.back() == 2 && right;
+        }
+        return right;
+      }));
+    }
+  }
+  for (auto& each : all) CHECK(each.get());
+}
+
+TEST_CASE("what was submitted and what is waited for go together", "[runtime][unit]") {
+  const auto engines = pair(shared_memory());
+  for (int i = 0; i < 20; ++i) {
+    std::vector<std::vector<float>> values(20, std::vector<float>(300, 1));
+    std::vector<std::shared_ptr<Completion>> completions;
+    for (std::size_t name = 0; name < 10; ++name) {
+      completions.push_back(engines[0]->submit(sum(std::to_string(name), values[name])));
+      completions.push_back(engines[1]->submit(sum(std::to_string(9 - name), values[10 + name])));
+    }
+    for (const auto& completion : completions) CHECK(outcome(completion).ok());
+    for (const auto& each : values) CHECK(each == std::vector<float>(300, 2));
+  }
+}
+
+TEST_CASE("a wait with a deadline gives up, and the operation goes on", "[runtime][unit]") {
+  const auto engines = pair(shared_memory());
+  std::vector<float> a(3, 1), b(3, 1);
+  const bool is_known = GENERATE(false, true);
+  if (is_known) {
+    auto other = std::async(std::launch::async, [&] { return run(*engines[1], sum("x", b)); });
+    REQUIRE(run(*engines[0], sum("x", a)).ok());
+    REQUIRE(other.get().ok());
+  }
+  Status status;
+  const auto completion = engines[0]->run(sum("x", a), Engine::Clock::now() + std::chrono::milliseconds(2), status);
+  REQUIRE(completion);
+  CHECK_FALSE(completion->done());
+  CHECK_FALSE(engines[0]->wait(*completion, Engine::Clock::now()));
+  CHECK_THROWS_WITH(engines[0]->submit(sum("x", a)), ContainsSubstring("still in flight"));
+  CHECK(run(*engines[1], sum("x", b)).ok());
+  CHECK(engines[0]->wait(*completion, kForEver)->ok());
+  CHECK(a == b);
+}
+
+TEST_CASE("a rank that blocks learns that the other one has left", "[runtime][unit]") {
+  const auto engines = pair(shared_memory());
+  std::vector<float> a(3, 1), b(3, 1);
+  const bool is_known = GENERATE(false, true);
+  if (is_known) {
+    auto other = std::async(std::launch::async, [&] { return run(*engines[1], sum("x", b)); });
+    REQUIRE(run(*engines[0], sum("x", a)).ok());
+    REQUIRE(other.get().ok());
+  }
+  const std::size_t leaver = GENERATE(0u, 1u);
+  auto blocked = std::async(std::launch::async, [&] { return run(*engines[1 - leaver], sum("x", a)); });
+  engines[leaver]->shutdown();
+  CHECK(blocked.get().message() == "rank " + std::to_string(leaver) + " on a called shutdown()");
+}
+
+TEST_CASE("a rank that leaves at once after an operation does not spoil it for a slow one", "[runtime][unit]") {
+  const auto engines = pair(shared_memory());
+  std::vector<float> a(200000, 1), b(200000, 1);
+  auto slow = std::async(std::launch::async, [&] { return run(*engines[1], sum("x", b)); });
+  REQUIRE(run(*engines[0], sum("x", a)).ok());
+  engines[0]->shutdown();
+  CHECK(slow.get().ok());
+  CHECK(b == a);
+}
+
+TEST_CASE("a shutdown ends this rank's own blocked callers", "[runtime][unit]") {
+  const auto engines = pair(shared_memory());
+  std::vector<float> a(3, 1);
+  auto blocked = std::async(std::launch::async, [&] { return run(*engines[0], sum("x", a)); });
+  engines[0]->shutdown();
+  CHECK(blocked.get().message() == "rank 0 on a called shutdown()");
 }
 
 // The sanitizers end a process that asks for so much memory.

@@ -97,7 +97,8 @@ TEST_CASE("mismatches of kind, root and gathered shape are errors on all ranks",
                  }),
                  "root: rank 0 on rank 0 (alpha); rank 1 on rank 1 (alpha)");
   check_mismatch(disagree([](int rank, runjob_handle* handle) {
-                   return runjob_allgather_async("x", buffer, rank == 0 ? matrix : other, 2, RUNJOB_FLOAT32, 0, handle);
+                   return runjob_allgather_async("x", buffer, nullptr, 0, rank == 0 ? matrix : other, 2, RUNJOB_FLOAT32,
+                                                 0, handle);
                  }),
                  "shape: [*, 2] on rank 0 (alpha); [*, 3] on rank 1 (alpha)");
 }
@@ -281,6 +282,7 @@ TEST_CASE("a stopped rank does not hold up another's shutdown", "[runtime][multi
     return outcome_of(code);
   });
   CHECK(outcomes[0].ok());
+  INFO(outcomes[1].message << " " << outcomes[1].wait_status);
   CHECK(outcomes[1].ok());
 }
 

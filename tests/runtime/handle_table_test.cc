@@ -25,7 +25,7 @@ TEST_CASE("a waiting thread wakes when the operation is finished, with its resul
   std::thread waiter([&] { seen = completion.wait(std::chrono::duration<double>(1e300)).value_or(seen); });
   auto bytes = std::make_unique<std::byte[]>(2);
   const void* address = bytes.get();
-  completion.finish({}, {{2, 1}, std::move(bytes), {}});
+  completion.finish({}, {{2, 1}, address, std::move(bytes), {}});
   waiter.join();
   CHECK(seen.ok());
   CHECK(completion.result().bytes.get() == address);

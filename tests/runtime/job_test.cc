@@ -9,7 +9,7 @@
 using namespace runjob::runtime;
 
 TEST_CASE("without a rendezvous the job is this process alone", "[runtime][unit]") {
-  Rounds rounds;
+  InitCounts rounds;
   const Job job = join_job(read_runtime_config({}), rounds);
   CHECK(job.place.size == 1);
   CHECK(job.place.hosts == std::vector<int>{0});
@@ -23,7 +23,7 @@ TEST_CASE("a rank without a backend tells all the others why", "[runtime][net]")
   // This program has no modules beside it, so both ranks are such.
   const runjob::rendezvous::LocalRendezvous rendezvous({"a", "b"});
   const auto join = [&](int rank) -> std::string {
-    Rounds rounds;
+    InitCounts rounds;
     RuntimeConfig config;
     config.rendezvous = rendezvous.address();
     config.rank = rank;

@@ -216,7 +216,7 @@ TEST_CASE("a rank killed while all exchange large tensors is named by the others
       } else if (kind == 1) {
         code = runjob_broadcast_async("x", data.data(), &extent, 1, RUNJOB_FLOAT32, victim, 0, &handle);
       } else {
-        code = runjob_allgather_async("x", data.data(), &extent, 1, RUNJOB_FLOAT32, 0, &handle);
+        code = runjob_allgather_async("x", data.data(), nullptr, 0, &extent, 1, RUNJOB_FLOAT32, 0, &handle);
       }
       if (rank == victim && round == 1) {
         static_cast<void>(runjob_wait(handle, 0.002));

@@ -9,7 +9,7 @@
 namespace runjob::benchmark {
 
 /// One operation that can be in flight beside the others, its buffers lent by the loop. allreduce and broadcast work in place,
-/// on `input`; the others have an `output`, which an interface with outputs of its own leaves alone.
+/// on `input`; the others have an `output`.
 struct Slot {
   std::size_t index = 0;
   std::string name;  // the same on all ranks, another one for each slot

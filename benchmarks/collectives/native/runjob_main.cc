@@ -1,34 +1,13 @@
 #include <cstdio>
 #include <exception>
 #include <runjob/runjob.hpp>
-#include <type_traits>
 
 #include "benchmarks/collectives/native/loop.hpp"
 
 namespace runjob::benchmark {
 namespace {
 
-// What runjob.hpp does not have yet is found out here, at compile time, so that the benchmark measures it as soon as it is there.
-template <class World, class T>
-concept HasReducescatter = requires(const World& world, std::span<const T> in, const std::string& name) {
-  { world.reducescatter_async(in, name, ReduceOp::sum) } -> std::same_as<GatherHandle<T>>;
-};
-template <class World, class T>
-concept HasReducescatterInto = requires(const World& world, std::span<const T> in, std::span<T> out,
-                                        const std::string& name) {
-  { world.reducescatter_async(in, out, name, ReduceOp::sum) } -> std::same_as<Handle>;
-};
-template <class World, class T>
-concept HasAlltoall = requires(const World& world, std::span<const T> in, const std::string& name) {
-  { world.alltoall_async(in, name) } -> std::same_as<GatherHandle<T>>;
-};
-template <class World, class T>
-concept HasAlltoallInto = requires(const World& world, std::span<const T> in, std::span<T> out,
-                                   const std::string& name) {
-  { world.alltoall_async(in, out, name) } -> std::same_as<Handle>;
-};
-
-/// runjob's C++ interface. A result that belongs to its handle is kept until the slot's next operation.
+/// runjob's C++ interface.
 template <class T>
 class Runjob final : public Interface {
  public:
@@ -37,26 +16,53 @@ class Runjob final : public Interface {
   std::string library() const override { return std::string("runjob ") + runjob_version(); }
   int rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }
-  std::string lacks() const override { return lacks(world_); }
+  std::string lacks() const override { return ""; }
 
   void run(Slot& slot) override {
-    submit(world_, slot);
-    finish();
+    const std::span<T> in(reinterpret_cast<T*>(slot.input), slot.inputs);
+    switch (operation_) {
+      case Operation::allreduce:
+        return world_.allreduce(in, slot.name);
+      case Operation::broadcast:
+        return world_.broadcast(in, slot.root, slot.name);
+      case Operation::barrier:
+        return world_.barrier(slot.name);
+      case Operation::allgather:
+        return world_.allgather(std::span<const T>(in), output(slot), slot.name);
+      case Operation::reducescatter:
+        return world_.reducescatter(std::span<const T>(in), output(slot), slot.name);
+      case Operation::alltoall:
+        return world_.alltoall(std::span<const T>(in), output(slot), slot.name);
+    }
   }
 
-  void start(Slot& slot) override { submit(world_, slot); }
+  void start(Slot& slot) override {
+    const std::span<T> in(reinterpret_cast<T*>(slot.input), slot.inputs);
+    switch (operation_) {
+      case Operation::allreduce:
+        return in_place_.push_back(world_.allreduce_async(in, slot.name));
+      case Operation::broadcast:
+        return in_place_.push_back(world_.broadcast_async(in, slot.root, slot.name));
+      case Operation::barrier:
+        return in_place_.push_back(world_.barrier_async(slot.name));
+      case Operation::allgather:
+        return with_output_.push_back(world_.allgather_async(std::span<const T>(in), slot.name, 1, output(slot)));
+      case Operation::reducescatter:
+        return with_output_.push_back(
+            world_.reducescatter_async(std::span<const T>(in), slot.name, ReduceOp::sum, {}, 1, output(slot)));
+      case Operation::alltoall:
+        return with_output_.push_back(world_.alltoall_async(std::span<const T>(in), slot.name, {}, 1, output(slot)));
+    }
+  }
 
   void finish() override {
-    for (const std::size_t index : with_output_) outputs_[index].wait();
+    for (const GatherHandle<T>& handle : with_output_) handle.wait();
     with_output_.clear();
     for (const Handle& handle : in_place_) handle.wait();
     in_place_.clear();
   }
 
-  const std::byte* result(const Slot& slot) const override {
-    if (slot.index < outputs_.size()) return reinterpret_cast<const std::byte*>(outputs_[slot.index].values().data());
-    return works_in_place() ? slot.input : slot.output;
-  }
+  const std::byte* result(const Slot& slot) const override { return works_in_place() ? slot.input : slot.output; }
 
   void barrier() override { world_.barrier("between sizes"); }
 
@@ -68,70 +74,12 @@ class Runjob final : public Interface {
  private:
   bool works_in_place() const { return operation_ == Operation::allreduce || operation_ == Operation::broadcast; }
 
-  template <class World>
-  std::string lacks(const World&) const {
-    constexpr bool reducescatter = HasReducescatter<World, T> || HasReducescatterInto<World, T>;
-    constexpr bool alltoall = HasAlltoall<World, T> || HasAlltoallInto<World, T>;
-    if (operation_ == Operation::reducescatter && !reducescatter) return "runjob.hpp has no reducescatter";
-    if (operation_ == Operation::alltoall && !alltoall) return "runjob.hpp has no alltoall";
-    return "";
-  }
-
-  template <class World>
-  void submit(const World& world, Slot& slot) {
-    const std::span<T> in(reinterpret_cast<T*>(slot.input), slot.inputs);
-    const std::span<T> out(reinterpret_cast<T*>(slot.output), slot.outputs);
-    switch (operation_) {
-      case Operation::allreduce:
-        in_place_.push_back(world.allreduce_async(in, slot.name));
-        break;
-      case Operation::broadcast:
-        in_place_.push_back(world.broadcast_async(in, slot.root, slot.name));
-        break;
-      case Operation::barrier:
-        in_place_.push_back(world.barrier_async(slot.name));
-        break;
-      case Operation::allgather:
-        keep(slot, world.allgather_async(std::span<const T>(in), slot.name));
-        break;
-      case Operation::reducescatter:
-        submit_reducescatter(world, slot, std::span<const T>(in), out);
-        break;
-      case Operation::alltoall:
-        submit_alltoall(world, slot, std::span<const T>(in), out);
-        break;
-    }
-  }
-
-  template <class World>
-  void submit_reducescatter(const World& world, Slot& slot, std::span<const T> in, std::span<T> out) {
-    if constexpr (HasReducescatterInto<World, T>) {
-      in_place_.push_back(world.reducescatter_async(in, out, slot.name, ReduceOp::sum));
-    } else if constexpr (HasReducescatter<World, T>) {
-      keep(slot, world.reducescatter_async(in, slot.name, ReduceOp::sum));
-    }
-  }
-
-  template <class World>
-  void submit_alltoall(const World& world, Slot& slot, std::span<const T> in, std::span<T> out) {
-    if constexpr (HasAlltoallInto<World, T>) {
-      in_place_.push_back(world.alltoall_async(in, out, slot.name));
-    } else if constexpr (HasAlltoall<World, T>) {
-      keep(slot, world.alltoall_async(in, slot.name));
-    }
-  }
-
-  void keep(const Slot& slot, GatherHandle<T> handle) {
-    if (outputs_.size() <= slot.index) outputs_.resize(slot.index + 1);
-    outputs_[slot.index] = std::move(handle);
-    with_output_.push_back(slot.index);
-  }
+  static std::span<T> output(const Slot& slot) { return {reinterpret_cast<T*>(slot.output), slot.outputs}; }
 
   Operation operation_;
   Communicator world_;
   std::vector<Handle> in_place_;
-  std::vector<GatherHandle<T>> outputs_;  // by slot
-  std::vector<std::size_t> with_output_;  // the slots whose operation is in flight
+  std::vector<GatherHandle<T>> with_output_;
 };
 
 template <class T>

@@ -87,7 +87,7 @@ def allgather_async(
 
     def submit(wire_name, out):
         return library().runjob_allgather_async(
-            wire_name, tensor.data_ptr(), shape_of(tensor), tensor.dim(), DTYPES[tensor.dtype], set_id, out
+            wire_name, tensor.data_ptr(), None, 0, shape_of(tensor), tensor.dim(), DTYPES[tensor.dtype], set_id, out
         )
 
     return handles.start("allgather", name, submit, (tensor,), lambda core: _copy_output(core, tensor.dtype))
@@ -152,7 +152,7 @@ def alltoall_async(
     def submit(wire_name, out):
         given = None if rows is None else (c_int64 * len(rows))(*rows)
         return library().runjob_alltoall_async(
-            wire_name, tensor.data_ptr(), shape_of(tensor), tensor.dim(), given, 0 if rows is None else len(rows),
+            wire_name, tensor.data_ptr(), None, 0, shape_of(tensor), tensor.dim(), given, 0 if rows is None else len(rows),
             DTYPES[tensor.dtype], set_id, out,
         )  # fmt: skip
 
@@ -181,7 +181,7 @@ def reducescatter_async(
 
     def submit(wire_name, out):
         return library().runjob_reducescatter_async(
-            wire_name, tensor.data_ptr(), shape_of(tensor), tensor.dim(), DTYPES[tensor.dtype], op, prescale_factor,
+            wire_name, tensor.data_ptr(), None, 0, shape_of(tensor), tensor.dim(), DTYPES[tensor.dtype], op, prescale_factor,
             postscale_factor, set_id, out,
         )  # fmt: skip
 

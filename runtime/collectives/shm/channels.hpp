@@ -1,20 +1,22 @@
 #pragma once
 
 #include "runtime/collectives/shm/ring.hpp"
+#include "runtime/collectives/shm/shm_rounds.hpp"
 #include "runtime/collectives/shm/small_exchange.hpp"
 
 namespace runjob::runtime {
 
-/// One rank's two ways of talking to the other ranks of its host: what the collectives beside this file are functions of.
-/// Threads  one at a time, whichever; group.end() from any.
+/// One rank's ways of talking to the other ranks of its host: what the collectives beside this file are functions of.
+/// Threads  one at a time, whichever; but what group and rounds allow to any.
 struct Channels {
   Channels(void* segment, const Layout& layout, const GroupOptions& options)
-      : group(segment, layout, options), small(group), ring(group) {}
+      : group(segment, layout, options), small(group), rounds(group, small), ring(group) {}
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
   Group group;
   SmallExchange small;
+  ShmRounds rounds;
   Ring ring;
 };
 

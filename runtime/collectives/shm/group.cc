@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "runtime/collectives/shm/parking.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -42,29 +41,50 @@ void Group::publish(Step& word, std::uint64_t value) {
 void Group::check() const {
   const std::uint32_t by = header().ended_by.load(std::memory_order_acquire);
   if (by != 0) throw Error(Errc::kAborted, fmt::format("rank {} ended the exchange", by - 1));
+  if (is_cancelled()) throw Error(Errc::kAborted, "this rank leaves the exchange");
 }
 
 void Group::end() {
   std::uint32_t nobody = 0;
   header().ended_by.compare_exchange_strong(nobody, static_cast<std::uint32_t>(rank()) + 1, std::memory_order_seq_cst);
   for (int rank = 0; rank < size(); ++rank) ring(words(rank).doorbell);
+  ring_next_round();
+}
+
+void Group::leave() {
+  own().left.store(1, std::memory_order_seq_cst);
+  ring(own().doorbell);
+  ring_next_round();
+}
+
+void Group::cancel() {
+  cancelled_.store(true, std::memory_order_seq_cst);
+  for (int rank = 0; rank < size(); ++rank) ring(words(rank).doorbell);  // wherever a thread of this rank may sleep
+  ring_next_round();
 }
 
 void Group::wait_slowly(int peer, const Step& word, std::uint64_t value) {
-  if (spin(word, value)) return;
+  if (look_and_sleep(peer, word, value, Clock::now() + options_.timeout)) return;
+  throw Error(Errc::kTimeout,
+              fmt::format("waited {:.3g} s for rank {}; it may be stopped or very slow; RUNJOB_GLOO_TIMEOUT_SECONDS "
+                          "allows more",
+                          std::chrono::duration<double>(options_.timeout).count(), peer));
+}
+
+bool Group::look_and_sleep(int peer, const Step& word, std::uint64_t value, Clock::time_point deadline) {
+  if (spin(word, value)) return true;
   for (int i = 0; i < options_.patience.yields; ++i) {
     ::sched_yield();
-    if (has_come(word, value)) return;
+    if (has_come(word, value)) return true;
   }
-  const bool in_time = sleep_until(word, value, words(peer).doorbell, header().ended_by, options_.timeout);
-  if (has_come(word, value)) return;
+  const auto is_over = [&] {
+    return word.load(std::memory_order_seq_cst) >= value || has_ended() || is_cancelled() || has_left(peer);
+  };
+  const bool in_time = sleep_until(is_over, words(peer).doorbell, deadline);
+  if (has_come(word, value)) return true;
   check();
-  if (!in_time) {
-    throw Error(Errc::kTimeout,
-                fmt::format("waited {:.3g} s for rank {}; it may be stopped or very slow; RUNJOB_GLOO_TIMEOUT_SECONDS "
-                            "allows more",
-                            std::chrono::duration<double>(options_.timeout).count(), peer));
-  }
+  if (has_left(peer)) throw Error(Errc::kPeerLost, fmt::format("rank {} has left", peer));
+  return in_time;  // true is impossible: one of the reasons above ended the sleep
 }
 
 bool Group::spin(const Step& word, std::uint64_t value) {
@@ -83,7 +103,7 @@ bool Group::spin(const Step& word, std::uint64_t value) {
       }
       pause();
     }
-  } while (std::chrono::steady_clock::now() < end && !has_ended());
+  } while (std::chrono::steady_clock::now() < end && !has_ended() && !is_cancelled());
   if (!tries_all) spin_ = std::max(kLeast, spin_ / 2);
   return has_come(word, value);
 }

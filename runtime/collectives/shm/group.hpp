@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 
 #include "runtime/collectives/shm/layout.hpp"
+#include "runtime/collectives/shm/parking.hpp"
 
 namespace runjob::runtime {
 
@@ -28,10 +30,13 @@ struct GroupOptions {
 /// One rank's part in a group of ranks that share a segment: it publishes words of its own and waits for others'.
 ///
 /// Owner    the segment is the caller's and outlives the group; it was zero when the first rank came.
-/// Threads  one at a time, but end() from any. Several groups, one for each rank, may live in one process.
-/// Errors   waits throw Error: kTimeout naming the rank waited for, kAborted once the group has ended.
+/// Threads  one at a time, but end(), leave() and cancel() from any. Several groups, one for each rank, may live in one process.
+/// Errors   waits throw Error: kTimeout naming the rank waited for; kAborted once the group has ended or this rank has cancelled
+///          its waits; kPeerLost when the rank waited for has left.
 class Group {
  public:
+  using Clock = std::chrono::steady_clock;
+
   Group(void* segment, const Layout& layout, const GroupOptions& options);
 
   int rank() const { return options_.rank; }
@@ -51,17 +56,38 @@ class Group {
   void wait(int peer, const Step& word, std::uint64_t value) {
     if (word.load(std::memory_order_acquire) < value) wait_slowly(peer, word, value);
   }
+  /// The same, but without the group's timeout; false when `deadline` was first.
+  bool wait_until(int peer, const Step& word, std::uint64_t value, Clock::time_point deadline) {
+    return word.load(std::memory_order_acquire) >= value || look_and_sleep(peer, word, value, deadline);
+  }
+
+  /// Rings when somebody sleeps until the next round of messages begins.
+  void announce_round() { ring_if_needed(header().next_round); }
+  /// Sleeps until `is_over()`, a ring_next_round(), announce_round(), the group's end, cancel() or the deadline.
+  template <class IsOver>
+  void wait_for_round(IsOver is_over, Clock::time_point deadline) {
+    sleep_until([&] { return is_over() || has_ended() || is_cancelled(); }, header().next_round, deadline);
+    check();
+  }
+  void ring_next_round() { ring(header().next_round); }
 
   /// Throws when the group has ended. For work without waits: a rank that is ahead of the others would not notice.
   void check() const;
 
   /// Ends the group for all its ranks: every wait of theirs, now and later, throws. Any thread; more than once does no harm.
   void end();
+  /// This rank takes no part any more. The others may still read what it has given; who waits for more of it fails.
+  void leave();
+  bool has_left(int rank) const { return words(rank).left.load(std::memory_order_seq_cst) != 0; }
+  /// Ends the waits of this rank, now and later; the others notice nothing.
+  void cancel();
 
  private:
   void wait_slowly(int peer, const Step& word, std::uint64_t value);
+  bool look_and_sleep(int peer, const Step& word, std::uint64_t value, Clock::time_point deadline);
   bool spin(const Step& word, std::uint64_t value);
-  bool has_ended() const { return header().ended_by.load(std::memory_order_acquire) != 0; }
+  bool has_ended() const { return header().ended_by.load(std::memory_order_seq_cst) != 0; }
+  bool is_cancelled() const { return cancelled_.load(std::memory_order_seq_cst); }
   SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(segment_); }
 
   std::byte* const segment_;
@@ -69,6 +95,7 @@ class Group {
   const GroupOptions options_;
   std::chrono::microseconds spin_;  ///< of the next wait
   std::uint32_t spins_ = 0;
+  std::atomic<bool> cancelled_{false};
 };
 
 }  // namespace runjob::runtime

@@ -30,7 +30,7 @@ struct alignas(kLineBytes) Progress {
   Step done;     ///< it will not look at any slot of this step again
 };
 
-/// Where those sleep who wait for a rank. Written by all.
+/// Where those sleep who wait for something. Written by all.
 struct alignas(kLineBytes) Doorbell {
   std::atomic<std::uint32_t> rings;     ///< the futex
   std::atomic<std::uint32_t> sleepers;  ///< at least as many as there are
@@ -40,12 +40,14 @@ struct RankWords {
   static constexpr std::size_t kFlags = 2;  ///< small_exchange.hpp says why two are enough
   FlagLine flags[kFlags];
   Progress progress;
-  Doorbell doorbell;
+  Doorbell doorbell;                ///< of those who wait for this rank
+  std::atomic<std::uint32_t> left;  ///< not zero: it takes no part any more; what it has given stays
 };
 
 struct SegmentHeader {
   /// 0, or 1 + the rank that ended everything; written by the first one that does.
   alignas(kLineBytes) std::atomic<std::uint32_t> ended_by;
+  Doorbell next_round;  ///< of those who wait for any rank to begin the next round of messages
 };
 
 /// The sizes of a segment for `size` ranks: header, words of every rank, cells of every rank, slots of every rank.

@@ -25,12 +25,12 @@ timespec to_timespec(Clock::duration time) {
 
 }  // namespace
 
-// The sleeper says that it sleeps and then looks at the word; the writer writes the word and then looks for sleepers. All
-// four are sequentially consistent, so at least one sees the other. Read-modify-writes stand where fences would do, because
-// ThreadSanitizer does not see fences.
-
 void publish(Step& word, std::uint64_t value, Doorbell& doorbell) {
   word.exchange(value, std::memory_order_seq_cst);
+  ring_if_needed(doorbell);
+}
+
+void ring_if_needed(Doorbell& doorbell) {
   if (doorbell.sleepers.load(std::memory_order_seq_cst) != 0) ring(doorbell);
 }
 
@@ -39,23 +39,16 @@ void ring(Doorbell& doorbell) {
   futex(doorbell.rings, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
-bool sleep_until(const Step& word, std::uint64_t value, Doorbell& doorbell, const std::atomic<std::uint32_t>& ended,
-                 std::chrono::milliseconds timeout) {
-  const Clock::time_point deadline = Clock::now() + timeout;
-  doorbell.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  bool in_time = true;
-  for (;;) {
-    const std::uint32_t seen =
-        doorbell.rings.load(std::memory_order_seq_cst);  // before the looks: a ring after it counts
-    if (word.load(std::memory_order_seq_cst) >= value || ended.load(std::memory_order_seq_cst) != 0) break;
-    const Clock::duration left = deadline - Clock::now();
-    in_time = left > Clock::duration::zero();
-    if (!in_time) break;
-    const timespec time = to_timespec(left);
-    futex(doorbell.rings, FUTEX_WAIT, seen, &time);  // whatever ends it, the loop looks again
+bool sleep_once(Doorbell& doorbell, std::uint32_t seen, Clock::time_point deadline) {
+  if (deadline == Clock::time_point::max()) {
+    futex(doorbell.rings, FUTEX_WAIT, seen, nullptr);
+    return true;
   }
-  doorbell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
-  return in_time;
+  const Clock::duration left = deadline - Clock::now();
+  if (left <= Clock::duration::zero()) return false;
+  const timespec time = to_timespec(left);
+  futex(doorbell.rings, FUTEX_WAIT, seen, &time);
+  return true;
 }
 
 }  // namespace runjob::runtime

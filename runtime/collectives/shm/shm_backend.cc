@@ -43,7 +43,8 @@ void ShmBackend::prepare(const std::string& socket_directory) {
 }
 
 ShmBackend::~ShmBackend() {
-  abort(Status(Errc::kAborted, "the backend was closed"));
+  const MutexLock lock(mutex_);
+  if (group_ != nullptr) group_->leave();
 }
 
 Status ShmBackend::connect(const std::vector<std::string>& addresses) {

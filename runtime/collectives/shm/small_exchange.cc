@@ -21,7 +21,7 @@ const std::byte* SmallExchange::take(int peer, std::size_t bytes) {
 }
 
 std::byte* SmallExchange::place(int rank, std::size_t bytes) const {
-  return bytes <= FlagLine::kPayloadBytes ? flag(rank).payload : group_.cell(rank, step_ % RankWords::kFlags);
+  return bytes <= FlagLine::kPayloadBytes ? line(rank) : cell(rank);
 }
 
 }  // namespace runjob::runtime

@@ -25,6 +25,16 @@ class SmallExchange {
   /// Rank `peer`'s message of `bytes` bytes, which may be this rank; stays until the next give().
   const std::byte* take(int peer, std::size_t bytes);
 
+  // For messages that say their length themselves: of the step that was begun last.
+  std::uint64_t step() const { return step_; }
+  const Step& given(int rank) const { return flag(rank).given; }
+  std::byte* line(int rank) const { return flag(rank).payload; }
+  std::byte* cell(int rank) const { return group_.cell(rank, step_ % RankWords::kFlags); }
+  /// Whether `peer` has given the step after that.
+  bool has_begun_next(int peer) const {
+    return group_.words(peer).flags[(step_ + 1) % RankWords::kFlags].given.load(std::memory_order_seq_cst) > step_;
+  }
+
  private:
   FlagLine& flag(int rank) const { return group_.words(rank).flags[step_ % RankWords::kFlags]; }
   std::byte* place(int rank, std::size_t bytes) const;

@@ -127,31 +127,59 @@ RUNJOB_API runjob_code runjob_broadcast_async(const char* name, void* buffer, co
 
 /*
  * Concatenates the ranks' tensors along their first dimension, in rank order. First extents may differ, the others
- * and the number of dimensions (at least 1) not. The result belongs to the handle: runjob_output().
+ * and the number of dimensions (at least 1) not. The result is written to `output`, lent like the input, when it takes at
+ * most `output_bytes`; else, or when that is null, it belongs to the handle. runjob_output() tells where it is.
  */
-RUNJOB_API runjob_code runjob_allgather_async(const char* name, const void* input, const int64_t* shape, int32_t ndim,
-                                              runjob_dtype dtype, int32_t process_set, runjob_handle* handle);
+RUNJOB_API runjob_code runjob_allgather_async(const char* name, const void* input, void* output, int64_t output_bytes,
+                                              const int64_t* shape, int32_t ndim, runjob_dtype dtype,
+                                              int32_t process_set, runjob_handle* handle);
 
 /*
  * Sends `splits[r]` rows of the tensor's first dimension to rank r, the first ones to rank 0, and concatenates what comes, in
  * rank order. Null for `splits`, of which there are as many as ranks: as many rows to each, which must be possible. First
- * extents may differ among ranks, the others not. The result belongs to the handle: runjob_output(), runjob_received_splits().
+ * extents may differ among ranks, the others not. `output` as for allgather; see also runjob_received_splits().
  */
-RUNJOB_API runjob_code runjob_alltoall_async(const char* name, const void* input, const int64_t* shape, int32_t ndim,
-                                             const int64_t* splits, int32_t nsplits, runjob_dtype dtype,
-                                             int32_t process_set, runjob_handle* handle);
+RUNJOB_API runjob_code runjob_alltoall_async(const char* name, const void* input, void* output, int64_t output_bytes,
+                                             const int64_t* shape, int32_t ndim, const int64_t* splits, int32_t nsplits,
+                                             runjob_dtype dtype, int32_t process_set, runjob_handle* handle);
 
 /*
  * Reduces as runjob_allreduce_async() does, and leaves each rank a part of the result's rows, the first dimension: rank 0 the
- * first ones. When they cannot be divided evenly, the first ranks get one row more. The result belongs to the handle.
+ * first ones. When they cannot be divided evenly, the first ranks get one row more. `output` as for allgather.
  */
-RUNJOB_API runjob_code runjob_reducescatter_async(const char* name, const void* input, const int64_t* shape,
-                                                  int32_t ndim, runjob_dtype dtype, runjob_reduce_op op,
-                                                  double prescale, double postscale, int32_t process_set,
-                                                  runjob_handle* handle);
+RUNJOB_API runjob_code runjob_reducescatter_async(const char* name, const void* input, void* output,
+                                                  int64_t output_bytes, const int64_t* shape, int32_t ndim,
+                                                  runjob_dtype dtype, runjob_reduce_op op, double prescale,
+                                                  double postscale, int32_t process_set, runjob_handle* handle);
 
 /* Done when all ranks have submitted it. */
 RUNJOB_API runjob_code runjob_barrier_async(const char* name, int32_t process_set, runjob_handle* handle);
+
+/*
+ * The same, blocking: what `_async` and runjob_wait() do together, but small ones much faster. `handle` gets 0 when the
+ * operation is over and has left nothing to take; else it is to be released: with RUNJOB_IN_PROGRESS, after
+ * `timeout_seconds` (< 0: for ever), it is the operation itself; with RUNJOB_OK it holds a result.
+ */
+RUNJOB_API runjob_code runjob_allreduce(const char* name, const void* input, void* output, const int64_t* shape,
+                                        int32_t ndim, runjob_dtype dtype, runjob_reduce_op op, double prescale,
+                                        double postscale, int32_t process_set, double timeout_seconds,
+                                        runjob_handle* handle);
+RUNJOB_API runjob_code runjob_broadcast(const char* name, void* buffer, const int64_t* shape, int32_t ndim,
+                                        runjob_dtype dtype, int32_t root, int32_t process_set, double timeout_seconds,
+                                        runjob_handle* handle);
+RUNJOB_API runjob_code runjob_allgather(const char* name, const void* input, void* output, int64_t output_bytes,
+                                        const int64_t* shape, int32_t ndim, runjob_dtype dtype, int32_t process_set,
+                                        double timeout_seconds, runjob_handle* handle);
+RUNJOB_API runjob_code runjob_alltoall(const char* name, const void* input, void* output, int64_t output_bytes,
+                                       const int64_t* shape, int32_t ndim, const int64_t* splits, int32_t nsplits,
+                                       runjob_dtype dtype, int32_t process_set, double timeout_seconds,
+                                       runjob_handle* handle);
+RUNJOB_API runjob_code runjob_reducescatter(const char* name, const void* input, void* output, int64_t output_bytes,
+                                            const int64_t* shape, int32_t ndim, runjob_dtype dtype, runjob_reduce_op op,
+                                            double prescale, double postscale, int32_t process_set,
+                                            double timeout_seconds, runjob_handle* handle);
+RUNJOB_API runjob_code runjob_barrier(const char* name, int32_t process_set, double timeout_seconds,
+                                      runjob_handle* handle);
 
 /* 1 when done (also when failed), 0 when not, -1 for an unknown handle. */
 RUNJOB_API int runjob_poll(runjob_handle handle);
@@ -162,7 +190,7 @@ RUNJOB_API int runjob_poll(runjob_handle handle);
  */
 RUNJOB_API runjob_code runjob_wait(runjob_handle handle, double timeout_seconds);
 
-/* The result of a done allgather, alltoall or reducescatter: dense, lent until runjob_release(). */
+/* The result of a done allgather, alltoall or reducescatter: dense, in the caller's room or lent until runjob_release(). */
 RUNJOB_API runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t** shape, int32_t* ndim);
 
 /* How many rows of a done alltoall's result came from each rank; lent until runjob_release(). */

@@ -99,6 +99,23 @@ inline void check(runjob_code code) {
   if (code != RUNJOB_OK) throw Error(code, runjob_error_message());
 }
 
+inline std::int64_t same_size(const std::string& name, std::size_t in, std::size_t out) {
+  if (in == out) return static_cast<std::int64_t>(in);
+  throw Error(RUNJOB_INVALID_ARGUMENT, ("allreduce '" + name + "': input and output differ in size").c_str());
+}
+
+inline void check_size(const char* operation, const std::string& name, std::size_t result, std::size_t out) {
+  if (result == out) return;
+  throw Error(RUNJOB_INVALID_ARGUMENT, (operation + (" '" + name) + "': the result has " + std::to_string(result) +
+                                        " elements, the output " + std::to_string(out))
+                                           .c_str());
+}
+
+template <class T>
+std::int64_t bytes_of(std::span<T> buffer) {
+  return static_cast<std::int64_t>(buffer.size_bytes());
+}
+
 /// `count` elements as rows of `row`.
 inline std::array<std::int64_t, 2> rows(const char* operation, const std::string& name, std::size_t count,
                                         std::int64_t row) {
@@ -223,10 +240,7 @@ class Communicator {
   template <Element T>
   Handle allreduce_async(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
                          Scaling scaling = {}) const {
-    if (in.size() != out.size()) {
-      throw Error(RUNJOB_INVALID_ARGUMENT, ("allreduce '" + name + "': input and output differ in size").c_str());
-    }
-    const auto extent = static_cast<std::int64_t>(in.size());
+    const std::int64_t extent = detail::same_size(name, in.size(), out.size());
     runjob_handle handle = 0;
     detail::check(runjob_allreduce_async(name.c_str(), in.data(), out.data(), &extent, 1, detail::DTypeOf<T>::dtype,
                                          static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale,
@@ -241,12 +255,16 @@ class Communicator {
   template <Element T>
   void allreduce(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
                  Scaling scaling = {}) const {
-    allreduce_async(in, out, name, op, scaling).wait();
+    const std::int64_t extent = detail::same_size(name, in.size(), out.size());
+    runjob_handle handle = 0;
+    detail::check(runjob_allreduce(name.c_str(), in.data(), out.data(), &extent, 1, detail::DTypeOf<T>::dtype,
+                                   static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale, kWholeJob,
+                                   kForEver, &handle));
   }
   template <Element T>
   void allreduce(std::span<T> in_place, const std::string& name, ReduceOp op = ReduceOp::sum,
                  Scaling scaling = {}) const {
-    allreduce_async(in_place, name, op, scaling).wait();
+    allreduce(std::span<const T>(in_place), in_place, name, op, scaling);
   }
 
   /// Copies `buffer` of rank `root` to all ranks, where it has the same size.
@@ -260,52 +278,92 @@ class Communicator {
   }
   template <Element T>
   void broadcast(std::span<T> buffer, int root, const std::string& name) const {
-    broadcast_async(buffer, root, name).wait();
+    const auto extent = static_cast<std::int64_t>(buffer.size());
+    runjob_handle handle = 0;
+    detail::check(runjob_broadcast(name.c_str(), buffer.data(), &extent, 1, detail::DTypeOf<T>::dtype, root, kWholeJob,
+                                   kForEver, &handle));
   }
 
   /// Concatenates the ranks' spans in rank order; their sizes may differ. With `row` above 1 the span is a
-  /// matrix with rows of so many elements, alike on all ranks.
+  /// matrix with rows of so many elements, alike on all ranks. The result is in `out` when it has room, else in the handle.
   template <Element T>
-  GatherHandle<T> allgather_async(std::span<const T> in, const std::string& name, std::int64_t row = 1) const {
+  GatherHandle<T> allgather_async(std::span<const T> in, const std::string& name, std::int64_t row = 1,
+                                  std::span<T> out = {}) const {
     const auto shape = detail::rows("allgather", name, in.size(), row);
     runjob_handle handle = 0;
-    detail::check(runjob_allgather_async(name.c_str(), in.data(), shape.data(), row == 1 ? 1 : 2,
-                                         detail::DTypeOf<T>::dtype, kWholeJob, &handle));
+    detail::check(runjob_allgather_async(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(),
+                                         row == 1 ? 1 : 2, detail::DTypeOf<T>::dtype, kWholeJob, &handle));
     return GatherHandle<T>(handle);
   }
   template <Element T>
   requires(!std::same_as<T, bool>)  // there is no std::vector of bools in memory: use allgather_async()
       std::vector<T> allgather(std::span<const T> in, const std::string& name, std::int64_t row = 1)
   const {
-    const GatherHandle<T> handle = allgather_async(in, name, row);
-    const std::span<const T> values = handle.values();
+    const GatherHandle<T> gathered = allgather_async(in, name, row);
+    const std::span<const T> values = gathered.values();
     return {values.begin(), values.end()};
+  }
+  /// The same into `out`, blocking. Errors  Error(RUNJOB_INVALID_ARGUMENT) when the result has another size.
+  template <Element T>
+  void allgather(std::span<const T> in, std::span<T> out, const std::string& name) const {
+    const auto shape = detail::rows("allgather", name, in.size(), 1);
+    runjob_handle handle = 0;
+    detail::check(runjob_allgather(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(), 1,
+                                   detail::DTypeOf<T>::dtype, kWholeJob, kForEver, &handle));
+    detail::check_size("allgather", name, GatherHandle<T>(handle).values().size(), out.size());
   }
 
   /// Sends `splits[r]` rows to rank r, the first ones to rank 0; without `splits` as many to each. What comes is concatenated in
   /// rank order. `row` as for allgather_async().
   template <Element T>
   GatherHandle<T> alltoall_async(std::span<const T> in, const std::string& name,
-                                 std::span<const std::int64_t> splits = {}, std::int64_t row = 1) const {
+                                 std::span<const std::int64_t> splits = {}, std::int64_t row = 1,
+                                 std::span<T> out = {}) const {
     const auto shape = detail::rows("alltoall", name, in.size(), row);
     runjob_handle handle = 0;
-    detail::check(runjob_alltoall_async(
-        name.c_str(), in.data(), shape.data(), row == 1 ? 1 : 2, splits.empty() ? nullptr : splits.data(),
-        static_cast<std::int32_t>(splits.size()), detail::DTypeOf<T>::dtype, kWholeJob, &handle));
+    detail::check(runjob_alltoall_async(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(),
+                                        row == 1 ? 1 : 2, splits.empty() ? nullptr : splits.data(),
+                                        static_cast<std::int32_t>(splits.size()), detail::DTypeOf<T>::dtype, kWholeJob,
+                                        &handle));
     return GatherHandle<T>(handle);
+  }
+
+  /// The same into `out`, blocking. Errors  Error(RUNJOB_INVALID_ARGUMENT) when the result has another size.
+  template <Element T>
+  void alltoall(std::span<const T> in, std::span<T> out, const std::string& name,
+                std::span<const std::int64_t> splits = {}) const {
+    const auto shape = detail::rows("alltoall", name, in.size(), 1);
+    runjob_handle handle = 0;
+    detail::check(runjob_alltoall(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(), 1,
+                                  splits.empty() ? nullptr : splits.data(), static_cast<std::int32_t>(splits.size()),
+                                  detail::DTypeOf<T>::dtype, kWholeJob, kForEver, &handle));
+    detail::check_size("alltoall", name, GatherHandle<T>(handle).values().size(), out.size());
   }
 
   /// Reduces as allreduce_async() does and gives each rank its part of the rows, rank 0 the first ones; the first ranks get one
   /// row more when they cannot be divided evenly. `row` as for allgather_async().
   template <Element T>
   GatherHandle<T> reducescatter_async(std::span<const T> in, const std::string& name, ReduceOp op = ReduceOp::sum,
-                                      Scaling scaling = {}, std::int64_t row = 1) const {
+                                      Scaling scaling = {}, std::int64_t row = 1, std::span<T> out = {}) const {
     const auto shape = detail::rows("reducescatter", name, in.size(), row);
     runjob_handle handle = 0;
-    detail::check(runjob_reducescatter_async(name.c_str(), in.data(), shape.data(), row == 1 ? 1 : 2,
-                                             detail::DTypeOf<T>::dtype, static_cast<runjob_reduce_op>(op),
-                                             scaling.prescale, scaling.postscale, kWholeJob, &handle));
+    detail::check(runjob_reducescatter_async(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(),
+                                             row == 1 ? 1 : 2, detail::DTypeOf<T>::dtype,
+                                             static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale,
+                                             kWholeJob, &handle));
     return GatherHandle<T>(handle);
+  }
+
+  /// The same into `out`, blocking. Errors  Error(RUNJOB_INVALID_ARGUMENT) when the result has another size.
+  template <Element T>
+  void reducescatter(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
+                     Scaling scaling = {}) const {
+    const auto shape = detail::rows("reducescatter", name, in.size(), 1);
+    runjob_handle handle = 0;
+    detail::check(runjob_reducescatter(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(), 1,
+                                       detail::DTypeOf<T>::dtype, static_cast<runjob_reduce_op>(op), scaling.prescale,
+                                       scaling.postscale, kWholeJob, kForEver, &handle));
+    detail::check_size("reducescatter", name, GatherHandle<T>(handle).values().size(), out.size());
   }
 
   /// Done when all ranks have come.
@@ -314,10 +372,14 @@ class Communicator {
     detail::check(runjob_barrier_async(name.c_str(), kWholeJob, &handle));
     return Handle(handle);
   }
-  void barrier(const std::string& name) const { barrier_async(name).wait(); }
+  void barrier(const std::string& name) const {
+    runjob_handle handle = 0;
+    detail::check(runjob_barrier(name.c_str(), kWholeJob, kForEver, &handle));
+  }
 
  private:
   static constexpr std::int32_t kWholeJob = 0;
+  static constexpr double kForEver = -1;
 };
 
 }  // namespace v0

@@ -16,7 +16,10 @@ struct Words {
   std::atomic<std::uint32_t> ended{0};
 
   bool sleep(std::uint64_t value, std::chrono::milliseconds timeout = kLong) {
-    return sleep_until(word, value, doorbell, ended, timeout);
+    const auto is_over = [&] {
+      return word.load(std::memory_order_seq_cst) >= value || ended.load(std::memory_order_seq_cst) != 0;
+    };
+    return sleep_until(is_over, doorbell, std::chrono::steady_clock::now() + timeout);
   }
 };
 
@@ -69,6 +72,26 @@ TEST_CASE("a ring after the end lets nobody sleep on", "[runtime][unit]") {
   ring(words.doorbell);
   sleeper.join();
   CHECK(in_time);
+}
+
+TEST_CASE("who needs no bell rings none", "[runtime][unit]") {
+  Words words;
+  ring_if_needed(words.doorbell);
+  CHECK(words.doorbell.rings == 0);
+  words.doorbell.sleepers = 1;
+  ring_if_needed(words.doorbell);
+  CHECK(words.doorbell.rings == 1);
+}
+
+TEST_CASE("a sleep without a deadline lasts until it is over", "[runtime][unit]") {
+  Words words;
+  std::thread sleeper([&] {
+    sleep_until([&] { return words.word.load(std::memory_order_seq_cst) != 0; }, words.doorbell,
+                std::chrono::steady_clock::time_point::max());
+  });
+  while (words.doorbell.sleepers == 0) std::this_thread::yield();
+  publish(words.word, 1, words.doorbell);
+  sleeper.join();
 }
 
 TEST_CASE("a sleep ends when its time is up", "[runtime][unit]") {

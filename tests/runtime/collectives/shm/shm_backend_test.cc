@@ -91,7 +91,7 @@ TEST_CASE("shared memory: a backend that is closed ends the others' calls", "[ru
   std::vector<float> values(100000, 1);
   auto blocked = start(*ranks[0], sum(values));
   ranks[1].reset();
-  CHECK(blocked.get().message() == "shared memory, allreduce: rank 1 ended the exchange");
+  CHECK(blocked.get().message() == "shared memory, allreduce: rank 1 has left");
 }
 
 TEST_CASE("shared memory: an abort ends the waiting for a rank that does not connect", "[runtime][net]") {

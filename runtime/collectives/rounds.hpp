@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace runjob::runtime {
+
+/// Messages among all ranks of a backend, in rounds: in each every rank gives one, and gets those of all. What is
+/// negotiated with them needs no coordinator: all ranks see the same messages.
+///
+/// Life     ready once the backend is connected; gone with it.
+/// Order    rounds and the backend's collectives have one order, the same on every rank.
+/// Threads  one at a time, which may change; nudge(), leave() and is_awaited() from any.
+/// Errors   Error(kAborted): this rank has left, or the exchange has ended; kPeerLost: another rank has left without giving
+///          its message; others as the backend's.
+class Rounds {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Deadline = std::optional<Clock::time_point>;  ///< none: for ever
+
+  virtual ~Rounds() = default;
+
+  /// The longest message.
+  virtual std::size_t most_bytes() const = 0;
+  /// Gives this rank's message of the next round; `tag` is part of it. Does not wait for ranks that do not take part in this
+  /// round yet.
+  virtual void give(std::uint32_t tag, std::span<const std::byte> bytes) = 0;
+  /// Waits until all have given theirs; false when the deadline was first: to be called again. `is_busy`: by rank, whether it
+  /// is known to take part, so that it must come within the backend's timeout.
+  /// Errors  Error(kTimeout) naming a rank that did not.
+  virtual bool collect(Deadline deadline, const std::vector<int>& is_busy) = 0;
+  /// Of the round that was collected; stay until the next give() or the next collective.
+  virtual std::uint32_t tag(int rank) const = 0;
+  virtual std::span<const std::byte> message(int rank) const = 0;
+
+  /// Whether another rank has given its message of the next round, or has left. Between two rounds.
+  virtual bool is_awaited() const = 0;
+  /// Sleeps until is_awaited(), a nudge() or the deadline, or for no reason.
+  virtual void wait(Deadline deadline) = 0;
+  /// What the timeline calls an allreduce whose data is in the messages; null: nothing.
+  virtual const char* activity() const { return nullptr; }
+
+  /// Ends a wait() of this process that runs or the next one.
+  virtual void nudge() = 0;
+  /// This rank takes no part any more: its waits end, also collect()'s and its collectives', and so do those of the others that
+  /// need more of it than it has given.
+  virtual void leave() = 0;
+};
+
+}  // namespace runjob::runtime

@@ -1,0 +1,67 @@
+#include "runtime/collectives/shm/shm_rounds.hpp"
+
+#include <cstring>
+
+namespace runjob::runtime {
+
+void ShmRounds::give(std::uint32_t tag, std::span<const std::byte> bytes) {
+  const Header header{static_cast<std::uint32_t>(bytes.size()), tag};
+  std::byte* line = small_.begin(sizeof header);
+  std::memcpy(line, &header, sizeof header);
+  std::byte* to = bytes.size() <= kInlineBytes ? line + sizeof header : small_.cell(group_.rank());
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  small_.give();
+  group_.announce_round();
+}
+
+bool ShmRounds::collect(Deadline deadline, const std::vector<int>& is_busy) {
+  for (int peer = 0; peer < group_.size(); ++peer) {
+    const Step& given = small_.given(peer);
+    if (!deadline && is_busy[static_cast<std::size_t>(peer)] != 0) {
+      group_.wait(peer, given, small_.step());
+    } else if (!group_.wait_until(peer, given, small_.step(), deadline.value_or(Clock::time_point::max()))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+ShmRounds::Header ShmRounds::header(int rank) const {
+  Header header;
+  std::memcpy(&header, small_.line(rank), sizeof header);
+  return header;
+}
+
+std::uint32_t ShmRounds::tag(int rank) const {
+  return header(rank).tag;
+}
+
+std::span<const std::byte> ShmRounds::message(int rank) const {
+  const std::size_t bytes = header(rank).bytes;
+  return {bytes <= kInlineBytes ? small_.line(rank) + sizeof(Header) : small_.cell(rank), bytes};
+}
+
+bool ShmRounds::is_awaited() const {
+  for (int peer = 0; peer < group_.size(); ++peer) {
+    if (peer != group_.rank() && (small_.has_begun_next(peer) || group_.has_left(peer))) return true;
+  }
+  return false;
+}
+
+void ShmRounds::wait(Deadline deadline) {
+  const auto is_over = [this] { return nudged_.load(std::memory_order_seq_cst) || is_awaited(); };
+  group_.wait_for_round(is_over, deadline.value_or(Clock::time_point::max()));
+  nudged_.store(false, std::memory_order_seq_cst);
+}
+
+void ShmRounds::nudge() {
+  nudged_.store(true, std::memory_order_seq_cst);
+  group_.ring_next_round();
+}
+
+void ShmRounds::leave() {
+  group_.leave();
+  group_.cancel();
+}
+
+}  // namespace runjob::runtime

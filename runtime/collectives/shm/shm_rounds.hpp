@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+
+#include "runtime/collectives/rounds.hpp"
+#include "runtime/collectives/shm/small_exchange.hpp"
+
+namespace runjob::runtime {
+
+/// Rounds through shared memory: each is one step of the small exchange, in which the flag's cache line says how long the
+/// message is, and holds it up to kInlineBytes; a longer one lies in the cell.
+class ShmRounds : public Rounds {
+ public:
+  ShmRounds(Group& group, SmallExchange& small) : group_(group), small_(small) {}
+
+  std::size_t most_bytes() const override { return small_.most_bytes(); }
+  void give(std::uint32_t tag, std::span<const std::byte> bytes) override;
+  bool collect(Deadline deadline, const std::vector<int>& is_busy) override;
+  std::uint32_t tag(int rank) const override;
+  std::span<const std::byte> message(int rank) const override;
+  bool is_awaited() const override;
+  void wait(Deadline deadline) override;
+  void nudge() override;
+  void leave() override;
+  const char* activity() const override { return "SHM_ALLREDUCE"; }
+
+ private:
+  struct Header {
+    std::uint32_t bytes, tag;
+  };
+  static constexpr std::size_t kInlineBytes = FlagLine::kPayloadBytes - sizeof(Header);
+
+  Header header(int rank) const;
+
+  Group& group_;
+  SmallExchange& small_;
+  std::atomic<bool> nudged_{false};
+};
+
+}  // namespace runjob::runtime

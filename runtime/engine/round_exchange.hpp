@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/collectives/rounds.hpp"
+#include "runtime/engine/round_negotiation.hpp"
+#include "runtime/engine/submission.hpp"
+#include "runtime/timeline/timeline.hpp"
+
+namespace runjob::runtime {
+
+/// A rank's part in the rounds of its job: says what was submitted here, hears what all say, and comes to the decisions.
+/// A small allreduce that all know needs nothing but its round: the ranks' inputs go along with their messages.
+/// Threads  one at a time, as Rounds.   Errors  those of Rounds; kProtocol for what makes no sense.
+class RoundExchange {
+ public:
+  using Deadline = Rounds::Deadline;
+  /// The input of an operation in flight on this rank, by name.
+  using InputOf = std::function<const void*(const std::string& name)>;
+
+  /// The rest as for RoundNegotiation.
+  RoundExchange(Rounds& rounds, int rank, const std::vector<std::string>& hosts, std::size_t capacity,
+                NegotiationObserver* observer)
+      : rounds_(rounds), negotiation_(rank, hosts, capacity, observer), size_(static_cast<int>(hosts.size())) {}
+
+  /// To be said in the next rounds.
+  void submit(std::vector<Request> requests) { negotiation_.submit(std::move(requests)); }
+  /// Whether there is a reason for a round: something to say, or somebody who waits for this rank.
+  bool has_reason() const { return has_something_to_say() || rounds_.is_awaited(); }
+  bool has_something_to_say() const { return negotiation_.has_something_to_say(); }
+
+  /// Whether this rank has given its message of a round that is not over.
+  bool is_in_round() const { return is_in_round_; }
+  /// Begins a round.
+  void give(const InputOf& input_of);
+  /// False when the deadline was first: to be called again.
+  bool collect(Deadline deadline) { return rounds_.collect(deadline, negotiation_.outstanding()); }
+  /// Ends the round. The decisions, in order. The first one alone may be in the messages: then reduce() has its result, until the
+  /// next round or collective.
+  struct Outcome {
+    std::vector<Decision> decisions;
+    bool is_in_messages = false;
+  };
+  Outcome decide();
+  /// Computes the result of the operation that is in the messages. `timeline` may be null.
+  void reduce(const Submission& submission, Timeline* timeline);
+
+  /// The shortest way, for the only operation in flight on this rank: one round, if it is small and all others do the same.
+  /// False: it must go on like any other; it was said already when is_in_round().
+  bool run_at_once(const Submission& submission, Deadline deadline);
+
+  /// Sleeps until there may be a reason for a round; see Rounds.
+  void wait(Deadline deadline) { rounds_.wait(deadline); }
+
+ private:
+  using Id = RoundNegotiation::Id;
+
+  void give(Id id, const Signature& signature, const void* input);
+  bool fits_message(const Signature& signature) const;
+  std::optional<Id> sole_id_of_all() const;
+
+  Rounds& rounds_;
+  RoundNegotiation negotiation_;
+  const int size_;
+  bool is_in_round_ = false;
+  std::vector<const void*> inputs_;  ///< by rank
+};
+
+}  // namespace runjob::runtime

@@ -1,0 +1,222 @@
+#include "runtime/engine/round_negotiation.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+// What a rank says is a sequence of words: a number with the highest bit set, or the length of the request that follows.
+using Word = std::uint32_t;
+constexpr Word kIsId = Word{1} << 31;
+
+void append(std::string& bytes, Word word) {
+  char raw[sizeof word];
+  std::memcpy(raw, &word, sizeof word);
+  bytes.append(raw, sizeof word);
+}
+
+Word read_word(std::string_view bytes) {
+  Word word;
+  std::memcpy(&word, bytes.data(), sizeof word);
+  return word;
+}
+
+[[noreturn]] void refuse() {
+  throw Error(Errc::kProtocol, "what a rank said in a round of the negotiation is malformed");
+}
+
+RankMessage submission(Request request) {
+  RankMessage message;
+  message.requests.push_back(std::move(request));
+  return message;
+}
+
+bool all_equal(const std::vector<Signature>& signatures) {
+  return std::all_of(signatures.begin(), signatures.end(), [&](const Signature& s) { return s == signatures.front(); });
+}
+
+}  // namespace
+
+RoundNegotiation::RoundNegotiation(int rank, std::vector<std::string> hosts, std::size_t capacity,
+                                   NegotiationObserver* observer)
+    : rank_(rank),
+      size_(hosts.size()),
+      capacity_(capacity),
+      observer_(observer),
+      negotiation_(std::move(hosts),
+                   [this](const std::string& name, const std::vector<Signature>& signatures) {
+                     agreements_.push_back({name, signatures});
+                   }),
+      outstanding_(size_),
+      inboxes_(size_) {}
+
+std::optional<RoundNegotiation::Id> RoundNegotiation::find_name(std::string_view name) const {
+  const auto found = ids_.find(name);
+  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<RoundNegotiation::Id> RoundNegotiation::find(std::string_view name, const Signature& signature) const {
+  const auto id = find_name(name);
+  return id && slots_[*id].signature_of(rank_) == signature ? id : std::nullopt;
+}
+
+Decision RoundNegotiation::decision(Id id) const {
+  Decision decision;
+  decision.name = slots_[id].name;
+  decision.first_extents = slots_[id].first_extents;
+  return decision;
+}
+
+void RoundNegotiation::submit(std::vector<Request> requests) {
+  waiting_.insert(waiting_.end(), std::make_move_iterator(requests.begin()), std::make_move_iterator(requests.end()));
+}
+
+std::optional<RoundNegotiation::Id> RoundNegotiation::take_sole_id() {
+  if (waiting_.size() != 1 || !fragment_.empty()) return std::nullopt;
+  const auto id = find(waiting_.front().name, waiting_.front().signature);
+  if (id) waiting_.pop_front();
+  return id;
+}
+
+std::string RoundNegotiation::take_bytes(std::size_t most) {
+  std::string bytes = fragment_.substr(0, most);
+  fragment_.erase(0, bytes.size());
+  while (!waiting_.empty() && bytes.size() + sizeof(Word) <= most) {
+    const Request request = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (const auto id = find(request.name, request.signature)) {
+      append(bytes, *id | kIsId);
+      continue;
+    }
+    const std::string encoded = encode(submission(request));
+    append(bytes, static_cast<Word>(encoded.size()));
+    const std::size_t fits = std::min(encoded.size(), most - bytes.size());
+    bytes.append(encoded, 0, fits);
+    fragment_ = encoded.substr(fits);
+  }
+  return bytes;
+}
+
+void RoundNegotiation::receive(int rank, std::string_view bytes) {
+  std::string& inbox = inboxes_[static_cast<std::size_t>(rank)];
+  std::string joined;
+  if (!inbox.empty()) {
+    joined = std::exchange(inbox, {}).append(bytes);
+    bytes = joined;
+  }
+  while (!bytes.empty()) {
+    if (bytes.size() < sizeof(Word)) refuse();
+    const Word word = read_word(bytes);
+    if ((word & kIsId) != 0) {
+      receive(rank, word & ~kIsId);
+      bytes.remove_prefix(sizeof word);
+    } else if (word <= bytes.size() - sizeof word) {
+      receive_request(rank, bytes.substr(sizeof word, word));
+      bytes.remove_prefix(sizeof word + word);
+    } else {
+      inbox = bytes;
+      return;
+    }
+  }
+}
+
+void RoundNegotiation::receive_request(int rank, std::string_view bytes) {
+  RankMessage message = decode_rank_message(bytes);
+  for (Request& request : message.requests) receive(rank, std::move(request));
+}
+
+void RoundNegotiation::receive(int rank, Request request) {
+  ++outstanding_[static_cast<std::size_t>(rank)];
+  if (observer_ != nullptr) observer_->rank_ready(request.name, request.signature.kind, rank);
+  if (const auto id = find_name(request.name); id && !slots_[*id].is_stale) make_stale(*id);
+  negotiation_.receive(rank, submission(std::move(request)));
+}
+
+void RoundNegotiation::receive(int rank, Id id) {
+  if (id >= slots_.size() || slots_[id].name.empty()) refuse();
+  ++outstanding_[static_cast<std::size_t>(rank)];
+  Slot& slot = slots_[id];
+  if (slot.is_stale) return negotiation_.receive(rank, submission({slot.name, slot.signature_of(rank)}));
+  if (observer_ != nullptr) observer_->rank_ready(slot.name, slot.signature_of(rank).kind, rank);
+  const auto index = static_cast<std::size_t>(rank);
+  if (slot.ready[index]) refuse();
+  slot.ready[index] = true;
+  if (static_cast<std::size_t>(++slot.ready_count) < size_) return;
+  slot.ready.assign(size_, false);
+  slot.ready_count = 0;
+  touch(slot);
+  decisions_.push_back(decision(id));
+}
+
+void RoundNegotiation::agree(Id id) {
+  Slot& slot = slots_[id];
+  touch(slot);
+  for (std::size_t rank = 0; observer_ != nullptr && rank < size_; ++rank) {
+    observer_->rank_ready(slot.name, slot.signature_of(static_cast<int>(rank)).kind, static_cast<int>(rank));
+  }
+}
+
+/// Not all ranks mean what the number says any more: those that have sent it are taken at their word.
+void RoundNegotiation::make_stale(Id id) {
+  Slot& slot = slots_[id];
+  slot.is_stale = true;
+  stale_.push_back(id);
+  for (std::size_t rank = 0; rank < size_; ++rank) {
+    const int number = static_cast<int>(rank);
+    if (slot.ready[rank]) negotiation_.receive(number, submission({slot.name, slot.signature_of(number)}));
+  }
+}
+
+std::vector<Decision> RoundNegotiation::take() {
+  std::vector<Decision> decisions = std::exchange(decisions_, {});
+  for (const Id id : std::exchange(stale_, {})) forget(id);
+  auto agreement = agreements_.begin();
+  for (Decision& decision : negotiation_.take()) {
+    if (agreement != agreements_.end() && agreement->name == decision.name) {
+      remember(std::move(*agreement++), decision.first_extents);
+    }
+    decisions.push_back(std::move(decision));
+  }
+  agreements_.clear();
+  for (int& each : outstanding_) each -= static_cast<int>(decisions.size());
+  return decisions;
+}
+
+void RoundNegotiation::remember(Agreement agreement, std::vector<std::int64_t> first_extents) {
+  if (ages_.size() >= capacity_) make_room();
+  if (ages_.size() >= capacity_ || agreement.name.empty()) return;
+  if (free_.empty()) {
+    free_.push_back(static_cast<Id>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const Id id = free_.back();
+  free_.pop_back();
+  Slot& slot = slots_[id];
+  slot.name = std::move(agreement.name);
+  slot.signatures = std::move(agreement.signatures);
+  if (all_equal(slot.signatures)) slot.signatures.resize(1);
+  slot.first_extents = std::move(first_extents);
+  slot.ready.assign(size_, false);
+  slot.age = ages_.insert(ages_.begin(), id);
+  ids_.emplace(slot.name, id);
+}
+
+/// Forgets what was run least recently and waits for nobody.
+void RoundNegotiation::make_room() {
+  const auto oldest = std::find_if(ages_.rbegin(), ages_.rend(), [&](Id id) { return slots_[id].ready_count == 0; });
+  if (oldest != ages_.rend()) forget(*oldest);
+}
+
+void RoundNegotiation::forget(Id id) {
+  Slot& slot = slots_[id];
+  ids_.erase(slot.name);
+  ages_.erase(slot.age);
+  slot = {};
+  free_.push_back(id);
+}
+
+}  // namespace runjob::runtime

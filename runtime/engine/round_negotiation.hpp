@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/engine/control_message.hpp"
+#include "runtime/engine/negotiation.hpp"
+#include "runtime/engine/negotiation_observer.hpp"
+
+namespace runjob::runtime {
+
+/// Negotiation without a coordinator: every rank hears in rounds what all ranks have submitted, and comes to the same
+/// decisions in the same order as the others.
+///
+/// Response cache   An operation that all agreed on gets a number. A rank that submits it again, unchanged, sends the
+///                  number alone; when all do, the decision is the one of before. A rank that changed something sends all
+///                  of it, and then the ranks' signatures are compared anew. The least recently run operation is forgotten when there are
+///                  more than `capacity`. Source  Horovod's response cache.
+/// Rules            What a rank sends in a round is made with the cache as it was after the round before, which is the
+///                  same everywhere: so numbers mean the same. Numbers are never cut in two, requests may be.
+/// Threads          one at a time.
+class RoundNegotiation {
+ public:
+  using Id = std::uint32_t;
+
+  /// `hosts`: each rank's host name, for messages. `capacity`: 0 for no cache. `observer` may be null.
+  RoundNegotiation(int rank, std::vector<std::string> hosts, std::size_t capacity, NegotiationObserver* observer);
+  RoundNegotiation(const RoundNegotiation&) = delete;
+  RoundNegotiation& operator=(const RoundNegotiation&) = delete;
+
+  /// The number of this rank's operation, when it is the one that the cache knows.
+  std::optional<Id> find(std::string_view name, const Signature& signature) const;
+  /// The decision that goes with a number which all ranks sent.
+  Decision decision(Id id) const;
+  // Of a number, this rank's.
+  const std::string& name(Id id) const { return slots_[id].name; }
+  const Signature& signature(Id id) const { return slots_[id].signature_of(rank_); }
+
+  /// Adds to what this rank has to say.
+  void submit(std::vector<Request> requests);
+  bool has_something_to_say() const { return !waiting_.empty() || !fragment_.empty(); }
+  /// When all it has to say is one number: that number, which is then said.
+  std::optional<Id> take_sole_id();
+  /// The next bytes of what it has to say, at most `most`; may be none.
+  std::string take_bytes(std::size_t most);
+
+  /// By rank, how many operations it waits for, as far as it has said.
+  const std::vector<int>& outstanding() const { return outstanding_; }
+
+  /// What `rank` said in a round; all of a round, by rank, before take(). Errors  Error(kProtocol).
+  void receive(int rank, std::string_view bytes);
+  void receive(int rank, Id id);
+  /// A round in which all ranks said `id` alone; in place of receive() and take().
+  void agree(Id id);
+  /// Ends the round: what is decided now, in order.
+  std::vector<Decision> take();
+
+ private:
+  struct Slot {
+    std::string name;
+    std::vector<Signature> signatures;  ///< by rank; one when all have the same
+    std::vector<std::int64_t> first_extents;
+    std::vector<bool> ready;
+    int ready_count = 0;
+    bool is_stale = false;  ///< some rank changed it in this round
+    std::list<Id>::iterator age;
+
+    const Signature& signature_of(int rank) const {
+      return signatures[signatures.size() == 1 ? 0 : static_cast<std::size_t>(rank)];
+    }
+  };
+
+  struct Agreement {
+    std::string name;
+    std::vector<Signature> signatures;
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+
+  std::optional<Id> find_name(std::string_view name) const;
+  void receive_request(int rank, std::string_view bytes);
+  void receive(int rank, Request request);
+  void remember(Agreement agreement, std::vector<std::int64_t> first_extents);
+  void make_room();
+  void forget(Id id);
+  void touch(Slot& slot) { ages_.splice(ages_.begin(), ages_, slot.age); }
+  void make_stale(Id id);
+
+  const int rank_;
+  const std::size_t size_, capacity_;
+  NegotiationObserver* const observer_;
+  Negotiation negotiation_;
+  std::unordered_map<std::string, Id, Hash, std::equal_to<>> ids_;
+  std::vector<Slot> slots_;
+  std::vector<Id> free_;
+  std::list<Id> ages_;  ///< most recently run first
+  std::vector<Id> stale_;
+  std::vector<Agreement> agreements_;  ///< of this round
+  std::vector<Decision> decisions_;    ///< of this round
+  std::vector<int> outstanding_;
+  std::deque<Request> waiting_;
+  std::string fragment_;              ///< the rest of a request that was too long for a round
+  std::vector<std::string> inboxes_;  ///< by rank: the beginning of one
+};
+
+}  // namespace runjob::runtime

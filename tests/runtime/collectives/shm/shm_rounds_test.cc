@@ -1,0 +1,135 @@
+#include "runtime/collectives/shm/shm_rounds.hpp"
+
+#include <future>
+#include <stdexcept>
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/runtime/collectives/shm/thread_ranks.hpp"
+
+using namespace runjob::runtime;
+using runjob::Errc;
+using runjob::Error;
+
+namespace {
+
+std::vector<std::byte> message_of(int rank, std::size_t bytes) {
+  return std::vector<std::byte>(bytes, static_cast<std::byte>(rank + 1));
+}
+
+/// "" or what is thrown, and its code.
+template <class Body>
+std::pair<Errc, std::string> thrown(Body body) {
+  try {
+    body();
+    return {};
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+}
+
+constexpr auto kNoDeadline = std::nullopt;
+const std::vector<int> kNotBusy(8);
+
+}  // namespace
+
+TEST_CASE("all ranks hear all messages, of any length, between other exchanges", "[runtime][unit]") {
+  const int size = GENERATE(1, 2, 5);
+  const auto errors = run_threads(small_layout(size), [&](Channels& channels) {
+    for (std::uint32_t i = 0; i < 500; ++i) {
+      const auto bytes_of = [&](int rank) { return (i * 31 + static_cast<std::size_t>(rank) * 7) % 120; };
+      const int own = channels.group.rank();
+      channels.rounds.give(i + static_cast<std::uint32_t>(own), message_of(own, bytes_of(own)));
+      if (!channels.rounds.collect(kNoDeadline, kNotBusy)) throw std::runtime_error("no end");
+      for (int rank = 0; rank < size; ++rank) {
+        const auto message = channels.rounds.message(rank);
+        if (channels.rounds.tag(rank) != i + static_cast<std::uint32_t>(rank)) throw std::runtime_error("tag");
+        if (std::vector<std::byte>(message.begin(), message.end()) != message_of(rank, bytes_of(rank)))
+          throw std::runtime_error("message");
+      }
+      if (i % 3 == 0) {
+        static_cast<void>(channels.small.begin(0));
+        channels.small.give();
+        for (int rank = 0; rank < size; ++rank) static_cast<void>(channels.small.take(rank, 0));
+      }
+    }
+  });
+  CHECK(errors == no_errors(size));
+}
+
+TEST_CASE("a round that is not over at its deadline can be collected later", "[runtime][unit]") {
+  const Layout layout = small_layout(2);
+  const TestSegment segment(layout);
+  Channels zero(segment.data(), layout, options_of(0)), one(segment.data(), layout, options_of(1));
+  CHECK_FALSE(one.rounds.is_awaited());
+  zero.rounds.give(7, {});
+  CHECK_FALSE(zero.rounds.collect(Rounds::Clock::now(), kNotBusy));
+  CHECK(one.rounds.is_awaited());
+  CHECK_FALSE(zero.rounds.is_awaited());
+  one.rounds.give(8, {});
+  CHECK(zero.rounds.collect(kNoDeadline, kNotBusy));
+  CHECK(zero.rounds.tag(1) == 8);
+}
+
+TEST_CASE("a rank that takes part must come in time, another one need not", "[runtime][unit]") {
+  const Layout layout = small_layout(2);
+  const TestSegment segment(layout);
+  Channels zero(segment.data(), layout, options_of(0, {}, std::chrono::milliseconds(5)));
+  zero.rounds.give(1, {});
+  CHECK(thrown([&] { zero.rounds.collect(kNoDeadline, {0, 1}); }).first == Errc::kTimeout);
+  CHECK_FALSE(zero.rounds.collect(Rounds::Clock::now() + std::chrono::milliseconds(20), kNotBusy));
+}
+
+TEST_CASE("a rank that waits for a reason to begin a round is woken by each", "[runtime][unit]") {
+  const Layout layout = small_layout(2);
+  const TestSegment segment(layout);
+  Channels zero(segment.data(), layout, options_of(0)), one(segment.data(), layout, options_of(1));
+  auto waiting = std::async(std::launch::async, [&] { one.rounds.wait(kNoDeadline); });
+  SECTION("another rank's message") {
+    zero.rounds.give(1, {});
+  }
+  SECTION("a nudge") {
+    one.rounds.nudge();
+  }
+  SECTION("another rank that leaves") {
+    zero.rounds.leave();
+    waiting.wait();
+    CHECK(one.rounds.is_awaited());
+  }
+  waiting.get();
+}
+
+TEST_CASE("a nudge before the wait counts, and once only", "[runtime][unit]") {
+  const Layout layout = small_layout(2);
+  const TestSegment segment(layout);
+  Channels one(segment.data(), layout, options_of(1));
+  one.rounds.nudge();
+  one.rounds.wait(kNoDeadline);
+  const auto deadline = Rounds::Clock::now() + std::chrono::milliseconds(5);
+  one.rounds.wait(deadline);
+  CHECK(Rounds::Clock::now() >= deadline);
+}
+
+TEST_CASE("a rank that leaves ends its own waits and those for what it has not given", "[runtime][unit]") {
+  const Layout layout = small_layout(2);
+  const TestSegment segment(layout);
+  Channels zero(segment.data(), layout, options_of(0)), one(segment.data(), layout, options_of(1));
+  one.rounds.give(1, {});
+  auto own = std::async(std::launch::async, [&] { return thrown([&] { one.rounds.collect(kNoDeadline, kNotBusy); }); });
+  one.rounds.leave();
+  CHECK(own.get() == std::pair(Errc::kAborted, std::string("this rank leaves the exchange")));
+  zero.rounds.give(1, {});
+  CHECK(zero.rounds.collect(kNoDeadline, kNotBusy));  // what it has given counts
+  zero.rounds.give(2, {});
+  CHECK(thrown([&] { zero.rounds.collect(kNoDeadline, kNotBusy); }) ==
+        std::pair(Errc::kPeerLost, std::string("rank 1 has left")));
+}
+
+TEST_CASE("the end of the group ends every wait for a round", "[runtime][unit]") {
+  const Layout layout = small_layout(2);
+  const TestSegment segment(layout);
+  Channels zero(segment.data(), layout, options_of(0)), one(segment.data(), layout, options_of(1));
+  auto idle = std::async(std::launch::async, [&] { return thrown([&] { one.rounds.wait(kNoDeadline); }).second; });
+  zero.group.end();
+  CHECK(idle.get() == "rank 0 ended the exchange");
+}

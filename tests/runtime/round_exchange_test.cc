@@ -1,0 +1,124 @@
+#include "runtime/engine/round_exchange.hpp"
+
+#include <array>
+#include <memory>
+
+#include "runtime/collectives/local_backend.hpp"
+#include "runtime/collectives/shm/channels.hpp"
+#include "tests/catch.hpp"
+#include "tests/runtime/collectives/shm/thread_ranks.hpp"
+
+using namespace runjob::runtime;
+
+namespace {
+
+Submission sum(const std::string& name, std::vector<std::int32_t>& values) {
+  return {name,
+          {.kind = Kind::kAllreduce, .dtype = DType::kInt32, .shape = {static_cast<std::int64_t>(values.size())}},
+          values.data(),
+          values.data()};
+}
+
+/// For rounds whose results nobody looks at.
+const void* anything(const std::string&) {
+  static const std::vector<std::byte> bytes(8192);
+  return bytes.data();
+}
+
+/// Two ranks in one thread, which gives their messages by turns.
+struct Pair {
+  Pair() {
+    for (const int rank : {0, 1}) {
+      channels.push_back(std::make_unique<Channels>(segment.data(), layout, options_of(rank)));
+      exchanges.push_back(std::make_unique<RoundExchange>(channels.back()->rounds, rank,
+                                                          std::vector<std::string>{"a", "a"}, 1024, nullptr));
+    }
+  }
+
+  /// A round in which both say what they have; what they decide alike.
+  std::vector<Decision> round() {
+    for (auto& exchange : exchanges) exchange->give(anything);
+    for (auto& exchange : exchanges) REQUIRE(exchange->collect(std::nullopt));
+    const auto decisions = exchanges[0]->decide().decisions;
+    CHECK(encode(exchanges[1]->decide().decisions) == encode(decisions));
+    return decisions;
+  }
+
+  /// Both know the operation from now on.
+  void learn(const Submission& submission) {
+    for (auto& exchange : exchanges) exchange->submit({{submission.name, submission.signature}});
+    REQUIRE(round().size() == 1);
+  }
+
+  const Layout layout = small_layout(2);
+  const TestSegment segment{layout};
+  std::vector<std::unique_ptr<Channels>> channels;
+  std::vector<std::unique_ptr<RoundExchange>> exchanges;
+};
+
+constexpr auto kNow = Rounds::Clock::time_point();
+
+}  // namespace
+
+TEST_CASE("a rank alone agrees with itself", "[runtime][unit]") {
+  LocalRounds rounds;
+  RoundExchange exchange(rounds, 0, {"a"}, 1024, nullptr);
+  std::vector<std::int32_t> values{4};
+  CHECK_FALSE(exchange.run_at_once(sum("x", values), std::nullopt));
+  CHECK_FALSE(exchange.is_in_round());
+  exchange.submit({{"x", sum("x", values).signature}});
+  CHECK(exchange.has_reason());
+  exchange.give(anything);
+  CHECK(exchange.is_in_round());
+  REQUIRE(exchange.collect(std::nullopt));
+  CHECK(exchange.decide().decisions.size() == 1);
+  CHECK(exchange.run_at_once(sum("x", values), std::nullopt));
+  CHECK(values[0] == 4);
+}
+
+TEST_CASE("an operation that is known and small takes one round", "[runtime][unit]") {
+  Pair ranks;
+  std::vector<std::int32_t> a{1, 2}, b{10, 20};
+  ranks.learn(sum("x", a));
+  CHECK_FALSE(ranks.exchanges[0]->run_at_once(sum("x", a), kNow));  // the other one has not come
+  CHECK(ranks.exchanges[0]->is_in_round());
+  CHECK(ranks.exchanges[1]->has_reason());
+  CHECK(ranks.exchanges[1]->run_at_once(sum("x", b), std::nullopt));
+  CHECK(b == std::vector<std::int32_t>{11, 22});
+  REQUIRE(ranks.exchanges[0]->collect(std::nullopt));
+  const auto outcome = ranks.exchanges[0]->decide();
+  REQUIRE(outcome.is_in_messages);
+  CHECK(outcome.decisions[0].name == "x");
+  ranks.exchanges[0]->reduce(sum("x", a), nullptr);
+  CHECK(a == b);
+}
+
+TEST_CASE("two that say different things go on, and no buffer has changed", "[runtime][unit]") {
+  Pair ranks;
+  std::vector<std::int32_t> a{1, 2}, b{10, 20};
+  ranks.learn(sum("x", a));
+  ranks.learn(sum("y", a));
+  CHECK_FALSE(ranks.exchanges[0]->run_at_once(sum("x", a), kNow));
+  CHECK_FALSE(ranks.exchanges[1]->run_at_once(sum("y", b), std::nullopt));
+  for (auto& exchange : ranks.exchanges) {
+    REQUIRE(exchange->collect(std::nullopt));
+    CHECK(exchange->decide().decisions.empty());
+  }
+  CHECK(a == std::vector<std::int32_t>{1, 2});
+  ranks.exchanges[0]->submit({{"y", sum("y", a).signature}});
+  ranks.exchanges[1]->submit({{"x", sum("x", b).signature}});
+  const auto decisions = ranks.round();
+  REQUIRE(decisions.size() == 2);
+}
+
+TEST_CASE("what is large, unknown or not the only thing to say does not go at once", "[runtime][unit]") {
+  Pair ranks;
+  std::vector<std::int32_t> large(2000), small(1);
+  ranks.learn(sum("large", large));
+  ranks.learn(sum("small", small));
+  CHECK_FALSE(ranks.exchanges[0]->run_at_once(sum("large", large), kNow));
+  CHECK_FALSE(ranks.exchanges[0]->run_at_once(sum("new", small), kNow));
+  ranks.exchanges[0]->submit({{"other", sum("other", small).signature}});
+  CHECK_FALSE(ranks.exchanges[0]->run_at_once(sum("small", small), kNow));
+  CHECK_FALSE(ranks.exchanges[0]->is_in_round());
+}
