@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "runtime/collectives/operation.hpp"
+
 namespace runjob::runtime {
 
 /// Messages among all ranks of a backend, in rounds: in each every rank gives one, and gets those of all. What is
@@ -41,8 +43,8 @@ class Rounds {
   virtual bool is_awaited() const = 0;
   /// Sleeps until is_awaited(), a nudge() or the deadline, or for no reason.
   virtual void wait(Deadline deadline) = 0;
-  /// What the timeline calls an allreduce whose data is in the messages; null: nothing.
-  virtual const char* activity() const { return nullptr; }
+  /// What the timeline calls an operation whose data is in the messages; null: nothing.
+  virtual const char* activity(Kind) const { return nullptr; }
 
   /// Ends a wait() of this process that runs or the next one.
   virtual void nudge() = 0;

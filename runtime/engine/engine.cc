@@ -33,7 +33,7 @@ Status Engine::connect(const std::vector<std::string>& addresses) {
   constexpr auto kVerdict = 2 * Coordinator::kVerdictGrace;
   Status status = parts_.backend->connect(addresses);
   const MutexLock lock(mutex_);
-  --running_;
+  is_connecting_ = false;
   if (phase_ != Phase::kRunning) poll_.wake();
   if (status.ok()) {
     rounds_ = parts_.backend->rounds();
@@ -63,21 +63,19 @@ void Engine::check(Submission& submission) const {
 void Engine::check_in_flight(const Submission& submission) const {
   if (phase_ != Phase::kRunning || stop_) end_.throw_if_failed();
   const bool is_at_once = name_at_once_ != nullptr && *name_at_once_ == submission.name;
-  if (!is_at_once && (entries_.empty() || entries_.count(submission.name) == 0)) return;
+  if (!is_at_once && !operations_.contains(submission.name)) return;
   throw Error(Errc::kInvalidArgument, fmt::format("{} '{}': an operation of this name is still in flight on {}",
                                                   to_string(submission.signature.kind), submission.name, self_));
 }
 
 std::shared_ptr<Completion> Engine::insert(Submission submission, bool is_said) {
-  auto completion = std::make_shared<Completion>();
   if (phase_ == Phase::kEnded) {
+    auto completion = std::make_shared<Completion>();
     completion->finish(end_);
     return completion;
   }
   if (!is_said) submitted_.push_back({submission.name, submission.signature});
-  std::string name = submission.name;
-  entries_.emplace(std::move(name), Entry{std::move(submission), completion, false, {}});
-  return completion;
+  return operations_.insert(std::move(submission));
 }
 
 /// Sees to it that somebody says to the others what was submitted.
@@ -108,7 +106,7 @@ std::shared_ptr<Completion> Engine::run(Submission submission, Deadline deadline
     const MutexLock lock(mutex_);
     check_in_flight(submission);
     drives = become_driver();
-    at_once = drives && entries_.empty() && submitted_.empty() && !parts_.timeline;
+    at_once = drives && operations_.empty() && submitted_.empty() && !parts_.timeline;
     if (at_once) {
       name_at_once_ = &submission.name;
     } else {
@@ -117,12 +115,17 @@ std::shared_ptr<Completion> Engine::run(Submission submission, Deadline deadline
     }
   }
   if (at_once) {
-    const bool is_done = run_at_once(submission, deadline);
+    Completion::Result result;
+    const std::optional<Status> outcome = run_at_once(submission, deadline, result);
     const MutexLock lock(mutex_);
     name_at_once_ = nullptr;
-    if (is_done) {
+    if (outcome) {
       stop_driving();
-      return nullptr;
+      status = *outcome;
+      if (result.shape.empty()) return nullptr;
+      completion = std::make_shared<Completion>();
+      completion->finish(status, std::move(result));
+      return completion;
     }
     completion = insert(std::move(submission), /*is_said=*/exchange_->is_in_round());
   }
@@ -161,22 +164,22 @@ void Engine::shutdown() {
     const MutexLock lock(mutex_);
     phase_ = Phase::kEnded;
     end = end_;
-    cuts_off = running_ > 0 || !has_rounds_;
+    cuts_off = is_working() || !has_rounds_;
     worker_stop_ = true;
     work_changed_.notify_all();
     if (has_rounds_) rounds_->leave();
   }
   if (cuts_off) parts_.backend->abort(end);
   if (worker_.joinable()) worker_.join();
-  Entries left;
+  std::vector<InFlight::Entry> left;
   {
     const MutexLock lock(mutex_);
     while (driving_) driver_gone_.wait(mutex_);
     has_rounds_ = false;
-    left.swap(entries_);
+    left = operations_.take_all();
   }
   parts_.backend.reset();
-  for (auto& [name, entry] : left) finish(std::move(entry), end);
+  for (InFlight::Entry& entry : left) finish(std::move(entry), end);
   parts_.control.reset();
   parts_.timeline.reset();
 }
@@ -200,7 +203,7 @@ bool Engine::may_stop(Clock::time_point now) {
   const MutexLock lock(mutex_);
   if (!stop_) return false;
   if (!stop_deadline_) stop_deadline_ = now + kFarewell;
-  return now >= *stop_deadline_ || ((phase_ == Phase::kEnded || is_released_) && running_ == 0);
+  return now >= *stop_deadline_ || ((phase_ == Phase::kEnded || is_released_) && !is_working());
 }
 
 /// Tells the coordinator what happened on this rank.
@@ -223,7 +226,7 @@ void Engine::send_local_events() {
     if (has_drained() && !std::exchange(drained_sent_, true)) {
       messages.push_back({RankMessage::Type::kDrained, {}, {}});
     }
-    if (stop_ && has_rounds_ && running_ == 0) rounds_->leave();
+    if (stop_ && has_rounds_ && !is_working()) rounds_->leave();
   }
   if (marks_cycle && parts_.timeline) parts_.timeline->mark_cycle();
   for (const RankMessage& message : messages) parts_.control->send(message);
@@ -231,7 +234,7 @@ void Engine::send_local_events() {
 
 /// After a goodbye: this rank needs nothing of the others any more.
 bool Engine::has_drained() const {
-  return phase_ == Phase::kLeaving && running_ == 0 && (stop_ || !has_rounds_ || entries_.empty());
+  return phase_ == Phase::kLeaving && !is_working() && (stop_ || !has_rounds_ || operations_.empty());
 }
 
 void Engine::apply(const Decision& decision) {
@@ -239,7 +242,7 @@ void Engine::apply(const Decision& decision) {
     case Decision::Type::kExecute: {
       const MutexLock lock(mutex_);
       ordered_.push_back(decision);
-      if (Entry* entry = find(decision.name)) set_running(*entry);
+      if (InFlight::Entry* entry = operations_.find(decision.name)) operations_.set_running(*entry);
       return work_changed_.notify_one();
     }
     case Decision::Type::kReject:
@@ -254,7 +257,7 @@ void Engine::apply(const Decision& decision) {
       {
         const MutexLock lock(mutex_);
         is_released_ = true;
-        if (has_rounds_ && !entries_.empty()) return;  // they end with the rounds
+        if (has_rounds_ && !operations_.empty()) return;  // they end with the rounds
       }
       return leave(Phase::kEnded, Status(Errc::kAborted, "the job is over"));
     }
@@ -264,7 +267,7 @@ void Engine::apply(const Decision& decision) {
 /// Ends what the backend does not work on; what it does work on ends in on_done(). With rounds, what is in flight when a rank
 /// leaves may still be completed, unless that rank is needed.
 void Engine::leave(Phase phase, const Status& status) {
-  std::vector<Entry> waiting;
+  std::vector<InFlight::Entry> waiting;
   {
     const MutexLock lock(mutex_);
     if (phase_ == Phase::kRunning) end_ = status;  // the first cause is the one to tell
@@ -272,16 +275,9 @@ void Engine::leave(Phase phase, const Status& status) {
     phase_ = phase;
     phase_changed_.notify_all();
     if (phase == Phase::kLeaving && has_rounds_ && !rounds_broken_) return;
-    for (auto entry = entries_.begin(); entry != entries_.end();) {
-      if (entry->second.running) {
-        ++entry;
-      } else {
-        waiting.push_back(std::move(entry->second));
-        entry = entries_.erase(entry);
-      }
-    }
+    waiting = operations_.take_waiting();
   }
-  for (Entry& entry : waiting) finish(std::move(entry), status);
+  for (InFlight::Entry& entry : waiting) finish(std::move(entry), status);
 }
 
 // The work.
@@ -306,7 +302,12 @@ void Engine::work() {
 }
 
 bool Engine::has_work() const {
-  return has_rounds_ ? phase_ != Phase::kEnded && !rounds_broken_ && !entries_.empty() : !ordered_.empty();
+  return has_rounds_ ? phase_ != Phase::kEnded && !rounds_broken_ && !operations_.empty() : !ordered_.empty();
+}
+
+/// Whether the backend is at work, which a rank that leaves must not cut off.
+bool Engine::is_working() const {
+  return is_connecting_ || operations_.running() > 0;
 }
 
 /// Whether the calling thread is the driver from now on. Only rounds can be driven by any thread.
@@ -335,13 +336,26 @@ void Engine::run_ordered() {
   }
 }
 
-bool Engine::run_at_once(const Submission& submission, Deadline deadline) {
+/// nullopt: it must go on like any other.
+std::optional<Status> Engine::run_at_once(const Submission& submission, Deadline deadline, Completion::Result& result) {
   try {
-    return exchange_->run_at_once(submission, deadline);
+    const Decision* decision = exchange_->decide_at_once(submission, deadline);
+    if (decision == nullptr) return std::nullopt;
+    return run_operation(submission, *decision, /*is_in_messages=*/true, result);
   } catch (const Error& error) {
     rounds_failed(Status(error));
-    return false;
+    return std::nullopt;
   }
+}
+
+Status Engine::run_operation(const Submission& submission, const Decision& decision, bool is_in_messages,
+                             Completion::Result& result) {
+  const auto run = [&](const Call& call) {
+    if (!is_in_messages) return parts_.backend->run(call);
+    exchange_->combine(call, decision);
+    return Status();
+  };
+  return runtime::run_operation(run, parts_.timeline.get(), submission, decision, parts_.rank, size_, result);
 }
 
 void Engine::drive_until(const Completion& completion, Deadline deadline) {
@@ -369,7 +383,7 @@ bool Engine::advance(Deadline deadline) {
       if (phase_ == Phase::kEnded || rounds_broken_) return false;
       exchange_->submit(std::exchange(submitted_, {}));
       has_reason = exchange_->has_reason();
-      if (!has_reason && entries_.empty()) return false;
+      if (!has_reason && operations_.empty()) return false;
       awaits_round_ = !has_reason;
     }
     if (!has_reason) {
@@ -390,7 +404,7 @@ void Engine::give() {
   if (parts_.timeline && exchange_->has_something_to_say()) parts_.timeline->mark_cycle();
   exchange_->give([this](const std::string& name) {
     const MutexLock lock(mutex_);
-    const Entry* entry = find(name);
+    const InFlight::Entry* entry = operations_.find(name);
     return entry == nullptr ? nullptr : entry->submission.input;
   });
 }
@@ -425,71 +439,52 @@ void Engine::rounds_failed(const Status& status) {
   leave(Phase::kEnded, end);
 }
 
-Engine::Entry* Engine::find(const std::string& name) {
-  const auto found = entries_.find(name);
-  return found == entries_.end() ? nullptr : &found->second;
-}
-
-void Engine::set_running(Entry& entry) {
-  if (std::exchange(entry.running, true)) return;
-  ++running_;
-}
-
 void Engine::execute(const Decision& decision, bool is_in_messages) {
-  Entry* entry = nullptr;
+  InFlight::Entry* entry = nullptr;
   {
     const MutexLock lock(mutex_);
-    entry = find(decision.name);
+    entry = operations_.find(decision.name);
     if (entry == nullptr) {
       if (phase_ == Phase::kEnded) return;
       failures_.emplace_back(Errc::kBug, fmt::format("told to run '{}', which was not submitted here", decision.name));
       return poll_.wake();
     }
-    set_running(*entry);
+    operations_.set_running(*entry);
   }
   if (parts_.timeline) parts_.timeline->begin(decision.name, entry->submission.signature.kind);
-  if (!is_in_messages)
-    return on_done(decision.name, run_operation(*parts_.backend, parts_.timeline.get(), entry->submission, decision,
-                                                parts_.rank, size_, entry->result));
-  exchange_->reduce(entry->submission, parts_.timeline.get());
-  on_done(decision.name, {});
+  on_done(decision.name, run_operation(entry->submission, decision, is_in_messages, entry->result));
 }
 
 void Engine::reject(const Decision& decision) {
   if (parts_.timeline) parts_.timeline->reject(decision.name);
-  std::optional<Entry> entry;
+  std::optional<InFlight::Entry> entry;
   {
     const MutexLock lock(mutex_);
-    const auto found = entries_.find(decision.name);
-    if (found == entries_.end()) return;
-    entry = std::move(found->second);
-    entries_.erase(found);
+    entry = operations_.take(decision.name);
   }
+  if (!entry) return;
   finish(std::move(*entry), decision.status);
 }
 
 void Engine::on_done(const std::string& name, Status status) {
-  std::optional<Entry> entry;
+  std::optional<InFlight::Entry> entry;
   {
     const MutexLock lock(mutex_);
-    --running_;
     if (phase_ != Phase::kRunning || stop_) poll_.wake();
-    const auto found = entries_.find(name);
-    found->second.running = false;
+    operations_.set_done(*operations_.find(name));
     const bool is_explained = phase_ == Phase::kEnded || (phase_ == Phase::kLeaving && has_rounds_);
     if (!status.ok() && !is_explained) {  // stays in flight until the coordinator knows what really happened
       failures_.push_back(std::move(status));
       return poll_.wake();
     }
     if (!status.ok()) status = end_;
-    entry = std::move(found->second);  // at once: between two locks, the end of the job could take it
-    entries_.erase(found);
+    entry = operations_.take(name);  // at once: between two locks, the end of the job could take it
   }
   if (parts_.timeline) parts_.timeline->end_activity(name);
   finish(std::move(*entry), std::move(status));
 }
 
-void Engine::finish(Entry entry, Status status) {
+void Engine::finish(InFlight::Entry entry, Status status) {
   const Signature& signature = entry.submission.signature;
   if (parts_.timeline) parts_.timeline->end(entry.submission.name, signature.dtype, signature.shape);
   if (!status.ok()) entry.result = {};

@@ -6,13 +6,13 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "base/mutex.hpp"
 #include "runtime/collectives/backend.hpp"
 #include "runtime/engine/control_plane.hpp"
 #include "runtime/engine/handle_table.hpp"
+#include "runtime/engine/in_flight.hpp"
 #include "runtime/engine/round_exchange.hpp"
 #include "runtime/engine/submission.hpp"
 #include "runtime/engine/wakeable_poll.hpp"
@@ -68,14 +68,6 @@ class Engine {
 
  private:
   enum class Phase { kRunning, kLeaving, kEnded };
-  /// An operation in flight on this rank.
-  struct Entry {
-    Submission submission;
-    std::shared_ptr<Completion> completion;
-    bool running = false;  ///< the backend may touch the buffers
-    Completion::Result result;
-  };
-  using Entries = std::unordered_map<std::string, Entry>;
 
   void check(Submission& submission) const;
   void check_in_flight(const Submission& submission) const REQUIRES(mutex_);
@@ -93,6 +85,7 @@ class Engine {
   // The work: the driver.
   void work();
   bool has_work() const REQUIRES(mutex_);
+  bool is_working() const REQUIRES(mutex_);
   bool become_driver() REQUIRES(mutex_);
   void stop_driving() REQUIRES(mutex_);
   void run_ordered();
@@ -101,15 +94,15 @@ class Engine {
   bool advance(Deadline deadline);
   void give();
   void finish_round();
-  bool run_at_once(const Submission& submission, Deadline deadline);
+  std::optional<Status> run_at_once(const Submission& submission, Deadline deadline, Completion::Result& result);
+  Status run_operation(const Submission& submission, const Decision& decision, bool is_in_messages,
+                       Completion::Result& result);
   void rounds_failed(const Status& status);
 
-  Entry* find(const std::string& name) REQUIRES(mutex_);
-  void set_running(Entry& entry) REQUIRES(mutex_);
   void execute(const Decision& decision, bool is_in_messages);
   void reject(const Decision& decision);
   void on_done(const std::string& name, Status status);
-  void finish(Entry entry, Status status);
+  void finish(InFlight::Entry entry, Status status);
 
   EngineParts parts_;
   const int size_;
@@ -122,9 +115,8 @@ class Engine {
   ConditionVariable phase_changed_, work_changed_, driver_gone_;
   Phase phase_ GUARDED_BY(mutex_) = Phase::kRunning;
   Status end_ GUARDED_BY(mutex_);  ///< why it is not running
-  Entries entries_ GUARDED_BY(mutex_);
-  /// Entries that the backend works on, and one until it is connected: a rank that leaves must not cut either off.
-  std::size_t running_ GUARDED_BY(mutex_) = 1;
+  InFlight operations_ GUARDED_BY(mutex_);
+  bool is_connecting_ GUARDED_BY(mutex_) = true;
   std::vector<Request> submitted_ GUARDED_BY(mutex_);  ///< not yet said to the others
   std::vector<Status> failures_ GUARDED_BY(mutex_);    ///< of the backend, not yet sent
   bool is_released_ GUARDED_BY(mutex_) = false;
@@ -133,7 +125,7 @@ class Engine {
   bool has_rounds_ GUARDED_BY(mutex_) = false;
   bool driving_ GUARDED_BY(mutex_) = false;                       ///< somebody is the driver
   bool awaits_round_ GUARDED_BY(mutex_) = false;                  ///< it sleeps until there is a reason for a round
-  const std::string* name_at_once_ GUARDED_BY(mutex_) = nullptr;  ///< in flight, but not in entries_
+  const std::string* name_at_once_ GUARDED_BY(mutex_) = nullptr;  ///< in flight, but not in operations_
   bool rounds_broken_ GUARDED_BY(mutex_) = false;                 ///< there will be no more of them
   std::deque<Decision> ordered_ GUARDED_BY(mutex_);               ///< by the control plane: to be run
 

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "runtime/collectives/rank_order_reduction.hpp"
+#include "runtime/engine/combine_messages.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -10,33 +10,32 @@ namespace {
 /// The tag of a message that is not one number; a number n has the tag n + kFirstId.
 constexpr std::uint32_t kBytes = 0, kFirstId = 1;
 
-std::size_t byte_count(const Signature& signature) {
-  if (signature.kind == Kind::kBarrier) return 0;
-  return static_cast<std::size_t>(element_count(signature.shape)) * size_of(signature.dtype);
-}
-
 }  // namespace
 
 void RoundExchange::give(const InputOf& input_of) {
   is_in_round_ = true;
   if (const auto id = negotiation_.take_sole_id()) {
-    const Signature& signature = negotiation_.signature(*id);
-    if (!fits_message(signature)) return rounds_.give(kFirstId + *id, {});
-    return give(*id, signature, input_of(negotiation_.name(*id)));
+    return give(*id, fits_message(*id) ? input_of(negotiation_.name(*id)) : nullptr);
   }
   const std::string bytes = negotiation_.take_bytes(rounds_.most_bytes());
   rounds_.give(kBytes, std::as_bytes(std::span(bytes)));
 }
 
-void RoundExchange::give(Id id, const Signature& signature, const void* input) {
-  rounds_.give(kFirstId + id, {static_cast<const std::byte*>(input), byte_count(signature)});
+/// `input`: when it fits a message.
+void RoundExchange::give(Id id, const void* input) {
+  const Signature& signature = negotiation_.signature(id);
+  const bool sends = signature.kind == Kind::kBroadcast ? signature.root == rank_ : signature.kind != Kind::kBarrier;
+  const std::size_t bytes = sends && input != nullptr
+                                ? static_cast<std::size_t>(element_count(signature.shape)) * size_of(signature.dtype)
+                                : 0;
+  rounds_.give(kFirstId + id, {static_cast<const std::byte*>(input), bytes});
 }
 
 RoundExchange::Outcome RoundExchange::decide() {
   is_in_round_ = false;
   if (const auto id = sole_id_of_all()) {
     negotiation_.agree(*id);
-    return {{negotiation_.decision(*id)}, fits_message(negotiation_.signature(*id))};
+    return {{negotiation_.decision(*id)}, fits_message(*id)};
   }
   for (int rank = 0; rank < size_; ++rank) {
     const std::uint32_t tag = rounds_.tag(rank);
@@ -59,36 +58,23 @@ std::optional<RoundExchange::Id> RoundExchange::sole_id_of_all() const {
   return tag == kBytes ? std::nullopt : std::optional(tag - kFirstId);
 }
 
-bool RoundExchange::run_at_once(const Submission& submission, Deadline deadline) {
-  if (is_in_round_ || has_something_to_say() || !fits_message(submission.signature)) return false;
+const Decision* RoundExchange::decide_at_once(const Submission& submission, Deadline deadline) {
+  if (is_in_round_ || has_something_to_say()) return nullptr;
   const auto id = negotiation_.find(submission.name, submission.signature);
-  if (!id) return false;
+  if (!id || !fits_message(*id)) return nullptr;
   is_in_round_ = true;
-  give(*id, submission.signature, submission.input);
-  if (!collect(deadline) || sole_id_of_all() != id) return false;
+  give(*id, submission.input);
+  if (!collect(deadline) || sole_id_of_all() != id) return nullptr;
   is_in_round_ = false;
   negotiation_.agree(*id);
-  reduce(submission, nullptr);
-  return true;
+  return &negotiation_.decision(*id);
 }
 
-/// Whether a round is all that such an operation needs.
-bool RoundExchange::fits_message(const Signature& signature) const {
-  if (signature.kind != Kind::kAllreduce) return signature.kind == Kind::kBarrier;
-  return static_cast<std::size_t>(element_count(signature.shape)) <= rounds_.most_bytes() / size_of(signature.dtype);
-}
-
-void RoundExchange::reduce(const Submission& submission, Timeline* timeline) {
-  const Signature& signature = submission.signature;
-  const auto count = static_cast<std::size_t>(element_count(signature.shape));
-  if (signature.kind == Kind::kBarrier || count == 0) return;
-  if (timeline != nullptr && rounds_.activity() != nullptr) {
-    timeline->begin_activity(submission.name, rounds_.activity());
-  }
+void RoundExchange::combine(const Call& call, const Decision& decision) {
+  if (call.on_stage && rounds_.activity(call.kind) != nullptr) call.on_stage(rounds_.activity(call.kind));
   inputs_.clear();
-  for (int rank = 0; rank < size_; ++rank) inputs_.push_back(rounds_.message(rank).data());
-  RankOrderReduction(signature.dtype, signature.op, signature.prescale, signature.postscale, size_)
-      .run(submission.output, inputs_, count);
+  for (int rank = 0; rank < size_; ++rank) inputs_.push_back(rounds_.message(rank));
+  combine_messages(call, decision, rank_, inputs_);
 }
 
 }  // namespace runjob::runtime

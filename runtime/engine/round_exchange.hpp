@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/rounds.hpp"
 #include "runtime/engine/round_negotiation.hpp"
 #include "runtime/engine/submission.hpp"
-#include "runtime/timeline/timeline.hpp"
 
 namespace runjob::runtime {
 
 /// A rank's part in the rounds of its job: says what was submitted here, hears what all say, and comes to the decisions.
-/// A small allreduce that all know needs nothing but its round: the ranks' inputs go along with their messages.
+/// A small operation that all know needs nothing but its round: the ranks' inputs go along with their messages.
 /// Threads  one at a time, as Rounds.   Errors  those of Rounds; kProtocol for what makes no sense.
 class RoundExchange {
  public:
@@ -25,7 +25,10 @@ class RoundExchange {
   /// The rest as for RoundNegotiation.
   RoundExchange(Rounds& rounds, int rank, const std::vector<std::string>& hosts, std::size_t capacity,
                 NegotiationObserver* observer)
-      : rounds_(rounds), negotiation_(rank, hosts, capacity, observer), size_(static_cast<int>(hosts.size())) {}
+      : rounds_(rounds),
+        negotiation_(rank, hosts, capacity, observer),
+        rank_(rank),
+        size_(static_cast<int>(hosts.size())) {}
 
   /// To be said in the next rounds.
   void submit(std::vector<Request> requests) { negotiation_.submit(std::move(requests)); }
@@ -39,19 +42,19 @@ class RoundExchange {
   void give(const InputOf& input_of);
   /// False when the deadline was first: to be called again.
   bool collect(Deadline deadline) { return rounds_.collect(deadline, negotiation_.outstanding()); }
-  /// Ends the round. The decisions, in order. The first one alone may be in the messages: then reduce() has its result, until the
+  /// Ends the round. The decisions, in order. One that is alone may be in the messages: then combine() has its result, until the
   /// next round or collective.
   struct Outcome {
     std::vector<Decision> decisions;
     bool is_in_messages = false;
   };
   Outcome decide();
-  /// Computes the result of the operation that is in the messages. `timeline` may be null.
-  void reduce(const Submission& submission, Timeline* timeline);
+  /// Does what the call asks for, which is in the messages.
+  void combine(const Call& call, const Decision& decision);
 
   /// The shortest way, for the only operation in flight on this rank: one round, if it is small and all others do the same.
-  /// False: it must go on like any other; it was said already when is_in_round().
-  bool run_at_once(const Submission& submission, Deadline deadline);
+  /// Then it is in the messages, for combine(). Null: it must go on like any other; it was said already when is_in_round().
+  const Decision* decide_at_once(const Submission& submission, Deadline deadline);
 
   /// Sleeps until there may be a reason for a round; see Rounds.
   void wait(Deadline deadline) { rounds_.wait(deadline); }
@@ -59,15 +62,16 @@ class RoundExchange {
  private:
   using Id = RoundNegotiation::Id;
 
-  void give(Id id, const Signature& signature, const void* input);
-  bool fits_message(const Signature& signature) const;
+  void give(Id id, const void* input);
+  /// Whether a round is all that such an operation needs.
+  bool fits_message(Id id) const { return negotiation_.largest_input(id) <= rounds_.most_bytes(); }
   std::optional<Id> sole_id_of_all() const;
 
   Rounds& rounds_;
   RoundNegotiation negotiation_;
-  const int size_;
+  const int rank_, size_;
   bool is_in_round_ = false;
-  std::vector<const void*> inputs_;  ///< by rank
+  std::vector<std::span<const std::byte>> inputs_;  ///< by rank
 };
 
 }  // namespace runjob::runtime

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "runtime/engine/combine_messages.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -62,13 +63,6 @@ std::optional<RoundNegotiation::Id> RoundNegotiation::find_name(std::string_view
 std::optional<RoundNegotiation::Id> RoundNegotiation::find(std::string_view name, const Signature& signature) const {
   const auto id = find_name(name);
   return id && slots_[*id].signature_of(rank_) == signature ? id : std::nullopt;
-}
-
-Decision RoundNegotiation::decision(Id id) const {
-  Decision decision;
-  decision.name = slots_[id].name;
-  decision.first_extents = slots_[id].first_extents;
-  return decision;
 }
 
 void RoundNegotiation::submit(std::vector<Request> requests) {
@@ -137,11 +131,11 @@ void RoundNegotiation::receive(int rank, Request request) {
 }
 
 void RoundNegotiation::receive(int rank, Id id) {
-  if (id >= slots_.size() || slots_[id].name.empty()) refuse();
+  if (id >= slots_.size() || slots_[id].decision.name.empty()) refuse();
   ++outstanding_[static_cast<std::size_t>(rank)];
   Slot& slot = slots_[id];
-  if (slot.is_stale) return negotiation_.receive(rank, submission({slot.name, slot.signature_of(rank)}));
-  if (observer_ != nullptr) observer_->rank_ready(slot.name, slot.signature_of(rank).kind, rank);
+  if (slot.is_stale) return negotiation_.receive(rank, submission({slot.decision.name, slot.signature_of(rank)}));
+  if (observer_ != nullptr) observer_->rank_ready(slot.decision.name, slot.signature_of(rank).kind, rank);
   const auto index = static_cast<std::size_t>(rank);
   if (slot.ready[index]) refuse();
   slot.ready[index] = true;
@@ -149,14 +143,14 @@ void RoundNegotiation::receive(int rank, Id id) {
   slot.ready.assign(size_, false);
   slot.ready_count = 0;
   touch(slot);
-  decisions_.push_back(decision(id));
+  decisions_.push_back(slot.decision);
 }
 
 void RoundNegotiation::agree(Id id) {
   Slot& slot = slots_[id];
   touch(slot);
   for (std::size_t rank = 0; observer_ != nullptr && rank < size_; ++rank) {
-    observer_->rank_ready(slot.name, slot.signature_of(static_cast<int>(rank)).kind, static_cast<int>(rank));
+    observer_->rank_ready(slot.decision.name, slot.signature_of(static_cast<int>(rank)).kind, static_cast<int>(rank));
   }
 }
 
@@ -167,7 +161,7 @@ void RoundNegotiation::make_stale(Id id) {
   stale_.push_back(id);
   for (std::size_t rank = 0; rank < size_; ++rank) {
     const int number = static_cast<int>(rank);
-    if (slot.ready[rank]) negotiation_.receive(number, submission({slot.name, slot.signature_of(number)}));
+    if (slot.ready[rank]) negotiation_.receive(number, submission({slot.decision.name, slot.signature_of(number)}));
   }
 }
 
@@ -177,7 +171,7 @@ std::vector<Decision> RoundNegotiation::take() {
   auto agreement = agreements_.begin();
   for (Decision& decision : negotiation_.take()) {
     if (agreement != agreements_.end() && agreement->name == decision.name) {
-      remember(std::move(*agreement++), decision.first_extents);
+      remember(std::move(*agreement++), decision);
     }
     decisions.push_back(std::move(decision));
   }
@@ -186,7 +180,7 @@ std::vector<Decision> RoundNegotiation::take() {
   return decisions;
 }
 
-void RoundNegotiation::remember(Agreement agreement, std::vector<std::int64_t> first_extents) {
+void RoundNegotiation::remember(Agreement agreement, const Decision& decision) {
   if (ages_.size() >= capacity_) make_room();
   if (ages_.size() >= capacity_ || agreement.name.empty()) return;
   if (free_.empty()) {
@@ -196,13 +190,13 @@ void RoundNegotiation::remember(Agreement agreement, std::vector<std::int64_t> f
   const Id id = free_.back();
   free_.pop_back();
   Slot& slot = slots_[id];
-  slot.name = std::move(agreement.name);
+  slot.decision = decision;
   slot.signatures = std::move(agreement.signatures);
   if (all_equal(slot.signatures)) slot.signatures.resize(1);
-  slot.first_extents = std::move(first_extents);
+  slot.largest_input = runtime::largest_input(slot.signature_of(rank_), decision);
   slot.ready.assign(size_, false);
   slot.age = ages_.insert(ages_.begin(), id);
-  ids_.emplace(slot.name, id);
+  ids_.emplace(slot.decision.name, id);
 }
 
 /// Forgets what was run least recently and waits for nobody.
@@ -213,7 +207,7 @@ void RoundNegotiation::make_room() {
 
 void RoundNegotiation::forget(Id id) {
   Slot& slot = slots_[id];
-  ids_.erase(slot.name);
+  ids_.erase(slot.decision.name);
   ages_.erase(slot.age);
   slot = {};
   free_.push_back(id);

@@ -37,10 +37,12 @@ class RoundNegotiation {
 
   /// The number of this rank's operation, when it is the one that the cache knows.
   std::optional<Id> find(std::string_view name, const Signature& signature) const;
-  /// The decision that goes with a number which all ranks sent.
-  Decision decision(Id id) const;
+  /// The decision that goes with a number which all ranks sent. Lent until the end of the next round.
+  const Decision& decision(Id id) const { return slots_[id].decision; }
+  /// Bytes of the largest input that any rank has for it.
+  std::size_t largest_input(Id id) const { return slots_[id].largest_input; }
   // Of a number, this rank's.
-  const std::string& name(Id id) const { return slots_[id].name; }
+  const std::string& name(Id id) const { return slots_[id].decision.name; }
   const Signature& signature(Id id) const { return slots_[id].signature_of(rank_); }
 
   /// Adds to what this rank has to say.
@@ -64,9 +66,9 @@ class RoundNegotiation {
 
  private:
   struct Slot {
-    std::string name;
+    Decision decision;                  ///< its name is empty while the slot is free
     std::vector<Signature> signatures;  ///< by rank; one when all have the same
-    std::vector<std::int64_t> first_extents;
+    std::size_t largest_input = 0;
     std::vector<bool> ready;
     int ready_count = 0;
     bool is_stale = false;  ///< some rank changed it in this round
@@ -89,7 +91,7 @@ class RoundNegotiation {
   std::optional<Id> find_name(std::string_view name) const;
   void receive_request(int rank, std::string_view bytes);
   void receive(int rank, Request request);
-  void remember(Agreement agreement, std::vector<std::int64_t> first_extents);
+  void remember(Agreement agreement, const Decision& decision);
   void make_room();
   void forget(Id id);
   void touch(Slot& slot) { ages_.splice(ages_.begin(), ages_, slot.age); }

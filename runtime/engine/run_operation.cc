@@ -76,7 +76,7 @@ Call prepare_call(const Submission& submission, const Decision& decision, int ra
 
 }  // namespace
 
-Status run_operation(Backend& backend, Timeline* timeline, const Submission& submission, const Decision& decision,
+Status run_operation(const RunCall& run, Timeline* timeline, const Submission& submission, const Decision& decision,
                      int rank, int size, Completion::Result& result) {
   try {
     Call call = prepare_call(submission, decision, rank, size, result);
@@ -88,7 +88,7 @@ Status run_operation(Backend& backend, Timeline* timeline, const Submission& sub
         timeline->begin_activity(name, stage);
       };
     }
-    return backend.run(call);
+    return run(call);
   } catch (const std::exception& error) {  // the others cannot go on without us
     return Status(Errc::kSystem,
                   fmt::format("{} '{}': {}", to_string(submission.signature.kind), decision.name, error.what()));

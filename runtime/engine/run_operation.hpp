@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "runtime/collectives/backend.hpp"
 #include "runtime/engine/control_message.hpp"
 #include "runtime/engine/handle_table.hpp"
@@ -8,10 +10,11 @@
 
 namespace runjob::runtime {
 
-/// Has `backend` do what all have agreed on, for rank `rank` of `size`, and blocks until it is done.
+/// Runs the call that does what all have agreed on, for rank `rank` of `size`, and blocks until it is done.
 /// `result` gets what has no buffer of the caller's. `timeline` may be null.
-/// Errors  values: the backend's; kSystem when there is no memory for the result.
-Status run_operation(Backend& backend, Timeline* timeline, const Submission& submission, const Decision& decision,
+/// Errors  values: run()'s; kSystem when there is no memory for the result.
+using RunCall = std::function<Status(const Call&)>;
+Status run_operation(const RunCall& run, Timeline* timeline, const Submission& submission, const Decision& decision,
                      int rank, int size, Completion::Result& result);
 
 }  // namespace runjob::runtime

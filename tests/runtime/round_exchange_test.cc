@@ -25,6 +25,14 @@ const void* anything(const std::string&) {
   return bytes.data();
 }
 
+/// A sum of what is in the messages.
+void combine(RoundExchange& exchange, std::vector<std::int32_t>& result, const Decision& decision) {
+  Call call{.kind = Kind::kAllreduce, .dtype = DType::kInt32, .op = ReduceOp::kSum};
+  call.output = result.data();
+  call.count = result.size();
+  exchange.combine(call, decision);
+}
+
 /// Two ranks in one thread, which gives their messages by turns.
 struct Pair {
   Pair() {
@@ -64,7 +72,7 @@ TEST_CASE("a rank alone agrees with itself", "[runtime][unit]") {
   LocalRounds rounds;
   RoundExchange exchange(rounds, 0, {"a"}, 1024, nullptr);
   std::vector<std::int32_t> values{4};
-  CHECK_FALSE(exchange.run_at_once(sum("x", values), std::nullopt));
+  CHECK_FALSE(exchange.decide_at_once(sum("x", values), std::nullopt));
   CHECK_FALSE(exchange.is_in_round());
   exchange.submit({{"x", sum("x", values).signature}});
   CHECK(exchange.has_reason());
@@ -72,25 +80,26 @@ TEST_CASE("a rank alone agrees with itself", "[runtime][unit]") {
   CHECK(exchange.is_in_round());
   REQUIRE(exchange.collect(std::nullopt));
   CHECK(exchange.decide().decisions.size() == 1);
-  CHECK(exchange.run_at_once(sum("x", values), std::nullopt));
-  CHECK(values[0] == 4);
+  CHECK(exchange.decide_at_once(sum("x", values), std::nullopt));
 }
 
 TEST_CASE("an operation that is known and small takes one round", "[runtime][unit]") {
   Pair ranks;
   std::vector<std::int32_t> a{1, 2}, b{10, 20};
   ranks.learn(sum("x", a));
-  CHECK_FALSE(ranks.exchanges[0]->run_at_once(sum("x", a), kNow));  // the other one has not come
+  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(sum("x", a), kNow));  // the other one has not come
   CHECK(ranks.exchanges[0]->is_in_round());
   CHECK(ranks.exchanges[1]->has_reason());
-  CHECK(ranks.exchanges[1]->run_at_once(sum("x", b), std::nullopt));
+  const Decision* decision = ranks.exchanges[1]->decide_at_once(sum("x", b), std::nullopt);
+  REQUIRE(decision);
+  combine(*ranks.exchanges[1], b, *decision);
   CHECK(b == std::vector<std::int32_t>{11, 22});
   REQUIRE(ranks.exchanges[0]->collect(std::nullopt));
   const auto outcome = ranks.exchanges[0]->decide();
   REQUIRE(outcome.is_in_messages);
   CHECK(outcome.decisions[0].name == "x");
-  ranks.exchanges[0]->reduce(sum("x", a), nullptr);
-  CHECK(a == b);
+  combine(*ranks.exchanges[0], a, outcome.decisions[0]);
+  CHECK(a == std::vector<std::int32_t>{11, 22});
 }
 
 TEST_CASE("two that say different things go on, and no buffer has changed", "[runtime][unit]") {
@@ -98,8 +107,8 @@ TEST_CASE("two that say different things go on, and no buffer has changed", "[ru
   std::vector<std::int32_t> a{1, 2}, b{10, 20};
   ranks.learn(sum("x", a));
   ranks.learn(sum("y", a));
-  CHECK_FALSE(ranks.exchanges[0]->run_at_once(sum("x", a), kNow));
-  CHECK_FALSE(ranks.exchanges[1]->run_at_once(sum("y", b), std::nullopt));
+  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(sum("x", a), kNow));
+  CHECK_FALSE(ranks.exchanges[1]->decide_at_once(sum("y", b), std::nullopt));
   for (auto& exchange : ranks.exchanges) {
     REQUIRE(exchange->collect(std::nullopt));
     CHECK(exchange->decide().decisions.empty());
@@ -116,9 +125,9 @@ TEST_CASE("what is large, unknown or not the only thing to say does not go at on
   std::vector<std::int32_t> large(2000), small(1);
   ranks.learn(sum("large", large));
   ranks.learn(sum("small", small));
-  CHECK_FALSE(ranks.exchanges[0]->run_at_once(sum("large", large), kNow));
-  CHECK_FALSE(ranks.exchanges[0]->run_at_once(sum("new", small), kNow));
+  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(sum("large", large), kNow));
+  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(sum("new", small), kNow));
   ranks.exchanges[0]->submit({{"other", sum("other", small).signature}});
-  CHECK_FALSE(ranks.exchanges[0]->run_at_once(sum("small", small), kNow));
+  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(sum("small", small), kNow));
   CHECK_FALSE(ranks.exchanges[0]->is_in_round());
 }

@@ -37,8 +37,8 @@ Done run(Backend& backend, const Signature& signature, const std::vector<std::in
   decision.name = "x";
   decision.first_extents = extents;
   Done done;
-  done.status =
-      run_operation(backend, nullptr, {"x", signature, input, output, output_bytes}, decision, 1, 3, done.result);
+  done.status = run_operation([&](const Call& call) { return backend.run(call); }, nullptr,
+                              {"x", signature, input, output, output_bytes}, decision, 1, 3, done.result);
   return done;
 }
 

@@ -59,6 +59,24 @@ void ShmRounds::nudge() {
   group_.ring_next_round();
 }
 
+const char* ShmRounds::activity(Kind kind) const {
+  switch (kind) {
+    case Kind::kAllreduce:
+      return "SHM_ALLREDUCE";
+    case Kind::kAllgather:
+      return "SHM_ALLGATHER";
+    case Kind::kBroadcast:
+      return "SHM_BCAST";
+    case Kind::kAlltoall:
+      return "SHM_ALLTOALL";
+    case Kind::kReducescatter:
+      return "SHM_REDUCESCATTER";
+    case Kind::kBarrier:
+      break;
+  }
+  return nullptr;
+}
+
 void ShmRounds::leave() {
   group_.leave();
   group_.cancel();

@@ -22,7 +22,7 @@ class ShmRounds : public Rounds {
   void wait(Deadline deadline) override;
   void nudge() override;
   void leave() override;
-  const char* activity() const override { return "SHM_ALLREDUCE"; }
+  const char* activity(Kind kind) const override;
 
  private:
   struct Header {

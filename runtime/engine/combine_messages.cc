@@ -1,0 +1,88 @@
+#include "runtime/engine/combine_messages.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "runtime/collectives/rank_order_reduction.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+using Inputs = std::vector<std::span<const std::byte>>;
+
+/// `count` elements of each input, from the element `first` on.
+void reduce(const Call& call, const Inputs& inputs, std::size_t first, std::size_t count) {
+  const std::size_t offset = first * size_of(call.dtype);
+  std::vector<const void*> pointers;
+  pointers.reserve(inputs.size());
+  for (const auto& input : inputs) pointers.push_back(input.data() + offset);
+  RankOrderReduction(call.dtype, call.op, call.prescale, call.postscale, static_cast<int>(inputs.size()))
+      .run(call.output, pointers, count);
+}
+
+void copy(std::byte*& to, const std::byte* from, std::size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+  to += bytes;
+}
+
+/// What each rank has for this one; `rows[s * size + r]`: how many rows s has for r.
+void pick(const Call& call, const std::vector<std::int64_t>& rows, std::size_t rank, const Inputs& inputs) {
+  auto* to = static_cast<std::byte*>(call.output);
+  const std::size_t size = inputs.size();
+  for (std::size_t sender = 0; sender < size; ++sender) {
+    const auto first = rows.begin() + static_cast<std::ptrdiff_t>(sender * size);
+    const std::int64_t all = std::accumulate(first, first + static_cast<std::ptrdiff_t>(size), std::int64_t{0});
+    const std::int64_t before = std::accumulate(first, first + static_cast<std::ptrdiff_t>(rank), std::int64_t{0});
+    const std::size_t row_bytes = all == 0 ? 0 : inputs[sender].size() / static_cast<std::size_t>(all);
+    copy(to, inputs[sender].data() + static_cast<std::size_t>(before) * row_bytes,
+         call.counts[sender] * size_of(call.dtype));
+  }
+}
+
+}  // namespace
+
+void combine_messages(const Call& call, const Decision& decision, int rank, const Inputs& inputs) {
+  const auto own = static_cast<std::size_t>(rank);
+  switch (call.kind) {
+    case Kind::kAllreduce:
+      return reduce(call, inputs, 0, call.count);
+    case Kind::kReducescatter:
+      return reduce(
+          call, inputs,
+          std::accumulate(call.counts.begin(), call.counts.begin() + static_cast<std::ptrdiff_t>(own), std::size_t{0}),
+          call.counts[own]);
+    case Kind::kBroadcast:
+      if (rank != call.root)
+        std::memcpy(call.output, inputs[static_cast<std::size_t>(call.root)].data(),
+                    inputs[static_cast<std::size_t>(call.root)].size());
+      return;
+    case Kind::kAllgather: {
+      auto* to = static_cast<std::byte*>(call.output);
+      for (const auto& input : inputs) copy(to, input.data(), input.size());
+      return;
+    }
+    case Kind::kAlltoall:
+      return pick(call, decision.first_extents, own, inputs);
+    case Kind::kBarrier:
+      return;
+  }
+}
+
+std::size_t largest_input(const Signature& signature, const Decision& decision) {
+  if (signature.kind == Kind::kBarrier) return 0;
+  const std::vector<std::int64_t>& rows = decision.first_extents;
+  if (!has_own_first_extent(signature.kind))
+    return static_cast<std::size_t>(element_count(signature.shape)) * size_of(signature.dtype);
+  const auto row = element_count(Shape(signature.shape.begin() + 1, signature.shape.end()));
+  const std::size_t row_bytes = static_cast<std::size_t>(row) * size_of(signature.dtype);
+  std::int64_t most = *std::max_element(rows.begin(), rows.end());
+  if (signature.kind == Kind::kAlltoall) {
+    const auto size = static_cast<std::ptrdiff_t>(signature.splits.size());
+    for (auto first = rows.begin(); first != rows.end(); first += size)
+      most = std::max(most, std::accumulate(first, first + size, std::int64_t{0}));
+  }
+  return static_cast<std::size_t>(most) * row_bytes;
+}
+
+}  // namespace runjob::runtime

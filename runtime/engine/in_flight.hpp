@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/engine/handle_table.hpp"
+#include "runtime/engine/submission.hpp"
+
+namespace runjob::runtime {
+
+/// The operations in flight on a rank, by name.
+/// Threads  one at a time. Pointers to entries stay valid until they are taken.
+class InFlight {
+ public:
+  struct Entry {
+    Submission submission;
+    std::shared_ptr<Completion> completion;
+    bool running = false;  ///< the backend may touch the buffers
+    Completion::Result result;
+  };
+
+  bool empty() const { return entries_.empty(); }
+  bool contains(const std::string& name) const { return !entries_.empty() && entries_.count(name) != 0; }
+  std::shared_ptr<Completion> insert(Submission submission);
+  /// Null when there is none.
+  Entry* find(const std::string& name);
+
+  /// Counts it as running, once.
+  void set_running(Entry& entry);
+  void set_done(Entry& entry);
+  std::size_t running() const { return running_; }
+
+  std::optional<Entry> take(const std::string& name);
+  /// All that are not running.
+  std::vector<Entry> take_waiting();
+  std::vector<Entry> take_all();
+
+ private:
+  std::unordered_map<std::string, Entry> entries_;
+  std::size_t running_ = 0;
+};
+
+}  // namespace runjob::runtime
