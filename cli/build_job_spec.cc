@@ -11,6 +11,7 @@
 #include "base/read_file.hpp"
 #include "cli/check_paths.hpp"
 #include "cli/export_variables.hpp"
+#include "cli/runtime_variables.hpp"
 #include "cli/setting_reader.hpp"
 #include "hostfile/local_host.hpp"
 #include "hostfile/parse_hosts.hpp"
@@ -188,7 +189,7 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   spec.grace_period = reader.duration("grace-period").value_or(spec.grace_period);
   spec.stack_traces_on_timeout = reader.flag("stack-traces-on-timeout");
   spec.continue_on_failure = reader.flag("continue-on-failure");
-  spec.timeline_filename = reader.writable_file("timeline-filename");
+  spec.runtime_variables = read_runtime_variables(reader);
   spec.status_file = reader.writable_file("status-file");
   spec.verbose = reader.flag("verbose");
   return spec;

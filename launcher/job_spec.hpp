@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,9 +38,10 @@ struct JobSpec {
   std::optional<std::chrono::milliseconds> time_limit;  ///< --timeout: of the whole job
   bool stack_traces_on_timeout = false;                 ///< say where the ranks are when time is up
   bool continue_on_failure = false;                     ///< the other ranks go on when one fails
-  std::optional<std::string> timeline_filename;         ///< given to rank 0's runtime
-  std::optional<std::string> status_file;               ///< the verdict as JSON
-  std::optional<SlurmJob> slurm;        ///< the hosts that are not local are reached by srun and not by SSH
+  /// For the ranks' runtime: values of variables, by name without the prefix RUNJOB_ or HOROVOD_; they get both.
+  std::map<std::string, std::string> runtime_variables;
+  std::optional<std::string> status_file;  ///< the verdict as JSON
+  std::optional<SlurmJob> slurm;           ///< the hosts that are not local are reached by srun and not by SSH
   std::optional<SlurmTask> slurm_task;  ///< SLURM has started us as one rank; then the allocation is of this one alone
   SshOptions ssh;
   InterfaceFilter network_interfaces;  ///< --network-interface: for the ranks' own connections

@@ -28,8 +28,8 @@ Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, co
     rank.environment = rank_variables(spec.allocation, placement, job);
     rank.environment.insert(network.begin(), network.end());
     if (where.gpus) rank.environment["CUDA_VISIBLE_DEVICES"] = visible_gpus(where, placement, spec.gpus_per_rank);
-    if (spec.timeline_filename) {
-      for (const char* name : {"RUNJOB_TIMELINE", "HOROVOD_TIMELINE"}) rank.environment[name] = *spec.timeline_filename;
+    for (const auto& [name, value] : spec.runtime_variables) {
+      for (const char* prefix : {"RUNJOB_", "HOROVOD_"}) rank.environment[prefix + name] = value;
     }
     for (const auto& [name, value] : spec.environment_overrides) rank.environment[name] = value;
   }

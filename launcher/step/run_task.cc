@@ -108,8 +108,8 @@ Environment task_environment(const JobSpec& spec, const JoinedStep& joined, cons
     result[name] = value;
   result["RUNJOB_RENDEZVOUS"] = http_address(joined.head, joined.welcome.port);
   result["RUNJOB_JOB_KEY_FILE"] = key_file;
-  if (spec.timeline_filename) {
-    for (const char* name : {"RUNJOB_TIMELINE", "HOROVOD_TIMELINE"}) result[name] = *spec.timeline_filename;
+  for (const auto& [name, value] : spec.runtime_variables) {
+    for (const char* prefix : {"RUNJOB_", "HOROVOD_"}) result[prefix + name] = value;
   }
   for (const auto& [name, value] : spec.environment_overrides) result[name] = value;
   return result;

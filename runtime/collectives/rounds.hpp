@@ -35,6 +35,8 @@ class Rounds {
   /// is known to take part, so that it must come within the backend's timeout.
   /// Errors  Error(kTimeout) naming a rank that did not.
   virtual bool collect(Deadline deadline, const std::vector<int>& is_busy) = 0;
+  /// Whether `rank` has given its message of the round that is being collected.
+  virtual bool has_given(int rank) const = 0;
   /// Of the round that was collected; stay until the next give() or the next collective.
   virtual std::uint32_t tag(int rank) const = 0;
   virtual std::span<const std::byte> message(int rank) const = 0;

@@ -31,6 +31,8 @@ class ControlPlane {
   virtual std::optional<Clock::time_point> deadline() const = 0;
   /// What was decided since the last call, in order.
   virtual std::vector<Decision> take() = 0;
+  /// The negotiation, where it is held; null elsewhere.
+  virtual const Negotiation* negotiation() const { return nullptr; }
 };
 
 /// Rank 0's: holds the negotiation and a channel to every other rank.
@@ -49,6 +51,7 @@ class Coordinator : public ControlPlane {
   void on_events(std::span<const pollfd> descriptors, Clock::time_point now) override;
   std::optional<Clock::time_point> deadline() const override { return verdict_due_; }
   std::vector<Decision> take() override;
+  const Negotiation* negotiation() const override { return &negotiation_; }
 
  private:
   void receive(int rank, const RankMessage& message);

@@ -14,6 +14,7 @@
 #include "runtime/engine/handle_table.hpp"
 #include "runtime/engine/in_flight.hpp"
 #include "runtime/engine/round_exchange.hpp"
+#include "runtime/engine/stall_inspector.hpp"
 #include "runtime/engine/submission.hpp"
 #include "runtime/engine/wakeable_poll.hpp"
 #include "runtime/timeline/timeline.hpp"
@@ -23,8 +24,9 @@ namespace runjob::runtime {
 /// What an engine runs on. It owns all of it.
 struct EngineParts {
   int rank = 0;
-  std::vector<std::string> hosts;      ///< each rank's host name; as many as ranks
-  std::size_t cache_capacity = 1024;   ///< of the response cache
+  std::vector<std::string> hosts;     ///< each rank's host name; as many as ranks
+  std::size_t cache_capacity = 1024;  ///< of the response cache
+  StallLimits stall_limits;
   std::unique_ptr<Timeline> timeline;  ///< null when off; outlives the two below, which write to it
   std::unique_ptr<ControlPlane> control;
   std::unique_ptr<Backend> backend;
@@ -98,6 +100,8 @@ class Engine {
   Status run_operation(const Submission& submission, const Decision& decision, bool is_in_messages,
                        Completion::Result& result);
   void rounds_failed(const Status& status);
+  void inspect_waiting(Clock::time_point now);
+  void tell(StallInspector::Report report);
 
   void execute(const Decision& decision, bool is_in_messages);
   void reject(const Decision& decision);
@@ -133,6 +137,8 @@ class Engine {
   Rounds* rounds_ = nullptr;  ///< set once, by connect()
   std::unique_ptr<NegotiationObserver> observer_;
   std::optional<RoundExchange> exchange_;
+  StallInspector stalls_;  ///< without rounds the engine thread's, where the negotiation is held
+  std::optional<Clock::time_point> next_inspection_;
 
   // The engine thread's own.
   bool goodbye_sent_ = false, drained_sent_ = false;

@@ -7,7 +7,7 @@ namespace runjob::runtime {
 std::shared_ptr<Completion> InFlight::insert(Submission submission) {
   auto completion = std::make_shared<Completion>();
   std::string name = submission.name;
-  entries_.emplace(std::move(name), Entry{std::move(submission), completion, false, {}});
+  entries_.emplace(std::move(name), Entry{std::move(submission), completion, false, ++count_, {}});
   return completion;
 }
 
@@ -50,6 +50,14 @@ std::vector<InFlight::Entry> InFlight::take_all() {
   for (auto& [name, entry] : std::exchange(entries_, {})) all.push_back(std::move(entry));
   running_ = 0;
   return all;
+}
+
+std::vector<WaitingOperation> InFlight::waiting() const {
+  std::vector<WaitingOperation> result;
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.running) result.push_back({entry.serial, name, entry.submission.signature.kind, {}});
+  }
+  return result;
 }
 
 }  // namespace runjob::runtime

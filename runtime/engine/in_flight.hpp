@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/engine/handle_table.hpp"
+#include "runtime/engine/stall_inspector.hpp"
 #include "runtime/engine/submission.hpp"
 
 namespace runjob::runtime {
@@ -18,7 +19,8 @@ class InFlight {
   struct Entry {
     Submission submission;
     std::shared_ptr<Completion> completion;
-    bool running = false;  ///< the backend may touch the buffers
+    bool running = false;      ///< the backend may touch the buffers
+    std::uint64_t serial = 0;  ///< another one for each operation
     Completion::Result result;
   };
 
@@ -38,9 +40,13 @@ class InFlight {
   std::vector<Entry> take_waiting();
   std::vector<Entry> take_all();
 
+  /// Those that are not running, without the ranks that they wait for.
+  std::vector<WaitingOperation> waiting() const;
+
  private:
   std::unordered_map<std::string, Entry> entries_;
   std::size_t running_ = 0;
+  std::uint64_t count_ = 0;
 };
 
 }  // namespace runjob::runtime

@@ -45,6 +45,7 @@ EngineParts make_parts(const RuntimeConfig& config, const JoinReply& place) {
   EngineParts parts;
   parts.rank = place.rank;
   parts.hosts = host_of_each_rank(place);
+  parts.stall_limits = config.stall_limits;
   if (config.timeline && place.rank == 0) {
     parts.timeline = std::make_unique<Timeline>(*config.timeline, "RUNJOB_TIMELINE", config.timeline_mark_cycles);
   }

@@ -102,7 +102,7 @@ std::string mismatch(const std::string& name, const std::vector<Signature>& sign
 }
 
 Negotiation::Negotiation(std::vector<std::string> hosts, OnAgreement on_agreement)
-    : hosts_(std::move(hosts)), on_agreement_(std::move(on_agreement)) {}
+    : hosts_(std::move(hosts)), on_agreement_(std::move(on_agreement)), last_(hosts_.size()) {}
 
 void Negotiation::receive(int rank, const RankMessage& message) {
   if (phase_ == Phase::kEnded) return;
@@ -142,6 +142,8 @@ std::vector<Decision> Negotiation::take() {
 void Negotiation::submit(int rank, const Request& request) {
   if (phase_ != Phase::kRunning) return;  // the rank ends it by itself when it reads kLeaving
   Tally& tally = tallies_[request.name];
+  if (tally.ready_count == 0) tally.serial = ++tally_count_;
+  last_[static_cast<std::size_t>(rank)] = request.name;
   tally.signatures.resize(hosts_.size());
   tally.ready.resize(hosts_.size());
   const auto index = static_cast<std::size_t>(rank);
@@ -157,6 +159,20 @@ void Negotiation::submit(int rank, const Request& request) {
     on_agreement_(request.name, tally.signatures);
   }
   tallies_.erase(request.name);
+}
+
+std::vector<WaitingOperation> Negotiation::waiting() const {
+  std::vector<WaitingOperation> all;
+  for (const auto& [name, tally] : tallies_) {
+    WaitingOperation& operation = all.emplace_back();
+    operation.serial = tally.serial;
+    operation.name = name;
+    for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+      if (!tally.ready[rank]) operation.missing.push_back(static_cast<int>(rank));
+      if (tally.ready[rank]) operation.kind = tally.signatures[rank].kind;
+    }
+  }
+  return all;
 }
 
 Decision Negotiation::decide(const std::string& name, const Tally& tally) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/engine/control_message.hpp"
+#include "runtime/engine/stall_inspector.hpp"
 
 namespace runjob::runtime {
 
@@ -39,6 +40,11 @@ class Negotiation {
   /// What was decided since the last call, in order.
   std::vector<Decision> take();
 
+  /// The operations that some ranks have submitted and others have not.
+  std::vector<WaitingOperation> waiting() const;
+  /// By rank: the name of what it submitted last, empty for nothing.
+  const std::vector<std::string>& last() const { return last_; }
+
   /// No operation waits for any rank.
   bool idle() const { return tallies_.empty(); }
 
@@ -48,6 +54,7 @@ class Negotiation {
     std::vector<Signature> signatures;  ///< by rank; valid where `ready`
     std::vector<bool> ready;
     std::size_t ready_count = 0;
+    std::uint64_t serial = 0;
   };
 
   void submit(int rank, const Request& request);
@@ -63,6 +70,8 @@ class Negotiation {
   std::unordered_map<std::string, Tally> tallies_;
   std::set<int> departing_;  ///< said goodbye
   std::set<int> drained_;    ///< run nothing any more
+  std::vector<std::string> last_;
+  std::uint64_t tally_count_ = 0;
   Status suspicion_;
   std::vector<Decision> decisions_;
 };

@@ -70,6 +70,17 @@ const Decision* RoundExchange::decide_at_once(const Submission& submission, Dead
   return &negotiation_.decision(*id);
 }
 
+std::vector<int> RoundExchange::missing(const std::string& name) const {
+  std::vector<int> result;
+  for (int rank = 0; is_in_round_ && rank < size_; ++rank) {
+    if (!rounds_.has_given(rank)) result.push_back(rank);
+  }
+  if (result.empty()) result = negotiation_.missing(name);
+  int first = 0;
+  for (const int rank : result) first += rank == first ? 1 : 0;
+  return first == rank_ ? result : std::vector<int>();
+}
+
 void RoundExchange::combine(const Call& call, const Decision& decision) {
   if (call.on_stage && rounds_.activity(call.kind) != nullptr) call.on_stage(rounds_.activity(call.kind));
   inputs_.clear();

@@ -56,6 +56,10 @@ class RoundExchange {
   /// Then it is in the messages, for combine(). Null: it must go on like any other; it was said already when is_in_round().
   const Decision* decide_at_once(const Submission& submission, Deadline deadline);
 
+  /// The ranks that an operation submitted here waits for; empty when another rank, with a smaller number, knows it as well.
+  std::vector<int> missing(const std::string& name) const;
+  std::vector<std::string> last() const { return negotiation_.last(); }
+
   /// Sleeps until there may be a reason for a round; see Rounds.
   void wait(Deadline deadline) { rounds_.wait(deadline); }
 

@@ -53,6 +53,7 @@ RoundNegotiation::RoundNegotiation(int rank, std::vector<std::string> hosts, std
                      agreements_.push_back({name, signatures});
                    }),
       outstanding_(size_),
+      last_(size_),
       inboxes_(size_) {}
 
 std::optional<RoundNegotiation::Id> RoundNegotiation::find_name(std::string_view name) const {
@@ -124,7 +125,7 @@ void RoundNegotiation::receive_request(int rank, std::string_view bytes) {
 }
 
 void RoundNegotiation::receive(int rank, Request request) {
-  ++outstanding_[static_cast<std::size_t>(rank)];
+  note(rank, request.name);
   if (observer_ != nullptr) observer_->rank_ready(request.name, request.signature.kind, rank);
   if (const auto id = find_name(request.name); id && !slots_[*id].is_stale) make_stale(*id);
   negotiation_.receive(rank, submission(std::move(request)));
@@ -132,8 +133,8 @@ void RoundNegotiation::receive(int rank, Request request) {
 
 void RoundNegotiation::receive(int rank, Id id) {
   if (id >= slots_.size() || slots_[id].decision.name.empty()) refuse();
-  ++outstanding_[static_cast<std::size_t>(rank)];
   Slot& slot = slots_[id];
+  note(rank, slot.decision.name);
   if (slot.is_stale) return negotiation_.receive(rank, submission({slot.decision.name, slot.signature_of(rank)}));
   if (observer_ != nullptr) observer_->rank_ready(slot.decision.name, slot.signature_of(rank).kind, rank);
   const auto index = static_cast<std::size_t>(rank);
@@ -149,9 +150,33 @@ void RoundNegotiation::receive(int rank, Id id) {
 void RoundNegotiation::agree(Id id) {
   Slot& slot = slots_[id];
   touch(slot);
+  last_agreed_ = slot.decision.name;
   for (std::size_t rank = 0; observer_ != nullptr && rank < size_; ++rank) {
     observer_->rank_ready(slot.decision.name, slot.signature_of(static_cast<int>(rank)).kind, static_cast<int>(rank));
   }
+}
+
+void RoundNegotiation::note(int rank, const std::string& name) {
+  if (!last_agreed_.empty()) last_.assign(size_, std::exchange(last_agreed_, {}));
+  last_[static_cast<std::size_t>(rank)] = name;
+  ++outstanding_[static_cast<std::size_t>(rank)];
+}
+
+std::vector<std::string> RoundNegotiation::last() const {
+  return last_agreed_.empty() ? last_ : std::vector<std::string>(size_, last_agreed_);
+}
+
+std::vector<int> RoundNegotiation::missing(const std::string& name) const {
+  std::vector<int> result;
+  if (const auto id = find_name(name); id && slots_[*id].ready_count > 0) {
+    for (std::size_t rank = 0; rank < size_; ++rank) {
+      if (!slots_[*id].ready[rank]) result.push_back(static_cast<int>(rank));
+    }
+  }
+  for (WaitingOperation& operation : negotiation_.waiting()) {
+    if (operation.name == name) result = std::move(operation.missing);
+  }
+  return result;
 }
 
 /// Not all ranks mean what the number says any more: those that have sent it are taken at their word.

@@ -53,6 +53,11 @@ class RoundNegotiation {
   /// The next bytes of what it has to say, at most `most`; may be none.
   std::string take_bytes(std::size_t most);
 
+  /// The ranks that have not said `name`; empty when none has.
+  std::vector<int> missing(const std::string& name) const;
+  /// By rank: what it said last, empty for nothing.
+  std::vector<std::string> last() const;
+
   /// By rank, how many operations it waits for, as far as it has said.
   const std::vector<int>& outstanding() const { return outstanding_; }
 
@@ -96,6 +101,7 @@ class RoundNegotiation {
   void forget(Id id);
   void touch(Slot& slot) { ages_.splice(ages_.begin(), ages_, slot.age); }
   void make_stale(Id id);
+  void note(int rank, const std::string& name);
 
   const int rank_;
   const std::size_t size_, capacity_;
@@ -109,6 +115,8 @@ class RoundNegotiation {
   std::vector<Agreement> agreements_;  ///< of this round
   std::vector<Decision> decisions_;    ///< of this round
   std::vector<int> outstanding_;
+  std::vector<std::string> last_;
+  std::string last_agreed_;  ///< what all said since then, if not empty
   std::deque<Request> waiting_;
   std::string fragment_;              ///< the rest of a request that was too long for a round
   std::vector<std::string> inboxes_;  ///< by rank: the beginning of one

@@ -16,10 +16,22 @@ namespace {
 constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
 
 /// The names that the runtime reads, without their prefix.
-constexpr std::array<std::string_view, 13> kRead = {
-    "RENDEZVOUS", "JOB_KEY_FILE",  "RANK",          "START_TIMEOUT", "GLOO_TIMEOUT_SECONDS",
-    "GLOO_IFACE", "TIMELINE",      "SIZE",          "LOG_LEVEL",     "TIMELINE_MARK_CYCLES",
-    "ADDRESS",    "SHARED_MEMORY", "CACHE_CAPACITY"};
+constexpr std::array<std::string_view, 16> kRead = {"RENDEZVOUS",
+                                                    "JOB_KEY_FILE",
+                                                    "RANK",
+                                                    "START_TIMEOUT",
+                                                    "GLOO_TIMEOUT_SECONDS",
+                                                    "GLOO_IFACE",
+                                                    "TIMELINE",
+                                                    "SIZE",
+                                                    "LOG_LEVEL",
+                                                    "TIMELINE_MARK_CYCLES",
+                                                    "ADDRESS",
+                                                    "SHARED_MEMORY",
+                                                    "CACHE_CAPACITY",
+                                                    "STALL_CHECK_DISABLE",
+                                                    "STALL_CHECK_TIME_SECONDS",
+                                                    "STALL_SHUTDOWN_TIME_SECONDS"};
 
 struct Variable {
   std::string name;  ///< as it was set, for messages
@@ -68,6 +80,16 @@ void read_place(const Environment& environment, RuntimeConfig& config) {
   }
 }
 
+StallLimits read_stall_limits(const Environment& environment) {
+  StallLimits limits;
+  const auto disable = find(environment, "STALL_CHECK_DISABLE");
+  if (const auto found = find(environment, "STALL_CHECK_TIME_SECONDS"))
+    limits.warning = parse_duration(found->value, found->name);
+  if (const auto found = find(environment, "STALL_SHUTDOWN_TIME_SECONDS"))
+    limits.failure = parse_duration(found->value, found->name);
+  return disable && parse_bool(disable->value, disable->name) ? StallLimits{{}, {}} : limits;
+}
+
 }  // namespace
 
 RuntimeConfig read_runtime_config(const Environment& environment) {
@@ -92,6 +114,7 @@ RuntimeConfig read_runtime_config(const Environment& environment) {
     constexpr std::int64_t kMost = 1 << 20;
     config.cache_capacity = static_cast<std::uint32_t>(parse_integer(found->value, found->name, 0, kMost));
   }
+  config.stall_limits = read_stall_limits(environment);
   const auto timeline = find(environment, "TIMELINE");
   if (timeline && timeline->value != "DYNAMIC") config.timeline = timeline->value;
   if (const auto found = find(environment, "TIMELINE_MARK_CYCLES")) {

@@ -7,6 +7,7 @@
 
 #include "base/environment.hpp"
 #include "base/log.hpp"
+#include "runtime/engine/stall_inspector.hpp"
 
 namespace runjob::runtime {
 
@@ -33,6 +34,9 @@ struct RuntimeConfig {
   std::string address;
   /// RUNJOB_CACHE_CAPACITY: how many operations the response cache remembers; 0 for none. Rank 0's counts.
   std::uint32_t cache_capacity = 1024;
+  /// RUNJOB_STALL_CHECK_DISABLE, RUNJOB_STALL_CHECK_TIME_SECONDS, RUNJOB_STALL_SHUTDOWN_TIME_SECONDS: when operations that only some ranks
+  /// have submitted are warned of, and when they end the job.
+  StallLimits stall_limits;
   /// RUNJOB_TIMELINE: the file of rank 0's trace, from init() on; DYNAMIC: none yet.
   std::optional<std::string> timeline;
   /// RUNJOB_TIMELINE_MARK_CYCLES: mark each round of negotiation in the trace.

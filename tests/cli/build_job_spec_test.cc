@@ -110,7 +110,7 @@ TEST_CASE("every option reaches its field", "[unit]") {
   CHECK(spec.output_directory == "/tmp/out");
   CHECK(spec.prefix_output_with_timestamp);
   CHECK(spec.start_timeout == 500ms);
-  CHECK(spec.timeline_filename == "/tmp/t.json");
+  CHECK(spec.runtime_variables.at("TIMELINE") == "/tmp/t.json");
   CHECK(spec.status_file == "/tmp/s.json");
   CHECK(spec.verbose);
   CHECK(spec.time_limit == 2h);
@@ -151,7 +151,7 @@ TEST_CASE("what is not given has the default of JobSpec", "[unit]") {
   CHECK_FALSE(spec.output_directory);
   CHECK_FALSE(spec.prefix_output_with_timestamp);
   CHECK(spec.start_timeout == 30s);
-  CHECK_FALSE(spec.timeline_filename);
+  CHECK(spec.runtime_variables.empty());
   CHECK_FALSE(spec.status_file);
   CHECK_FALSE(spec.verbose);
   CHECK_FALSE(spec.ssh.port);

@@ -32,10 +32,10 @@ TEST_CASE("a config file's keys are the options' names, in every format", "[unit
 TEST_CASE("horovodrun's keys of later versions are warnings", "[unit]") {
   Warnings warnings;
   const Settings settings = config_file_settings(
-      "params:\n  fusion_threshold_mb: 32\ntimeline:\n  filename: /t\n  mark_cycles: true\n", "j.yaml", warnings);
+      "params:\n  fusion_threshold_mb: 32\n  cycle_time_ms: 3\ntimeline:\n  filename: /t\n", "j.yaml", warnings);
   CHECK(settings == Settings{{"timeline-filename", {{"/t"}, "file j.yaml"}}});
   CHECK(warnings == Warnings{"file j.yaml: params.fusion_threshold_mb has no effect in this version",
-                             "file j.yaml: timeline.mark_cycles has no effect in this version"});
+                             "file j.yaml: params.cycle_time_ms has no effect in this version"});
 }
 
 TEST_CASE("a key that is none is an error that names the nearest", "[unit]") {

@@ -13,7 +13,7 @@ JobSpec on_two_hosts() {
   spec.command = {"train"};
   spec.environment = {{"KEPT", "1"}, {"HOME", "/home/me"}};
   spec.environment_overrides = {{"RUNJOB_TIMELINE", "mine"}};
-  spec.timeline_filename = "/tmp/t.json";
+  spec.runtime_variables["TIMELINE"] = "/tmp/t.json";
   spec.gpus_per_rank = 1;
   spec.bind_to = BindTo::kCore;
   return spec;

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -284,6 +286,53 @@ TEST_CASE("a stopped rank does not hold up another's shutdown", "[runtime][multi
   CHECK(outcomes[0].ok());
   INFO(outcomes[1].message << " " << outcomes[1].wait_status);
   CHECK(outcomes[1].ok());
+}
+
+TEST_CASE("an operation that some ranks never submit is ended after the time that was set for it",
+          "[runtime][multiproc]") {
+  RankOptions options = on_one_host(3);
+  options.environment = {{"RUNJOB_STALL_CHECK_TIME_SECONDS", "0.02"},
+                         {"RUNJOB_STALL_SHUTDOWN_TIME_SECONDS", "0.1"},
+                         {"RUNJOB_SHARED_MEMORY", GENERATE("0", "1")}};
+  const bool is_known = GENERATE(false, true);
+  const auto outcomes = run_ranks(options, [&](int rank) {
+    check(runjob_init());
+    if (is_known) check(small_allreduce("x"));
+    check(small_allreduce("before"));
+    return outcome_of(small_allreduce(rank == 1 ? "y" : "x"));
+  });
+  for (const Outcome& outcome : outcomes) {
+    INFO(outcome.message);
+    CHECK(outcome.code == RUNJOB_TIMEOUT);
+    CHECK_THAT(outcome.message, ContainsSubstring("' has waited "));
+    CHECK_THAT(outcome.message, ContainsSubstring(" on alpha (last submitted '"));
+    CHECK_THAT(outcome.message, ContainsSubstring("RUNJOB_STALL_SHUTDOWN_TIME_SECONDS allows no more"));
+  }
+}
+
+TEST_CASE("ranks that wait for one that does nothing at all end after the time that was set", "[runtime][multiproc]") {
+  RankOptions options = on_one_host(3);
+  auto* ended = static_cast<std::atomic<int>*>(
+      ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  options.environment = {{"RUNJOB_STALL_SHUTDOWN_TIME_SECONDS", "0.1"}, {"RUNJOB_SHARED_MEMORY", GENERATE("0", "1")}};
+  const auto outcomes = run_ranks(options, [&](int rank) {
+    check(runjob_init());
+    check(small_allreduce("before"));
+    if (rank != 2) {
+      const Outcome outcome = outcome_of(small_allreduce("x"));
+      ++*ended;
+      return outcome;
+    }
+    while (*ended < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return Outcome();
+  });
+  for (const int rank : {0, 1}) {
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    INFO(outcome.message);
+    CHECK(outcome.code == RUNJOB_TIMEOUT);
+    CHECK_THAT(outcome.message, ContainsSubstring("rank 2 on alpha (last submitted 'before')"));
+  }
+  ::munmap(ended, sizeof(std::atomic<int>));
 }
 
 TEST_CASE("a process that exits without shutdown neither hangs nor crashes, and the others are told",

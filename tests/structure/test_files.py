@@ -16,6 +16,7 @@ MOST_LINES = 500
 # done to processes, signals and pipes.
 TESTED_ELSEWHERE = {
     "runtime/probe/probe.cc": "tests/python/test_probe.py",
+    "runtime/engine/engine_driver.cc": "tests/runtime/engine_test.cc",
     "cli/command.cc": "tests/python/test_cli.py",
     "cli/main.cc": "tests/python/launcher/test_exit.py",
     "cli/main_remote.cc": "tests/python/remote/test_ssh_jobs.py",

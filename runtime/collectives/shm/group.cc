@@ -64,19 +64,26 @@ void Group::cancel() {
 }
 
 void Group::wait_slowly(int peer, const Step& word, std::uint64_t value) {
-  if (look_and_sleep(peer, word, value, Clock::now() + options_.timeout)) return;
+  if (!wait_until(peer, word, value, Clock::now() + options_.timeout)) throw_timeout(peer);
+}
+
+void Group::throw_timeout(int peer) const {
   throw Error(Errc::kTimeout,
               fmt::format("waited {:.3g} s for rank {}; it may be stopped or very slow; RUNJOB_GLOO_TIMEOUT_SECONDS "
                           "allows more",
                           std::chrono::duration<double>(options_.timeout).count(), peer));
 }
 
-bool Group::look_and_sleep(int peer, const Step& word, std::uint64_t value, Clock::time_point deadline) {
-  if (spin(word, value)) return true;
+bool Group::look(const Step& word, std::uint64_t value) {
+  if (has_come(word, value) || spin(word, value)) return true;
   for (int i = 0; i < options_.patience.yields; ++i) {
     ::sched_yield();
     if (has_come(word, value)) return true;
   }
+  return false;
+}
+
+bool Group::sleep(int peer, const Step& word, std::uint64_t value, Clock::time_point deadline) {
   const auto is_over = [&] {
     return word.load(std::memory_order_seq_cst) >= value || has_ended() || is_cancelled() || has_left(peer);
   };

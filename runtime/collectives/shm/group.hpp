@@ -58,8 +58,14 @@ class Group {
   }
   /// The same, but without the group's timeout; false when `deadline` was first.
   bool wait_until(int peer, const Step& word, std::uint64_t value, Clock::time_point deadline) {
-    return word.load(std::memory_order_acquire) >= value || look_and_sleep(peer, word, value, deadline);
+    return look(word, value) || sleep(peer, word, value, deadline);
   }
+  /// The first part of that: looks again and again for a short time.
+  bool look(const Step& word, std::uint64_t value);
+  /// The second.
+  bool sleep(int peer, const Step& word, std::uint64_t value, Clock::time_point deadline);
+  [[noreturn]] void throw_timeout(int peer) const;
+  std::chrono::milliseconds timeout() const { return options_.timeout; }
 
   /// Rings when somebody sleeps until the next round of messages begins.
   void announce_round() { ring_if_needed(header().next_round); }
@@ -84,7 +90,6 @@ class Group {
 
  private:
   void wait_slowly(int peer, const Step& word, std::uint64_t value);
-  bool look_and_sleep(int peer, const Step& word, std::uint64_t value, Clock::time_point deadline);
   bool spin(const Step& word, std::uint64_t value);
   bool has_ended() const { return header().ended_by.load(std::memory_order_seq_cst) != 0; }
   bool is_cancelled() const { return cancelled_.load(std::memory_order_seq_cst); }

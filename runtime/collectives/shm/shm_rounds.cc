@@ -1,10 +1,12 @@
 #include "runtime/collectives/shm/shm_rounds.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace runjob::runtime {
 
 void ShmRounds::give(std::uint32_t tag, std::span<const std::byte> bytes) {
+  waits_since_.reset();
   const Header header{static_cast<std::uint32_t>(bytes.size()), tag};
   std::byte* line = small_.begin(sizeof header);
   std::memcpy(line, &header, sizeof header);
@@ -17,13 +19,19 @@ void ShmRounds::give(std::uint32_t tag, std::span<const std::byte> bytes) {
 bool ShmRounds::collect(Deadline deadline, const std::vector<int>& is_busy) {
   for (int peer = 0; peer < group_.size(); ++peer) {
     const Step& given = small_.given(peer);
-    if (!deadline && is_busy[static_cast<std::size_t>(peer)] != 0) {
-      group_.wait(peer, given, small_.step());
-    } else if (!group_.wait_until(peer, given, small_.step(), deadline.value_or(Clock::time_point::max()))) {
-      return false;
-    }
+    if (group_.look(given, small_.step())) continue;
+    if (!waits_since_) waits_since_ = Clock::now();
+    const bool must_come = is_busy[static_cast<std::size_t>(peer)] != 0;
+    const auto limit = must_come ? *waits_since_ + group_.timeout() : Clock::time_point::max();
+    if (group_.sleep(peer, given, small_.step(), std::min(limit, deadline.value_or(limit)))) continue;
+    if (Clock::now() >= limit) group_.throw_timeout(peer);
+    return false;
   }
   return true;
+}
+
+bool ShmRounds::has_given(int rank) const {
+  return small_.given(rank).load(std::memory_order_acquire) >= small_.step();
 }
 
 ShmRounds::Header ShmRounds::header(int rank) const {

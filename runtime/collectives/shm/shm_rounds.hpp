@@ -16,6 +16,7 @@ class ShmRounds : public Rounds {
   std::size_t most_bytes() const override { return small_.most_bytes(); }
   void give(std::uint32_t tag, std::span<const std::byte> bytes) override;
   bool collect(Deadline deadline, const std::vector<int>& is_busy) override;
+  bool has_given(int rank) const override;
   std::uint32_t tag(int rank) const override;
   std::span<const std::byte> message(int rank) const override;
   bool is_awaited() const override;
@@ -34,6 +35,7 @@ class ShmRounds : public Rounds {
 
   Group& group_;
   SmallExchange& small_;
+  std::optional<Clock::time_point> waits_since_;  ///< in this round, for a rank that did not come at once
   std::atomic<bool> nudged_{false};
 };
 

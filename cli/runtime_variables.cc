@@ -1,0 +1,29 @@
+#include "cli/runtime_variables.hpp"
+
+#include "base/parse.hpp"
+
+namespace runjob {
+
+std::map<std::string, std::string> read_runtime_variables(const SettingReader& reader) {
+  constexpr std::int64_t kMostCached = 1 << 20;
+  std::map<std::string, std::string> result;
+  const auto keep = [&](std::string_view option, const char* variable) {
+    if (const auto value = reader.find(option)) result[variable] = value->text;
+  };
+  if (const auto file = reader.writable_file("timeline-filename")) result["TIMELINE"] = *file;
+  if (reader.flag("timeline-mark-cycles")) result["TIMELINE_MARK_CYCLES"] = "1";
+  if (reader.flag("no-stall-check")) result["STALL_CHECK_DISABLE"] = "1";
+  if (reader.duration("stall-check-warning-time-seconds"))
+    keep("stall-check-warning-time-seconds", "STALL_CHECK_TIME_SECONDS");
+  if (reader.duration("stall-check-shutdown-time-seconds"))
+    keep("stall-check-shutdown-time-seconds", "STALL_SHUTDOWN_TIME_SECONDS");
+  if (reader.positive_duration("gloo-timeout-seconds", "exchange data"))
+    keep("gloo-timeout-seconds", "GLOO_TIMEOUT_SECONDS");
+  if (const auto capacity = reader.find("cache-capacity")) {
+    parse_integer(capacity->text, capacity->place, 0, kMostCached);
+    keep("cache-capacity", "CACHE_CAPACITY");
+  }
+  return result;
+}
+
+}  // namespace runjob

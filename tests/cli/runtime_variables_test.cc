@@ -1,0 +1,39 @@
+#include "cli/runtime_variables.hpp"
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob;
+
+namespace {
+
+std::map<std::string, std::string> read(const Settings& settings) {
+  return read_runtime_variables(SettingReader(settings, "/"));
+}
+
+Settings given(const std::string& option, const std::string& value) {
+  return {{option, {{value}, "command line"}}};
+}
+
+}  // namespace
+
+TEST_CASE("options of the runtime become its variables, and those not given do not", "[cli][unit]") {
+  using Variables = std::map<std::string, std::string>;
+  CHECK(read({}).empty());
+  CHECK(read(given("timeline-filename", "/tmp/t.json")) == Variables{{"TIMELINE", "/tmp/t.json"}});
+  CHECK(read(given("timeline-mark-cycles", "true")) == Variables{{"TIMELINE_MARK_CYCLES", "1"}});
+  CHECK(read(given("no-stall-check", "1")) == Variables{{"STALL_CHECK_DISABLE", "1"}});
+  CHECK(read(given("no-stall-check", "0")).empty());
+  CHECK(read(given("stall-check-warning-time-seconds", "5")) == Variables{{"STALL_CHECK_TIME_SECONDS", "5"}});
+  CHECK(read(given("stall-check-shutdown-time-seconds", "2m")) == Variables{{"STALL_SHUTDOWN_TIME_SECONDS", "2m"}});
+  CHECK(read(given("gloo-timeout-seconds", "7")) == Variables{{"GLOO_TIMEOUT_SECONDS", "7"}});
+  CHECK(read(given("cache-capacity", "0")) == Variables{{"CACHE_CAPACITY", "0"}});
+}
+
+TEST_CASE("values of the runtime's options are checked before anything starts", "[cli][unit]") {
+  for (const auto& [option, value] : {std::pair("cache-capacity", "-1"), std::pair("gloo-timeout-seconds", "0"),
+                                      std::pair("stall-check-warning-time-seconds", "soon")}) {
+    INFO(option);
+    CHECK_THROWS_WITH(read(given(option, value)), ContainsSubstring(std::string("command line: '") + value));
+  }
+}
