@@ -14,7 +14,7 @@ namespace {
 
 /// RUNJOB_ variables that are not options of runjob: what a rank is given, then what its runtime reads.
 /// docs/environment.md explains them.
-constexpr std::array<std::string_view, 42> kNotOptions = {"RENDEZVOUS",
+constexpr std::array<std::string_view, 44> kNotOptions = {"RENDEZVOUS",
                                                           "JOB_KEY_FILE",
                                                           "JOB_ID",
                                                           "RANK",
@@ -28,6 +28,8 @@ constexpr std::array<std::string_view, 42> kNotOptions = {"RENDEZVOUS",
                                                           "ADDRESS",
                                                           "GLOO_IFACE",
                                                           "GLOO_TIMEOUT_SECONDS",
+                                                          "SHARED_MEMORY",
+                                                          "CMA",
                                                           "CONTROLLER",
                                                           "CPU_OPERATIONS",
                                                           "ELASTIC",

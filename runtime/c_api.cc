@@ -479,6 +479,24 @@ void runjob_release(runjob_handle handle) {
   Process::current().handles().release(handle);
 }
 
+runjob_code runjob_symmetric_alloc(size_t bytes, void** memory) {
+  return guarded([&] {
+    if (memory == nullptr) throw Error(Errc::kInvalidArgument, "symmetric memory needs somewhere to put its address");
+    Process& process = Process::current();
+    const std::shared_ptr<const Job> job = process.job();
+    static_cast<void>(process.engine(job));
+    *memory = process.symmetric_memory().allocate(bytes, job->symmetric_heap);
+    return Status();
+  });
+}
+
+runjob_code runjob_symmetric_free(void* memory) {
+  return guarded([&] {
+    Process::current().symmetric_memory().free(memory);
+    return Status();
+  });
+}
+
 const char* runjob_backends_json(void) {
   const runjob_code code = guarded([] {
     last_document = backends_json();

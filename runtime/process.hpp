@@ -7,6 +7,7 @@
 #include "base/mutex.hpp"
 #include "runtime/engine/handle_table.hpp"
 #include "runtime/engine/job.hpp"
+#include "runtime/symmetric_memory.hpp"
 
 namespace runjob::runtime {
 
@@ -29,6 +30,7 @@ class Process {
   Engine& engine(const std::shared_ptr<const Job>& job) const;
 
   HandleTable& handles() { return handles_; }
+  SymmetricMemory& symmetric_memory() { return symmetric_memory_; }
 
  private:
   Mutex lifecycle_mutex_;  ///< one init() or shutdown() at a time
@@ -38,6 +40,7 @@ class Process {
   std::shared_ptr<const Job> job_ GUARDED_BY(mutex_);  // shared with the calls that are using it
 
   HandleTable handles_;
+  SymmetricMemory symmetric_memory_;
 };
 
 }  // namespace runjob::runtime

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from benchmarks.collectives import mpi_peers
+from benchmarks.collectives import cases, mpi_peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
@@ -49,6 +49,16 @@ def start_with_runjob(arguments):
 
 def runjob(arguments):
     return Peer(OURS, "native", start_with_runjob(arguments), (str(arguments.bin / "collectives_benchmark"),))
+
+
+def runjob_otherwise(arguments):
+    """With buffers in symmetric memory, and without reading the other ranks' ordinary memory."""
+    start, program = start_with_runjob(arguments), str(arguments.bin / "collectives_benchmark")
+    moving = tuple(op for op in cases.OPERATIONS if op != "barrier")
+    return [
+        Peer("runjob-symmetric", "native", start, (program, "--memory", "symmetric"), operations=moving),
+        Peer("runjob-no-cma", "native", start, (program,), {"RUNJOB_CMA": "0"}, moving),
+    ]
 
 
 def has_module(python, module):
@@ -95,7 +105,7 @@ def find(arguments, say):
     if arguments.peers == "none":
         return [runjob(arguments), limits(arguments)], []
     found, absent = [runjob(arguments)], []
-    for more, reasons in (with_torch(arguments), mpi_peers.find(arguments, Peer, say), horovod(arguments)):
+    for more, reasons in ((runjob_otherwise(arguments), []), with_torch(arguments), mpi_peers.find(arguments, Peer, say), horovod(arguments)):
         found += more
         absent += reasons
     return select([*found, limits(arguments)], absent, arguments.peers)

@@ -12,7 +12,7 @@ import functools
 import os
 import pathlib
 import sys
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 _NAME = "librunjob.so"
 _OVERRIDE = "RUNJOB_LIBRARY"
@@ -62,6 +62,9 @@ PROTOTYPES = {
     # handle, splits, nsplits
     "runjob_received_splits": (c_int, [c_int64, POINTER(_SHAPE), POINTER(c_int32)]),
     "runjob_release": (None, [c_int64]),
+    # bytes, where to put the address
+    "runjob_symmetric_alloc": (c_int, [c_size_t, POINTER(c_void_p)]),
+    "runjob_symmetric_free": (c_int, [c_void_p]),
     "runjob_backends_json": (c_char_p, []),
 }
 

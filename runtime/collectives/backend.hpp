@@ -33,6 +33,8 @@ struct Call {
   std::function<void(const char* stage)> on_stage = {};
 };
 
+class SymmetricHeap;
+
 /// Runs collectives among a fixed set of ranks, in the order of run(), which is the same on every rank.
 /// Life     made; address() given to all ranks; connect() with all addresses; run()...; destroyed.
 /// Threads  one caller at a time, but abort() from any thread.
@@ -49,6 +51,9 @@ class Backend {
 
   /// Blocks until the buffers are no longer touched. After a failure every later call fails too.
   virtual Status run(const Call& call) = 0;
+  /// Memory for buffers that the ranks reach directly; null when there is none. Once connected; any thread.
+  virtual std::shared_ptr<SymmetricHeap> symmetric_heap() const { return nullptr; }
+
   /// Ends what runs and all that follows with `why`, soon and without waiting for it; also ends a connect(). The other ranks'
   /// calls end too.
   virtual void abort(const Status& why) = 0;
@@ -64,6 +69,7 @@ struct MeshOptions {
   std::string bind_address;                            ///< numeric address of this host that the other ranks can reach
   std::chrono::milliseconds connect_timeout{30000};    ///< for connect()
   std::chrono::milliseconds operation_timeout{30000};  ///< how long a collective waits for another rank's data
+  bool cma = true;  ///< shared memory: ranks may read each other's through the kernel
 };
 
 /// What a backend's module exports under kPluginSymbol. Module and library come from one build: `build` must

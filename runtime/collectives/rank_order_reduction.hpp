@@ -15,7 +15,7 @@ class RankOrderReduction {
  public:
   RankOrderReduction(DType dtype, ReduceOp op, double prescale, double postscale, int size);
 
-  /// `inputs`: by rank, `count` elements each; `out` overlaps none of them.
+  /// `inputs`: by rank, `count` elements each; `out` overlaps none of them, but may be the first one.
   /// Cost  reads each input once and writes `out` once, as far as memory is concerned.
   void run(void* out, std::span<const void* const> inputs, std::size_t count) const;
 

@@ -64,7 +64,8 @@ std::string socket_directory(const RuntimeConfig& config) {
 MeshOptions mesh_options(const RuntimeConfig& config, const JoinReply& place, std::chrono::milliseconds timeout) {
   const std::string address =
       choose_address(list_addresses(), {place.hostnames.size() == 1, config.interface, config.address});
-  return {place.rank, place.size, address, /*connect_timeout=*/timeout, /*operation_timeout=*/config.gloo_timeout};
+  return {place.rank, place.size, address, /*connect_timeout=*/timeout, /*operation_timeout=*/config.gloo_timeout,
+          config.cma};
 }
 
 Prepared prepare(const RuntimeConfig& config, const JoinReply& place, std::chrono::milliseconds timeout) {
@@ -206,8 +207,10 @@ Job join_job(const RuntimeConfig& config, InitCounts& counts) {
   prepared.parts.control =
       connect_control(prepared, meeting.root, place, observer_for(prepared.parts.timeline.get()), deadline);
   prepared.parts.cache_capacity = meeting.root.cache_capacity;
+  const Backend& backend = *prepared.parts.backend;
   job.engine = std::make_unique<Engine>(std::move(prepared.parts));
   job.engine->connect(meeting.addresses).throw_if_failed();
+  job.symmetric_heap = backend.symmetric_heap();
   job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, place.rank);
   return job;
 }

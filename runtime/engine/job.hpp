@@ -21,6 +21,8 @@ using InitCounts = std::map<std::pair<std::string, int>, int>;
 struct Job {
   rendezvous::JoinReply place;
   std::unique_ptr<Engine> engine;
+  /// Shared with the backend and with what was allocated from it; null when there is none.
+  std::shared_ptr<SymmetricHeap> symmetric_heap;
   std::unique_ptr<FailureReport> failure_report;  ///< null in a job of this process alone
 };
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
 
 /// The names that the runtime reads, without their prefix.
-constexpr std::array<std::string_view, 16> kRead = {"RENDEZVOUS",
+constexpr std::array<std::string_view, 17> kRead = {"RENDEZVOUS",
                                                     "JOB_KEY_FILE",
                                                     "RANK",
                                                     "START_TIMEOUT",
@@ -31,7 +31,8 @@ constexpr std::array<std::string_view, 16> kRead = {"RENDEZVOUS",
                                                     "CACHE_CAPACITY",
                                                     "STALL_CHECK_DISABLE",
                                                     "STALL_CHECK_TIME_SECONDS",
-                                                    "STALL_SHUTDOWN_TIME_SECONDS"};
+                                                    "STALL_SHUTDOWN_TIME_SECONDS",
+                                                    "CMA"};
 
 struct Variable {
   std::string name;  ///< as it was set, for messages
@@ -102,6 +103,7 @@ RuntimeConfig read_runtime_config(const Environment& environment) {
   if (const auto found = find(environment, "SHARED_MEMORY")) {
     config.shared_memory = parse_bool(found->value, found->name);
   }
+  if (const auto found = find(environment, "CMA")) config.cma = parse_bool(found->value, found->name);
   if (const auto found = find(environment, "GLOO_TIMEOUT_SECONDS")) {
     config.gloo_timeout = parse_duration(found->value, found->name);
     if (config.gloo_timeout.count() == 0) {  // Gloo would take it as "for ever"

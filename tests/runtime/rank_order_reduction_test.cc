@@ -46,6 +46,24 @@ TEST_CASE("inputs are reduced in the order of the ranks, to the last bit", "[run
   CHECK(reduce(DType::kFloat32, ReduceOp::kMin, inputs) == least);
 }
 
+TEST_CASE("the result may take the first input's place", "[runtime][unit]") {
+  const DType dtype = GENERATE(DType::kFloat16, DType::kInt16);
+  const std::size_t ranks = GENERATE(2u, 3u);
+  const double prescale = GENERATE(1.0, 0.5);
+  std::vector<std::vector<std::int16_t>> inputs(ranks, std::vector<std::int16_t>(9000));
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t i = 0; i < inputs[rank].size(); ++i) {
+      inputs[rank][i] = static_cast<std::int16_t>((i * 31 + rank * 7) % 15000);
+    }
+  }
+  const auto apart = reduce(dtype, ReduceOp::kSum, inputs, prescale);
+  std::vector<const void*> pointers;
+  for (const auto& input : inputs) pointers.push_back(input.data());
+  RankOrderReduction(dtype, ReduceOp::kSum, prescale, 1, static_cast<int>(ranks))
+      .run(inputs[0].data(), pointers, inputs[0].size());
+  CHECK(inputs[0] == apart);
+}
+
 TEST_CASE("each input is scaled before, the result after the reduction", "[runtime][unit]") {
   const std::vector<std::vector<float>> inputs{{1, 2}, {3, 4}, {5, 6}};
   CHECK(reduce(DType::kFloat32, ReduceOp::kAverage, inputs) == std::vector<float>{3, 4});

@@ -48,6 +48,33 @@ TEST_CASE("the C++ interface runs every collective, blocking and asynchronous", 
   }
 }
 
+TEST_CASE("a symmetric buffer is memory of its own, and moves", "[runtime][multiproc]") {
+  for (const Outcome& outcome : run_ranks(on_one_host(2), [](int rank) {
+         runjob::init();
+         runjob::SymmetricBuffer<float> values(100000);
+         for (float& value : values) value = static_cast<float>(rank);
+         const runjob::Communicator world;
+         world.allreduce(std::span(values), "in place");
+         require(values[99999] == 1 && values.size() == 100000, "sum");
+         runjob::SymmetricBuffer<float> moved(std::move(values));
+         require(values.data() == nullptr && values.size() == 0 && moved[0] == 1, "moved");
+         values = std::move(moved);
+         require(moved.data() == nullptr && values[99999] == 1, "moved back");
+         runjob::shutdown();
+         require(values[0] == 1, "after shutdown");
+         try {
+           const runjob::SymmetricBuffer<double> none(1);
+           require(false, "without a job");
+         } catch (const runjob::Error& error) {
+           require(error.code() == RUNJOB_NOT_INITIALIZED, error.what());
+         }
+         return Outcome();
+       })) {
+    INFO(outcome.message);
+    CHECK(outcome.ok());
+  }
+}
+
 TEST_CASE("failures are exceptions with the code and the text", "[runtime][multiproc]") {
   const Outcome outcome = run_alone([] {
     try {

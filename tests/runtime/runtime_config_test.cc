@@ -27,6 +27,7 @@ TEST_CASE("an empty environment is a job of one process with the defaults", "[ru
   CHECK_FALSE(config.start_timeout);
   CHECK_FALSE(config.timeline);
   CHECK(config.shared_memory);
+  CHECK(config.cma);
   CHECK(config.warnings.empty());
 }
 
@@ -42,6 +43,7 @@ TEST_CASE("every variable is read under both names, ours first", "[runtime][unit
                                                     {"HOROVOD_TIMELINE", "/tmp/t.json"},
                                                     {"HOROVOD_TIMELINE_MARK_CYCLES", "1"},
                                                     {"HOROVOD_SHARED_MEMORY", "off"},
+                                                    {"RUNJOB_CMA", "0"},
                                                     {"RUNJOB_LOG_LEVEL", "debug"}});
   CHECK(config.rendezvous == "unix:/x");
   CHECK(config.job_key_file == "/k");
@@ -53,6 +55,7 @@ TEST_CASE("every variable is read under both names, ours first", "[runtime][unit
   CHECK(config.timeline == "/tmp/t.json");
   CHECK(config.timeline_mark_cycles);
   CHECK_FALSE(config.shared_memory);
+  CHECK_FALSE(config.cma);
   CHECK(config.log_level == runjob::log::Level::kDebug);
 }
 

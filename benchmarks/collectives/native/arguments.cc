@@ -12,6 +12,7 @@ constexpr std::array<const char*, 6> kOperations = {"allreduce",     "allgather"
                                                     "reducescatter", "alltoall",  "barrier"};
 constexpr std::array<const char*, 3> kDTypes = {"float32", "float16", "bfloat16"};
 constexpr std::array<const char*, 2> kModes = {"blocking", "asynchronous"};
+constexpr std::array<const char*, 2> kMemories = {"ordinary", "symmetric"};
 
 template <class Enum, std::size_t count>
 Enum parse_name(const std::array<const char*, count>& names, std::string_view option, std::string_view value) {
@@ -66,6 +67,8 @@ Arguments parse_arguments(int argc, char** argv) {
       arguments.dtype = parse_name<DType>(kDTypes, option, value);
     } else if (option == "--mode") {
       arguments.mode = parse_name<Mode>(kModes, option, value);
+    } else if (option == "--memory") {
+      arguments.memory = parse_name<Memory>(kMemories, option, value);
     } else if (option == "--bytes") {
       bytes = parse_list(option, value);
     } else if (option == "--in-flight") {

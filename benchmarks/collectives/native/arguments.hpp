@@ -14,6 +14,9 @@ enum class DType { float32, float16, bfloat16 };
 /// asynchronous: `in_flight` operations are started, then all are waited for.
 enum class Mode { blocking, asynchronous };
 
+/// Where the buffers are; symmetric: in runjob's memory for direct access, which only runjob has.
+enum class Memory { ordinary, symmetric };
+
 struct Size {
   std::size_t bytes = 0;      // what each rank gives
   std::size_t in_flight = 1;  // with Mode::asynchronous
@@ -21,7 +24,7 @@ struct Size {
 
 /// What every program takes:
 ///
-///     --op NAME --dtype NAME --mode NAME --bytes LIST [--in-flight LIST] [--np N]
+///     --op NAME --dtype NAME --mode NAME [--memory NAME] --bytes LIST [--in-flight LIST] [--np N]
 ///     [--budget-ms N] [--min-iterations N] [--max-iterations N]
 ///
 /// A list is separated by commas; --in-flight has as many entries as --bytes.
@@ -29,6 +32,7 @@ struct Arguments {
   Operation operation = Operation::allreduce;
   DType dtype = DType::float32;
   Mode mode = Mode::blocking;
+  Memory memory = Memory::ordinary;
   std::vector<Size> sizes;
   int np = 1;              // the limits only: the other programs are started by a launcher
   double budget_ms = 100;  // how long to measure each size, as long as the number of iterations stays in its bounds

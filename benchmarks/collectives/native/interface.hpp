@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 
 #include "benchmarks/collectives/native/arguments.hpp"
@@ -36,11 +37,20 @@ class Interface {
   virtual void start(Slot& slot) = 0;
   virtual void finish() = 0;  // waits for all that was started
 
+  /// Memory for a buffer; not touched yet. `free` gets what `allocate` returned.
+  virtual std::byte* allocate(std::size_t bytes) {
+    return static_cast<std::byte*>(::operator new[](bytes, kAlignment));
+  }
+  virtual void free(std::byte* memory) { ::operator delete[](memory, kAlignment); }
+
   /// Where the result of a slot's last operation is.
   virtual const std::byte* result(const Slot& slot) const = 0;
 
   virtual void barrier() = 0;
   virtual std::int64_t of_rank_0(std::int64_t value) = 0;  // a collective as well
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
 };
 
 }  // namespace runjob::benchmark

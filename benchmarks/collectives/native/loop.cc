@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <stdexcept>
 
 #include "benchmarks/collectives/native/elements.hpp"
@@ -13,15 +12,14 @@
 namespace runjob::benchmark {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
-
-struct AlignedDelete {
-  void operator()(std::byte* memory) const { ::operator delete[](memory, kAlignment); }
+struct FreeByInterface {
+  Interface* interface = nullptr;
+  void operator()(std::byte* memory) const { interface->free(memory); }
 };
-using Buffer = std::unique_ptr<std::byte[], AlignedDelete>;
+using Buffer = std::unique_ptr<std::byte[], FreeByInterface>;
 
-Buffer make_buffer(std::size_t bytes) {
-  Buffer buffer(new (kAlignment) std::byte[std::max<std::size_t>(bytes, 1)]);
+Buffer make_buffer(Interface& interface, std::size_t bytes) {
+  Buffer buffer(interface.allocate(std::max<std::size_t>(bytes, 1)), {&interface});
   std::memset(buffer.get(), 0, bytes);
   return buffer;
 }
@@ -29,8 +27,7 @@ Buffer make_buffer(std::size_t bytes) {
 /// The slots of one size and their memory. A blocking broadcast has one for each root, all with the same buffer.
 class Slots {
  public:
-  Slots(const Interface& interface, const Arguments& arguments, Size size)
-      : interface_(interface), arguments_(arguments) {
+  Slots(Interface& interface, const Arguments& arguments, Size size) : interface_(interface), arguments_(arguments) {
     const bool rotates = arguments.operation == Operation::broadcast && arguments.mode == Mode::blocking;
     const std::size_t wanted = arguments.mode == Mode::blocking ? 1 : std::max<std::size_t>(1, size.in_flight);
     const std::size_t count = rotates ? static_cast<std::size_t>(interface.size()) : wanted;
@@ -65,14 +62,14 @@ class Slots {
     slot.inputs = input_count(arguments_.operation, arguments_.dtype, bytes, interface_.size());
     slot.outputs = output_count(arguments_.operation, slot.inputs, interface_.size());
     const bool in_place = arguments_.operation == Operation::allreduce || arguments_.operation == Operation::broadcast;
-    if (!shares) buffers_.push_back(make_buffer(slot.inputs * bytes_of(arguments_.dtype)));
+    if (!shares) buffers_.push_back(make_buffer(interface_, slot.inputs * bytes_of(arguments_.dtype)));
     slot.input = buffers_.back().get();
-    if (!in_place) buffers_.push_back(make_buffer(slot.outputs * bytes_of(arguments_.dtype)));
+    if (!in_place) buffers_.push_back(make_buffer(interface_, slot.outputs * bytes_of(arguments_.dtype)));
     slot.output = buffers_.back().get();
     slots_.push_back(std::move(slot));
   }
 
-  const Interface& interface_;
+  Interface& interface_;
   const Arguments& arguments_;
   std::vector<Buffer> buffers_;
   std::vector<Slot> slots_;

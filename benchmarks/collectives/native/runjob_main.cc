@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <exception>
 #include <runjob/runjob.hpp>
+#include <vector>
 
 #include "benchmarks/collectives/native/loop.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 template <class T>
 class Runjob final : public Interface {
  public:
-  explicit Runjob(Operation operation) : operation_(operation) {}
+  explicit Runjob(const Arguments& arguments) : operation_(arguments.operation), memory_(arguments.memory) {}
 
   std::string library() const override { return std::string("runjob ") + runjob_version(); }
   int rank() const override { return world_.rank(); }
@@ -62,6 +63,18 @@ class Runjob final : public Interface {
     in_place_.clear();
   }
 
+  std::byte* allocate(std::size_t bytes) override {
+    if (memory_ == Memory::ordinary) return Interface::allocate(bytes);
+    symmetric_.emplace_back(bytes);
+    return reinterpret_cast<std::byte*>(symmetric_.back().data());
+  }
+
+  void free(std::byte* memory) override {
+    if (memory_ == Memory::ordinary) return Interface::free(memory);
+    std::erase_if(symmetric_,
+                  [&](const auto& buffer) { return reinterpret_cast<std::byte*>(buffer.data()) == memory; });
+  }
+
   const std::byte* result(const Slot& slot) const override { return works_in_place() ? slot.input : slot.output; }
 
   void barrier() override { world_.barrier("between sizes"); }
@@ -77,6 +90,8 @@ class Runjob final : public Interface {
   static std::span<T> output(const Slot& slot) { return {reinterpret_cast<T*>(slot.output), slot.outputs}; }
 
   Operation operation_;
+  Memory memory_;
+  std::vector<SymmetricBuffer<std::uint8_t>> symmetric_;
   Communicator world_;
   std::vector<Handle> in_place_;
   std::vector<GatherHandle<T>> with_output_;
@@ -84,7 +99,7 @@ class Runjob final : public Interface {
 
 template <class T>
 void measure_elements(const Arguments& arguments) {
-  Runjob<T> interface(arguments.operation);
+  Runjob<T> interface(arguments);
   measure(interface, arguments);
 }
 

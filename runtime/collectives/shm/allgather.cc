@@ -95,13 +95,28 @@ class Stream {
   const std::uint64_t first_step_;
 };
 
+/// Each rank copies the others' inputs from where they lie.
+void read_directly(Channels& channels, const Call& call, const Parts& parts) {
+  auto* output = static_cast<std::byte*>(call.output);
+  const int own = channels.group.rank();
+  copy(output + parts[own].first, static_cast<const std::byte*>(call.input), parts[own].count);
+  for (int distance = 1; distance < channels.group.size(); ++distance) {
+    const int peer = (own + distance) % channels.group.size();
+    channels.peers.fetch_input(peer, 0, parts[peer].count, output + parts[peer].first);
+  }
+}
+
 }  // namespace
 
 void allgather(Channels& channels, const Call& call) {
   if (call.on_stage) call.on_stage("SHM_ALLGATHER");
   const Parts parts(call);
   if (parts.largest() <= channels.small.most_bytes()) return in_one_step(channels, call, parts);
-  Stream(channels.ring, call, parts).run();
+  const std::size_t own_bytes = parts[channels.group.rank()].count;
+  channels.peers.run(
+      {.kind = Kind::kAllgather, .bytes = parts.largest(), .input = call.input, .input_bytes = own_bytes},
+      [&] { Stream(channels.ring, call, parts).run(); },
+      [&](PeerBuffers::Route) { read_directly(channels, call, parts); });
 }
 
 }  // namespace runjob::runtime

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/collectives/rank_order_reduction.hpp"
+#include "runtime/collectives/shm/direct_allreduce.hpp"
 #include "runtime/collectives/shm/pieces.hpp"
 #include "runtime/collectives/shm/streaming_copy.hpp"
 
@@ -121,8 +122,17 @@ class Pipeline {
 
 void allreduce(Channels& channels, const Call& call) {
   if (call.on_stage) call.on_stage("SHM_ALLREDUCE");
-  if (call.count * size_of(call.dtype) <= channels.small.most_bytes()) return reduce_all(channels, call);
-  Pipeline(channels.ring, call).run();
+  const std::size_t bytes = call.count * size_of(call.dtype);
+  if (bytes <= channels.small.most_bytes()) return reduce_all(channels, call);
+  channels.peers.run(
+      {.kind = Kind::kAllreduce,
+       .bytes = bytes,
+       .input = call.input,
+       .input_bytes = bytes,
+       .output = call.output,
+       .output_bytes = bytes},
+      [&] { Pipeline(channels.ring, call).run(); },
+      [&](PeerBuffers::Route route) { allreduce_directly(channels, call, route); });
 }
 
 }  // namespace runjob::runtime

@@ -34,9 +34,12 @@ class Alltoall {
     copy_bytes(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
     const std::size_t all = largest_ * incoming_.size();  // the same on all ranks
     if (all <= channels_.small.most_bytes()) return in_one_step(all);
-    Sections sections(channels_.ring, largest_);
-    sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i); },
-                 [&](std::size_t i) { collect(sections, i); });
+    std::vector<std::size_t> places;  // where in the input what is for each rank begins
+    for (const Range& part : outgoing_) places.push_back(part.first);
+    const std::size_t input_bytes = outgoing_.back().first + outgoing_.back().count;
+    channels_.peers.run(
+        {.kind = Kind::kAlltoall, .bytes = all, .input = input_, .input_bytes = input_bytes, .splits = places},
+        [&] { through_sections(); }, [&](PeerBuffers::Route) { read_directly(); });
   }
 
  private:
@@ -49,6 +52,22 @@ class Alltoall {
     for (std::size_t peer = 0; peer < incoming_.size(); ++peer) {
       const std::byte* theirs = channels_.small.take(static_cast<int>(peer), bytes);
       if (peer != own) copy_bytes(output_ + incoming_[peer].first, theirs + own * largest_, incoming_[peer].count);
+    }
+  }
+
+  void through_sections() {
+    Sections sections(channels_.ring, largest_);
+    sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i); },
+                 [&](std::size_t i) { collect(sections, i); });
+  }
+
+  /// Each rank copies what is for it from where it lies.
+  void read_directly() const {
+    const int own = channels_.group.rank();
+    for (int distance = 1; distance < channels_.group.size(); ++distance) {
+      const int peer = (own + distance) % channels_.group.size();
+      const Range part = incoming_[static_cast<std::size_t>(peer)];
+      channels_.peers.fetch_input(peer, channels_.peers.split(peer, own), part.count, output_ + part.first);
     }
   }
 

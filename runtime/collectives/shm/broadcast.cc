@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "runtime/collectives/shm/pieces.hpp"
+#include "runtime/collectives/shm/streaming_copy.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -40,6 +41,33 @@ void piece_by_piece(Ring& ring, const Call& call, std::size_t bytes) {
   }
 }
 
+/// All ranks, the root too, copy a part of the root's buffer into all others; or each copies all of it into its own.
+void directly(Channels& channels, const Call& call, std::size_t bytes, PeerBuffers::Route route) {
+  constexpr std::size_t kPieceBytes = 16u << 10, kLeastStreamedBytes = 32u << 20;
+  PeerBuffers& peers = channels.peers;
+  const int size = channels.group.size();
+  if (route == PeerBuffers::Route::kRead) {
+    if (channels.group.rank() == call.root) return;
+    return peers.fetch_input(call.root, 0, bytes, static_cast<std::byte*>(call.output));
+  }
+  const Range own = part_of(bytes, 1, channels.group.rank(), size);
+  const Pieces pieces(own.count, kPieceBytes);
+  for (std::size_t i = 0; i < pieces.number(); ++i) {
+    channels.group.check();
+    const std::size_t offset = own.first + pieces[i].first;
+    const std::byte* from = peers.input(call.root, bytes) + offset;
+    for (int rank = 0; rank < size; ++rank) {
+      if (rank == call.root) continue;
+      std::byte* to = peers.output(rank, bytes) + offset;
+      if (bytes >= kLeastStreamedBytes) {
+        streaming_copy(to, from, pieces[i].count);
+      } else {
+        std::memcpy(to, from, pieces[i].count);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void broadcast(Channels& channels, const Call& call) {
@@ -48,7 +76,15 @@ void broadcast(Channels& channels, const Call& call) {
   if (bytes <= channels.small.most_bytes()) {
     return in_one_step(channels.small, call, channels.group.rank() == call.root, bytes);
   }
-  piece_by_piece(channels.ring, call, bytes);
+  channels.peers.run(
+      {.kind = Kind::kBroadcast,
+       .bytes = bytes,
+       .input = call.output,
+       .input_bytes = bytes,
+       .output = call.output,
+       .output_bytes = bytes},
+      [&] { piece_by_piece(channels.ring, call, bytes); },
+      [&](PeerBuffers::Route route) { directly(channels, call, bytes, route); });
 }
 
 }  // namespace runjob::runtime

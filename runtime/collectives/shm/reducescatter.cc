@@ -28,13 +28,40 @@ class Reducescatter {
 
   void run() {
     if (bytes_ <= channels_.small.most_bytes()) return in_one_step();
+    channels_.peers.run(
+        {.kind = Kind::kReducescatter, .bytes = bytes_, .input = input_, .input_bytes = bytes_},
+        [&] { through_sections(); }, [&](PeerBuffers::Route) { read_directly(); });
+  }
+
+ private:
+  void through_sections() {
     const auto longer = [](const Range& a, const Range& b) { return a.count < b.count; };
     Sections sections(channels_.ring, std::max_element(parts_.begin(), parts_.end(), longer)->count);
     sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i); },
                  [&](std::size_t i) { reduce(sections, i); });
   }
 
- private:
+  /// Each rank reduces its part of the inputs where they lie, or of copies that stay in the second cache.
+  void read_directly() {
+    constexpr std::size_t kOfAll = 512u << 10, kLeast = 16u << 10, kMost = 256u << 10;
+    const std::size_t most = piece_bytes(kOfAll, inputs_.size(), kLeast, kMost);
+    const int own = channels_.group.rank();
+    const Range part = parts_[static_cast<std::size_t>(own)];
+    std::byte* room = channels_.peers.scratch(most * inputs_.size());
+    const Pieces pieces(part.count / element_, most / element_);
+    for (std::size_t i = 0; i < pieces.number(); ++i) {
+      channels_.group.check();
+      const std::size_t offset = pieces[i].first * element_, bytes = pieces[i].count * element_;
+      for (int rank = 0; rank < channels_.group.size(); ++rank) {
+        const auto index = static_cast<std::size_t>(rank);
+        inputs_[index] = rank == own
+                             ? input_ + part.first + offset
+                             : channels_.peers.view_input(rank, part.first + offset, bytes, room + index * most);
+      }
+      reduction_.run(output_ + offset, inputs_, pieces[i].count);
+    }
+  }
+
   void in_one_step() {
     copy_bytes(channels_.small.begin(bytes_), input_, bytes_);
     channels_.small.give();

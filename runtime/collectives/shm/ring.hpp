@@ -25,6 +25,7 @@ class Ring {
   void wait_free(std::uint64_t step);
   void wait_filled(int peer, std::uint64_t step) { group_.wait(peer, group_.words(peer).progress.filled, step); }
   void wait_reduced(int peer, std::uint64_t step) { group_.wait(peer, group_.words(peer).progress.reduced, step); }
+  void wait_done(int peer, std::uint64_t step) { group_.wait(peer, group_.words(peer).progress.done, step); }
 
   void filled(std::uint64_t step) { group_.publish(group_.own().progress.filled, step); }
   void reduced(std::uint64_t step) { group_.publish(group_.own().progress.reduced, step); }

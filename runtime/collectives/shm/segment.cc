@@ -19,24 +19,25 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 }  // namespace
 
-Segment Segment::create(std::size_t bytes) {
+Segment Segment::create(std::size_t bytes, std::size_t behind) {
   UniqueFd descriptor(::memfd_create("runjob", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!descriptor) refuse("memfd_create");
-  if (::ftruncate(descriptor.get(), static_cast<off_t>(bytes)) != 0) refuse("ftruncate of a memfd");
+  if (::ftruncate(descriptor.get(), static_cast<off_t>(bytes + behind)) != 0) refuse("ftruncate of a memfd");
   if (::fcntl(descriptor.get(), F_ADD_SEALS, kSeals) != 0) refuse("sealing a memfd");
-  return {std::move(descriptor), bytes};
+  return {std::move(descriptor), bytes, behind};
 }
 
 Segment Segment::attach(UniqueFd descriptor, std::size_t bytes) {
   struct stat status {};
   const int seals = ::fcntl(descriptor.get(), F_GET_SEALS);
-  if (::fstat(descriptor.get(), &status) != 0 || status.st_size != static_cast<off_t>(bytes) || seals != kSeals) {
+  if (::fstat(descriptor.get(), &status) != 0 || status.st_size < static_cast<off_t>(bytes) || seals != kSeals) {
     throw Error(Errc::kProtocol, "received a descriptor that is no shared memory of this job");
   }
-  return {std::move(descriptor), bytes};
+  return {std::move(descriptor), bytes, static_cast<std::size_t>(status.st_size) - bytes};
 }
 
-Segment::Segment(UniqueFd descriptor, std::size_t bytes) : descriptor_(std::move(descriptor)), bytes_(bytes) {
+Segment::Segment(UniqueFd descriptor, std::size_t bytes, std::size_t behind)
+    : descriptor_(std::move(descriptor)), bytes_(bytes), behind_(behind) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
   if (data == MAP_FAILED) refuse("mapping shared memory");
   data_ = data;
@@ -46,12 +47,14 @@ Segment::Segment(UniqueFd descriptor, std::size_t bytes) : descriptor_(std::move
 Segment::Segment(Segment&& other) noexcept
     : descriptor_(std::move(other.descriptor_)),
       data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
+      bytes_(std::exchange(other.bytes_, 0)),
+      behind_(std::exchange(other.behind_, 0)) {}
 
 Segment& Segment::operator=(Segment&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(behind_, other.behind_);
   return *this;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include "base/unique_handle.hpp"
 
@@ -14,10 +15,11 @@ class Segment {
  public:
   /// Zero bytes; they take memory when they are first written.
   /// Errors  Error(kUnavailable), for instance where a container's seccomp filter forbids it.
-  static Segment create(std::size_t bytes);
+  /// `behind`: so many bytes more that the file has, but that are not mapped here.
+  static Segment create(std::size_t bytes, std::size_t behind = 0);
 
   /// The one behind a descriptor that another process sent.
-  /// Errors  Error(kProtocol) when it is not sealed or not of this size; Error(kUnavailable) when it cannot be mapped.
+  /// Errors  Error(kProtocol) when it is not sealed or smaller; Error(kUnavailable) when it cannot be mapped.
   static Segment attach(UniqueFd descriptor, std::size_t bytes);
 
   Segment() = default;
@@ -27,16 +29,18 @@ class Segment {
 
   void* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
-  /// -1 when closed. The mapping does not need it.
+  /// Bytes of the file behind what is mapped here.
+  std::size_t behind() const { return behind_; }
+  /// -1 when taken. The mapping does not need it.
   int descriptor() const { return descriptor_.get(); }
-  void close_descriptor() { descriptor_.reset(); }
+  UniqueFd take_descriptor() { return std::move(descriptor_); }
 
  private:
-  Segment(UniqueFd descriptor, std::size_t bytes);
+  Segment(UniqueFd descriptor, std::size_t bytes, std::size_t behind);
 
   UniqueFd descriptor_;
   void* data_ = nullptr;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0, behind_ = 0;
 };
 
 }  // namespace runjob::runtime

@@ -34,7 +34,8 @@ void ShmBackend::prepare(const std::string& socket_directory) {
   cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!cancel_) throw system_error("eventfd", errno);
   if (options_.rank == 0) {
-    segment_ = Segment::create(layout_.bytes());
+    const std::size_t windows = SymmetricHeap::window_bytes(options_.size) * static_cast<std::size_t>(options_.size);
+    segment_ = Segment::create(layout_.bytes(), windows);
     handover_ = std::make_unique<Handover>(socket_directory);
     offer.path = handover_->path();
     offer.token = handover_->token();
@@ -45,17 +46,22 @@ void ShmBackend::prepare(const std::string& socket_directory) {
 ShmBackend::~ShmBackend() {
   const MutexLock lock(mutex_);
   if (group_ != nullptr) group_->leave();
+  if (heap_) heap_->forget_others();
 }
 
 Status ShmBackend::connect(const std::vector<std::string>& addresses) {
   try {
     segment_ = exchange_segment(addresses);
-    segment_.close_descriptor();
+    const std::size_t window = segment_.behind() / static_cast<std::size_t>(options_.size);
+    if (UniqueFd file = segment_.take_descriptor(); window > 0) {
+      heap_ = std::make_shared<SymmetricHeap>(std::move(file), layout_.bytes(), window, options_.rank, options_.size);
+    }
     std::vector<std::string> processors;
     for (const std::string& address : addresses) processors.push_back(decode_sharing_offer(address).processors);
     const Patience patience = Patience::for_ranks(options_.size, processor_share(processors));
     channels_ = std::make_unique<Channels>(segment_.data(), layout_,
-                                           GroupOptions{options_.rank, patience, options_.operation_timeout});
+                                           GroupOptions{options_.rank, patience, options_.operation_timeout},
+                                           PeerOptions{heap_, options_.cma ? CmaUse::kWhenFaster : CmaUse::kNever});
   } catch (const Error& error) {
     const bool is_peers_end = error.code() == Errc::kPeerLost || error.code() == Errc::kAborted;
     const char* remedy = is_peers_end ? "" : "; RUNJOB_SHARED_MEMORY=0 does without";

@@ -7,6 +7,7 @@
 #include "runtime/collectives/shm/channels.hpp"
 #include "runtime/collectives/shm/handover.hpp"
 #include "runtime/collectives/shm/segment.hpp"
+#include "runtime/collectives/shm/symmetric_heap.hpp"
 
 namespace runjob::runtime {
 
@@ -22,6 +23,7 @@ class ShmBackend : public Backend {
   std::string address() const override { return address_; }
   Status connect(const std::vector<std::string>& addresses) override;
   Status run(const Call& call) override;
+  std::shared_ptr<SymmetricHeap> symmetric_heap() const override { return heap_; }
   void abort(const Status& why) override;
   Rounds* rounds() override { return &channels_->rounds; }
 
@@ -36,7 +38,8 @@ class ShmBackend : public Backend {
   std::unique_ptr<Handover> handover_;  ///< rank 0's, until all have come
   UniqueFd cancel_;                     ///< an eventfd: connect() is to end
   Segment segment_;
-  std::unique_ptr<Channels> channels_;  ///< run()'s, but for what abort() does with the group
+  std::shared_ptr<SymmetricHeap> heap_;  ///< also of the memory that users have; null when there can be none
+  std::unique_ptr<Channels> channels_;   ///< run()'s, but for what abort() does with the group
 
   Mutex mutex_;
   Status failure_ GUARDED_BY(mutex_);

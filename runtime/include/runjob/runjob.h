@@ -12,6 +12,7 @@
  * Fork     a child of fork() gets RUNJOB_NOT_INITIALIZED from everything but init, never a hang.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #if defined(__GNUC__)
@@ -198,6 +199,21 @@ RUNJOB_API runjob_code runjob_received_splits(runjob_handle handle, const int64_
 
 /* Forgets a handle. Releasing one that is not done is allowed; its buffers stay lent until it is. */
 RUNJOB_API void runjob_release(runjob_handle handle);
+
+/*
+ * Memory for buffers that collectives can work on directly: where all ranks are on one host, it is mapped into all of them.
+ * An allreduce of which input and output, which may be one, are in it on every rank moves half of the bytes or fewer; the other
+ * operations gain when the inputs are. Anywhere else, and in other jobs, it is memory like any other.
+ *
+ * What    at least `bytes` bytes, which may be 0, aligned to a page, their contents undefined. Any part of it may be a buffer, and a
+ *         buffer may be anywhere in it: places and sizes need not be alike on the ranks, nor all ranks allocate at all.
+ * Life    until runjob_symmetric_free(). It outlives runjob_shutdown(), and is ordinary memory for jobs that are joined later.
+ * Fork    a child sees this process's memory and what either writes, as with MAP_SHARED; it cannot free it.
+ * Errors  RUNJOB_NOT_INITIALIZED, RUNJOB_UNAVAILABLE: no memory. To free what was not allocated: RUNJOB_INVALID_ARGUMENT; NULL
+ *         is allowed. Operations that use the memory must be done before it is freed.
+ */
+RUNJOB_API runjob_code runjob_symmetric_alloc(size_t bytes, void** memory);
+RUNJOB_API runjob_code runjob_symmetric_free(void* memory);
 
 /*
  * What this build can do, as a JSON document that lists every backend with its version and path or the reason why it

@@ -149,6 +149,39 @@ inline bool is_initialized() {
   return runjob_is_initialized() == 1;
 }
 
+/// `count` elements, uninitialised, in memory that collectives can work on directly: see runjob_symmetric_alloc(). Move-only.
+/// It may outlive the job, but must not be in use by an operation when it goes.
+/// Errors  its constructor throws Error: RUNJOB_NOT_INITIALIZED, RUNJOB_UNAVAILABLE.
+template <Element T>
+class SymmetricBuffer {
+ public:
+  SymmetricBuffer() = default;
+  explicit SymmetricBuffer(std::size_t count) : count_(count) {
+    if (count > PTRDIFF_MAX / sizeof(T)) throw Error(RUNJOB_INVALID_ARGUMENT, "a buffer of too many elements");
+    void* memory = nullptr;
+    detail::check(runjob_symmetric_alloc(count * sizeof(T), &memory));
+    data_ = static_cast<T*>(memory);
+  }
+  SymmetricBuffer(SymmetricBuffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+  SymmetricBuffer& operator=(SymmetricBuffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(count_, other.count_);
+    return *this;
+  }
+  ~SymmetricBuffer() { static_cast<void>(runjob_symmetric_free(data_)); }
+
+  T* data() const { return data_; }
+  std::size_t size() const { return count_; }
+  T* begin() const { return data_; }
+  T* end() const { return data_ + count_; }
+  T& operator[](std::size_t index) const { return data_[index]; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t count_ = 0;
+};
+
 /// An operation in flight or done. Move-only.
 /// Its destructor waits until the operation is done: the buffers are usually about to go as well.
 class Handle {

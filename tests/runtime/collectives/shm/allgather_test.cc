@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "tests/catch.hpp"
-#include "tests/runtime/collectives/shm/thread_ranks.hpp"
+#include "tests/runtime/collectives/shm/heap_ranks.hpp"
 
 using namespace runjob::runtime;
 
@@ -18,17 +18,18 @@ Values part(int rank, std::size_t count) {
   return values;
 }
 
-void gather(Channels& channels, const std::vector<std::size_t>& counts) {
+void gather(Channels& channels, const std::vector<std::size_t>& counts, SymmetricHeap* heap = nullptr) {
   Values expected;
   for (std::size_t rank = 0; rank < counts.size(); ++rank) {
     const Values values = part(static_cast<int>(rank), counts[rank]);
     expected.insert(expected.end(), values.begin(), values.end());
   }
   const Values own = part(channels.group.rank(), counts[static_cast<std::size_t>(channels.group.rank())]);
+  const Placed input(heap, own.data(), own.size() * sizeof own[0]);
   Values output(expected.size());
   allgather(channels, {.kind = Kind::kAllgather,
                        .dtype = DType::kInt16,
-                       .input = own.empty() ? nullptr : own.data(),
+                       .input = own.empty() ? nullptr : input.get(),
                        .output = output.data(),
                        .count = own.size(),
                        .counts = counts});
@@ -47,6 +48,20 @@ TEST_CASE("an allgather concatenates parts of any sizes in rank order, empty one
       gather(channels, {1, 30001, 12288});
       gather(channels, {0, 0, 40000});
     }
+  });
+  CHECK(errors == no_errors(3));
+}
+
+TEST_CASE("an allgather directly, of symmetric and of ordinary memory", "[runtime][unit]") {
+  const Placement placement = GENERATE(kSymmetric, kOrdinary, kMixed, kMixedWithoutCma);
+  const auto errors = run_placed(small_layout(3), placement, [&](Channels& channels, SymmetricHeap* heap) {
+    for (int round = 0; round < 5; ++round) {
+      gather(channels, {2049, 0, 7}, heap);
+      gather(channels, {1, 30001, 12288}, heap);
+      gather(channels, {0, 0, 900000}, heap);
+    }
+    if (used_no_slot(channels) != placement.is_direct()) throw std::runtime_error("another way");
+    gather(channels, {1, 1, 1}, heap);
   });
   CHECK(errors == no_errors(3));
 }

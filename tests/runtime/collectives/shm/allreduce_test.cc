@@ -1,50 +1,14 @@
 #include "runtime/collectives/shm/allreduce.hpp"
 
-#include <cmath>
-#include <limits>
-#include <random>
-
-#include "runtime/collectives/half.hpp"
-#include "runtime/collectives/rank_order_reduction.hpp"
 #include "tests/catch.hpp"
+#include "tests/runtime/collectives/shm/reduction_cases.hpp"
 #include "tests/runtime/collectives/shm/thread_ranks.hpp"
 
 using namespace runjob::runtime;
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
-constexpr ReduceOp kOps[] = {ReduceOp::kAverage, ReduceOp::kSum, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProduct};
-
-/// Any bits at all for integers, for floats values whose products stay finite.
-Bytes random_input(DType dtype, std::size_t count, int rank) {
-  std::mt19937_64 random(static_cast<unsigned>(rank) + 1);
-  Bytes bytes(count * size_of(dtype));
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t bits = random();
-    const float value = static_cast<float>(bits >> 40) * 0x1p-22F - 2;  // from -2 to 2
-    const double wide = value;
-    const std::uint16_t half = dtype == DType::kFloat16 ? float_to_float16(value) : float_to_bfloat16(value);
-    const bool is_half = dtype == DType::kFloat16 || dtype == DType::kBfloat16;
-    const void* source = dtype == DType::kFloat32   ? static_cast<const void*>(&value)
-                         : dtype == DType::kFloat64 ? static_cast<const void*>(&wide)
-                         : is_half                  ? static_cast<const void*>(&half)
-                                                    : &bits;
-    std::memcpy(&bytes[i * size_of(dtype)], source, size_of(dtype));
-  }
-  return bytes;
-}
-
-struct Case {
-  DType dtype;
-  ReduceOp op;
-  std::size_t count;
-  double prescale = 1, postscale = 1;
-  bool in_place = false;
-};
-
-Bytes allreduce_of(Channels& channels, const Case& c) {
+Bytes allreduce_of(Channels& channels, const ReductionCase& c) {
   const Bytes input = random_input(c.dtype, c.count, channels.group.rank());
   Bytes output = c.in_place ? input : Bytes(input.size());
   allreduce(channels, {.kind = Kind::kAllreduce,
@@ -58,27 +22,16 @@ Bytes allreduce_of(Channels& channels, const Case& c) {
   return output;
 }
 
-/// What rank_order_reduction_test.cc has compared with plain loops.
-Bytes expected(const Case& c, int size) {
-  std::vector<Bytes> inputs;
-  std::vector<const void*> pointers;
-  for (int rank = 0; rank < size; ++rank) inputs.push_back(random_input(c.dtype, c.count, rank));
-  for (const Bytes& input : inputs) pointers.push_back(input.data());
-  Bytes output(c.count * size_of(c.dtype));
-  RankOrderReduction(c.dtype, c.op, c.prescale, c.postscale, size).run(output.data(), pointers, c.count);
-  return output;
-}
-
 /// Every rank's result of every case has the bits of the reduction in rank order, in place and not.
-void check_cases(const Layout& layout, const std::vector<Case>& cases, Patience patience = {}) {
+void check_cases(const Layout& layout, const std::vector<ReductionCase>& cases, Patience patience = {}) {
   const int size = layout.size();
   std::vector<Bytes> results;
-  for (const Case& c : cases) results.push_back(expected(c, size));
+  for (const ReductionCase& c : cases) results.push_back(expected(c, size));
   const auto errors = run_threads(
       layout,
       [&](Channels& channels) {
         for (std::size_t i = 0; i < cases.size(); ++i) {
-          Case c = cases[i];
+          ReductionCase c = cases[i];
           for (const bool in_place : {false, true}) {
             c.in_place = in_place;
             if (allreduce_of(channels, c) != results[i]) throw std::runtime_error("case " + std::to_string(i));
@@ -93,7 +46,7 @@ void check_cases(const Layout& layout, const std::vector<Case>& cases, Patience 
 
 TEST_CASE("every dtype and reduction has the bits of a reduction in rank order, small and large", "[runtime][unit]") {
   const int size = GENERATE(2, 3, 5);
-  std::vector<Case> cases;
+  std::vector<ReductionCase> cases;
   for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
     for (const ReduceOp op : kOps) {
       if (static_cast<DType>(dtype) == DType::kBool && op == ReduceOp::kAverage) continue;
@@ -106,7 +59,7 @@ TEST_CASE("every dtype and reduction has the bits of a reduction in rank order, 
 
 TEST_CASE("tensors of all sizes with the sizes of a real segment", "[runtime][unit]") {
   const int size = GENERATE(2, 8);
-  std::vector<Case> cases;
+  std::vector<ReductionCase> cases;
   for (const DType dtype : {DType::kUint8, DType::kBfloat16, DType::kFloat32, DType::kFloat64}) {
     for (const std::size_t count : {4095, 4096, 100003}) cases.push_back({dtype, ReduceOp::kSum, count});
   }
@@ -124,7 +77,7 @@ TEST_CASE("scaling is part of the reduction", "[runtime][unit]") {
 TEST_CASE("many operations of mixed sizes in a row, looking and sleeping", "[runtime][unit]") {
   const int size = GENERATE(2, 4);
   const Patience patience = GENERATE(Patience{}, Patience{std::chrono::microseconds(50), 0}, Patience{{}, 3});
-  std::vector<Case> cases;
+  std::vector<ReductionCase> cases;
   for (std::size_t i = 0; i < 300; ++i) cases.push_back({DType::kInt64, ReduceOp::kSum, 1 + i * 37 % 3001});
   check_cases(small_layout(size), cases, patience);
 }

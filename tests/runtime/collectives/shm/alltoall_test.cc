@@ -4,14 +4,14 @@
 #include <stdexcept>
 
 #include "tests/catch.hpp"
-#include "tests/runtime/collectives/shm/thread_ranks.hpp"
+#include "tests/runtime/collectives/shm/heap_ranks.hpp"
 
 using namespace runjob::runtime;
 
 namespace {
 
 /// `counts[s][r]`: elements that rank s sends to rank r.
-void exchange(Channels& channels, const std::vector<std::vector<std::size_t>>& counts) {
+void exchange(Channels& channels, const std::vector<std::vector<std::size_t>>& counts, SymmetricHeap* heap = nullptr) {
   const auto own = static_cast<std::size_t>(channels.group.rank());
   const auto value = [](std::size_t from, std::size_t to, std::size_t i) {
     return static_cast<std::int32_t>(1'000'000 * from + 100'000 * to + i);
@@ -26,7 +26,8 @@ void exchange(Channels& channels, const std::vector<std::vector<std::size_t>>& c
     call.largest_part = std::max(call.largest_part, *std::max_element(counts[other].begin(), counts[other].end()));
   }
   std::vector<std::int32_t> output(expected.size());
-  call.input = input.empty() ? nullptr : input.data();
+  const Placed placed(heap, input.data(), input.size() * sizeof input[0]);
+  call.input = input.empty() ? nullptr : placed.get();
   call.output = output.empty() ? nullptr : output.data();
   call.count = input.size();
   alltoall(channels, call);
@@ -50,4 +51,17 @@ TEST_CASE("an alltoall gives every rank its part of each, of any sizes, empty on
 
 TEST_CASE("one rank's alltoall copies", "[runtime][unit]") {
   CHECK(run_threads(small_layout(1), [](Channels& channels) { exchange(channels, {{20000}}); }) == no_errors(1));
+}
+
+TEST_CASE("an alltoall directly, of symmetric and of ordinary memory", "[runtime][unit]") {
+  const Placement placement = GENERATE(kSymmetric, kOrdinary, kMixed, kMixedWithoutCma);
+  const auto errors = run_placed(small_layout(3), placement, [&](Channels& channels, SymmetricHeap* heap) {
+    for (int round = 0; round < 5; ++round) {
+      exchange(channels, {{0, 0, 342}, {0, 0, 0}, {0, 0, 0}}, heap);
+      exchange(channels, {{10000, 1, 0}, {0, 0, 9999}, {5000, 5001, 5002}}, heap);
+    }
+    if (used_no_slot(channels) != placement.is_direct()) throw std::runtime_error("another way");
+    exchange(channels, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, heap);
+  });
+  CHECK(errors == no_errors(3));
 }

@@ -4,7 +4,7 @@
 
 #include "runtime/collectives/shm/allreduce.hpp"
 #include "tests/catch.hpp"
-#include "tests/runtime/collectives/shm/thread_ranks.hpp"
+#include "tests/runtime/collectives/shm/heap_ranks.hpp"
 
 using namespace runjob::runtime;
 
@@ -36,4 +36,22 @@ TEST_CASE("a root may be steps ahead, but not further than there is room", "[run
     }
   });
   CHECK(errors == no_errors(2));
+}
+
+TEST_CASE("a broadcast directly, of symmetric and of ordinary memory", "[runtime][unit]") {
+  const Placement placement = GENERATE(kSymmetric, kOrdinary, kMixed, kMixedWithoutCma);
+  const auto errors = run_placed(small_layout(3), placement, [&](Channels& channels, SymmetricHeap* heap) {
+    for (int root = 0; root < 3; ++root) {
+      for (const std::size_t count : {4097, 50001, 3000000}) {
+        std::vector<std::uint8_t> data(count, channels.group.rank() == root ? 7 : 0);
+        const Placed placed(heap, data.data(), count);
+        broadcast(channels, {.kind = Kind::kBroadcast, .root = root, .output = placed.get(), .count = count});
+        std::memcpy(data.data(), placed.get(), count);
+        if (data != std::vector<std::uint8_t>(count, 7)) throw std::runtime_error("root " + std::to_string(root));
+      }
+      if (used_no_slot(channels) != placement.is_direct() && channels.group.rank() == root)
+        throw std::runtime_error("another way");
+    }
+  });
+  CHECK(errors == no_errors(3));
 }

@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "tests/catch.hpp"
-#include "tests/runtime/collectives/shm/thread_ranks.hpp"
+#include "tests/runtime/collectives/shm/heap_ranks.hpp"
 
 using namespace runjob::runtime;
 
@@ -13,7 +13,8 @@ float input_value(int rank, std::size_t i) {
   return static_cast<float>((i * 7 + static_cast<std::size_t>(rank) * 3) % 64);
 }
 
-void scatter(Channels& channels, const std::vector<std::size_t>& counts, double prescale = 1, double postscale = 1) {
+void scatter(Channels& channels, const std::vector<std::size_t>& counts, double prescale = 1, double postscale = 1,
+             SymmetricHeap* heap = nullptr) {
   const int size = channels.group.size(), own = channels.group.rank();
   std::size_t count = 0, first = 0;
   for (std::size_t rank = 0; rank < counts.size(); ++rank) {
@@ -22,12 +23,13 @@ void scatter(Channels& channels, const std::vector<std::size_t>& counts, double 
   }
   std::vector<float> input(count), output(counts[static_cast<std::size_t>(own)]);
   for (std::size_t i = 0; i < count; ++i) input[i] = input_value(own, i);
+  const Placed placed(heap, input.data(), count * sizeof(float));
   reducescatter(channels, {.kind = Kind::kReducescatter,
                            .dtype = DType::kFloat32,
                            .op = ReduceOp::kSum,
                            .prescale = prescale,
                            .postscale = postscale,
-                           .input = input.data(),
+                           .input = placed.get(),
                            .output = output.data(),
                            .count = count,
                            .counts = counts});
@@ -50,6 +52,20 @@ TEST_CASE("a reducescatter leaves every rank its part, of any sizes, empty ones 
       scatter(channels, {10001, 10000, 10000}, 2, 0.5);
       scatter(channels, {0, 30000, 1});
     }
+  });
+  CHECK(errors == no_errors(3));
+}
+
+TEST_CASE("a reducescatter directly, of symmetric and of ordinary memory", "[runtime][unit]") {
+  const Placement placement = GENERATE(kSymmetric, kOrdinary, kMixed, kMixedWithoutCma);
+  const auto errors = run_placed(small_layout(3), placement, [&](Channels& channels, SymmetricHeap* heap) {
+    for (int round = 0; round < 5; ++round) {
+      scatter(channels, {342, 342, 341}, 1, 1, heap);
+      scatter(channels, {10001, 10000, 10000}, 2, 0.5, heap);
+      scatter(channels, {0, 130000, 1}, 1, 1, heap);
+    }
+    if (used_no_slot(channels) != placement.is_direct()) throw std::runtime_error("another way");
+    scatter(channels, {1, 0, 0}, 1, 1, heap);
   });
   CHECK(errors == no_errors(3));
 }

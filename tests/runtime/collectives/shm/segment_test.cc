@@ -26,7 +26,7 @@ std::byte& first_byte(const Segment& segment) {
 TEST_CASE("two mappings of a segment are the same memory, also without the descriptor", "[runtime][unit]") {
   Segment one = Segment::create(8192);
   const Segment two = Segment::attach(copy_of(one.descriptor()), 8192);
-  one.close_descriptor();
+  one.take_descriptor().reset();
   CHECK(one.descriptor() == -1);
   CHECK(first_byte(two) == std::byte{0});
   first_byte(one) = std::byte{7};
@@ -34,6 +34,16 @@ TEST_CASE("two mappings of a segment are the same memory, also without the descr
   const Segment moved = std::move(one);
   CHECK(first_byte(moved) == std::byte{7});
   CHECK(one.data() == nullptr);
+}
+
+TEST_CASE("what a segment's file has behind it is not mapped", "[runtime][unit]") {
+  const std::size_t behind = std::size_t{1} << 40;  // takes no memory
+  const Segment one = Segment::create(4096, behind);
+  const Segment two = Segment::attach(copy_of(one.descriptor()), 4096);
+  CHECK(one.bytes() == 4096);
+  CHECK(one.behind() == behind);
+  CHECK(two.bytes() == 4096);
+  CHECK(two.behind() == behind);
 }
 
 TEST_CASE("a segment can neither shrink nor grow, and its descriptor is closed on exec", "[runtime][unit]") {

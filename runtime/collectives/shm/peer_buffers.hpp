@@ -1,0 +1,141 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <sys/types.h>
+#include <vector>
+
+#include "runtime/collectives/shm/ring.hpp"
+#include "runtime/collectives/shm/route_table.hpp"
+#include "runtime/collectives/shm/small_exchange.hpp"
+#include "runtime/collectives/shm/symmetric_heap.hpp"
+
+namespace runjob::runtime {
+
+/// Whether ordinary memory of other ranks is read through the kernel (cross memory attach).
+enum class CmaUse { kNever, kWhenFaster, kAlways };
+
+/// What PeerBuffers works with.
+struct PeerOptions {
+  std::shared_ptr<SymmetricHeap> heap = nullptr;  ///< none: all buffers are ordinary
+  CmaUse cma = CmaUse::kNever;                    ///< kWhenFaster and kNever may meet; kAlways is on all ranks or none
+  /// How long a rank whose message failed waits for the others to stop writing into its buffers.
+  std::chrono::milliseconds farewell{100};
+};
+
+/// Large messages without the ring of slots: ranks read, and write, each other's buffers where they lie. Before each message all
+/// ranks say where their buffers are, and so all come to the same answer whether that is possible: it is when all buffers are
+/// symmetric memory, or when all ranks may read the others' memory and that has turned out to be faster than the ring.
+///
+/// Threads  one; on all ranks the same messages in the same order.
+/// Errors   as Group; Error(kSystem) and Error(kPeerLost) naming the rank whose memory cannot be read.
+class PeerBuffers {
+ public:
+  enum class Route {
+    kRing,  ///< through the slots
+    kRead,  ///< view() and fetch() may be called
+    kWrite  ///< pointers to all ranks' input and output as well; allreduce and broadcast only
+  };
+
+  /// A rank's part of a message.
+  struct Offer {
+    Kind kind = Kind::kAllreduce;
+    std::size_t bytes = 0;  ///< of the message; the same on all ranks
+    const void* input = nullptr;
+    std::size_t input_bytes = 0;
+    void* output = nullptr;                    ///< allreduce's and broadcast's, since others read or write it too
+    std::size_t output_bytes = 0;              ///< 0 for none
+    std::span<const std::size_t> splits = {};  ///< what others need to know besides: one number for each rank
+  };
+
+  PeerBuffers(Group& group, SmallExchange& small, Ring& ring, PeerOptions options);
+
+  /// Agrees on a route and calls one of the two, `directly` with the route. When that has returned on all ranks, nobody touches
+  /// another one's buffers any more; when it has thrown, nobody does a moment later who is still running.
+  template <class ByRing, class Directly>
+  void run(const Offer& offer, ByRing by_ring, Directly directly) {
+    const Route route = agree(offer);
+    const auto start = std::chrono::steady_clock::now();
+    if (route == Route::kRing) {
+      by_ring();
+      if (is_trial_) finish(ring_.take_steps(1));  // reading has to wait for this as well
+    } else if (route == Route::kRead) {
+      directly(route);
+      finish(ring_.take_steps(1));
+    } else {
+      const std::uint64_t step = ring_.take_steps(1);
+      try {
+        directly(route);
+        finish(step);
+      } catch (...) {
+        withdraw(step);
+        throw;
+      }
+    }
+    if (is_trial_ && group_.rank() == 0)
+      table_.add(offer.kind, offer.bytes, way_of(route), std::chrono::steady_clock::now() - start);
+  }
+
+  // For `directly`. Offsets are bytes from the beginning of a rank's buffer.
+
+  /// `bytes` of `rank`'s input: where they lie, or copied to `room`.
+  const std::byte* view_input(int rank, std::size_t offset, std::size_t bytes, std::byte* room) const;
+  void fetch_input(int rank, std::size_t offset, std::size_t bytes, std::byte* to) const;
+  void fetch_output(int rank, std::size_t offset, std::size_t bytes, std::byte* to) const;
+  /// With kWrite.
+  const std::byte* input(int rank, std::size_t bytes) const;
+  std::byte* output(int rank, std::size_t bytes) const;
+  /// `rank`'s offer's splits, at `index`.
+  std::size_t split(int rank, int index) const;
+
+  /// Room of this object's own, lent until the next call.
+  std::byte* scratch(std::size_t bytes);
+
+ private:
+  enum class Way : std::uint8_t { kRing, kRead, kProbe };
+
+  /// What a rank says of its part. Fits the line of its flag, but for splits.
+  struct Place {
+    std::uint64_t input = 0, output = 0;  ///< offsets in its window, when it is symmetric
+    std::uint64_t input_address = 0, output_address = 0;
+    bool is_symmetric = false;
+    bool has_mapped = false;  ///< it can use others' windows
+    Way way = Way::kRing;     ///< rank 0's: what all do unless the buffers are symmetric
+    bool is_trial = false;    ///< rank 0's: it takes the time
+  };
+
+  Route agree(const Offer& offer);
+  Place place_of(const Offer& offer) const;
+  Way wanted_way(const Offer& offer) const;
+  Route decide(const Offer& offer);
+  bool probe();
+  bool can_read_all(const std::vector<const std::byte*>& tokens);
+  void finish(std::uint64_t step);
+  void withdraw(std::uint64_t step);
+  void copy(int rank, std::uint64_t window_offset, std::uint64_t address, std::size_t bytes, std::byte* to) const;
+  static RouteTable::Way way_of(Route route) {
+    return route == Route::kRing ? RouteTable::Way::kRing : RouteTable::Way::kRead;
+  }
+
+  Group& group_;
+  SmallExchange& small_;
+  Ring& ring_;
+  const PeerOptions options_;
+  const std::size_t least_read_bytes_;  ///< of messages whose ordinary memory may be read
+  RouteTable table_;                    ///< rank 0's
+  enum class Cma { kUnknown, kNo, kYes } cma_ = Cma::kUnknown;
+  std::vector<pid_t> processes_;  ///< by rank, after the probe
+  std::uint64_t token_ = 0;       ///< what others read from here in the probe
+
+  // Of the message that is agreed on.
+  std::vector<Place> places_;        ///< by rank
+  std::vector<std::size_t> splits_;  ///< by rank, then by index
+  bool by_pointer_ = false;          ///< all buffers are symmetric
+  bool is_trial_ = false;            ///< its time decides about later ones
+
+  std::unique_ptr<std::byte[]> scratch_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace runjob::runtime

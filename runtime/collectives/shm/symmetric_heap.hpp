@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "base/unique_handle.hpp"
+#include "runtime/collectives/shm/offset_allocator.hpp"
+
+namespace runjob::runtime {
+
+/// Memory for a user's buffers that all ranks of a host can read and write. It lies behind the segment in the segment's file, one
+/// window for each rank, from which that rank allocates alone: nothing needs to be alike on the ranks. Windows are as large as
+/// the host's memory; a page takes memory when it is first written, and large free parts are given back.
+///
+/// Life     shared by the backend and the memory that was allocated: the memory stays valid when the backend is gone.
+/// Threads  any for what concerns this rank's window; one for map_others(), at() and forget_others().
+/// Fork     a child shares the window with its parent, and must not free anything of it.
+/// Source   the symmetric heap of OpenSHMEM 1.5, section 6, without its rule that all ranks allocate alike.
+class SymmetricHeap {
+ public:
+  /// How large each of `size` windows should be; 0 where a limit of this process forbids files or mappings of such a size.
+  static std::size_t window_bytes(int size);
+
+  /// `file`: a descriptor of the segment, whose windows begin at `first_byte`. Maps nothing yet.
+  SymmetricHeap(UniqueFd file, std::size_t first_byte, std::size_t window, int rank, int size);
+  ~SymmetricHeap();
+  SymmetricHeap(const SymmetricHeap&) = delete;
+  SymmetricHeap& operator=(const SymmetricHeap&) = delete;
+
+  /// Page-aligned; null when there is no room, or the windows cannot be mapped. The contents are anything.
+  void* allocate(std::size_t bytes);
+  /// False when `memory` is not what allocate() returned.
+  bool free(void* memory);
+
+  /// Where in this rank's window these bytes are; nullopt when they are not all in what allocate() has given out so far.
+  std::optional<std::size_t> offset_of(const void* memory, std::size_t bytes) const;
+
+  /// Maps the windows, so that at() may be called, unless that cannot be. allocate() does it too.
+  void map_others();
+  bool is_mapped() const;
+  /// Bytes of `rank`'s window, as this process sees them.
+  /// Errors  Error(kProtocol) when they are not in it; Error(kSystem).
+  std::byte* at(int rank, std::size_t offset, std::size_t bytes);
+  /// From now on nothing of the other ranks' is kept here. Then at() must not be called any more.
+  void forget_others();
+
+ private:
+  bool map() REQUIRES(mutex_);
+  std::byte* window_of(int rank) const { return base_ + static_cast<std::size_t>(rank) * window_; }
+  bool open_window(int rank, std::size_t end);
+  void give_back() REQUIRES(mutex_);
+
+  const std::size_t first_byte_, window_;
+  const int rank_, size_;
+
+  mutable Mutex mutex_;
+  UniqueFd file_ GUARDED_BY(mutex_);  ///< until it is mapped
+  OffsetAllocator allocator_ GUARDED_BY(mutex_);
+  std::size_t kept_ GUARDED_BY(mutex_) = 0;  ///< bytes that were freed, but not given back
+  bool forgotten_ GUARDED_BY(mutex_) = false;
+  std::byte* base_ = nullptr;  ///< of all windows; set once, under the mutex
+  /// How much of each window may be accessed here, from its beginning. This rank's own: under the mutex; the others': the thread's that
+  /// calls at().
+  std::vector<std::size_t> open_;
+};
+
+}  // namespace runjob::runtime
