@@ -8,6 +8,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "runtime/c_status.hpp"
 #include "runtime/collectives/backend_registry.hpp"
 #include "runtime/process.hpp"
 
@@ -20,61 +21,8 @@ using runjob::Errc;
 using runjob::Error;
 using runjob::Status;
 
-// Strings that are lent to the caller until its next call in the same thread.
-thread_local std::string last_error;
+/// Lent to the caller until its next call in the same thread.
 thread_local std::string last_document;
-
-runjob_code to_code(Errc code) {
-  switch (code) {
-    case Errc::kOk:
-      return RUNJOB_OK;
-    case Errc::kUsage:
-    case Errc::kHostfile:
-    case Errc::kInvalidArgument:
-      return RUNJOB_INVALID_ARGUMENT;
-    case Errc::kNotInitialized:
-      return RUNJOB_NOT_INITIALIZED;
-    case Errc::kMismatch:
-      return RUNJOB_MISMATCH;
-    case Errc::kConnect:
-    case Errc::kAuth:
-      return RUNJOB_CONNECT;
-    case Errc::kTimeout:
-      return RUNJOB_TIMEOUT;
-    case Errc::kWorkerFailed:
-    case Errc::kPeerLost:
-      return RUNJOB_PEER_LOST;
-    case Errc::kAborted:
-      return RUNJOB_ABORTED;
-    case Errc::kUnavailable:
-    case Errc::kDevice:
-      return RUNJOB_UNAVAILABLE;
-    case Errc::kProtocol:
-    case Errc::kSystem:
-    case Errc::kBug:
-      return RUNJOB_INTERNAL;
-  }
-  return RUNJOB_INTERNAL;
-}
-
-runjob_code report(const Status& status) {
-  last_error = status.message();
-  return to_code(status.code());
-}
-
-/// Runs `body`, which returns a Status, and lets nothing through.
-template <class Body>
-runjob_code guarded(Body body) noexcept {
-  try {
-    return report(body());
-  } catch (const Error& error) {
-    last_error = error.what();
-    return to_code(error.code());
-  } catch (const std::exception& error) {
-    last_error = error.what();
-    return RUNJOB_INTERNAL;
-  }
-}
 
 /// A property of this rank's place; -1 when not initialised.
 template <class Property>
@@ -275,7 +223,7 @@ const char* runjob_version(void) {
 }
 
 const char* runjob_error_message(void) {
-  return last_error.c_str();
+  return last_message();
 }
 
 runjob_code runjob_init(void) {
