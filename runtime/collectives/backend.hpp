@@ -11,6 +11,7 @@
 #include "base/status.hpp"
 #include "runtime/collectives/operation.hpp"
 #include "runtime/collectives/rounds.hpp"
+#include "runtime/collectives/transport.hpp"
 
 namespace runjob::runtime {
 
@@ -69,6 +70,9 @@ struct MeshOptions {
   std::string bind_address;                            ///< numeric address of this host that the other ranks can reach
   std::chrono::milliseconds connect_timeout{30000};    ///< for connect()
   std::chrono::milliseconds operation_timeout{30000};  ///< how long a collective waits for another rank's data
+  std::vector<int> hosts = {};  ///< by rank: equal numbers for ranks on one host; empty: all on one
+  /// Whether these go through the hosts' leaders or columns; else a rank is as good as another, wherever it is.
+  bool hierarchical_allreduce = true, hierarchical_allgather = true;
   bool cma = true;  ///< shared memory: ranks may read each other's through the kernel
 };
 
@@ -77,6 +81,7 @@ struct MeshOptions {
 struct BackendPlugin {
   const char* build;
   Status (*create)(const MeshOptions& options, std::unique_ptr<Backend>& backend);
+  Status (*create_transport)(const TransportOptions& options, std::unique_ptr<Transport>& transport);
   const char* (*library_version)();
   const char* (*library_path)();  ///< of the shared library behind the module; lent for ever
 };

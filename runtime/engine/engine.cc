@@ -257,8 +257,8 @@ void Engine::apply(const Decision& decision) {
       leave(Phase::kLeaving, decision.status);
       return poll_.wake();  // the drained message may be due at once
     case Decision::Type::kAbort:
-      leave(Phase::kEnded, decision.status);
-      return parts_.backend->abort(decision.status);
+      parts_.backend->abort(decision.status);  // first: nobody reads a buffer any more that is given back
+      return leave(Phase::kEnded, decision.status);
     case Decision::Type::kReleased: {
       {
         const MutexLock lock(mutex_);

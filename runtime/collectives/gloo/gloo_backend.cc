@@ -1,10 +1,6 @@
 #include "runtime/collectives/gloo/gloo_backend.hpp"
 
-#include <cerrno>
 #include <cstring>
-#include <netdb.h>
-#include <stdexcept>
-#include <sys/socket.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,10 +9,9 @@
 #include <gloo/alltoallv.h>
 #include <gloo/broadcast.h>
 #include <gloo/common/error.h>
-#include <gloo/transport/tcp/device.h>
 
-#include "base/unique_handle.hpp"
 #include "runtime/collectives/allreduce_stages.hpp"
+#include "runtime/collectives/gloo/gloo_device.hpp"
 #include "runtime/collectives/gloo/sigpipe_block.hpp"
 #include "runtime/collectives/rank_order_reduction.hpp"
 #include "runtime/collectives/reduce.hpp"
@@ -26,29 +21,6 @@ namespace {
 
 /// Below this BCUBE's logarithmic number of steps wins over the ring's minimal bytes: docs/architecture.md.
 constexpr std::size_t kRingBytes = 32u << 10;
-
-/// Gloo of 2022 crashes on a host name that cannot be resolved and leaks on an address that is not this host's.
-void check_address(const std::string& address) {
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  if (::getaddrinfo(address.c_str(), nullptr, &hints, &list) != 0) {
-    throw std::runtime_error(fmt::format("'{}' is no numeric address", address));
-  }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, ::freeaddrinfo);
-  const UniqueFd socket(::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::bind(socket.get(), list->ai_addr, list->ai_addrlen) != 0) {
-    throw system_error(fmt::format("listening on {}", address), errno);
-  }
-}
-
-std::shared_ptr<gloo::transport::Device> make_device(const std::string& bind_address) {
-  check_address(bind_address);
-  gloo::transport::tcp::attr attributes;
-  attributes.hostname = bind_address;
-  return gloo::transport::tcp::CreateDevice(attributes);
-}
 
 /// Gloo takes the element size from a type; which type it is does not matter to it.
 template <class T>
@@ -81,7 +53,7 @@ Status to_status(const char* what, const std::exception& error) {
 
 GlooBackend::GlooBackend(const MeshOptions& options) : options_(options) {
   const SigpipeBlock block;  // for Gloo's own thread, which starts here
-  context_ = std::make_shared<GlooContext>(options.rank, options.size, make_device(options.bind_address),
+  context_ = std::make_shared<GlooContext>(options.rank, options.size, make_gloo_device(options.bind_address),
                                            options.connect_timeout);
 }
 

@@ -8,8 +8,7 @@
 #include <memory>
 #include <netinet/in.h>
 #include <sys/socket.h>
-
-#include "base/unique_handle.hpp"
+#include <utility>
 
 namespace runjob::runtime {
 namespace {
@@ -25,6 +24,22 @@ Endpoint endpoint(int fd, GetName get_name) {
 
 bool contains(const std::vector<Endpoint>& list, const Endpoint& wanted) {
   return !wanted.empty() && std::find(list.begin(), list.end(), wanted) != list.end();
+}
+
+/// Gives `look` a duplicate of each descriptor of this process, until it returns true.
+template <class Look>
+void for_each_socket(Look look) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir("/proc/self/fd"), ::closedir);
+  if (!directory) return;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    char* end = nullptr;
+    const long number = std::strtol(entry->d_name, &end, 10);
+    if (end == entry->d_name) continue;  // "." and ".."
+    // A duplicate pins the socket: between looking at it and shutting it down nobody can put another in its
+    // place.
+    UniqueFd socket(::fcntl(static_cast<int>(number), F_DUPFD_CLOEXEC, 0));
+    if (socket && look(std::move(socket))) return;
+  }
 }
 
 }  // namespace
@@ -48,21 +63,24 @@ Endpoint endpoint_of(std::string_view socket_address) {
 }
 
 void shut_down_sockets(const std::vector<Endpoint>& own, const std::vector<Endpoint>& peers) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir("/proc/self/fd"), ::closedir);
-  if (!directory) return;
-  while (const dirent* entry = ::readdir(directory.get())) {
-    char* end = nullptr;
-    const long number = std::strtol(entry->d_name, &end, 10);
-    if (end == entry->d_name) continue;  // "." and ".."
-    // A duplicate pins the socket: between looking at it and shutting it down nobody can put another in its
-    // place.
-    const UniqueFd socket(::fcntl(static_cast<int>(number), F_DUPFD_CLOEXEC, 0));
-    if (!socket) continue;
+  for_each_socket([&](UniqueFd socket) {
     if (contains(own, endpoint(socket.get(), ::getsockname)) ||
         contains(peers, endpoint(socket.get(), ::getpeername))) {
       ::shutdown(socket.get(), SHUT_RDWR);
     }
-  }
+    return false;
+  });
+}
+
+UniqueFd find_socket(const Endpoint& own, const Endpoint& peer) {
+  UniqueFd found;
+  for_each_socket([&](UniqueFd socket) {
+    const Endpoint other = endpoint(socket.get(), ::getpeername);
+    if (other.empty() || (other != peer && endpoint(socket.get(), ::getsockname) != own)) return false;
+    found = std::move(socket);
+    return true;
+  });
+  return found;
 }
 
 }  // namespace runjob::runtime

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/unique_handle.hpp"
+
 /// Gloo has no abort: a blocked collective ends early only when its connections end. It does not give its
 /// sockets away either, so they are found among this process's descriptors by the addresses that Gloo told.
 namespace runjob::runtime {
@@ -19,5 +21,9 @@ Endpoint endpoint_of(std::string_view socket_address);
 /// Threads  any; a descriptor that is closed or reused meanwhile is not confused with another.
 /// Errors   none: what cannot be read is left alone.
 void shut_down_sockets(const std::vector<Endpoint>& own, const std::vector<Endpoint>& peers);
+
+/// A duplicate of the connected TCP socket of this process whose own end is `own` or whose other end is `peer`; none when
+/// there is no such socket.
+UniqueFd find_socket(const Endpoint& own, const Endpoint& peer);
 
 }  // namespace runjob::runtime
