@@ -14,7 +14,7 @@ namespace {
 
 /// RUNJOB_ variables that are not options of runjob: what a rank is given, then what its runtime reads.
 /// docs/environment.md explains them.
-constexpr std::array<std::string_view, 44> kNotOptions = {"RENDEZVOUS",
+constexpr std::array<std::string_view, 42> kNotOptions = {"RENDEZVOUS",
                                                           "JOB_KEY_FILE",
                                                           "JOB_ID",
                                                           "RANK",
@@ -36,8 +36,6 @@ constexpr std::array<std::string_view, 44> kNotOptions = {"RENDEZVOUS",
                                                           "CYCLE_TIME",
                                                           "FUSION_THRESHOLD",
                                                           "CACHE_CAPACITY",
-                                                          "HIERARCHICAL_ALLREDUCE",
-                                                          "HIERARCHICAL_ALLGATHER",
                                                           "TORUS_ALLREDUCE",
                                                           "AUTOTUNE",
                                                           "AUTOTUNE_LOG",

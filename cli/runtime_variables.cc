@@ -1,12 +1,31 @@
 #include "cli/runtime_variables.hpp"
 
+#include <fmt/format.h>
+
+#include "base/error.hpp"
 #include "base/parse.hpp"
 
 namespace runjob {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+/// --hierarchical-X and --no-hierarchical-X, for the ranks' runtime. When nothing is said, it has its own default.
+void read_hierarchy(const SettingReader& reader, const std::string& name, const char* variable, Variables& result) {
+  const bool is_off = reader.flag("no-" + name);
+  const auto value = reader.find(name);
+  if (is_off && value && reader.flag(name))
+    throw Error(Errc::kUsage,
+                fmt::format("{} contradicts {}; keep one", reader.find("no-" + name)->place, value->place));
+  if (!is_off && !value) return;
+  result[variable] = !is_off && reader.flag(name) ? "1" : "0";
+}
+
+}  // namespace
 
 std::map<std::string, std::string> read_runtime_variables(const SettingReader& reader) {
   constexpr std::int64_t kMostCached = 1 << 20;
-  std::map<std::string, std::string> result;
+  Variables result;
   const auto keep = [&](std::string_view option, const char* variable) {
     if (const auto value = reader.find(option)) result[variable] = value->text;
   };
@@ -23,6 +42,8 @@ std::map<std::string, std::string> read_runtime_variables(const SettingReader& r
     parse_integer(capacity->text, capacity->place, 0, kMostCached);
     keep("cache-capacity", "CACHE_CAPACITY");
   }
+  read_hierarchy(reader, "hierarchical-allreduce", "HIERARCHICAL_ALLREDUCE", result);
+  read_hierarchy(reader, "hierarchical-allgather", "HIERARCHICAL_ALLGATHER", result);
   return result;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "runtime/collectives/hierarchical/hierarchical_backend.hpp"
 #include "runtime/collectives/local_backend.hpp"
 #include "runtime/collectives/shm/segment.hpp"
 #include "runtime/collectives/shm/sharing.hpp"
@@ -94,13 +95,41 @@ nlohmann::ordered_json describe_shared_memory() {
   return entry;
 }
 
+std::unique_ptr<Backend> make_gloo(const MeshOptions& options) {
+  std::unique_ptr<Backend> backend;
+  open_module("gloo").create(options, backend).throw_if_failed();
+  return backend;
+}
+
+Error no_backend(const MeshOptions& options, const Error& why) {
+  return Error(Errc::kUnavailable, fmt::format("no backend for {} ranks: {}", options.size, why.what()));
+}
+
+std::unique_ptr<Transport> make_gloo_transport(const TransportOptions& options) {
+  std::unique_ptr<Transport> transport;
+  open_module("gloo").create_transport(options, transport).throw_if_failed();
+  return transport;
+}
+
 }  // namespace
 
 std::unique_ptr<Backend> make_shared_memory_backend(const MeshOptions& options, const std::string& socket_directory) {
   return std::make_unique<ShmBackend>(options, socket_directory);
 }
 
-SharingVerdict judge_sharing(const std::vector<std::string>& addresses) {
+std::unique_ptr<Backend> make_hierarchical_backend(const MeshOptions& options, const std::string& socket_directory) {
+  try {
+    return std::make_unique<HierarchicalBackend>(options, socket_directory, HostParts{make_gloo_transport, make_gloo});
+  } catch (const Error& error) {
+    throw no_backend(options, error);
+  }
+}
+
+SharingVerdict judge_sharing(const std::vector<std::string>& addresses, const std::vector<int>& hosts) {
+  if (std::any_of(addresses.begin(), addresses.end(), is_host_offer)) {
+    const std::optional<std::string> objection = objection_to_hosts(addresses, hosts);
+    return {!objection, objection.value_or("")};
+  }
   if (std::none_of(addresses.begin(), addresses.end(), is_sharing_offer)) return {};
   const std::optional<std::string> objection = objection_to_sharing(addresses);
   return {!objection, objection.value_or("")};
@@ -108,13 +137,11 @@ SharingVerdict judge_sharing(const std::vector<std::string>& addresses) {
 
 std::unique_ptr<Backend> make_backend(const MeshOptions& options) {
   if (options.size == 1) return std::make_unique<LocalBackend>();
-  std::unique_ptr<Backend> backend;
   try {
-    open_module("gloo").create(options, backend).throw_if_failed();
+    return make_gloo(options);
   } catch (const Error& error) {
-    throw Error(Errc::kUnavailable, fmt::format("no backend for {} ranks: {}", options.size, error.what()));
+    throw no_backend(options, error);
   }
-  return backend;
 }
 
 std::string backends_json() {

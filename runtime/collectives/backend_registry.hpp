@@ -15,13 +15,19 @@ namespace runjob::runtime {
 /// for a socket's file while the ranks connect; empty for a fresh one.
 std::unique_ptr<Backend> make_shared_memory_backend(const MeshOptions& options, const std::string& socket_directory);
 
+/// The backend for ranks on several hosts, `options.hosts`, with shared memory within each; what holds for
+/// make_shared_memory_backend() holds here.
+/// Errors  Error(kUnavailable) when there is none.
+std::unique_ptr<Backend> make_hierarchical_backend(const MeshOptions& options, const std::string& socket_directory);
+
 /// What the ranks' addresses say of shared memory.
 struct SharingVerdict {
   bool is_used = false;
   /// Some ranks gave addresses of shared memory, but not all can use it, and this is why. All need other ones now.
   std::string objection;
 };
-SharingVerdict judge_sharing(const std::vector<std::string>& addresses);
+/// `hosts`: as MeshOptions::hosts.
+SharingVerdict judge_sharing(const std::vector<std::string>& addresses, const std::vector<int>& hosts = {});
 
 /// The backend for a job of this kind: none but the local one for a single rank, Gloo otherwise.
 /// Errors  Error(kUnavailable) with the reason.

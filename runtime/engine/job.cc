@@ -64,17 +64,29 @@ std::string socket_directory(const RuntimeConfig& config) {
 MeshOptions mesh_options(const RuntimeConfig& config, const JoinReply& place, std::chrono::milliseconds timeout) {
   const std::string address =
       choose_address(list_addresses(), {place.hostnames.size() == 1, config.interface, config.address});
-  return {place.rank, place.size, address, /*connect_timeout=*/timeout, /*operation_timeout=*/config.gloo_timeout,
-          config.cma};
+  MeshOptions options{place.rank, place.size, address, /*connect_timeout=*/timeout,
+                      /*operation_timeout=*/config.gloo_timeout};
+  options.hosts = place.hosts;
+  options.cma = config.cma;
+  options.hierarchical_allreduce = config.hierarchical_allreduce;
+  options.hierarchical_allgather = config.hierarchical_allgather;
+  return options;
+}
+
+/// With shared memory where there can be some; the ranks' addresses then tell whether all can use it.
+std::unique_ptr<Backend> choose_backend(const RuntimeConfig& config, const JoinReply& place,
+                                        const MeshOptions& options) {
+  if (place.size == 1 || !config.shared_memory) return make_backend(options);
+  if (place.hostnames.size() == 1) return make_shared_memory_backend(options, socket_directory(config));
+  const bool is_flat = !config.hierarchical_allreduce && !config.hierarchical_allgather;
+  return is_flat ? make_backend(options) : make_hierarchical_backend(options, socket_directory(config));
 }
 
 Prepared prepare(const RuntimeConfig& config, const JoinReply& place, std::chrono::milliseconds timeout) {
   Prepared prepared;
   prepared.parts = make_parts(config, place);
   const MeshOptions options = mesh_options(config, place, timeout);
-  const bool may_share = config.shared_memory && place.hostnames.size() == 1 && place.size > 1;
-  prepared.parts.backend =
-      may_share ? make_shared_memory_backend(options, socket_directory(config)) : make_backend(options);
+  prepared.parts.backend = choose_backend(config, place, options);
   prepared.blob.mesh = prepared.parts.backend->address();
   if (place.rank != 0) return prepared;
   prepared.listener = listen_for_members(options.bind_address, place.size);
@@ -143,11 +155,11 @@ Meeting meet(rendezvous::Client& client, const RuntimeConfig& config, const Join
   const std::vector<BootstrapBlob> blobs = gather(client, name, prepared.blob, place, timeout);
   ++round;
   Meeting meeting{blobs.front(), addresses_of(blobs)};
-  const SharingVerdict sharing = judge_sharing(meeting.addresses);
+  const SharingVerdict sharing = judge_sharing(meeting.addresses, place.hosts);
   if (sharing.objection.empty()) return meeting;
   if (place.rank == 0) {
     log::warn(
-        "the ranks use TCP although they are on one host, since they cannot share memory: {}; RUNJOB_SHARED_MEMORY=0 "
+        "ranks use TCP although they are on one host, since they cannot share memory: {}; RUNJOB_SHARED_MEMORY=0 "
         "for all of them says that this is meant",
         sharing.objection);
   }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
 
 /// The names that the runtime reads, without their prefix.
-constexpr std::array<std::string_view, 17> kRead = {"RENDEZVOUS",
+constexpr std::array<std::string_view, 19> kRead = {"RENDEZVOUS",
                                                     "JOB_KEY_FILE",
                                                     "RANK",
                                                     "START_TIMEOUT",
@@ -32,7 +32,9 @@ constexpr std::array<std::string_view, 17> kRead = {"RENDEZVOUS",
                                                     "STALL_CHECK_DISABLE",
                                                     "STALL_CHECK_TIME_SECONDS",
                                                     "STALL_SHUTDOWN_TIME_SECONDS",
-                                                    "CMA"};
+                                                    "CMA",
+                                                    "HIERARCHICAL_ALLREDUCE",
+                                                    "HIERARCHICAL_ALLGATHER"};
 
 struct Variable {
   std::string name;  ///< as it was set, for messages
@@ -91,6 +93,13 @@ StallLimits read_stall_limits(const Environment& environment) {
   return disable && parse_bool(disable->value, disable->name) ? StallLimits{{}, {}} : limits;
 }
 
+void read_hierarchy(const Environment& environment, RuntimeConfig& config) {
+  if (const auto found = find(environment, "HIERARCHICAL_ALLREDUCE"))
+    config.hierarchical_allreduce = parse_bool(found->value, found->name);
+  if (const auto found = find(environment, "HIERARCHICAL_ALLGATHER"))
+    config.hierarchical_allgather = parse_bool(found->value, found->name);
+}
+
 }  // namespace
 
 RuntimeConfig read_runtime_config(const Environment& environment) {
@@ -104,6 +113,7 @@ RuntimeConfig read_runtime_config(const Environment& environment) {
     config.shared_memory = parse_bool(found->value, found->name);
   }
   if (const auto found = find(environment, "CMA")) config.cma = parse_bool(found->value, found->name);
+  read_hierarchy(environment, config);
   if (const auto found = find(environment, "GLOO_TIMEOUT_SECONDS")) {
     config.gloo_timeout = parse_duration(found->value, found->name);
     if (config.gloo_timeout.count() == 0) {  // Gloo would take it as "for ever"

@@ -22,10 +22,13 @@ struct RuntimeConfig {
   std::optional<std::string> job_key_file;
   /// RUNJOB_START_TIMEOUT: how long init() waits for the other ranks; by default what the job says.
   std::optional<std::chrono::milliseconds> start_timeout;
-  /// RUNJOB_SHARED_MEMORY: whether ranks that are all on one host exchange data through memory that they share.
+  /// RUNJOB_SHARED_MEMORY: whether ranks on one host exchange data through memory that they share.
   bool shared_memory = true;
   /// RUNJOB_CMA: whether they may read each other's memory through the kernel where that is faster.
   bool cma = true;
+  /// RUNJOB_HIERARCHICAL_ALLREDUCE, RUNJOB_HIERARCHICAL_ALLGATHER: whether these, between hosts, join what a host's ranks have
+  /// in shared memory first; else every rank talks to ranks of other hosts by itself.
+  bool hierarchical_allreduce = true, hierarchical_allgather = true;
   /// RUNJOB_GLOO_TIMEOUT_SECONDS: how long a running collective may wait for another rank's data.
   std::chrono::milliseconds gloo_timeout{30000};
   /// RUNJOB_GLOO_IFACE: the network interface that other hosts reach this one by; by default the first that

@@ -123,6 +123,16 @@ TEST_CASE("every option reaches its field", "[unit]") {
   CHECK(spec.environment == Environment{{"HOME", "/root"}});
 }
 
+TEST_CASE("whether collectives are hierarchical is told to the ranks, when it is said at all", "[unit]") {
+  using Variables = std::map<std::string, std::string>;
+  const auto told = [](const std::vector<std::string>& options) { return build(options).runtime_variables; };
+  CHECK(told({}).empty());
+  CHECK(told({"--no-hierarchical-allreduce"}) == Variables{{"HIERARCHICAL_ALLREDUCE", "0"}});
+  CHECK(told({"--hierarchical-allgather"}) == Variables{{"HIERARCHICAL_ALLGATHER", "1"}});
+  CHECK_THROWS_WITH(told({"--no-hierarchical-allreduce", "--hierarchical-allreduce"}),
+                    "--no-hierarchical-allreduce contradicts --hierarchical-allreduce; keep one");
+}
+
 TEST_CASE("every option for SSH reaches its field", "[unit]") {
   const SshOptions ssh = build({"-p", "2222", "-i", "etc/hostname", "--accept-new-host-keys", "--ssh-command", "ssh -v",
                                 "--ssh-concurrency", "7", "--connect-timeout", "500ms"})

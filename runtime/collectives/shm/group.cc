@@ -40,7 +40,7 @@ void Group::publish(Step& word, std::uint64_t value) {
 
 void Group::check() const {
   const std::uint32_t by = header().ended_by.load(std::memory_order_acquire);
-  if (by != 0) throw Error(Errc::kAborted, fmt::format("rank {} ended the exchange", by - 1));
+  if (by != 0) throw Error(Errc::kAborted, fmt::format("rank {} ended the exchange", name(static_cast<int>(by) - 1)));
   if (is_cancelled()) throw Error(Errc::kAborted, "this rank leaves the exchange");
 }
 
@@ -71,7 +71,7 @@ void Group::throw_timeout(int peer) const {
   throw Error(Errc::kTimeout,
               fmt::format("waited {:.3g} s for rank {}; it may be stopped or very slow; RUNJOB_GLOO_TIMEOUT_SECONDS "
                           "allows more",
-                          std::chrono::duration<double>(options_.timeout).count(), peer));
+                          std::chrono::duration<double>(options_.timeout).count(), name(peer)));
 }
 
 bool Group::look(const Step& word, std::uint64_t value) {
@@ -90,7 +90,7 @@ bool Group::sleep(int peer, const Step& word, std::uint64_t value, Clock::time_p
   const bool in_time = sleep_until(is_over, words(peer).doorbell, deadline);
   if (has_come(word, value)) return true;
   check();
-  if (has_left(peer)) throw Error(Errc::kPeerLost, fmt::format("rank {} has left", peer));
+  if (has_left(peer)) throw Error(Errc::kPeerLost, fmt::format("rank {} has left", name(peer)));
   return in_time;  // true is impossible: one of the reasons above ended the sleep
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 #include "runtime/collectives/shm/layout.hpp"
 #include "runtime/collectives/shm/parking.hpp"
@@ -25,6 +26,7 @@ struct GroupOptions {
   int rank = 0;
   Patience patience;
   std::chrono::milliseconds timeout{30000};  ///< how long a wait may take
+  std::vector<int> names = {};               ///< the ranks' numbers in their job; empty: the same as here
 };
 
 /// One rank's part in a group of ranks that share a segment: it publishes words of its own and waits for others'.
@@ -91,6 +93,7 @@ class Group {
  private:
   void wait_slowly(int peer, const Step& word, std::uint64_t value);
   bool spin(const Step& word, std::uint64_t value);
+  int name(int rank) const { return options_.names.empty() ? rank : options_.names[static_cast<std::size_t>(rank)]; }
   bool has_ended() const { return header().ended_by.load(std::memory_order_seq_cst) != 0; }
   bool is_cancelled() const { return cancelled_.load(std::memory_order_seq_cst); }
   SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(segment_); }

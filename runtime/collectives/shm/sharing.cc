@@ -75,14 +75,19 @@ bool is_sharing_offer(const std::string& address) {
   return address.starts_with(kMark);
 }
 
-std::optional<std::string> objection_to_sharing(const std::vector<std::string>& addresses) {
+std::optional<std::string> objection_to_sharing(const std::vector<std::string>& addresses,
+                                                const std::vector<int>& ranks) {
   std::string host;
-  for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
-    if (!is_sharing_offer(addresses[rank])) return fmt::format("rank {} has it switched off", rank);
-    const SharingOffer offer = decode_sharing_offer(addresses[rank]);
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const int rank = ranks.empty() ? static_cast<int>(i) : ranks[i];
+    if (!is_sharing_offer(addresses[i])) return fmt::format("rank {} has it switched off", rank);
+    const SharingOffer offer = decode_sharing_offer(addresses[i]);
     if (!offer.refusal.empty()) return fmt::format("rank {}: {}", rank, offer.refusal);
-    if (rank == 0) host = offer.host;
-    if (offer.host != host) return fmt::format("rank {} is in another container or of another user than rank 0", rank);
+    if (i == 0) host = offer.host;
+    if (offer.host != host) {
+      return fmt::format("rank {} is in another container or of another user than rank {}", rank,
+                         ranks.empty() ? 0 : ranks.front());
+    }
   }
   return std::nullopt;
 }

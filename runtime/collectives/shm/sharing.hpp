@@ -31,6 +31,8 @@ SharingOffer decode_sharing_offer(const std::string& address);
 bool is_sharing_offer(const std::string& address);
 
 /// Why the ranks with these addresses cannot share memory, naming a rank; nullopt when they can.
-std::optional<std::string> objection_to_sharing(const std::vector<std::string>& addresses);
+/// `ranks`: whose addresses they are; empty for ranks 0, 1, 2...
+std::optional<std::string> objection_to_sharing(const std::vector<std::string>& addresses,
+                                                const std::vector<int>& ranks = {});
 
 }  // namespace runjob::runtime

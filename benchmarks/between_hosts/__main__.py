@@ -1,0 +1,110 @@
+"""allreduce between hosts: runjob's hierarchical backend beside Gloo's own allreduce, and what the wire allows.
+
+python3 -m benchmarks.between_hosts [options]: the hosts are those of tests/testbed, namespaces on this machine joined by a
+bridge, so that they share its cores. Needs root. Two tables: short messages with the network as it is, long ones with `tbf`
+at --rate in both directions of each host's cable.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+from testbed import Testbed  # noqa: E402
+
+BACKENDS = ("hierarchical", "gloo")
+SHORT = ["8:2000", "1024:1000", "16384:500"]
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="python3 -m benchmarks.between_hosts", description=__doc__.splitlines()[0])
+    parser.add_argument("--hosts", default="2,4,8", help="numbers of hosts, separated by commas (default: %(default)s)")
+    parser.add_argument("--ranks", type=int, default=1, help="ranks on each host (default: %(default)s)")
+    parser.add_argument("--rate-mbit", type=int, default=1000, help="of each host's cable for long messages (default: %(default)s)")
+    parser.add_argument("--mib", type=int, default=64, help="of a long message (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="turns that the backends take (default: %(default)s)")
+    parser.add_argument("--what", choices=("short", "long", "both"), default="both")
+    parser.add_argument("--json", type=pathlib.Path, help="where to write all numbers")
+    return parser.parse_args()
+
+
+def program():
+    return os.environ.get("RUNJOB_BETWEEN_HOSTS_RANK", ROOT / "build/release/bin/between_hosts_rank")
+
+
+def run(backend, hosts, ranks, sizes):
+    """{bytes: [seconds]} of one turn, as rank 0 measures them."""
+    places = [index for index, _ in enumerate(hosts) for _ in range(ranks)]
+    numbers = ",".join(map(str, places))
+    processes = [
+        hosts[place].popen(
+            [str(program()), backend, str(rank), numbers, hosts[place].address, *sizes], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for rank, place in enumerate(places)
+    ]  # fmt: skip
+    addresses = [process.stdout.readline() for process in processes]
+    for process in processes:
+        process.stdin.write("".join(addresses))
+        process.stdin.flush()
+    lines = []
+    for number, process in enumerate(processes):
+        while (line := process.stdout.readline()) not in ("done\n", ""):
+            lines.append(json.loads(line))
+        if line != "done\n":
+            sys.exit(f"benchmarks/between_hosts: error: rank {number} of {backend} failed")
+    for process in processes:
+        process.communicate()
+    return {line["bytes"]: line["seconds"] for line in lines}
+
+
+def medians(hosts, arguments, sizes):
+    """{backend: {bytes: the median of the turns' medians}}, the backends in turns."""
+    found = {backend: {} for backend in BACKENDS}
+    for _ in range(arguments.rounds):
+        for backend in BACKENDS:
+            for nbytes, seconds in run(backend, hosts, arguments.ranks, sizes).items():
+                found[backend].setdefault(nbytes, []).append(statistics.median(seconds))
+    return {backend: {nbytes: statistics.median(turns) for nbytes, turns in row.items()} for backend, row in found.items()}
+
+
+def bound_seconds(nbytes, hosts, rate_mbit):
+    """2(h-1)/h N/B with the payload's part of the rate."""
+    return 2 * (hosts - 1) / hosts * nbytes * 8 / (rate_mbit * 1e6 * (1448 / 1514))
+
+
+def main():
+    arguments = parse_arguments()
+    counts = [int(word) for word in arguments.hosts.split(",")]
+    report = {"short": {}, "long": {}, "ranks": arguments.ranks, "rate_mbit": arguments.rate_mbit}
+    with Testbed(max(counts), sshd=False) as bed:
+        for count in counts:
+            hosts = bed.hosts[:count]
+            if arguments.what != "long":
+                report["short"][count] = row = medians(hosts, arguments, SHORT)
+                for nbytes in row["gloo"]:
+                    ours, gloo = row["hierarchical"][nbytes], row["gloo"][nbytes]
+                    print(f"{count} hosts, {nbytes} bytes: {ours * 1e6:.1f} us, Gloo {gloo * 1e6:.1f} us, ratio {ours / gloo:.2f}", flush=True)
+            if arguments.what == "short":
+                continue
+            for host in hosts:
+                host.shape_network(f"{arguments.rate_mbit}mbit", burst="256kb")
+            report["long"][count] = row = medians(hosts, arguments, [f"{arguments.mib << 20}:3"])
+            for host in hosts:
+                host.unshape_network()
+            for nbytes in row["gloo"]:
+                bound = bound_seconds(nbytes, count, arguments.rate_mbit)
+                shares = {backend: bound / row[backend][nbytes] for backend in BACKENDS}
+                print(f"{count} hosts, {nbytes >> 20} MiB at {arguments.rate_mbit} Mbit/s: " + ", ".join(
+                    f"{backend} {row[backend][nbytes] * 1e3:.0f} ms, {share:.1%} of the wire's bound" for backend, share in shares.items()
+                ), flush=True)  # fmt: skip
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

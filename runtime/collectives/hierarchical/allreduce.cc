@@ -1,0 +1,147 @@
+#include "runtime/collectives/hierarchical/allreduce.hpp"
+
+#include <cstring>
+#include <numeric>
+
+#include "runtime/collectives/hierarchical/cube_exchange.hpp"
+#include "runtime/collectives/hierarchical/halving_doubling.hpp"
+#include "runtime/collectives/hierarchical/host_reduction.hpp"
+#include "runtime/collectives/hierarchical/pipeline.hpp"
+#include "runtime/collectives/hierarchical/ring_reduction.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+/// Leaves the result of a short tensor in `output`: this rank's own.
+void allreduce_short(HostChannels& channels, const Call& call, void* output) {
+  const Topology& topology = channels.topology;
+  SmallExchange& small = channels.local.small;
+  const std::size_t bytes = call.count * size_of(call.dtype);
+  if (!channels.is_alone_on_host()) {
+    std::memcpy(small.begin(bytes), call.input, bytes);
+    small.give();
+  }
+  if (channels.is_leader()) {
+    const HostReduction reduction(call, topology.size());
+    std::vector<const void*> inputs{call.input};
+    for (int rank = 1; rank < topology.local_size(); ++rank) inputs.push_back(small.take(rank, bytes));
+    const std::size_t wide_bytes = call.count * size_of(reduction.wide());
+    std::byte* sum = channels.sums.reserve(wide_bytes);
+    reduction.begin(sum, inputs, call.count);
+    cube_allreduce({*channels.transport, topology.host(), topology.hosts()}, sum, channels.messages.reserve(wide_bytes),
+                   call.count, reduction);
+    reduction.finish(output, sum, call.count);
+    if (channels.is_alone_on_host()) return;
+    std::memcpy(small.begin(bytes), output, bytes);
+    return small.give();
+  }
+  small.begin(0);
+  small.give();
+  std::memcpy(output, small.take(0, bytes), bytes);
+}
+
+/// All of a host's inputs to its leader, whose sums go among the hosts, and the result back: one after the other.
+class ThroughLeader {
+ public:
+  ThroughLeader(HostChannels& channels, const Call& call)
+      : channels_(channels),
+        ring_(channels.local.ring),
+        call_(call),
+        element_(size_of(call.dtype)),
+        pieces_(call.count,
+                piece_bytes(call.count * element_, kWantedPieces, kLeastBytes, ring_.slot_bytes()) / element_),
+        reduction_(call, channels.topology.size()),
+        inputs_(static_cast<std::size_t>(ring_.size())) {}
+
+  void run() {
+    const std::size_t wide = size_of(reduction_.wide());
+    if (channels_.is_leader()) sums_ = channels_.sums.reserve(call_.count * wide);
+    run_pipeline(
+        ring_, pieces_.number(), [this](std::size_t i, std::uint64_t step) { give(i, step); },
+        [this](std::size_t i, std::uint64_t step) { add(i, step); }, [](std::size_t, std::uint64_t) {});
+    if (channels_.is_leader()) {
+      halve_and_double(channels_, sums_, channels_.messages.reserve(call_.count * wide), call_.count, reduction_);
+    }
+    run_pipeline(
+        ring_, pieces_.number(), [this](std::size_t i, std::uint64_t step) { finish(i, step); },
+        [](std::size_t, std::uint64_t) {}, [this](std::size_t i, std::uint64_t step) { take(i, step); });
+  }
+
+ private:
+  static constexpr std::size_t kWantedPieces = 4, kLeastBytes = 32u << 10;
+
+  std::byte* output(std::size_t i) const { return static_cast<std::byte*>(call_.output) + pieces_[i].first * element_; }
+  const std::byte* input(std::size_t i) const {
+    return static_cast<const std::byte*>(call_.input) + pieces_[i].first * element_;
+  }
+
+  void give(std::size_t i, std::uint64_t step) const {
+    if (!channels_.is_leader()) std::memcpy(ring_.slot(ring_.rank(), step), input(i), pieces_[i].count * element_);
+  }
+
+  void add(std::size_t i, std::uint64_t step) {
+    if (!channels_.is_leader()) return;
+    for (int rank = 0; rank < ring_.size(); ++rank) {
+      if (rank != 0) ring_.wait_filled(rank, step);
+      inputs_[static_cast<std::size_t>(rank)] = rank == 0 ? input(i) : ring_.slot(rank, step);
+    }
+    reduction_.begin(sums_ + pieces_[i].first * size_of(reduction_.wide()), inputs_, pieces_[i].count);
+  }
+
+  void finish(std::size_t i, std::uint64_t step) const {
+    if (!channels_.is_leader()) return;
+    reduction_.finish(output(i), sums_ + pieces_[i].first * size_of(reduction_.wide()), pieces_[i].count);
+    if (!channels_.is_alone_on_host()) std::memcpy(ring_.slot(0, step), output(i), pieces_[i].count * element_);
+  }
+
+  void take(std::size_t i, std::uint64_t step) const {
+    if (channels_.is_leader()) return;
+    ring_.wait_filled(0, step);
+    std::memcpy(output(i), ring_.slot(0, step), pieces_[i].count * element_);
+  }
+
+  HostChannels& channels_;
+  Ring& ring_;
+  const Call& call_;
+  const std::size_t element_;
+  const Pieces pieces_;
+  const HostReduction reduction_;
+  std::vector<const void*> inputs_;  ///< by local rank
+  std::byte* sums_ = nullptr;        ///< the leader's
+};
+
+}  // namespace
+
+void allreduce(HostChannels& channels, const Call& call) {
+  const std::size_t bytes = call.count * size_of(call.dtype);
+  const std::size_t wide_bytes = call.count * size_of(HostReduction(call, 1).wide());
+  allreduce(channels, call,
+            choose_allreduce(channels.costs, channels.topology.hosts(), bytes, wide_bytes, channels.most_short()));
+}
+
+void allreduce(HostChannels& channels, const Call& call, AllreduceWay way) {
+  switch (way) {
+    case AllreduceWay::kDoubling:
+      if (call.on_stage) call.on_stage("HOSTS_ALLREDUCE_DOUBLING");
+      return allreduce_short(channels, call, call.output);
+    case AllreduceWay::kHalving:
+      if (call.on_stage) call.on_stage("HOSTS_ALLREDUCE_HALVING");
+      return ThroughLeader(channels, call).run();
+    case AllreduceWay::kRing:
+      if (call.on_stage) call.on_stage("HOSTS_ALLREDUCE_RING");
+      return ring_allreduce(channels, call);
+  }
+}
+
+void reducescatter(HostChannels& channels, const Call& call) {
+  if (call.on_stage) call.on_stage("HOSTS_REDUCESCATTER");
+  const std::size_t element = size_of(call.dtype), bytes = call.count * element;
+  if (bytes > channels.most_short()) return ring_reducescatter(channels, call);
+  std::vector<std::byte> all(bytes);
+  allreduce_short(channels, call, all.data());
+  const auto own = call.counts.begin() + channels.topology.rank();
+  const std::size_t before = std::accumulate(call.counts.begin(), own, std::size_t{0});
+  if (*own > 0) std::memcpy(call.output, all.data() + before * element, *own * element);
+}
+
+}  // namespace runjob::runtime

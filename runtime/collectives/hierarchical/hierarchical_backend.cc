@@ -1,0 +1,255 @@
+#include "runtime/collectives/hierarchical/hierarchical_backend.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "runtime/collectives/gloo/sigpipe_block.hpp"
+#include "runtime/collectives/hierarchical/allgather.hpp"
+#include "runtime/collectives/hierarchical/allreduce.hpp"
+#include "runtime/collectives/hierarchical/alltoall.hpp"
+#include "runtime/collectives/hierarchical/broadcast.hpp"
+#include "runtime/collectives/hierarchical/link_measurement.hpp"
+#include "runtime/collectives/shm/processor_share.hpp"
+#include "runtime/collectives/shm/sharing.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+/// All hosts cut messages alike, so all have the layout of the fullest one, but for the number of their ranks.
+Layout layout_of(const Topology& topology) {
+  std::size_t most = 1;
+  for (int host = 0; host < topology.hosts(); ++host) most = std::max(most, topology.ranks(host).size());
+  const Layout fullest(static_cast<int>(most));
+  return Layout(topology.local_size(), fullest.cell_bytes(), fullest.slot_bytes());
+}
+
+std::string settings_of(const MeshOptions& options) {
+  return fmt::format("hierarchical allreduce {}, allgather {}", options.hierarchical_allreduce ? "on" : "off",
+                     options.hierarchical_allgather ? "on" : "off");
+}
+
+}  // namespace
+
+HierarchicalBackend::HierarchicalBackend(const MeshOptions& options, const std::string& socket_directory,
+                                         HostParts parts)
+    : options_(options), topology_(options.rank, options.hosts), layout_(layout_of(topology_)) {
+  HostOffer offer;
+  offer.settings = settings_of(options);
+  offer.sharing = offer_sharing(socket_directory);
+  if (topology_.local_rank() < topology_.columns()) {
+    transport_ = parts.make_transport(transport_options());
+    offer.transport = transport_->address();
+  }
+  if (is_flat(Kind::kAllreduce) || is_flat(Kind::kAllgather)) {
+    flat_ = parts.make_flat(options);
+    offer.flat = flat_->address();
+  }
+  address_ = encode(offer);
+}
+
+std::string HierarchicalBackend::offer_sharing(const std::string& socket_directory) {
+  SharingOffer offer;
+  try {
+    offer.host = this_host();
+    offer.processors = own_processors();
+    cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!cancel_) throw system_error("eventfd", errno);
+    if (topology_.local_rank() == 0 && topology_.local_size() > 1) {
+      segment_ = Segment::create(layout_.bytes());
+      handover_ = std::make_unique<Handover>(socket_directory);
+      offer.path = handover_->path();
+      offer.token = handover_->token();
+    }
+  } catch (const Error& error) {
+    handover_.reset();
+    offer = {};
+    offer.refusal = error.what();
+  }
+  return encode(offer);
+}
+
+TransportOptions HierarchicalBackend::transport_options() const {
+  constexpr std::chrono::microseconds kAsLongAsWaking{50};
+  TransportOptions options;
+  options.member = topology_.host();
+  options.ranks = topology_.column(topology_.local_rank());
+  options.bind_address = options_.bind_address;
+  options.connect_timeout = options_.connect_timeout;
+  options.operation_timeout = options_.operation_timeout;
+  const int hosts = topology_.hosts(), left = (options.member + hosts - 1) % hosts,
+            right = (options.member + 1) % hosts;
+  if (topology_.local_rank() == 0) {
+    options.short_peers = Cube(hosts).neighbours(options.member);
+    for (int host = 0; host < hosts; ++host) {
+      if (host != options.member) options.long_peers.push_back(host);
+    }
+  } else {
+    options.long_peers.push_back(right);
+    if (left != right) options.long_peers.push_back(left);
+  }
+  // A thread that looks for messages needs a processor that no other rank of the host needs meanwhile.
+  const std::vector<std::string> own{own_processors()};
+  if (processor_share(own) > topology_.local_size()) options.spin = kAsLongAsWaking;
+  return options;
+}
+
+HierarchicalBackend::~HierarchicalBackend() {
+  abort(Status(Errc::kAborted, "the backend was closed"));
+}
+
+Status HierarchicalBackend::connect(const std::vector<std::string>& addresses) {
+  try {
+    const SigpipeBlock block;
+    std::vector<HostOffer> offers;
+    for (const std::string& address : addresses) offers.push_back(decode_host_offer(address));
+    meet_host(offers);
+    meet_others(offers);
+    channels_ = std::make_unique<HostChannels>(HostChannels{topology_, *local_, transport_.get()});
+    channels_->costs = measure_links(*channels_, processors_ >= topology_.local_size());
+  } catch (const Error& error) {
+    return fail(error, "while starting");
+  }
+  const MutexLock lock(mutex_);
+  return failure_;
+}
+
+void HierarchicalBackend::meet_host(const std::vector<HostOffer>& offers) {
+  const std::vector<int>& ranks = topology_.ranks(topology_.host());
+  void* memory = memory_of_host(offers.at(static_cast<std::size_t>(ranks.front())));
+  processors_ = processors_of_host(offers);
+  GroupOptions options{topology_.local_rank(), Patience::for_ranks(topology_.local_size(), processors_),
+                       options_.operation_timeout};
+  options.names = ranks;
+  local_ = std::make_unique<Channels>(memory, layout_, options);
+  const MutexLock lock(mutex_);
+  failure_.throw_if_failed();
+  group_ = &local_->group;
+}
+
+/// The leader gives its segment away, the others get it.
+void* HierarchicalBackend::memory_of_host(const HostOffer& of_leader) {
+  if (topology_.local_size() == 1) {
+    alone_.reset(std::aligned_alloc(kPage, layout_.bytes()));
+    if (!alone_) throw std::bad_alloc();
+    std::memset(alone_.get(), 0, layout_.cell(0, 0));  // the words; nobody reads the rest before it is written
+    return alone_.get();
+  }
+  const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_.get()};
+  if (topology_.local_rank() == 0) {
+    handover_->serve(segment_.descriptor(), topology_.local_size(), limits);
+    handover_.reset();
+  } else {
+    const SharingOffer offer = decode_sharing_offer(of_leader.sharing);
+    segment_ =
+        Segment::attach(receive_descriptor(offer.path, offer.token, topology_.local_rank(), limits), layout_.bytes());
+  }
+  segment_.close_descriptor();
+  return segment_.data();
+}
+
+double HierarchicalBackend::processors_of_host(const std::vector<HostOffer>& offers) const {
+  std::vector<std::string> processors;
+  for (const int rank : topology_.ranks(topology_.host())) {
+    processors.push_back(decode_sharing_offer(offers.at(static_cast<std::size_t>(rank)).sharing).processors);
+  }
+  return processor_share(processors);
+}
+
+void HierarchicalBackend::meet_others(const std::vector<HostOffer>& offers) {
+  if (transport_) {
+    std::vector<std::string> addresses;
+    for (const int rank : topology_.column(topology_.local_rank()))
+      addresses.push_back(offers.at(static_cast<std::size_t>(rank)).transport);
+    transport_->connect(addresses).throw_if_failed();
+  }
+  if (!flat_) return;
+  std::vector<std::string> addresses;
+  for (const HostOffer& offer : offers) addresses.push_back(offer.flat);
+  flat_->connect(addresses).throw_if_failed();
+}
+
+bool HierarchicalBackend::is_flat(Kind kind) const {
+  return (kind == Kind::kAllreduce && !options_.hierarchical_allreduce) ||
+         (kind == Kind::kAllgather && !options_.hierarchical_allgather);
+}
+
+Status HierarchicalBackend::run(const Call& call) {
+  {
+    const MutexLock lock(mutex_);
+    if (!failure_.ok()) return failure_;
+  }
+  try {
+    const SigpipeBlock block;  // the transport asks for it
+    if (is_flat(call.kind)) {
+      flat_->run(call).throw_if_failed();
+    } else {
+      run_between_hosts(call);
+    }
+    return {};
+  } catch (const Error& error) {
+    return fail(error, to_string(call.kind));
+  } catch (const std::exception& error) {
+    return fail(Error(Errc::kSystem, error.what()), to_string(call.kind));
+  }
+}
+
+void HierarchicalBackend::run_between_hosts(const Call& call) {
+  switch (call.kind) {
+    case Kind::kAllreduce:
+      return allreduce(*channels_, call);
+    case Kind::kAllgather:
+      return allgather(*channels_, call);
+    case Kind::kBroadcast:
+      return broadcast(*channels_, call);
+    case Kind::kAlltoall:
+      return alltoall(*channels_, call);
+    case Kind::kReducescatter:
+      return reducescatter(*channels_, call);
+    case Kind::kBarrier:
+      return;
+  }
+}
+
+void HierarchicalBackend::abort(const Status& why) {
+  {
+    const MutexLock lock(mutex_);
+    if (failure_.ok()) failure_ = why;
+  }
+  end();
+}
+
+/// The first failure is the one to tell. After it every call fails, since the ranks' steps no longer agree, and the other ranks
+/// end as well: those of this host through shared memory, those of the column when their connections end.
+Status HierarchicalBackend::fail(const Error& error, std::string_view what) {
+  Status failure;
+  {
+    const MutexLock lock(mutex_);
+    if (failure_.ok()) failure_ = Status(error.code(), fmt::format("between hosts, {}: {}", what, error.what()));
+    failure = failure_;
+  }
+  end();
+  return failure;
+}
+
+void HierarchicalBackend::end() {
+  Status why;
+  {
+    const MutexLock lock(mutex_);
+    why = failure_;
+    if (group_ != nullptr) group_->end();
+  }
+  const std::uint64_t one = 1;
+  if (cancel_) static_cast<void>(!::write(cancel_.get(), &one, sizeof one));
+  if (transport_) transport_->abort();
+  if (flat_) flat_->abort(why);
+}
+
+}  // namespace runjob::runtime

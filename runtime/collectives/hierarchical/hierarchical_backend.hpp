@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+
+#include "base/mutex.hpp"
+#include "base/unique_handle.hpp"
+#include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/hierarchical/host_channels.hpp"
+#include "runtime/collectives/hierarchical/host_offer.hpp"
+#include "runtime/collectives/shm/handover.hpp"
+#include "runtime/collectives/shm/segment.hpp"
+
+namespace runjob::runtime {
+
+/// How a HierarchicalBackend gets what lies in other modules. Both throw Error(kUnavailable).
+struct HostParts {
+  std::function<std::unique_ptr<Transport>(const TransportOptions&)> make_transport;
+  std::function<std::unique_ptr<Backend>(const MeshOptions&)> make_flat;  ///< a mesh of all ranks
+};
+
+/// Bytes of malloc()'s.
+using PrivateMemory = std::unique_ptr<void, decltype(&std::free)>;
+
+/// Collectives of a job on several hosts: shared memory within each, a transport between the hosts' leaders, and one for each
+/// column whose ranks are on all hosts. A host's leader makes its segment and hands it to the others in connect(), which
+/// also measures the links. Collectives for which the options say so go through a flat mesh of all ranks instead.
+/// A failure ends the calls of those who wait for that rank, in memory or over the network, and so on; a rank that waits for
+/// another column's is ended by its own abort(), which the engine calls on every rank.
+/// A rank that cannot share memory says so in its address: all ranks ask objection_to_hosts(), and with an objection nobody calls
+/// connect().
+class HierarchicalBackend : public Backend {
+ public:
+  /// `socket_directory`: see Handover. Errors  what `parts` throw.
+  HierarchicalBackend(const MeshOptions& options, const std::string& socket_directory, HostParts parts);
+  ~HierarchicalBackend() override;
+
+  std::string address() const override { return address_; }
+  Status connect(const std::vector<std::string>& addresses) override;
+  Status run(const Call& call) override;
+  void abort(const Status& why) override;
+
+  /// What was measured; the same on all ranks. After connect().
+  const LinkCosts& costs() const { return channels_->costs; }
+
+ private:
+  std::string offer_sharing(const std::string& socket_directory);
+  TransportOptions transport_options() const;
+  void meet_host(const std::vector<HostOffer>& offers);
+  void meet_others(const std::vector<HostOffer>& offers);
+  void* memory_of_host(const HostOffer& of_leader);
+  double processors_of_host(const std::vector<HostOffer>& offers) const;
+  bool is_flat(Kind kind) const;
+  void run_between_hosts(const Call& call);
+  Status fail(const Error& error, std::string_view what);
+  void end();
+
+  const MeshOptions options_;
+  const Topology topology_;
+  const Layout layout_;
+  std::unique_ptr<Transport> transport_;  ///< null for a rank of no complete column
+  std::unique_ptr<Backend> flat_;         ///< null when nothing uses it
+  std::unique_ptr<Handover> handover_;    ///< the leader's, until all have come
+  UniqueFd cancel_;                       ///< an eventfd: connect() is to end
+  std::string address_;
+  Segment segment_;
+  PrivateMemory alone_{nullptr, std::free};  ///< in place of the segment on a host with one rank
+  double processors_ = 0;                    ///< of this host, for its ranks
+  std::unique_ptr<Channels> local_;          ///< run()'s, but for what abort() does with the group
+  std::unique_ptr<HostChannels> channels_;
+
+  Mutex mutex_;
+  Status failure_ GUARDED_BY(mutex_);
+  Group* group_ GUARDED_BY(mutex_) = nullptr;  ///< of local_, once there is one
+};
+
+}  // namespace runjob::runtime

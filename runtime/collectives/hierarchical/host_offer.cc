@@ -1,0 +1,74 @@
+#include "runtime/collectives/hierarchical/host_offer.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "runtime/collectives/hierarchical/topology.hpp"
+#include "runtime/collectives/shm/sharing.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+using nlohmann::json;
+
+/// No other backend's addresses begin like this.
+constexpr std::string_view kMark = "runjob hosts 1\n";
+
+json to_binary(const std::string& bytes) {
+  return json::binary({bytes.begin(), bytes.end()});
+}
+
+std::string from_binary(const json& value) {
+  const auto& bytes = value.get_binary();
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+std::string encode(const HostOffer& offer) {
+  const json document = {{"sharing", to_binary(offer.sharing)},
+                         {"transport", to_binary(offer.transport)},
+                         {"flat", to_binary(offer.flat)},
+                         {"settings", to_binary(offer.settings)}};
+  std::string bytes;
+  json::to_cbor(document, bytes);
+  return std::string(kMark) + bytes;
+}
+
+HostOffer decode_host_offer(const std::string& address) {
+  if (!is_host_offer(address)) throw Error(Errc::kProtocol, "a rank's address is not one of a job on several hosts");
+  try {
+    const json document = json::from_cbor(address.begin() + kMark.size(), address.end());
+    return {from_binary(document.at("sharing")), from_binary(document.at("transport")),
+            from_binary(document.at("flat")), from_binary(document.at("settings"))};
+  } catch (const json::exception& error) {
+    throw Error(Errc::kProtocol, fmt::format("a rank's address is malformed: {}", error.what()));
+  }
+}
+
+bool is_host_offer(const std::string& address) {
+  return address.starts_with(kMark);
+}
+
+std::optional<std::string> objection_to_hosts(const std::vector<std::string>& addresses,
+                                              const std::vector<int>& hosts) {
+  std::vector<HostOffer> offers;
+  for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
+    if (!is_host_offer(addresses[rank])) return fmt::format("rank {} has it switched off", rank);
+    offers.push_back(decode_host_offer(addresses[rank]));
+    if (offers.back().settings != offers.front().settings) {
+      return fmt::format("rank {} has '{}', but rank 0 '{}'", rank, offers.back().settings, offers.front().settings);
+    }
+  }
+  const Topology topology(0, hosts);
+  for (int host = 0; host < topology.hosts(); ++host) {
+    std::vector<std::string> sharing;
+    for (const int rank : topology.ranks(host)) sharing.push_back(offers[static_cast<std::size_t>(rank)].sharing);
+    if (sharing.size() == 1) continue;
+    if (auto objection = objection_to_sharing(sharing, topology.ranks(host))) return objection;
+  }
+  return std::nullopt;
+}
+
+}  // namespace runjob::runtime

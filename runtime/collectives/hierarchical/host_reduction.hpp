@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/reduce.hpp"
+
+namespace runjob::runtime {
+
+/// The arithmetic of a reduction that goes from host to host: the inputs of a host's ranks, in their order, added to what the
+/// hosts before have made of theirs. Averaging and postscaling come last.
+///
+/// float16 and bfloat16 are added in float32 within a host. Between hosts they travel as float32 where messages are short
+/// (wide()), and are then rounded once; where they are long they travel as they are, rounded once on each host.
+/// Threads  any; holds no buffers.
+class HostReduction {
+ public:
+  HostReduction(const Call& call, int size);
+
+  /// What sums travel as that are rounded at the end only.
+  DType wide() const { return wide_; }
+
+  /// out[i] = partial[i] op inputs[0][i] op inputs[1][i]... in the call's dtype. `partial`: null on the first host; `is_last`:
+  /// finish the result. `out` may be one of the operands.
+  void add(void* out, const void* partial, std::span<const void* const> inputs, std::size_t count, bool is_last) const;
+
+  /// The same of one host, with the result left in wide().
+  void begin(void* out, std::span<const void* const> inputs, std::size_t count) const;
+  /// out[i] = lower[i] op upper[i], in wide(); `out` may be one of them.
+  void join(void* out, const void* lower, const void* upper, std::size_t count) const {
+    reduce_(out, lower, upper, count);
+  }
+  /// From wide() to the call's dtype, averaged and postscaled; `out` may be `sum`, which is spoilt in any case.
+  void finish(void* out, void* sum, std::size_t count) const;
+
+ private:
+  void accumulate(std::byte* sum, const void* input, bool is_first, std::size_t count) const;
+  void load(std::byte* to, const void* input, std::size_t count) const;
+  void store(void* out, std::byte* sum, std::size_t count, bool is_last) const;
+
+  DType dtype_, wide_;
+  double prescale_, postscale_, divisor_;
+  ReduceFunction reduce_;  ///< of wide_
+};
+
+}  // namespace runjob::runtime

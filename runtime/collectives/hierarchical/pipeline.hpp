@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/collectives/shm/ring.hpp"
+
+namespace runjob::runtime {
+
+/// Runs items 0 to `count` - 1 through three stages on every rank of a host, an item of each stage in work at a time:
+/// `give(i, step)` writes this rank's slot for those that work on the item; `work(i, step)` may wait for others' slots and for
+/// other hosts, and leaves what the host's ranks want in its own; `take(i, step)` waits for that and copies it out.
+/// Since an item is given before the one in front of it is worked on, other hosts are not waited for because of this one.
+template <class Give, class Work, class Take>
+void run_pipeline(Ring& ring, std::size_t count, Give give, Work work, Take take) {
+  const std::uint64_t first = ring.take_steps(count);
+  for (std::size_t i = 0; i < count + 2; ++i) {
+    if (i < count) {
+      ring.wait_free(first + i);
+      give(i, first + i);
+      ring.filled(first + i);
+    }
+    if (i >= 1 && i - 1 < count) {
+      work(i - 1, first + i - 1);
+      ring.reduced(first + i - 1);
+    }
+    if (i >= 2) {
+      take(i - 2, first + i - 2);
+      ring.done(first + i - 2);
+    }
+  }
+}
+
+}  // namespace runjob::runtime

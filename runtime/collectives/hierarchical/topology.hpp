@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace runjob::runtime {
+
+/// Which ranks share a host, as one rank sees it. Hosts are numbered in the order in which their lowest ranks come; the ranks of a
+/// host by `local rank`, in ascending order. Local rank 0 is the host's leader; the ranks of all hosts with the same local
+/// rank are a column.
+/// Threads  any: it never changes.
+class Topology {
+ public:
+  /// `host_of_rank`: any numbers, equal for ranks of one host.
+  Topology(int rank, const std::vector<int>& host_of_rank);
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(host_.size()); }
+  int hosts() const { return static_cast<int>(ranks_.size()); }
+  int host() const { return host_of(rank_); }
+  int local_rank() const { return local_rank_of(rank_); }
+  int local_size() const { return static_cast<int>(ranks(host()).size()); }
+
+  int host_of(int rank) const { return host_[static_cast<std::size_t>(rank)]; }
+  int local_rank_of(int rank) const { return local_rank_[static_cast<std::size_t>(rank)]; }
+  const std::vector<int>& ranks(int host) const { return ranks_[static_cast<std::size_t>(host)]; }
+
+  /// How many columns have a rank on every host.
+  int columns() const;
+  /// The ranks of a column, by host.
+  std::vector<int> column(int local_rank) const;
+
+ private:
+  int rank_;
+  std::vector<int> host_, local_rank_;   ///< by rank
+  std::vector<std::vector<int>> ranks_;  ///< by host
+};
+
+/// Hosts that recursive doubling joins: of the hypercube that is the largest below `hosts`, and for each host beyond it one
+/// of the cube's.
+struct Cube {
+  explicit Cube(int hosts);
+
+  int hosts, size;  ///< size: a power of two
+
+  bool contains(int host) const { return host < size; }
+  /// The other one of a pair of which one is beyond the cube; -1 for none.
+  int companion(int host) const;
+  /// All hosts that `host` has to do with, ascending.
+  std::vector<int> neighbours(int host) const;
+};
+
+}  // namespace runjob::runtime
