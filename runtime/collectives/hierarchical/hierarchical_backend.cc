@@ -151,7 +151,7 @@ void* HierarchicalBackend::memory_of_host(const HostOffer& of_leader) {
     segment_ =
         Segment::attach(receive_descriptor(offer.path, offer.token, topology_.local_rank(), limits), layout_.bytes());
   }
-  segment_.close_descriptor();
+  segment_.take_descriptor().reset();
   return segment_.data();
 }
 
