@@ -63,6 +63,23 @@ TEST_CASE("a start timeout of 0 means the job's own", "[runtime][unit]") {
   CHECK_FALSE(read_runtime_config({{"HOROVOD_START_TIMEOUT", "0"}}).start_timeout);
 }
 
+TEST_CASE("the limits of stalls are read, and the check can be off", "[runtime][unit]") {
+  const auto limits = [](const Environment& environment) { return read_runtime_config(environment).stall_limits; };
+  CHECK(limits({}).warning == std::chrono::seconds(60));
+  CHECK(limits({}).failure.count() == 0);
+  CHECK(limits({{"HOROVOD_STALL_CHECK_TIME_SECONDS", "5"}}).warning == std::chrono::seconds(5));
+  CHECK(limits({{"RUNJOB_STALL_SHUTDOWN_TIME_SECONDS", "90"}}).failure == std::chrono::seconds(90));
+  const StallLimits off = limits({{"RUNJOB_STALL_SHUTDOWN_TIME_SECONDS", "9"}, {"HOROVOD_STALL_CHECK_DISABLE", "1"}});
+  CHECK(off.warning.count() == 0);
+  CHECK(off.failure.count() == 0);
+}
+
+TEST_CASE("the capacity of the response cache is a number", "[runtime][unit]") {
+  CHECK(read_runtime_config({}).cache_capacity == 1024);
+  CHECK(read_runtime_config({{"HOROVOD_CACHE_CAPACITY", "0"}}).cache_capacity == 0);
+  CHECK_THAT(refusal({{"RUNJOB_CACHE_CAPACITY", "-1"}}), ContainsSubstring("RUNJOB_CACHE_CAPACITY"));
+}
+
 TEST_CASE("empty values count as not set, and DYNAMIC opens no file", "[runtime][unit]") {
   CHECK_FALSE(read_runtime_config({{"RUNJOB_RENDEZVOUS", ""}, {"RUNJOB_TIMELINE", ""}}).timeline);
   CHECK_FALSE(read_runtime_config({{"HOROVOD_TIMELINE", "DYNAMIC"}}).timeline);
