@@ -13,12 +13,39 @@ import os
 import pathlib
 import sys
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
+from typing import Any
 
 _NAME = "librunjob.so"
 _OVERRIDE = "RUNJOB_LIBRARY"
 
 _SHAPE = POINTER(c_int64)
 _HANDLE = POINTER(c_int64)
+
+#: Of each collective, what follows the name.
+_COLLECTIVES = {
+    # input, output, shape, ndim, dtype, op, prescale, postscale, process set
+    "allreduce": [c_void_p, c_void_p, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32],
+    # buffer, shape, ndim, dtype, root, process set
+    "broadcast": [c_void_p, _SHAPE, c_int32, c_int, c_int32, c_int32],
+    # input, output, its bytes, shape, ndim, dtype, process set
+    "allgather": [c_void_p, c_void_p, c_int64, _SHAPE, c_int32, c_int, c_int32],
+    # input, output, its bytes, shape, ndim, splits, nsplits, dtype, process set
+    "alltoall": [c_void_p, c_void_p, c_int64, _SHAPE, c_int32, _SHAPE, c_int32, c_int, c_int32],
+    # input, output, its bytes, shape, ndim, dtype, op, prescale, postscale, process set
+    "reducescatter": [c_void_p, c_void_p, c_int64, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32],
+    # process set
+    "barrier": [c_int32],
+}
+
+
+def _collectives() -> dict[str, tuple[Any, list[Any]]]:
+    """Both forms of each: the one that returns at once, and the one that blocks, at most as many seconds as it is told."""
+    forms = {}
+    for name, arguments in _COLLECTIVES.items():
+        forms[f"runjob_{name}_async"] = (c_int, [c_char_p, *arguments, _HANDLE])
+        forms[f"runjob_{name}"] = (c_int, [c_char_p, *arguments, c_double, _HANDLE])
+    return forms
+
 
 #: name -> (result, arguments)
 PROTOTYPES = {
@@ -35,26 +62,7 @@ PROTOTYPES = {
     "runjob_cross_rank": (c_int, []),
     "runjob_cross_size": (c_int, []),
     "runjob_is_homogeneous": (c_int, []),
-    # name, input, output, shape, ndim, dtype, op, prescale, postscale, process set, handle
-    "runjob_allreduce_async": (
-        c_int,
-        [c_char_p, c_void_p, c_void_p, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32, _HANDLE],
-    ),
-    # name, buffer, shape, ndim, dtype, root, process set, handle
-    "runjob_broadcast_async": (c_int, [c_char_p, c_void_p, _SHAPE, c_int32, c_int, c_int32, c_int32, _HANDLE]),
-    # name, input, output, its bytes, shape, ndim, dtype, process set, handle
-    "runjob_allgather_async": (c_int, [c_char_p, c_void_p, c_void_p, c_int64, _SHAPE, c_int32, c_int, c_int32, _HANDLE]),
-    # name, input, output, its bytes, shape, ndim, splits, nsplits, dtype, process set, handle
-    "runjob_alltoall_async": (
-        c_int,
-        [c_char_p, c_void_p, c_void_p, c_int64, _SHAPE, c_int32, _SHAPE, c_int32, c_int, c_int32, _HANDLE],
-    ),
-    # name, input, output, its bytes, shape, ndim, dtype, op, prescale, postscale, process set, handle
-    "runjob_reducescatter_async": (
-        c_int,
-        [c_char_p, c_void_p, c_void_p, c_int64, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32, _HANDLE],
-    ),
-    "runjob_barrier_async": (c_int, [c_char_p, c_int32, _HANDLE]),
+    **_collectives(),
     "runjob_poll": (c_int, [c_int64]),
     "runjob_wait": (c_int, [c_int64, c_double]),
     # handle, data, shape, ndim

@@ -6,6 +6,7 @@ Threads  any, but init() and shutdown() must not overlap each other.
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import threading
 import time
@@ -15,7 +16,7 @@ from ._library import library
 from .exceptions import AbortedError, Code, NotInitializedError, PeerLostError, from_code
 
 #: How long one call into the library blocks at most, so that Python can run signal handlers in between.
-_SIGNAL_INTERVAL_SECONDS = 0.2
+SIGNAL_INTERVAL_SECONDS = 0.2
 #: How long a rank that fails because another one left lets that one end first.
 _VICTIM_GRACE_SECONDS = 2.0
 
@@ -36,9 +37,9 @@ def wait(handle: int) -> None:
     Errors  the operation's; KeyboardInterrupt leaves it in flight.
     """
     runjob_wait = library().runjob_wait
-    code = runjob_wait(handle, _SIGNAL_INTERVAL_SECONDS)
+    code = runjob_wait(handle, SIGNAL_INTERVAL_SECONDS)
     while code == Code.IN_PROGRESS:
-        code = runjob_wait(handle, _SIGNAL_INTERVAL_SECONDS)
+        code = runjob_wait(handle, SIGNAL_INTERVAL_SECONDS)
     check(code)
 
 
@@ -75,8 +76,16 @@ def is_initialized() -> bool:
 
 
 def generation() -> int:
-    """How often this process has joined a job: changes with every init()."""
+    """Which job this process is in, for what counts operations: changes with every init(), and in a forked child."""
     return _generation
+
+
+def _enter_fork() -> None:
+    global _generation
+    _generation += 1  # the child is in no job, and none of its parent's calls ends in it
+
+
+os.register_at_fork(after_in_child=_enter_fork)
 
 
 def rank() -> int:
@@ -133,7 +142,7 @@ def _call_interruptibly(function: Callable[[], int]) -> None:
         ended.set()
 
     threading.Thread(target=run, name="runjob init", daemon=True).start()
-    while not ended.wait(_SIGNAL_INTERVAL_SECONDS):  # not join(): interrupted, it takes the thread for ended (CPython 3.11)
+    while not ended.wait(SIGNAL_INTERVAL_SECONDS):  # not join(): interrupted, it takes the thread for ended (CPython 3.11)
         pass
     code, message = outcome[0]
     if code != Code.OK:

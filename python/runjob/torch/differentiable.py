@@ -1,4 +1,5 @@
-"""The collectives that autograd follows: each is a torch.autograd.Function around its asynchronous form.
+"""The collectives that autograd follows: each is a torch.autograd.Function around its synchronous call, and without it that call
+where no gradient is wanted.
 
 Backward   allreduce: the same allreduce of the gradients. allgather: this rank's slice of their average.
            broadcast: their average on the root, zero elsewhere. alltoall: they go back where the rows came from.
@@ -15,15 +16,15 @@ from .. import basics, reduce_ops
 from ..process_sets import GlobalProcessSet, global_process_set
 from ..reduce_ops import Average, Sum
 from .compression import Compression
-from .handles import synchronize
-from .operations import allgather_async, allreduce_async, alltoall_async, broadcast_async, reducescatter_async
+from .handles import run
+from .operations import allgather_call, allreduce_call, alltoall_call, broadcast_call, reducescatter_call
 
 
 class HorovodAllreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, name, op, prescale_factor, postscale_factor, process_set):
         ctx.arguments = (op, prescale_factor, postscale_factor, process_set)
-        return synchronize(allreduce_async(tensor, None, name, op, prescale_factor, postscale_factor, process_set))
+        return run(allreduce_call(tensor, name, op, prescale_factor, postscale_factor, process_set))
 
     @staticmethod
     def backward(ctx, gradient):
@@ -35,7 +36,7 @@ class HorovodAllreduce(torch.autograd.Function):
 class HorovodAllgather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, name, process_set):
-        gathered = synchronize(allgather_async(tensor, name, process_set))
+        gathered = run(allgather_call(tensor, name, process_set))
         ctx.rows = tensor.shape[0]
         ctx.process_set = process_set
         return gathered
@@ -43,7 +44,7 @@ class HorovodAllgather(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         average = HorovodAllreduce.apply(gradient, None, Average, 1.0, 1.0, ctx.process_set)
-        rows = synchronize(allgather_async(torch.tensor([ctx.rows]), None, ctx.process_set))
+        rows = run(allgather_call(torch.tensor([ctx.rows]), None, ctx.process_set))
         first = int(rows[: basics.rank()].sum())
         return average.narrow(0, first, ctx.rows), None, None
 
@@ -53,7 +54,7 @@ class HorovodBroadcast(torch.autograd.Function):
     def forward(ctx, tensor, root_rank, name, process_set):
         ctx.root_rank = root_rank
         ctx.process_set = process_set
-        return synchronize(broadcast_async(tensor, root_rank, name, process_set))
+        return run(broadcast_call(tensor, root_rank, name, process_set))
 
     @staticmethod
     def backward(ctx, gradient):
@@ -66,7 +67,7 @@ class HorovodBroadcast(torch.autograd.Function):
 class HorovodAlltoall(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, splits, name, process_set):
-        output, received_splits = synchronize(alltoall_async(tensor, splits, name, process_set))
+        output, received_splits = run(alltoall_call(tensor, splits, name, process_set))
         ctx.received_splits = received_splits
         ctx.process_set = process_set
         ctx.mark_non_differentiable(received_splits)
@@ -82,7 +83,7 @@ class HorovodReducescatter(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, name, op, process_set, prescale_factor, postscale_factor):
         ctx.arguments = (op, process_set, prescale_factor, postscale_factor)
-        return synchronize(reducescatter_async(tensor, name, op, process_set, prescale_factor, postscale_factor))
+        return run(reducescatter_call(tensor, name, op, process_set, prescale_factor, postscale_factor))
 
     @staticmethod
     def backward(ctx, gradient):
@@ -90,6 +91,11 @@ class HorovodReducescatter(torch.autograd.Function):
         factor = prescale_factor * postscale_factor * (basics.size() if op == Sum else 1)
         gathered = HorovodAllgather.apply(gradient * factor if factor != 1 else gradient, None, process_set)
         return (gathered,) + (None,) * 5
+
+
+def _is_followed(tensor: torch.Tensor) -> bool:
+    """Whether autograd wants to know what happens to `tensor`. What is no tensor is refused later."""
+    return isinstance(tensor, torch.Tensor) and tensor.requires_grad and torch.is_grad_enabled()
 
 
 def allreduce(
@@ -109,7 +115,8 @@ def allreduce(
     """
     op = reduce_ops.resolve(op, average)
     compressed, context = compression.compress(tensor)
-    reduced = HorovodAllreduce.apply(compressed, name, op, prescale_factor, postscale_factor, process_set)
+    arguments = (compressed, name, op, prescale_factor, postscale_factor, process_set)
+    reduced = HorovodAllreduce.apply(*arguments) if _is_followed(compressed) else run(allreduce_call(*arguments))
     return compression.decompress(reduced, context)
 
 
@@ -120,6 +127,8 @@ def allgather(
 
     Shape  at least one dimension; first extents may differ among ranks, the others not.
     """
+    if not _is_followed(tensor):
+        return run(allgather_call(tensor, name, process_set))
     return HorovodAllgather.apply(tensor, name, process_set)
 
 
@@ -130,6 +139,8 @@ def broadcast(
     process_set: GlobalProcessSet = global_process_set,
 ) -> torch.Tensor:
     """root_rank's tensor as a new tensor on every rank; the others' give shape and dtype. Differentiable."""
+    if not _is_followed(tensor):
+        return run(broadcast_call(tensor, root_rank, name, process_set))
     return HorovodBroadcast.apply(tensor, root_rank, name, process_set)
 
 
@@ -143,7 +154,8 @@ def alltoall(
 
     With `splits`, returns (what has come, how many rows came from each rank).
     """
-    output, received_splits = HorovodAlltoall.apply(tensor, splits, name, process_set)
+    arguments = (tensor, splits, name, process_set)
+    output, received_splits = HorovodAlltoall.apply(*arguments) if _is_followed(tensor) else run(alltoall_call(*arguments))
     return output if splits is None else (output, received_splits)
 
 
@@ -161,5 +173,6 @@ def reducescatter(
     Backward  defined for Sum and Average.
     """
     compressed, context = compression.compress(tensor)
-    reduced = HorovodReducescatter.apply(compressed, name, op, process_set, prescale_factor, postscale_factor)
+    arguments = (compressed, name, reduce_ops.resolve(op, None), process_set, prescale_factor, postscale_factor)
+    reduced = HorovodReducescatter.apply(*arguments) if _is_followed(compressed) else run(reducescatter_call(*arguments))
     return compression.decompress(reduced, context)

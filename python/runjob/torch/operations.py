@@ -1,5 +1,9 @@
 """The collectives as handles and in place. The ones that autograd follows are in differentiable.py.
 
+Names    identify an operation among the ranks. Unnamed ones are told apart by their order, which must be the same on all ranks;
+         the handles, and for each operation the synchronous calls, are counted separately: what is unnamed is synchronous
+         on all ranks or on none.
+
 Shape    a tensor's shape is the same on all ranks, except for allgather's and alltoall's first extent.
 dtype    uint8, int8, uint16, int16, int32, int64, float16, bfloat16, float32, float64, bool; the same on all ranks.
          Reductions of bool: Sum and Max are or, Product and Min are and; Average and scaling are refused.
@@ -11,7 +15,7 @@ Errors   ValueError for what can never work (dtype, a non-contiguous tensor in p
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import POINTER, byref, c_int32, c_int64, c_void_p
 
 import torch
@@ -20,8 +24,12 @@ from .. import basics, process_sets, reduce_ops
 from .._library import library
 from ..process_sets import GlobalProcessSet, global_process_set
 from . import handles
-from .handles import synchronize
-from .tensors import DTYPES, check, check_in_place, shape_of
+from .handles import Call, Kind
+from .tensors import DTYPES, check, check_in_place, dense, shape_of
+
+_ALLREDUCE, _BROADCAST, _ALLGATHER, _ALLTOALL, _REDUCESCATTER, _BARRIER = map(
+    Kind, ("allreduce", "broadcast", "allgather", "alltoall", "reducescatter", "barrier")
+)
 
 
 def allreduce_async(
@@ -38,9 +46,7 @@ def allreduce_async(
     op  Average (the default), Sum, Min, Max, Product. `average=` is deprecated. Averages of integers truncate toward zero.
     """
     op = reduce_ops.resolve(op, average)
-    check(tensor, "allreduce")
-    tensor = tensor.detach().contiguous()
-    return _start_allreduce(tensor, torch.empty_like(tensor), name, op, prescale_factor, postscale_factor, process_set)
+    return handles.start(allreduce_call(tensor, name, op, prescale_factor, postscale_factor, process_set))
 
 
 def allreduce_async_(
@@ -54,8 +60,7 @@ def allreduce_async_(
 ) -> int:
     """allreduce_async() in place: `tensor` must not be touched until synchronize(handle) returns it."""
     op = reduce_ops.resolve(op, average)
-    check_in_place(tensor, "allreduce_")
-    return _start_allreduce(tensor, tensor, name, op, prescale_factor, postscale_factor, process_set)
+    return handles.start(_allreduce_call_(tensor, name, op, prescale_factor, postscale_factor, process_set))
 
 
 def allreduce_(
@@ -69,9 +74,7 @@ def allreduce_(
 ) -> torch.Tensor:
     """allreduce_async_(), waited for. Returns `tensor`."""
     op = reduce_ops.resolve(op, average)
-    return synchronize(
-        allreduce_async_(tensor, None, name, op, prescale_factor, postscale_factor, process_set=process_set)
-    )
+    return handles.run(_allreduce_call_(tensor, name, op, prescale_factor, postscale_factor, process_set))
 
 
 def allgather_async(
@@ -81,16 +84,7 @@ def allgather_async(
 
     Shape  at least one dimension; the first extent may differ among ranks.
     """
-    check(tensor, "allgather")
-    set_id = process_sets.identifier(process_set)
-    tensor = tensor.detach().contiguous()
-
-    def submit(wire_name, out):
-        return library().runjob_allgather_async(
-            wire_name, tensor.data_ptr(), None, 0, shape_of(tensor), tensor.dim(), DTYPES[tensor.dtype], set_id, out
-        )
-
-    return handles.start("allgather", name, submit, (tensor,), lambda core: _copy_output(core, tensor.dtype))
+    return handles.start(allgather_call(tensor, name, process_set))
 
 
 def broadcast_async(
@@ -100,9 +94,7 @@ def broadcast_async(
     process_set: GlobalProcessSet = global_process_set,
 ) -> int:
     """Starts a broadcast of root_rank's tensor into a new tensor on every rank; returns a handle."""
-    check(tensor, "broadcast")
-    output = tensor.detach().clone(memory_format=torch.contiguous_format)
-    return broadcast_async_(output, root_rank, name, process_set)
+    return handles.start(broadcast_call(tensor, root_rank, name, process_set))
 
 
 def broadcast_async_(
@@ -112,15 +104,7 @@ def broadcast_async_(
     process_set: GlobalProcessSet = global_process_set,
 ) -> int:
     """broadcast_async() in place: read on root_rank, overwritten on the others, not to be touched until it is done."""
-    check_in_place(tensor, "broadcast_")
-    set_id = process_sets.identifier(process_set)
-
-    def submit(wire_name, out):
-        return library().runjob_broadcast_async(
-            wire_name, tensor.data_ptr(), shape_of(tensor), tensor.dim(), DTYPES[tensor.dtype], root_rank, set_id, out
-        )
-
-    return handles.start("broadcast", name, submit, (tensor,), lambda core: tensor)
+    return handles.start(_broadcast_call_(tensor, root_rank, name, process_set))
 
 
 def broadcast_(
@@ -130,7 +114,7 @@ def broadcast_(
     process_set: GlobalProcessSet = global_process_set,
 ) -> torch.Tensor:
     """broadcast_async_(), waited for. Returns `tensor`."""
-    return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
+    return handles.run(_broadcast_call_(tensor, root_rank, name, process_set))
 
 
 def alltoall_async(
@@ -144,22 +128,7 @@ def alltoall_async(
     splits  as many integers as ranks, on the CPU, whose sum is the number of rows; without them each rank gets as many.
     synchronize() returns two tensors: what has come, in rank order, and how many rows came from each rank (int32).
     """
-    check(tensor, "alltoall")
-    set_id = process_sets.identifier(process_set)
-    tensor = tensor.detach().contiguous()
-    rows = None if splits is None else _splits(splits)
-
-    def submit(wire_name, out):
-        given = None if rows is None else (c_int64 * len(rows))(*rows)
-        return library().runjob_alltoall_async(
-            wire_name, tensor.data_ptr(), None, 0, shape_of(tensor), tensor.dim(), given, 0 if rows is None else len(rows),
-            DTYPES[tensor.dtype], set_id, out,
-        )  # fmt: skip
-
-    def result(core):
-        return _copy_output(core, tensor.dtype), _received_splits(core)
-
-    return handles.start("alltoall", name, submit, (tensor,), result)
+    return handles.start(alltoall_call(tensor, splits, name, process_set))
 
 
 def reducescatter_async(
@@ -175,48 +144,113 @@ def reducescatter_async(
     Shape  at least one dimension, the same on all ranks. Where the rows cannot be divided evenly, the first ranks get one more.
     """
     op = reduce_ops.resolve(op, None)
-    check(tensor, "reducescatter")
-    set_id = process_sets.identifier(process_set)
-    tensor = tensor.detach().contiguous()
-
-    def submit(wire_name, out):
-        return library().runjob_reducescatter_async(
-            wire_name, tensor.data_ptr(), None, 0, shape_of(tensor), tensor.dim(), DTYPES[tensor.dtype], op, prescale_factor,
-            postscale_factor, set_id, out,
-        )  # fmt: skip
-
-    return handles.start("reducescatter", name, submit, (tensor,), lambda core: _copy_output(core, tensor.dtype))
+    return handles.start(reducescatter_call(tensor, name, op, process_set, prescale_factor, postscale_factor))
 
 
 def barrier(process_set: GlobalProcessSet = global_process_set) -> None:
     """Returns when all ranks have called it."""
+    handles.run(Call(_BARRIER, None, (process_sets.identifier(process_set),), (), lambda core: None))
+
+
+# What each operation hands to the library; `op` is a resolved one.
+
+
+def allreduce_call(
+    tensor: torch.Tensor, name: str | None, op: int, prescale_factor: float, postscale_factor: float, process_set: GlobalProcessSet
+) -> Call:
+    check(tensor, "allreduce")
+    tensor = dense(tensor)
+    return _reduction(tensor, torch.empty_like(tensor), name, op, prescale_factor, postscale_factor, process_set)
+
+
+def _allreduce_call_(
+    tensor: torch.Tensor, name: str | None, op: int, prescale_factor: float, postscale_factor: float, process_set: GlobalProcessSet
+) -> Call:
+    check_in_place(tensor, "allreduce_")
+    return _reduction(tensor, tensor, name, op, prescale_factor, postscale_factor, process_set)
+
+
+def _reduction(tensor, output, name, op, prescale_factor, postscale_factor, process_set) -> Call:
+    arguments = (
+        tensor.data_ptr(), output.data_ptr(), *_form(tensor), op, prescale_factor, postscale_factor,
+        process_sets.identifier(process_set),
+    )  # fmt: skip
+    return Call(_ALLREDUCE, name, arguments, (tensor, output), lambda core: output)
+
+
+def allgather_call(tensor: torch.Tensor, name: str | None, process_set: GlobalProcessSet) -> Call:
+    check(tensor, "allgather")
     set_id = process_sets.identifier(process_set)
-    synchronize(
-        handles.start(
-            "barrier", None, lambda wire_name, out: library().runjob_barrier_async(wire_name, set_id, out), (), lambda core: None
-        )
-    )
+    tensor = dense(tensor)
+    room = _room(tensor, lambda rows: rows * basics.size())  # a guess: the ranks' rows may differ
+    arguments = (tensor.data_ptr(), *_place(room), *_form(tensor), set_id)
+    return Call(_ALLGATHER, name, arguments, (tensor, room), lambda core: _take_output(core, tensor.dtype, room))
 
 
-def _start_allreduce(tensor, output, name, op, prescale_factor, postscale_factor, process_set) -> int:
+def broadcast_call(tensor: torch.Tensor, root_rank: int, name: str | None, process_set: GlobalProcessSet) -> Call:
+    check(tensor, "broadcast")
+    output = tensor.detach().clone(memory_format=torch.contiguous_format)
+    return _broadcast_call_(output, root_rank, name, process_set)
+
+
+def _broadcast_call_(tensor: torch.Tensor, root_rank: int, name: str | None, process_set: GlobalProcessSet) -> Call:
+    check_in_place(tensor, "broadcast_")
+    arguments = (tensor.data_ptr(), *_form(tensor), root_rank, process_sets.identifier(process_set))
+    return Call(_BROADCAST, name, arguments, (tensor,), lambda core: tensor)
+
+
+def alltoall_call(
+    tensor: torch.Tensor, splits: torch.Tensor | Sequence[int] | None, name: str | None, process_set: GlobalProcessSet
+) -> Call:
+    check(tensor, "alltoall")
     set_id = process_sets.identifier(process_set)
+    tensor = dense(tensor)
+    if splits is None:
+        given, room = (None, 0), _room(tensor, lambda rows: rows)  # a guess: another rank may send more rows
+    else:
+        rows = _splits(splits)
+        given, room = ((c_int64 * len(rows))(*rows), len(rows)), None
+    shape, ndim, dtype = _form(tensor)
+    arguments = (tensor.data_ptr(), *_place(room), shape, ndim, *given, dtype, set_id)
 
-    def submit(wire_name, out):
-        return library().runjob_allreduce_async(
-            wire_name,
-            tensor.data_ptr(),
-            output.data_ptr(),
-            shape_of(tensor),
-            tensor.dim(),
-            DTYPES[tensor.dtype],
-            op,
-            prescale_factor,
-            postscale_factor,
-            set_id,
-            out,
-        )
+    def result(core: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return _take_output(core, tensor.dtype, room), _received_splits(core)
 
-    return handles.start("allreduce", name, submit, (tensor, output), lambda core: output)
+    return Call(_ALLTOALL, name, arguments, (tensor, room), result)
+
+
+def reducescatter_call(
+    tensor: torch.Tensor, name: str | None, op: int, process_set: GlobalProcessSet, prescale_factor: float, postscale_factor: float
+) -> Call:
+    check(tensor, "reducescatter")
+    set_id = process_sets.identifier(process_set)
+    tensor = dense(tensor)
+    size = basics.size()
+    room = _room(tensor, lambda rows: rows // size + (basics.rank() < rows % size))
+    arguments = (tensor.data_ptr(), *_place(room), *_form(tensor), op, prescale_factor, postscale_factor, set_id)
+    return Call(_REDUCESCATTER, name, arguments, (tensor, room), lambda core: _take_output(core, tensor.dtype, room))
+
+
+def _form(tensor: torch.Tensor) -> tuple[ctypes.Array[c_int64], int, int]:
+    """Shape, dimensions and dtype."""
+    shape = shape_of(tensor)
+    return shape, len(shape), DTYPES[tensor.dtype]
+
+
+def _room(tensor: torch.Tensor, rows: Callable[[int], int]) -> torch.Tensor | None:
+    """Where the library may write a result that has, of `tensor`'s rows, `rows`; None when there is no such place."""
+    if tensor.dim() == 0:
+        return None  # the library refuses it, with better words
+    extents = (rows(tensor.shape[0]), *tensor.shape[1:])
+    try:
+        return torch.empty(extents, dtype=tensor.dtype)
+    except RuntimeError:  # too much memory: the guess may be, and not the result
+        return None
+
+
+def _place(room: torch.Tensor | None) -> tuple[int | None, int]:
+    """Address and bytes."""
+    return (None, 0) if room is None else (room.data_ptr(), room.nbytes)
 
 
 def _splits(splits: torch.Tensor | Sequence[int]) -> list[int]:
@@ -232,11 +266,17 @@ def _received_splits(core_handle: int) -> torch.Tensor:
     return torch.tensor(splits[: count.value], dtype=torch.int32)
 
 
-def _copy_output(core_handle: int, dtype: torch.dtype) -> torch.Tensor:
-    """A tensor of our own with what the library's handle holds."""
+def _take_output(core_handle: int, dtype: torch.dtype, room: torch.Tensor | None) -> torch.Tensor:
+    """A tensor of our own with what the library's handle holds: `room`, where the result is there, else a copy."""
     data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()
     basics.check(library().runjob_output(core_handle, byref(data), byref(shape), byref(ndim)))
-    output = torch.empty(shape[: ndim.value], dtype=dtype)
+    extents = shape[: ndim.value]
+    if room is not None and data.value == room.data_ptr():
+        reserved = room.numel()
+        if room.shape != torch.Size(extents):
+            room.resize_(extents)  # not a view: autograd would refuse changes in place
+        return room if 2 * room.numel() >= reserved else room.clone()  # else it would hold on to memory for nothing
+    output = torch.empty(extents, dtype=dtype)
     if output.numel():
         ctypes.memmove(output.data_ptr(), data, output.numel() * output.element_size())
     return output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from ctypes import Array, c_int64
 
 import torch
@@ -25,6 +26,8 @@ if hasattr(torch, "uint16"):
 
 def check(tensor: torch.Tensor, operation: str) -> None:
     """Errors  ValueError for what is no dense tensor of a known dtype; NotImplementedError for one that is not on the CPU."""
+    if isinstance(tensor, torch.Tensor) and tensor.is_cpu and tensor.layout is torch.strided and tensor.dtype in DTYPES:
+        return
     if not isinstance(tensor, torch.Tensor):
         raise ValueError(f"{operation} takes a torch.Tensor, not {type(tensor).__name__}")
     if tensor.device.type != "cpu":
@@ -34,8 +37,7 @@ def check(tensor: torch.Tensor, operation: str) -> None:
         )
     if tensor.layout != torch.strided:
         raise NotImplementedError(f"{operation} of a sparse tensor is not in this version of runjob; use tensor.to_dense()")
-    if tensor.dtype not in DTYPES:
-        raise ValueError(f"{operation} does not take {tensor.dtype}")
+    raise ValueError(f"{operation} does not take {tensor.dtype}")
 
 
 def check_in_place(tensor: torch.Tensor, operation: str) -> None:
@@ -45,6 +47,18 @@ def check_in_place(tensor: torch.Tensor, operation: str) -> None:
         raise ValueError(f"{operation} works in place and needs a contiguous tensor; use tensor.contiguous()")
 
 
+def dense(tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor`'s values in one piece, unknown to autograd: its own memory where that will do."""
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    return tensor.contiguous()
+
+
 def shape_of(tensor: torch.Tensor) -> Array[c_int64]:
-    """The extents of `tensor` as a C array."""
-    return (c_int64 * tensor.dim())(*tensor.shape)
+    """The extents of `tensor` as a C array, for reading only: tensors of one shape share it."""
+    return _c_array(tensor.shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def _c_array(shape: torch.Size) -> Array[c_int64]:
+    return (c_int64 * len(shape))(*shape)

@@ -70,22 +70,6 @@ def test_a_name_in_flight_is_refused_and_the_first_completes(run_ranks):
     assert (first, second) == (2.0, 2.0)
 
 
-def _names_on_the_wire():
-    hvd.init()
-    seen = []
-    for name in ("a", None):
-        handle = handles.start(
-            "allreduce", name, lambda wire_name, out: seen.append(wire_name) or library().runjob_barrier_async(wire_name, 0, out),
-            (), lambda core: None,
-        )  # fmt: skip
-        hvd.synchronize(handle)
-    return seen
-
-
-def test_names_are_the_operation_and_the_users_or_a_number(run_ranks):
-    assert run_ranks(_names_on_the_wire, 0).results == [[b"allreduce.a", b"allreduce.noname.2"]]
-
-
 def _shut_down_in_flight():
     hvd.init()
     kinds = []
