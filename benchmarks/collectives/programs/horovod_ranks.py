@@ -17,24 +17,25 @@ class Horovod:
     def run(self, op, slot):
         if op == "barrier":
             return self.hvd.barrier()
-        return self.finish(op, slot, self.start(op, slot))
+        return self.call(op, "", slot)
 
     def start(self, op, slot):
-        hvd = self.hvd
-        if op == "allreduce":
-            return hvd.allreduce_async_(slot.input, name=slot.name, op=hvd.Sum)
-        if op == "broadcast":
-            return hvd.broadcast_async_(slot.input, slot.root, name=slot.name)
-        submit = getattr(hvd, f"{op}_async", None)
-        if submit is None:
-            raise torch_loop.Unavailable(f"{hvd.__name__} has no {op}_async")
-        if op == "reducescatter":
-            return submit(slot.input, name=slot.name, op=hvd.Sum)
-        return submit(slot.input, name=slot.name)
+        return self.call(op, "_async", slot)
 
     def finish(self, op, slot, handle):
         result = self.hvd.synchronize(handle)
         return result[0] if isinstance(result, tuple) else result  # an alltoall's may come with what each rank sent
+
+    def call(self, op, form, slot):
+        name = f"{op}{form}_" if op in torch_loop.IN_PLACE else f"{op}{form}"
+        function = getattr(self.hvd, name, None)
+        if function is None:
+            raise torch_loop.Unavailable(f"{self.hvd.__name__} has no {name}")
+        if op == "broadcast":
+            return function(slot.input, slot.root, name=slot.name)
+        if op in ("allreduce", "reducescatter"):
+            return function(slot.input, name=slot.name, op=self.hvd.Sum)
+        return function(slot.input, name=slot.name)
 
     def barrier(self):
         self.hvd.barrier()
