@@ -81,8 +81,10 @@ std::optional<Status> Engine::run_at_once(const Submission& submission, Deadline
     return run_operation(submission, *decision, /*is_in_messages=*/true, result);
   } catch (const Error& error) {
     rounds_failed(Status(error));
-    return std::nullopt;
+  } catch (const std::exception& error) {
+    rounds_failed(Status(Errc::kSystem, error.what()));
   }
+  return std::nullopt;
 }
 
 Status Engine::run_operation(const Submission& submission, const Decision& decision, bool is_in_messages,
@@ -112,6 +114,8 @@ void Engine::drive(const Completion* until, Deadline deadline) {
     }
   } catch (const Error& error) {
     rounds_failed(Status(error));
+  } catch (const std::exception& error) {  // no memory: the others cannot go on without us
+    rounds_failed(Status(Errc::kSystem, error.what()));
   }
 }
 
