@@ -106,8 +106,8 @@ Engine::Deadline to_deadline(double timeout_seconds) {
 Status run(Submission submission, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
   if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
   *handle = 0;
-  const bool has_result =
-      submission.signature.kind == Kind::kReducescatter || has_own_first_extent(submission.signature.kind);
+  const Kind kind = submission.signature.kind;
+  const bool has_result = kind == Kind::kReducescatter || kind == Kind::kJoin || has_own_first_extent(kind);
   Process& process = Process::current();
   const std::shared_ptr<const Job> job = process.job();
   Status status;
@@ -371,6 +371,14 @@ runjob_code runjob_barrier_async(const char* name, int32_t process_set, runjob_h
 
 runjob_code runjob_barrier(const char* name, int32_t process_set, double timeout_seconds, runjob_handle* handle) {
   return guarded_run([&] { return make_barrier(name, process_set); }, timeout_seconds, handle);
+}
+
+runjob_code runjob_join_async(runjob_handle* handle) {
+  return guarded([&] { return submit(make_submission(kJoinName, Kind::kJoin, 0), handle); });
+}
+
+runjob_code runjob_join(double timeout_seconds, runjob_handle* handle) {
+  return guarded_run([&] { return make_submission(kJoinName, Kind::kJoin, 0); }, timeout_seconds, handle);
 }
 
 int runjob_poll(runjob_handle handle) {

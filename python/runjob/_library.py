@@ -63,6 +63,9 @@ PROTOTYPES = {
     "runjob_cross_size": (c_int, []),
     "runjob_is_homogeneous": (c_int, []),
     **_collectives(),
+    "runjob_join_async": (c_int, [_HANDLE]),
+    # seconds, handle
+    "runjob_join": (c_int, [c_double, _HANDLE]),
     "runjob_poll": (c_int, [c_int64]),
     "runjob_wait": (c_int, [c_int64, c_double]),
     # handle, data, shape, ndim

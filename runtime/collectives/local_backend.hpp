@@ -9,7 +9,7 @@ class LocalRounds : public Rounds {
  public:
   std::size_t most_bytes() const override { return std::size_t{1} << 16; }
   void give(std::uint32_t tag, std::span<const std::byte> bytes) override;
-  bool collect(Deadline, const std::vector<int>&) override { return true; }
+  bool collect(Deadline, const IsBusy&) override { return true; }
   bool has_given(int) const override { return true; }
   std::uint32_t tag(int) const override { return tag_; }
   std::span<const std::byte> message(int) const override { return message_; }

@@ -46,6 +46,8 @@ std::string_view to_string(Kind kind) {
       return "alltoall";
     case Kind::kBarrier:
       return "barrier";
+    case Kind::kJoin:
+      return "join";
     case Kind::kReducescatter:
       return "reducescatter";
   }
@@ -83,7 +85,7 @@ bool has_own_first_extent(Kind kind) {
 }
 
 bool is_kind(int number) {
-  return (number >= 0 && number <= 2) || (number >= 5 && number <= 7);
+  return (number >= 0 && number <= 3) || (number >= 5 && number <= 7);
 }
 
 bool is_dtype(int number) {
@@ -159,6 +161,7 @@ void check_operation(std::string_view name, const Signature& signature, int size
       check_reduction(name, signature);
       return;
     case Kind::kBarrier:
+    case Kind::kJoin:
       return;
   }
 }

@@ -14,6 +14,7 @@ enum class Kind : std::uint8_t {
   kAllreduce = 0,
   kAllgather = 1,
   kBroadcast = 2,
+  kJoin = 3,  ///< from then on, zeros of this rank take part in the others' allreduces, until all have joined
   kAlltoall = 5,
   kBarrier = 6,
   kReducescatter = 7

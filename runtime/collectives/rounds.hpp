@@ -3,9 +3,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "runtime/collectives/operation.hpp"
 
@@ -31,10 +31,11 @@ class Rounds {
   /// Gives this rank's message of the next round; `tag` is part of it. Does not wait for ranks that do not take part in this
   /// round yet.
   virtual void give(std::uint32_t tag, std::span<const std::byte> bytes) = 0;
-  /// Waits until all have given theirs; false when the deadline was first: to be called again. `is_busy`: by rank, whether it
+  /// Waits until all have given theirs; false when the deadline was first: to be called again. `is_busy`: whether a rank
   /// is known to take part, so that it must come within the backend's timeout.
   /// Errors  Error(kTimeout) naming a rank that did not.
-  virtual bool collect(Deadline deadline, const std::vector<int>& is_busy) = 0;
+  using IsBusy = std::function<bool(int rank)>;
+  virtual bool collect(Deadline deadline, const IsBusy& is_busy) = 0;
   /// Whether `rank` has given its message of the round that is being collected.
   virtual bool has_given(int rank) const = 0;
   /// Of the round that was collected; stay until the next give() or the next collective.

@@ -65,6 +65,7 @@ void combine_messages(const Call& call, const Decision& decision, int rank, cons
     case Kind::kAlltoall:
       return pick(call, decision.first_extents, own, inputs);
     case Kind::kBarrier:
+    case Kind::kJoin:
       return;
   }
 }

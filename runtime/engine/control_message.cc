@@ -87,9 +87,7 @@ class Reader {
   std::string_view bytes_;
 };
 
-void write_request(Writer& writer, const Request& request) {
-  const Signature& signature = request.signature;
-  writer.text(request.name);
+void write_signature(Writer& writer, const Signature& signature) {
   writer.number(static_cast<std::uint8_t>(signature.kind));
   writer.number(static_cast<std::uint8_t>(signature.dtype));
   writer.number(static_cast<std::uint8_t>(signature.op));
@@ -101,10 +99,13 @@ void write_request(Writer& writer, const Request& request) {
   writer.numbers(signature.splits);
 }
 
-Request read_request(Reader& reader) {
-  Request request;
-  Signature& signature = request.signature;
-  request.name = reader.text();
+void write_request(Writer& writer, const Request& request) {
+  writer.text(request.name);
+  write_signature(writer, request.signature);
+}
+
+Signature read_signature(Reader& reader) {
+  Signature signature;
   signature.kind = reader.choice(Kind::kReducescatter);
   if (!is_kind(static_cast<int>(signature.kind))) Reader::refuse();
   signature.dtype = reader.choice(DType::kBfloat16);
@@ -117,6 +118,13 @@ Request read_request(Reader& reader) {
   signature.splits = reader.numbers();
   const bool needs_rows = has_own_first_extent(signature.kind) || signature.kind == Kind::kReducescatter;
   if (needs_rows && signature.shape.empty()) Reader::refuse();
+  return signature;
+}
+
+Request read_request(Reader& reader) {
+  Request request;
+  request.name = reader.text();
+  request.signature = read_signature(reader);
   return request;
 }
 
@@ -138,6 +146,8 @@ std::string encode(const std::vector<Decision>& decisions) {
     writer.number(static_cast<std::uint8_t>(decision.type));
     writer.text(decision.name);
     writer.numbers(decision.first_extents);
+    writer.number(static_cast<std::uint8_t>(decision.for_joined ? 1 : 0));
+    if (decision.for_joined) write_signature(writer, *decision.for_joined);
     writer.status(decision.status);
   }
   return writer.take();
@@ -164,11 +174,12 @@ RankMessage decode_rank_message(std::string_view bytes) {
 
 std::vector<Decision> decode_decisions(std::string_view bytes) {
   Reader reader(bytes);
-  std::vector<Decision> decisions(reader.count(14));  // a decision with empty texts and no extents
+  std::vector<Decision> decisions(reader.count(15));  // a decision with empty texts and no extents
   for (Decision& decision : decisions) {
     decision.type = reader.choice(Decision::Type::kReleased);
     decision.name = reader.text();
     decision.first_extents = reader.numbers();
+    if (reader.number<std::uint8_t>() != 0) decision.for_joined = read_signature(reader);
     decision.status = reader.status();
   }
   reader.end();

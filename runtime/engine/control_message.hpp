@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,7 +46,10 @@ struct Decision {
   Type type = Type::kExecute;
   std::string name;
   /// allgather: each rank's; alltoall: the rows that each rank sends to each other one, sender by sender.
+  /// join: the rank that joined last.
   std::vector<std::int64_t> first_extents;
+  /// Of an allreduce in which ranks that have joined take part, with zeros.
+  std::optional<Signature> for_joined;
   Status status;
 };
 

@@ -212,13 +212,30 @@ void Engine::execute(const Decision& decision, bool is_in_messages) {
     entry = operations_.find(decision.name);
     if (entry == nullptr) {
       if (phase_ == Phase::kEnded) return;
+    }
+    if (entry == nullptr && !decision.for_joined) {
       failures_.emplace_back(Errc::kBug, fmt::format("told to run '{}', which was not submitted here", decision.name));
       return poll_.wake();
     }
-    operations_.set_running(*entry);
+    if (entry != nullptr) operations_.set_running(*entry);
   }
+  if (entry == nullptr) return take_part_with_zeros(decision);
   if (parts_.timeline) parts_.timeline->begin(decision.name, entry->submission.signature.kind);
   on_done(decision.name, run_operation(entry->submission, decision, is_in_messages, entry->result));
+}
+
+/// This rank has joined, and others allreduce.
+void Engine::take_part_with_zeros(const Decision& decision) {
+  const Signature& signature = *decision.for_joined;
+  const auto bytes = static_cast<std::size_t>(element_count(signature.shape)) * size_of(signature.dtype);
+  const auto zeros = std::make_unique<std::byte[]>(bytes);
+  Completion::Result nothing;
+  Status status = run_operation({decision.name, signature, zeros.get(), zeros.get()}, decision,
+                                /*is_in_messages=*/false, nothing);
+  if (status.ok()) return;
+  const MutexLock lock(mutex_);
+  if (phase_ == Phase::kRunning) failures_.push_back(std::move(status));
+  poll_.wake();
 }
 
 void Engine::reject(const Decision& decision) {

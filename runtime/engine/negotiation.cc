@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -102,7 +103,10 @@ std::string mismatch(const std::string& name, const std::vector<Signature>& sign
 }
 
 Negotiation::Negotiation(std::vector<std::string> hosts, OnAgreement on_agreement)
-    : hosts_(std::move(hosts)), on_agreement_(std::move(on_agreement)), last_(hosts_.size()) {}
+    : hosts_(std::move(hosts)),
+      on_agreement_(std::move(on_agreement)),
+      last_(hosts_.size()),
+      outstanding_(hosts_.size()) {}
 
 void Negotiation::receive(int rank, const RankMessage& message) {
   if (phase_ == Phase::kEnded) return;
@@ -141,6 +145,7 @@ std::vector<Decision> Negotiation::take() {
 
 void Negotiation::submit(int rank, const Request& request) {
   if (phase_ != Phase::kRunning) return;  // the rank ends it by itself when it reads kLeaving
+  if (request.signature.kind == Kind::kJoin) return join(rank);
   Tally& tally = tallies_[request.name];
   if (tally.ready_count == 0) tally.serial = ++tally_count_;
   last_[static_cast<std::size_t>(rank)] = request.name;
@@ -153,12 +158,48 @@ void Negotiation::submit(int rank, const Request& request) {
   }
   tally.signatures[index] = request.signature;
   tally.ready[index] = true;
-  if (++tally.ready_count < hosts_.size()) return;
-  decisions_.push_back(decide(request.name, tally));
-  if (on_agreement_ && decisions_.back().type == Decision::Type::kExecute) {
-    on_agreement_(request.name, tally.signatures);
+  ++tally.ready_count;
+  ++outstanding_[index];
+  if (is_complete(tally)) complete(request.name);
+}
+
+bool Negotiation::is_complete(const Tally& tally) const {
+  const auto is_missing = [&](int rank) { return !tally.ready[static_cast<std::size_t>(rank)]; };
+  const auto excused = std::count_if(joined_.begin(), joined_.end(), is_missing);
+  return tally.ready_count + static_cast<std::size_t>(excused) == hosts_.size();
+}
+
+void Negotiation::complete(const std::string& name) {
+  const Tally& tally = tallies_.at(name);
+  decisions_.push_back(decide(name, tally));
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) outstanding_[rank] -= tally.ready[rank] ? 1 : 0;
+  const bool all_ready = tally.ready_count == hosts_.size();
+  if (on_agreement_ && all_ready && decisions_.back().type == Decision::Type::kExecute) {
+    on_agreement_(name, tally.signatures);
   }
-  tallies_.erase(request.name);
+  tallies_.erase(name);
+}
+
+/// May complete what waited for this rank only, the oldest first.
+void Negotiation::join(int rank) {
+  if (!joined_.insert(rank).second) {
+    return end(Decision::Type::kAbort,
+               Status(Errc::kProtocol, fmt::format("{} joined twice", rank_text(rank, hosts_))));
+  }
+  last_[static_cast<std::size_t>(rank)] = kJoinName;
+  ++outstanding_[static_cast<std::size_t>(rank)];
+  std::map<std::uint64_t, std::string> complete_now;
+  for (const auto& [name, tally] : tallies_) {
+    if (is_complete(tally)) complete_now.emplace(tally.serial, name);
+  }
+  for (const auto& [serial, name] : complete_now) complete(name);
+  if (joined_.size() < hosts_.size()) return;
+  joined_.clear();
+  for (int& each : outstanding_) --each;
+  Decision decision;
+  decision.name = kJoinName;
+  decision.first_extents = {rank};
+  decisions_.push_back(std::move(decision));
 }
 
 std::vector<WaitingOperation> Negotiation::waiting() const {
@@ -168,7 +209,8 @@ std::vector<WaitingOperation> Negotiation::waiting() const {
     operation.serial = tally.serial;
     operation.name = name;
     for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
-      if (!tally.ready[rank]) operation.missing.push_back(static_cast<int>(rank));
+      if (!tally.ready[rank] && joined_.count(static_cast<int>(rank)) == 0)
+        operation.missing.push_back(static_cast<int>(rank));
       if (tally.ready[rank]) operation.kind = tally.signatures[rank].kind;
     }
   }
@@ -176,6 +218,7 @@ std::vector<WaitingOperation> Negotiation::waiting() const {
 }
 
 Decision Negotiation::decide(const std::string& name, const Tally& tally) const {
+  if (tally.ready_count < hosts_.size()) return decide_without_joined(name, tally);
   Decision decision;
   decision.name = name;
   const std::string disagreement = mismatch(name, tally.signatures, hosts_);
@@ -187,6 +230,34 @@ Decision Negotiation::decide(const std::string& name, const Tally& tally) const 
     decision.status = check_result(name, tally.signatures.front(), decision.first_extents);
   } else if (tally.signatures.front().kind == Kind::kAlltoall) {
     decision = decide_alltoall(name, tally);
+  }
+  if (!decision.status.ok()) decision.type = Decision::Type::kReject;
+  return decision;
+}
+
+/// Of those that are ready; the others have joined.
+Decision Negotiation::decide_without_joined(const std::string& name, const Tally& tally) const {
+  Decision decision;
+  decision.name = name;
+  const auto first =
+      static_cast<std::size_t>(std::find(tally.ready.begin(), tally.ready.end(), true) - tally.ready.begin());
+  std::vector<Signature> signatures = tally.signatures;
+  int joined = 0;
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+    if (tally.ready[rank]) continue;
+    signatures[rank] = tally.signatures[first];
+    joined = static_cast<int>(rank);
+  }
+  const Signature& signature = tally.signatures[first];
+  const std::string disagreement = mismatch(name, signatures, hosts_);
+  if (!disagreement.empty()) {
+    decision.status = Status(Errc::kMismatch, disagreement);
+  } else if (signature.kind != Kind::kAllreduce && signature.kind != Kind::kBarrier) {
+    decision.status =
+        Status(Errc::kMismatch, fmt::format("{} '{}': {} has joined, and only allreduce goes on without it",
+                                            to_string(signature.kind), name, rank_text(joined, hosts_)));
+  } else {
+    decision.for_joined = signature;
   }
   if (!decision.status.ok()) decision.type = Decision::Type::kReject;
   return decision;

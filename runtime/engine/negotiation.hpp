@@ -45,6 +45,11 @@ class Negotiation {
   /// By rank: the name of what it submitted last, empty for nothing.
   const std::vector<std::string>& last() const { return last_; }
 
+  /// Whether `rank` waits for any operation.
+  bool is_busy(int rank) const { return outstanding_[static_cast<std::size_t>(rank)] != 0; }
+  /// Some ranks, but not all, have joined: they count as ready for every allreduce and barrier.
+  bool has_joined() const { return !joined_.empty(); }
+
   /// No operation waits for any rank.
   bool idle() const { return tallies_.empty(); }
 
@@ -58,23 +63,32 @@ class Negotiation {
   };
 
   void submit(int rank, const Request& request);
+  void join(int rank);
+  bool is_complete(const Tally& tally) const;
+  void complete(const std::string& name);
   void goodbye(int rank);
   void drained(int rank);
   void end(Decision::Type type, Status status);
   Decision decide(const std::string& name, const Tally& tally) const;
+  Decision decide_without_joined(const std::string& name, const Tally& tally) const;
   Decision decide_alltoall(const std::string& name, const Tally& tally) const;
 
   const std::vector<std::string> hosts_;
   const OnAgreement on_agreement_;
   Phase phase_ = Phase::kRunning;
   std::unordered_map<std::string, Tally> tallies_;
+  std::set<int> joined_;
   std::set<int> departing_;  ///< said goodbye
   std::set<int> drained_;    ///< run nothing any more
   std::vector<std::string> last_;
+  std::vector<int> outstanding_;  ///< by rank
   std::uint64_t tally_count_ = 0;
   Status suspicion_;
   std::vector<Decision> decisions_;
 };
+
+/// The name of every rank's join.
+inline constexpr char kJoinName[] = "<join>";
 
 /// "rank 3 on s4".
 std::string rank_text(int rank, const std::vector<std::string>& hosts);

@@ -41,7 +41,9 @@ class RoundExchange {
   /// Begins a round.
   void give(const InputOf& input_of);
   /// False when the deadline was first: to be called again.
-  bool collect(Deadline deadline) { return rounds_.collect(deadline, negotiation_.outstanding()); }
+  bool collect(Deadline deadline) {
+    return rounds_.collect(deadline, [this](int rank) { return negotiation_.is_busy(rank); });
+  }
   /// Ends the round. The decisions, in order. One that is alone may be in the messages: then combine() has its result, until the
   /// next round or collective.
   struct Outcome {

@@ -127,6 +127,7 @@ void RoundNegotiation::receive_request(int rank, std::string_view bytes) {
 void RoundNegotiation::receive(int rank, Request request) {
   note(rank, request.name);
   if (observer_ != nullptr) observer_->rank_ready(request.name, request.signature.kind, rank);
+  if (request.signature.kind == Kind::kJoin) expand_all();
   if (const auto id = find_name(request.name); id && !slots_[*id].is_stale) make_stale(*id);
   negotiation_.receive(rank, submission(std::move(request)));
 }
@@ -135,16 +136,23 @@ void RoundNegotiation::receive(int rank, Id id) {
   if (id >= slots_.size() || slots_[id].decision.name.empty()) refuse();
   Slot& slot = slots_[id];
   note(rank, slot.decision.name);
-  if (slot.is_stale) return negotiation_.receive(rank, submission({slot.decision.name, slot.signature_of(rank)}));
+  if (slot.is_stale || negotiation_.has_joined())
+    return negotiation_.receive(rank, submission({slot.decision.name, slot.signature_of(rank)}));
   if (observer_ != nullptr) observer_->rank_ready(slot.decision.name, slot.signature_of(rank).kind, rank);
   const auto index = static_cast<std::size_t>(rank);
   if (slot.ready[index]) refuse();
   slot.ready[index] = true;
+  ++outstanding_[index];
   if (static_cast<std::size_t>(++slot.ready_count) < size_) return;
-  slot.ready.assign(size_, false);
-  slot.ready_count = 0;
+  make_unready(slot);
   touch(slot);
   decisions_.push_back(slot.decision);
+}
+
+void RoundNegotiation::make_unready(Slot& slot) {
+  for (std::size_t rank = 0; rank < size_; ++rank) outstanding_[rank] -= slot.ready[rank] ? 1 : 0;
+  slot.ready.assign(size_, false);
+  slot.ready_count = 0;
 }
 
 void RoundNegotiation::agree(Id id) {
@@ -159,7 +167,6 @@ void RoundNegotiation::agree(Id id) {
 void RoundNegotiation::note(int rank, const std::string& name) {
   if (!last_agreed_.empty()) last_.assign(size_, std::exchange(last_agreed_, {}));
   last_[static_cast<std::size_t>(rank)] = name;
-  ++outstanding_[static_cast<std::size_t>(rank)];
 }
 
 std::vector<std::string> RoundNegotiation::last() const {
@@ -188,6 +195,14 @@ void RoundNegotiation::make_stale(Id id) {
     const int number = static_cast<int>(rank);
     if (slot.ready[rank]) negotiation_.receive(number, submission({slot.decision.name, slot.signature_of(number)}));
   }
+  make_unready(slot);
+}
+
+/// A rank has joined: what waits for it must be looked at as a whole.
+void RoundNegotiation::expand_all() {
+  for (const Id id : ages_) {
+    if (slots_[id].ready_count > 0 && !slots_[id].is_stale) make_stale(id);
+  }
 }
 
 std::vector<Decision> RoundNegotiation::take() {
@@ -201,11 +216,11 @@ std::vector<Decision> RoundNegotiation::take() {
     decisions.push_back(std::move(decision));
   }
   agreements_.clear();
-  for (int& each : outstanding_) each -= static_cast<int>(decisions.size());
   return decisions;
 }
 
 void RoundNegotiation::remember(Agreement agreement, const Decision& decision) {
+  if (find_name(agreement.name)) return;
   if (ages_.size() >= capacity_) make_room();
   if (ages_.size() >= capacity_ || agreement.name.empty()) return;
   if (free_.empty()) {

@@ -58,8 +58,10 @@ class RoundNegotiation {
   /// By rank: what it said last, empty for nothing.
   std::vector<std::string> last() const;
 
-  /// By rank, how many operations it waits for, as far as it has said.
-  const std::vector<int>& outstanding() const { return outstanding_; }
+  /// Whether `rank` waits for anything, as far as it has said.
+  bool is_busy(int rank) const {
+    return outstanding_[static_cast<std::size_t>(rank)] != 0 || negotiation_.is_busy(rank);
+  }
 
   /// What `rank` said in a round; all of a round, by rank, before take(). Errors  Error(kProtocol).
   void receive(int rank, std::string_view bytes);
@@ -101,7 +103,9 @@ class RoundNegotiation {
   void forget(Id id);
   void touch(Slot& slot) { ages_.splice(ages_.begin(), ages_, slot.age); }
   void make_stale(Id id);
+  void expand_all();
   void note(int rank, const std::string& name);
+  void make_unready(Slot& slot);
 
   const int rank_;
   const std::size_t size_, capacity_;
@@ -114,7 +118,7 @@ class RoundNegotiation {
   std::vector<Id> stale_;
   std::vector<Agreement> agreements_;  ///< of this round
   std::vector<Decision> decisions_;    ///< of this round
-  std::vector<int> outstanding_;
+  std::vector<int> outstanding_;       ///< by rank: of the slots
   std::vector<std::string> last_;
   std::string last_agreed_;  ///< what all said since then, if not empty
   std::deque<Request> waiting_;

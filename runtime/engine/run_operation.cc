@@ -1,6 +1,7 @@
 #include "runtime/engine/run_operation.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -45,7 +46,7 @@ void divide(const Submission& submission, const Decision& decision, int rank, in
 
 /// Whether there is nothing for the backend to do: on every rank alike, whatever this one's part of it is.
 bool moves_nothing(const Signature& signature, const Decision& decision) {
-  if (signature.kind == Kind::kBarrier) return true;
+  if (signature.kind == Kind::kBarrier || signature.kind == Kind::kJoin) return true;
   if (!has_own_first_extent(signature.kind)) return element_count(signature.shape) == 0;
   const auto has_rows = [](std::int64_t rows) { return rows != 0; };
   const bool rows = std::any_of(decision.first_extents.begin(), decision.first_extents.end(), has_rows);
@@ -74,11 +75,21 @@ Call prepare_call(const Submission& submission, const Decision& decision, int ra
   return call;
 }
 
+/// The result of a join: the rank that joined last, an int32.
+void keep_last_rank(const Decision& decision, Completion::Result& result) {
+  const auto last = static_cast<std::int32_t>(decision.first_extents.at(0));
+  result.shape = {1};
+  result.bytes = std::make_unique<std::byte[]>(sizeof last);
+  std::memcpy(result.bytes.get(), &last, sizeof last);
+  result.data = result.bytes.get();
+}
+
 }  // namespace
 
 Status run_operation(const RunCall& run, Timeline* timeline, const Submission& submission, const Decision& decision,
                      int rank, int size, Completion::Result& result) {
   try {
+    if (submission.signature.kind == Kind::kJoin) keep_last_rank(decision, result);
     Call call = prepare_call(submission, decision, rank, size, result);
     if (moves_nothing(submission.signature, decision)) return {};
     if (timeline != nullptr) {

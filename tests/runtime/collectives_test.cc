@@ -343,3 +343,31 @@ TEST_CASE("a barrier is done when all have come, and not before", "[runtime][mul
     }
   });
 }
+
+TEST_CASE("ranks with less data join, and the others' sums go on without them", "[runtime][multiproc]") {
+  RankOptions options = on_one_host(3);
+  options.environment = {{"RUNJOB_SHARED_MEMORY", GENERATE("0", "1")}};
+  const std::size_t count = GENERATE(3u, 20000u);
+  check_all(run_ranks(options, [&](int rank) {
+    check(runjob_init());
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      for (int step = 0; step < 2 + 2 * rank; ++step) {
+        std::vector<float> values(count, 1);
+        check(finish(start_allreduce("x", values, values, RUNJOB_FLOAT32)));
+        const float ranks = step < 2 ? 3 : step < 4 ? 2 : 1;
+        require(values == std::vector<float>(count, ranks), "step " + std::to_string(step));
+      }
+      if (rank == 2) {
+        const std::int64_t extent = 1;
+        runjob_handle gather = 0;
+        check(runjob_allgather_async("g", &extent, nullptr, 0, &extent, 1, RUNJOB_INT64, 0, &gather));
+        require(finish(gather) == RUNJOB_MISMATCH, "an allgather went on");
+        check(barrier("alone"));
+      }
+      runjob_handle join = 0;
+      check(runjob_join_async(&join));
+      require(take_output<std::int32_t>(join).first == std::vector<std::int32_t>{2}, "the last rank");
+    }
+    return outcome_of(runjob_shutdown());
+  }));
+}

@@ -243,3 +243,76 @@ TEST_CASE("random schedules: each operation is decided once, never early", "[run
     REQUIRE(negotiation.idle());
   }
 }
+
+namespace {
+
+const Signature kJoin{.kind = Kind::kJoin};
+
+}  // namespace
+
+TEST_CASE("a rank that has joined is not waited for by allreduces and barriers, and takes part in them",
+          "[runtime][unit]") {
+  Negotiation negotiation(hosts(3));
+  negotiation.receive(0, submit("early"));
+  negotiation.receive(1, submit("early"));
+  negotiation.receive(0, submit("later"));
+  negotiation.receive(2, submit("<join>", kJoin));
+  auto decisions = negotiation.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].name == "early");
+  CHECK(decisions[0].for_joined == kSum);
+  CHECK(negotiation.has_joined());
+  negotiation.receive(1, submit("later"));
+  decisions = negotiation.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].name == "later");
+  CHECK(decisions[0].for_joined == kSum);
+}
+
+TEST_CASE("what was submitted before the join is this rank's own", "[runtime][unit]") {
+  Negotiation negotiation(hosts(2));
+  negotiation.receive(1, submit("x"));
+  negotiation.receive(1, submit("<join>", kJoin));
+  negotiation.receive(0, submit("x"));
+  const auto decisions = negotiation.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK_FALSE(decisions[0].for_joined);
+}
+
+TEST_CASE("when all have joined, all are told who was last, and the next round begins", "[runtime][unit]") {
+  Negotiation negotiation(hosts(3));
+  for (int i = 0; i < 2; ++i) {
+    for (const int rank : {2, 0, 1}) negotiation.receive(rank, submit("<join>", kJoin));
+    const auto decisions = negotiation.take();
+    REQUIRE(decisions.size() == 1);
+    CHECK(decisions[0].name == kJoinName);
+    CHECK(decisions[0].first_extents == std::vector<std::int64_t>{1});
+    CHECK_FALSE(negotiation.has_joined());
+  }
+  for (const int rank : {0, 1, 2}) CHECK_FALSE(negotiation.is_busy(rank));
+}
+
+TEST_CASE("what cannot go on without a rank that has joined is refused, naming it", "[runtime][unit]") {
+  Negotiation negotiation(hosts(3));
+  negotiation.receive(2, submit("<join>", kJoin));
+  for (const int rank : {0, 1}) {
+    negotiation.receive(rank, submit("g", {.kind = Kind::kAllgather, .dtype = DType::kFloat32, .shape = {1}}));
+  }
+  Signature other = kSum;
+  other.dtype = DType::kInt32;
+  negotiation.receive(0, submit("x"));
+  negotiation.receive(1, submit("x", other));
+  const auto decisions = negotiation.take();
+  REQUIRE(decisions.size() == 2);
+  CHECK(decisions[0].type == Type::kReject);
+  CHECK(decisions[0].status.message() ==
+        "allgather 'g': rank 2 on beta has joined, and only allreduce goes on without it");
+  CHECK_THAT(decisions[1].status.message(), ContainsSubstring("the ranks disagree on the dtype"));
+}
+
+TEST_CASE("a second join of one rank ends the job", "[runtime][unit]") {
+  Negotiation negotiation(hosts(2));
+  negotiation.receive(1, submit("<join>", kJoin));
+  negotiation.receive(1, submit("<join>", kJoin));
+  CHECK(negotiation.take().at(0).type == Type::kAbort);
+}

@@ -88,6 +88,15 @@ TEST_CASE("a result goes into the caller's room when it fits", "[runtime][unit]"
   CHECK(backend.calls.back().output == does_not.result.bytes.get());
 }
 
+TEST_CASE("a join's result is the rank that was last", "[runtime][unit]") {
+  Recorder backend;
+  const Done done = run(backend, {.kind = Kind::kJoin}, {2});
+  CHECK(done.status.ok());
+  CHECK(*static_cast<const std::int32_t*>(done.result.data) == 2);
+  CHECK(done.result.shape == Shape{1});
+  CHECK(backend.calls.empty());
+}
+
 TEST_CASE("what moves nothing on any rank does not reach the backend, what does on another one does",
           "[runtime][unit]") {
   Recorder backend;

@@ -48,6 +48,7 @@ from .operations import (
     broadcast_,
     broadcast_async,
     broadcast_async_,
+    join,
     reducescatter_async,
 )
 from .optimizer import DistributedOptimizer
@@ -57,7 +58,7 @@ from .symmetric import empty_symmetric
 LATER = (
     "ProcessSet", "SyncBatchNorm", "add_process_set", "elastic", "grouped_allgather",
     "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
-    "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async", "join", "remove_process_set", "sparse_allreduce_async", "start_timeline", "stop_timeline",
+    "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async", "remove_process_set", "sparse_allreduce_async", "start_timeline", "stop_timeline",
 )  # fmt: skip
 
 __all__ = [
@@ -67,7 +68,7 @@ __all__ = [
     "broadcast", "broadcast_", "broadcast_async", "broadcast_async_", "broadcast_object",
     "broadcast_optimizer_state", "broadcast_parameters", "ccl_built", "cross_rank", "cross_size",
     "cuda_built", "ddl_built", "empty_symmetric", "global_process_set", "gloo_built", "gloo_enabled", "init", "is_homogeneous",
-    "is_initialized", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
+    "is_initialized", "join", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
     "nccl_built", "poll", "rank", "reducescatter", "reducescatter_async", "rocm_built", "shutdown", "size", "synchronize",
 ]  # fmt: skip
 

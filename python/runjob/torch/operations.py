@@ -152,6 +152,23 @@ def barrier(process_set: GlobalProcessSet = global_process_set) -> None:
     handles.run(Call(_BARRIER, None, (process_sets.identifier(process_set),), (), lambda core: None))
 
 
+def join(device: int = -1) -> int:
+    """Says that this rank has no more data, and returns when all ranks have: the rank that joined last, the same on all.
+
+    Until then, zeros of this rank take part in the others' allreduces; their averages still divide by the size. All other
+    operations but barriers raise a HorovodInternalError on them. `device` has no effect: nothing is computed on it.
+    """
+    handle = c_int64()
+    basics.check(library().runjob_join_async(byref(handle)))
+    try:
+        basics.wait(handle.value)
+        data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()
+        basics.check(library().runjob_output(handle, byref(data), byref(shape), byref(ndim)))
+        return ctypes.cast(data, POINTER(c_int32))[0]
+    finally:
+        library().runjob_release(handle)
+
+
 # What each operation hands to the library; `op` is a resolved one.
 
 

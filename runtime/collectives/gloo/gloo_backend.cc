@@ -120,6 +120,7 @@ Status GlooBackend::run(const Call& call) {
         reducescatter(call);
         break;
       case Kind::kBarrier:
+      case Kind::kJoin:
         break;
     }
     return {};

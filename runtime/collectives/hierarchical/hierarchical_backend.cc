@@ -214,6 +214,7 @@ void HierarchicalBackend::run_between_hosts(const Call& call) {
     case Kind::kReducescatter:
       return reducescatter(*channels_, call);
     case Kind::kBarrier:
+    case Kind::kJoin:
       return;
   }
 }

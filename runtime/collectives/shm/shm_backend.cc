@@ -115,6 +115,7 @@ Status ShmBackend::run(const Call& call) {
         reducescatter(*channels_, call);
         break;
       case Kind::kBarrier:
+      case Kind::kJoin:
         break;
     }
     return {};

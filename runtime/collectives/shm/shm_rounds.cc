@@ -16,13 +16,12 @@ void ShmRounds::give(std::uint32_t tag, std::span<const std::byte> bytes) {
   group_.announce_round();
 }
 
-bool ShmRounds::collect(Deadline deadline, const std::vector<int>& is_busy) {
+bool ShmRounds::collect(Deadline deadline, const IsBusy& is_busy) {
   for (int peer = 0; peer < group_.size(); ++peer) {
     const Step& given = small_.given(peer);
     if (group_.look(given, small_.step())) continue;
     if (!waits_since_) waits_since_ = Clock::now();
-    const bool must_come = is_busy[static_cast<std::size_t>(peer)] != 0;
-    const auto limit = must_come ? *waits_since_ + group_.timeout() : Clock::time_point::max();
+    const auto limit = is_busy(peer) ? *waits_since_ + group_.timeout() : Clock::time_point::max();
     if (group_.sleep(peer, given, small_.step(), std::min(limit, deadline.value_or(limit)))) continue;
     if (Clock::now() >= limit) group_.throw_timeout(peer);
     return false;
@@ -80,6 +79,7 @@ const char* ShmRounds::activity(Kind kind) const {
     case Kind::kReducescatter:
       return "SHM_REDUCESCATTER";
     case Kind::kBarrier:
+    case Kind::kJoin:
       break;
   }
   return nullptr;

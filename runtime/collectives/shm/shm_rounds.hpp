@@ -15,7 +15,7 @@ class ShmRounds : public Rounds {
 
   std::size_t most_bytes() const override { return small_.most_bytes(); }
   void give(std::uint32_t tag, std::span<const std::byte> bytes) override;
-  bool collect(Deadline deadline, const std::vector<int>& is_busy) override;
+  bool collect(Deadline deadline, const IsBusy& is_busy) override;
   bool has_given(int rank) const override;
   std::uint32_t tag(int rank) const override;
   std::span<const std::byte> message(int rank) const override;

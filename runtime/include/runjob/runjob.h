@@ -182,6 +182,14 @@ RUNJOB_API runjob_code runjob_reducescatter(const char* name, const void* input,
 RUNJOB_API runjob_code runjob_barrier(const char* name, int32_t process_set, double timeout_seconds,
                                       runjob_handle* handle);
 
+/*
+ * Says that this rank has no more data, while others may have: until all ranks have joined, zeros of this one take part in
+ * their allreduces (averages still divide by the size), it counts as having come to their barriers, and their other operations end with
+ * RUNJOB_MISMATCH. Done when all have joined. The result, one int32, is the rank that joined last, the same on all.
+ */
+RUNJOB_API runjob_code runjob_join_async(runjob_handle* handle);
+RUNJOB_API runjob_code runjob_join(double timeout_seconds, runjob_handle* handle);
+
 /* 1 when done (also when failed), 0 when not, -1 for an unknown handle. */
 RUNJOB_API int runjob_poll(runjob_handle handle);
 
@@ -191,7 +199,7 @@ RUNJOB_API int runjob_poll(runjob_handle handle);
  */
 RUNJOB_API runjob_code runjob_wait(runjob_handle handle, double timeout_seconds);
 
-/* The result of a done allgather, alltoall or reducescatter: dense, in the caller's room or lent until runjob_release(). */
+/* The result of a done allgather, alltoall, reducescatter or join: dense, in the caller's room or lent until runjob_release(). */
 RUNJOB_API runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t** shape, int32_t* ndim);
 
 /* How many rows of a done alltoall's result came from each rank; lent until runjob_release(). */

@@ -399,6 +399,14 @@ class Communicator {
     detail::check_size("reducescatter", name, GatherHandle<T>(handle).values().size(), out.size());
   }
 
+  /// Says that this rank has no more data: zeros of it take part in the others' allreduces until all have joined. Returns the rank that
+  /// joined last. See runjob_join().
+  int join() const {
+    runjob_handle handle = 0;
+    detail::check(runjob_join(kForEver, &handle));
+    return static_cast<int>(GatherHandle<std::int32_t>(handle).values()[0]);
+  }
+
   /// Done when all ranks have come.
   Handle barrier_async(const std::string& name) const {
     runjob_handle handle = 0;
