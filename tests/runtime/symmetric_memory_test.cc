@@ -1,5 +1,6 @@
 #include "runtime/symmetric_memory.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -49,7 +50,8 @@ runjob_code sum_in_place(const std::string& name, float* values, std::size_t cou
 }
 
 void require_all(const float* values, std::size_t count, float value, const std::string& what) {
-  for (std::size_t i = 0; i < count; ++i) require(values[i] == value, what + " at " + std::to_string(i));
+  const float* wrong = std::find_if(values, values + count, [&](float each) { return each != value; });
+  require(wrong == values + count, what + " at " + std::to_string(wrong - values));
 }
 
 /// How many mappings of shared memory this process has.
