@@ -37,6 +37,16 @@ from ..reduce_ops import Adasum, Average, Max, Min, Product, Sum
 from .compression import Compression
 from .differentiable import allgather, allreduce, alltoall, broadcast, reducescatter
 from .functions import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from .grouped import (
+    grouped_allgather,
+    grouped_allgather_async,
+    grouped_allreduce,
+    grouped_allreduce_,
+    grouped_allreduce_async,
+    grouped_allreduce_async_,
+    grouped_reducescatter,
+    grouped_reducescatter_async,
+)
 from .handles import poll, synchronize
 from .operations import (
     allgather_async,
@@ -56,9 +66,8 @@ from .symmetric import empty_symmetric
 
 #: What horovod.torch has besides.
 LATER = (
-    "ProcessSet", "SyncBatchNorm", "add_process_set", "elastic", "grouped_allgather",
-    "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
-    "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async", "remove_process_set", "sparse_allreduce_async", "start_timeline", "stop_timeline",
+    "ProcessSet", "SyncBatchNorm", "add_process_set", "elastic", "remove_process_set", "sparse_allreduce_async",
+    "start_timeline", "stop_timeline",
 )  # fmt: skip
 
 __all__ = [
@@ -67,7 +76,9 @@ __all__ = [
     "allgather_object", "allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "barrier",
     "broadcast", "broadcast_", "broadcast_async", "broadcast_async_", "broadcast_object",
     "broadcast_optimizer_state", "broadcast_parameters", "ccl_built", "cross_rank", "cross_size",
-    "cuda_built", "ddl_built", "empty_symmetric", "global_process_set", "gloo_built", "gloo_enabled", "init", "is_homogeneous",
+    "cuda_built", "ddl_built", "empty_symmetric", "global_process_set", "gloo_built", "gloo_enabled",
+    "grouped_allgather", "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
+    "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async", "init", "is_homogeneous",
     "is_initialized", "join", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
     "nccl_built", "poll", "rank", "reducescatter", "reducescatter_async", "rocm_built", "shutdown", "size", "synchronize",
 ]  # fmt: skip

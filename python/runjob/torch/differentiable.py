@@ -93,7 +93,7 @@ class HorovodReducescatter(torch.autograd.Function):
         return (gathered,) + (None,) * 5
 
 
-def _is_followed(tensor: torch.Tensor) -> bool:
+def is_followed(tensor: torch.Tensor) -> bool:
     """Whether autograd wants to know what happens to `tensor`. What is no tensor is refused later."""
     return isinstance(tensor, torch.Tensor) and tensor.requires_grad and torch.is_grad_enabled()
 
@@ -116,7 +116,7 @@ def allreduce(
     op = reduce_ops.resolve(op, average)
     compressed, context = compression.compress(tensor)
     arguments = (compressed, name, op, prescale_factor, postscale_factor, process_set)
-    reduced = HorovodAllreduce.apply(*arguments) if _is_followed(compressed) else run(allreduce_call(*arguments))
+    reduced = HorovodAllreduce.apply(*arguments) if is_followed(compressed) else run(allreduce_call(*arguments))
     return compression.decompress(reduced, context)
 
 
@@ -127,7 +127,7 @@ def allgather(
 
     Shape  at least one dimension; first extents may differ among ranks, the others not.
     """
-    if not _is_followed(tensor):
+    if not is_followed(tensor):
         return run(allgather_call(tensor, name, process_set))
     return HorovodAllgather.apply(tensor, name, process_set)
 
@@ -139,7 +139,7 @@ def broadcast(
     process_set: GlobalProcessSet = global_process_set,
 ) -> torch.Tensor:
     """root_rank's tensor as a new tensor on every rank; the others' give shape and dtype. Differentiable."""
-    if not _is_followed(tensor):
+    if not is_followed(tensor):
         return run(broadcast_call(tensor, root_rank, name, process_set))
     return HorovodBroadcast.apply(tensor, root_rank, name, process_set)
 
@@ -155,7 +155,7 @@ def alltoall(
     With `splits`, returns (what has come, how many rows came from each rank).
     """
     arguments = (tensor, splits, name, process_set)
-    output, received_splits = HorovodAlltoall.apply(*arguments) if _is_followed(tensor) else run(alltoall_call(*arguments))
+    output, received_splits = HorovodAlltoall.apply(*arguments) if is_followed(tensor) else run(alltoall_call(*arguments))
     return output if splits is None else (output, received_splits)
 
 
@@ -174,5 +174,5 @@ def reducescatter(
     """
     compressed, context = compression.compress(tensor)
     arguments = (compressed, name, reduce_ops.resolve(op, None), process_set, prescale_factor, postscale_factor)
-    reduced = HorovodReducescatter.apply(*arguments) if _is_followed(compressed) else run(reducescatter_call(*arguments))
+    reduced = HorovodReducescatter.apply(*arguments) if is_followed(compressed) else run(reducescatter_call(*arguments))
     return compression.decompress(reduced, context)

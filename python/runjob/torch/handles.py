@@ -1,4 +1,5 @@
 """Operations in flight, and how each is handed to the library: started, with an integer to wait for it, or run to its end.
+One is a Call, or several that are one to the user: a Group, in group.py.
 
 A handle counts the started operations of this process from 1. What an operation without a name is called is in wire_names.py:
 unnamed ones must be started in the same order on all ranks, and so must those that are run.
@@ -13,7 +14,7 @@ import contextlib
 import functools
 import threading
 from ctypes import byref, c_int64
-from typing import Any, Callable
+from typing import Any, Callable, Protocol
 
 import torch
 
@@ -27,22 +28,12 @@ _IN_PROGRESS = int(Code.IN_PROGRESS)
 
 
 class Kind:
-    """One of the library's collectives, by its name there: "allreduce"."""
+    """What is called alike among the ranks: "allreduce", "grouped_allreduce". Unnamed ones are counted for each kind."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._lock = threading.RLock()
         self._turns = (-1, Turns(name))
-
-    @functools.cached_property
-    def submit(self) -> Callable[..., int]:
-        """The library's function that returns at once."""
-        return getattr(library(), f"runjob_{self.name}_async")
-
-    @functools.cached_property
-    def block(self) -> Callable[..., int]:
-        """The library's function that returns when the operation is done."""
-        return getattr(library(), f"runjob_{self.name}")
 
     def turns(self) -> Turns:
         """The names of unnamed synchronous calls in the job that this process is in."""
@@ -54,8 +45,50 @@ class Kind:
         return self._turns[1]
 
 
+class Collective(Kind):
+    """One of the library's, by its name there."""
+
+    @functools.cached_property
+    def submit(self) -> Callable[..., int]:
+        """The library's function that returns at once."""
+        return getattr(library(), f"runjob_{self.name}_async")
+
+    @functools.cached_property
+    def block(self) -> Callable[..., int]:
+        """The library's function that returns when the operation is done."""
+        return getattr(library(), f"runjob_{self.name}")
+
+
+class Operation(Protocol):
+    """What start() and run() take, once."""
+
+    kind: Kind
+    name: str | None  # the user's, if any
+
+    def submit(self, wire_name: bytes) -> None:
+        """Begins it. When this raises, a part of it may have begun: release() must follow."""
+
+    def block(self, wire_name: bytes) -> Any:
+        """All from submit() to release()."""
+
+    def poll(self) -> int:
+        """1 when it is done, 0 when not, negative when it was released."""
+
+    def wait(self) -> None:
+        """Blocks until it is done. Errors  its own."""
+
+    def take(self) -> Any:
+        """The output of what is done."""
+
+    def release(self) -> None:
+        """Forgets it: at once when it is done, else once it is. Until then the tensors are kept alive."""
+
+    def left(self) -> tuple[Call, ...]:
+        """After release(): what was not done."""
+
+
 class Call:
-    """An operation, described: to be handed to start() or run(), once.
+    """An operation of the library, described: to be handed to start() or run(), once.
 
     name       the user's, if any.
     arguments  the library's, between the name and what the two functions of a kind do not share.
@@ -67,7 +100,7 @@ class Call:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: Collective,
         name: str | None,
         arguments: tuple[Any, ...],
         tensors: tuple[torch.Tensor | None, ...],
@@ -78,12 +111,59 @@ class Call:
         self.arguments = arguments
         self.tensors = tensors
         self.result = result
-        self.core_handle = 0
+        self.core_handle = 0  # the library's, while there is one
+
+    def submit(self, wire_name: bytes) -> None:
+        core_handle = c_int64()
+        try:
+            basics.check(self.kind.submit(wire_name, *self.arguments, byref(core_handle)))
+        finally:
+            self.core_handle = core_handle.value
+
+    def block(self, wire_name: bytes) -> Any:
+        core_handle = c_int64()
+        try:
+            # Comes back now and then for the sake of signal handlers.
+            code = self.kind.block(wire_name, *self.arguments, basics.SIGNAL_INTERVAL_SECONDS, byref(core_handle))
+            if code == _IN_PROGRESS:
+                basics.wait(core_handle.value)
+            elif code != _OK:
+                basics.check(code)
+            return self.result(core_handle.value)
+        finally:
+            if core_handle.value:
+                self.core_handle = core_handle.value
+                self.release()
+
+    def poll(self) -> int:
+        return library().runjob_poll(self.core_handle)
+
+    def wait(self) -> None:
+        basics.wait(self.core_handle)
+
+    def take(self) -> Any:
+        return self.result(self.core_handle)
+
+    def release(self) -> None:
+        core_handle = self.core_handle
+        if core_handle == 0:
+            return
+        if library().runjob_poll(core_handle) != 0:
+            library().runjob_release(core_handle)
+            self.core_handle = 0
+            return
+        for other in list(_left):
+            if library().runjob_poll(other) != 0:
+                _forget(other)
+        _left[core_handle] = self
+
+    def left(self) -> tuple[Call, ...]:
+        return (self,) if self.core_handle else ()
 
 
 class _Table:
     def __init__(self) -> None:
-        self.operations: dict[int, Call] = {}
+        self.operations: dict[int, Operation] = {}
         self._lock = threading.Lock()
         self._last = 0
         self._generation = 0
@@ -100,74 +180,49 @@ class _Table:
 
 
 _table = _Table()
-_interrupted: dict[int, Call] = {}  # by the library's handle: calls that run() had to leave, whose operations use their tensors
+_left: dict[int, Call] = {}  # by the library's handle: calls nobody waits for any more, whose operations use their tensors
 
 
-def start(call: Call) -> int:
+def start(operation: Operation) -> int:
     """Begins an operation and returns its handle."""
     handle, number = _table.next()
-    wire_name = f"{call.kind.name}.{call.name or f'noname.{number}'}"
-    core_handle = c_int64()
-    basics.check(call.kind.submit(wire_name.encode(), *call.arguments, byref(core_handle)))
-    call.core_handle = core_handle.value
-    _table.operations[handle] = call
+    try:
+        operation.submit(f"{operation.kind.name}.{operation.name or f'noname.{number}'}".encode())
+    except BaseException:
+        operation.release()
+        raise
+    _table.operations[handle] = operation
     return handle
 
 
-def run(call: Call) -> Any:
+def run(operation: Operation) -> Any:
     """Runs an operation and returns its output. Faster than start() and synchronize(), and needs no handle.
 
     Errors  as synchronize(). What a signal handler raises leaves the operation in flight; its output is lost.
     """
-    if call.name:
-        return _run(call, f"{call.kind.name}.{call.name}".encode())
-    turns, turn = call.kind.turns(), Turn()
+    if operation.name:
+        return operation.block(f"{operation.kind.name}.{operation.name}".encode())
+    turns, turn = operation.kind.turns(), Turn()
     try:
-        return _run(call, turns.begin(turn))
+        return operation.block(turns.begin(turn))
     finally:
-        if call.core_handle:
-            turns.leave(turn, functools.partial(_await, call))
+        left = operation.left()
+        if left:
+            turns.leave(turn, functools.partial(_await, left))
         else:
             turns.end(turn)
 
 
-def _run(call: Call, wire_name: bytes) -> Any:
-    """run(), with the name on the wire. `call.core_handle` is the library's handle afterwards when it was interrupted."""
-    core_handle = c_int64()
-    try:
-        # Comes back now and then for the sake of signal handlers.
-        code = call.kind.block(wire_name, *call.arguments, basics.SIGNAL_INTERVAL_SECONDS, byref(core_handle))
-        if code == _IN_PROGRESS:
-            basics.wait(core_handle.value)
-        elif code != _OK:
-            basics.check(code)
-        return call.result(core_handle.value)
-    finally:
-        if core_handle.value:
-            _release(call, core_handle.value)
-
-
-def _release(call: Call, core_handle: int) -> None:
-    """Forgets the library's handle, unless the operation is in flight: then it takes the call's tensors with it."""
-    if library().runjob_poll(core_handle) != 0:
-        library().runjob_release(core_handle)
-        return
-    for other in list(_interrupted):
-        if library().runjob_poll(other) != 0:
-            _forget(other)
-    call.core_handle = core_handle
-    _interrupted[core_handle] = call
-
-
-def _await(call: Call) -> None:
-    """Blocks until the operation that an interrupted run() has left is done."""
-    with contextlib.suppress(Error):  # nobody asks for its outcome any more
-        basics.wait(call.core_handle)
-    _forget(call.core_handle)
+def _await(calls: tuple[Call, ...]) -> None:
+    """Blocks until the operations that an interrupted run() has left are done."""
+    for call in calls:
+        with contextlib.suppress(Error):  # nobody asks for its outcome any more
+            basics.wait(call.core_handle)
+        _forget(call.core_handle)
 
 
 def _forget(core_handle: int) -> None:
-    _interrupted.pop(core_handle, None)
+    _left.pop(core_handle, None)
     library().runjob_release(core_handle)
 
 
@@ -182,7 +237,7 @@ def synchronize(handle: int) -> Any:
         return None
     failure = None
     try:
-        basics.wait(operation.core_handle)
+        operation.wait()
     except Error as error:
         failure = error
     if _table.operations.pop(handle, None) is None:
@@ -190,15 +245,15 @@ def synchronize(handle: int) -> Any:
     try:
         if failure is not None:
             raise failure
-        return operation.result(operation.core_handle)
+        return operation.take()
     finally:
-        library().runjob_release(operation.core_handle)
+        operation.release()
 
 
 def poll(handle: int) -> bool:
     """Whether synchronize() would return at once. Errors  ValueError for an unknown handle."""
     operation = _table.operations.get(handle)
-    done = -1 if operation is None else library().runjob_poll(operation.core_handle)
+    done = -1 if operation is None else operation.poll()
     if done < 0:
         raise ValueError(f"handle {handle} is unknown, or was synchronised before")
     return done == 1

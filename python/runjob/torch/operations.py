@@ -24,11 +24,11 @@ from .. import basics, process_sets, reduce_ops
 from .._library import library
 from ..process_sets import GlobalProcessSet, global_process_set
 from . import handles
-from .handles import Call, Kind
+from .handles import Call, Collective
 from .tensors import DTYPES, check, check_in_place, dense, shape_of
 
 _ALLREDUCE, _BROADCAST, _ALLGATHER, _ALLTOALL, _REDUCESCATTER, _BARRIER = map(
-    Kind, ("allreduce", "broadcast", "allgather", "alltoall", "reducescatter", "barrier")
+    Collective, ("allreduce", "broadcast", "allgather", "alltoall", "reducescatter", "barrier")
 )
 
 
@@ -60,7 +60,7 @@ def allreduce_async_(
 ) -> int:
     """allreduce_async() in place: `tensor` must not be touched until synchronize(handle) returns it."""
     op = reduce_ops.resolve(op, average)
-    return handles.start(_allreduce_call_(tensor, name, op, prescale_factor, postscale_factor, process_set))
+    return handles.start(allreduce_call_(tensor, name, op, prescale_factor, postscale_factor, process_set))
 
 
 def allreduce_(
@@ -74,7 +74,7 @@ def allreduce_(
 ) -> torch.Tensor:
     """allreduce_async_(), waited for. Returns `tensor`."""
     op = reduce_ops.resolve(op, average)
-    return handles.run(_allreduce_call_(tensor, name, op, prescale_factor, postscale_factor, process_set))
+    return handles.run(allreduce_call_(tensor, name, op, prescale_factor, postscale_factor, process_set))
 
 
 def allgather_async(
@@ -180,7 +180,7 @@ def allreduce_call(
     return _reduction(tensor, torch.empty_like(tensor), name, op, prescale_factor, postscale_factor, process_set)
 
 
-def _allreduce_call_(
+def allreduce_call_(
     tensor: torch.Tensor, name: str | None, op: int, prescale_factor: float, postscale_factor: float, process_set: GlobalProcessSet
 ) -> Call:
     check_in_place(tensor, "allreduce_")

@@ -20,7 +20,7 @@ class Alarm(Exception):
 
 def _ring(_, frame):
     """Raises as soon as the blocking call's operation is in flight."""
-    while frame is not None and frame.f_code is not handles._run.__code__:
+    while frame is not None and frame.f_code is not handles.Call.block.__code__:
         frame = frame.f_back
     if frame is not None and "core_handle" in frame.f_locals and frame.f_locals["core_handle"].value:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -41,13 +41,13 @@ def _interrupted_by_a_signal(name):
         _set_the_alarm()
         with pytest.raises(Alarm):
             hvd.allreduce_(tensor, name=name, op=hvd.Sum)
-        left = len(handles._interrupted)
+        left = len(handles._left)
         hvd.broadcast_(torch.ones(1), 0, name="go")
     else:
         hvd.broadcast_(torch.ones(1), 0, name="go")
         hvd.allreduce_(tensor, name=name, op=hvd.Sum)
     more = {hvd.allreduce(torch.ones(1), op=hvd.Sum).item() for _ in range(TURNS + 1)}  # each name once again
-    return left, tensor.item(), more, len(handles._interrupted) if name is None else None
+    return left, tensor.item(), more, len(handles._left) if name is None else None
 
 
 @pytest.mark.parametrize("name", ["late", None])
@@ -65,7 +65,7 @@ def _interrupted_twice():
             _set_the_alarm()
             with pytest.raises(Alarm):
                 hvd.allgather(torch.ones(1), name=f"late.{turn}")
-            lefts.append(list(handles._interrupted))
+            lefts.append(list(handles._left))
             hvd.broadcast_(torch.ones(1), 0, name="go")
         else:
             hvd.broadcast_(torch.ones(1), 0, name="go")
