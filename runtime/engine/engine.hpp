@@ -104,7 +104,7 @@ class Engine {
   void tell(StallInspector::Report report);
 
   void execute(const Decision& decision, bool is_in_messages);
-  void take_part_with_zeros(const Decision& decision);
+  InFlight::Entry* insert_zeros(const Decision& decision) REQUIRES(mutex_);
   void reject(const Decision& decision);
   void on_done(const std::string& name, Status status);
   void finish(InFlight::Entry entry, Status status);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <new>
 #include <pthread.h>
 #include <utility>
 
@@ -210,32 +211,29 @@ void Engine::execute(const Decision& decision, bool is_in_messages) {
   {
     const MutexLock lock(mutex_);
     entry = operations_.find(decision.name);
+    if (entry == nullptr && phase_ == Phase::kEnded) return;
+    if (entry == nullptr && decision.for_joined) entry = insert_zeros(decision);
     if (entry == nullptr) {
-      if (phase_ == Phase::kEnded) return;
-    }
-    if (entry == nullptr && !decision.for_joined) {
-      failures_.emplace_back(Errc::kBug, fmt::format("told to run '{}', which was not submitted here", decision.name));
+      const char* why = decision.for_joined ? "there is no memory" : "it was not submitted here";
+      failures_.emplace_back(Errc::kBug, fmt::format("told to run '{}', but {}", decision.name, why));
       return poll_.wake();
     }
-    if (entry != nullptr) operations_.set_running(*entry);
+    operations_.set_running(*entry);
   }
-  if (entry == nullptr) return take_part_with_zeros(decision);
   if (parts_.timeline) parts_.timeline->begin(decision.name, entry->submission.signature.kind);
   on_done(decision.name, run_operation(entry->submission, decision, is_in_messages, entry->result));
 }
 
-/// This rank has joined, and others allreduce.
-void Engine::take_part_with_zeros(const Decision& decision) {
+/// This rank has joined, and others allreduce: what it would have submitted. Null without memory.
+InFlight::Entry* Engine::insert_zeros(const Decision& decision) {
   const Signature& signature = *decision.for_joined;
   const auto bytes = static_cast<std::size_t>(element_count(signature.shape)) * size_of(signature.dtype);
-  const auto zeros = std::make_unique<std::byte[]>(bytes);
-  Completion::Result nothing;
-  Status status = run_operation({decision.name, signature, zeros.get(), zeros.get()}, decision,
-                                /*is_in_messages=*/false, nothing);
-  if (status.ok()) return;
-  const MutexLock lock(mutex_);
-  if (phase_ == Phase::kRunning) failures_.push_back(std::move(status));
-  poll_.wake();
+  std::unique_ptr<std::byte[]> zeros(new (std::nothrow) std::byte[bytes]());
+  if (!zeros) return nullptr;
+  operations_.insert({decision.name, signature, zeros.get(), zeros.get()});
+  InFlight::Entry* entry = operations_.find(decision.name);
+  entry->result.bytes = std::move(zeros);
+  return entry;
 }
 
 void Engine::reject(const Decision& decision) {
