@@ -58,6 +58,12 @@ void check_buffer(const Submission& submission, const void* buffer, const char* 
               fmt::format("{} '{}': {} is null", to_string(submission.signature.kind), submission.name, which));
 }
 
+void set_reduction(Submission& submission, runjob_reduce_op op, double prescale, double postscale) {
+  submission.signature.op = to_reduce_op(op);
+  submission.signature.prescale = prescale;
+  submission.signature.postscale = postscale;
+}
+
 /// Where the caller wants a result to be written, if it fits.
 void set_room(Submission& submission, void* output, int64_t output_bytes) {
   submission.output = output;
@@ -81,16 +87,27 @@ void report_loss(const Status& outcome) {
   if (job && job->failure_report) job->failure_report->lost_a_rank(outcome.message());
 }
 
-Status submit(Submission submission, runjob_handle* handle) {
-  if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
+/// What `use` does with the engine of this process; a refusal may tell of a loss as well.
+template <class Use>
+auto with_engine(Use use) {
   Process& process = Process::current();
   const std::shared_ptr<const Job> job = process.job();
   try {
-    *handle = process.handles().add(process.engine(job).submit(std::move(submission)));
+    return use(process.engine(job));
   } catch (const Error& error) {
     report_loss(Status(error.code(), error.what()));
     throw;
   }
+}
+
+void check_handle(const runjob_handle* handle) {
+  if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
+}
+
+Status submit(Submission submission, runjob_handle* handle) {
+  check_handle(handle);
+  auto completion = with_engine([&](Engine& engine) { return engine.submit(std::move(submission)); });
+  *handle = Process::current().handles().add(std::move(completion));
   return {};
 }
 
@@ -104,22 +121,16 @@ Engine::Deadline to_deadline(double timeout_seconds) {
 
 /// Submits and waits. A handle is left when the operation has a result or is not done; `in_progress` tells the latter.
 Status run(Submission submission, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
-  if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
+  check_handle(handle);
   *handle = 0;
   const Kind kind = submission.signature.kind;
   const bool has_result = kind == Kind::kReducescatter || kind == Kind::kJoin || has_own_first_extent(kind);
-  Process& process = Process::current();
-  const std::shared_ptr<const Job> job = process.job();
+  const Engine::Deadline deadline = to_deadline(timeout_seconds);
   Status status;
-  try {
-    auto completion = process.engine(job).run(std::move(submission), to_deadline(timeout_seconds), status);
-    in_progress = completion && !completion->done();
-    if (in_progress || (completion && has_result && status.ok()))
-      *handle = process.handles().add(std::move(completion));
-  } catch (const Error& error) {
-    report_loss(Status(error.code(), error.what()));
-    throw;
-  }
+  auto completion = with_engine([&](Engine& engine) { return engine.run(std::move(submission), deadline, status); });
+  in_progress = completion && !completion->done();
+  if (in_progress || (completion && has_result && status.ok()))
+    *handle = Process::current().handles().add(std::move(completion));
   if (!status.ok()) report_loss(status);
   return status;
 }
@@ -148,9 +159,7 @@ Submission make_allreduce(const char* name, const void* input, void* output, con
   Submission submission = make_submission(name, Kind::kAllreduce, process_set);
   submission.signature.shape = to_shape(shape, ndim);
   submission.signature.dtype = to_dtype(dtype);
-  submission.signature.op = to_reduce_op(op);
-  submission.signature.prescale = prescale;
-  submission.signature.postscale = postscale;
+  set_reduction(submission, op, prescale, postscale);
   submission.input = input;
   submission.output = output;
   check_buffer(submission, input, "the input");
@@ -202,9 +211,7 @@ Submission make_reducescatter(const char* name, const void* input, void* output,
   Submission submission = make_submission(name, Kind::kReducescatter, process_set);
   submission.signature.shape = to_shape(shape, ndim);
   submission.signature.dtype = to_dtype(dtype);
-  submission.signature.op = to_reduce_op(op);
-  submission.signature.prescale = prescale;
-  submission.signature.postscale = postscale;
+  set_reduction(submission, op, prescale, postscale);
   submission.input = input;
   set_room(submission, output, output_bytes);
   check_buffer(submission, input, "the input");

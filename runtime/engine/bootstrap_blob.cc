@@ -3,20 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "runtime/collectives/json_bytes.hpp"
 
 namespace runjob::runtime {
 namespace {
 
 using nlohmann::json;
-
-json to_binary(const std::string& bytes) {
-  return json::binary({bytes.begin(), bytes.end()});
-}
-
-std::string from_binary(const json& value) {
-  const auto& bytes = value.get_binary();
-  return {bytes.begin(), bytes.end()};
-}
 
 }  // namespace
 

@@ -205,16 +205,23 @@ void Negotiation::join(int rank) {
 std::vector<WaitingOperation> Negotiation::waiting() const {
   std::vector<WaitingOperation> all;
   for (const auto& [name, tally] : tallies_) {
-    WaitingOperation& operation = all.emplace_back();
-    operation.serial = tally.serial;
-    operation.name = name;
-    for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
-      if (!tally.ready[rank] && joined_.count(static_cast<int>(rank)) == 0)
-        operation.missing.push_back(static_cast<int>(rank));
-      if (tally.ready[rank]) operation.kind = tally.signatures[rank].kind;
-    }
+    const auto ready = std::find(tally.ready.begin(), tally.ready.end(), true) - tally.ready.begin();
+    all.push_back({tally.serial, name, tally.signatures[static_cast<std::size_t>(ready)].kind, missing(tally)});
   }
   return all;
+}
+
+std::vector<int> Negotiation::missing(const std::string& name) const {
+  const auto found = tallies_.find(name);
+  return found == tallies_.end() ? std::vector<int>() : missing(found->second);
+}
+
+std::vector<int> Negotiation::missing(const Tally& tally) const {
+  std::vector<int> result;
+  for (int rank = 0; rank < static_cast<int>(hosts_.size()); ++rank) {
+    if (!tally.ready[static_cast<std::size_t>(rank)] && joined_.count(rank) == 0) result.push_back(rank);
+  }
+  return result;
 }
 
 Decision Negotiation::decide(const std::string& name, const Tally& tally) const {

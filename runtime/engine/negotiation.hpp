@@ -42,6 +42,8 @@ class Negotiation {
 
   /// The operations that some ranks have submitted and others have not.
   std::vector<WaitingOperation> waiting() const;
+  /// The ranks that have not submitted `name`; empty when none has.
+  std::vector<int> missing(const std::string& name) const;
   /// By rank: the name of what it submitted last, empty for nothing.
   const std::vector<std::string>& last() const { return last_; }
 
@@ -65,6 +67,7 @@ class Negotiation {
   void submit(int rank, const Request& request);
   void join(int rank);
   bool is_complete(const Tally& tally) const;
+  std::vector<int> missing(const Tally& tally) const;
   void complete(const std::string& name);
   void goodbye(int rank);
   void drained(int rank);

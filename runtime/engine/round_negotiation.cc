@@ -174,14 +174,11 @@ std::vector<std::string> RoundNegotiation::last() const {
 }
 
 std::vector<int> RoundNegotiation::missing(const std::string& name) const {
+  const auto id = find_name(name);
+  if (!id || slots_[*id].ready_count == 0) return negotiation_.missing(name);
   std::vector<int> result;
-  if (const auto id = find_name(name); id && slots_[*id].ready_count > 0) {
-    for (std::size_t rank = 0; rank < size_; ++rank) {
-      if (!slots_[*id].ready[rank]) result.push_back(static_cast<int>(rank));
-    }
-  }
-  for (WaitingOperation& operation : negotiation_.waiting()) {
-    if (operation.name == name) result = std::move(operation.missing);
+  for (std::size_t rank = 0; rank < size_; ++rank) {
+    if (!slots_[*id].ready[rank]) result.push_back(static_cast<int>(rank));
   }
   return result;
 }

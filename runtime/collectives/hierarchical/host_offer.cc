@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "runtime/collectives/hierarchical/topology.hpp"
+#include "runtime/collectives/json_bytes.hpp"
 #include "runtime/collectives/shm/sharing.hpp"
 
 namespace runjob::runtime {
@@ -14,15 +15,6 @@ using nlohmann::json;
 
 /// No other backend's addresses begin like this.
 constexpr std::string_view kMark = "runjob hosts 1\n";
-
-json to_binary(const std::string& bytes) {
-  return json::binary({bytes.begin(), bytes.end()});
-}
-
-std::string from_binary(const json& value) {
-  const auto& bytes = value.get_binary();
-  return {bytes.begin(), bytes.end()};
-}
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "runtime/collectives/json_bytes.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -17,15 +18,6 @@ using nlohmann::json;
 
 /// No socket address begins like this, so other backends' addresses do not either.
 constexpr std::string_view kMark = "runjob shared memory 1\n";
-
-json to_binary(const std::string& bytes) {
-  return json::binary({bytes.begin(), bytes.end()});
-}
-
-std::string from_binary(const json& value) {
-  const auto& bytes = value.get_binary();
-  return {bytes.begin(), bytes.end()};
-}
 
 std::string boot_id() {
   constexpr const char* kPath = "/proc/sys/kernel/random/boot_id";
