@@ -154,6 +154,13 @@ Status run(Engine& engine, Submission submission) {
   }
 }
 
+void run_on_both(const std::array<std::unique_ptr<Engine>, 2>& engines, const std::string& name, std::vector<float>& a,
+                 std::vector<float>& b) {
+  auto other = std::async(std::launch::async, [&] { return run(*engines[1], sum(name, b)); });
+  REQUIRE(run(*engines[0], sum(name, a)).ok());
+  REQUIRE(other.get().ok());
+}
+
 }  // namespace
 
 TEST_CASE("a blocking operation gives its result, the first time and when it is known, small and large",
@@ -162,9 +169,7 @@ TEST_CASE("a blocking operation gives its result, the first time and when it is 
   const std::size_t count = GENERATE(0u, 1u, 1000u, 100000u);
   for (int i = 0; i < 3; ++i) {
     std::vector<float> a(count, 1), b(count, 2);
-    auto other = std::async(std::launch::async, [&] { return run(*engines[1], sum("x", b)); });
-    CHECK(run(*engines[0], sum("x", a)).ok());
-    CHECK(other.get().ok());
+    run_on_both(engines, "x", a, b);
     CHECK(a == std::vector<float>(count, 3));
     CHECK(b == a);
   }
@@ -205,12 +210,7 @@ TEST_CASE("what was submitted and what is waited for go together", "[runtime][un
 TEST_CASE("a wait with a deadline gives up, and the operation goes on", "[runtime][unit]") {
   const auto engines = pair(shared_memory());
   std::vector<float> a(3, 1), b(3, 1);
-  const bool is_known = GENERATE(false, true);
-  if (is_known) {
-    auto other = std::async(std::launch::async, [&] { return run(*engines[1], sum("x", b)); });
-    REQUIRE(run(*engines[0], sum("x", a)).ok());
-    REQUIRE(other.get().ok());
-  }
+  if (GENERATE(false, true)) run_on_both(engines, "x", a, b);  // it is known, or not
   Status status;
   const auto completion = engines[0]->run(sum("x", a), Engine::Clock::now() + std::chrono::milliseconds(2), status);
   REQUIRE(completion);
@@ -225,12 +225,7 @@ TEST_CASE("a wait with a deadline gives up, and the operation goes on", "[runtim
 TEST_CASE("a rank that blocks learns that the other one has left", "[runtime][unit]") {
   const auto engines = pair(shared_memory());
   std::vector<float> a(3, 1), b(3, 1);
-  const bool is_known = GENERATE(false, true);
-  if (is_known) {
-    auto other = std::async(std::launch::async, [&] { return run(*engines[1], sum("x", b)); });
-    REQUIRE(run(*engines[0], sum("x", a)).ok());
-    REQUIRE(other.get().ok());
-  }
+  if (GENERATE(false, true)) run_on_both(engines, "x", a, b);  // it is known, or not
   const std::size_t leaver = GENERATE(0u, 1u);
   auto blocked = std::async(std::launch::async, [&] { return run(*engines[1 - leaver], sum("x", a)); });
   engines[leaver]->shutdown();

@@ -1,10 +1,8 @@
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -312,18 +310,19 @@ TEST_CASE("an operation that some ranks never submit is ended after the time tha
 
 TEST_CASE("ranks that wait for one that does nothing at all end after the time that was set", "[runtime][multiproc]") {
   RankOptions options = on_one_host(3);
-  auto* ended = static_cast<std::atomic<int>*>(
-      ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  int ended[2];
+  REQUIRE(::pipe(ended) == 0);
   options.environment = {{"RUNJOB_STALL_SHUTDOWN_TIME_SECONDS", "0.1"}, {"RUNJOB_SHARED_MEMORY", GENERATE("0", "1")}};
   const auto outcomes = run_ranks(options, [&](int rank) {
     check(runjob_init());
     check(small_allreduce("before"));
     if (rank != 2) {
       const Outcome outcome = outcome_of(small_allreduce("x"));
-      ++*ended;
+      require(::write(ended[1], "x", 1) == 1, "write");
       return outcome;
     }
-    while (*ended < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    char byte = 0;
+    for (int rank_ended = 0; rank_ended < 2; ++rank_ended) require(::read(ended[0], &byte, 1) == 1, "read");
     return Outcome();
   });
   for (const int rank : {0, 1}) {
@@ -332,7 +331,7 @@ TEST_CASE("ranks that wait for one that does nothing at all end after the time t
     CHECK(outcome.code == RUNJOB_TIMEOUT);
     CHECK_THAT(outcome.message, ContainsSubstring("rank 2 on alpha (last submitted 'before')"));
   }
-  ::munmap(ended, sizeof(std::atomic<int>));
+  for (const int end : ended) ::close(end);
 }
 
 TEST_CASE("a process that exits without shutdown neither hangs nor crashes, and the others are told",

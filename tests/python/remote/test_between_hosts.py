@@ -2,11 +2,10 @@
 
 import sys
 
+import numpy  # noqa: F401  (the ranks need it)
 import pytest
 from remote_jobs import ROOT, Running, run
 from testbed import Testbed
-
-pytest.importorskip("numpy")
 
 VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
 

@@ -1,14 +1,15 @@
 """Operations that some ranks submit and others do not: what the ranks say of them, and when they end the job."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 import ranks
 
-# Rank 1 comes to "late" once a file exists.
+# Rank 1 comes to "late" once somebody has opened the FIFO for writing.
 PROGRAM = """
-import ctypes, os, sys, time
+import ctypes, sys
 from runjob import basics
 from runjob._library import library
 
@@ -19,8 +20,8 @@ def barrier(name):
 
 basics.init()
 barrier("first")
-while basics.rank() == 1 and not os.path.exists(sys.argv[1]):
-    time.sleep(0.01)
+if basics.rank() == 1:
+    open(sys.argv[1]).close()
 barrier("late")
 basics.shutdown()
 """
@@ -29,7 +30,8 @@ MISSING = " s for rank 1 on localhost (last submitted 'first')"
 
 
 def start(go, *options, **variables):
-    """The job; its rank 1 comes when `go` exists."""
+    """The job; its rank 1 comes when `go` is opened for writing."""
+    os.mkfifo(go)
     return subprocess.Popen(
         [str(ranks.LAUNCHER), "-np", "2", *options, sys.executable, "-c", PROGRAM, str(go)],
         env=ranks.environment(**variables), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -41,7 +43,7 @@ def test_a_stall_is_told_with_the_missing_rank_and_its_last_deed(tmp_path, share
     job = start(tmp_path / "go", "--stall-check-warning-time-seconds", "0.1", RUNJOB_SHARED_MEMORY=shared_memory)
     with job:
         warning = next(line for line in job.stderr if WARNING in line)
-        (tmp_path / "go").touch()
+        (tmp_path / "go").write_text("")
         job.stderr.read()
     assert warning.startswith("[0]") and MISSING in warning
     assert job.returncode == 0
