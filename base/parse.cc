@@ -87,4 +87,13 @@ std::chrono::milliseconds parse_duration(std::string_view text, std::string_view
   return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double, std::milli>(*value * factor));
 }
 
+std::chrono::microseconds parse_milliseconds(std::string_view text, std::string_view what) {
+  constexpr double kHour = 3600e3;
+  std::string_view rest;
+  const auto value = leading_number<double>(text, rest);
+  if (!value || !(*value >= 0) || !(*value <= kHour) || !rest.empty())
+    refuse(text, what, "milliseconds such as 1 or 0.25");
+  return std::chrono::round<std::chrono::microseconds>(std::chrono::duration<double, std::milli>(*value));
+}
+
 }  // namespace runjob

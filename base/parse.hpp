@@ -21,4 +21,7 @@ std::int64_t parse_bytes(std::string_view text, std::string_view what);
 /// A non-negative time: seconds ("30", "0.5") or with a unit: "500ms", "30s", "10m", "2h".
 std::chrono::milliseconds parse_duration(std::string_view text, std::string_view what);
 
+/// A non-negative number of milliseconds, at most an hour: "1", "0.25".
+std::chrono::microseconds parse_milliseconds(std::string_view text, std::string_view what);
+
 }  // namespace runjob

@@ -16,9 +16,7 @@ namespace runjob {
 namespace {
 
 /// Keys of horovodrun's files for options that come in later versions. hide_timestamp is in its own sample.
-constexpr std::array<std::string_view, 18> kWithoutEffect = {"controller",
-                                                             "params.fusion_threshold_mb",
-                                                             "params.cycle_time_ms",
+constexpr std::array<std::string_view, 16> kWithoutEffect = {"controller",
                                                              "params.torus_allreduce",
                                                              "autotune.enabled",
                                                              "autotune.log_file",

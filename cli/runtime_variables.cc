@@ -21,16 +21,32 @@ void read_hierarchy(const SettingReader& reader, const std::string& name, const 
   result[variable] = !is_off && reader.flag(name) ? "1" : "0";
 }
 
+/// The ranks' threshold is in bytes, horovodrun's option in MiB.
+void read_fusion(const SettingReader& reader, Variables& result) {
+  constexpr std::int64_t kMostMib = std::int64_t{1} << 40;
+  if (const auto threshold = reader.find("fusion-threshold-mb"))
+    result["FUSION_THRESHOLD"] = std::to_string(parse_integer(threshold->text, threshold->place, 0, kMostMib) << 20);
+  if (const auto time = reader.find("cycle-time-ms")) {
+    parse_milliseconds(time->text, time->place);
+    result["CYCLE_TIME"] = time->text;
+  }
+}
+
 }  // namespace
 
 std::map<std::string, std::string> read_runtime_variables(const SettingReader& reader) {
-  constexpr std::int64_t kMostCached = 1 << 20;
+  constexpr std::int64_t kMostCached = 1 << 20, kMostTimelineMb = 1 << 20;
   Variables result;
   const auto keep = [&](std::string_view option, const char* variable) {
     if (const auto value = reader.find(option)) result[variable] = value->text;
   };
   if (const auto file = reader.writable_file("timeline-filename")) result["TIMELINE"] = *file;
   if (reader.flag("timeline-mark-cycles")) result["TIMELINE_MARK_CYCLES"] = "1";
+  if (reader.flag("timeline-all-ranks")) result["TIMELINE_ALL_RANKS"] = "1";
+  if (const auto most = reader.find("timeline-max-mb")) {
+    parse_integer(most->text, most->place, 1, kMostTimelineMb);
+    keep("timeline-max-mb", "TIMELINE_MAX_MB");
+  }
   if (reader.flag("no-stall-check")) result["STALL_CHECK_DISABLE"] = "1";
   if (reader.duration("stall-check-warning-time-seconds"))
     keep("stall-check-warning-time-seconds", "STALL_CHECK_TIME_SECONDS");
@@ -42,6 +58,7 @@ std::map<std::string, std::string> read_runtime_variables(const SettingReader& r
     parse_integer(capacity->text, capacity->place, 0, kMostCached);
     keep("cache-capacity", "CACHE_CAPACITY");
   }
+  read_fusion(reader, result);
   read_hierarchy(reader, "hierarchical-allreduce", "HIERARCHICAL_ALLREDUCE", result);
   read_hierarchy(reader, "hierarchical-allgather", "HIERARCHICAL_ALLGATHER", result);
   return result;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <runjob/runjob.h>
 #include <string>
 
@@ -8,6 +7,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "runtime/c_operation.hpp"
 #include "runtime/c_status.hpp"
 #include "runtime/collectives/backend_registry.hpp"
 #include "runtime/process.hpp"
@@ -29,128 +29,6 @@ template <class Property>
 int place(Property property) noexcept {
   const std::shared_ptr<const Job> job = Process::current().job();
   return job ? property(job->place) : -1;
-}
-
-Shape to_shape(const int64_t* shape, int32_t ndim) {
-  if (ndim < 0 || (ndim > 0 && shape == nullptr)) {
-    throw Error(Errc::kInvalidArgument, fmt::format("a shape of {} dimensions at {}", ndim, fmt::ptr(shape)));
-  }
-  return Shape(shape, shape + ndim);
-}
-
-DType to_dtype(runjob_dtype dtype) {
-  if (!is_dtype(dtype)) {
-    throw Error(Errc::kInvalidArgument, fmt::format("{} is not a dtype", static_cast<int>(dtype)));
-  }
-  return static_cast<DType>(dtype);
-}
-
-ReduceOp to_reduce_op(runjob_reduce_op op) {
-  if (!is_reduce_op(op)) {
-    throw Error(Errc::kInvalidArgument, fmt::format("{} is not a reduction", static_cast<int>(op)));
-  }
-  return static_cast<ReduceOp>(op);
-}
-
-void check_buffer(const Submission& submission, const void* buffer, const char* which) {
-  if (buffer != nullptr || element_count(submission.signature.shape) == 0) return;
-  throw Error(Errc::kInvalidArgument,
-              fmt::format("{} '{}': {} is null", to_string(submission.signature.kind), submission.name, which));
-}
-
-void set_reduction(Submission& submission, runjob_reduce_op op, double prescale, double postscale) {
-  submission.signature.op = to_reduce_op(op);
-  submission.signature.prescale = prescale;
-  submission.signature.postscale = postscale;
-}
-
-/// Where the caller wants a result to be written, if it fits.
-void set_room(Submission& submission, void* output, int64_t output_bytes) {
-  submission.output = output;
-  submission.output_bytes = output == nullptr || output_bytes < 0 ? 0 : static_cast<std::size_t>(output_bytes);
-}
-
-Submission make_submission(const char* name, Kind kind, int32_t process_set) {
-  if (name == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs a name");
-  Submission submission;
-  submission.name = name;
-  submission.signature.kind = kind;
-  submission.signature.process_set = process_set;
-  return submission;
-}
-
-/// What it tells the caller, the launcher is told too when it means that this rank cannot go on because of another.
-/// Not after our own shutdown(): then there is no job any more.
-void report_loss(const Status& outcome) {
-  if (outcome.code() != Errc::kPeerLost && outcome.code() != Errc::kAborted) return;
-  const std::shared_ptr<const Job> job = Process::current().job();
-  if (job && job->failure_report) job->failure_report->lost_a_rank(outcome.message());
-}
-
-/// What `use` does with the engine of this process; a refusal may tell of a loss as well.
-template <class Use>
-auto with_engine(Use use) {
-  Process& process = Process::current();
-  const std::shared_ptr<const Job> job = process.job();
-  try {
-    return use(process.engine(job));
-  } catch (const Error& error) {
-    report_loss(Status(error.code(), error.what()));
-    throw;
-  }
-}
-
-void check_handle(const runjob_handle* handle) {
-  if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
-}
-
-Status submit(Submission submission, runjob_handle* handle) {
-  check_handle(handle);
-  auto completion = with_engine([&](Engine& engine) { return engine.submit(std::move(submission)); });
-  *handle = Process::current().handles().add(std::move(completion));
-  return {};
-}
-
-Engine::Deadline to_deadline(double timeout_seconds) {
-  constexpr double kLongest = 1e8;  // seconds, far inside what a clock can add
-  if (std::isnan(timeout_seconds)) throw Error(Errc::kInvalidArgument, "the timeout is not a number");
-  if (timeout_seconds < 0 || timeout_seconds > kLongest) return std::nullopt;
-  return Engine::Clock::now() +
-         std::chrono::duration_cast<Engine::Clock::duration>(std::chrono::duration<double>(timeout_seconds));
-}
-
-/// Submits and waits. A handle is left when the operation has a result or is not done; `in_progress` tells the latter.
-Status run(Submission submission, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
-  check_handle(handle);
-  *handle = 0;
-  const Kind kind = submission.signature.kind;
-  const bool has_result = kind == Kind::kReducescatter || kind == Kind::kJoin || has_own_first_extent(kind);
-  const Engine::Deadline deadline = to_deadline(timeout_seconds);
-  Status status;
-  auto completion = with_engine([&](Engine& engine) { return engine.run(std::move(submission), deadline, status); });
-  in_progress = completion && !completion->done();
-  if (in_progress || (completion && has_result && status.ok()))
-    *handle = Process::current().handles().add(std::move(completion));
-  if (!status.ok()) report_loss(status);
-  return status;
-}
-
-/// Runs what `make` makes and turns "not yet" into a code.
-template <class Make>
-runjob_code guarded_run(Make make, double timeout_seconds, runjob_handle* handle) noexcept {
-  bool in_progress = false;
-  const runjob_code code = guarded([&] { return run(make(), timeout_seconds, handle, in_progress); });
-  return code == RUNJOB_OK && in_progress ? RUNJOB_IN_PROGRESS : code;
-}
-
-/// Errors  Error(kNotInitialized) in a forked child and before any init, kInvalidArgument for an unknown
-/// handle.
-std::shared_ptr<Completion> find(runjob_handle handle) {
-  Process& process = Process::current();
-  auto completion = process.handles().find(handle);
-  if (completion) return completion;
-  static_cast<void>(process.engine(process.job()));
-  throw Error(Errc::kInvalidArgument, fmt::format("{} is not a handle", handle));
 }
 
 Submission make_allreduce(const char* name, const void* input, void* output, const int64_t* shape, int32_t ndim,
@@ -399,10 +277,9 @@ runjob_code runjob_wait(runjob_handle handle, double timeout_seconds) {
   const runjob_code code = guarded([&] {
     const Engine::Deadline deadline = to_deadline(timeout_seconds);
     const auto completion = find(handle);
-    const std::shared_ptr<const Job> job = Process::current().job();
-    outcome =
-        job ? job->engine->wait(*completion, deadline) : completion->wait(std::nullopt);  // without a job all are done
-    if (outcome) report_loss(*outcome);
+    const std::shared_ptr<Engine> engine = Process::current().handles().engine(handle);
+    outcome = engine ? engine->wait(*completion, deadline) : completion->wait(std::nullopt);  // without one it is done
+    if (outcome) Process::current().report_loss(*outcome);
     return outcome.value_or(Status());
   });
   return code == RUNJOB_OK && !outcome ? RUNJOB_IN_PROGRESS : code;
@@ -410,9 +287,8 @@ runjob_code runjob_wait(runjob_handle handle, double timeout_seconds) {
 
 runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t** shape, int32_t* ndim) {
   return guarded([&] {
-    const std::shared_ptr<Completion> completion = find(handle);
-    if (!completion->done()) throw Error(Errc::kInvalidArgument, "the operation is not done yet");
-    Status outcome = completion->wait(std::nullopt).value_or(Status());
+    std::shared_ptr<Completion> completion;
+    Status outcome = find_result(handle, completion);
     if (!outcome.ok()) return outcome;
     const Completion::Result& result = completion->result();
     if (result.shape.empty())
@@ -426,9 +302,8 @@ runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t
 
 runjob_code runjob_received_splits(runjob_handle handle, const int64_t** splits, int32_t* nsplits) {
   return guarded([&] {
-    const std::shared_ptr<Completion> completion = find(handle);
-    if (!completion->done()) throw Error(Errc::kInvalidArgument, "the operation is not done yet");
-    Status outcome = completion->wait(std::nullopt).value_or(Status());
+    std::shared_ptr<Completion> completion;
+    Status outcome = find_result(handle, completion);
     if (!outcome.ok()) return outcome;
     const Shape& received = completion->result().received_splits;
     if (received.empty()) throw Error(Errc::kInvalidArgument, "only an alltoall has splits");

@@ -1,9 +1,13 @@
 #include "runtime/process.hpp"
 
 #include <atomic>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.hpp"
-#include "runtime/engine/fork_guard.hpp"
+#include "runtime/control/fork_guard.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -26,12 +30,26 @@ Process& Process::current() {
   return *found;
 }
 
-void Process::init(const Environment& environment) {
+void Process::init(const Environment& environment, const Wish& wish) {
   const MutexLock one_at_a_time(lifecycle_mutex_);
   if (job()) return;
-  auto joined = std::make_shared<const Job>(join_job(read_runtime_config(environment), init_counts_));
-  const MutexLock lock(mutex_);
-  job_ = std::move(joined);
+  RuntimeConfig config = read_runtime_config(environment);
+  config.dynamic_process_sets = config.dynamic_process_sets || wish.dynamic_process_sets;
+  const std::string sets = wish.process_sets.empty() ? "none" : fmt::format("{}", fmt::join(wish.process_sets, ", "));
+  const auto joined = std::make_shared<const Job>(join_job(config, init_counts_, sets));
+  {
+    const MutexLock lock(mutex_);
+    job_ = joined;
+  }
+  std::optional<Error> refused;
+  for (const std::vector<int>& ranks : wish.process_sets) {
+    try {
+      joined->process_sets->add(ranks);
+    } catch (const Error& error) {
+      if (!refused) refused = error;
+    }
+  }
+  if (refused) throw *refused;
 }
 
 void Process::shutdown() {
@@ -42,7 +60,11 @@ void Process::shutdown() {
     leaving = std::move(job_);
     job_ = nullptr;
   }
-  if (leaving) leaving->engine->shutdown();
+  if (!leaving) return;
+  leaving->process_sets->begin_shutdown();  // all at once: they share the second
+  leaving->engine->begin_shutdown();
+  leaving->process_sets->shutdown();
+  leaving->engine->shutdown();
 }
 
 std::shared_ptr<const Job> Process::job() const {
@@ -53,6 +75,12 @@ std::shared_ptr<const Job> Process::job() const {
 Engine& Process::engine(const std::shared_ptr<const Job>& job) const {
   if (!job) throw Error(Errc::kNotInitialized, "runjob is not initialized: call init() first");
   return *job->engine;
+}
+
+void Process::report_loss(const Status& outcome) const {
+  if (outcome.code() != Errc::kPeerLost && outcome.code() != Errc::kAborted) return;
+  const std::shared_ptr<const Job> current = job();
+  if (current && current->failure_report) current->failure_report->lost_a_rank(outcome.message());
 }
 
 }  // namespace runjob::runtime

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/mutex.hpp"
 #include "runtime/engine/handle_table.hpp"
@@ -19,15 +20,26 @@ class Process {
   /// The process's own.
   static Process& current();
 
+  /// What the user asks of init().
+  struct Wish {
+    std::vector<std::vector<int>> process_sets;  ///< to be added at once
+    bool dynamic_process_sets = false;  ///< whether others may be added later, beside what the environment says
+  };
+
   /// Does nothing when it is a member already.
-  /// Errors  as join_job().
-  void init(const Environment& environment);
+  /// Errors  as join_job(); as ProcessSets::add(), of the first set that cannot be added: then the process is a member all the same,
+  ///         and has the other sets.
+  void init(const Environment& environment, const Wish& wish);
+  void init(const Environment& environment) { init(environment, Wish()); }
   void shutdown();
 
   /// Null when not initialised.
   std::shared_ptr<const Job> job() const;
   /// Errors  Error(kNotInitialized).
   Engine& engine(const std::shared_ptr<const Job>& job) const;
+  /// Tells the launcher too what the caller is told, when it means that this rank cannot go on because of another.
+  /// Not after our own shutdown(): then there is no job any more.
+  void report_loss(const Status& outcome) const;
 
   HandleTable& handles() { return handles_; }
   SymmetricMemory& symmetric_memory() { return symmetric_memory_; }

@@ -2,7 +2,7 @@
 
 python3 -m benchmarks.between_hosts [options]: the hosts are those of tests/testbed, namespaces on this machine joined by a
 bridge, so that they share its cores. Needs root. Two tables: short messages with the network as it is, long ones with `tbf`
-at --rate in both directions of each host's cable.
+at --rate in both directions of each host's cable. `--what engine` measures whole jobs instead, of one build or several.
 """
 
 import argparse
@@ -17,6 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
 from testbed import Testbed  # noqa: E402
 
+from . import engine  # noqa: E402
+
 BACKENDS = ("hierarchical", "gloo")
 SHORT = ["8:2000", "1024:1000", "16384:500"]
 
@@ -28,7 +30,8 @@ def parse_arguments():
     parser.add_argument("--rate-mbit", type=int, default=1000, help="of each host's cable for long messages (default: %(default)s)")
     parser.add_argument("--mib", type=int, default=64, help="of a long message (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="turns that the backends take (default: %(default)s)")
-    parser.add_argument("--what", choices=("short", "long", "both"), default="both")
+    parser.add_argument("--what", choices=("short", "long", "both", "engine"), default="both")
+    parser.add_argument("--builds", default=str(ROOT / "build/release"), help="of --what engine: build folders, separated by commas (default: %(default)s)")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all numbers")
     return parser.parse_args()
 
@@ -77,9 +80,20 @@ def bound_seconds(nbytes, hosts, rate_mbit):
     return 2 * (hosts - 1) / hosts * nbytes * 8 / (rate_mbit * 1e6 * (1448 / 1514))
 
 
+def measure_engine(arguments, counts):
+    builds = [pathlib.Path(word).resolve() for word in arguments.builds.split(",")]
+    with Testbed(max(counts), visible=[str(build) for build in builds]) as bed:
+        for count in counts:
+            for (nbytes, operations), row in engine.medians(bed, builds, bed.hosts[:count], arguments.ranks, arguments.rounds).items():
+                times = ", ".join(f"{build} {seconds * 1e6:.1f} us" for build, seconds in row.items())
+                print(f"{count} hosts, {operations} of {nbytes} bytes: {times}", flush=True)
+
+
 def main():
     arguments = parse_arguments()
     counts = [int(word) for word in arguments.hosts.split(",")]
+    if arguments.what == "engine":
+        return measure_engine(arguments, counts)
     report = {"short": {}, "long": {}, "ranks": arguments.ranks, "rate_mbit": arguments.rate_mbit}
     with Testbed(max(counts), sshd=False) as bed:
         for count in counts:

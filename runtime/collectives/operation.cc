@@ -9,7 +9,7 @@ namespace runjob::runtime {
 namespace {
 
 [[noreturn]] void refuse(std::string_view name, const Signature& signature, const std::string& why) {
-  throw Error(Errc::kInvalidArgument, fmt::format("{} '{}': {}", to_string(signature.kind), name, why));
+  throw Error(Errc::kInvalidArgument, fmt::format("{}: {}", operation_text(name, signature), why));
 }
 
 void check_reduction(std::string_view name, const Signature& signature) {
@@ -18,6 +18,22 @@ void check_reduction(std::string_view name, const Signature& signature) {
   if (signature.prescale != 1 || signature.postscale != 1) {
     refuse(name, signature, "bool values cannot be scaled");
   }
+}
+
+void check_wire(std::string_view name, const Signature& signature) {
+  if (!signature.wire) return;
+  if (signature.kind != Kind::kAllreduce) refuse(name, signature, "only an allreduce can be compressed");
+  if (*signature.wire != DType::kFloat16 && *signature.wire != DType::kBfloat16)
+    refuse(name, signature, fmt::format("values cannot be compressed to {}", to_string(*signature.wire)));
+}
+
+void check_group(std::string_view name, const Signature& signature, int size) {
+  const bool can_be = signature.kind == Kind::kAllreduce || signature.kind == Kind::kAllgather ||
+                      signature.kind == Kind::kBroadcast || signature.kind == Kind::kReducescatter;
+  if (!can_be) refuse(name, signature, "it cannot be grouped");
+  const std::size_t count = tensor_count(signature);
+  for (std::size_t tensor = 0; tensor < count; ++tensor)
+    check_operation(tensor_name(name, tensor, count), signature_of(signature, tensor), size);
 }
 
 void check_splits(std::string_view name, const Signature& signature, int size) {
@@ -80,6 +96,15 @@ std::string to_string(const Shape& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
+std::string operation_text(std::string_view name, Kind kind, int process_set) {
+  return process_set == 0 ? fmt::format("{} '{}'", to_string(kind), name)
+                          : fmt::format("{} '{}' of process set {}", to_string(kind), name, process_set);
+}
+
+std::string operation_text(std::string_view name, const Signature& signature) {
+  return operation_text(name, signature.kind, signature.process_set);
+}
+
 bool has_own_first_extent(Kind kind) {
   return kind == Kind::kAllgather || kind == Kind::kAlltoall;
 }
@@ -131,15 +156,35 @@ Shape even_splits(std::string_view name, const Shape& shape, int size) {
   return Shape(static_cast<std::size_t>(size), shape.front() / size);
 }
 
+std::size_t tensor_count(const Signature& signature) {
+  return signature.group.empty() ? 1 : signature.group.size();
+}
+
+Signature signature_of(const Signature& signature, std::size_t tensor) {
+  Signature result = signature;
+  if (signature.group.empty()) return result;
+  result.dtype = signature.group[tensor].dtype;
+  result.shape = signature.group[tensor].shape;
+  result.group.clear();
+  return result;
+}
+
+DType wire_dtype(DType dtype, std::optional<DType> wire) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 ? wire.value_or(dtype) : dtype;
+}
+
+std::string tensor_name(std::string_view group, std::size_t tensor, std::size_t count) {
+  return fmt::format("{}_{}of{}", group, tensor + 1, count);
+}
+
 void check_operation(std::string_view name, const Signature& signature, int size) {
+  if (!signature.group.empty()) return check_group(name, signature, size);
   constexpr std::int64_t kMostBytes = INT64_MAX;
-  if (signature.process_set != 0) {
-    refuse(name, signature, fmt::format("process set {} does not exist", signature.process_set));
-  }
   const std::int64_t count = element_count(signature.shape);
   if (count > kMostBytes / static_cast<std::int64_t>(size_of(signature.dtype))) {
     refuse(name, signature, fmt::format("shape {} has too many elements", to_string(signature.shape)));
   }
+  check_wire(name, signature);
   switch (signature.kind) {
     case Kind::kAllreduce:
       check_reduction(name, signature);

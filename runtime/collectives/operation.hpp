@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,14 @@ enum class ReduceOp : std::uint8_t { kAverage = 0, kSum = 1, kMin = 3, kMax = 4,
 
 using Shape = std::vector<std::int64_t>;
 
+/// One tensor of a grouped operation.
+struct GroupTensor {
+  DType dtype = DType::kUint8;
+  Shape shape = {};
+
+  bool operator==(const GroupTensor&) const = default;
+};
+
 /// Everything that the ranks must agree on, apart from an allgather's or alltoall's first extent and the latter's splits.
 struct Signature {
   Kind kind = Kind::kBarrier;
@@ -51,6 +60,9 @@ struct Signature {
   double prescale = 1, postscale = 1;
   Shape shape = {};
   Shape splits = {};  ///< alltoall only: how many rows of the first dimension go to each rank
+  /// allreduce only: float16 or bfloat16, as which values of float32 and float64 travel; other dtypes travel as they are.
+  std::optional<DType> wire = {};
+  std::vector<GroupTensor> group = {};  ///< of a grouped operation, in place of `dtype` and `shape`: its tensors
 
   bool operator==(const Signature&) const = default;
 };
@@ -59,6 +71,10 @@ std::string_view to_string(Kind kind);      ///< "allreduce"
 std::string_view to_string(DType dtype);    ///< "float32"
 std::string_view to_string(ReduceOp op);    ///< "average"
 std::string to_string(const Shape& shape);  ///< "[2, 3]"
+
+/// How messages name an operation: "allreduce 'x'", "allreduce 'x' of process set 2".
+std::string operation_text(std::string_view name, Kind kind, int process_set);
+std::string operation_text(std::string_view name, const Signature& signature);
 
 /// Whether each rank may have another first extent.
 bool has_own_first_extent(Kind kind);
@@ -82,7 +98,18 @@ std::int64_t scattered_rows(std::int64_t rows, int rank, int size);
 /// cannot be split so.
 Shape even_splits(std::string_view name, const Shape& shape, int size);
 
-/// Refuses what can never work in a job of `size` ranks, whatever the other ranks say.
+/// How many tensors it is about: 1 unless it is grouped.
+std::size_t tensor_count(const Signature& signature);
+/// Of one of its tensors alone.
+Signature signature_of(const Signature& signature, std::size_t tensor);
+
+/// How messages name one of `count` tensors, counted from 0: "g_2of3".
+std::string tensor_name(std::string_view group, std::size_t tensor, std::size_t count);
+
+/// What values of `dtype` travel as when `wire` is asked for.
+DType wire_dtype(DType dtype, std::optional<DType> wire);
+
+/// Refuses what can never work among `size` ranks, whatever the other ranks say. The root is counted among them.
 /// Errors  Error(kInvalidArgument), naming `name`.
 void check_operation(std::string_view name, const Signature& signature, int size);
 

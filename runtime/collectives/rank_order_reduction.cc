@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 namespace runjob::runtime {
 namespace {
@@ -54,6 +55,7 @@ void RankOrderReduction::run_piece(void* out, std::span<const void* const> input
     reduce_(result, sum, input(rank, scaled), count);
     sum = result;
   }
+  if (sum != result) std::memcpy(result, sum, count * size_of(dtype_));  // of one rank
   if (postscale_ != 1 || divisor_ != 1) scale(dtype_, result, result, count, postscale_, divisor_);
 }
 

@@ -13,9 +13,15 @@ using nlohmann::json;
 }  // namespace
 
 std::string encode(const BootstrapBlob& blob) {
-  const json document = {{"error", to_binary(blob.error)},          {"mesh", to_binary(blob.mesh)},
-                         {"control_address", blob.control_address}, {"control_port", blob.control_port},
-                         {"token", to_binary(blob.token)},          {"cache_capacity", blob.cache_capacity}};
+  const json document = {{"error", to_binary(blob.error)},
+                         {"mesh", to_binary(blob.mesh)},
+                         {"control_address", blob.control_address},
+                         {"control_port", blob.control_port},
+                         {"token", to_binary(blob.token)},
+                         {"cache_capacity", blob.cache_capacity},
+                         {"fusion_threshold", blob.fusion_threshold},
+                         {"mixes_groups", blob.mixes_groups},
+                         {"process_sets", blob.process_sets}};
   std::string bytes;
   json::to_cbor(document, bytes);
   return bytes;
@@ -31,6 +37,9 @@ BootstrapBlob decode_bootstrap_blob(const std::string& bytes) {
     document.at("control_port").get_to(blob.control_port);
     blob.token = from_binary(document.at("token"));
     document.at("cache_capacity").get_to(blob.cache_capacity);
+    document.at("process_sets").get_to(blob.process_sets);
+    document.at("fusion_threshold").get_to(blob.fusion_threshold);
+    document.at("mixes_groups").get_to(blob.mixes_groups);
     return blob;
   } catch (const json::exception& error) {
     throw Error(Errc::kProtocol, std::string("another rank's addresses are malformed: ") + error.what());

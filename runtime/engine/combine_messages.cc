@@ -1,10 +1,9 @@
 #include "runtime/engine/combine_messages.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <numeric>
-
-#include "runtime/collectives/rank_order_reduction.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -12,13 +11,12 @@ namespace {
 using Inputs = std::vector<std::span<const std::byte>>;
 
 /// `count` elements of each input, from the element `first` on.
-void reduce(const Call& call, const Inputs& inputs, std::size_t first, std::size_t count) {
+void reduce(const Rounds& rounds, const Call& call, const Inputs& inputs, std::size_t first, std::size_t count) {
   const std::size_t offset = first * size_of(call.dtype);
   std::vector<const void*> pointers;
   pointers.reserve(inputs.size());
   for (const auto& input : inputs) pointers.push_back(input.data() + offset);
-  RankOrderReduction(call.dtype, call.op, call.prescale, call.postscale, static_cast<int>(inputs.size()))
-      .run(call.output, pointers, count);
+  rounds.reduce(call, pointers, count);
 }
 
 void copy(std::byte*& to, const std::byte* from, std::size_t bytes) {
@@ -42,14 +40,15 @@ void pick(const Call& call, const std::vector<std::int64_t>& rows, std::size_t r
 
 }  // namespace
 
-void combine_messages(const Call& call, const Decision& decision, int rank, const Inputs& inputs) {
+void combine_messages(const Rounds& rounds, const Call& call, const Decision& decision, int rank,
+                      const Inputs& inputs) {
   const auto own = static_cast<std::size_t>(rank);
   switch (call.kind) {
     case Kind::kAllreduce:
-      return reduce(call, inputs, 0, call.count);
+      return reduce(rounds, call, inputs, 0, call.count);
     case Kind::kReducescatter:
       return reduce(
-          call, inputs,
+          rounds, call, inputs,
           std::accumulate(call.counts.begin(), call.counts.begin() + static_cast<std::ptrdiff_t>(own), std::size_t{0}),
           call.counts[own]);
     case Kind::kBroadcast:
@@ -70,8 +69,22 @@ void combine_messages(const Call& call, const Decision& decision, int rank, cons
   }
 }
 
+Rounds::Part unread_part(const Signature& signature, int rank, int size) {
+  if (signature.kind != Kind::kAlltoall && signature.kind != Kind::kReducescatter) return {};
+  std::int64_t before = 0, own = 0;
+  for (int peer = 0; peer <= rank; ++peer) {
+    before += own;
+    own = signature.kind == Kind::kAlltoall ? signature.splits[static_cast<std::size_t>(peer)]
+                                            : scattered_rows(signature.shape.front(), peer, size);
+  }
+  const auto row = static_cast<std::size_t>(element_count(Shape(signature.shape.begin() + 1, signature.shape.end()))) *
+                   size_of(signature.dtype);
+  return {static_cast<std::size_t>(before) * row, static_cast<std::size_t>(own) * row};
+}
+
 std::size_t largest_input(const Signature& signature, const Decision& decision) {
   if (signature.kind == Kind::kBarrier) return 0;
+  if (signature.wire || !signature.group.empty()) return SIZE_MAX;
   const std::vector<std::int64_t>& rows = decision.first_extents;
   if (!has_own_first_extent(signature.kind))
     return static_cast<std::size_t>(element_count(signature.shape)) * size_of(signature.dtype);

@@ -9,11 +9,15 @@
 namespace runjob::runtime {
 
 /// The result of a small collective, from all ranks' inputs, as rank `rank` computes it into `call.output`.
-/// `inputs`: by rank, all of each rank's input, not aligned; a broadcast needs its root's only. They overlap no output.
-void combine_messages(const Call& call, const Decision& decision, int rank,
+/// `rounds`: whose messages they are, for how they are reduced. `inputs`: by rank, all of each rank's input, not aligned; a broadcast needs its root's only. They overlap no output.
+void combine_messages(const Rounds& rounds, const Call& call, const Decision& decision, int rank,
                       const std::vector<std::span<const std::byte>>& inputs);
 
-/// Bytes of the largest input that any rank sends for it.
+/// The part of this rank's input that no other rank needs.
+Rounds::Part unread_part(const Signature& signature, int rank, int size);
+
+/// Bytes of the largest input that any rank sends for it. SIZE_MAX when it cannot be in the messages, however small: a group is
+/// several inputs, and what is compressed must be rounded alike whenever it is run.
 std::size_t largest_input(const Signature& signature, const Decision& decision);
 
 }  // namespace runjob::runtime

@@ -9,7 +9,8 @@
 namespace runjob::runtime {
 namespace {
 
-constexpr std::uint32_t kHelloMagic = 0x524a4331;  // "RJC1": runjob control, version 1
+/// In place of a dtype.
+constexpr std::uint8_t kNoWire = 0xff;
 
 class Writer {
  public:
@@ -97,11 +98,25 @@ void write_signature(Writer& writer, const Signature& signature) {
   writer.number(signature.postscale);
   writer.numbers(signature.shape);
   writer.numbers(signature.splits);
+  writer.number(signature.wire ? static_cast<std::uint8_t>(*signature.wire) : kNoWire);
+  writer.number(static_cast<std::uint32_t>(signature.group.size()));
+  for (const GroupTensor& tensor : signature.group) {
+    writer.number(static_cast<std::uint8_t>(tensor.dtype));
+    writer.numbers(tensor.shape);
+  }
 }
 
 void write_request(Writer& writer, const Request& request) {
   writer.text(request.name);
   write_signature(writer, request.signature);
+}
+
+/// Some kinds divide what they move by rows.
+void check_rows(const Signature& signature) {
+  if (!has_own_first_extent(signature.kind) && signature.kind != Kind::kReducescatter) return;
+  for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
+    if ((signature.group.empty() ? signature.shape : signature.group[tensor].shape).empty()) Reader::refuse();
+  }
 }
 
 Signature read_signature(Reader& reader) {
@@ -116,8 +131,16 @@ Signature read_signature(Reader& reader) {
   signature.postscale = reader.number<double>();
   signature.shape = reader.numbers();
   signature.splits = reader.numbers();
-  const bool needs_rows = has_own_first_extent(signature.kind) || signature.kind == Kind::kReducescatter;
-  if (needs_rows && signature.shape.empty()) Reader::refuse();
+  if (const auto wire = reader.number<std::uint8_t>(); wire != kNoWire) {
+    if (!is_dtype(wire)) Reader::refuse();
+    signature.wire = static_cast<DType>(wire);
+  }
+  signature.group.resize(reader.count(5));  // a scalar's dtype and shape
+  for (GroupTensor& tensor : signature.group) {
+    tensor.dtype = reader.choice(DType::kBfloat16);
+    tensor.shape = reader.numbers();
+  }
+  check_rows(signature);
   return signature;
 }
 
@@ -136,6 +159,8 @@ std::string encode(const RankMessage& message) {
   writer.number(static_cast<std::uint32_t>(message.requests.size()));
   for (const Request& request : message.requests) write_request(writer, request);
   writer.status(message.status);
+  writer.number(message.asked);
+  writer.text(message.trace);
   return writer.take();
 }
 
@@ -153,21 +178,15 @@ std::string encode(const std::vector<Decision>& decisions) {
   return writer.take();
 }
 
-std::string encode(const Hello& hello) {
-  Writer writer;
-  writer.number(kHelloMagic);
-  writer.text(hello.token);
-  writer.number(hello.rank);
-  return writer.take();
-}
-
 RankMessage decode_rank_message(std::string_view bytes) {
   Reader reader(bytes);
   RankMessage message;
-  message.type = reader.choice(RankMessage::Type::kFailed);
-  const std::size_t count = reader.count(39);  // a request with an empty name, shape and splits
+  message.type = reader.choice(RankMessage::Type::kSetFailed);
+  const std::size_t count = reader.count(44);  // a request with an empty name, shape, splits and group
   for (std::size_t i = 0; i < count; ++i) message.requests.push_back(read_request(reader));
   message.status = reader.status();
+  message.asked = reader.number<std::int64_t>();
+  message.trace = reader.text();
   reader.end();
   return message;
 }
@@ -176,7 +195,7 @@ std::vector<Decision> decode_decisions(std::string_view bytes) {
   Reader reader(bytes);
   std::vector<Decision> decisions(reader.count(15));  // a decision with empty texts and no extents
   for (Decision& decision : decisions) {
-    decision.type = reader.choice(Decision::Type::kReleased);
+    decision.type = reader.choice(Decision::Type::kClock);
     decision.name = reader.text();
     decision.first_extents = reader.numbers();
     if (reader.number<std::uint8_t>() != 0) decision.for_joined = read_signature(reader);
@@ -184,16 +203,6 @@ std::vector<Decision> decode_decisions(std::string_view bytes) {
   }
   reader.end();
   return decisions;
-}
-
-Hello decode_hello(std::string_view bytes) {
-  Reader reader(bytes);
-  if (reader.number<std::uint32_t>() != kHelloMagic) Reader::refuse();
-  Hello hello;
-  hello.token = reader.text();
-  hello.rank = reader.number<std::int32_t>();
-  reader.end();
-  return hello;
 }
 
 }  // namespace runjob::runtime

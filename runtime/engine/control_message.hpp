@@ -25,13 +25,18 @@ struct Request {
 struct RankMessage {
   enum class Type : std::uint8_t {
     kSubmit,   ///< `requests` are ready on this rank
-    kGoodbye,  ///< this rank is shutting down
+    kGoodbye,  ///< this rank is shutting down, because of `status` if there is one
     kDrained,  ///< after kLeaving: nothing runs on this rank any more
     kFailed,   ///< this rank's backend failed with `status`: a verdict is needed
+    kClock,    ///< what time is it in rank 0's trace? `asked` comes back with the answer
+    kTrace,    ///< `trace`: records of this rank's track in it
+    kSetFailed,  ///< a process set that this rank is in has ended with `status`, which says enough; a loss still explains more
   };
   Type type = Type::kSubmit;
   std::vector<Request> requests;
   Status status;
+  std::int64_t asked = 0;  ///< nanoseconds
+  std::string trace = {};
 };
 
 /// From the coordinator to all ranks, in one order that is the same everywhere.
@@ -42,30 +47,25 @@ struct Decision {
     kLeaving,  ///< a rank shuts down: what was ordered before is finished, everything else ends with `status`
     kAbort,    ///< everything ends with `status`, now
     kReleased,  ///< after kLeaving: no rank runs anything any more, or the coordinator waits no longer; connections may be closed
+    kClock,  ///< to one rank, that asked: `first_extents` are its `asked` and the time in the trace, -1 for none
   };
   Type type = Type::kExecute;
   std::string name;
-  /// allgather: each rank's; alltoall: the rows that each rank sends to each other one, sender by sender.
+  /// allgather: each rank's, of a group tensor by tensor; alltoall: the rows that each rank sends to each other one, sender by sender.
   /// join: the rank that joined last.
   std::vector<std::int64_t> first_extents;
   /// Of an allreduce in which ranks that have joined take part, with zeros.
   std::optional<Signature> for_joined;
   Status status;
-};
-
-/// The first frame on a control connection.
-struct Hello {
-  std::string token;  ///< proves that the rendezvous of this job was asked
-  std::int32_t rank = 0;
+  /// Not sent: the last one of its message. What one message orders is fused with each other and with nothing else.
+  bool ends_message = false;
 };
 
 std::string encode(const RankMessage& message);
 std::string encode(const std::vector<Decision>& decisions);
-std::string encode(const Hello& hello);
 
 /// Errors  Error(kProtocol) when the bytes are not exactly one such message.
 RankMessage decode_rank_message(std::string_view bytes);
 std::vector<Decision> decode_decisions(std::string_view bytes);
-Hello decode_hello(std::string_view bytes);
 
 }  // namespace runjob::runtime

@@ -15,15 +15,17 @@ short events_on(std::span<const pollfd> descriptors, int fd) {
   return found == descriptors.end() ? short{0} : found->revents;
 }
 
+/// `from`: of one message.
 void append(std::vector<Decision>& to, std::vector<Decision> from) {
+  if (!from.empty()) from.back().ends_message = true;
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
 }  // namespace
 
-Coordinator::Coordinator(std::vector<std::string> hosts, std::vector<ControlChannel> channels,
+Coordinator::Coordinator(Members members, std::vector<ControlChannel> channels,
                          std::unique_ptr<NegotiationObserver> observer)
-    : negotiation_(std::move(hosts)), channels_(std::move(channels)), observer_(std::move(observer)) {
+    : negotiation_(std::move(members)), channels_(std::move(channels)), observer_(std::move(observer)) {
   for (std::size_t rank = 1; rank < channels_.size(); ++rank) read(static_cast<int>(rank));
   distribute();
 }
@@ -63,10 +65,22 @@ std::vector<Decision> Coordinator::take() {
 }
 
 void Coordinator::receive(int rank, const RankMessage& message) {
+  if (message.type == RankMessage::Type::kClock) return tell_clock(rank, message.asked);
+  if (message.type == RankMessage::Type::kTrace) {
+    if (observer_ != nullptr) observer_->take_records(message.trace);
+    return;
+  }
   if (observer_ != nullptr && message.type == RankMessage::Type::kSubmit) {
     for (const Request& request : message.requests) observer_->rank_ready(request.name, request.signature.kind, rank);
   }
   negotiation_.receive(rank, message);
+}
+
+void Coordinator::tell_clock(int rank, std::int64_t asked) {
+  Decision answer;
+  answer.type = Decision::Type::kClock;
+  answer.first_extents = {asked, observer_ == nullptr ? -1 : observer_->clock()};
+  channels_[static_cast<std::size_t>(rank)].send(encode(std::vector{std::move(answer)}));
 }
 
 void Coordinator::read(int rank) {
@@ -84,7 +98,11 @@ void Coordinator::distribute() {
   std::vector<Decision> decisions = negotiation_.take();
   if (decisions.empty()) return;
   const std::string frame = encode(decisions);
-  for (ControlChannel& channel : channels_) channel.send(frame);
+  for (ControlChannel& channel : channels_) {
+    if (!channel.is_open()) continue;
+    channel.send(frame);
+    count_sent();
+  }
   append(decisions_, std::move(decisions));
 }
 
@@ -92,7 +110,9 @@ Member::Member(ControlChannel channel, std::string coordinator)
     : channel_(std::move(channel)), coordinator_(std::move(coordinator)) {}
 
 void Member::send(const RankMessage& message) {
+  if (!channel_.is_open()) return;
   channel_.send(encode(message));
+  count_sent();
 }
 
 void Member::watch(std::vector<pollfd>& descriptors) const {

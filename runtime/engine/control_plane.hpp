@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <poll.h>
@@ -8,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine/control_channel.hpp"
+#include "runtime/control/control_channel.hpp"
 #include "runtime/engine/control_message.hpp"
 #include "runtime/engine/negotiation.hpp"
 #include "runtime/engine/negotiation_observer.hpp"
@@ -16,7 +18,7 @@
 namespace runjob::runtime {
 
 /// How a rank's engine takes part in negotiation, whatever carries it: says what happens here, hears what was
-/// decided. Threads  the engine's only. Nothing blocks: the engine polls the descriptors that watch() names.
+/// decided. Threads  the engine's only, but for messages_sent(). Nothing blocks: the engine polls the descriptors that watch() names.
 class ControlPlane {
  public:
   using Clock = std::chrono::steady_clock;
@@ -33,6 +35,15 @@ class ControlPlane {
   virtual std::vector<Decision> take() = 0;
   /// The negotiation, where it is held; null elsewhere.
   virtual const Negotiation* negotiation() const { return nullptr; }
+
+  /// How many messages have gone from here to other ranks. Any thread.
+  std::uint64_t messages_sent() const { return sent_.load(std::memory_order_relaxed); }
+
+ protected:
+  void count_sent() { sent_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> sent_{0};
 };
 
 /// Rank 0's: holds the negotiation and a channel to every other rank.
@@ -43,8 +54,7 @@ class Coordinator : public ControlPlane {
   static constexpr std::chrono::milliseconds kVerdictGrace{1000};
 
   /// `channels`: by rank, the first unused. `observer` may be null.
-  Coordinator(std::vector<std::string> hosts, std::vector<ControlChannel> channels,
-              std::unique_ptr<NegotiationObserver> observer);
+  Coordinator(Members members, std::vector<ControlChannel> channels, std::unique_ptr<NegotiationObserver> observer);
 
   void send(const RankMessage& message) override;
   void watch(std::vector<pollfd>& descriptors) const override;
@@ -55,6 +65,7 @@ class Coordinator : public ControlPlane {
 
  private:
   void receive(int rank, const RankMessage& message);
+  void tell_clock(int rank, std::int64_t asked);
   void read(int rank);
   void distribute();
 

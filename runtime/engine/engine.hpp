@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,29 +14,35 @@
 #include "runtime/engine/control_plane.hpp"
 #include "runtime/engine/handle_table.hpp"
 #include "runtime/engine/in_flight.hpp"
+#include "runtime/engine/members.hpp"
+#include "runtime/engine/operation_runner.hpp"
 #include "runtime/engine/round_exchange.hpp"
 #include "runtime/engine/stall_inspector.hpp"
+#include "runtime/engine/statistics.hpp"
 #include "runtime/engine/submission.hpp"
+#include "runtime/engine/submission_window.hpp"
 #include "runtime/engine/wakeable_poll.hpp"
-#include "runtime/timeline/timeline.hpp"
+#include "runtime/timeline/engine_timeline.hpp"
 
 namespace runjob::runtime {
 
 /// What an engine runs on. It owns all of it.
 struct EngineParts {
-  int rank = 0;
-  std::vector<std::string> hosts;     ///< each rank's host name; as many as ranks
+  int rank = 0;  ///< among the members
+  Members members;
   std::size_t cache_capacity = 1024;  ///< of the response cache
+  FusionSettings fusion;
+  std::chrono::microseconds cycle_time{0};  ///< how long what is submitted may wait for more
   StallLimits stall_limits;
-  std::unique_ptr<Timeline> timeline;  ///< null when off; outlives the two below, which write to it
+  std::unique_ptr<EngineTimeline> timeline;  ///< outlives the two below, which write to it; null: there will be none
   std::unique_ptr<ControlPlane> control;
   std::unique_ptr<Backend> backend;
 };
 
-/// One rank's part in one job, from init to shutdown: takes operations from any thread, negotiates them, has
+/// One rank's part in one job, from init to shutdown, or in one process set: takes operations from any thread, negotiates them, has
 /// the backend run them in the agreed order and finishes their completions.
 ///
-/// Negotiation  in the backend's rounds, where it has them; else over the control plane, which is always there for what
+/// Negotiation  in the backend's rounds, where it has them, which is but for Gloo alone; else over the control plane, which is always there for what
 ///              concerns the job as a whole: a rank that leaves, fails or is lost.
 /// Life         running -> leaving (some rank called shutdown) -> ended, or running -> ended (a rank was lost, a failure);
 ///              once not running, submit() refuses with the cause, and every completion ends with it.
@@ -65,8 +72,22 @@ class Engine {
   /// The outcome; nullopt when it is not there at the deadline.
   std::optional<Status> wait(const Completion& completion, Deadline deadline);
 
+  /// So far; zeros after shutdown(). Any thread.
+  Statistics statistics() const;
+
   /// Leaves the job and finishes every completion. Returns within a second, whatever the other ranks do.
   void shutdown();
+  /// The first part of that, which waits for nothing. `why`: what in-flight operations end with, here and on the other ranks; without it,
+  /// that this rank called shutdown().
+  void begin_shutdown(Status why = {});
+
+  /// A process set has failed: the job ends on all ranks, with that or its cause. False when it is about to end anyway.
+  bool fail(Status why);
+  /// Ends everything on this rank, soon, with `why`, as a failure of its own would. The others hear nothing of it.
+  void end(Status why);
+  /// `tell` is called once, on the engine's thread or this one, when a failure is about to end the job, or has done so; end() does not
+  /// count. When it returns true, somebody will call end() with the cause, and operations in flight wait for that, but not for ever.
+  void on_failure(std::function<bool(const Status&)> tell);
 
  private:
   enum class Phase { kRunning, kLeaving, kEnded };
@@ -75,13 +96,22 @@ class Engine {
   void check_in_flight(const Submission& submission) const REQUIRES(mutex_);
   std::shared_ptr<Completion> insert(Submission submission, bool is_said) REQUIRES(mutex_);
   void announce() REQUIRES(mutex_);
+  std::vector<Request> take_submitted() REQUIRES(mutex_);
+  void begin_waiting();
+  void end_waiting();
 
   // The life of the job: the engine's thread.
   void watch_job();
   bool may_stop(Clock::time_point now);
+  std::optional<Clock::time_point> window_end();
   void send_local_events();
+  void send_records(bool is_last);
   bool has_drained() const REQUIRES(mutex_);
   void apply(const Decision& decision);
+  Status take_end();
+  void abort(const Status& why);
+  void failed(const Status& why);
+  void hand_over_message();
   void leave(Phase phase, const Status& status);
 
   // The work: the driver.
@@ -97,21 +127,22 @@ class Engine {
   void give();
   void finish_round();
   std::optional<Status> run_at_once(const Submission& submission, Deadline deadline, Completion::Result& result);
-  Status run_operation(const Submission& submission, const Decision& decision, bool is_in_messages,
-                       Completion::Result& result);
+  Status run_in_messages(const Submission& submission, const Decision& decision, Completion::Result& result);
   void rounds_failed(const Status& status);
   void inspect_waiting(Clock::time_point now);
   void tell(StallInspector::Report report);
 
-  void execute(const Decision& decision, bool is_in_messages);
-  InFlight::Entry* insert_zeros(const Decision& decision) REQUIRES(mutex_);
+  void execute(std::vector<Decision> decisions, bool is_in_messages);
+  std::vector<AgreedOperation> begin(std::vector<Decision> decisions);
+  InFlight::Entry* find_entry(const Decision& decision) REQUIRES(mutex_);
+  void on_done(std::span<AgreedOperation* const> operations);
   void reject(const Decision& decision);
-  void on_done(const std::string& name, Status status);
   void finish(InFlight::Entry entry, Status status);
 
   EngineParts parts_;
   const int size_;
-  const std::string self_;  ///< how messages name this rank: "rank 3 on s4"
+  const std::string self_;      ///< how messages name this rank: "rank 3 on s4"
+  const bool carries_records_;  ///< of the timeline, to rank 0
   WakeablePoll poll_;
   std::thread watcher_, worker_;
   Mutex shutdown_mutex_;  ///< one shutdown() at a time
@@ -123,7 +154,13 @@ class Engine {
   InFlight operations_ GUARDED_BY(mutex_);
   bool is_connecting_ GUARDED_BY(mutex_) = true;
   std::vector<Request> submitted_ GUARDED_BY(mutex_);  ///< not yet said to the others
+  SubmissionWindow window_ GUARDED_BY(mutex_);         ///< whether submitted_ may wait for more
   std::vector<Status> failures_ GUARDED_BY(mutex_);    ///< of the backend, not yet sent
+  Status farewell_ GUARDED_BY(mutex_);                 ///< begin_shutdown()'s
+  Status ended_outside_ GUARDED_BY(mutex_);            ///< end()'s
+  Status failure_ GUARDED_BY(mutex_);                  ///< what has ended the job
+  std::function<bool(const Status&)> tell_failure_ GUARDED_BY(mutex_);
+  std::vector<Status> set_failures_ GUARDED_BY(mutex_);  ///< fail()'s, not yet sent
   bool is_released_ GUARDED_BY(mutex_) = false;
   bool stop_ GUARDED_BY(mutex_) = false;  ///< shutdown() was called
   bool worker_stop_ GUARDED_BY(mutex_) = false;
@@ -132,18 +169,22 @@ class Engine {
   bool awaits_round_ GUARDED_BY(mutex_) = false;                  ///< it sleeps until there is a reason for a round
   const std::string* name_at_once_ GUARDED_BY(mutex_) = nullptr;  ///< in flight, but not in operations_
   bool rounds_broken_ GUARDED_BY(mutex_) = false;                 ///< there will be no more of them
-  std::deque<Decision> ordered_ GUARDED_BY(mutex_);               ///< by the control plane: to be run
+  /// By the control plane, message by message: to be run.
+  std::deque<std::vector<Decision>> ordered_ GUARDED_BY(mutex_);
 
   // The driver's own.
   Rounds* rounds_ = nullptr;  ///< set once, by connect()
   std::unique_ptr<NegotiationObserver> observer_;
   std::optional<RoundExchange> exchange_;
-  StallInspector stalls_;  ///< without rounds the engine thread's, where the negotiation is held
+  std::optional<OperationRunner> runner_;  ///< from connect() on
+  StallInspector stalls_;                  ///< without rounds the engine thread's, where the negotiation is held
   std::optional<Clock::time_point> next_inspection_;
 
   // The engine thread's own.
+  std::vector<Decision> message_;  ///< as far as it was applied
   bool goodbye_sent_ = false, drained_sent_ = false;
   std::optional<Clock::time_point> stop_deadline_;
+  std::optional<Clock::time_point> cause_due_;  ///< a failure waits until then for its cause
 };
 
 }  // namespace runjob::runtime

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <new>
 #include <pthread.h>
 #include <utility>
 
@@ -63,14 +62,14 @@ void Engine::stop_driving() {
 /// Runs what the coordinator has ordered.
 void Engine::run_ordered() {
   for (;;) {
-    Decision decision;
+    std::vector<Decision> message;
     {
       const MutexLock lock(mutex_);
       if (ordered_.empty()) return;
-      decision = std::move(ordered_.front());
+      message = std::move(ordered_.front());
       ordered_.pop_front();
     }
-    execute(decision, /*is_in_messages=*/false);
+    execute(std::move(message), /*is_in_messages=*/false);
   }
 }
 
@@ -79,7 +78,7 @@ std::optional<Status> Engine::run_at_once(const Submission& submission, Deadline
   try {
     const Decision* decision = exchange_->decide_at_once(submission, earlier(deadline, next_inspection_));
     if (decision == nullptr) return std::nullopt;
-    return run_operation(submission, *decision, /*is_in_messages=*/true, result);
+    return run_in_messages(submission, *decision, result);
   } catch (const Error& error) {
     rounds_failed(Status(error));
   } catch (const std::exception& error) {
@@ -88,18 +87,19 @@ std::optional<Status> Engine::run_at_once(const Submission& submission, Deadline
   return std::nullopt;
 }
 
-Status Engine::run_operation(const Submission& submission, const Decision& decision, bool is_in_messages,
-                             Completion::Result& result) {
-  const auto run = [&](const Call& call) {
-    if (!is_in_messages) return parts_.backend->run(call);
+/// What needs nothing but the round in which it was agreed on.
+Status Engine::run_in_messages(const Submission& submission, const Decision& decision, Completion::Result& result) {
+  const auto combine = [&](const Call& call) {
     exchange_->combine(call, decision);
     return Status();
   };
-  return runtime::run_operation(run, parts_.timeline.get(), submission, decision, parts_.rank, size_, result);
+  return run_operation(combine, *parts_.timeline, submission, decision, parts_.rank, size_, result);
 }
 
 void Engine::drive_until(const Completion& completion, Deadline deadline) {
+  begin_waiting();
   drive(&completion, deadline);
+  end_waiting();
   const MutexLock lock(mutex_);
   stop_driving();
 }
@@ -145,16 +145,20 @@ void Engine::tell(StallInspector::Report report) {
 bool Engine::advance(Deadline deadline) {
   if (!exchange_->is_in_round()) {
     bool has_reason = false;
+    Deadline wakes;
     {
       const MutexLock lock(mutex_);
       if (phase_ == Phase::kEnded || rounds_broken_) return false;
-      exchange_->submit(std::exchange(submitted_, {}));
+      // A round that another rank has begun costs the same with all that was submitted here.
+      const auto closes = window_.is_used() ? window_.closes(Clock::now()) : std::nullopt;
+      if (!closes || stop_ || exchange_->has_reason()) exchange_->submit(take_submitted());
       has_reason = exchange_->has_reason();
       if (!has_reason && operations_.empty()) return false;
       awaits_round_ = !has_reason;
+      wakes = earlier(deadline, closes);
     }
     if (!has_reason) {
-      exchange_->wait(deadline);
+      exchange_->wait(wakes);
       const MutexLock lock(mutex_);
       awaits_round_ = false;
       return !deadline || Clock::now() < *deadline;
@@ -168,7 +172,7 @@ bool Engine::advance(Deadline deadline) {
 
 /// Says to the others what was submitted here.
 void Engine::give() {
-  if (parts_.timeline && exchange_->has_something_to_say()) parts_.timeline->mark_cycle();
+  if (exchange_->has_something_to_say()) parts_.timeline->mark_cycle();
   exchange_->give([this](const std::string& name) {
     const MutexLock lock(mutex_);
     const InFlight::Entry* entry = operations_.find(name);
@@ -177,16 +181,18 @@ void Engine::give() {
 }
 
 void Engine::finish_round() {
-  const RoundExchange::Outcome outcome = exchange_->decide();
-  for (const Decision& decision : outcome.decisions) {
+  RoundExchange::Outcome outcome = exchange_->decide();
+  std::vector<Decision> agreed;
+  for (Decision& decision : outcome.decisions) {
     if (decision.type == Decision::Type::kExecute) {
-      execute(decision, outcome.is_in_messages);
+      agreed.push_back(std::move(decision));
     } else if (decision.type == Decision::Type::kReject) {
       reject(decision);
     } else {
       throw Error(decision.status.code(), decision.status.message());
     }
   }
+  execute(std::move(agreed), outcome.is_in_messages);
 }
 
 /// No more rounds. What is in flight ends when it is known why.
@@ -206,38 +212,47 @@ void Engine::rounds_failed(const Status& status) {
   leave(Phase::kEnded, end);
 }
 
-void Engine::execute(const Decision& decision, bool is_in_messages) {
-  InFlight::Entry* entry = nullptr;
-  {
-    const MutexLock lock(mutex_);
-    entry = operations_.find(decision.name);
-    if (entry == nullptr && phase_ == Phase::kEnded) return;
-    if (entry == nullptr && decision.for_joined) entry = insert_zeros(decision);
-    if (entry == nullptr) {
-      const char* why = decision.for_joined ? "there is no memory" : "it was not submitted here";
-      failures_.emplace_back(Errc::kBug, fmt::format("told to run '{}', but {}", decision.name, why));
-      return poll_.wake();
-    }
-    operations_.set_running(*entry);
+void Engine::execute(std::vector<Decision> decisions, bool is_in_messages) {
+  std::vector<AgreedOperation> operations = begin(std::move(decisions));
+  if (!is_in_messages)
+    return runner_->run(operations, [this](std::span<AgreedOperation* const> done) { on_done(done); });
+  for (AgreedOperation& operation : operations) {
+    parts_.timeline->begin(operation.decision.name, operation.submission->signature.kind);
+    operation.status = run_in_messages(*operation.submission, operation.decision, *operation.result);
+    AgreedOperation* const done = &operation;
+    on_done({&done, 1});
   }
-  if (parts_.timeline) parts_.timeline->begin(decision.name, entry->submission.signature.kind);
-  on_done(decision.name, run_operation(entry->submission, decision, is_in_messages, entry->result));
 }
 
-/// This rank has joined, and others allreduce: what it would have submitted. Null without memory.
-InFlight::Entry* Engine::insert_zeros(const Decision& decision) {
-  const Signature& signature = *decision.for_joined;
-  const auto bytes = static_cast<std::size_t>(element_count(signature.shape)) * size_of(signature.dtype);
-  std::unique_ptr<std::byte[]> zeros(new (std::nothrow) std::byte[bytes]());
-  if (!zeros) return nullptr;
-  operations_.insert({decision.name, signature, zeros.get(), zeros.get()});
+/// Those of the operations that are in flight here: when the job has ended, they need not be.
+std::vector<AgreedOperation> Engine::begin(std::vector<Decision> decisions) {
+  std::vector<AgreedOperation> operations;
+  operations.reserve(decisions.size());
+  const MutexLock lock(mutex_);
+  for (Decision& decision : decisions) {
+    InFlight::Entry* entry = find_entry(decision);
+    if (entry == nullptr) continue;
+    operations_.set_running(*entry);
+    operations.push_back({std::move(decision), &entry->submission, &entry->result});
+  }
+  return operations;
+}
+
+/// A rank that has joined takes part in the others' allreduces through an entry like any other.
+InFlight::Entry* Engine::find_entry(const Decision& decision) {
   InFlight::Entry* entry = operations_.find(decision.name);
-  entry->result.bytes = std::move(zeros);
-  return entry;
+  if (entry != nullptr || phase_ == Phase::kEnded) return entry;
+  if (decision.for_joined) {
+    operations_.insert({decision.name, *decision.for_joined});
+    return operations_.find(decision.name);
+  }
+  failures_.emplace_back(Errc::kBug, fmt::format("told to run '{}', but it was not submitted here", decision.name));
+  poll_.wake();
+  return nullptr;
 }
 
 void Engine::reject(const Decision& decision) {
-  if (parts_.timeline) parts_.timeline->reject(decision.name);
+  parts_.timeline->reject(decision.name);
   std::optional<InFlight::Entry> entry;
   {
     const MutexLock lock(mutex_);
@@ -247,27 +262,41 @@ void Engine::reject(const Decision& decision) {
   finish(std::move(*entry), decision.status);
 }
 
-void Engine::on_done(const std::string& name, Status status) {
-  std::optional<InFlight::Entry> entry;
+void Engine::on_done(std::span<AgreedOperation* const> operations) {
+  std::vector<InFlight::Entry> entries;
   {
     const MutexLock lock(mutex_);
     if (phase_ != Phase::kRunning || stop_) poll_.wake();
-    operations_.set_done(*operations_.find(name));
     const bool is_explained = phase_ == Phase::kEnded || (phase_ == Phase::kLeaving && has_rounds_);
-    if (!status.ok() && !is_explained) {  // stays in flight until the coordinator knows what really happened
-      failures_.push_back(std::move(status));
-      return poll_.wake();
+    const Status* failure = nullptr;
+    for (AgreedOperation* operation : operations) {
+      operations_.set_done(*operations_.find(operation->decision.name));
+      if (!operation->status.ok() &&
+          !is_explained) {  // stays in flight until the coordinator knows what really happened
+        failure = &operation->status;
+        continue;
+      }
+      if (!operation->status.ok()) operation->status = end_;
+      // At once: between two locks, the end of the job could take it.
+      entries.push_back(std::move(*operations_.take(operation->decision.name)));
     }
-    if (!status.ok()) status = end_;
-    entry = operations_.take(name);  // at once: between two locks, the end of the job could take it
+    if (failure != nullptr) {
+      failures_.push_back(*failure);
+      poll_.wake();
+    }
   }
-  if (parts_.timeline) parts_.timeline->end_activity(name);
-  finish(std::move(*entry), std::move(status));
+  std::size_t next = 0;
+  for (AgreedOperation* operation : operations) {
+    if (next == entries.size()) return;
+    if (operation->decision.name != entries[next].submission.name) continue;
+    parts_.timeline->end_activity(operation->decision.name);
+    finish(std::move(entries[next++]), operation->status);
+  }
 }
 
 void Engine::finish(InFlight::Entry entry, Status status) {
   const Signature& signature = entry.submission.signature;
-  if (parts_.timeline) parts_.timeline->end(entry.submission.name, signature.dtype, signature.shape);
+  parts_.timeline->end(entry.submission.name, signature.dtype, signature.shape);
   if (!status.ok()) entry.result = {};
   entry.completion->finish(std::move(status), std::move(entry.result));
 }

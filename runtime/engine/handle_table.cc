@@ -36,25 +36,31 @@ const Completion::Result& Completion::result() const {
   return result_;  // never changes once done
 }
 
-std::int64_t HandleTable::add(std::shared_ptr<Completion> completion) {
+std::int64_t HandleTable::add(std::shared_ptr<Completion> completion, std::weak_ptr<Engine> engine) {
   const MutexLock lock(mutex_);
-  completions_.emplace(next_, std::move(completion));
+  entries_.emplace(next_, Entry{std::move(completion), std::move(engine)});
   return next_++;
 }
 
 std::shared_ptr<Completion> HandleTable::find(std::int64_t handle) const {
   const MutexLock lock(mutex_);
-  const auto found = completions_.find(handle);
-  return found == completions_.end() ? nullptr : found->second;
+  const auto found = entries_.find(handle);
+  return found == entries_.end() ? nullptr : found->second.completion;
+}
+
+std::shared_ptr<Engine> HandleTable::engine(std::int64_t handle) const {
+  const MutexLock lock(mutex_);
+  const auto found = entries_.find(handle);
+  return found == entries_.end() ? nullptr : found->second.engine.lock();
 }
 
 void HandleTable::release(std::int64_t handle) {
   std::shared_ptr<Completion> last;  // destroyed outside the lock: it may hold a large result
   const MutexLock lock(mutex_);
-  const auto found = completions_.find(handle);
-  if (found == completions_.end()) return;
-  last = std::move(found->second);
-  completions_.erase(found);
+  const auto found = entries_.find(handle);
+  if (found == entries_.end()) return;
+  last = std::move(found->second.completion);
+  entries_.erase(found);
 }
 
 }  // namespace runjob::runtime

@@ -13,6 +13,8 @@
 
 namespace runjob::runtime {
 
+class Engine;
+
 /// The outcome of one operation, once it is there.
 /// Owner    shared: the caller's handle and the engine that will finish it; either may go first.
 /// Threads  any.
@@ -24,6 +26,7 @@ class Completion {
     const void* data = nullptr;          ///< dense: `bytes`, or the caller's room
     std::unique_ptr<std::byte[]> bytes;  ///< null when the caller had room
     Shape received_splits;               ///< alltoall: rows from each rank
+    std::vector<Result> tensors = {};    ///< of a group
   };
 
   /// Once.
@@ -49,15 +52,22 @@ class Completion {
 /// Threads  any.
 class HandleTable {
  public:
-  std::int64_t add(std::shared_ptr<Completion> completion);
+  /// `engine`: whose it is.
+  std::int64_t add(std::shared_ptr<Completion> completion, std::weak_ptr<Engine> engine = {});
   /// Null for a number that was never given or is released.
   std::shared_ptr<Completion> find(std::int64_t handle) const;
+  /// Null as well when the engine is gone, and the operation therefore done.
+  std::shared_ptr<Engine> engine(std::int64_t handle) const;
   void release(std::int64_t handle);
 
  private:
   mutable Mutex mutex_;
   std::int64_t next_ GUARDED_BY(mutex_) = 1;
-  std::unordered_map<std::int64_t, std::shared_ptr<Completion>> completions_ GUARDED_BY(mutex_);
+  struct Entry {
+    std::shared_ptr<Completion> completion;
+    std::weak_ptr<Engine> engine;
+  };
+  std::unordered_map<std::int64_t, Entry> entries_ GUARDED_BY(mutex_);
 };
 
 }  // namespace runjob::runtime

@@ -12,14 +12,21 @@
 namespace runjob::runtime {
 namespace {
 
-constexpr std::size_t kMostRanksNamed = 8;  // per value in a mismatch: a line that can still be read
+std::string wire_text(const Signature& signature, const Members&) {
+  return signature.wire ? fmt::format("compression to {}", to_string(*signature.wire)) : "none";
+}
 
-std::string scale_text(const Signature& signature) {
+/// A group of one tensor is another thing than that tensor.
+std::string group_text(const Signature& signature, const Members&) {
+  return signature.group.empty() ? "no group" : std::to_string(signature.group.size());
+}
+
+std::string scale_text(const Signature& signature, const Members&) {
   return fmt::format("prescale {} and postscale {}", signature.prescale, signature.postscale);
 }
 
 /// The shape as far as ranks must agree on it.
-std::string shape_text(const Signature& signature) {
+std::string shape_text(const Signature& signature, const Members&) {
   if (!has_own_first_extent(signature.kind) || signature.shape.empty()) return to_string(signature.shape);
   std::string text = "[*";
   for (std::size_t i = 1; i < signature.shape.size(); ++i) text += fmt::format(", {}", signature.shape[i]);
@@ -29,36 +36,42 @@ std::string shape_text(const Signature& signature) {
 /// A property that all ranks must have alike, as text: equal texts mean equal values.
 struct Property {
   const char* name;
-  std::string (*text)(const Signature&);
+  std::string (*text)(const Signature&, const Members&);
 };
 
 const Property kProperties[] = {
-    {"kind of operation", [](const Signature& s) { return std::string(to_string(s.kind)); }},
-    {"dtype", [](const Signature& s) { return std::string(to_string(s.dtype)); }},
+    {"kind of operation", [](const Signature& s, const Members&) { return std::string(to_string(s.kind)); }},
+    {"number of tensors in the group", group_text},
+    {"dtype", [](const Signature& s, const Members&) { return std::string(to_string(s.dtype)); }},
     {"shape", shape_text},
-    {"reduction", [](const Signature& s) { return std::string(to_string(s.op)); }},
-    {"root", [](const Signature& s) { return fmt::format("rank {}", s.root); }},
+    {"reduction", [](const Signature& s, const Members&) { return std::string(to_string(s.op)); }},
+    {"root", [](const Signature& s, const Members& members) { return fmt::format("rank {}", members.rank(s.root)); }},
     {"scaling", scale_text},
+    {"compression", wire_text},
 };
 
-/// "[2, 3] on ranks 0 (a), 1 (a); [3, 2] on rank 2 (b)".
-std::string list_values(const std::vector<std::string>& texts, const std::vector<std::string>& hosts) {
-  std::vector<std::string> values;
-  for (const std::string& text : texts) {
-    if (std::find(values.begin(), values.end(), text) == values.end()) values.push_back(text);
+std::string disagreement(const std::string& name, const std::vector<Signature>& signatures, const Members& members) {
+  for (const Property& property : kProperties) {
+    std::vector<std::string> texts;
+    for (const Signature& signature : signatures) texts.push_back(property.text(signature, members));
+    if (std::adjacent_find(texts.begin(), texts.end(), std::not_equal_to<>()) == texts.end()) continue;
+    return fmt::format("{}: the ranks disagree on the {}: {}", operation_text(name, signatures.front()), property.name,
+                       values_text(texts, members));
   }
-  std::string result;
-  for (const std::string& value : values) {
-    std::string ranks;
-    std::size_t count = 0;
-    for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-      if (texts[rank] != value || ++count > kMostRanksNamed) continue;
-      ranks += fmt::format("{}{} ({})", ranks.empty() ? "" : ", ", rank, hosts[rank]);
-    }
-    if (count > kMostRanksNamed) ranks += fmt::format(" and {} more", count - kMostRanksNamed);
-    result += fmt::format("{}{} on rank{} {}", result.empty() ? "" : "; ", value, count == 1 ? "" : "s", ranks);
+  return {};
+}
+
+/// The first tensor's that the ranks disagree on; they agree on their number.
+std::string disagreement_in_group(const std::string& name, const std::vector<Signature>& signatures,
+                                  const Members& members) {
+  const std::size_t count = signatures.front().group.size();
+  for (std::size_t tensor = 0; tensor < count; ++tensor) {
+    std::vector<Signature> of_tensor;
+    for (const Signature& signature : signatures) of_tensor.push_back(signature_of(signature, tensor));
+    std::string text = disagreement(tensor_name(name, tensor, count), of_tensor, members);
+    if (!text.empty()) return text;
   }
-  return result;
+  return {};
 }
 
 /// Whether the concatenation of `rows`, what each rank alone contributes, can exist. `signature`: any rank's.
@@ -67,7 +80,7 @@ Status check_result(const std::string& name, Signature signature, const std::vec
   for (const std::int64_t each : rows) {
     if (!__builtin_add_overflow(total, each, &total)) continue;
     return Status(Errc::kInvalidArgument,
-                  fmt::format("{} '{}': the result has too many elements", to_string(signature.kind), name));
+                  fmt::format("{}: the result has too many elements", operation_text(name, signature)));
   }
   signature.kind = Kind::kAllgather;
   signature.shape.front() = total;
@@ -81,32 +94,21 @@ Status check_result(const std::string& name, Signature signature, const std::vec
 
 }  // namespace
 
-std::string rank_text(int rank, const std::vector<std::string>& hosts) {
-  return fmt::format("rank {} on {}", rank, hosts[static_cast<std::size_t>(rank)]);
-}
-
-std::string mismatch(const std::string& name, const std::vector<Signature>& signatures,
-                     const std::vector<std::string>& hosts) {
+std::string mismatch(const std::string& name, const std::vector<Signature>& signatures, const Members& members) {
   const Signature& first = signatures.front();
   const bool all_alike = std::all_of(signatures.begin(), signatures.end(), [&](const Signature& other) {
     return !has_own_first_extent(first.kind) && other == first;
   });
   if (all_alike) return {};
-  for (const Property& property : kProperties) {
-    std::vector<std::string> texts;
-    for (const Signature& signature : signatures) texts.push_back(property.text(signature));
-    if (std::adjacent_find(texts.begin(), texts.end(), std::not_equal_to<>()) == texts.end()) continue;
-    return fmt::format("{} '{}': the ranks disagree on the {}: {}", to_string(first.kind), name, property.name,
-                       list_values(texts, hosts));
-  }
-  return {};
+  std::string text = disagreement(name, signatures, members);
+  return text.empty() ? disagreement_in_group(name, signatures, members) : text;
 }
 
-Negotiation::Negotiation(std::vector<std::string> hosts, OnAgreement on_agreement)
-    : hosts_(std::move(hosts)),
+Negotiation::Negotiation(Members members, OnAgreement on_agreement)
+    : members_(std::move(members)),
       on_agreement_(std::move(on_agreement)),
-      last_(hosts_.size()),
-      outstanding_(hosts_.size()) {}
+      last_(members_.size()),
+      outstanding_(members_.size()) {}
 
 void Negotiation::receive(int rank, const RankMessage& message) {
   if (phase_ == Phase::kEnded) return;
@@ -115,14 +117,20 @@ void Negotiation::receive(int rank, const RankMessage& message) {
       for (const Request& request : message.requests) submit(rank, request);
       return;
     case RankMessage::Type::kGoodbye:
-      return goodbye(rank);
+      return goodbye(rank, message.status);
     case RankMessage::Type::kDrained:
       return drained(rank);
     case RankMessage::Type::kFailed:
       if (suspicion_.ok()) {
         suspicion_ =
-            Status(message.status.code(), fmt::format("{}: {}", rank_text(rank, hosts_), message.status.message()));
+            Status(message.status.code(), fmt::format("{}: {}", rank_text(rank, members_), message.status.message()));
       }
+      return;
+    case RankMessage::Type::kClock:
+    case RankMessage::Type::kTrace:
+      return;  // the timeline's
+    case RankMessage::Type::kSetFailed:
+      if (suspicion_.ok()) suspicion_ = message.status;
       return;
   }
 }
@@ -132,7 +140,7 @@ void Negotiation::lost(int rank) {
   if (departing_.count(rank) != 0) return drained(rank);
   end(Decision::Type::kAbort,
       Status(Errc::kPeerLost, fmt::format("{} is gone: it ended or lost its connection without calling shutdown()",
-                                          rank_text(rank, hosts_))));
+                                          rank_text(rank, members_))));
 }
 
 void Negotiation::give_up() {
@@ -149,12 +157,12 @@ void Negotiation::submit(int rank, const Request& request) {
   Tally& tally = tallies_[request.name];
   if (tally.ready_count == 0) tally.serial = ++tally_count_;
   last_[static_cast<std::size_t>(rank)] = request.name;
-  tally.signatures.resize(hosts_.size());
-  tally.ready.resize(hosts_.size());
+  tally.signatures.resize(members_.size());
+  tally.ready.resize(members_.size());
   const auto index = static_cast<std::size_t>(rank);
   if (tally.ready[index]) {
-    return end(Decision::Type::kAbort,
-               Status(Errc::kProtocol, fmt::format("{} submitted '{}' twice", rank_text(rank, hosts_), request.name)));
+    return end(Decision::Type::kAbort, Status(Errc::kProtocol, fmt::format("{} submitted '{}' twice",
+                                                                           rank_text(rank, members_), request.name)));
   }
   tally.signatures[index] = request.signature;
   tally.ready[index] = true;
@@ -166,14 +174,14 @@ void Negotiation::submit(int rank, const Request& request) {
 bool Negotiation::is_complete(const Tally& tally) const {
   const auto is_missing = [&](int rank) { return !tally.ready[static_cast<std::size_t>(rank)]; };
   const auto excused = std::count_if(joined_.begin(), joined_.end(), is_missing);
-  return tally.ready_count + static_cast<std::size_t>(excused) == hosts_.size();
+  return tally.ready_count + static_cast<std::size_t>(excused) == members_.size();
 }
 
 void Negotiation::complete(const std::string& name) {
   const Tally& tally = tallies_.at(name);
   decisions_.push_back(decide(name, tally));
-  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) outstanding_[rank] -= tally.ready[rank] ? 1 : 0;
-  const bool all_ready = tally.ready_count == hosts_.size();
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) outstanding_[rank] -= tally.ready[rank] ? 1 : 0;
+  const bool all_ready = tally.ready_count == members_.size();
   if (on_agreement_ && all_ready && decisions_.back().type == Decision::Type::kExecute) {
     on_agreement_(name, tally.signatures);
   }
@@ -184,7 +192,7 @@ void Negotiation::complete(const std::string& name) {
 void Negotiation::join(int rank) {
   if (!joined_.insert(rank).second) {
     return end(Decision::Type::kAbort,
-               Status(Errc::kProtocol, fmt::format("{} joined twice", rank_text(rank, hosts_))));
+               Status(Errc::kProtocol, fmt::format("{} joined twice", rank_text(rank, members_))));
   }
   last_[static_cast<std::size_t>(rank)] = kJoinName;
   ++outstanding_[static_cast<std::size_t>(rank)];
@@ -193,7 +201,7 @@ void Negotiation::join(int rank) {
     if (is_complete(tally)) complete_now.emplace(tally.serial, name);
   }
   for (const auto& [serial, name] : complete_now) complete(name);
-  if (joined_.size() < hosts_.size()) return;
+  if (joined_.size() < members_.size()) return;
   joined_.clear();
   for (int& each : outstanding_) --each;
   Decision decision;
@@ -218,23 +226,22 @@ std::vector<int> Negotiation::missing(const std::string& name) const {
 
 std::vector<int> Negotiation::missing(const Tally& tally) const {
   std::vector<int> result;
-  for (int rank = 0; rank < static_cast<int>(hosts_.size()); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
     if (!tally.ready[static_cast<std::size_t>(rank)] && joined_.count(rank) == 0) result.push_back(rank);
   }
   return result;
 }
 
 Decision Negotiation::decide(const std::string& name, const Tally& tally) const {
-  if (tally.ready_count < hosts_.size()) return decide_without_joined(name, tally);
+  if (tally.ready_count < members_.size()) return decide_without_joined(name, tally);
   Decision decision;
   decision.name = name;
-  const std::string disagreement = mismatch(name, tally.signatures, hosts_);
+  const std::string disagreement = mismatch(name, tally.signatures, members_);
   if (!disagreement.empty()) {
     decision.type = Decision::Type::kReject;
     decision.status = Status(Errc::kMismatch, disagreement);
   } else if (tally.signatures.front().kind == Kind::kAllgather) {
-    for (const Signature& signature : tally.signatures) decision.first_extents.push_back(signature.shape.front());
-    decision.status = check_result(name, tally.signatures.front(), decision.first_extents);
+    decide_allgather(name, tally, decision);
   } else if (tally.signatures.front().kind == Kind::kAlltoall) {
     decision = decide_alltoall(name, tally);
   }
@@ -250,19 +257,19 @@ Decision Negotiation::decide_without_joined(const std::string& name, const Tally
       static_cast<std::size_t>(std::find(tally.ready.begin(), tally.ready.end(), true) - tally.ready.begin());
   std::vector<Signature> signatures = tally.signatures;
   int joined = 0;
-  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     if (tally.ready[rank]) continue;
     signatures[rank] = tally.signatures[first];
     joined = static_cast<int>(rank);
   }
   const Signature& signature = tally.signatures[first];
-  const std::string disagreement = mismatch(name, signatures, hosts_);
+  const std::string disagreement = mismatch(name, signatures, members_);
   if (!disagreement.empty()) {
     decision.status = Status(Errc::kMismatch, disagreement);
   } else if (signature.kind != Kind::kAllreduce && signature.kind != Kind::kBarrier) {
     decision.status =
-        Status(Errc::kMismatch, fmt::format("{} '{}': {} has joined, and only allreduce goes on without it",
-                                            to_string(signature.kind), name, rank_text(joined, hosts_)));
+        Status(Errc::kMismatch, fmt::format("{}: {} has joined, and only allreduce goes on without it",
+                                            operation_text(name, signature), rank_text(joined, members_)));
   } else {
     decision.for_joined = signature;
   }
@@ -270,17 +277,32 @@ Decision Negotiation::decide_without_joined(const std::string& name, const Tally
   return decision;
 }
 
+/// How many rows each rank has of each tensor; every result must be possible.
+void Negotiation::decide_allgather(const std::string& name, const Tally& tally, Decision& decision) const {
+  const Signature& first = tally.signatures.front();
+  const std::size_t count = tensor_count(first);
+  for (std::size_t tensor = 0; tensor < count && decision.status.ok(); ++tensor) {
+    std::vector<std::int64_t> rows;
+    for (const Signature& signature : tally.signatures)
+      rows.push_back((signature.group.empty() ? signature.shape : signature.group[tensor].shape).front());
+    decision.status =
+        check_result(first.group.empty() ? name : tensor_name(name, tensor, count), signature_of(first, tensor), rows);
+    decision.first_extents.insert(decision.first_extents.end(), rows.begin(), rows.end());
+  }
+}
+
 /// Who gets how many rows from whom; every rank's result must be possible.
 Decision Negotiation::decide_alltoall(const std::string& name, const Tally& tally) const {
   Decision decision;
   decision.name = name;
-  const std::size_t size = hosts_.size();
+  const std::size_t size = members_.size();
   for (std::size_t rank = 0; rank < size; ++rank) {
     const Shape& splits = tally.signatures[rank].splits;
     if (splits.size() != size) {
       decision.status =
-          Status(Errc::kProtocol, fmt::format("alltoall '{}': {} gave {} splits to {} ranks", name,
-                                              rank_text(static_cast<int>(rank), hosts_), splits.size(), size));
+          Status(Errc::kProtocol,
+                 fmt::format("{}: {} gave {} splits to {} ranks", operation_text(name, tally.signatures[rank]),
+                             rank_text(static_cast<int>(rank), members_), splits.size(), size));
       return decision;
     }
     decision.first_extents.insert(decision.first_extents.end(), splits.begin(), splits.end());
@@ -294,21 +316,22 @@ Decision Negotiation::decide_alltoall(const std::string& name, const Tally& tall
   return decision;
 }
 
-void Negotiation::goodbye(int rank) {
+void Negotiation::goodbye(int rank, const Status& why) {
   departing_.insert(rank);
   if (phase_ != Phase::kRunning) return;
   phase_ = Phase::kLeaving;
   tallies_.clear();
   Decision decision;
   decision.type = Decision::Type::kLeaving;
-  decision.status = Status(Errc::kAborted, fmt::format("{} called shutdown()", rank_text(rank, hosts_)));
+  decision.status =
+      why.ok() ? Status(Errc::kAborted, fmt::format("{} called shutdown()", rank_text(rank, members_))) : why;
   decisions_.push_back(std::move(decision));
 }
 
 void Negotiation::drained(int rank) {
   if (phase_ != Phase::kLeaving) return;
   drained_.insert(rank);
-  if (drained_.size() == hosts_.size()) end(Decision::Type::kReleased, {});
+  if (drained_.size() == members_.size()) end(Decision::Type::kReleased, {});
 }
 
 void Negotiation::end(Decision::Type type, Status status) {

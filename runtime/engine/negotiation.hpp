@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/engine/control_message.hpp"
+#include "runtime/engine/members.hpp"
 #include "runtime/engine/stall_inspector.hpp"
 
 namespace runjob::runtime {
@@ -27,8 +28,7 @@ class Negotiation {
   /// Told the ranks' signatures, by rank, of an operation that is going to be executed.
   using OnAgreement = std::function<void(const std::string& name, const std::vector<Signature>& signatures)>;
 
-  /// `hosts`: each rank's host name, for messages; its length is the job's size.
-  explicit Negotiation(std::vector<std::string> hosts, OnAgreement on_agreement = {});
+  explicit Negotiation(Members members, OnAgreement on_agreement = {});
 
   void receive(int rank, const RankMessage& message);
   /// The connection to `rank` ended.
@@ -69,14 +69,15 @@ class Negotiation {
   bool is_complete(const Tally& tally) const;
   std::vector<int> missing(const Tally& tally) const;
   void complete(const std::string& name);
-  void goodbye(int rank);
+  void goodbye(int rank, const Status& why);
   void drained(int rank);
   void end(Decision::Type type, Status status);
   Decision decide(const std::string& name, const Tally& tally) const;
   Decision decide_without_joined(const std::string& name, const Tally& tally) const;
+  void decide_allgather(const std::string& name, const Tally& tally, Decision& decision) const;
   Decision decide_alltoall(const std::string& name, const Tally& tally) const;
 
-  const std::vector<std::string> hosts_;
+  const Members members_;
   const OnAgreement on_agreement_;
   Phase phase_ = Phase::kRunning;
   std::unordered_map<std::string, Tally> tallies_;
@@ -93,12 +94,8 @@ class Negotiation {
 /// The name of every rank's join.
 inline constexpr char kJoinName[] = "<join>";
 
-/// "rank 3 on s4".
-std::string rank_text(int rank, const std::vector<std::string>& hosts);
-
 /// The disagreement between `signatures` (by rank), or "" when they agree. First extents of allgather and alltoall may
 /// differ.
-std::string mismatch(const std::string& name, const std::vector<Signature>& signatures,
-                     const std::vector<std::string>& hosts);
+std::string mismatch(const std::string& name, const std::vector<Signature>& signatures, const Members& members);
 
 }  // namespace runjob::runtime

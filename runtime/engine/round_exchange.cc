@@ -28,15 +28,18 @@ void RoundExchange::give(Id id, const void* input) {
   const std::size_t bytes = sends && input != nullptr
                                 ? static_cast<std::size_t>(element_count(signature.shape)) * size_of(signature.dtype)
                                 : 0;
-  rounds_.give(kFirstId + id, {static_cast<const std::byte*>(input), bytes});
+  rounds_.give_without(kFirstId + id, {static_cast<const std::byte*>(input), bytes},
+                       bytes == 0 ? Rounds::Part() : unread_part(signature, rank_, size_));
 }
 
 RoundExchange::Outcome RoundExchange::decide() {
   is_in_round_ = false;
   if (const auto id = sole_id_of_all()) {
     negotiation_.agree(*id);
+    count(fits_message(*id));
     return {{negotiation_.decision(*id)}, fits_message(*id)};
   }
+  count(false);
   for (int rank = 0; rank < size_; ++rank) {
     const std::uint32_t tag = rounds_.tag(rank);
     if (tag != kBytes) {
@@ -47,6 +50,11 @@ RoundExchange::Outcome RoundExchange::decide() {
     }
   }
   return {negotiation_.take(), false};
+}
+
+void RoundExchange::count(bool with_data) {
+  count_.store(rounds() + 1, std::memory_order_relaxed);
+  if (with_data) count_with_data_.store(rounds_with_data() + 1, std::memory_order_relaxed);
 }
 
 /// What every rank has said in this round, when it is one number.
@@ -66,6 +74,7 @@ const Decision* RoundExchange::decide_at_once(const Submission& submission, Dead
   give(*id, submission.input);
   if (!collect(deadline) || sole_id_of_all() != id) return nullptr;
   is_in_round_ = false;
+  count(true);
   negotiation_.agree(*id);
   return &negotiation_.decision(*id);
 }
@@ -82,10 +91,14 @@ std::vector<int> RoundExchange::missing(const std::string& name) const {
 }
 
 void RoundExchange::combine(const Call& call, const Decision& decision) {
-  if (call.on_stage && rounds_.activity(call.kind) != nullptr) call.on_stage(rounds_.activity(call.kind));
+  if (const char* stage = rounds_.activity(call.kind)) call.tell_stage(stage, "round of negotiation");
   inputs_.clear();
   for (int rank = 0; rank < size_; ++rank) inputs_.push_back(rounds_.message(rank));
-  combine_messages(call, decision, rank_, inputs_);
+  std::span<const std::byte>& own = inputs_[static_cast<std::size_t>(rank_)];
+  if (call.kind != Kind::kAllreduce && call.kind != Kind::kBroadcast)  // whose output may be the input
+    own = {static_cast<const std::byte*>(call.input), own.size()};
+  combine_messages(rounds_, call, decision, rank_, inputs_);
+  rounds_.expect_next(own.size());
 }
 
 }  // namespace runjob::runtime

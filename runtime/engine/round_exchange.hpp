@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -23,12 +25,11 @@ class RoundExchange {
   using InputOf = std::function<const void*(const std::string& name)>;
 
   /// The rest as for RoundNegotiation.
-  RoundExchange(Rounds& rounds, int rank, const std::vector<std::string>& hosts, std::size_t capacity,
-                NegotiationObserver* observer)
+  RoundExchange(Rounds& rounds, int rank, const Members& members, std::size_t capacity, NegotiationObserver* observer)
       : rounds_(rounds),
-        negotiation_(rank, hosts, capacity, observer),
+        negotiation_(rank, members, capacity, observer),
         rank_(rank),
-        size_(static_cast<int>(hosts.size())) {}
+        size_(static_cast<int>(members.size())) {}
 
   /// To be said in the next rounds.
   void submit(std::vector<Request> requests) { negotiation_.submit(std::move(requests)); }
@@ -62,6 +63,10 @@ class RoundExchange {
   std::vector<int> missing(const std::string& name) const;
   std::vector<std::string> last() const { return negotiation_.last(); }
 
+  // So far. Any thread.
+  std::uint64_t rounds() const { return count_.load(std::memory_order_relaxed); }
+  std::uint64_t rounds_with_data() const { return count_with_data_.load(std::memory_order_relaxed); }
+
   /// Sleeps until there may be a reason for a round; see Rounds.
   void wait(Deadline deadline) { rounds_.wait(deadline); }
 
@@ -69,15 +74,17 @@ class RoundExchange {
   using Id = RoundNegotiation::Id;
 
   void give(Id id, const void* input);
+  void count(bool with_data);
   /// Whether a round is all that such an operation needs.
-  bool fits_message(Id id) const { return negotiation_.largest_input(id) <= rounds_.most_bytes(); }
+  bool fits_message(Id id) const { return negotiation_.largest_input(id) <= rounds_.most_data_bytes(); }
   std::optional<Id> sole_id_of_all() const;
 
   Rounds& rounds_;
   RoundNegotiation negotiation_;
   const int rank_, size_;
   bool is_in_round_ = false;
-  std::vector<std::span<const std::byte>> inputs_;  ///< by rank
+  std::atomic<std::uint64_t> count_{0}, count_with_data_{0};  ///< of rounds; one thread at a time adds
+  std::vector<std::span<const std::byte>> inputs_;            ///< by rank
 };
 
 }  // namespace runjob::runtime

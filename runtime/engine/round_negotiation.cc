@@ -42,13 +42,12 @@ bool all_equal(const std::vector<Signature>& signatures) {
 
 }  // namespace
 
-RoundNegotiation::RoundNegotiation(int rank, std::vector<std::string> hosts, std::size_t capacity,
-                                   NegotiationObserver* observer)
+RoundNegotiation::RoundNegotiation(int rank, Members members, std::size_t capacity, NegotiationObserver* observer)
     : rank_(rank),
-      size_(hosts.size()),
+      size_(members.size()),
       capacity_(capacity),
       observer_(observer),
-      negotiation_(std::move(hosts),
+      negotiation_(std::move(members),
                    [this](const std::string& name, const std::vector<Signature>& signatures) {
                      agreements_.push_back({name, signatures});
                    }),
@@ -159,7 +158,8 @@ void RoundNegotiation::agree(Id id) {
   Slot& slot = slots_[id];
   touch(slot);
   last_agreed_ = slot.decision.name;
-  for (std::size_t rank = 0; observer_ != nullptr && rank < size_; ++rank) {
+  if (observer_ == nullptr || !observer_->is_listening()) return;
+  for (std::size_t rank = 0; rank < size_; ++rank) {
     observer_->rank_ready(slot.decision.name, slot.signature_of(static_cast<int>(rank)).kind, static_cast<int>(rank));
   }
 }

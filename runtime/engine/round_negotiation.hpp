@@ -30,8 +30,8 @@ class RoundNegotiation {
  public:
   using Id = std::uint32_t;
 
-  /// `hosts`: each rank's host name, for messages. `capacity`: 0 for no cache. `observer` may be null.
-  RoundNegotiation(int rank, std::vector<std::string> hosts, std::size_t capacity, NegotiationObserver* observer);
+  /// `capacity`: 0 for no cache. `observer` may be null.
+  RoundNegotiation(int rank, Members members, std::size_t capacity, NegotiationObserver* observer);
   RoundNegotiation(const RoundNegotiation&) = delete;
   RoundNegotiation& operator=(const RoundNegotiation&) = delete;
 

@@ -86,24 +86,38 @@ void keep_last_rank(const Decision& decision, Completion::Result& result) {
 
 }  // namespace
 
-Status run_operation(const RunCall& run, Timeline* timeline, const Submission& submission, const Decision& decision,
-                     int rank, int size, Completion::Result& result) {
+Status run_operation(const RunCall& run, EngineTimeline& timeline, const Submission& submission,
+                     const Decision& decision, int rank, int size, Completion::Result& result) {
   try {
     if (submission.signature.kind == Kind::kJoin) keep_last_rank(decision, result);
     Call call = prepare_call(submission, decision, rank, size, result);
     if (moves_nothing(submission.signature, decision)) return {};
-    if (timeline != nullptr) {
-      timeline->begin_activity(decision.name, "QUEUE");
-      call.on_stage = [timeline, name = submission.name](const char* stage) {
-        timeline->end_activity(name);
-        timeline->begin_activity(name, stage);
+    if (timeline.is_on()) {
+      timeline.begin_activity(decision.name, "QUEUE");
+      call.on_stage = [&timeline, name = submission.name](const char* stage, const char* algorithm) {
+        timeline.end_activity(name);
+        timeline.begin_activity(name, stage, algorithm);
       };
     }
     return run(call);
   } catch (const std::exception& error) {  // the others cannot go on without us
     return Status(Errc::kSystem,
-                  fmt::format("{} '{}': {}", to_string(submission.signature.kind), decision.name, error.what()));
+                  fmt::format("{}: {}", operation_text(decision.name, submission.signature), error.what()));
   }
+}
+
+Status run_tensor(const RunCall& run, EngineTimeline& timeline, const Submission& group, std::size_t tensor,
+                  const Decision& decision, int rank, int size, Completion::Result& result) {
+  const GroupBuffers& buffers = group.group[tensor];
+  const Submission alone{group.name, signature_of(group.signature, tensor), buffers.input, buffers.output,
+                         buffers.output_bytes};
+  Decision of_tensor;
+  of_tensor.name = decision.name;
+  if (!decision.first_extents.empty()) {
+    const auto first = decision.first_extents.begin() + static_cast<std::ptrdiff_t>(tensor) * size;
+    of_tensor.first_extents.assign(first, first + size);
+  }
+  return run_operation(run, timeline, alone, of_tensor, rank, size, result);
 }
 
 }  // namespace runjob::runtime

@@ -6,15 +6,18 @@
 #include "runtime/engine/control_message.hpp"
 #include "runtime/engine/handle_table.hpp"
 #include "runtime/engine/submission.hpp"
-#include "runtime/timeline/timeline.hpp"
+#include "runtime/timeline/engine_timeline.hpp"
 
 namespace runjob::runtime {
 
 /// Runs the call that does what all have agreed on, for rank `rank` of `size`, and blocks until it is done.
-/// `result` gets what has no buffer of the caller's. `timeline` may be null.
+/// `result` gets what has no buffer of the caller's.
 /// Errors  values: run()'s; kSystem when there is no memory for the result.
 using RunCall = std::function<Status(const Call&)>;
-Status run_operation(const RunCall& run, Timeline* timeline, const Submission& submission, const Decision& decision,
-                     int rank, int size, Completion::Result& result);
+Status run_operation(const RunCall& run, EngineTimeline& timeline, const Submission& submission,
+                     const Decision& decision, int rank, int size, Completion::Result& result);
+/// One of the tensors of a grouped operation.
+Status run_tensor(const RunCall& run, EngineTimeline& timeline, const Submission& group, std::size_t tensor,
+                  const Decision& decision, int rank, int size, Completion::Result& result);
 
 }  // namespace runjob::runtime

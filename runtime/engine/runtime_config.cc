@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
 
 /// The names that the runtime reads, without their prefix.
-constexpr std::array<std::string_view, 19> kRead = {"RENDEZVOUS",
+constexpr std::array<std::string_view, 25> kRead = {"RENDEZVOUS",
                                                     "JOB_KEY_FILE",
                                                     "RANK",
                                                     "START_TIMEOUT",
@@ -34,7 +34,13 @@ constexpr std::array<std::string_view, 19> kRead = {"RENDEZVOUS",
                                                     "STALL_SHUTDOWN_TIME_SECONDS",
                                                     "CMA",
                                                     "HIERARCHICAL_ALLREDUCE",
-                                                    "HIERARCHICAL_ALLGATHER"};
+                                                    "HIERARCHICAL_ALLGATHER",
+                                                    "TIMELINE_ALL_RANKS",
+                                                    "TIMELINE_MAX_MB",
+                                                    "DYNAMIC_PROCESS_SETS",
+                                                    "FUSION_THRESHOLD",
+                                                    "DISABLE_GROUP_FUSION",
+                                                    "CYCLE_TIME"};
 
 struct Variable {
   std::string name;  ///< as it was set, for messages
@@ -93,6 +99,28 @@ StallLimits read_stall_limits(const Environment& environment) {
   return disable && parse_bool(disable->value, disable->name) ? StallLimits{{}, {}} : limits;
 }
 
+void read_timeline(const Environment& environment, RuntimeConfig& config) {
+  const auto timeline = find(environment, "TIMELINE");
+  if (timeline && timeline->value != "DYNAMIC") config.timeline = timeline->value;
+  if (const auto found = find(environment, "TIMELINE_MARK_CYCLES"))
+    config.timeline_mark_cycles = parse_bool(found->value, found->name);
+  if (const auto found = find(environment, "TIMELINE_ALL_RANKS"))
+    config.timeline_all_ranks = parse_bool(found->value, found->name);
+  if (const auto found = find(environment, "TIMELINE_MAX_MB")) {
+    constexpr std::int64_t kMost = 1 << 20;
+    config.timeline_most_bytes = static_cast<std::uint64_t>(parse_integer(found->value, found->name, 1, kMost)) << 20;
+  }
+}
+
+void read_fusion(const Environment& environment, RuntimeConfig& config) {
+  if (const auto found = find(environment, "FUSION_THRESHOLD"))
+    config.fusion.threshold_bytes = static_cast<std::size_t>(parse_bytes(found->value, found->name));
+  if (const auto found = find(environment, "DISABLE_GROUP_FUSION"))
+    config.fusion.mixes_groups = !parse_bool(found->value, found->name);
+  if (const auto found = find(environment, "CYCLE_TIME"))
+    config.cycle_time = parse_milliseconds(found->value, found->name);
+}
+
 void read_hierarchy(const Environment& environment, RuntimeConfig& config) {
   if (const auto found = find(environment, "HIERARCHICAL_ALLREDUCE"))
     config.hierarchical_allreduce = parse_bool(found->value, found->name);
@@ -126,12 +154,12 @@ RuntimeConfig read_runtime_config(const Environment& environment) {
     constexpr std::int64_t kMost = 1 << 20;
     config.cache_capacity = static_cast<std::uint32_t>(parse_integer(found->value, found->name, 0, kMost));
   }
+  read_fusion(environment, config);
   config.stall_limits = read_stall_limits(environment);
-  const auto timeline = find(environment, "TIMELINE");
-  if (timeline && timeline->value != "DYNAMIC") config.timeline = timeline->value;
-  if (const auto found = find(environment, "TIMELINE_MARK_CYCLES")) {
-    config.timeline_mark_cycles = parse_bool(found->value, found->name);
+  if (const auto found = find(environment, "DYNAMIC_PROCESS_SETS")) {
+    config.dynamic_process_sets = parse_bool(found->value, found->name);
   }
+  read_timeline(environment, config);
   if (const auto found = find(environment, "LOG_LEVEL")) {
     config.log_level = log::parse_level(found->value, found->name);
   }

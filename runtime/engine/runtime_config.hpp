@@ -7,6 +7,7 @@
 
 #include "base/environment.hpp"
 #include "base/log.hpp"
+#include "runtime/engine/operation_runner.hpp"
 #include "runtime/engine/stall_inspector.hpp"
 
 namespace runjob::runtime {
@@ -39,13 +40,24 @@ struct RuntimeConfig {
   std::string address;
   /// RUNJOB_CACHE_CAPACITY: how many operations the response cache remembers; 0 for none. Rank 0's counts.
   std::uint32_t cache_capacity = 1024;
+  /// RUNJOB_FUSION_THRESHOLD: the most bytes of small allreduces that are run as one; 0: each is by itself.
+  /// RUNJOB_DISABLE_GROUP_FUSION: whether tensors of a grouped operation are with none but each other. Rank 0's count.
+  FusionSettings fusion;
+  /// RUNJOB_CYCLE_TIME: how many milliseconds an asynchronous operation may wait for others to be fused with.
+  std::chrono::microseconds cycle_time{0};
   /// RUNJOB_STALL_CHECK_DISABLE, RUNJOB_STALL_CHECK_TIME_SECONDS, RUNJOB_STALL_SHUTDOWN_TIME_SECONDS: when operations that only some ranks
   /// have submitted are warned of, and when they end the job.
   StallLimits stall_limits;
+  /// RUNJOB_DYNAMIC_PROCESS_SETS: whether process sets may be added and removed after init().
+  bool dynamic_process_sets = false;
   /// RUNJOB_TIMELINE: the file of rank 0's trace, from init() on; DYNAMIC: none yet.
   std::optional<std::string> timeline;
   /// RUNJOB_TIMELINE_MARK_CYCLES: mark each round of negotiation in the trace.
   bool timeline_mark_cycles = false;
+  /// RUNJOB_TIMELINE_ALL_RANKS: a track for each rank in it. On all ranks or on none.
+  bool timeline_all_ranks = false;
+  /// RUNJOB_TIMELINE_MAX_MB, in MiB: how long the file may become.
+  std::uint64_t timeline_most_bytes = 256u << 20;
   /// RUNJOB_LOG_LEVEL: how much the runtime writes to standard error.
   log::Level log_level = log::Level::kWarn;
 

@@ -12,8 +12,8 @@ constexpr std::size_t kMostRanksNamed = 8;  // a line that can still be read
 
 }  // namespace
 
-StallInspector::StallInspector(const StallLimits& limits, std::vector<std::string> hosts)
-    : limits_(limits), hosts_(std::move(hosts)) {}
+StallInspector::StallInspector(const StallLimits& limits, Members members)
+    : limits_(limits), members_(std::move(members)) {}
 
 std::optional<StallInspector::Clock::time_point> StallInspector::next(Clock::time_point now) const {
   auto shortest = limits_.warning;
@@ -48,15 +48,16 @@ std::string StallInspector::describe(const WaitingOperation& operation, std::chr
                                      const std::vector<std::string>& last) const {
   std::string ranks;
   for (std::size_t i = 0; i < std::min(operation.missing.size(), kMostRanksNamed); ++i) {
-    const auto rank = static_cast<std::size_t>(operation.missing[i]);
-    const std::string deed =
-        last[rank].empty() ? "has submitted nothing" : fmt::format("last submitted '{}'", last[rank]);
-    ranks += fmt::format("{}rank {} on {} ({})", ranks.empty() ? "" : ", ", rank, hosts_[rank], deed);
+    const int rank = operation.missing[i];
+    const std::string& name = last[static_cast<std::size_t>(rank)];
+    const std::string deed = name.empty() ? "has submitted nothing" : fmt::format("last submitted '{}'", name);
+    ranks += fmt::format("{}{} ({})", ranks.empty() ? "" : ", ", rank_text(rank, members_), deed);
   }
   if (operation.missing.size() > kMostRanksNamed) {
     ranks += fmt::format(" and {} more", operation.missing.size() - kMostRanksNamed);
   }
-  return fmt::format("{} '{}' has waited {:.3g} s for {}", to_string(operation.kind), operation.name,
+  return fmt::format("{} has waited {:.3g} s for {}",
+                     operation_text(operation.name, operation.kind, members_.process_set()),
                      std::chrono::duration<double>(time).count(), ranks);
 }
 

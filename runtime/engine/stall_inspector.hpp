@@ -9,6 +9,7 @@
 
 #include "base/status.hpp"
 #include "runtime/collectives/operation.hpp"
+#include "runtime/engine/members.hpp"
 
 namespace runjob::runtime {
 
@@ -31,8 +32,7 @@ class StallInspector {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `hosts`: each rank's host name.
-  StallInspector(const StallLimits& limits, std::vector<std::string> hosts);
+  StallInspector(const StallLimits& limits, Members members);
 
   /// When to inspect next after `now`: a quarter of the shorter limit later; nullopt when there is none.
   std::optional<Clock::time_point> next(Clock::time_point now) const;
@@ -54,7 +54,7 @@ class StallInspector {
                        const std::vector<std::string>& last) const;
 
   const StallLimits limits_;
-  const std::vector<std::string> hosts_;
+  const Members members_;
   std::map<std::uint64_t, Seen> seen_;
 };
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 
@@ -45,12 +44,6 @@ void TraceFile::flush() {
   // The newline stays: it stands before the bracket, after the last record.
   offset_ += bracket;
   pending_.clear();
-}
-
-std::string json_escape(std::string_view text) {
-  const std::string quoted =
-      nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return quoted.substr(1, quoted.size() - 2);
 }
 
 }  // namespace runjob::runtime

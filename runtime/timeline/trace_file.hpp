@@ -22,6 +22,8 @@ class TraceFile {
   /// Adds a record, a JSON object. It is in the file after the next flush().
   void append(std::string_view record);
   void flush();
+  /// Of the file, with what the next flush() brings.
+  std::uint64_t bytes() const { return offset_ + pending_.size(); }
 
  private:
   std::string path_;
@@ -30,8 +32,5 @@ class TraceFile {
   std::uint64_t offset_ = 0;   ///< of the closing bracket
   bool first_ = true;
 };
-
-/// `text` as the inside of a JSON string. Bytes that are no UTF-8 are replaced.
-std::string json_escape(std::string_view text);
 
 }  // namespace runjob::runtime

@@ -39,6 +39,14 @@ TEST_CASE("parse_bytes reads units as powers of 1024", "[unit]") {
     CHECK_THROWS_AS(parse_bytes(bad, "v"), Error);
 }
 
+TEST_CASE("parse_milliseconds reads a number without a unit", "[unit]") {
+  CHECK(parse_milliseconds("0", "v") == 0us);
+  CHECK(parse_milliseconds("0.25", "v") == 250us);
+  CHECK(parse_milliseconds("3600000", "v") == 1h);
+  for (const char* bad : {"", "ms", "-1", "1ms", "1 ", "nan", "3600001"})
+    CHECK_THROWS_WITH(parse_milliseconds(bad, "v"), ContainsSubstring("milliseconds such as 1 or 0.25"));
+}
+
 TEST_CASE("parse_duration reads seconds unless a unit is given", "[unit]") {
   CHECK(parse_duration("30", "v") == 30s);
   CHECK(parse_duration("0.5", "v") == 500ms);

@@ -32,10 +32,12 @@ TEST_CASE("a config file's keys are the options' names, in every format", "[unit
 TEST_CASE("horovodrun's keys of later versions are warnings", "[unit]") {
   Warnings warnings;
   const Settings settings = config_file_settings(
-      "params:\n  fusion_threshold_mb: 32\n  cycle_time_ms: 3\ntimeline:\n  filename: /t\n", "j.yaml", warnings);
-  CHECK(settings == Settings{{"timeline-filename", {{"/t"}, "file j.yaml"}}});
-  CHECK(warnings == Warnings{"file j.yaml: params.fusion_threshold_mb has no effect in this version",
-                             "file j.yaml: params.cycle_time_ms has no effect in this version"});
+      "params:\n  torus_allreduce: 1\n  cycle_time_ms: 3\nautotune:\n  enabled: 1\ntimeline:\n  filename: /t\n",
+      "j.yaml", warnings);
+  CHECK(settings ==
+        Settings{{"cycle-time-ms", {{"3"}, "file j.yaml"}}, {"timeline-filename", {{"/t"}, "file j.yaml"}}});
+  CHECK(warnings == Warnings{"file j.yaml: params.torus_allreduce has no effect in this version",
+                             "file j.yaml: autotune.enabled has no effect in this version"});
 }
 
 TEST_CASE("a key that is none is an error that names the nearest", "[unit]") {

@@ -90,7 +90,7 @@ TEST_CASE("mpirun's command lines of the tutorials are understood", "[unit]") {
 }
 
 TEST_CASE("options of later versions are not accepted", "[unit]") {
-  for (const char* option : {"--min-np", "--host-discovery-script", "--mpi", "--autotune", "--fusion-threshold-mb"}) {
+  for (const char* option : {"--min-np", "--host-discovery-script", "--mpi", "--autotune", "--torus-allreduce"}) {
     INFO(option);
     CHECK_THROWS_WITH(prepare_arguments({option, "1", "true"}),
                       ContainsSubstring("unknown option " + std::string(option) + ";"));

@@ -11,6 +11,9 @@ TEST_CASE("what a rank tells the others comes back as it was", "[runtime][unit]"
   blob.control_address = "127.0.0.1";
   blob.control_port = 65535;
   blob.token = std::string(16, '\x80');
+  blob.process_sets = "[0, 1]";
+  blob.fusion_threshold = 1ull << 40;
+  blob.mixes_groups = false;
   CHECK(decode_bootstrap_blob(encode(blob)) == blob);
   blob = {};
   blob.error = "no backend: \xc3\xa9 and \xff";

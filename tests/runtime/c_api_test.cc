@@ -228,7 +228,7 @@ TEST_CASE("librunjob.so exports the C interface and nothing else, and needs no b
     CHECK(name.rfind("runjob_", 0) == 0);
     ++count;
   }
-  CHECK(count == 35);
+  CHECK(count == 56);
   const std::string needed = output_of("readelf -d " RUNJOB_LIBRARY " | grep NEEDED");
   for (const char* library : {"gloo", "cuda", "nccl", "mpi", "boost"}) CHECK(needed.find(library) == needed.npos);
 }

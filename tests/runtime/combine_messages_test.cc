@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tests/catch.hpp"
+#include "tests/runtime/collectives/shm/thread_ranks.hpp"
 
 using namespace runjob::runtime;
 
@@ -21,7 +22,10 @@ Values combine(Call call, const std::vector<Values>& inputs, std::size_t results
   call.output = output.data();
   Decision decision;
   decision.first_extents = extents;
-  combine_messages(call, decision, 1, messages);
+  const Layout layout = small_layout(1);
+  const TestSegment segment(layout);
+  const Channels channels(segment.data(), layout, options_of(0));
+  combine_messages(channels.rounds, call, decision, 1, messages);
   return output;
 }
 
@@ -51,4 +55,25 @@ TEST_CASE("the largest input is any rank's", "[runtime][unit]") {
   CHECK(largest({.kind = Kind::kAllreduce, .dtype = DType::kFloat64, .shape = {3, 2}}, {}) == 48);
   CHECK(largest({.kind = Kind::kAllgather, .dtype = DType::kInt16, .shape = {1, 5}}, {1, 7, 2}) == 70);
   CHECK(largest({.kind = Kind::kAlltoall, .shape = {3, 2}, .splits = {1, 2}}, {1, 2, 4, 5}) == 18);
+}
+
+TEST_CASE("what is compressed, and a group, fits no message", "[runtime][unit]") {
+  CHECK(largest({.kind = Kind::kAllreduce, .dtype = DType::kFloat32, .shape = {1}, .wire = DType::kFloat16}, {}) ==
+        SIZE_MAX);
+  CHECK(largest({.kind = Kind::kAllreduce, .group = {{DType::kFloat32, {1}}}}, {}) == SIZE_MAX);
+}
+
+TEST_CASE("no other rank reads what a rank keeps for itself", "[runtime][unit]") {
+  const auto unread = [](const Signature& signature, int rank) {
+    const Rounds::Part part = unread_part(signature, rank, 3);
+    return std::pair(part.first, part.bytes);
+  };
+  const Signature alltoall{.kind = Kind::kAlltoall, .dtype = DType::kInt16, .shape = {6, 5}, .splits = {1, 2, 3}};
+  CHECK(unread(alltoall, 0) == std::pair<std::size_t, std::size_t>(0, 10));
+  CHECK(unread(alltoall, 1) == std::pair<std::size_t, std::size_t>(10, 20));
+  CHECK(unread(alltoall, 2) == std::pair<std::size_t, std::size_t>(30, 30));
+  const Signature scatter{.kind = Kind::kReducescatter, .dtype = DType::kFloat32, .shape = {4}};
+  CHECK(unread(scatter, 1) == std::pair<std::size_t, std::size_t>(8, 4));
+  CHECK(unread({.kind = Kind::kAllgather, .dtype = DType::kFloat32, .shape = {4}}, 1).second == 0);
+  CHECK(unread({.kind = Kind::kAllreduce, .dtype = DType::kFloat32, .shape = {4}}, 1).second == 0);
 }

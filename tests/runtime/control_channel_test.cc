@@ -1,4 +1,4 @@
-#include "runtime/engine/control_channel.hpp"
+#include "runtime/control/control_channel.hpp"
 
 #include <cstdint>
 #include <cstring>

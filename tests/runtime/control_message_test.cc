@@ -20,6 +20,9 @@ RankMessage sample_message() {
                                .postscale = -3,
                                .shape = {1, 2, 3}}});
   message.requests.push_back({std::string("with\0zero", 9), {.kind = Kind::kBroadcast, .root = 3}});
+  message.requests.push_back({"compressed", {.kind = Kind::kAllreduce, .wire = DType::kFloat16}});
+  message.requests.push_back(
+      {"group", {.kind = Kind::kAllgather, .group = {{DType::kBool, {3}}, {DType::kInt64, {0, 2}}}}});
   message.status = Status(Errc::kTimeout, "too slow");
   return message;
 }
@@ -51,12 +54,6 @@ TEST_CASE("decisions come back as they were", "[runtime][unit]") {
   CHECK(back[1].status.message() == "rank 1 is gone");
 }
 
-TEST_CASE("a hello comes back as it was", "[runtime][unit]") {
-  const Hello back = decode_hello(encode(Hello{std::string(16, '\xfe'), 7}));
-  CHECK(back.token == std::string(16, '\xfe'));
-  CHECK(back.rank == 7);
-}
-
 TEST_CASE("every truncation and any trailing byte is refused", "[runtime][unit]") {
   const std::string bytes = encode(sample_message());
   for (std::size_t length = 0; length < bytes.size(); ++length) {
@@ -64,7 +61,6 @@ TEST_CASE("every truncation and any trailing byte is refused", "[runtime][unit]"
   }
   CHECK_THROWS_AS(decode_rank_message(bytes + "x"), runjob::Error);
   CHECK_THROWS_AS(decode_decisions("\xff\xff\xff\xff"), runjob::Error);
-  CHECK_THROWS_AS(decode_hello("GET / HTTP/1.1\r\n\r\n"), runjob::Error);
 }
 
 TEST_CASE("no changed byte makes decoding read beyond the message or allocate without bound", "[runtime][unit]") {

@@ -63,6 +63,33 @@ TEST_CASE("coordinator and member hear the same decisions", "[runtime][net]") {
   CHECK_FALSE(pair.coordinator->deadline());
 }
 
+TEST_CASE("a member that asks for the trace's clock is answered alone, and its records arrive", "[runtime][net]") {
+  struct Trace : NegotiationObserver {
+    std::string& records;
+    explicit Trace(std::string& kept) : records(kept) {}
+    void rank_ready(const std::string&, Kind, int) override {}
+    std::int64_t clock() const override { return 42; }
+    void take_records(std::string text) override { records += text; }
+  };
+  std::string records;
+  Pair pair(std::make_unique<Trace>(records));
+  RankMessage message;
+  message.type = RankMessage::Type::kClock;
+  message.asked = 7;
+  pair.member->send(message);
+  message.type = RankMessage::Type::kTrace;
+  message.trace = "{}";
+  pair.member->send(message);
+  turn(*pair.coordinator);
+  turn(*pair.member);
+  CHECK(records == "{}");
+  CHECK(pair.coordinator->take().empty());
+  const auto decisions = pair.member->take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].type == Decision::Type::kClock);
+  CHECK(decisions[0].first_extents == std::vector<std::int64_t>{7, 42});
+}
+
 TEST_CASE("a member that vanishes is named, a coordinator that vanishes too", "[runtime][net]") {
   Pair pair;
   SECTION("member") {

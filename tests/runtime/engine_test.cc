@@ -25,7 +25,7 @@ class NoRounds : public LocalBackend {
 EngineParts parts(int rank, int size, std::unique_ptr<ControlPlane> control, std::unique_ptr<Backend> backend) {
   EngineParts result;
   result.rank = rank;
-  result.hosts.assign(static_cast<std::size_t>(size), "a");
+  result.members = std::vector<std::string>(static_cast<std::size_t>(size), "a");
   result.control = std::move(control);
   result.backend = std::move(backend);
   return result;
@@ -248,6 +248,59 @@ TEST_CASE("a shutdown ends this rank's own blocked callers", "[runtime][unit]") 
   auto blocked = std::async(std::launch::async, [&] { return run(*engines[0], sum("x", a)); });
   engines[0]->shutdown();
   CHECK(blocked.get().message() == "rank 0 on a called shutdown()");
+}
+
+TEST_CASE("a shutdown with a reason tells it on both sides", "[runtime][unit]") {
+  const auto engines = any_pair();
+  const auto own = engines[0]->submit(barrier("x"));
+  const auto others = engines[1]->submit(barrier("y"));
+  engines[0]->begin_shutdown(Status(Errc::kAborted, "process set 2 was removed"));
+  engines[0]->shutdown();
+  CHECK(outcome(own).message() == "process set 2 was removed");
+  CHECK(outcome(others).message() == "process set 2 was removed");
+}
+
+TEST_CASE("an end from outside ends this rank's operations with its cause, and is no failure of the engine",
+          "[runtime][unit]") {
+  const auto engines = any_pair();
+  bool told = false;
+  engines[0]->on_failure([&](const Status&) { return told = true; });
+  const auto own = engines[0]->submit(barrier("x"));
+  engines[0]->end(Status(Errc::kPeerLost, "rank 7 on z is gone"));
+  CHECK(outcome(own).message() == "rank 7 on z is gone");
+  engines[0]->shutdown();
+  CHECK_FALSE(told);
+}
+
+TEST_CASE("a failure waits for the cause that somebody is going to tell", "[runtime][unit]") {
+  const auto engines = any_pair();
+  std::promise<void> told;
+  engines[1]->on_failure([&](const Status&) {
+    told.set_value();
+    return true;
+  });
+  const auto waiting = engines[1]->submit(barrier("x"));
+  CHECK(engines[0]->fail(Status(Errc::kTimeout, "a process set was too slow")));
+  told.get_future().wait();
+  engines[1]->end(Status(Errc::kPeerLost, "rank 7 on z is gone"));
+  CHECK(outcome(waiting).message() == "rank 7 on z is gone");
+}
+
+TEST_CASE("a failure whose cause nobody tells stands alone", "[runtime][unit]") {
+  const auto engines = any_pair();
+  engines[1]->on_failure([](const Status&) { return true; });
+  const auto own = engines[0]->submit(barrier("x"));
+  const auto others = engines[1]->submit(barrier("y"));
+  CHECK(engines[0]->fail(Status(Errc::kTimeout, "a process set was too slow")));
+  CHECK(outcome(own).message() == "a process set was too slow");
+  CHECK(outcome(others).message() == "a process set was too slow");
+  CHECK_FALSE(engines[0]->fail(Status(Errc::kTimeout, "again")));
+  Status late;
+  engines[0]->on_failure([&](const Status& why) {
+    late = why;
+    return false;
+  });
+  CHECK(late.message() == "a process set was too slow");
 }
 
 // The sanitizers end a process that asks for so much memory.

@@ -290,7 +290,7 @@ TEST_CASE("an operation that some ranks never submit is ended after the time tha
           "[runtime][multiproc]") {
   RankOptions options = on_one_host(3);
   options.environment = {{"RUNJOB_STALL_CHECK_TIME_SECONDS", "0.02"},
-                         {"RUNJOB_STALL_SHUTDOWN_TIME_SECONDS", "0.1"},
+                         {"RUNJOB_STALL_SHUTDOWN_TIME_SECONDS", "1"},
                          {"RUNJOB_SHARED_MEMORY", GENERATE("0", "1")}};
   const bool is_known = GENERATE(false, true);
   const auto outcomes = run_ranks(options, [&](int rank) {
@@ -312,7 +312,7 @@ TEST_CASE("ranks that wait for one that does nothing at all end after the time t
   RankOptions options = on_one_host(3);
   int ended[2];
   REQUIRE(::pipe(ended) == 0);
-  options.environment = {{"RUNJOB_STALL_SHUTDOWN_TIME_SECONDS", "0.1"}, {"RUNJOB_SHARED_MEMORY", GENERATE("0", "1")}};
+  options.environment = {{"RUNJOB_STALL_SHUTDOWN_TIME_SECONDS", "1"}, {"RUNJOB_SHARED_MEMORY", GENERATE("0", "1")}};
   const auto outcomes = run_ranks(options, [&](int rank) {
     check(runjob_init());
     check(small_allreduce("before"));

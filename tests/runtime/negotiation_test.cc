@@ -170,6 +170,27 @@ TEST_CASE("a failed backend waits for the loss that explains it, and stands alon
   CHECK_FALSE(negotiation.is_suspicious());
 }
 
+TEST_CASE("a process set's failure is told as the set tells it", "[runtime][unit]") {
+  Negotiation negotiation(hosts(3));
+  negotiation.receive(1, {RankMessage::Type::kSetFailed, {}, Status(Errc::kTimeout, "rank 2 on beta is slow")});
+  CHECK(negotiation.is_suspicious());
+  negotiation.give_up();
+  CHECK(negotiation.take().at(0).status.message() == "rank 2 on beta is slow");
+}
+
+TEST_CASE("a goodbye may have a reason of its own", "[runtime][unit]") {
+  Negotiation negotiation(hosts(2));
+  negotiation.receive(1, {RankMessage::Type::kGoodbye, {}, Status(Errc::kAborted, "process set 2 was removed")});
+  CHECK(negotiation.take().at(0).status.message() == "process set 2 was removed");
+}
+
+TEST_CASE("roots are told as ranks of the job", "[runtime][unit]") {
+  std::vector<Signature> signatures(2, {.kind = Kind::kBroadcast, .root = 0, .process_set = 4});
+  signatures[1].root = 1;
+  CHECK(mismatch("x", signatures, Members(4, {3, 5}, {"a", "b"})) ==
+        "broadcast 'x' of process set 4: the ranks disagree on the root: rank 3 on rank 3 (a); rank 5 on rank 5 (b)");
+}
+
 TEST_CASE("a goodbye ends what waits, and all are released when nobody runs anything", "[runtime][unit]") {
   Negotiation negotiation(hosts(3));
   negotiation.receive(0, submit("x"));
@@ -315,4 +336,34 @@ TEST_CASE("a second join of one rank ends the job", "[runtime][unit]") {
   negotiation.receive(1, submit("<join>", kJoin));
   negotiation.receive(1, submit("<join>", kJoin));
   CHECK(negotiation.take().at(0).type == Type::kAbort);
+}
+
+TEST_CASE("a group is decided as one, and its tensors are compared one by one", "[runtime][unit]") {
+  Signature group{.kind = Kind::kAllreduce};
+  group.group = {{DType::kFloat32, {2}}, {DType::kInt32, {3, 4}}};
+  CHECK(decide_pair(group, group).type == Type::kExecute);
+  Signature other = group;
+  other.group[1].shape = {4, 3};
+  CHECK(disagreement(group, other) ==
+        "allreduce 'x_2of2': the ranks disagree on the shape: [3, 4] on rank 0 (alpha); [4, 3] on rank 1 (alpha)");
+  other = group;
+  other.group[0].dtype = DType::kInt32;
+  CHECK_THAT(disagreement(group, other), ContainsSubstring("allreduce 'x_1of2': the ranks disagree on the dtype"));
+  other = group;
+  other.group.pop_back();
+  CHECK_THAT(disagreement(group, other),
+             ContainsSubstring("the number of tensors in the group: 2 on rank 0 (alpha); 1"));
+  other = group;
+  other.wire = DType::kFloat16;
+  CHECK_THAT(disagreement(group, other),
+             ContainsSubstring("the compression: none on rank 0 (alpha); compression to float16 on rank 1"));
+}
+
+TEST_CASE("of a gathered group each tensor has every rank's rows", "[runtime][unit]") {
+  Signature a{.kind = Kind::kAllgather}, b = a;
+  a.group = {{DType::kFloat32, {2, 5}}, {DType::kInt32, {3}}};
+  b.group = {{DType::kFloat32, {7, 5}}, {DType::kInt32, {0}}};
+  CHECK(decide_pair(a, b).first_extents == std::vector<std::int64_t>{2, 7, 3, 0});
+  b.group[1].shape = {INT64_MAX};
+  CHECK_THAT(decide_pair(a, b).status.message(), ContainsSubstring("allgather 'x_2of2'"));
 }

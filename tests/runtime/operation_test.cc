@@ -45,6 +45,35 @@ TEST_CASE("a shape's elements are counted without overflow", "[runtime][unit]") 
   CHECK_THROWS_WITH(element_count({std::int64_t{1} << 40, std::int64_t{1} << 40}), ContainsSubstring("too many"));
 }
 
+TEST_CASE("a group's tensors are checked one by one, and named", "[runtime][unit]") {
+  Signature group{.kind = Kind::kAllgather};
+  group.group = {{DType::kBool, {2}}, {DType::kFloat32, {}}};
+  CHECK(tensor_count(group) == 2);
+  CHECK(signature_of(group, 0) == Signature{.kind = Kind::kAllgather, .dtype = DType::kBool, .shape = {2}});
+  CHECK(refusal(group) == "allgather 'x_2of2': a scalar has no first dimension to gather along");
+  group.kind = Kind::kBroadcast;
+  CHECK(refusal(group).empty());
+  group.kind = Kind::kAllreduce;
+  group.op = ReduceOp::kAverage;
+  CHECK(refusal(group) == "allreduce 'x_1of2': bool values cannot be averaged");
+  group.kind = Kind::kAlltoall;
+  CHECK(refusal(group) == "alltoall 'x': it cannot be grouped");
+  CHECK(tensor_count({}) == 1);
+}
+
+TEST_CASE("only allreduce is compressed, to 16 bits", "[runtime][unit]") {
+  Signature signature{.kind = Kind::kAllreduce, .dtype = DType::kFloat32, .shape = {2}, .wire = DType::kBfloat16};
+  CHECK(refusal(signature).empty());
+  signature.wire = DType::kInt8;
+  CHECK(refusal(signature) == "allreduce 'x': values cannot be compressed to int8");
+  signature = {.kind = Kind::kBroadcast, .shape = {2}, .wire = DType::kFloat16};
+  CHECK(refusal(signature) == "broadcast 'x': only an allreduce can be compressed");
+  CHECK(wire_dtype(DType::kFloat64, DType::kFloat16) == DType::kFloat16);
+  CHECK(wire_dtype(DType::kFloat64, {}) == DType::kFloat64);
+  CHECK(wire_dtype(DType::kBfloat16, DType::kFloat16) == DType::kBfloat16);
+  CHECK(wire_dtype(DType::kInt32, DType::kFloat16) == DType::kInt32);
+}
+
 TEST_CASE("operations that can never work are refused with the reason", "[runtime][unit]") {
   Signature allreduce{.kind = Kind::kAllreduce, .dtype = DType::kBool, .op = ReduceOp::kAverage, .shape = {2}};
   CHECK(refusal(allreduce) == "allreduce 'x': bool values cannot be averaged");
@@ -61,7 +90,8 @@ TEST_CASE("operations that can never work are refused with the reason", "[runtim
   CHECK(refusal({.kind = Kind::kAllgather}) == "allgather 'x': a scalar has no first dimension to gather along");
   CHECK(refusal({.kind = Kind::kBroadcast, .root = 4}) == "broadcast 'x': root rank 4 is not in a job of size 4");
   CHECK(refusal({.kind = Kind::kBroadcast, .root = -1}) == "broadcast 'x': root rank -1 is not in a job of size 4");
-  CHECK(refusal({.kind = Kind::kBarrier, .process_set = 1}) == "barrier 'x': process set 1 does not exist");
+  CHECK(refusal({.kind = Kind::kAllgather, .process_set = 1}) ==
+        "allgather 'x' of process set 1: a scalar has no first dimension to gather along");
   Signature huge{.kind = Kind::kBroadcast, .dtype = DType::kFloat64, .shape = {std::int64_t{1} << 61}};
   CHECK_THAT(refusal(huge), ContainsSubstring("too many elements"));
 }

@@ -27,7 +27,7 @@ std::vector<T> reduce(DType dtype, ReduceOp op, const std::vector<std::vector<T>
 }  // namespace
 
 TEST_CASE("inputs are reduced in the order of the ranks, to the last bit", "[runtime][unit]") {
-  const std::size_t ranks = GENERATE(2u, 3u, 7u);
+  const std::size_t ranks = GENERATE(1u, 2u, 3u, 7u);
   const std::size_t count = GENERATE(1u, 17u, 2048u, 5001u);
   std::mt19937 random(5);
   std::normal_distribution<float> normal(0, 1e3F);
@@ -48,7 +48,7 @@ TEST_CASE("inputs are reduced in the order of the ranks, to the last bit", "[run
 
 TEST_CASE("the result may take the first input's place", "[runtime][unit]") {
   const DType dtype = GENERATE(DType::kFloat16, DType::kInt16);
-  const std::size_t ranks = GENERATE(2u, 3u);
+  const std::size_t ranks = GENERATE(1u, 2u, 3u);
   const double prescale = GENERATE(1.0, 0.5);
   std::vector<std::vector<std::int16_t>> inputs(ranks, std::vector<std::int16_t>(9000));
   for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -72,6 +72,12 @@ TEST_CASE("each input is scaled before, the result after the reduction", "[runti
   const std::vector<std::vector<std::int32_t>> whole{{-3, 5}, {-4, 5}};
   CHECK(reduce(DType::kInt32, ReduceOp::kAverage, whole) == std::vector<std::int32_t>{-3, 5});
   CHECK(reduce(DType::kInt32, ReduceOp::kSum, whole, 0.5, 3) == std::vector<std::int32_t>{-9, 12});  // (-1) + (-2)
+}
+
+TEST_CASE("of one rank, the result is its input, scaled", "[runtime][unit]") {
+  const std::vector<std::vector<std::int32_t>> one{{-3, 5, 7}};
+  CHECK(reduce(DType::kInt32, ReduceOp::kSum, one) == one[0]);
+  CHECK(reduce(DType::kInt32, ReduceOp::kAverage, one, 2, 3) == std::vector<std::int32_t>{-18, 30, 42});
 }
 
 TEST_CASE("16-bit floats are summed in float32 and rounded once", "[runtime][unit]") {

@@ -37,7 +37,8 @@ Done run(Backend& backend, const Signature& signature, const std::vector<std::in
   decision.name = "x";
   decision.first_extents = extents;
   Done done;
-  done.status = run_operation([&](const Call& call) { return backend.run(call); }, nullptr,
+  EngineTimeline timeline(std::make_shared<Timeline>(1, std::vector<std::string>()), 0);
+  done.status = run_operation([&](const Call& call) { return backend.run(call); }, timeline,
                               {"x", signature, input, output, output_bytes}, decision, 1, 3, done.result);
   return done;
 }

@@ -75,6 +75,40 @@ TEST_CASE("a symmetric buffer is memory of its own, and moves", "[runtime][multi
   }
 }
 
+TEST_CASE("a communicator of a process set runs collectives among its ranks", "[runtime][multiproc]") {
+  for (const Outcome& outcome : run_ranks(on_one_host(3), [](int rank) {
+         runjob::init({{0, 2}}, /*dynamic=*/true);
+         const runjob::ProcessSet pair(1);
+         require(pair.ranks() == std::vector<std::int32_t>{0, 2} && pair.size() == 2, "the set");
+         require(pair.included() == (rank != 1) && pair.rank() == (rank == 1 ? -1 : rank / 2), "its rank");
+         if (pair.included()) {
+           const runjob::Communicator two(pair);
+           require(two.rank() == rank / 2 && two.size() == 2 && two.process_set() == pair, "place");
+           std::vector<float> values(10, static_cast<float>(rank));
+           two.allreduce(std::span(values), "x", runjob::ReduceOp::average);
+           require(values[9] == 1, "average");
+           two.broadcast(std::span(values), 2, "b");
+           const std::vector<float> part(1, static_cast<float>(rank));
+           require(two.allgather(std::span(part), "g") == std::vector<float>{0, 2}, "allgather");
+           std::vector<float> out(1);
+           two.alltoall(std::span<const float>(values).first(2), std::span(values).first(2), "a");
+           two.reducescatter(std::span<const float>(values).first(2), std::span(out), "r");
+           require(out[0] == 2, "reducescatter");
+           two.barrier("end");
+         }
+         const std::vector<std::int32_t> ranks{1, 2};
+         const runjob::ProcessSet added = runjob::add_process_set(ranks);
+         require(added.id() == 2 && added.included() == (rank > 0), "added");
+         runjob::remove_process_set(added);
+         require(added.size() == -1, "removed");
+         runjob::shutdown();
+         return Outcome();
+       })) {
+    INFO(outcome.message);
+    CHECK(outcome.ok());
+  }
+}
+
 TEST_CASE("failures are exceptions with the code and the text", "[runtime][multiproc]") {
   const Outcome outcome = run_alone([] {
     try {

@@ -28,6 +28,7 @@ TEST_CASE("an empty environment is a job of one process with the defaults", "[ru
   CHECK_FALSE(config.timeline);
   CHECK(config.shared_memory);
   CHECK(config.cma);
+  CHECK_FALSE(config.dynamic_process_sets);
   CHECK(config.warnings.empty());
 }
 
@@ -44,6 +45,7 @@ TEST_CASE("every variable is read under both names, ours first", "[runtime][unit
                                                     {"HOROVOD_TIMELINE_MARK_CYCLES", "1"},
                                                     {"HOROVOD_SHARED_MEMORY", "off"},
                                                     {"RUNJOB_CMA", "0"},
+                                                    {"HOROVOD_DYNAMIC_PROCESS_SETS", "1"},
                                                     {"RUNJOB_LOG_LEVEL", "debug"}});
   CHECK(config.rendezvous == "unix:/x");
   CHECK(config.job_key_file == "/k");
@@ -56,6 +58,7 @@ TEST_CASE("every variable is read under both names, ours first", "[runtime][unit
   CHECK(config.timeline_mark_cycles);
   CHECK_FALSE(config.shared_memory);
   CHECK_FALSE(config.cma);
+  CHECK(config.dynamic_process_sets);
   CHECK(config.log_level == runjob::log::Level::kDebug);
 }
 
@@ -78,6 +81,21 @@ TEST_CASE("the capacity of the response cache is a number", "[runtime][unit]") {
   CHECK(read_runtime_config({}).cache_capacity == 1024);
   CHECK(read_runtime_config({{"HOROVOD_CACHE_CAPACITY", "0"}}).cache_capacity == 0);
   CHECK_THAT(refusal({{"RUNJOB_CACHE_CAPACITY", "-1"}}), ContainsSubstring("RUNJOB_CACHE_CAPACITY"));
+}
+
+TEST_CASE("the settings of fusion are bytes, milliseconds and a switch", "[runtime][unit]") {
+  const RuntimeConfig standard = read_runtime_config({});
+  CHECK(standard.fusion.threshold_bytes == 128u << 20);
+  CHECK(standard.fusion.mixes_groups);
+  CHECK(standard.cycle_time.count() == 0);
+  const RuntimeConfig given = read_runtime_config(
+      {{"HOROVOD_FUSION_THRESHOLD", "1048576"}, {"HOROVOD_CYCLE_TIME", "0.5"}, {"HOROVOD_DISABLE_GROUP_FUSION", "1"}});
+  CHECK(given.fusion.threshold_bytes == 1u << 20);
+  CHECK_FALSE(given.fusion.mixes_groups);
+  CHECK(given.cycle_time == std::chrono::microseconds(500));
+  CHECK(read_runtime_config({{"RUNJOB_FUSION_THRESHOLD", "64MB"}}).fusion.threshold_bytes == 64u << 20);
+  CHECK_THAT(refusal({{"RUNJOB_FUSION_THRESHOLD", "-1"}}), ContainsSubstring("RUNJOB_FUSION_THRESHOLD: '-1'"));
+  CHECK_THAT(refusal({{"HOROVOD_CYCLE_TIME", "1s"}}), ContainsSubstring("HOROVOD_CYCLE_TIME: '1s'"));
 }
 
 TEST_CASE("empty values count as not set, and DYNAMIC opens no file", "[runtime][unit]") {

@@ -2,6 +2,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -9,8 +11,9 @@
 
 /// A soak: one rank of a job that runs random operations for a given number of seconds, and checks every result. All ranks draw
 /// the same operations; each submits them in an order of its own, some blocking, some not. Every epoch initialises anew, and
-/// ends with a join of ranks that have had different numbers of steps. Not part of the tests:
+/// ends with a join of ranks that have had different numbers of steps. Process sets come and go. Not part of the tests:
 ///     runjob -np 4 build/release/bin/runtime_soak SECONDS [SEED]
+/// tests/python/remote/soak_between_hosts.py runs it between hosts.
 
 namespace {
 
@@ -24,7 +27,8 @@ struct Drawn {
   std::string name;
   What what;
   std::int64_t rows;  ///< of two elements; allgather: of rank 0
-  int root;
+  int root;           ///< a rank of the job
+  std::int32_t set = 0;
 };
 
 float value(int rank, std::size_t element) {
@@ -37,12 +41,16 @@ std::vector<float> input(int rank, std::int64_t rows) {
   return values;
 }
 
+/// Ranks of the process sets that there are, by number; 0 is the whole job.
+using Sets = std::map<std::int32_t, std::vector<int>>;
+
 class Rank {
  public:
-  Rank(unsigned seed, int step)
-      : rank_(runjob_rank()), size_(runjob_size()), own_(seed + static_cast<unsigned>(step * 1000 + rank_)) {}
+  Rank(const Sets& sets, unsigned seed, int step)
+      : rank_(runjob_rank()), step_(step), sets_(sets), own_(seed + static_cast<unsigned>(step * 1000 + rank_)) {}
 
   void run(std::vector<Drawn> operations) {
+    std::erase_if(operations, [&](const Drawn& drawn) { return !takes_part(drawn); });
     std::shuffle(operations.begin(), operations.end(), own_);
     std::vector<std::pair<Drawn, runjob_handle>> in_flight;
     // References into it are lent to operations in flight: it must not grow.
@@ -56,12 +64,13 @@ class Rank {
 
   /// One that all ranks do next, alone.
   void run_alone(const Drawn& drawn) {
+    if (!takes_part(drawn)) return;
     std::vector<float> buffer = input(rank_, rows_of(drawn, rank_));
     if (drawn.what != What::kAllreduce) return finish(drawn, submit(drawn, buffer), buffer);
     const std::int64_t shape[] = {drawn.rows, 2};
     runjob_handle handle = 0;
     check(runjob_allreduce(drawn.name.c_str(), buffer.data(), buffer.data(), shape, 2, RUNJOB_FLOAT32, RUNJOB_SUM, 1, 1,
-                           0, -1, &handle));
+                           drawn.set, -1, &handle));
     check_values(drawn, buffer);
   }
 
@@ -76,24 +85,25 @@ class Rank {
     runjob_handle handle = 0;
     switch (drawn.what) {
       case What::kAllreduce:
-        check(runjob_allreduce_async(name, buffer.data(), buffer.data(), shape, 2, RUNJOB_FLOAT32, RUNJOB_SUM, 1, 1, 0,
-                                     &handle));
+        check(runjob_allreduce_async(name, buffer.data(), buffer.data(), shape, 2, RUNJOB_FLOAT32, RUNJOB_SUM, 1, 1,
+                                     drawn.set, &handle));
         break;
       case What::kBroadcast:
-        check(runjob_broadcast_async(name, buffer.data(), shape, 2, RUNJOB_FLOAT32, drawn.root, 0, &handle));
+        check(runjob_broadcast_async(name, buffer.data(), shape, 2, RUNJOB_FLOAT32, drawn.root, drawn.set, &handle));
         break;
       case What::kAllgather:
-        check(runjob_allgather_async(name, buffer.data(), nullptr, 0, shape, 2, RUNJOB_FLOAT32, 0, &handle));
+        check(runjob_allgather_async(name, buffer.data(), nullptr, 0, shape, 2, RUNJOB_FLOAT32, drawn.set, &handle));
         break;
       case What::kAlltoall:
-        check(runjob_alltoall_async(name, buffer.data(), nullptr, 0, shape, 2, nullptr, 0, RUNJOB_FLOAT32, 0, &handle));
+        check(runjob_alltoall_async(name, buffer.data(), nullptr, 0, shape, 2, nullptr, 0, RUNJOB_FLOAT32, drawn.set,
+                                    &handle));
         break;
       case What::kReducescatter:
-        check(runjob_reducescatter_async(name, buffer.data(), nullptr, 0, shape, 2, RUNJOB_FLOAT32, RUNJOB_SUM, 1, 1, 0,
-                                         &handle));
+        check(runjob_reducescatter_async(name, buffer.data(), nullptr, 0, shape, 2, RUNJOB_FLOAT32, RUNJOB_SUM, 1, 1,
+                                         drawn.set, &handle));
         break;
       case What::kBarrier:
-        check(runjob_barrier_async(name, 0, &handle));
+        check(runjob_barrier_async(name, drawn.set, &handle));
         break;
     }
     return handle;
@@ -107,9 +117,14 @@ class Rank {
     if (drawn.what != What::kBarrier) check_values(drawn, buffer);
   }
 
-  float sum(std::size_t element) const {
+  const std::vector<int>& ranks_of(const Drawn& drawn) const { return sets_.at(drawn.set); }
+  bool takes_part(const Drawn& drawn) const {
+    return std::find(ranks_of(drawn).begin(), ranks_of(drawn).end(), rank_) != ranks_of(drawn).end();
+  }
+
+  float sum(const Drawn& drawn, std::size_t element) const {
     float result = 0;
-    for (int rank = 0; rank < size_; ++rank) result += value(rank, element);
+    for (const int rank : ranks_of(drawn)) result += value(rank, element);
     return result;
   }
 
@@ -117,19 +132,32 @@ class Rank {
     std::vector<float> expected;
     if (drawn.what == What::kBroadcast) expected = input(drawn.root, drawn.rows);
     if (drawn.what == What::kAllreduce) {
-      for (std::size_t i = 0; i < static_cast<std::size_t>(drawn.rows) * 2; ++i) expected.push_back(sum(i));
+      for (std::size_t i = 0; i < static_cast<std::size_t>(drawn.rows) * 2; ++i) expected.push_back(sum(drawn, i));
     }
-    const auto part = static_cast<std::size_t>(drawn.rows / size_) * 2, first = part * static_cast<std::size_t>(rank_);
-    for (int rank = 0; rank < size_; ++rank) {
+    const std::vector<int>& ranks = ranks_of(drawn);
+    const auto index = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
+    const auto part = static_cast<std::size_t>(drawn.rows) / ranks.size() * 2, first = part * index;
+    for (const int rank : ranks) {
       const std::vector<float> theirs = input(rank, rows_of(drawn, rank));
       if (drawn.what == What::kAllgather) expected.insert(expected.end(), theirs.begin(), theirs.end());
       for (std::size_t i = first; drawn.what == What::kAlltoall && i < first + part; ++i) expected.push_back(theirs[i]);
     }
-    for (std::size_t i = first; drawn.what == What::kReducescatter && i < first + part; ++i) expected.push_back(sum(i));
-    require(values == expected, drawn.name + " is wrong");
+    for (std::size_t i = first; drawn.what == What::kReducescatter && i < first + part; ++i)
+      expected.push_back(sum(drawn, i));
+    if (values == expected) return;
+    const auto [wrong, right] = std::mismatch(values.begin(), values.end(), expected.begin(), expected.end());
+    const std::string where =
+        wrong == values.end() || right == expected.end()
+            ? std::to_string(values.size()) + " values instead of " + std::to_string(expected.size())
+            : "value " + std::to_string(wrong - values.begin()) + " of " + std::to_string(values.size()) + " is " +
+                  std::to_string(*wrong) + " instead of " + std::to_string(*right);
+    require(false, drawn.name + ", kind " + std::to_string(static_cast<int>(drawn.what)) + ", " +
+                       std::to_string(drawn.rows) + " rows, set " + std::to_string(drawn.set) + ", root " +
+                       std::to_string(drawn.root) + ", step " + std::to_string(step_) + ": " + where);
   }
 
-  const int rank_, size_;
+  const int rank_, step_;
+  const Sets& sets_;
   std::mt19937 own_;
 };
 
@@ -139,10 +167,30 @@ std::int64_t draw_rows(std::mt19937& random, int size) {
   return static_cast<std::int64_t>(random() % most) * size;
 }
 
+/// Adds a set of random ranks, or removes one. Sets that exist already are refused on all ranks.
+void change_sets(std::mt19937& common, int size, Sets& sets) {
+  if (sets.size() > 1 && common() % 2 == 0) {
+    const auto victim = std::next(sets.begin(), 1 + static_cast<std::ptrdiff_t>(common() % (sets.size() - 1)));
+    check(runjob_process_set_remove(victim->first));
+    sets.erase(victim);
+    return;
+  }
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size; ++rank)
+    if (common() % 2 == 0) ranks.push_back(rank);
+  std::int32_t id = 0;
+  const runjob_code code = runjob_process_set_add(ranks.data(), static_cast<std::int32_t>(ranks.size()), &id);
+  const bool exists = std::any_of(sets.begin(), sets.end(), [&](const auto& set) { return set.second == ranks; });
+  require((code == RUNJOB_INVALID_ARGUMENT) == (exists || ranks.empty()), "a set was refused, or was not");
+  if (code == RUNJOB_OK) sets[id] = ranks;
+}
+
 /// Adds the operations done. False when rank 0's time is up.
 bool run_epoch(std::mt19937& common, unsigned seed, Clock::time_point end, long& done) {
-  check(runjob_init());
+  check(runjob_init_with_process_sets(nullptr, nullptr, 0, 1));
   const int size = runjob_size(), rank = runjob_rank();
+  Sets sets;
+  for (int each = 0; each < size; ++each) sets[0].push_back(each);
   std::int64_t goes_on = 1;
   for (int step = 0; step < 200 && goes_on == 1; ++step) {
     goes_on = Clock::now() < end ? 1 : 0;
@@ -155,10 +203,15 @@ bool run_epoch(std::mt19937& common, unsigned seed, Clock::time_point end, long&
     for (int i = 0; i < count; ++i) {
       const auto what = static_cast<What>(common() % 6);
       // Few names, so that most are known, with few signatures, so that some are changed.
-      operations.push_back({"t" + std::to_string(i), what, draw_rows(common, size), static_cast<int>(common()) % size});
-      operations.back().root = std::abs(operations.back().root);
+      const auto& [set, ranks] =
+          *std::next(sets.begin(), common() % 2 == 0 ? 0 : static_cast<std::ptrdiff_t>(common() % sets.size()));
+      const int members = static_cast<int>(ranks.size());
+      const std::int64_t rows = draw_rows(common, members);
+      operations.push_back({"t" + std::to_string(i), what, rows, ranks[common() % ranks.size()], set});
     }
-    Rank self(seed, step);
+    if (common() % 8 == 0) change_sets(common, size, sets);
+    std::erase_if(operations, [&](const Drawn& drawn) { return sets.count(drawn.set) == 0; });
+    Rank self(sets, seed, step);
     if (operations.size() == 1 || common() % 4 == 0) {
       for (const Drawn& drawn : operations) self.run_alone(drawn);
     } else {

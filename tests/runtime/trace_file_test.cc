@@ -70,13 +70,6 @@ TEST_CASE("a file that cannot be created is refused by name", "[runtime][unit]")
   }
 }
 
-TEST_CASE("names are escaped as JSON wants it", "[runtime][unit]") {
-  CHECK(json_escape("plain.name/0") == "plain.name/0");
-  CHECK(json_escape("a\"b\\c\n") == "a\\\"b\\\\c\\n");
-  CHECK(json_escape(std::string("\0", 1)) == "\\u0000");
-  CHECK(nlohmann::json::parse("\"" + json_escape("bad \xff utf-8") + "\"").is_string());
-}
-
 TEST_CASE("a full disk is an error that names the file", "[runtime][unit]") {
   TraceFile trace("/dev/null", "RUNJOB_TIMELINE");
   trace.append("{}");

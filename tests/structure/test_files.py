@@ -15,8 +15,10 @@ MOST_LINES = 500
 # Sources without a C++ test of their name, and the test that runs them as part of real jobs instead: what they do is
 # done to processes, signals and pipes.
 TESTED_ELSEWHERE = {
+    "runtime/c_timeline.cc": "tests/runtime/timeline_test.cc",
     "runtime/probe/probe.cc": "tests/python/test_probe.py",
     "runtime/engine/engine_driver.cc": "tests/runtime/engine_test.cc",
+    "runtime/c_operation.cc": "tests/runtime/c_api_test.cc",
     "cli/command.cc": "tests/python/test_cli.py",
     "cli/main.cc": "tests/python/launcher/test_exit.py",
     "cli/main_remote.cc": "tests/python/remote/test_ssh_jobs.py",

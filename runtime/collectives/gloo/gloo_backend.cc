@@ -55,6 +55,7 @@ GlooBackend::GlooBackend(const MeshOptions& options) : options_(options) {
   const SigpipeBlock block;  // for Gloo's own thread, which starts here
   context_ = std::make_shared<GlooContext>(options.rank, options.size, make_gloo_device(options.bind_address),
                                            options.connect_timeout);
+  context_->set_names(options.names);
 }
 
 GlooBackend::~GlooBackend() {
@@ -113,7 +114,7 @@ Status GlooBackend::run(const Call& call) {
         broadcast(call);
         break;
       case Kind::kAlltoall:
-        if (call.on_stage) call.on_stage("GLOO_ALLTOALL");
+        call.tell_stage("GLOO_ALLTOALL", nullptr);
         exchange(call.input, call.send_counts, call.output, call.counts, size_of(call.dtype));
         break;
       case Kind::kReducescatter:
@@ -132,20 +133,20 @@ Status GlooBackend::run(const Call& call) {
 }
 
 void GlooBackend::allreduce(const Call& call) {
-  if (call.on_stage) call.on_stage("GLOO_ALLREDUCE");
   AllreduceStages stages(call, options_.size);
+  const bool is_ring = stages.bytes() >= kRingBytes;
+  call.tell_stage("GLOO_ALLREDUCE", is_ring ? "ring" : "bcube");
   gloo::AllreduceOptions options(context_);
   set_output(options, stages.data(), call.count, size_of(stages.dtype()));
   options.setReduceFunction(reduce_function(stages.dtype(), call.op));
   options.setTag(tag_++);
-  options.setAlgorithm(stages.bytes() < kRingBytes ? gloo::AllreduceOptions::Algorithm::BCUBE
-                                                   : gloo::AllreduceOptions::Algorithm::RING);
+  options.setAlgorithm(is_ring ? gloo::AllreduceOptions::Algorithm::RING : gloo::AllreduceOptions::Algorithm::BCUBE);
   gloo::allreduce(options);
   stages.finish();
 }
 
 void GlooBackend::allgather(const Call& call) {
-  if (call.on_stage) call.on_stage("GLOO_ALLGATHER");
+  call.tell_stage("GLOO_ALLGATHER", nullptr);
   const std::size_t element_bytes = size_of(call.dtype);
   std::vector<std::size_t> bytes;
   std::size_t before = 0;
@@ -162,7 +163,7 @@ void GlooBackend::allgather(const Call& call) {
 }
 
 void GlooBackend::broadcast(const Call& call) {
-  if (call.on_stage) call.on_stage("GLOO_BCAST");
+  call.tell_stage("GLOO_BCAST", nullptr);
   gloo::BroadcastOptions options(context_);
   options.setOutput(static_cast<std::uint8_t*>(call.output), call.count * size_of(call.dtype));
   options.setRoot(call.root);
@@ -173,7 +174,7 @@ void GlooBackend::broadcast(const Call& call) {
 /// Everybody sends each rank its part of the input, and reduces what it gets: Gloo of 2022 has no reduce-scatter. Each rank
 /// sends and receives (p-1)/p of the tensor, as few bytes as there can be.
 void GlooBackend::reducescatter(const Call& call) {
-  if (call.on_stage) call.on_stage("GLOO_REDUCESCATTER");
+  call.tell_stage("GLOO_REDUCESCATTER", nullptr);
   const auto size = static_cast<std::size_t>(options_.size);
   const std::size_t count = call.counts.at(static_cast<std::size_t>(options_.rank));
   const std::size_t bytes = count * size_of(call.dtype);

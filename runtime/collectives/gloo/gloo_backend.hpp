@@ -20,6 +20,7 @@ class GlooBackend : public Backend {
   std::string address() const override { return context_->addresses(); }
   Status connect(const std::vector<std::string>& addresses) override;
   Status run(const Call& call) override;
+  FusionAdvice fusion_advice() const override { return kNetworkFusion; }
   void abort(const Status& why) override;
 
  private:

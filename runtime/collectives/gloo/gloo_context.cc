@@ -35,7 +35,8 @@ void GlooContext::connect(const std::vector<std::string>& addresses) {
     try {
       transportContext_->getPair(peer)->connect({bytes.begin(), bytes.end()});
     } catch (const std::exception& error) {
-      throw std::runtime_error("connecting to rank " + std::to_string(peer) + ": " + error.what());
+      const int name = names_.empty() ? peer : names_.at(static_cast<std::size_t>(peer));
+      throw std::runtime_error("connecting to rank " + std::to_string(name) + ": " + error.what());
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gloo/context.h>
@@ -20,6 +21,9 @@ class GlooContext : public gloo::Context {
   /// Makes a pair, and with it a listening socket, for every other rank.
   GlooContext(int own_rank, int rank_count, std::shared_ptr<gloo::transport::Device> device,
               std::chrono::milliseconds connect_timeout);
+
+  /// How errors call the ranks; empty: by their numbers here.
+  void set_names(std::vector<int> names) { names_ = std::move(names); }
 
   /// This rank's addresses, one for each other rank, as bytes.
   std::string addresses() const;
@@ -41,6 +45,7 @@ class GlooContext : public gloo::Context {
  private:
   std::string address_for(int peer, const std::string& addresses) const;
 
+  std::vector<int> names_;
   std::shared_ptr<AbortableTransport> transport_;  // the base class's transportContext_, in its own type
 };
 

@@ -158,7 +158,7 @@ class Walk {
 }  // namespace
 
 void allgather(HostChannels& channels, const Call& call) {
-  if (call.on_stage) call.on_stage("HOSTS_ALLGATHER");
+  call.tell_stage("HOSTS_ALLGATHER", nullptr);
   const Parts parts(channels.topology, call);
   if (parts.bytes <= channels.most_short()) return in_short_messages(channels, call, parts);
   Walk(channels, call, parts).run();

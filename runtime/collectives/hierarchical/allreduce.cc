@@ -122,19 +122,19 @@ void allreduce(HostChannels& channels, const Call& call) {
 void allreduce(HostChannels& channels, const Call& call, AllreduceWay way) {
   switch (way) {
     case AllreduceWay::kDoubling:
-      if (call.on_stage) call.on_stage("HOSTS_ALLREDUCE_DOUBLING");
+      call.tell_stage("HOSTS_ALLREDUCE_DOUBLING", "recursive doubling");
       return allreduce_short(channels, call, call.output);
     case AllreduceWay::kHalving:
-      if (call.on_stage) call.on_stage("HOSTS_ALLREDUCE_HALVING");
+      call.tell_stage("HOSTS_ALLREDUCE_HALVING", "recursive halving and doubling");
       return ThroughLeader(channels, call).run();
     case AllreduceWay::kRing:
-      if (call.on_stage) call.on_stage("HOSTS_ALLREDUCE_RING");
+      call.tell_stage("HOSTS_ALLREDUCE_RING", "ring");
       return ring_allreduce(channels, call);
   }
 }
 
 void reducescatter(HostChannels& channels, const Call& call) {
-  if (call.on_stage) call.on_stage("HOSTS_REDUCESCATTER");
+  call.tell_stage("HOSTS_REDUCESCATTER", nullptr);
   const std::size_t element = size_of(call.dtype), bytes = call.count * element;
   if (bytes > channels.most_short()) return ring_reducescatter(channels, call);
   std::vector<std::byte> all(bytes);

@@ -236,7 +236,7 @@ class Alltoall {
 }  // namespace
 
 void alltoall(HostChannels& channels, const Call& call) {
-  if (call.on_stage) call.on_stage("HOSTS_ALLTOALL");
+  call.tell_stage("HOSTS_ALLTOALL", nullptr);
   Alltoall(channels, call).run();
 }
 

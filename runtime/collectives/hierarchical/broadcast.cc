@@ -130,7 +130,7 @@ class Chain {
 }  // namespace
 
 void broadcast(HostChannels& channels, const Call& call) {
-  if (call.on_stage) call.on_stage("HOSTS_BCAST");
+  call.tell_stage("HOSTS_BCAST", nullptr);
   const std::size_t bytes = call.count * size_of(call.dtype);
   if (bytes <= channels.most_short()) return in_short_messages(channels, call, bytes);
   Chain(channels, call, bytes).run();

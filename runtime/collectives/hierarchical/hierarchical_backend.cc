@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ Layout layout_of(const Topology& topology) {
   std::size_t most = 1;
   for (int host = 0; host < topology.hosts(); ++host) most = std::max(most, topology.ranks(host).size());
   const Layout fullest(static_cast<int>(most));
-  return Layout(topology.local_size(), fullest.cell_bytes(), fullest.slot_bytes());
+  return Layout(topology.local_size(), fullest.cell_bytes(), fullest.slot_bytes(), FarBoard::bytes(topology.size()));
 }
 
 std::string settings_of(const MeshOptions& options) {
@@ -47,6 +48,10 @@ HierarchicalBackend::HierarchicalBackend(const MeshOptions& options, const std::
   if (topology_.local_rank() < topology_.columns()) {
     transport_ = parts.make_transport(transport_options());
     offer.transport = transport_->address();
+  }
+  if (topology_.local_rank() == 0 && topology_.hosts() > 1) {
+    listener_ = listen_for_members(options_.bind_address, topology_.hosts());
+    offer.leader = {options_.bind_address, listener_.port, make_token()};
   }
   if (is_flat(Kind::kAllreduce) || is_flat(Kind::kAllgather)) {
     flat_ = parts.make_flat(options);
@@ -77,10 +82,9 @@ std::string HierarchicalBackend::offer_sharing(const std::string& socket_directo
 }
 
 TransportOptions HierarchicalBackend::transport_options() const {
-  constexpr std::chrono::microseconds kAsLongAsWaking{50};
   TransportOptions options;
   options.member = topology_.host();
-  options.ranks = topology_.column(topology_.local_rank());
+  for (const int rank : topology_.column(topology_.local_rank())) options.ranks.push_back(options_.name(rank));
   options.bind_address = options_.bind_address;
   options.connect_timeout = options_.connect_timeout;
   options.operation_timeout = options_.operation_timeout;
@@ -95,10 +99,15 @@ TransportOptions HierarchicalBackend::transport_options() const {
     options.long_peers.push_back(right);
     if (left != right) options.long_peers.push_back(left);
   }
-  // A thread that looks for messages needs a processor that no other rank of the host needs meanwhile.
-  const std::vector<std::string> own{own_processors()};
-  if (processor_share(own) > topology_.local_size()) options.spin = kAsLongAsWaking;
+  options.spin = spin();
   return options;
+}
+
+/// How long to look for messages before sleeping: that needs a processor that no other rank of the host needs meanwhile.
+std::chrono::microseconds HierarchicalBackend::spin() const {
+  constexpr std::chrono::microseconds kAsLongAsWaking{50};
+  const std::vector<std::string> own{own_processors()};
+  return processor_share(own) > topology_.local_size() ? kAsLongAsWaking : std::chrono::microseconds(0);
 }
 
 HierarchicalBackend::~HierarchicalBackend() {
@@ -112,6 +121,7 @@ Status HierarchicalBackend::connect(const std::vector<std::string>& addresses) {
     for (const std::string& address : addresses) offers.push_back(decode_host_offer(address));
     meet_host(offers);
     meet_others(offers);
+    if (topology_.hosts() > 1) make_rounds(offers);
     channels_ = std::make_unique<HostChannels>(HostChannels{topology_, *local_, transport_.get()});
     channels_->costs = measure_links(*channels_, processors_ >= topology_.local_size());
   } catch (const Error& error) {
@@ -127,11 +137,18 @@ void HierarchicalBackend::meet_host(const std::vector<HostOffer>& offers) {
   processors_ = processors_of_host(offers);
   GroupOptions options{topology_.local_rank(), Patience::for_ranks(topology_.local_size(), processors_),
                        options_.operation_timeout};
-  options.names = ranks;
+  options.names = local_names();
   local_ = std::make_unique<Channels>(memory, layout_, options);
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();
   group_ = &local_->group;
+}
+
+/// How messages call the ranks of this host.
+std::vector<int> HierarchicalBackend::local_names() const {
+  std::vector<int> names;
+  for (const int rank : topology_.ranks(topology_.host())) names.push_back(options_.name(rank));
+  return names;
 }
 
 /// The leader gives its segment away, the others get it.
@@ -139,10 +156,12 @@ void* HierarchicalBackend::memory_of_host(const HostOffer& of_leader) {
   if (topology_.local_size() == 1) {
     alone_.reset(std::aligned_alloc(kPage, layout_.bytes()));
     if (!alone_) throw std::bad_alloc();
-    std::memset(alone_.get(), 0, layout_.cell(0, 0));  // the words; nobody reads the rest before it is written
+    // The words; nobody reads the rest before it is written.
+    std::memset(alone_.get(), 0, layout_.cell(0, 0));
+    std::memset(static_cast<std::byte*>(alone_.get()) + layout_.board(), 0, FarBoard::words_bytes(topology_.size()));
     return alone_.get();
   }
-  const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_.get()};
+  const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_.get(), local_names()};
   if (topology_.local_rank() == 0) {
     handover_->serve(segment_.descriptor(), topology_.local_size(), limits);
     handover_.reset();
@@ -174,6 +193,40 @@ void HierarchicalBackend::meet_others(const std::vector<HostOffer>& offers) {
   std::vector<std::string> addresses;
   for (const HostOffer& offer : offers) addresses.push_back(offer.flat);
   flat_->connect(addresses).throw_if_failed();
+}
+
+void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
+  void* memory = topology_.local_size() == 1 ? alone_.get() : segment_.data();
+  const FarBoard board(static_cast<std::byte*>(memory) + layout_.board(), topology_.size());
+  if (topology_.local_rank() == 0) {
+    const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_.get()};
+    exchange_ = std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers, limits), spin(),
+                                                 options_.names);
+  }
+  const bool is_flat_at_all = is_flat(Kind::kAllreduce) || is_flat(Kind::kAllgather);
+  rounds_.emplace(topology_, local_->group, local_->rounds, board, exchange_.get(),
+                  HostRounds::Options{options_.operation_timeout, /*carries_data=*/!is_flat_at_all});
+  const MutexLock lock(mutex_);
+  failure_.throw_if_failed();
+  ends_exchange_ = exchange_.get();
+}
+
+/// To every host a connection: to those before it, and from those after it.
+std::vector<ControlChannel> HierarchicalBackend::meet_leaders(const std::vector<HostOffer>& offers,
+                                                              const WaitLimits& limits) {
+  std::vector<ControlChannel> channels;
+  std::vector<std::string> names;
+  for (const int rank : topology_.column(0)) names.push_back(fmt::format("rank {}", options_.name(rank)));
+  for (int host = 0; host < topology_.host(); ++host) {
+    const HostOffer& offer = offers.at(static_cast<std::size_t>(topology_.ranks(host).front()));
+    channels.push_back(
+        connect_to_member(offer.leader, topology_.host(), names[static_cast<std::size_t>(host)], limits));
+  }
+  const std::string& token = offers.at(static_cast<std::size_t>(topology_.rank())).leader.token;
+  std::vector<ControlChannel> later = accept_members(listener_, token, topology_.host(), names, limits);
+  std::move(later.begin() + topology_.host(), later.end(), std::back_inserter(channels));
+  listener_ = {};
+  return channels;
 }
 
 bool HierarchicalBackend::is_flat(Kind kind) const {
@@ -246,6 +299,7 @@ void HierarchicalBackend::end() {
     const MutexLock lock(mutex_);
     why = failure_;
     if (group_ != nullptr) group_->end();
+    if (ends_exchange_ != nullptr) ends_exchange_->close();
   }
   const std::uint64_t one = 1;
   if (cancel_) static_cast<void>(!::write(cancel_.get(), &one, sizeof one));

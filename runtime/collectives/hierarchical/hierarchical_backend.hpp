@@ -3,14 +3,17 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/mutex.hpp"
 #include "base/unique_handle.hpp"
 #include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/hierarchical/host_channels.hpp"
 #include "runtime/collectives/hierarchical/host_offer.hpp"
+#include "runtime/collectives/hierarchical/host_rounds.hpp"
 #include "runtime/collectives/shm/handover.hpp"
 #include "runtime/collectives/shm/segment.hpp"
+#include "runtime/control/control_connect.hpp"
 
 namespace runjob::runtime {
 
@@ -39,7 +42,9 @@ class HierarchicalBackend : public Backend {
   std::string address() const override { return address_; }
   Status connect(const std::vector<std::string>& addresses) override;
   Status run(const Call& call) override;
+  FusionAdvice fusion_advice() const override { return kNetworkFusion; }
   void abort(const Status& why) override;
+  Rounds* rounds() override { return rounds_ ? &*rounds_ : nullptr; }
 
   /// What was measured; the same on all ranks. After connect().
   const LinkCosts& costs() const { return channels_->costs; }
@@ -47,8 +52,12 @@ class HierarchicalBackend : public Backend {
  private:
   std::string offer_sharing(const std::string& socket_directory);
   TransportOptions transport_options() const;
+  std::chrono::microseconds spin() const;
   void meet_host(const std::vector<HostOffer>& offers);
   void meet_others(const std::vector<HostOffer>& offers);
+  std::vector<int> local_names() const;
+  void make_rounds(const std::vector<HostOffer>& offers);
+  std::vector<ControlChannel> meet_leaders(const std::vector<HostOffer>& offers, const WaitLimits& limits);
   void* memory_of_host(const HostOffer& of_leader);
   double processors_of_host(const std::vector<HostOffer>& offers) const;
   bool is_flat(Kind kind) const;
@@ -62,6 +71,7 @@ class HierarchicalBackend : public Backend {
   std::unique_ptr<Transport> transport_;  ///< null for a rank of no complete column
   std::unique_ptr<Backend> flat_;         ///< null when nothing uses it
   std::unique_ptr<Handover> handover_;    ///< the leader's, until all have come
+  ControlListener listener_;              ///< a leader's, for other leaders
   UniqueFd cancel_;                       ///< an eventfd: connect() is to end
   std::string address_;
   Segment segment_;
@@ -69,10 +79,13 @@ class HierarchicalBackend : public Backend {
   double processors_ = 0;                    ///< of this host, for its ranks
   std::unique_ptr<Channels> local_;          ///< run()'s, but for what abort() does with the group
   std::unique_ptr<HostChannels> channels_;
+  std::unique_ptr<LeaderExchange> exchange_;  ///< null for a rank that is no leader
+  std::optional<HostRounds> rounds_;
 
   Mutex mutex_;
   Status failure_ GUARDED_BY(mutex_);
-  Group* group_ GUARDED_BY(mutex_) = nullptr;  ///< of local_, once there is one
+  Group* group_ GUARDED_BY(mutex_) = nullptr;                   ///< of local_, once there is one
+  LeaderExchange* ends_exchange_ GUARDED_BY(mutex_) = nullptr;  ///< exchange_, once there is one
 };
 
 }  // namespace runjob::runtime

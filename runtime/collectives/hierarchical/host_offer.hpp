@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/control/control_connect.hpp"
+
 /// What a rank of a job on several hosts says of itself, and whether all can work together: decided by each rank for itself out
 /// of what all have said, so that all decide alike. Pure.
 namespace runjob::runtime {
@@ -13,6 +15,7 @@ struct HostOffer {
   std::string sharing;    ///< an encoded SharingOffer: of shared memory with the host's other ranks
   std::string transport;  ///< its transport's address; "" for a rank without one
   std::string flat;       ///< its flat mesh's address; "" when no collective uses one
+  ControlAddress leader;  ///< where a host's leader listens for the other leaders
   std::string settings;   ///< what all ranks must have alike
 
   bool operator==(const HostOffer&) const = default;

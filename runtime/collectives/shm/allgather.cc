@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/collectives/shm/pieces.hpp"
+#include "runtime/collectives/shm/stage.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -109,12 +110,14 @@ void read_directly(Channels& channels, const Call& call, const Parts& parts) {
 }  // namespace
 
 void allgather(Channels& channels, const Call& call) {
-  if (call.on_stage) call.on_stage("SHM_ALLGATHER");
   const Parts parts(call);
-  if (parts.largest() <= channels.small.most_bytes()) return in_one_step(channels, call, parts);
+  if (parts.largest() <= channels.small.most_bytes()) {
+    call.tell_stage(shm_stage(call.kind), kOneStep);
+    return in_one_step(channels, call, parts);
+  }
   const std::size_t own_bytes = parts[channels.group.rank()].count;
   channels.peers.run(
-      {.kind = Kind::kAllgather, .bytes = parts.largest(), .input = call.input, .input_bytes = own_bytes},
+      {.kind = call.kind, .bytes = parts.largest(), .input = call.input, .input_bytes = own_bytes, .call = &call},
       [&] { Stream(channels.ring, call, parts).run(); },
       [&](PeerBuffers::Route) { read_directly(channels, call, parts); });
 }

@@ -6,6 +6,7 @@
 #include "runtime/collectives/rank_order_reduction.hpp"
 #include "runtime/collectives/shm/direct_allreduce.hpp"
 #include "runtime/collectives/shm/pieces.hpp"
+#include "runtime/collectives/shm/stage.hpp"
 #include "runtime/collectives/shm/streaming_copy.hpp"
 
 namespace runjob::runtime {
@@ -121,16 +122,19 @@ class Pipeline {
 }  // namespace
 
 void allreduce(Channels& channels, const Call& call) {
-  if (call.on_stage) call.on_stage("SHM_ALLREDUCE");
   const std::size_t bytes = call.count * size_of(call.dtype);
-  if (bytes <= channels.small.most_bytes()) return reduce_all(channels, call);
+  if (bytes <= channels.small.most_bytes()) {
+    call.tell_stage(shm_stage(call.kind), kOneStep);
+    return reduce_all(channels, call);
+  }
   channels.peers.run(
-      {.kind = Kind::kAllreduce,
+      {.kind = call.kind,
        .bytes = bytes,
        .input = call.input,
        .input_bytes = bytes,
        .output = call.output,
-       .output_bytes = bytes},
+       .output_bytes = bytes,
+       .call = &call},
       [&] { Pipeline(channels.ring, call).run(); },
       [&](PeerBuffers::Route route) { allreduce_directly(channels, call, route); });
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/collectives/shm/sections.hpp"
+#include "runtime/collectives/shm/stage.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -23,6 +24,7 @@ class Alltoall {
  public:
   Alltoall(Channels& channels, const Call& call)
       : channels_(channels),
+        call_(call),
         input_(static_cast<const std::byte*>(call.input)),
         output_(static_cast<std::byte*>(call.output)),
         outgoing_(ranges_of(call.send_counts, size_of(call.dtype))),
@@ -33,12 +35,20 @@ class Alltoall {
     const auto own = static_cast<std::size_t>(channels_.group.rank());
     copy_bytes(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
     const std::size_t all = largest_ * incoming_.size();  // the same on all ranks
-    if (all <= channels_.small.most_bytes()) return in_one_step(all);
+    if (all <= channels_.small.most_bytes()) {
+      call_.tell_stage(shm_stage(call_.kind), kOneStep);
+      return in_one_step(all);
+    }
     std::vector<std::size_t> places;  // where in the input what is for each rank begins
     for (const Range& part : outgoing_) places.push_back(part.first);
     const std::size_t input_bytes = outgoing_.back().first + outgoing_.back().count;
     channels_.peers.run(
-        {.kind = Kind::kAlltoall, .bytes = all, .input = input_, .input_bytes = input_bytes, .splits = places},
+        {.kind = call_.kind,
+         .bytes = all,
+         .input = input_,
+         .input_bytes = input_bytes,
+         .splits = places,
+         .call = &call_},
         [&] { through_sections(); }, [&](PeerBuffers::Route) { read_directly(); });
   }
 
@@ -88,6 +98,7 @@ class Alltoall {
   }
 
   Channels& channels_;
+  const Call& call_;
   const std::byte* const input_;
   std::byte* const output_;
   const std::vector<Range> outgoing_, incoming_;
@@ -97,7 +108,6 @@ class Alltoall {
 }  // namespace
 
 void alltoall(Channels& channels, const Call& call) {
-  if (call.on_stage) call.on_stage("SHM_ALLTOALL");
   Alltoall(channels, call).run();
 }
 

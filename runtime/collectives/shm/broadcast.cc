@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "runtime/collectives/shm/pieces.hpp"
+#include "runtime/collectives/shm/stage.hpp"
 #include "runtime/collectives/shm/streaming_copy.hpp"
 
 namespace runjob::runtime {
@@ -71,18 +72,19 @@ void directly(Channels& channels, const Call& call, std::size_t bytes, PeerBuffe
 }  // namespace
 
 void broadcast(Channels& channels, const Call& call) {
-  if (call.on_stage) call.on_stage("SHM_BCAST");
   const std::size_t bytes = call.count * size_of(call.dtype);
   if (bytes <= channels.small.most_bytes()) {
+    call.tell_stage(shm_stage(call.kind), kOneStep);
     return in_one_step(channels.small, call, channels.group.rank() == call.root, bytes);
   }
   channels.peers.run(
-      {.kind = Kind::kBroadcast,
+      {.kind = call.kind,
        .bytes = bytes,
        .input = call.output,
        .input_bytes = bytes,
        .output = call.output,
-       .output_bytes = bytes},
+       .output_bytes = bytes,
+       .call = &call},
       [&] { piece_by_piece(channels.ring, call, bytes); },
       [&](PeerBuffers::Route route) { directly(channels, call, bytes, route); });
 }

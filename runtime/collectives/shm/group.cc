@@ -31,6 +31,17 @@ Patience Patience::for_ranks(int local_ranks, double processors) {
   return {local_ranks <= processors ? kAsLongAsWaking : std::chrono::microseconds(0), kYields};
 }
 
+void throw_rank_timeout(int rank, std::chrono::milliseconds timeout) {
+  throw Error(Errc::kTimeout,
+              fmt::format("waited {:.3g} s for rank {}; it may be stopped or very slow; RUNJOB_GLOO_TIMEOUT_SECONDS "
+                          "allows more",
+                          std::chrono::duration<double>(timeout).count(), rank));
+}
+
+void throw_rank_lost(int rank) {
+  throw Error(Errc::kPeerLost, fmt::format("rank {} has left", rank));
+}
+
 Group::Group(void* segment, const Layout& layout, const GroupOptions& options)
     : segment_(static_cast<std::byte*>(segment)), layout_(layout), options_(options), spin_(options.patience.spin) {}
 
@@ -53,7 +64,7 @@ void Group::end() {
 
 void Group::leave() {
   own().left.store(1, std::memory_order_seq_cst);
-  ring(own().doorbell);
+  for (int rank = 0; rank < size(); ++rank) ring(words(rank).doorbell);  // wherever others wait for all
   ring_next_round();
 }
 
@@ -68,10 +79,11 @@ void Group::wait_slowly(int peer, const Step& word, std::uint64_t value) {
 }
 
 void Group::throw_timeout(int peer) const {
-  throw Error(Errc::kTimeout,
-              fmt::format("waited {:.3g} s for rank {}; it may be stopped or very slow; RUNJOB_GLOO_TIMEOUT_SECONDS "
-                          "allows more",
-                          std::chrono::duration<double>(options_.timeout).count(), name(peer)));
+  throw_rank_timeout(name(peer), options_.timeout);
+}
+
+void Group::throw_lost(int peer) const {
+  throw_rank_lost(name(peer));
 }
 
 bool Group::look(const Step& word, std::uint64_t value) {
@@ -90,7 +102,7 @@ bool Group::sleep(int peer, const Step& word, std::uint64_t value, Clock::time_p
   const bool in_time = sleep_until(is_over, words(peer).doorbell, deadline);
   if (has_come(word, value)) return true;
   check();
-  if (has_left(peer)) throw Error(Errc::kPeerLost, fmt::format("rank {} has left", name(peer)));
+  if (has_left(peer)) throw_lost(peer);
   return in_time;  // true is impossible: one of the reasons above ended the sleep
 }
 

@@ -29,6 +29,11 @@ struct GroupOptions {
   std::vector<int> names = {};               ///< the ranks' numbers in their job; empty: the same as here
 };
 
+/// Errors  Error(kTimeout): `rank`, its number in the job, has not come within `timeout`.
+[[noreturn]] void throw_rank_timeout(int rank, std::chrono::milliseconds timeout);
+/// Errors  Error(kPeerLost).
+[[noreturn]] void throw_rank_lost(int rank);
+
 /// One rank's part in a group of ranks that share a segment: it publishes words of its own and waits for others'.
 ///
 /// Owner    the segment is the caller's and outlives the group; it was zero when the first rank came.
@@ -67,6 +72,7 @@ class Group {
   /// The second.
   bool sleep(int peer, const Step& word, std::uint64_t value, Clock::time_point deadline);
   [[noreturn]] void throw_timeout(int peer) const;
+  [[noreturn]] void throw_lost(int peer) const;
   std::chrono::milliseconds timeout() const { return options_.timeout; }
 
   /// Rings when somebody sleeps until the next round of messages begins.
@@ -78,6 +84,18 @@ class Group {
     check();
   }
   void ring_next_round() { ring(header().next_round); }
+
+  /// Sleeps at `peer`'s doorbell until `is_over()`, whose loads are sequentially consistent; at most until the deadline. Throws as
+  /// wait() does.
+  template <class IsOver>
+  void sleep_at(int peer, IsOver is_over, Clock::time_point deadline) {
+    const auto is_at_end = [&] { return has_ended() || is_cancelled() || has_left(peer); };
+    sleep_until([&] { return is_over() || is_at_end(); }, words(peer).doorbell, deadline);
+    if (is_over()) return;
+    check();
+    if (has_left(peer)) throw_lost(peer);
+  }
+  void ring_at(int peer) { ring(words(peer).doorbell); }
 
   /// Throws when the group has ended. For work without waits: a rank that is ahead of the others would not notice.
   void check() const;

@@ -83,6 +83,12 @@ bool wait_for(std::vector<pollfd>& events, const WaitLimits& limits) {
   }
 }
 
+/// How messages call the ranks.
+std::vector<int> called(std::vector<int> ranks, const WaitLimits& limits) {
+  for (int& rank : ranks) rank = limits.names.empty() ? rank : limits.names.at(static_cast<std::size_t>(rank));
+  return ranks;
+}
+
 bool send_descriptor(int socket, int descriptor) {
   char byte = 1;
   iovec data{&byte, 1};
@@ -173,7 +179,8 @@ void Handover::serve(int descriptor, int size, const WaitLimits& limits) {
     std::vector<pollfd> events{{limits.cancel, POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     for (const Visitor& visitor : visitors) events.push_back({visitor.socket.get(), POLLIN, 0});
     if (!wait_for(events, limits)) {
-      throw Error(Errc::kTimeout, fmt::format("sharing memory: no word from rank {}", fmt::join(missing, ", ")));
+      throw Error(Errc::kTimeout,
+                  fmt::format("sharing memory: no word from rank {}", fmt::join(called(missing, limits), ", ")));
     }
     for (std::size_t i = visitors.size(); i-- > 0;) {
       Visitor& visitor = visitors[i];
@@ -193,20 +200,22 @@ void Handover::serve(int descriptor, int size, const WaitLimits& limits) {
 }
 
 UniqueFd receive_descriptor(const std::string& path, const std::string& token, int rank, const WaitLimits& limits) {
+  const int owner = called({0}, limits).front();
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_un address = address_of(path);
   if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    throw Error(Errc::kPeerLost, system_error("sharing memory: connecting to rank 0 at " + path, errno).what());
+    throw Error(Errc::kPeerLost,
+                system_error(fmt::format("sharing memory: connecting to rank {} at {}", owner, path), errno).what());
   }
   if (!is_same_user(socket.get())) throw Error(Errc::kPeerLost, path + " belongs to another user");
   const std::string hello = hello_of(token, rank);
   std::vector<pollfd> events{{limits.cancel, POLLIN, 0}, {socket.get(), POLLIN, 0}};
   if (::send(socket.get(), hello.data(), hello.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(hello.size()) &&
       !wait_for(events, limits)) {
-    throw Error(Errc::kTimeout, "sharing memory: rank 0 does not answer");
+    throw Error(Errc::kTimeout, fmt::format("sharing memory: rank {} does not answer", owner));
   }
   UniqueFd descriptor = take_descriptor(socket.get());
-  if (!descriptor) throw Error(Errc::kPeerLost, "sharing memory: rank 0 closed the connection");
+  if (!descriptor) throw Error(Errc::kPeerLost, fmt::format("sharing memory: rank {} closed the connection", owner));
   return descriptor;
 }
 

@@ -1,21 +1,15 @@
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <vector>
 
 #include "base/unique_handle.hpp"
+#include "runtime/control/control_connect.hpp"
 
 /// How the ranks of a host get rank 0's descriptor: over a Unix socket, with SCM_RIGHTS. Only processes of the same user
 /// that say the token and a rank are served; whoever says something else, or nothing, is dropped and holds up nobody.
 /// Source  unix(7): SCM_RIGHTS, SO_PEERCRED.
 namespace runjob::runtime {
-
-/// When a wait ends without what it waits for.
-struct WaitLimits {
-  std::chrono::steady_clock::time_point deadline;
-  int cancel = -1;  ///< a descriptor: becoming readable ends the wait; -1 for none
-};
 
 /// Rank 0's side. The socket's file exists as long as this object, at most.
 class Handover {

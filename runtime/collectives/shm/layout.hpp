@@ -50,7 +50,8 @@ struct SegmentHeader {
   Doorbell next_round;  ///< of those who wait for any rank to begin the next round of messages
 };
 
-/// The sizes of a segment for `size` ranks: header, words of every rank, cells of every rank, slots of every rank.
+/// The sizes of a segment for `size` ranks: header, words of every rank, cells of every rank, slots of every rank,
+/// a board.
 class Layout {
  public:
   static constexpr std::size_t kSlots = 4;  ///< of a rank's ring
@@ -59,8 +60,11 @@ class Layout {
       : size_(static_cast<std::size_t>(size)),
         cell_bytes_(std::max(kPage, round_up(kMostCellBytes * 2 / size_))),
         slot_bytes_(std::clamp(round_up(kMostRingBytes / (size_ * kSlots)), 4 * kPage, kMostSlotBytes)) {}
-  Layout(int size, std::size_t cell_bytes, std::size_t slot_bytes)
-      : size_(static_cast<std::size_t>(size)), cell_bytes_(round_up(cell_bytes)), slot_bytes_(round_up(slot_bytes)) {}
+  Layout(int size, std::size_t cell_bytes, std::size_t slot_bytes, std::size_t board_bytes = 0)
+      : size_(static_cast<std::size_t>(size)),
+        cell_bytes_(round_up(cell_bytes)),
+        slot_bytes_(round_up(slot_bytes)),
+        board_bytes_(round_up(board_bytes)) {}
 
   int size() const { return static_cast<int>(size_); }
   /// The largest small message.
@@ -75,7 +79,9 @@ class Layout {
   std::size_t slot(int rank, std::size_t number) const {
     return first_slot() + (index(rank) * kSlots + number) * slot_bytes_;
   }
-  std::size_t bytes() const { return first_slot() + size_ * kSlots * slot_bytes_; }
+  /// Room for what a host hears of others (far_board.hpp), behind everything else.
+  std::size_t board() const { return first_slot() + size_ * kSlots * slot_bytes_; }
+  std::size_t bytes() const { return board() + board_bytes_; }
 
  private:
   static constexpr std::size_t kPage = 4096;
@@ -88,7 +94,7 @@ class Layout {
   std::size_t first_cell() const { return round_up(words(size())); }
   std::size_t first_slot() const { return first_cell() + size_ * RankWords::kFlags * cell_bytes_; }
 
-  std::size_t size_, cell_bytes_, slot_bytes_;
+  std::size_t size_, cell_bytes_, slot_bytes_, board_bytes_ = 0;
 };
 
 }  // namespace runjob::runtime

@@ -51,6 +51,12 @@ PeerBuffers::Way PeerBuffers::wanted_way(const Offer& offer) const {
   return table_.next(offer.kind, offer.bytes) == RouteTable::Way::kRead ? Way::kRead : Way::kRing;
 }
 
+/// As the timeline names it.
+const char* PeerBuffers::algorithm(Route route) const {
+  if (route == Route::kRing) return "pipeline";
+  return by_pointer_ ? "symmetric memory" : "CMA";
+}
+
 PeerBuffers::Place PeerBuffers::place_of(const Offer& offer) const {
   Place place{.input_address = address_of(offer.input), .output_address = address_of(offer.output)};
   if (group_.rank() == 0) {

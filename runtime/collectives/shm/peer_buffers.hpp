@@ -6,9 +6,11 @@
 #include <sys/types.h>
 #include <vector>
 
+#include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/shm/ring.hpp"
 #include "runtime/collectives/shm/route_table.hpp"
 #include "runtime/collectives/shm/small_exchange.hpp"
+#include "runtime/collectives/shm/stage.hpp"
 #include "runtime/collectives/shm/symmetric_heap.hpp"
 
 namespace runjob::runtime {
@@ -47,6 +49,7 @@ class PeerBuffers {
     void* output = nullptr;                    ///< allreduce's and broadcast's, since others read or write it too
     std::size_t output_bytes = 0;              ///< 0 for none
     std::span<const std::size_t> splits = {};  ///< what others need to know besides: one number for each rank
+    const Call* call = nullptr;                ///< is told the route
   };
 
   PeerBuffers(Group& group, SmallExchange& small, Ring& ring, PeerOptions options);
@@ -56,6 +59,7 @@ class PeerBuffers {
   template <class ByRing, class Directly>
   void run(const Offer& offer, ByRing by_ring, Directly directly) {
     const Route route = agree(offer);
+    if (offer.call != nullptr) offer.call->tell_stage(shm_stage(offer.kind), algorithm(route));
     const auto start = std::chrono::steady_clock::now();
     if (route == Route::kRing) {
       by_ring();
@@ -106,6 +110,7 @@ class PeerBuffers {
   };
 
   Route agree(const Offer& offer);
+  const char* algorithm(Route route) const;
   Place place_of(const Offer& offer) const;
   Way wanted_way(const Offer& offer) const;
   Route decide(const Offer& offer);

@@ -5,6 +5,7 @@
 
 #include "runtime/collectives/rank_order_reduction.hpp"
 #include "runtime/collectives/shm/sections.hpp"
+#include "runtime/collectives/shm/stage.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -13,6 +14,7 @@ class Reducescatter {
  public:
   Reducescatter(Channels& channels, const Call& call)
       : channels_(channels),
+        call_(call),
         element_(size_of(call.dtype)),
         bytes_(call.count * element_),
         input_(static_cast<const std::byte*>(call.input)),
@@ -27,9 +29,12 @@ class Reducescatter {
   }
 
   void run() {
-    if (bytes_ <= channels_.small.most_bytes()) return in_one_step();
+    if (bytes_ <= channels_.small.most_bytes()) {
+      call_.tell_stage(shm_stage(call_.kind), kOneStep);
+      return in_one_step();
+    }
     channels_.peers.run(
-        {.kind = Kind::kReducescatter, .bytes = bytes_, .input = input_, .input_bytes = bytes_},
+        {.kind = call_.kind, .bytes = bytes_, .input = input_, .input_bytes = bytes_, .call = &call_},
         [&] { through_sections(); }, [&](PeerBuffers::Route) { read_directly(); });
   }
 
@@ -90,6 +95,7 @@ class Reducescatter {
   }
 
   Channels& channels_;
+  const Call& call_;
   const std::size_t element_;  ///< its bytes
   const std::size_t bytes_;    ///< of the whole input
   const std::byte* const input_;
@@ -102,7 +108,6 @@ class Reducescatter {
 }  // namespace
 
 void reducescatter(Channels& channels, const Call& call) {
-  if (call.on_stage) call.on_stage("SHM_REDUCESCATTER");
   Reducescatter(channels, call).run();
 }
 

@@ -34,7 +34,8 @@ void ShmBackend::prepare(const std::string& socket_directory) {
   cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!cancel_) throw system_error("eventfd", errno);
   if (options_.rank == 0) {
-    const std::size_t windows = SymmetricHeap::window_bytes(options_.size) * static_cast<std::size_t>(options_.size);
+    const std::size_t window = options_.symmetric_memory ? SymmetricHeap::window_bytes(options_.size) : 0;
+    const std::size_t windows = window * static_cast<std::size_t>(options_.size);
     segment_ = Segment::create(layout_.bytes(), windows);
     handover_ = std::make_unique<Handover>(socket_directory);
     offer.path = handover_->path();
@@ -59,9 +60,9 @@ Status ShmBackend::connect(const std::vector<std::string>& addresses) {
     std::vector<std::string> processors;
     for (const std::string& address : addresses) processors.push_back(decode_sharing_offer(address).processors);
     const Patience patience = Patience::for_ranks(options_.size, processor_share(processors));
-    channels_ = std::make_unique<Channels>(segment_.data(), layout_,
-                                           GroupOptions{options_.rank, patience, options_.operation_timeout},
-                                           PeerOptions{heap_, options_.cma ? CmaUse::kWhenFaster : CmaUse::kNever});
+    channels_ = std::make_unique<Channels>(
+        segment_.data(), layout_, GroupOptions{options_.rank, patience, options_.operation_timeout, options_.names},
+        PeerOptions{heap_, options_.cma ? CmaUse::kWhenFaster : CmaUse::kNever});
   } catch (const Error& error) {
     const bool is_peers_end = error.code() == Errc::kPeerLost || error.code() == Errc::kAborted;
     const char* remedy = is_peers_end ? "" : "; RUNJOB_SHARED_MEMORY=0 does without";
@@ -74,7 +75,7 @@ Status ShmBackend::connect(const std::vector<std::string>& addresses) {
 
 /// Rank 0 gives it away, the others get it.
 Segment ShmBackend::exchange_segment(const std::vector<std::string>& addresses) {
-  const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_.get()};
+  const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_.get(), options_.names};
   if (options_.rank == 0) {
     handover_->serve(segment_.descriptor(), options_.size, limits);
     handover_.reset();

@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/prefetch.hpp"
+
 namespace runjob::runtime {
 
-void ShmRounds::give(std::uint32_t tag, std::span<const std::byte> bytes) {
+void ShmRounds::give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) {
   waits_since_.reset();
   const Header header{static_cast<std::uint32_t>(bytes.size()), tag};
   std::byte* line = small_.begin(sizeof header);
   std::memcpy(line, &header, sizeof header);
   std::byte* to = bytes.size() <= kInlineBytes ? line + sizeof header : small_.cell(group_.rank());
-  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  const std::size_t after = unread.first + unread.bytes;
+  if (unread.first != 0) std::memcpy(to, bytes.data(), unread.first);
+  if (bytes.size() > after) std::memcpy(to + after, bytes.data() + after, bytes.size() - after);
   small_.give();
   group_.announce_round();
 }
@@ -22,11 +27,23 @@ bool ShmRounds::collect(Deadline deadline, const IsBusy& is_busy) {
     if (group_.look(given, small_.step())) continue;
     if (!waits_since_) waits_since_ = Clock::now();
     const auto limit = is_busy(peer) ? *waits_since_ + group_.timeout() : Clock::time_point::max();
-    if (group_.sleep(peer, given, small_.step(), std::min(limit, deadline.value_or(limit)))) continue;
+    const auto has_come = [&] { return given.load(std::memory_order_seq_cst) >= small_.step(); };
+    group_.sleep_at(
+        peer, [&] { return has_come() || departed() >= 0; }, std::min(limit, deadline.value_or(limit)));
+    if (has_come()) continue;
+    if (const int gone = departed(); gone >= 0) group_.throw_lost(gone);
     if (Clock::now() >= limit) group_.throw_timeout(peer);
     return false;
   }
   return true;
+}
+
+/// A rank that has left without giving its message of this round, which therefore nobody need wait for; -1 for none.
+int ShmRounds::departed() const {
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    if (group_.has_left(rank) && !has_given(rank)) return rank;
+  }
+  return -1;
 }
 
 bool ShmRounds::has_given(int rank) const {
@@ -48,6 +65,18 @@ std::span<const std::byte> ShmRounds::message(int rank) const {
   return {bytes <= kInlineBytes ? small_.line(rank) + sizeof(Header) : small_.cell(rank), bytes};
 }
 
+/// The other ranks' processors have the lines of this rank's next cell, from the time when they read them: fetching them back
+/// takes as long as an exchange of flags, but need not be waited for.
+void ShmRounds::expect_next(std::size_t bytes) {
+  if (bytes > kInlineBytes)
+    prefetch_to_write(group_.cell(group_.rank(), (small_.step() + 1) % RankWords::kFlags), bytes);
+}
+
+void ShmRounds::reduce(const Call& call, std::span<const void* const> inputs, std::size_t count) const {
+  for (const void* input : inputs) prefetch_to_read(static_cast<const std::byte*>(input), count * size_of(call.dtype));
+  Rounds::reduce(call, inputs, count);
+}
+
 bool ShmRounds::is_awaited() const {
   for (int peer = 0; peer < group_.size(); ++peer) {
     if (peer != group_.rank() && (small_.has_begun_next(peer) || group_.has_left(peer))) return true;
@@ -64,25 +93,6 @@ void ShmRounds::wait(Deadline deadline) {
 void ShmRounds::nudge() {
   nudged_.store(true, std::memory_order_seq_cst);
   group_.ring_next_round();
-}
-
-const char* ShmRounds::activity(Kind kind) const {
-  switch (kind) {
-    case Kind::kAllreduce:
-      return "SHM_ALLREDUCE";
-    case Kind::kAllgather:
-      return "SHM_ALLGATHER";
-    case Kind::kBroadcast:
-      return "SHM_BCAST";
-    case Kind::kAlltoall:
-      return "SHM_ALLTOALL";
-    case Kind::kReducescatter:
-      return "SHM_REDUCESCATTER";
-    case Kind::kBarrier:
-    case Kind::kJoin:
-      break;
-  }
-  return nullptr;
 }
 
 void ShmRounds::leave() {

@@ -4,6 +4,7 @@
 
 #include "runtime/collectives/rounds.hpp"
 #include "runtime/collectives/shm/small_exchange.hpp"
+#include "runtime/collectives/shm/stage.hpp"
 
 namespace runjob::runtime {
 
@@ -14,16 +15,19 @@ class ShmRounds : public Rounds {
   ShmRounds(Group& group, SmallExchange& small) : group_(group), small_(small) {}
 
   std::size_t most_bytes() const override { return small_.most_bytes(); }
-  void give(std::uint32_t tag, std::span<const std::byte> bytes) override;
+  void give(std::uint32_t tag, std::span<const std::byte> bytes) override { give_without(tag, bytes, {}); }
+  void give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) override;
   bool collect(Deadline deadline, const IsBusy& is_busy) override;
   bool has_given(int rank) const override;
   std::uint32_t tag(int rank) const override;
   std::span<const std::byte> message(int rank) const override;
+  void expect_next(std::size_t bytes) override;
+  void reduce(const Call& call, std::span<const void* const> inputs, std::size_t count) const override;
   bool is_awaited() const override;
   void wait(Deadline deadline) override;
   void nudge() override;
   void leave() override;
-  const char* activity(Kind kind) const override;
+  const char* activity(Kind kind) const override { return shm_stage(kind); }
 
  private:
   struct Header {
@@ -32,6 +36,7 @@ class ShmRounds : public Rounds {
   static constexpr std::size_t kInlineBytes = FlagLine::kPayloadBytes - sizeof(Header);
 
   Header header(int rank) const;
+  int departed() const;
 
   Group& group_;
   SmallExchange& small_;

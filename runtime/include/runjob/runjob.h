@@ -92,6 +92,18 @@ RUNJOB_API int runjob_is_initialized(void);
  */
 RUNJOB_API runjob_code runjob_failing(const char* reason);
 
+/*
+ * Begins a trace of the collectives in the file `path` of rank 0, for Perfetto and chrome://tracing; one that is being written
+ * ends. To be called by rank 0, by others without effect; with `all_ranks` by every rank, and the trace has a track for each.
+ * mark_cycles: marks each round of negotiation. At most RUNJOB_TIMELINE_MAX_MB long. Any thread.
+ */
+RUNJOB_API runjob_code runjob_start_timeline(const char* path, int mark_cycles, int all_ranks);
+/*
+ * Writes what is left of it. Does nothing when there is none. With tracks, rank 0 waits for the others to stop as well, for a second
+ * at most, so that their last records are in it.
+ */
+RUNJOB_API runjob_code runjob_stop_timeline(void);
+
 /* This rank's place; -1 when not initialised. See Placement in docs/architecture.md for the terms. */
 RUNJOB_API int runjob_rank(void);
 RUNJOB_API int runjob_size(void);
@@ -108,7 +120,9 @@ RUNJOB_API int runjob_is_homogeneous(void); /* 1 when every host has the same nu
  * shape    `ndim` extents, row-major dense buffers; ndim 0 is a scalar, an extent of 0 is allowed.
  * Owner    the buffers are lent until the handle is done; `shape` and `name` are copied.
  * Mismatch in dtype, shape, kind, op, scale or root ends the operation on all ranks with RUNJOB_MISMATCH; the job goes on.
- * process_set must be 0, the whole job.
+ * process_set  0 for the whole job, or a number of runjob_process_set_add(). Then "all ranks" means those of the set, wherever this
+ *          page says so, and `rank order` theirs; averages divide by the set's size. `root` stays a rank of the job. An operation of a set
+ *          that this rank is not in is RUNJOB_INVALID_ARGUMENT. Names of different sets do not meet.
  */
 
 /*
@@ -182,6 +196,72 @@ RUNJOB_API runjob_code runjob_reducescatter(const char* name, const void* input,
 RUNJOB_API runjob_code runjob_barrier(const char* name, int32_t process_set, double timeout_seconds,
                                       runjob_handle* handle);
 
+/* As what values of FLOAT32 and FLOAT64 travel, to halve or quarter what is sent; other dtypes travel as they are. */
+typedef enum runjob_compression {
+  RUNJOB_COMPRESSION_NONE = 0,
+  RUNJOB_COMPRESSION_FLOAT16 = 1,
+  RUNJOB_COMPRESSION_BFLOAT16 = 2
+} runjob_compression;
+
+/*
+ * runjob_allreduce_async() and runjob_allreduce() with compression, the same on all ranks: values are multiplied by `prescale` and
+ * rounded, accumulated in float32, and the result, rounded once more, is in `dtype` again. What FLOAT16 cannot hold becomes infinite.
+ */
+RUNJOB_API runjob_code runjob_compressed_allreduce_async(const char* name, const void* input, void* output,
+                                                         const int64_t* shape, int32_t ndim, runjob_dtype dtype,
+                                                         runjob_reduce_op op, double prescale, double postscale,
+                                                         runjob_compression compression, int32_t process_set,
+                                                         runjob_handle* handle);
+RUNJOB_API runjob_code runjob_compressed_allreduce(const char* name, const void* input, void* output,
+                                                   const int64_t* shape, int32_t ndim, runjob_dtype dtype,
+                                                   runjob_reduce_op op, double prescale, double postscale,
+                                                   runjob_compression compression, int32_t process_set,
+                                                   double timeout_seconds, runjob_handle* handle);
+
+/* One tensor of a group. */
+typedef struct runjob_tensor {
+  const void* input;    /* not read by broadcast */
+  void* output;         /* allreduce: may be `input`; broadcast: the one buffer; else room for the result, or null */
+  int64_t output_bytes; /* of that room */
+  const int64_t* shape;
+  int32_t ndim;
+  int32_t dtype; /* a runjob_dtype */
+} runjob_tensor;
+
+/*
+ * The same operation on `count` tensors, at least 1, which may differ in shape and dtype. It is one operation, with one name and one
+ * handle: it runs when all ranks have submitted it, with the same tensors in the same order, and fails as a whole. `tensors` is
+ * copied. Results of allgather and reducescatter: runjob_grouped_output(), once done. The blocking forms leave a handle as those of
+ * single tensors do.
+ */
+RUNJOB_API runjob_code runjob_grouped_allreduce_async(const char* name, const runjob_tensor* tensors, int32_t count,
+                                                      runjob_reduce_op op, double prescale, double postscale,
+                                                      runjob_compression compression, int32_t process_set,
+                                                      runjob_handle* handle);
+RUNJOB_API runjob_code runjob_grouped_allgather_async(const char* name, const runjob_tensor* tensors, int32_t count,
+                                                      int32_t process_set, runjob_handle* handle);
+RUNJOB_API runjob_code runjob_grouped_broadcast_async(const char* name, const runjob_tensor* tensors, int32_t count,
+                                                      int32_t root, int32_t process_set, runjob_handle* handle);
+RUNJOB_API runjob_code runjob_grouped_reducescatter_async(const char* name, const runjob_tensor* tensors, int32_t count,
+                                                          runjob_reduce_op op, double prescale, double postscale,
+                                                          int32_t process_set, runjob_handle* handle);
+RUNJOB_API runjob_code runjob_grouped_allreduce(const char* name, const runjob_tensor* tensors, int32_t count,
+                                                runjob_reduce_op op, double prescale, double postscale,
+                                                runjob_compression compression, int32_t process_set,
+                                                double timeout_seconds, runjob_handle* handle);
+RUNJOB_API runjob_code runjob_grouped_allgather(const char* name, const runjob_tensor* tensors, int32_t count,
+                                                int32_t process_set, double timeout_seconds, runjob_handle* handle);
+RUNJOB_API runjob_code runjob_grouped_broadcast(const char* name, const runjob_tensor* tensors, int32_t count,
+                                                int32_t root, int32_t process_set, double timeout_seconds,
+                                                runjob_handle* handle);
+RUNJOB_API runjob_code runjob_grouped_reducescatter(const char* name, const runjob_tensor* tensors, int32_t count,
+                                                    runjob_reduce_op op, double prescale, double postscale,
+                                                    int32_t process_set, double timeout_seconds, runjob_handle* handle);
+
+/* The result of one tensor, counted from 0, as runjob_output() gives those of single ones. */
+RUNJOB_API runjob_code runjob_grouped_output(runjob_handle handle, int32_t tensor, const void** data,
+                                             const int64_t** shape, int32_t* ndim);
+
 /*
  * Says that this rank has no more data, while others may have: until all ranks have joined, zeros of this one take part in
  * their allreduces (averages still divide by the size), it counts as having come to their barriers, and their other operations end with
@@ -189,6 +269,43 @@ RUNJOB_API runjob_code runjob_barrier(const char* name, int32_t process_set, dou
  */
 RUNJOB_API runjob_code runjob_join_async(runjob_handle* handle);
 RUNJOB_API runjob_code runjob_join(double timeout_seconds, runjob_handle* handle);
+
+/*
+ * Process sets: some of the job's ranks, among which collectives can run. Each set works for itself: sets may overlap, operations
+ * of different sets may be submitted in any order on each rank, and no set waits for ranks outside of it.
+ *
+ * Changes  runjob_process_set_add() and _remove() are called by all ranks of the job, in the same order, with the same arguments; they
+ *          block until all have come, and fail on all or none. They need RUNJOB_DYNAMIC_PROCESS_SETS=1 in the environment, or `dynamic`
+ *          in runjob_init_with_process_sets().
+ * Numbers  from 1 on, the same on all ranks; freed ones are given again, those first that were freed first. 0 is the whole job.
+ * Life     until removal or shutdown. When a rank of the job fails, all sets end; when one calls runjob_shutdown(), only those that it
+ *          is in. Sets do not outlive the job: a later runjob_init() begins without them.
+ * join     concerns the whole job only. Symmetric memory is ordinary memory for operations of a set.
+ */
+
+/*
+ * runjob_init(), and adds `count` sets: set i has sizes[i] ranks, which come one set after the other in `ranks`; all ranks give the
+ * same. A set that cannot be added is an error, but the job is joined, and has the other sets. When already initialised: nothing.
+ */
+RUNJOB_API runjob_code runjob_init_with_process_sets(const int32_t* ranks, const int32_t* sizes, int32_t count,
+                                                     int32_t dynamic);
+
+/*
+ * RUNJOB_INVALID_ARGUMENT for no ranks, unknown or repeated ones, and ranks that are a set already (as all ranks of the job are);
+ * RUNJOB_MISMATCH when the ranks ask for different changes: names them; RUNJOB_UNAVAILABLE when they cannot connect.
+ */
+RUNJOB_API runjob_code runjob_process_set_add(const int32_t* ranks, int32_t count, int32_t* id);
+/* Operations in flight in it end with RUNJOB_ABORTED. */
+RUNJOB_API runjob_code runjob_process_set_remove(int32_t id);
+
+/* -1 when there is no such set or no job. */
+RUNJOB_API int runjob_process_set_size(int32_t id);
+/* This rank's index among the set's ranks; -1 when it is not in it, too. */
+RUNJOB_API int runjob_process_set_rank(int32_t id);
+
+/* Ascending, as many as there is `room` for; `count` gets how many there are. */
+RUNJOB_API runjob_code runjob_process_set_ids(int32_t* ids, int32_t room, int32_t* count);
+RUNJOB_API runjob_code runjob_process_set_ranks(int32_t id, int32_t* ranks, int32_t room, int32_t* count);
 
 /* 1 when done (also when failed), 0 when not, -1 for an unknown handle. */
 RUNJOB_API int runjob_poll(runjob_handle handle);
@@ -228,6 +345,17 @@ RUNJOB_API runjob_code runjob_symmetric_free(void* memory);
  * is absent. Lent until the next call in this thread. Needs no init.
  */
 RUNJOB_API const char* runjob_backends_json(void);
+
+/*
+ * What this rank has sent to agree with the others on what to run, since init, as a JSON object of numbers:
+ *   control_messages  over its connection to rank 0, or rank 0's to all. In a steady step only where there are no rounds: with Gloo
+ *                     alone.
+ *   rounds            in which all ranks said what was submitted to them; rounds_with_data: those that needed nothing else, since
+ *                     a small operation's data went along.
+ *   host_messages     from host to host for rounds, and host_bytes: 0 but for the lowest rank of each host.
+ * NULL when not initialised. Lent until the next call in this thread.
+ */
+RUNJOB_API const char* runjob_statistics_json(void);
 
 #ifdef __cplusplus
 }

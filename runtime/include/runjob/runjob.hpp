@@ -253,16 +253,70 @@ class GatherHandle : public Handle {
   }
 };
 
-/// The ranks that take part in a collective: all of the job. A value; cheap to copy.
+/// Some of the job's ranks, among which collectives run: see runjob_process_set_add(). A value; cheap to copy.
+class ProcessSet {
+ public:
+  /// All ranks of the job.
+  ProcessSet() = default;
+  explicit ProcessSet(std::int32_t id) : id_(id) {}
+
+  /// The same on all ranks.
+  std::int32_t id() const { return id_; }
+  /// -1 when there is no such set any more.
+  int size() const { return id_ == 0 ? runjob_size() : runjob_process_set_size(id_); }
+  /// This rank's index in it; -1 when it is not in it.
+  int rank() const { return id_ == 0 ? runjob_rank() : runjob_process_set_rank(id_); }
+  bool included() const { return rank() >= 0; }
+  /// Ascending. Errors  Error.
+  std::vector<std::int32_t> ranks() const {
+    std::int32_t count = 0;
+    detail::check(runjob_process_set_ranks(id_, nullptr, 0, &count));
+    std::vector<std::int32_t> ranks(static_cast<std::size_t>(count));
+    detail::check(runjob_process_set_ranks(id_, ranks.data(), count, &count));
+    return ranks;
+  }
+
+  friend bool operator==(const ProcessSet&, const ProcessSet&) = default;
+
+ private:
+  std::int32_t id_ = 0;
+};
+
+/// init() with these process sets, numbered from 1 on in their order; with `dynamic`, others may be added and removed later.
+inline void init(const std::vector<std::vector<std::int32_t>>& process_sets, bool dynamic = false) {
+  std::vector<std::int32_t> ranks, sizes;
+  for (const std::vector<std::int32_t>& each : process_sets) {
+    ranks.insert(ranks.end(), each.begin(), each.end());
+    sizes.push_back(static_cast<std::int32_t>(each.size()));
+  }
+  detail::check(runjob_init_with_process_sets(ranks.data(), sizes.data(), static_cast<std::int32_t>(sizes.size()),
+                                              dynamic ? 1 : 0));
+}
+
+/// All ranks of the job call these, with the same arguments and in the same order; they block until all have.
+inline ProcessSet add_process_set(std::span<const std::int32_t> ranks) {
+  std::int32_t id = 0;
+  detail::check(runjob_process_set_add(ranks.data(), static_cast<std::int32_t>(ranks.size()), &id));
+  return ProcessSet(id);
+}
+inline void remove_process_set(ProcessSet set) {
+  detail::check(runjob_process_set_remove(set.id()));
+}
+
+/// The ranks that take part in a collective: all of the job, or of a process set; "all ranks" below are these. Roots are ranks of the
+/// job. A value; cheap to copy.
 class Communicator {
  public:
   /// Errors  Error(RUNJOB_NOT_INITIALIZED).
-  Communicator() {
+  explicit Communicator(ProcessSet set = {}) : set_(set) {
     if (!is_initialized()) throw Error(RUNJOB_NOT_INITIALIZED, "runjob is not initialized: call init() first");
   }
 
-  int rank() const { return runjob_rank(); }
-  int size() const { return runjob_size(); }
+  ProcessSet process_set() const { return set_; }
+  /// Among the ranks that take part.
+  int rank() const { return set_.rank(); }
+  int size() const { return set_.size(); }
+  // In the whole job.
   int local_rank() const { return runjob_local_rank(); }
   int local_size() const { return runjob_local_size(); }
   int cross_rank() const { return runjob_cross_rank(); }
@@ -277,7 +331,7 @@ class Communicator {
     runjob_handle handle = 0;
     detail::check(runjob_allreduce_async(name.c_str(), in.data(), out.data(), &extent, 1, detail::DTypeOf<T>::dtype,
                                          static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale,
-                                         kWholeJob, &handle));
+                                         set_.id(), &handle));
     return Handle(handle);
   }
   template <Element T>
@@ -291,7 +345,7 @@ class Communicator {
     const std::int64_t extent = detail::same_size(name, in.size(), out.size());
     runjob_handle handle = 0;
     detail::check(runjob_allreduce(name.c_str(), in.data(), out.data(), &extent, 1, detail::DTypeOf<T>::dtype,
-                                   static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale, kWholeJob,
+                                   static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale, set_.id(),
                                    kForEver, &handle));
   }
   template <Element T>
@@ -306,14 +360,14 @@ class Communicator {
     const auto extent = static_cast<std::int64_t>(buffer.size());
     runjob_handle handle = 0;
     detail::check(runjob_broadcast_async(name.c_str(), buffer.data(), &extent, 1, detail::DTypeOf<T>::dtype, root,
-                                         kWholeJob, &handle));
+                                         set_.id(), &handle));
     return Handle(handle);
   }
   template <Element T>
   void broadcast(std::span<T> buffer, int root, const std::string& name) const {
     const auto extent = static_cast<std::int64_t>(buffer.size());
     runjob_handle handle = 0;
-    detail::check(runjob_broadcast(name.c_str(), buffer.data(), &extent, 1, detail::DTypeOf<T>::dtype, root, kWholeJob,
+    detail::check(runjob_broadcast(name.c_str(), buffer.data(), &extent, 1, detail::DTypeOf<T>::dtype, root, set_.id(),
                                    kForEver, &handle));
   }
 
@@ -325,7 +379,7 @@ class Communicator {
     const auto shape = detail::rows("allgather", name, in.size(), row);
     runjob_handle handle = 0;
     detail::check(runjob_allgather_async(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(),
-                                         row == 1 ? 1 : 2, detail::DTypeOf<T>::dtype, kWholeJob, &handle));
+                                         row == 1 ? 1 : 2, detail::DTypeOf<T>::dtype, set_.id(), &handle));
     return GatherHandle<T>(handle);
   }
   template <Element T>
@@ -342,7 +396,7 @@ class Communicator {
     const auto shape = detail::rows("allgather", name, in.size(), 1);
     runjob_handle handle = 0;
     detail::check(runjob_allgather(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(), 1,
-                                   detail::DTypeOf<T>::dtype, kWholeJob, kForEver, &handle));
+                                   detail::DTypeOf<T>::dtype, set_.id(), kForEver, &handle));
     detail::check_size("allgather", name, GatherHandle<T>(handle).values().size(), out.size());
   }
 
@@ -356,7 +410,7 @@ class Communicator {
     runjob_handle handle = 0;
     detail::check(runjob_alltoall_async(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(),
                                         row == 1 ? 1 : 2, splits.empty() ? nullptr : splits.data(),
-                                        static_cast<std::int32_t>(splits.size()), detail::DTypeOf<T>::dtype, kWholeJob,
+                                        static_cast<std::int32_t>(splits.size()), detail::DTypeOf<T>::dtype, set_.id(),
                                         &handle));
     return GatherHandle<T>(handle);
   }
@@ -369,7 +423,7 @@ class Communicator {
     runjob_handle handle = 0;
     detail::check(runjob_alltoall(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(), 1,
                                   splits.empty() ? nullptr : splits.data(), static_cast<std::int32_t>(splits.size()),
-                                  detail::DTypeOf<T>::dtype, kWholeJob, kForEver, &handle));
+                                  detail::DTypeOf<T>::dtype, set_.id(), kForEver, &handle));
     detail::check_size("alltoall", name, GatherHandle<T>(handle).values().size(), out.size());
   }
 
@@ -383,7 +437,7 @@ class Communicator {
     detail::check(runjob_reducescatter_async(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(),
                                              row == 1 ? 1 : 2, detail::DTypeOf<T>::dtype,
                                              static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale,
-                                             kWholeJob, &handle));
+                                             set_.id(), &handle));
     return GatherHandle<T>(handle);
   }
 
@@ -395,11 +449,12 @@ class Communicator {
     runjob_handle handle = 0;
     detail::check(runjob_reducescatter(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(), 1,
                                        detail::DTypeOf<T>::dtype, static_cast<runjob_reduce_op>(op), scaling.prescale,
-                                       scaling.postscale, kWholeJob, kForEver, &handle));
+                                       scaling.postscale, set_.id(), kForEver, &handle));
     detail::check_size("reducescatter", name, GatherHandle<T>(handle).values().size(), out.size());
   }
 
-  /// Says that this rank has no more data: zeros of it take part in the others' allreduces until all have joined. Returns the rank that
+  /// Concerns the whole job, whatever the process set. Says that this rank has no more data: zeros of it take part in the others'
+  /// allreduces until all have joined. Returns the rank that
   /// joined last. See runjob_join().
   int join() const {
     runjob_handle handle = 0;
@@ -410,17 +465,18 @@ class Communicator {
   /// Done when all ranks have come.
   Handle barrier_async(const std::string& name) const {
     runjob_handle handle = 0;
-    detail::check(runjob_barrier_async(name.c_str(), kWholeJob, &handle));
+    detail::check(runjob_barrier_async(name.c_str(), set_.id(), &handle));
     return Handle(handle);
   }
   void barrier(const std::string& name) const {
     runjob_handle handle = 0;
-    detail::check(runjob_barrier(name.c_str(), kWholeJob, kForEver, &handle));
+    detail::check(runjob_barrier(name.c_str(), set_.id(), kForEver, &handle));
   }
 
  private:
-  static constexpr std::int32_t kWholeJob = 0;
   static constexpr double kForEver = -1;
+
+  ProcessSet set_;
 };
 
 }  // namespace v0

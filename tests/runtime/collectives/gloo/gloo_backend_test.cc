@@ -47,7 +47,7 @@ TEST_CASE("calls run in their order and tell their stage", "[runtime][net]") {
   std::vector<float> a(10, 1), b(100000, 2);
   std::string stage;
   Call first = sum(a);
-  first.on_stage = [&](const char* name) { stage = name; };
+  first.on_stage = [&](const char* name, const char*) { stage = name; };
   std::vector<float> c(10, 3), d(100000, 4);
   auto one = start(*ranks[0], first);
   CHECK(ranks[1]->run(sum(c)).ok());

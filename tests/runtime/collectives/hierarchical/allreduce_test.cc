@@ -126,7 +126,8 @@ TEST_CASE("between hosts: an allreduce tells the way it goes", "[runtime][unit]"
   const auto errors = run_hosts({{0, 1}, with_columns(1)}, [&](HostChannels& channels) {
     float value = 1;
     Call call{.dtype = DType::kFloat32, .input = &value, .output = &value, .count = 1};
-    if (channels.is_leader() && channels.topology.rank() == 0) call.on_stage = [&](const char* text) { stage = text; };
+    if (channels.is_leader() && channels.topology.rank() == 0)
+      call.on_stage = [&](const char* text, const char*) { stage = text; };
     allreduce(channels, call, way);
   });
   CHECK(errors == no_errors(2));

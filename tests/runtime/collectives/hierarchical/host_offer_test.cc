@@ -10,13 +10,13 @@ namespace {
 
 std::string offer(const std::string& host, const std::string& settings = "s", const std::string& refusal = "") {
   const SharingOffer sharing{.refusal = refusal, .host = host, .processors = "", .path = "", .token = ""};
-  return encode(HostOffer{encode(sharing), "t", "", settings});
+  return encode(HostOffer{encode(sharing), "t", "", {}, settings});
 }
 
 }  // namespace
 
 TEST_CASE("an offer survives its encoding", "[runtime][unit]") {
-  const HostOffer offer{std::string("a\0b", 3), "\xff", "", "x"};
+  const HostOffer offer{std::string("a\0b", 3), "\xff", "", {"127.0.0.1", 7, "\xfe"}, "x"};
   CHECK(decode_host_offer(encode(offer)) == offer);
   CHECK(is_host_offer(encode(offer)));
   CHECK_FALSE(is_host_offer("something else"));

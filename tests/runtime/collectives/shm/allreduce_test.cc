@@ -87,7 +87,7 @@ TEST_CASE("an allreduce tells its stage", "[runtime][unit]") {
   const auto errors = run_threads(small_layout(2), [&](Channels& channels) {
     float value = 1;
     Call call{.dtype = DType::kFloat32, .input = &value, .output = &value, .count = 1};
-    if (channels.group.rank() == 0) call.on_stage = [&](const char* name) { stage = name; };
+    if (channels.group.rank() == 0) call.on_stage = [&](const char* name, const char*) { stage = name; };
     allreduce(channels, call);
   });
   CHECK(errors == no_errors(2));

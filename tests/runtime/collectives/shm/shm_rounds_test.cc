@@ -10,6 +10,7 @@
 using namespace runjob::runtime;
 using runjob::Errc;
 using runjob::Error;
+using runjob::Status;
 
 namespace {
 
@@ -57,6 +58,43 @@ TEST_CASE("all ranks hear all messages, of any length, between other exchanges",
     }
   });
   CHECK(errors == no_errors(size));
+}
+
+TEST_CASE("who waits for one rank hears that another one has left", "[runtime][unit]") {
+  Status waited;
+  const auto errors = run_threads(small_layout(3), [&](Channels& channels) {
+    if (channels.group.rank() == 0) return;  // has nothing to say, and will not for long
+    if (channels.group.rank() == 2) return channels.rounds.leave();
+    channels.rounds.give(1, {});
+    try {
+      channels.rounds.collect(kNoDeadline, is_not_busy);
+    } catch (const Error& error) {
+      waited = Status(error);
+    }
+  });
+  CHECK(errors == no_errors(3));
+  CHECK(waited.code() == Errc::kPeerLost);
+  CHECK(waited.message() == "rank 2 has left");
+}
+
+TEST_CASE("of a message with an unread part the rest arrives", "[runtime][unit]") {
+  const Rounds::Part unread =
+      GENERATE(Rounds::Part{0, 30}, Rounds::Part{30, 40}, Rounds::Part{60, 60}, Rounds::Part{0, 120});
+  const auto errors = run_threads(small_layout(2), [&](Channels& channels) {
+    const int own = channels.group.rank();
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      channels.rounds.give_without(i, message_of(own, 120), unread);
+      if (!channels.rounds.collect(kNoDeadline, is_not_busy)) throw std::runtime_error("no end");
+      const auto message = channels.rounds.message(1 - own);
+      const auto expected = message_of(1 - own, 120);
+      for (std::size_t k = 0; k < 120; ++k) {
+        const bool is_unread = k >= unread.first && k < unread.first + unread.bytes;
+        if (!is_unread && message[k] != expected[k]) throw std::runtime_error("message");
+      }
+      channels.rounds.expect_next(120);
+    }
+  });
+  CHECK(errors == no_errors(2));
 }
 
 TEST_CASE("a round that is not over at its deadline can be collected later", "[runtime][unit]") {

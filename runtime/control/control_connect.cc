@@ -1,7 +1,8 @@
-#include "runtime/engine/control_connect.hpp"
+#include "runtime/control/control_connect.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -14,8 +15,6 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
-#include "runtime/engine/control_message.hpp"
-#include "runtime/engine/negotiation.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -53,31 +52,51 @@ bool same_token(const std::string& a, const std::string& b) {
   return difference == 0;
 }
 
-/// The rank that `channel` proves to be; nullopt while it has not said so. Closes a channel that is refused.
-std::optional<std::size_t> greet(ControlChannel& channel, const std::string& token,
+/// The first frame on a control connection.
+struct Hello {
+  std::uint32_t magic = 0x524a4332;  // "RJC2": runjob control, version 2
+  std::int32_t number = 0;
+  char token[kTokenBytes] = {};
+};
+
+/// The member that `channel` proves to be; nullopt while it has not said so. Closes a channel that is refused.
+std::optional<std::size_t> greet(ControlChannel& channel, const std::string& token, int own,
                                  const std::vector<ControlChannel>& members) {
   channel.receive();
   const auto frame = channel.next_frame();
   if (!frame) return std::nullopt;
-  try {
-    const Hello hello = decode_hello(*frame);
-    const auto rank = static_cast<std::size_t>(hello.rank);
-    if (same_token(hello.token, token) && hello.rank > 0 && rank < members.size() && !members[rank].is_open()) {
+  Hello hello;
+  if (frame->size() == sizeof hello) {
+    std::memcpy(&hello, frame->data(), sizeof hello);
+    const auto number = static_cast<std::size_t>(hello.number);
+    const bool is_ours = hello.magic == Hello().magic && same_token({hello.token, kTokenBytes}, token);
+    if (is_ours && hello.number > own && number < members.size() && !members[number].is_open()) {
       channel.set_max_frame_bytes(ControlChannel::kMaxFrameBytes);
-      return rank;
+      return number;
     }
-  } catch (const Error&) {  // not one of ours
   }
   channel.close();
   return std::nullopt;
 }
 
-std::string missing_text(const std::vector<ControlChannel>& members, const std::vector<std::string>& hosts) {
-  std::vector<std::string> names;
-  for (std::size_t rank = 1; rank < members.size(); ++rank) {
-    if (!members[rank].is_open()) names.push_back(rank_text(static_cast<int>(rank), hosts));
+std::vector<std::string> missing_members(const std::vector<ControlChannel>& members, int own,
+                                         const std::vector<std::string>& names) {
+  std::vector<std::string> missing;
+  for (auto number = static_cast<std::size_t>(own) + 1; number < members.size(); ++number) {
+    if (!members[number].is_open()) missing.push_back(names[number]);
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return missing;
+}
+
+/// Waits for an event on `descriptors`; false when the deadline was first.
+bool poll_until(std::vector<pollfd>& descriptors, const WaitLimits& limits) {
+  descriptors.push_back({limits.cancel, POLLIN, 0});  // -1 is passed over
+  int ready = 0;
+  do {
+    ready = ::poll(descriptors.data(), descriptors.size(), milliseconds_until(limits.deadline));
+  } while (ready < 0 && errno == EINTR);
+  if (descriptors.back().revents != 0) throw Error(Errc::kAborted, "connecting was ended");
+  return ready != 0;
 }
 
 }  // namespace
@@ -108,20 +127,21 @@ ControlListener listen_for_members(const std::string& address, int size) {
   return listener;
 }
 
-std::vector<ControlChannel> accept_members(const ControlListener& listener, const std::string& token,
-                                           const std::vector<std::string>& hosts, Deadline deadline) {
-  std::vector<ControlChannel> members(hosts.size()), strangers;
-  for (std::size_t missing = hosts.size() - 1; missing > 0;) {
+std::vector<ControlChannel> accept_members(const ControlListener& listener, const std::string& token, int own,
+                                           const std::vector<std::string>& names, const WaitLimits& limits) {
+  std::vector<ControlChannel> members(names.size()), strangers;
+  for (std::size_t missing = names.size() - 1 - static_cast<std::size_t>(own); missing > 0;) {
     std::vector<pollfd> descriptors{{listener.socket.get(), POLLIN, 0}};
     for (const ControlChannel& stranger : strangers) descriptors.push_back({stranger.fd(), POLLIN, 0});
-    if (::poll(descriptors.data(), descriptors.size(), milliseconds_until(deadline)) == 0) {
+    if (!poll_until(descriptors, limits)) {
       throw Error(Errc::kTimeout,
-                  fmt::format("these ranks did not connect to rank 0 in time: {}", missing_text(members, hosts)));
+                  fmt::format("these ranks did not connect to {} in time: {}", names[static_cast<std::size_t>(own)],
+                              fmt::join(missing_members(members, own, names), ", ")));
     }
     for (ControlChannel& stranger : strangers) {
-      const auto rank = greet(stranger, token, members);
-      if (!rank) continue;
-      members[*rank] = std::move(stranger);
+      const auto number = greet(stranger, token, own, members);
+      if (!number) continue;
+      members[*number] = std::move(stranger);
       --missing;
     }
     std::erase_if(strangers, [](const ControlChannel& stranger) { return !stranger.is_open(); });
@@ -131,27 +151,25 @@ std::vector<ControlChannel> accept_members(const ControlListener& listener, cons
   return members;
 }
 
-ControlChannel connect_to_coordinator(const std::string& address, std::uint16_t port, const std::string& token,
-                                      int rank, Deadline deadline) {
-  const std::string what = fmt::format("connecting to rank 0 at {} port {}", address, port);
-  const AddressList list = parse_address(address, port);
+ControlChannel connect_to_member(const ControlAddress& to, int own, const std::string& name, const WaitLimits& limits) {
+  const std::string what = fmt::format("connecting to {} at {} port {}", name, to.address, to.port);
+  const AddressList list = parse_address(to.address, to.port);
   UniqueFd socket(::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) fail("making a socket", errno);
   if (::connect(socket.get(), list->ai_addr, list->ai_addrlen) != 0) {
     if (errno != EINPROGRESS) fail(what, errno);
-    pollfd descriptor{socket.get(), POLLOUT, 0};
-    int ready = 0;
-    do {
-      ready = ::poll(&descriptor, 1, milliseconds_until(deadline));
-    } while (ready < 0 && errno == EINTR);
-    if (ready == 0) throw Error(Errc::kTimeout, what + ": no answer in time");
+    std::vector<pollfd> descriptors{{socket.get(), POLLOUT, 0}};
+    if (!poll_until(descriptors, limits)) throw Error(Errc::kTimeout, what + ": no answer in time");
     int error = 0;
     socklen_t length = sizeof error;
     ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) fail(what, error);
   }
   ControlChannel channel(std::move(socket));
-  channel.send(encode(Hello{token, rank}));
+  Hello hello;
+  hello.number = own;
+  to.token.copy(hello.token, kTokenBytes);
+  channel.send({reinterpret_cast<const char*>(&hello), sizeof hello});
   return channel;
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/engine/fork_guard.hpp"
+#include "runtime/control/fork_guard.hpp"
 
 #include <mutex>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "runtime/engine/control_channel.hpp"
+#include "runtime/control/control_channel.hpp"
 
 #include <cerrno>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <utility>
 
-#include "runtime/engine/fork_guard.hpp"
+#include "runtime/control/fork_guard.hpp"
 
 namespace runjob::runtime {
 namespace {

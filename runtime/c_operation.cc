@@ -1,0 +1,130 @@
+#include "runtime/c_operation.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "runtime/process.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+ReduceOp to_reduce_op(runjob_reduce_op op) {
+  if (!is_reduce_op(op)) {
+    throw Error(Errc::kInvalidArgument, fmt::format("{} is not a reduction", static_cast<int>(op)));
+  }
+  return static_cast<ReduceOp>(op);
+}
+
+/// What `use` does with the engine that runs such an operation; a refusal may tell of a loss as well.
+template <class Use>
+auto with_engine(const Submission& submission, Use use) {
+  Process& process = Process::current();
+  const std::shared_ptr<const Job> job = process.job();
+  try {
+    static_cast<void>(process.engine(job));
+    const Signature& signature = submission.signature;
+    if (signature.process_set == 0) return use(job->engine);
+    return use(job->process_sets->find(signature.process_set, operation_text(submission.name, signature.kind, 0)));
+  } catch (const Error& error) {
+    process.report_loss(Status(error.code(), error.what()));
+    throw;
+  }
+}
+
+void check_handle(const runjob_handle* handle) {
+  if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
+}
+
+}  // namespace
+
+Shape to_shape(const int64_t* shape, int32_t ndim) {
+  if (ndim < 0 || (ndim > 0 && shape == nullptr)) {
+    throw Error(Errc::kInvalidArgument, fmt::format("a shape of {} dimensions at {}", ndim, fmt::ptr(shape)));
+  }
+  return Shape(shape, shape + ndim);
+}
+
+DType to_dtype(runjob_dtype dtype) {
+  if (!is_dtype(dtype)) {
+    throw Error(Errc::kInvalidArgument, fmt::format("{} is not a dtype", static_cast<int>(dtype)));
+  }
+  return static_cast<DType>(dtype);
+}
+
+void check_buffer(const Submission& submission, const void* buffer, const char* which) {
+  if (buffer != nullptr || element_count(submission.signature.shape) == 0) return;
+  throw Error(Errc::kInvalidArgument,
+              fmt::format("{}: {} is null", operation_text(submission.name, submission.signature), which));
+}
+
+void set_reduction(Submission& submission, runjob_reduce_op op, double prescale, double postscale) {
+  submission.signature.op = to_reduce_op(op);
+  submission.signature.prescale = prescale;
+  submission.signature.postscale = postscale;
+}
+
+void set_room(Submission& submission, void* output, int64_t output_bytes) {
+  submission.output = output;
+  submission.output_bytes = output == nullptr || output_bytes < 0 ? 0 : static_cast<std::size_t>(output_bytes);
+}
+
+Submission make_submission(const char* name, Kind kind, int32_t process_set) {
+  if (name == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs a name");
+  Submission submission;
+  submission.name = name;
+  submission.signature.kind = kind;
+  submission.signature.process_set = process_set;
+  return submission;
+}
+
+Status submit(Submission submission, runjob_handle* handle) {
+  check_handle(handle);
+  *handle = with_engine(submission, [&](const std::shared_ptr<Engine>& engine) {
+    return Process::current().handles().add(engine->submit(std::move(submission)), engine);
+  });
+  return {};
+}
+
+Engine::Deadline to_deadline(double timeout_seconds) {
+  constexpr double kLongest = 1e8;  // seconds, far inside what a clock can add
+  if (std::isnan(timeout_seconds)) throw Error(Errc::kInvalidArgument, "the timeout is not a number");
+  if (timeout_seconds < 0 || timeout_seconds > kLongest) return std::nullopt;
+  return Engine::Clock::now() +
+         std::chrono::duration_cast<Engine::Clock::duration>(std::chrono::duration<double>(timeout_seconds));
+}
+
+Status run(Submission submission, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
+  check_handle(handle);
+  *handle = 0;
+  const Kind kind = submission.signature.kind;
+  const bool has_result = kind == Kind::kReducescatter || kind == Kind::kJoin || has_own_first_extent(kind);
+  const Engine::Deadline deadline = to_deadline(timeout_seconds);
+  Status status;
+  with_engine(submission, [&](const std::shared_ptr<Engine>& engine) {
+    auto completion = engine->run(std::move(submission), deadline, status);
+    in_progress = completion && !completion->done();
+    if (in_progress || (completion && has_result && status.ok()))
+      *handle = Process::current().handles().add(std::move(completion), engine);
+  });
+  if (!status.ok()) Process::current().report_loss(status);
+  return status;
+}
+
+std::shared_ptr<Completion> find(runjob_handle handle) {
+  Process& process = Process::current();
+  auto completion = process.handles().find(handle);
+  if (completion) return completion;
+  static_cast<void>(process.engine(process.job()));
+  throw Error(Errc::kInvalidArgument, fmt::format("{} is not a handle", handle));
+}
+
+Status find_result(runjob_handle handle, std::shared_ptr<Completion>& completion) {
+  completion = find(handle);
+  if (!completion->done()) throw Error(Errc::kInvalidArgument, "the operation is not done yet");
+  return completion->wait(std::nullopt).value_or(Status());
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <runjob/runjob.h>
+
+#include "runtime/c_status.hpp"
+#include "runtime/engine/engine.hpp"
+
+/// How the files of the C interface turn its arguments into an operation, and hand that to the engine of this process.
+/// Errors  Error, where nothing else is said; guarded() turns it into a code.
+namespace runjob::runtime {
+
+// Arguments.
+
+Shape to_shape(const int64_t* shape, int32_t ndim);
+DType to_dtype(runjob_dtype dtype);
+/// Refuses a null `buffer`, called `which`, for elements.
+void check_buffer(const Submission& submission, const void* buffer, const char* which);
+void set_reduction(Submission& submission, runjob_reduce_op op, double prescale, double postscale);
+/// Where the caller wants a result to be written, if it fits.
+void set_room(Submission& submission, void* output, int64_t output_bytes);
+Submission make_submission(const char* name, Kind kind, int32_t process_set);
+/// Negative means for ever.
+Engine::Deadline to_deadline(double timeout_seconds);
+
+// Operations.
+
+Status submit(Submission submission, runjob_handle* handle);
+/// Submits and waits. A handle is left when the operation has a result or is not done; `in_progress` tells the latter.
+Status run(Submission submission, double timeout_seconds, runjob_handle* handle, bool& in_progress);
+/// Errors  Error(kNotInitialized) in a forked child and before any init, kInvalidArgument for an unknown handle.
+std::shared_ptr<Completion> find(runjob_handle handle);
+/// The result of a done operation. Errors  the operation's, and as find(); kInvalidArgument when it is not done.
+Status find_result(runjob_handle handle, std::shared_ptr<Completion>& completion);
+
+/// Runs what `make` makes and turns "not yet" into a code.
+template <class Make>
+runjob_code guarded_run(Make make, double timeout_seconds, runjob_handle* handle) noexcept {
+  bool in_progress = false;
+  const runjob_code code = guarded([&] { return run(make(), timeout_seconds, handle, in_progress); });
+  return code == RUNJOB_OK && in_progress ? RUNJOB_IN_PROGRESS : code;
+}
+
+}  // namespace runjob::runtime

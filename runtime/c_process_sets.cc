@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <runjob/runjob.h>
+
+#include <fmt/format.h>
+
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "runtime/c_status.hpp"
+#include "runtime/process.hpp"
+
+/// The C interface of process sets.
+
+namespace {
+
+using namespace runjob::runtime;
+using runjob::Errc;
+using runjob::Error;
+using runjob::Status;
+
+std::vector<int> to_ranks(const int32_t* ranks, int32_t count) {
+  if (count < 0 || (count > 0 && ranks == nullptr)) {
+    throw Error(Errc::kInvalidArgument, fmt::format("a process set of {} ranks at {}", count, fmt::ptr(ranks)));
+  }
+  return std::vector<int>(ranks, ranks + count);
+}
+
+/// What `use` does with the process sets of the job that this process is in.
+template <class Use>
+auto with_process_sets(Use use) {
+  Process& process = Process::current();
+  const std::shared_ptr<const Job> job = process.job();
+  static_cast<void>(process.engine(job));
+  try {
+    return use(*job->process_sets);
+  } catch (const Error& error) {
+    process.report_loss(Status(error.code(), error.what()));
+    throw;
+  }
+}
+
+/// A change after init().
+template <class Change>
+runjob_code guarded_change(Change change) noexcept {
+  return runjob::runtime::guarded([&] {
+    with_process_sets([&](ProcessSets& sets) {
+      if (!sets.is_dynamic()) {
+        throw Error(Errc::kInvalidArgument,
+                    "process sets can be added and removed after init() only with RUNJOB_DYNAMIC_PROCESS_SETS=1 (or "
+                    "HOROVOD_DYNAMIC_PROCESS_SETS=1) in the environment, or when init() is told so: in Python with "
+                    "init(process_sets=\"dynamic\")");
+      }
+      change(sets);
+    });
+    return Status();
+  });
+}
+
+/// Copies as many as there is room for.
+void give(const std::vector<int>& values, int32_t* to, int32_t room, int32_t* count) {
+  if (count == nullptr || room < 0 || (room > 0 && to == nullptr)) {
+    throw Error(Errc::kInvalidArgument, "a list needs somewhere to be put");
+  }
+  *count = static_cast<int32_t>(values.size());
+  std::copy_n(values.begin(), std::min<std::size_t>(values.size(), static_cast<std::size_t>(room)), to);
+}
+
+/// -1 for an error.
+template <class Property>
+int number_of(Property property) noexcept {
+  int result = -1;
+  static_cast<void>(guarded([&] {
+    result = with_process_sets(property);
+    return Status();
+  }));
+  return result;
+}
+
+}  // namespace
+
+runjob_code runjob_init_with_process_sets(const int32_t* ranks, const int32_t* sizes, int32_t count, int32_t dynamic) {
+  return guarded([&] {
+    Process::Wish wish;
+    wish.dynamic_process_sets = dynamic != 0;
+    for (const int size : to_ranks(sizes, count)) {
+      wish.process_sets.push_back(to_ranks(ranks, size));
+      std::sort(wish.process_sets.back().begin(), wish.process_sets.back().end());
+      ranks += size;
+    }
+    Process::current().init(runjob::current_environment(), wish);
+    return Status();
+  });
+}
+
+runjob_code runjob_process_set_add(const int32_t* ranks, int32_t count, int32_t* id) {
+  return guarded_change([&](ProcessSets& sets) {
+    if (id == nullptr) throw Error(Errc::kInvalidArgument, "a process set needs somewhere to put its number");
+    *id = sets.add(to_ranks(ranks, count));
+  });
+}
+
+runjob_code runjob_process_set_remove(int32_t id) {
+  return guarded_change([&](ProcessSets& sets) { sets.remove(id); });
+}
+
+int runjob_process_set_size(int32_t id) {
+  return number_of([&](ProcessSets& sets) { return static_cast<int>(sets.ranks(id).size()); });
+}
+
+int runjob_process_set_rank(int32_t id) {
+  return number_of([&](ProcessSets& sets) {
+    const std::vector<int> ranks = sets.ranks(id);
+    const auto found = std::find(ranks.begin(), ranks.end(), sets.own_rank());
+    return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
+  });
+}
+
+runjob_code runjob_process_set_ids(int32_t* ids, int32_t room, int32_t* count) {
+  return guarded([&] {
+    give(with_process_sets([](ProcessSets& sets) { return sets.ids(); }), ids, room, count);
+    return Status();
+  });
+}
+
+runjob_code runjob_process_set_ranks(int32_t id, int32_t* ranks, int32_t room, int32_t* count) {
+  return guarded([&] {
+    give(with_process_sets([&](ProcessSets& sets) { return sets.ranks(id); }), ranks, room, count);
+    return Status();
+  });
+}

@@ -1,0 +1,31 @@
+#include <runjob/runjob.h>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/c_status.hpp"
+#include "runtime/process.hpp"
+
+namespace {
+
+using namespace runjob::runtime;
+
+/// Lent to the caller until its next call in the same thread.
+thread_local std::string last_statistics;
+
+}  // namespace
+
+const char* runjob_statistics_json(void) {
+  const runjob_code code = guarded([] {
+    const auto job = Process::current().job();
+    const Statistics statistics = Process::current().engine(job).statistics();
+    last_statistics = nlohmann::ordered_json{{"control_messages", statistics.control_messages},
+                                             {"rounds", statistics.rounds},
+                                             {"rounds_with_data", statistics.rounds_with_data},
+                                             {"host_messages", statistics.host_messages},
+                                             {"host_bytes", statistics.host_bytes}}
+                          .dump();
+    return runjob::Status();
+  });
+  return code == RUNJOB_OK ? last_statistics.c_str() : nullptr;
+}

@@ -1,0 +1,49 @@
+#include "runtime/collectives/hierarchical/far_board.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace runjob::runtime {
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kMostDataOfAll = 32u << 10;  // measured: docs/backends.md
+constexpr std::size_t kMostOfAll = 1u << 20, kLeastBytes = 256, kEnoughBytes = 4096;
+
+std::size_t of_each(std::size_t all, int ranks) {
+  return all / static_cast<std::size_t>(ranks);
+}
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+}  // namespace
+
+std::size_t FarBoard::most_bytes(int ranks) {
+  return std::max(std::clamp(of_each(kMostOfAll, ranks), kLeastBytes, kEnoughBytes), most_data_bytes(ranks));
+}
+
+std::size_t FarBoard::most_data_bytes(int ranks) {
+  return of_each(kMostDataOfAll, ranks);
+}
+
+std::size_t FarBoard::slot_bytes(int ranks) {
+  return round_up(sizeof(Slot) + most_bytes(ranks));
+}
+
+std::size_t FarBoard::words_bytes(int ranks) {
+  return round_up(sizeof(Words) + 2 * static_cast<std::size_t>(ranks) * sizeof(Step));
+}
+
+std::size_t FarBoard::bytes(int ranks) {
+  return words_bytes(ranks) + kPlaces * static_cast<std::size_t>(ranks) * slot_bytes(ranks);
+}
+
+void FarBoard::put(std::uint64_t round, int rank, std::uint32_t tag, std::span<const std::byte> bytes) const {
+  Slot& place = slot(round, rank);
+  place = {static_cast<std::uint32_t>(bytes.size()), tag};
+  if (!bytes.empty()) std::memcpy(&place + 1, bytes.data(), bytes.size());
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/collectives/shm/layout.hpp"
+
+namespace runjob::runtime {
+
+/// What the ranks of a host hear of the other hosts' in rounds, in the memory that they share: it begins as zero bytes, at least
+/// its words. The host's leader writes it, but for what is said otherwise.
+///
+/// There are two places for each rank's message, used in turn: a host's leader writes a message of round t, over that of t - 2,
+/// when another host has begun t; which it has when all ranks everywhere have given t - 1, and so have read those of t - 2.
+/// Threads  any; what a round's messages are may be looked at once heard() has come to that round.
+class FarBoard {
+ public:
+  FarBoard(void* memory, int ranks)
+      : memory_(static_cast<std::byte*>(memory)), ranks_(static_cast<std::size_t>(ranks)) {}
+
+  /// Of the longest message that a job of so many ranks may have: so much that the memory stays modest.
+  static std::size_t most_bytes(int ranks);
+  /// Of an operation's data in a message. Everybody gets everybody's, so there is a limit for all together.
+  static std::size_t most_data_bytes(int ranks);
+  static std::size_t words_bytes(int ranks);
+  static std::size_t bytes(int ranks);
+
+  int ranks() const { return static_cast<int>(ranks_); }
+
+  /// The last round whose messages are all there.
+  Step& heard() const { return words().heard; }
+  /// The last round that another host is known to have begun.
+  Step& begun() const { return words().begun; }
+  /// How many ranks of other hosts are known to have left.
+  Step& departures() const { return words().departures; }
+  /// The last round whose message a rank is known to have given. Of the ranks of this host: written by themselves.
+  Step& given(int rank) const { return table()[rank]; }
+  /// 0, or 1 + the last round whose message a rank of another host had given when it left.
+  Step& left_after(int rank) const { return table()[ranks_ + static_cast<std::size_t>(rank)]; }
+
+  void put(std::uint64_t round, int rank, std::uint32_t tag, std::span<const std::byte> bytes) const;
+  std::uint32_t tag(std::uint64_t round, int rank) const { return slot(round, rank).tag; }
+  std::span<const std::byte> message(std::uint64_t round, int rank) const {
+    const Slot& found = slot(round, rank);
+    return {reinterpret_cast<const std::byte*>(&found + 1), found.bytes};
+  }
+
+ private:
+  static constexpr std::size_t kPlaces = 2;
+
+  struct Words {
+    alignas(kLineBytes) Step heard;
+    alignas(kLineBytes) Step begun;
+    Step departures;
+  };
+  struct Slot {
+    std::uint32_t bytes, tag;
+  };
+
+  static std::size_t slot_bytes(int ranks);
+
+  Words& words() const { return *reinterpret_cast<Words*>(memory_); }
+  Step* table() const { return reinterpret_cast<Step*>(memory_ + sizeof(Words)); }
+  Slot& slot(std::uint64_t round, int rank) const {
+    const std::size_t index = round % kPlaces * ranks_ + static_cast<std::size_t>(rank);
+    return *reinterpret_cast<Slot*>(memory_ + words_bytes(ranks()) + index * slot_bytes(ranks()));
+  }
+
+  std::byte* memory_;
+  std::size_t ranks_;
+};
+
+}  // namespace runjob::runtime

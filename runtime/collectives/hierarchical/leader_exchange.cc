@@ -1,0 +1,296 @@
+#include "runtime/collectives/hierarchical/leader_exchange.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace runjob::runtime {
+namespace {
+
+UniqueFd make_event() {
+  UniqueFd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event) throw system_error("eventfd", errno);
+  return event;
+}
+
+void signal(const UniqueFd& event) {
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(event.get(), &one, sizeof one));  // full means awake
+}
+
+void empty(const UniqueFd& event) {
+  std::uint64_t count = 0;
+  static_cast<void>(!::read(event.get(), &count, sizeof count));
+}
+
+void watch(const UniqueFd& poll, int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (::epoll_ctl(poll.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw system_error("epoll_ctl", errno);
+}
+
+UniqueFd make_poll(int links, const UniqueFd& event) {
+  UniqueFd poll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!poll) throw system_error("epoll_create1", errno);
+  watch(poll, links);
+  watch(poll, event.get());
+  return poll;
+}
+
+int milliseconds_until(LeaderExchange::Clock::time_point deadline) {
+  if (deadline == LeaderExchange::Clock::time_point::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - LeaderExchange::Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+LeaderExchange::LeaderExchange(const Topology& topology, Group& group, const FarBoard& board,
+                               std::vector<ControlChannel> channels, std::chrono::microseconds spin,
+                               std::vector<int> names)
+    : topology_(topology),
+      group_(group),
+      board_(board),
+      way_{topology.host(), topology.hosts()},
+      most_spin_(spin),
+      names_(std::move(names)),
+      links_(std::move(channels)),
+      step_(way_.steps()),
+      early_(static_cast<std::size_t>(topology.hosts())),
+      spin_(spin),
+      wake_driver_(make_event()),
+      wake_thread_(make_event()),
+      driver_poll_(make_poll(links_.descriptor(), wake_driver_)),
+      thread_poll_(make_poll(links_.descriptor(), wake_thread_)),
+      links_descriptor_(links_.descriptor()),
+      thread_([this] { run(); }) {}
+
+LeaderExchange::~LeaderExchange() {
+  {
+    const MutexLock lock(mutex_);
+    stop_ = true;
+  }
+  signal(wake_thread_);
+  thread_.join();
+}
+
+void LeaderExchange::begin(const std::string& block) {
+  ++own_round_;
+  const MutexLock lock(mutex_);
+  failure_.throw_if_failed();
+  round_ = own_round_;
+  step_ = 0;
+  blocks_ = block;
+  ends_.assign(1, block.size());
+  links_.send(way_.target(0), {Type::kBlocks, round_, blocks_});
+  advance_steps();
+}
+
+bool LeaderExchange::advance() {
+  const MutexLock lock(mutex_);
+  if (step_ < way_.steps()) receive();
+  if (step_ == way_.steps()) return true;
+  failure_.throw_if_failed();
+  return false;
+}
+
+void LeaderExchange::wait(Clock::time_point deadline) {
+  epoll_event events[2];
+  const auto count = [&](int milliseconds) { return ::epoll_wait(driver_poll_.get(), events, 2, milliseconds); };
+  if (most_spin_.count() != 0) {
+    const auto end = Clock::now() + spin_;
+    do {
+      if (count(0) > 0) {
+        spin_ = std::min(most_spin_, 2 * spin_);
+        return empty(wake_driver_);
+      }
+    } while (Clock::now() < end);
+    spin_ = std::max(most_spin_ / 32, spin_ / 2);
+  }
+  count(milliseconds_until(deadline));
+  empty(wake_driver_);
+}
+
+void LeaderExchange::set_attention(bool has_it) {
+  epoll_event event{};
+  if (!has_it) event.events = EPOLLIN;
+  event.data.fd = links_descriptor_;
+  static_cast<void>(::epoll_ctl(thread_poll_.get(), EPOLL_CTL_MOD, links_descriptor_, &event));
+  const MutexLock lock(mutex_);
+  has_attention_ = has_it;
+}
+
+void LeaderExchange::tell_begun() {
+  const MutexLock lock(mutex_);
+  for (int host = 0; host < topology_.hosts(); ++host) {
+    if (host != way_.target(0)) links_.send(host, {Type::kBegun, round_, {}});
+  }
+}
+
+void LeaderExchange::ask(std::uint64_t round) {
+  const MutexLock lock(mutex_);
+  links_.send_to_all({Type::kAsk, round, present(round)});
+}
+
+void LeaderExchange::tell_left(int rank, std::uint64_t round) {
+  const auto number = static_cast<std::int32_t>(rank);
+  const MutexLock lock(mutex_);
+  if (rank == topology_.rank()) round = round_;  // what it has given and not sent nobody will hear of
+  links_.send_to_all({Type::kLeft, round, {reinterpret_cast<const char*>(&number), sizeof number}});
+}
+
+void LeaderExchange::interrupt() {
+  signal(wake_driver_);
+}
+
+void LeaderExchange::close() {
+  {
+    const MutexLock lock(mutex_);
+    if (failure_.ok()) failure_ = Status(Errc::kAborted, "the connections between the hosts were ended");
+    links_.close();
+  }
+  interrupt();
+}
+
+Rounds::Traffic LeaderExchange::traffic() const {
+  const MutexLock lock(mutex_);
+  return {links_.messages_sent(), links_.bytes_sent()};
+}
+
+/// "runjob-rounds".
+void LeaderExchange::run() {
+  ::pthread_setname_np(::pthread_self(), "runjob-rounds");
+  for (;;) {
+    epoll_event events[2];
+    ::epoll_wait(thread_poll_.get(), events, 2, -1);
+    const MutexLock lock(mutex_);
+    if (stop_) return;
+    receive();
+    if (has_attention_) interrupt();  // the driver may have looked just before
+  }
+}
+
+void LeaderExchange::receive() {
+  try {
+    links_.receive([this](int host, const Frame& frame) { on_frame(host, frame); }, [this](int host) { on_end(host); });
+    if (failure_.ok()) advance_steps();
+  } catch (const Error& error) {
+    fail(error);
+  } catch (const std::exception& error) {
+    fail(Error(Errc::kSystem, error.what()));
+  }
+}
+
+/// Does all steps whose messages are there.
+void LeaderExchange::advance_steps() {
+  while (step_ < way_.steps()) {
+    const int source = way_.source(step_);
+    auto& early = early_[static_cast<std::size_t>(source)];
+    if (early.empty()) {
+      // One that has left may have ended before it has passed everything on.
+      if (!links_.is_open(source)) throw_rank_lost(topology_.ranks(source).front());
+      return;
+    }
+    if (early.front().round != round_) throw Error(Errc::kProtocol, "a host has sent messages of another round");
+    append_blocks(early.front().bytes, source, way_.blocks(step_));
+    early.pop_front();
+    if (++step_ == way_.steps()) return group_.publish(board_.heard(), round_);
+    const std::size_t end = ends_[static_cast<std::size_t>(way_.blocks(step_)) - 1];
+    links_.send(way_.target(step_), {Type::kBlocks, round_, std::string_view(blocks_).substr(0, end)});
+  }
+}
+
+/// The blocks of `count` hosts from `source` on.
+void LeaderExchange::append_blocks(const std::string& bytes, int source, int count) {
+  std::string_view rest = bytes;
+  for (int i = 0; i < count; ++i) {
+    const std::vector<int>& ranks = topology_.ranks((source + i) % topology_.hosts());
+    take_block(rest, ranks.size(), FarBoard::most_bytes(board_.ranks()),
+               [&](std::size_t index, const RoundMessage& message) {
+                 board_.put(round_, ranks[index], message.tag, message.bytes);
+               });
+    for (const int rank : ranks) board_.given(rank).store(round_, std::memory_order_release);
+    ends_.push_back(blocks_.size() + bytes.size() - rest.size());
+  }
+  if (!rest.empty()) throw Error(Errc::kProtocol, "a host has sent more blocks than it should");
+  blocks_ += bytes;
+}
+
+void LeaderExchange::on_frame(int host, const Frame& frame) {
+  switch (frame.type) {
+    case Type::kBlocks:
+      return on_blocks(host, frame);
+    case Type::kBegun:
+      return note_begun(frame.round);
+    case Type::kAsk:
+      on_present(host, frame);
+      note_begun(frame.round);
+      return links_.send(host, {Type::kPresent, frame.round, present(frame.round)});
+    case Type::kPresent:
+      return on_present(host, frame);
+    case Type::kLeft:
+      return on_left(frame);
+  }
+  throw Error(Errc::kProtocol, "a host has sent something unknown");
+}
+
+void LeaderExchange::on_blocks(int host, const Frame& frame) {
+  early_[static_cast<std::size_t>(host)].push_back({frame.round, std::string(frame.payload)});
+  note_begun(frame.round);
+}
+
+void LeaderExchange::note_begun(std::uint64_t round) {
+  if (round <= board_.begun().load(std::memory_order_relaxed)) return;
+  board_.begun().store(round, std::memory_order_seq_cst);
+  group_.announce_round();
+}
+
+void LeaderExchange::on_present(int host, const Frame& frame) {
+  const std::vector<int>& ranks = topology_.ranks(host);
+  if (frame.payload.size() != ranks.size()) throw Error(Errc::kProtocol, "a host has sent something malformed");
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    Step& given = board_.given(ranks[i]);
+    if (frame.payload[i] != 0 && given.load(std::memory_order_relaxed) < frame.round) given.store(frame.round);
+  }
+}
+
+/// A byte for each rank of this host.
+std::string LeaderExchange::present(std::uint64_t round) const {
+  std::string bytes;
+  for (const int rank : topology_.ranks(topology_.host()))
+    bytes += board_.given(rank).load(std::memory_order_acquire) >= round ? '\1' : '\0';
+  return bytes;
+}
+
+void LeaderExchange::on_left(const Frame& frame) {
+  std::int32_t rank = -1;
+  if (frame.payload.size() == sizeof rank) std::memcpy(&rank, frame.payload.data(), sizeof rank);
+  if (rank < 0 || rank >= topology_.size()) throw Error(Errc::kProtocol, "a host has sent something malformed");
+  if (board_.left_after(rank).load(std::memory_order_relaxed) != 0) return;
+  board_.left_after(rank).store(1 + frame.round, std::memory_order_seq_cst);
+  board_.departures().fetch_add(1, std::memory_order_seq_cst);
+  group_.ring_at(group_.rank());
+  group_.ring_next_round();
+}
+
+void LeaderExchange::on_end(int host) {
+  const int leader = topology_.ranks(host).front();
+  if (board_.left_after(leader).load(std::memory_order_relaxed) != 0) return;
+  const int name = names_.empty() ? leader : names_.at(static_cast<std::size_t>(leader));
+  throw Error(Errc::kConnect,
+              fmt::format("the connection to rank {} has ended: its process has, or the network failed", name));
+}
+
+void LeaderExchange::fail(const Error& error) {
+  if (failure_.ok()) failure_ = Status(error);
+}
+
+}  // namespace runjob::runtime

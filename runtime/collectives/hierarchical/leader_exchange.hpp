@@ -1,0 +1,126 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/mutex.hpp"
+#include "base/status.hpp"
+#include "base/unique_handle.hpp"
+#include "runtime/collectives/hierarchical/dissemination.hpp"
+#include "runtime/collectives/hierarchical/far_board.hpp"
+#include "runtime/collectives/hierarchical/leader_links.hpp"
+#include "runtime/collectives/hierarchical/message_block.hpp"
+#include "runtime/collectives/hierarchical/topology.hpp"
+#include "runtime/collectives/rounds.hpp"
+#include "runtime/collectives/shm/group.hpp"
+
+namespace runjob::runtime {
+
+/// What a host's leader does in rounds for its host: sends the block of its ranks' messages on its way to all other hosts, passes
+/// theirs on, and writes what it hears on the board, where its ranks read it.
+///
+/// Threads  the driver calls begin(), advance() and wait(); the rest is any thread's. "runjob-rounds" takes in what comes, and wakes
+///          the host's ranks that wait for a round to begin, while the driver does not look itself (Attention).
+/// Errors   of begin() and advance(): Error(kConnect) naming the rank whose connection has ended, kProtocol; from then on.
+class LeaderExchange {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `channels`: by host, that of the own host unused. `spin`: how long a driver looks for messages before it sleeps.
+  LeaderExchange(const Topology& topology, Group& group, const FarBoard& board, std::vector<ControlChannel> channels,
+                 std::chrono::microseconds spin, std::vector<int> names = {});
+  ~LeaderExchange();
+  LeaderExchange(const LeaderExchange&) = delete;
+  LeaderExchange& operator=(const LeaderExchange&) = delete;
+
+  /// The round that this host has begun last.
+  std::uint64_t round() const { return own_round_; }
+  /// Begins the next one, once the one before is complete; `block`: encode_block() of this host's messages.
+  void begin(const std::string& block);
+  /// Takes in what has come. True when all messages of the round are on the board.
+  bool advance();
+  /// Sleeps until there may be something to advance() with, an interrupt() or the deadline.
+  void wait(Clock::time_point deadline);
+
+  /// While there is one, the driver waits by itself and the thread stands aside.
+  class Attention {
+   public:
+    explicit Attention(LeaderExchange& exchange) : exchange_(exchange) { exchange.set_attention(true); }
+    ~Attention() { exchange_.set_attention(false); }
+    Attention(const Attention&) = delete;
+    Attention& operator=(const Attention&) = delete;
+
+   private:
+    LeaderExchange& exchange_;
+  };
+
+  /// Wakes the ranks of other hosts that wait for the round to begin, without waiting for its messages to reach them.
+  void tell_begun();
+  /// Tells all other hosts which ranks of this one have given their message of `round`, and has them answer with theirs.
+  void ask(std::uint64_t round);
+  /// Rank `rank` of this host takes no part after `round`.
+  void tell_left(int rank, std::uint64_t round);
+
+  void interrupt();
+  /// Ends the connections; nothing works any more.
+  void close();
+
+  Rounds::Traffic traffic() const;
+
+ private:
+  using Frame = LeaderLinks::Frame;
+  using Type = LeaderLinks::Type;
+  struct Blocks {
+    std::uint64_t round;
+    std::string bytes;
+  };
+
+  void set_attention(bool has_it);
+  void take_in();
+  void run();
+  void receive() REQUIRES(mutex_);
+  void advance_steps() REQUIRES(mutex_);
+  void on_frame(int host, const Frame& frame) REQUIRES(mutex_);
+  void on_end(int host) REQUIRES(mutex_);
+  void on_blocks(int host, const Frame& frame) REQUIRES(mutex_);
+  void on_present(int host, const Frame& frame) REQUIRES(mutex_);
+  void on_left(const Frame& frame) REQUIRES(mutex_);
+  void note_begun(std::uint64_t round) REQUIRES(mutex_);
+  void append_blocks(const std::string& bytes, int source, int count) REQUIRES(mutex_);
+  std::string present(std::uint64_t round) const;
+  void fail(const Error& error) REQUIRES(mutex_);
+
+  const Topology& topology_;
+  Group& group_;
+  const FarBoard board_;
+  const Dissemination way_;
+  const std::chrono::microseconds most_spin_;
+  const std::vector<int> names_;  ///< the ranks' numbers in their job; empty: the same as here
+
+  mutable Mutex mutex_;
+  LeaderLinks links_ GUARDED_BY(mutex_);
+  std::uint64_t round_ GUARDED_BY(mutex_) = 0;                ///< that is exchanged, or was last
+  int step_ GUARDED_BY(mutex_) = 0;                           ///< of it, that waits for its message
+  std::string blocks_ GUARDED_BY(mutex_);                     ///< of it, from the own host on
+  std::vector<std::size_t> ends_ GUARDED_BY(mutex_);          ///< where each of them ends
+  std::vector<std::deque<Blocks>> early_ GUARDED_BY(mutex_);  ///< by host: what has come and was not looked at yet
+  Status failure_ GUARDED_BY(mutex_);
+  bool has_attention_ GUARDED_BY(mutex_) = false;
+  bool stop_ GUARDED_BY(mutex_) = false;
+
+  // The driver's.
+  std::uint64_t own_round_ = 0;
+  std::chrono::microseconds spin_;
+
+  UniqueFd wake_driver_, wake_thread_;  ///< eventfds
+  UniqueFd driver_poll_, thread_poll_;  ///< epolls of the links' one and of the eventfd
+  int links_descriptor_ = -1;
+  std::thread thread_;
+};
+
+}  // namespace runjob::runtime

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_handle.hpp"
+#include "runtime/control/control_channel.hpp"
+
+namespace runjob::runtime {
+
+/// One leader's connections to the leaders of all other hosts, over which frames go. Nothing waits.
+/// Threads  one at a time.
+/// Errors   a connection that ends is told as such, by host; what came before it is told first.
+class LeaderLinks {
+ public:
+  enum class Type : std::uint32_t {
+    kBlocks,   ///< of `round`: the sender's block and those of the hosts behind it
+    kBegun,    ///< somebody has begun `round`
+    kAsk,      ///< which ranks of the sender's host have given their message of `round`; it wants to know the same
+    kPresent,  ///< the answer
+    kLeft,     ///< a rank of the sender's host takes no part any more, after `round`
+  };
+  struct Frame {
+    Type type;
+    std::uint64_t round;
+    std::string_view payload;  ///< lent to who is told of it
+  };
+
+  /// `channels`: by host, that of the own host unused.
+  explicit LeaderLinks(std::vector<ControlChannel> channels);
+
+  /// Readable when receive() has something to do: for poll() and its kind.
+  int descriptor() const { return poll_.get(); }
+  void send(int host, const Frame& frame);
+  /// Sends to all that are open.
+  void send_to_all(const Frame& frame);
+  bool is_open(int host) const { return channels_[static_cast<std::size_t>(host)].is_open(); }
+
+  using OnFrame = std::function<void(int host, const Frame& frame)>;
+  using OnEnd = std::function<void(int host)>;
+  /// Everything that has come.
+  void receive(const OnFrame& on_frame, const OnEnd& on_end);
+
+  /// Ends all connections, as the hosts at their other ends will see. Nobody is told of it here.
+  void close();
+
+  // So far.
+  std::uint64_t messages_sent() const { return messages_; }
+  std::uint64_t bytes_sent() const { return bytes_; }
+
+ private:
+  void read(std::size_t host, const OnFrame& on_frame, const OnEnd& on_end);
+  void watch(std::size_t host);
+
+  std::vector<ControlChannel> channels_;
+  std::vector<short> polled_;  ///< for what, by host
+  UniqueFd poll_;              ///< an epoll of all connections
+  std::uint64_t messages_ = 0, bytes_ = 0;
+};
+
+}  // namespace runjob::runtime

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/collectives/instruction_set.hpp"
+#include "runtime/collectives/operation.hpp"
+
+/// How tensors get into the buffer in which they travel and out of it, each in one pass over memory. Pure.
+namespace runjob::runtime {
+
+/// out[i] = in[i] * factor, converted from `from` to `to`: one of them, or both, is a dtype that the other travels as, see
+/// wire_dtype(). Between one dtype it is a copy, and `factor` must be 1. float64 is rounded to float32 on its way to 16 bits.
+/// The buffers do not overlap.
+void convert(DType to, void* out, DType from, const void* in, std::size_t count, double factor,
+             InstructionSet set = best_instruction_set());
+
+}  // namespace runjob::runtime

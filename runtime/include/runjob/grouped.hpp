@@ -1,0 +1,158 @@
+#pragma once
+
+/// Operations on several tensors at once, and compressed ones, beside those of runjob.hpp:
+///
+///     runjob::TensorGroup gradients;
+///     gradients.add(std::span(weights)).add(std::span(biases));
+///     runjob::grouped_allreduce(gradients, "gradients", runjob::ReduceOp::average);
+///
+/// A group is one operation, with one name: it runs when all ranks have submitted it, with as many tensors of the same types and sizes in
+/// the same order, and fails as a whole. Owner, Threads, Errors  as in runjob.hpp.
+
+#include <runjob/runjob.hpp>
+
+namespace runjob {
+inline namespace v0 {
+
+/// As what values of float and double travel; others travel as they are. See runjob_compression.
+enum class Compression {
+  none = RUNJOB_COMPRESSION_NONE,
+  float16 = RUNJOB_COMPRESSION_FLOAT16,
+  bfloat16 = RUNJOB_COMPRESSION_BFLOAT16
+};
+
+/// Tensors of one dimension, which may differ in type and size. Holds no elements: the spans are lent until the operation is done.
+class TensorGroup {
+ public:
+  /// To be reduced or broadcast in place.
+  template <Element T>
+  TensorGroup& add(std::span<T> in_place) {
+    return add(std::span<const T>(in_place), in_place);
+  }
+  /// allreduce: `out` has the size of `in`. allgather, reducescatter: room for the result, if it has enough.
+  template <Element T>
+  TensorGroup& add(std::span<const T> in, std::span<T> out = {}) {
+    tensors_.push_back(
+        {in.data(), out.data(), in.size(), out.size(), detail::bytes_of(out), detail::DTypeOf<T>::dtype});
+    return *this;
+  }
+
+  std::size_t size() const { return tensors_.size(); }
+
+ private:
+  friend class CTensors;
+  struct Tensor {
+    const void* in;
+    void* out;
+    std::size_t in_size, out_size;
+    std::int64_t out_bytes;
+    runjob_dtype dtype;
+  };
+  std::vector<Tensor> tensors_;
+};
+
+/// The same for the C interface, while this lives.
+class CTensors {
+ public:
+  /// Errors  Error(RUNJOB_INVALID_ARGUMENT), naming `name`, when sizes must be alike but are not.
+  CTensors(const TensorGroup& group, const std::string& name, bool is_in_place) {
+    extents_.reserve(group.size());
+    for (const auto& each : group.tensors_) {
+      if (is_in_place) detail::same_size(name, each.in_size, each.out_size);
+      extents_.push_back(static_cast<std::int64_t>(each.in_size));
+      tensors_.push_back({each.in, each.out, each.out_bytes, &extents_.back(), 1, each.dtype});
+    }
+  }
+
+  const runjob_tensor* data() const { return tensors_.data(); }
+  std::int32_t count() const { return static_cast<std::int32_t>(tensors_.size()); }
+
+ private:
+  std::vector<std::int64_t> extents_;
+  std::vector<runjob_tensor> tensors_;
+};
+
+/// A gathered or scattered group in flight or done, whose results the library holds.
+class GroupHandle : public Handle {
+ public:
+  using Handle::Handle;
+
+  /// The result's elements of one tensor, once done. Lent as long as this object lives.
+  template <Element T>
+  std::span<const T> values(std::size_t tensor) const {
+    wait();
+    const void* data = nullptr;
+    const std::int64_t* shape = nullptr;
+    std::int32_t ndim = 0;
+    detail::check(runjob_grouped_output(get(), static_cast<std::int32_t>(tensor), &data, &shape, &ndim));
+    return {static_cast<const T*>(data), static_cast<std::size_t>(shape[0])};
+  }
+};
+
+inline Handle grouped_allreduce_async(const TensorGroup& group, const std::string& name, ReduceOp op = ReduceOp::sum,
+                                      Scaling scaling = {}, Compression compression = Compression::none) {
+  const CTensors tensors(group, name, true);
+  runjob_handle handle = 0;
+  detail::check(runjob_grouped_allreduce_async(name.c_str(), tensors.data(), tensors.count(),
+                                               static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale,
+                                               static_cast<runjob_compression>(compression), 0, &handle));
+  return Handle(handle);
+}
+inline void grouped_allreduce(const TensorGroup& group, const std::string& name, ReduceOp op = ReduceOp::sum,
+                              Scaling scaling = {}, Compression compression = Compression::none) {
+  const CTensors tensors(group, name, true);
+  runjob_handle handle = 0;
+  detail::check(runjob_grouped_allreduce(name.c_str(), tensors.data(), tensors.count(),
+                                         static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale,
+                                         static_cast<runjob_compression>(compression), 0, -1, &handle));
+}
+
+/// Copies the tensors of rank `root` to all ranks.
+inline Handle grouped_broadcast_async(const TensorGroup& group, int root, const std::string& name) {
+  const CTensors tensors(group, name, true);
+  runjob_handle handle = 0;
+  detail::check(runjob_grouped_broadcast_async(name.c_str(), tensors.data(), tensors.count(), root, 0, &handle));
+  return Handle(handle);
+}
+inline void grouped_broadcast(const TensorGroup& group, int root, const std::string& name) {
+  grouped_broadcast_async(group, root, name).wait();
+}
+
+/// Concatenates each tensor over the ranks, in rank order; their sizes may differ among ranks.
+inline GroupHandle grouped_allgather_async(const TensorGroup& group, const std::string& name) {
+  const CTensors tensors(group, name, false);
+  runjob_handle handle = 0;
+  detail::check(runjob_grouped_allgather_async(name.c_str(), tensors.data(), tensors.count(), 0, &handle));
+  return GroupHandle(handle);
+}
+
+/// Reduces each tensor and gives each rank its part of it, rank 0 the first one.
+inline GroupHandle grouped_reducescatter_async(const TensorGroup& group, const std::string& name,
+                                               ReduceOp op = ReduceOp::sum, Scaling scaling = {}) {
+  const CTensors tensors(group, name, false);
+  runjob_handle handle = 0;
+  detail::check(runjob_grouped_reducescatter_async(name.c_str(), tensors.data(), tensors.count(),
+                                                   static_cast<runjob_reduce_op>(op), scaling.prescale,
+                                                   scaling.postscale, 0, &handle));
+  return GroupHandle(handle);
+}
+
+/// An allreduce of one tensor, compressed on its way.
+template <Element T>
+Handle compressed_allreduce_async(std::span<const T> in, std::span<T> out, const std::string& name,
+                                  Compression compression, ReduceOp op = ReduceOp::sum, Scaling scaling = {}) {
+  const std::int64_t extent = detail::same_size(name, in.size(), out.size());
+  runjob_handle handle = 0;
+  detail::check(runjob_compressed_allreduce_async(
+      name.c_str(), in.data(), out.data(), &extent, 1, detail::DTypeOf<T>::dtype, static_cast<runjob_reduce_op>(op),
+      scaling.prescale, scaling.postscale, static_cast<runjob_compression>(compression), 0, &handle));
+  return Handle(handle);
+}
+template <Element T>
+void compressed_allreduce(std::span<T> in_place, const std::string& name, Compression compression,
+                          ReduceOp op = ReduceOp::sum, Scaling scaling = {}) {
+  compressed_allreduce_async(std::span<const T>(in_place), in_place, name, compression, op, scaling).wait();
+}
+
+}  // namespace v0
+}  // namespace runjob

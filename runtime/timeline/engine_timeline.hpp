@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "runtime/timeline/timeline.hpp"
+
+namespace runjob::runtime {
+
+/// The timeline as one engine writes to it. The operations of a process set carry its number, since two sets may both have an
+/// operation of one name in flight.
+/// Owner    shares the timeline with the other engines of the process.
+/// Threads  any.
+class EngineTimeline {
+ public:
+  /// `process_set`: 0 for the whole job.
+  EngineTimeline(std::shared_ptr<Timeline> timeline, int process_set)
+      : timeline_(std::move(timeline)),
+        suffix_(process_set == 0 ? "" : " (process set " + std::to_string(process_set) + ")") {}
+
+  Timeline& shared() const { return *timeline_; }
+  bool is_on() const { return timeline_->is_on(); }
+
+  void submitted(const std::string& tensor, Kind kind) {
+    if (is_on()) timeline_->submitted(tensor + suffix_, kind);
+  }
+  /// `rank`: in the job.
+  void rank_ready(const std::string& tensor, Kind kind, int rank) {
+    if (is_on()) timeline_->rank_ready(tensor + suffix_, kind, rank);
+  }
+  void reject(const std::string& tensor) {
+    if (is_on()) timeline_->reject(tensor + suffix_);
+  }
+  void begin(const std::string& tensor, Kind kind) {
+    if (is_on()) timeline_->begin(tensor + suffix_, kind);
+  }
+  void begin_activity(const std::string& tensor, const char* activity, const char* algorithm = nullptr) {
+    if (is_on()) timeline_->begin_activity(tensor + suffix_, activity, algorithm);
+  }
+  void end_activity(const std::string& tensor) {
+    if (is_on()) timeline_->end_activity(tensor + suffix_);
+  }
+  void end(const std::string& tensor, DType dtype, const Shape& shape) {
+    if (is_on()) timeline_->end(tensor + suffix_, dtype, shape);
+  }
+  void mark_cycle() { timeline_->mark_cycle(); }
+
+ private:
+  const std::shared_ptr<Timeline> timeline_;
+  const std::string suffix_;
+};
+
+}  // namespace runjob::runtime
