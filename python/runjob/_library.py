@@ -20,6 +20,21 @@ _OVERRIDE = "RUNJOB_LIBRARY"
 
 _SHAPE = POINTER(c_int64)
 _HANDLE = POINTER(c_int64)
+_NUMBERS = POINTER(c_int32)
+
+
+class Tensor(ctypes.Structure):
+    """runjob_tensor: one of a group."""
+
+    _fields_ = [
+        ("input", c_void_p),
+        ("output", c_void_p),
+        ("output_bytes", c_int64),
+        ("shape", _SHAPE),
+        ("ndim", c_int32),
+        ("dtype", c_int32),
+    ]
+
 
 #: Of each collective, what follows the name.
 _COLLECTIVES = {
@@ -35,6 +50,16 @@ _COLLECTIVES = {
     "reducescatter": [c_void_p, c_void_p, c_int64, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32],
     # process set
     "barrier": [c_int32],
+    # as allreduce, with a compression before the process set
+    "compressed_allreduce": [c_void_p, c_void_p, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int, c_int32],
+    # tensors, their number, op, prescale, postscale, compression, process set
+    "grouped_allreduce": [POINTER(Tensor), c_int32, c_int, c_double, c_double, c_int, c_int32],
+    # tensors, their number, process set
+    "grouped_allgather": [POINTER(Tensor), c_int32, c_int32],
+    # tensors, their number, root, process set
+    "grouped_broadcast": [POINTER(Tensor), c_int32, c_int32, c_int32],
+    # tensors, their number, op, prescale, postscale, process set
+    "grouped_reducescatter": [POINTER(Tensor), c_int32, c_int, c_double, c_double, c_int32],
 }
 
 
@@ -52,9 +77,14 @@ PROTOTYPES = {
     "runjob_version": (c_char_p, []),
     "runjob_error_message": (c_char_p, []),
     "runjob_init": (c_int, []),
+    # ranks, sizes, how many sets, dynamic
+    "runjob_init_with_process_sets": (c_int, [_NUMBERS, _NUMBERS, c_int32, c_int32]),
     "runjob_shutdown": (c_int, []),
     "runjob_is_initialized": (c_int, []),
     "runjob_failing": (c_int, [c_char_p]),
+    # file, whether to mark cycles, whether all ranks record
+    "runjob_start_timeline": (c_int, [c_char_p, c_int, c_int]),
+    "runjob_stop_timeline": (c_int, []),
     "runjob_rank": (c_int, []),
     "runjob_size": (c_int, []),
     "runjob_local_rank": (c_int, []),
@@ -66,10 +96,20 @@ PROTOTYPES = {
     "runjob_join_async": (c_int, [_HANDLE]),
     # seconds, handle
     "runjob_join": (c_int, [c_double, _HANDLE]),
+    # ranks, how many, the set's number
+    "runjob_process_set_add": (c_int, [_NUMBERS, c_int32, _NUMBERS]),
+    "runjob_process_set_remove": (c_int, [c_int32]),
+    "runjob_process_set_size": (c_int, [c_int32]),
+    "runjob_process_set_rank": (c_int, [c_int32]),
+    # room, its length, how many there are
+    "runjob_process_set_ids": (c_int, [_NUMBERS, c_int32, _NUMBERS]),
+    "runjob_process_set_ranks": (c_int, [c_int32, _NUMBERS, c_int32, _NUMBERS]),
     "runjob_poll": (c_int, [c_int64]),
     "runjob_wait": (c_int, [c_int64, c_double]),
     # handle, data, shape, ndim
     "runjob_output": (c_int, [c_int64, POINTER(c_void_p), POINTER(_SHAPE), POINTER(c_int32)]),
+    # handle, which tensor, data, shape, ndim
+    "runjob_grouped_output": (c_int, [c_int64, c_int32, POINTER(c_void_p), POINTER(_SHAPE), POINTER(c_int32)]),
     # handle, splits, nsplits
     "runjob_received_splits": (c_int, [c_int64, POINTER(_SHAPE), POINTER(c_int32)]),
     "runjob_release": (None, [c_int64]),
@@ -77,6 +117,7 @@ PROTOTYPES = {
     "runjob_symmetric_alloc": (c_int, [c_size_t, POINTER(c_void_p)]),
     "runjob_symmetric_free": (c_int, [c_void_p]),
     "runjob_backends_json": (c_char_p, []),
+    "runjob_statistics_json": (c_char_p, []),
 }
 
 

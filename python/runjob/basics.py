@@ -46,21 +46,30 @@ def wait(handle: int) -> None:
 def init(comm: Any = None, process_sets: Any = None) -> None:
     """Joins the job. A second call without shutdown() does nothing; after it, this may be repeated as long as all ranks do.
 
-    comm, process_sets  only None or empty in this version: the job is all ranks.
-    Blocks              until all ranks have called it, at most the job's start timeout.
-    Errors              NotImplementedError for other arguments; HorovodInternalError naming who is missing.
+    comm          only None in this version: the job is all ranks.
+    process_sets  ProcessSets to begin with, the same on all ranks; or "dynamic": sets may be added and removed later, as with
+                  HOROVOD_DYNAMIC_PROCESS_SETS=1.
+    Blocks        until all ranks have called it, at most the job's start timeout.
+    Errors        NotImplementedError for comm; HorovodInternalError naming who is missing, or who gives other sets; ValueError for
+                  a set that cannot be or is given twice: then the job is there all the same, with the other sets.
     """
-    for argument, value in (("comm", comm), ("process_sets", process_sets)):
-        if value is not None and value != []:
-            raise NotImplementedError(
-                f"init({argument}=...) is not in this version of runjob: it comes with process sets; leave it out"
-            )
-    global _generation
+    from . import process_sets as sets  # which builds on this module
+
+    sets.join(comm, process_sets)
+
+
+def join_job(join: Callable[[], int]) -> None:
+    """What init() does with the library: `join` is its function, which blocks. Nothing when already in a job."""
+    global _generation, _init_ended
     if is_initialized():
         return
     _install_exit_hooks()
-    _call_interruptibly(library().runjob_init)
-    _generation += 1
+    _init_ended = threading.Event()
+    try:
+        call_interruptibly(join, _init_ended)
+    finally:
+        if is_initialized():
+            _generation += 1
 
 
 def shutdown() -> None:
@@ -68,6 +77,25 @@ def shutdown() -> None:
     if _init_ended is not None and not _init_ended.is_set():
         return  # init() was interrupted and still runs: the process is ending, and there is nothing to leave yet
     check(library().runjob_shutdown())
+
+
+def start_timeline(file_path: str | os.PathLike[str], mark_cycles: bool = False, all_ranks: bool = False) -> None:
+    """Begins a trace of the collectives in rank 0's file `file_path`, for Perfetto and chrome://tracing; one before it ends.
+
+    mark_cycles  marks each round of negotiation.
+    all_ranks    a track for each rank; then every rank must call this. Otherwise calls of other ranks than 0 do nothing.
+    Errors       NotInitializedError; ValueError when the file cannot be created.
+    """
+    check(library().runjob_start_timeline(os.fsencode(file_path), mark_cycles, all_ranks))
+
+
+def stop_timeline() -> None:
+    """Writes what is left of the trace. Does nothing when there is none.
+
+    With all_ranks, every rank calls it; rank 0 waits for the others' last records, for a second at most.
+    Errors  NotInitializedError.
+    """
+    check(library().runjob_stop_timeline())
 
 
 def is_initialized() -> bool:
@@ -130,18 +158,20 @@ def _place(value: int) -> int:
     return value
 
 
-def _call_interruptibly(function: Callable[[], int]) -> None:
-    """Runs a library call that may block for long in a thread of its own: the main thread stays able to take Ctrl-C."""
-    global _init_ended
+def call_interruptibly(function: Callable[[], int], ended: threading.Event | None = None) -> None:
+    """Runs a library call that may block for long in a thread of its own: the main thread stays able to take Ctrl-C.
+
+    ended  is set when the call has returned, which may be after an interruption.
+    """
     outcome: list[tuple[int, str]] = []
-    ended = _init_ended = threading.Event()
+    ended = ended or threading.Event()
 
     def run() -> None:
         code = function()
         outcome.append((code, library().runjob_error_message().decode(errors="replace")))  # the text is this thread's
         ended.set()
 
-    threading.Thread(target=run, name="runjob init", daemon=True).start()
+    threading.Thread(target=run, name="runjob call", daemon=True).start()
     while not ended.wait(SIGNAL_INTERVAL_SECONDS):  # not join(): interrupted, it takes the thread for ended (CPython 3.11)
         pass
     code, message = outcome[0]

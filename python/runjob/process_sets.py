@@ -1,15 +1,91 @@
-"""The set of all ranks. Sets of some ranks come with a later version."""
+"""Process sets: some of the job's ranks, among which collectives run; `process_set=` of every operation takes one.
+
+Each set works for itself: sets may overlap, and no set waits for ranks outside of it. Sets are made by init(process_sets=[...]), or,
+where the job allows it, by add_process_set(). Ranks are always those of the job: `root_rank` too.
+
+Threads  any, but all ranks add and remove sets in the same order.
+Errors   NotInitializedError before init(). ValueError for ranks that cannot be a set, a set that is not registered, and an
+         operation of a set that this rank is not in.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from ctypes import byref, c_int32
+from typing import Any
+
 from . import basics
+from ._library import library
 
 
-class GlobalProcessSet:
+class ProcessSet:
+    """A set of ranks. What it is called with: ranks of the job in any order, or an mpi4py communicator of some of them.
+
+    It is registered by init() or add_process_set(), until remove_process_set() or shutdown(). Until then, and after it,
+    `process_set_id`, size(), rank() and included() are None.
+    """
+
+    mpi_comm: Any = None
+
+    def __init__(self, ranks_or_comm: Iterable[int] | Any) -> None:
+        if hasattr(ranks_or_comm, "Get_group"):
+            self.mpi_comm = ranks_or_comm
+            ranks_or_comm = _ranks_of_communicator(ranks_or_comm)
+        if not isinstance(ranks_or_comm, Iterable) or isinstance(ranks_or_comm, (str, bytes)):
+            raise ValueError(f"ProcessSet takes a list of ranks or an mpi4py communicator, not {ranks_or_comm!r}")
+        ranks = list(ranks_or_comm)
+        if any(isinstance(rank, bool) or not hasattr(rank, "__index__") for rank in ranks):
+            raise ValueError(f"ProcessSet takes a list of ranks or an mpi4py communicator, not {ranks!r}")
+        self._ranks = sorted(rank.__index__() for rank in ranks)
+        self._registered: tuple[int, int] | None = None  # the job, and the library's number
+
+    @property
+    def process_set_id(self) -> int | None:
+        """The library's number, the same on all ranks."""
+        registered = self._registered
+        if registered is None or registered[0] != basics.generation() or not basics.is_initialized():
+            return None
+        return registered[1]
+
+    @property
+    def ranks(self) -> list[int] | None:
+        """Ascending."""
+        return list(self._ranks)
+
+    def size(self) -> int | None:
+        """How many ranks it has."""
+        return None if self.process_set_id is None else len(self._ranks)
+
+    def rank(self) -> int | None:
+        """This rank's index in it. Errors  ValueError when this rank is not in it."""
+        if self.process_set_id is None:
+            return None
+        if not self.included():
+            raise ValueError(f"rank {basics.rank()} is not in {self}")
+        return self._ranks.index(basics.rank())
+
+    def included(self) -> bool | None:
+        """Whether this rank is in it."""
+        return None if self.process_set_id is None else basics.rank() in self._ranks
+
+    def __str__(self) -> str:
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm={self.mpi_comm})"
+
+    def _register(self, number: int) -> None:
+        self._registered = (basics.generation(), number)
+
+    def _invalidate(self) -> None:
+        self._registered = None
+
+
+class GlobalProcessSet(ProcessSet):
     """All ranks of the job: the default of every `process_set=`."""
 
     process_set_id = 0
-    mpi_comm = None
+
+    def __init__(self) -> None:
+        super().__init__([])
 
     @property
     def ranks(self) -> list[int] | None:
@@ -24,17 +100,146 @@ class GlobalProcessSet:
     def included(self) -> bool | None:
         return True if basics.is_initialized() else None
 
-    def __str__(self) -> str:
-        return f"ProcessSet(process_set_id=0, ranks={self.ranks}, mpi_comm=None)"
-
 
 global_process_set = GlobalProcessSet()
 
+_lock = threading.Lock()
+_epochs: dict[int, int] = {}  # by number: how many sets had been added when it was given
+_added = 0
 
-def identifier(process_set: GlobalProcessSet) -> int:
-    """The C interface's number for `process_set`. Errors  NotImplementedError for any but the global one."""
-    if not isinstance(process_set, GlobalProcessSet):
+
+def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
+    """Adds a set, and returns it, registered. Called by all ranks of the job with the same ranks, also by those that are not in
+    it; blocks until all have. Numbers of removed sets are given again.
+
+    Errors  ValueError for a set that exists already, ranks that the job does not have, and when the job does not allow it: needs
+            init(process_sets="dynamic") or HOROVOD_DYNAMIC_PROCESS_SETS=1. HorovodInternalError when the ranks ask for
+            different sets, or cannot connect.
+    """
+    if not isinstance(process_set, ProcessSet):
+        process_set = ProcessSet(process_set)
+    ranks, number = process_set.ranks or [], c_int32()
+    array = (c_int32 * len(ranks))(*ranks)
+    basics.call_interruptibly(lambda: library().runjob_process_set_add(array, len(ranks), byref(number)))
+    _adopt(process_set, number.value)
+    return process_set
+
+
+def remove_process_set(process_set: ProcessSet) -> bool:
+    """Removes a set, which all ranks call; what is in flight in it ends with an error. False for one that is not registered, and for the
+    set of all ranks.
+
+    Errors  ValueError when the job does not allow it, see add_process_set(); HorovodInternalError when the ranks disagree.
+    """
+    number = process_set.process_set_id
+    if number is None or number == 0:
+        return False
+    basics.call_interruptibly(lambda: library().runjob_process_set_remove(number))
+    process_set._invalidate()
+    return True
+
+
+def get_process_set_ids_and_ranks() -> dict[int, list[int]]:
+    """All sets of the job, by number."""
+    numbers = _list_of(library().runjob_process_set_ids)
+    return {number: _list_of(lambda *room, n=number: library().runjob_process_set_ranks(n, *room)) for number in numbers}
+
+
+def identifier(process_set: ProcessSet) -> int:
+    """The C interface's number for `process_set`. Errors  ValueError for what is no set, or is not registered."""
+    number = process_set.process_set_id if isinstance(process_set, ProcessSet) else None
+    if number is not None:
+        return number
+    if not isinstance(process_set, ProcessSet):
+        raise ValueError(f"process_set={process_set!r} is not a ProcessSet")
+    raise ValueError(f"{process_set} is not registered: give it to init(process_sets=[...]) or add_process_set() first")
+
+
+def size_of(process_set: ProcessSet) -> int:
+    """How many ranks it has, for an operation. Errors  as identifier()."""
+    identifier(process_set)
+    return basics.size() if process_set.process_set_id == 0 else len(process_set._ranks)
+
+
+def rank_in(process_set: ProcessSet) -> int:
+    """This rank's index in it, for an operation; 0 when it is not in it, which the library refuses. Errors  as identifier()."""
+    identifier(process_set)
+    if process_set.process_set_id == 0:
+        return basics.rank()
+    return process_set._ranks.index(basics.rank()) if basics.rank() in process_set._ranks else 0
+
+
+def epoch(number: int) -> tuple[int, int]:
+    """Changes when `number` becomes another set: what is counted for a set starts anew then."""
+    return basics.generation(), _epochs.get(number, 0)
+
+
+def join(comm: Any, process_sets: Sequence[ProcessSet] | str | None) -> None:
+    """What init() does: see there."""
+    if comm is not None and comm != []:
         raise NotImplementedError(
-            f"process_set={process_set!r}: process sets are not in this version of runjob; they come with a later one"
+            "init(comm=...) is not in this version of runjob: leave it out, and use process_sets for operations of some ranks"
         )
-    return process_set.process_set_id
+    dynamic = isinstance(process_sets, str) and process_sets.lower() == "dynamic"
+    if isinstance(process_sets, str) and not dynamic:
+        raise ValueError(f'init(process_sets={process_sets!r}): give a list of ProcessSet, or "dynamic"')
+    sets = [] if dynamic or process_sets is None else list(process_sets)
+    if not all(isinstance(each, ProcessSet) for each in sets):
+        raise ValueError(f'init(process_sets={process_sets!r}): give a list of ProcessSet, or "dynamic"')
+    refusal = _join([each for each in sets if not isinstance(each, GlobalProcessSet)], dynamic)
+    numbers = {tuple(ranks): number for number, ranks in get_process_set_ids_and_ranks().items()} if sets else {}
+    seen = {0}
+    for index, each in enumerate(sets):
+        number = numbers.get(tuple(each.ranks or []))
+        if number is None or number in seen:
+            each._invalidate()
+            what = "does not exist" if number is None else "is a duplicate"
+            refusal = refusal or ValueError(f"entry {index} of init(process_sets=...) {what}: {each}")
+            continue
+        seen.add(number)
+        _adopt(each, number)
+    if refusal is not None:
+        raise refusal
+
+
+def _join(sets: list[ProcessSet], dynamic: bool) -> ValueError | None:
+    """Joins the job, if this process is in none; what is wrong with the sets is returned when it is in one then."""
+    unique = {tuple(each.ranks or []): None for each in sets}
+    flat = [rank for ranks in unique for rank in ranks]
+    arguments = (
+        (c_int32 * len(flat))(*flat), (c_int32 * len(unique))(*map(len, unique)), len(unique), int(dynamic),
+    )  # fmt: skip
+    try:
+        basics.join_job(lambda: library().runjob_init_with_process_sets(*arguments))
+    except ValueError as error:
+        if not basics.is_initialized():
+            raise
+        return error
+    return None
+
+
+def _adopt(process_set: ProcessSet, number: int) -> None:
+    global _added
+    with _lock:
+        _added += 1
+        _epochs[number] = _added
+    process_set._register(number)
+
+
+def _list_of(function: Callable[..., int]) -> list[int]:
+    """What a function of the library gives, that takes an array, its length, and where to put how many there are."""
+    count = c_int32()
+    basics.check(function(None, 0, byref(count)))
+    room = (c_int32 * count.value)()
+    basics.check(function(room, len(room), byref(count)))
+    return room[: count.value]
+
+
+def _ranks_of_communicator(communicator: Any) -> list[int]:
+    """The ranks in MPI's world of an mpi4py communicator: the job's, when MPI has started it with as many."""
+    from mpi4py import MPI
+
+    if not isinstance(communicator, MPI.Comm):
+        raise ValueError(f"ProcessSet takes a list of ranks or an mpi4py communicator, not {communicator!r}")
+    group, world = communicator.Get_group(), MPI.COMM_WORLD.Get_group()
+    return list(MPI.Group.Translate_ranks(group, list(range(group.Get_size())), world))

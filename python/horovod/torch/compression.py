@@ -1,5 +1,5 @@
 """horovod.torch.compression."""
 
-from runjob.torch.compression import Compression, Compressor, FP16Compressor, NoneCompressor
+from runjob.torch.compression import BF16Compressor, Compression, Compressor, FP16Compressor, NoneCompressor
 
-__all__ = ["Compression", "Compressor", "FP16Compressor", "NoneCompressor"]
+__all__ = ["BF16Compressor", "Compression", "Compressor", "FP16Compressor", "NoneCompressor"]

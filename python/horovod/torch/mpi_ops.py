@@ -1,6 +1,7 @@
 """horovod.torch.mpi_ops: the operations of runjob.torch."""
 
 import runjob.torch as _implementation
+from horovod.common import basics as _basics  # noqa: F401  scripts ask it for the process sets
 from runjob.torch import *  # noqa: F403
 
 

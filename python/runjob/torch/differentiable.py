@@ -12,25 +12,24 @@ from collections.abc import Sequence
 
 import torch
 
-from .. import basics, reduce_ops
-from ..process_sets import GlobalProcessSet, global_process_set
+from .. import basics, process_sets, reduce_ops
+from ..process_sets import ProcessSet, global_process_set
 from ..reduce_ops import Average, Sum
-from .compression import Compression
+from .compression import Compression, split
 from .handles import run
 from .operations import allgather_call, allreduce_call, alltoall_call, broadcast_call, reducescatter_call
 
 
 class HorovodAllreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, op, prescale_factor, postscale_factor, process_set):
-        ctx.arguments = (op, prescale_factor, postscale_factor, process_set)
-        return run(allreduce_call(tensor, name, op, prescale_factor, postscale_factor, process_set))
+    def forward(ctx, tensor, name, op, prescale_factor, postscale_factor, process_set, native=0):
+        ctx.arguments = (op, prescale_factor, postscale_factor, process_set, native)
+        return run(allreduce_call(tensor, name, *ctx.arguments))
 
     @staticmethod
     def backward(ctx, gradient):
-        op, prescale_factor, postscale_factor, process_set = ctx.arguments
-        reduced = HorovodAllreduce.apply(gradient, None, op, prescale_factor, postscale_factor, process_set)
-        return (reduced,) + (None,) * 5
+        reduced = HorovodAllreduce.apply(gradient, None, *ctx.arguments)
+        return (reduced,) + (None,) * 6
 
 
 class HorovodAllgather(torch.autograd.Function):
@@ -45,7 +44,7 @@ class HorovodAllgather(torch.autograd.Function):
     def backward(ctx, gradient):
         average = HorovodAllreduce.apply(gradient, None, Average, 1.0, 1.0, ctx.process_set)
         rows = run(allgather_call(torch.tensor([ctx.rows]), None, ctx.process_set))
-        first = int(rows[: basics.rank()].sum())
+        first = int(rows[: process_sets.rank_in(ctx.process_set)].sum())
         return average.narrow(0, first, ctx.rows), None, None
 
 
@@ -88,7 +87,7 @@ class HorovodReducescatter(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         op, process_set, prescale_factor, postscale_factor = ctx.arguments
-        factor = prescale_factor * postscale_factor * (basics.size() if op == Sum else 1)
+        factor = prescale_factor * postscale_factor * (process_sets.size_of(process_set) if op == Sum else 1)
         gathered = HorovodAllgather.apply(gradient * factor if factor != 1 else gradient, None, process_set)
         return (gathered,) + (None,) * 5
 
@@ -106,7 +105,7 @@ def allreduce(
     op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """Reduces `tensor` over the ranks; every rank gets the result, a new tensor. Differentiable.
 
@@ -114,14 +113,15 @@ def allreduce(
     Shape, dtype, Threads, Errors  as in operations.py.
     """
     op = reduce_ops.resolve(op, average)
+    compression, native = split(compression)
     compressed, context = compression.compress(tensor)
-    arguments = (compressed, name, op, prescale_factor, postscale_factor, process_set)
+    arguments = (compressed, name, op, prescale_factor, postscale_factor, process_set, native)
     reduced = HorovodAllreduce.apply(*arguments) if is_followed(compressed) else run(allreduce_call(*arguments))
     return compression.decompress(reduced, context)
 
 
 def allgather(
-    tensor: torch.Tensor, name: str | None = None, process_set: GlobalProcessSet = global_process_set
+    tensor: torch.Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> torch.Tensor:
     """The ranks' tensors one after the other along dimension 0, in rank order. Differentiable.
 
@@ -136,7 +136,7 @@ def broadcast(
     tensor: torch.Tensor,
     root_rank: int,
     name: str | None = None,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """root_rank's tensor as a new tensor on every rank; the others' give shape and dtype. Differentiable."""
     if not is_followed(tensor):
@@ -148,7 +148,7 @@ def alltoall(
     tensor: torch.Tensor,
     splits: torch.Tensor | Sequence[int] | None = None,
     name: str | None = None,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """Sends rows of `tensor` to each rank, as alltoall_async(), and returns what has come. Differentiable.
 
@@ -164,7 +164,7 @@ def reducescatter(
     name: str | None = None,
     compression: type = Compression.none,
     op: int = Average,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> torch.Tensor:

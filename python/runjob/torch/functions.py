@@ -12,7 +12,7 @@ from typing import Any, Iterable, Mapping, NamedTuple
 import torch
 
 from .. import basics
-from ..process_sets import GlobalProcessSet, global_process_set
+from ..process_sets import ProcessSet, global_process_set
 from .differentiable import allgather
 from .handles import synchronize
 from .operations import broadcast_, broadcast_async_
@@ -23,8 +23,10 @@ except ImportError:
     _dumps = pickle.dumps
 
 
-def broadcast_parameters(params: Mapping[str, torch.Tensor] | Iterable[Any], root_rank: int) -> None:
-    """Overwrites each tensor with root_rank's.
+def broadcast_parameters(
+    params: Mapping[str, torch.Tensor] | Iterable[Any], root_rank: int, process_set: ProcessSet = global_process_set
+) -> None:
+    """Overwrites each tensor with root_rank's, on the ranks of the set.
 
     params  model.state_dict(), model.named_parameters(), or tensors: the same names, or the same order, on all ranks.
     Errors  ValueError for what is no tensor.
@@ -38,14 +40,14 @@ def broadcast_parameters(params: Mapping[str, torch.Tensor] | Iterable[Any], roo
     for name, tensor in named:
         if not isinstance(tensor, torch.Tensor):
             raise ValueError(f"broadcast_parameters: {name or 'an element'} is {type(tensor).__name__}, not a tensor")
-    _broadcast_all(named, root_rank)
+    _broadcast_all(named, root_rank, process_set)
 
 
 def broadcast_object(
     obj: Any = None,
     root_rank: int = 0,
     name: str | None = None,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
 ) -> Any:
     """root_rank's `obj` on every rank; what the others pass is not looked at. On root_rank it is `obj` itself."""
     name = name or "object"
@@ -59,12 +61,12 @@ def broadcast_object(
     return obj if is_root else _object_of(payload)
 
 
-def allgather_object(obj: Any, name: str | None = None) -> list[Any]:
-    """Every rank's `obj`, in rank order."""
+def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set) -> list[Any]:
+    """The `obj` of every rank of the set, in rank order."""
     name = name or "object"
     payload = _bytes_of(obj)
-    lengths = allgather(torch.tensor([payload.numel()]), f"{name}.sz")
-    payloads = allgather(payload, f"{name}.t")
+    lengths = allgather(torch.tensor([payload.numel()]), f"{name}.sz", process_set)
+    payloads = allgather(payload, f"{name}.t", process_set)
     return [_object_of(part) for part in payloads.split(lengths.tolist())]
 
 
@@ -77,7 +79,10 @@ class _Placeholder(NamedTuple):
 
 
 def broadcast_optimizer_state(
-    optimizer: torch.optim.Optimizer, root_rank: int, model: torch.nn.Module | None = None
+    optimizer: torch.optim.Optimizer,
+    root_rank: int,
+    model: torch.nn.Module | None = None,
+    process_set: ProcessSet = global_process_set,
 ) -> None:
     """Gives every rank root_rank's state and options (learning rate and so on); ranks that have no state yet get one.
 
@@ -89,21 +94,21 @@ def broadcast_optimizer_state(
     is_root = basics.rank() == root_rank
     sent: list[torch.Tensor] = []
     outline = _replace_tensors(_state_of(optimizer), sent) if is_root else None
-    outline = broadcast_object(outline, root_rank, "optimizer_state")
+    outline = broadcast_object(outline, root_rank, "optimizer_state", process_set)
     placeholders: list[_Placeholder] = []
     _collect(outline, placeholders)
     tensors = sent if is_root else [torch.empty(p.shape, dtype=p.dtype) for p in placeholders]
-    _broadcast_all([(f"optimizer_state.{i}", tensor) for i, tensor in enumerate(tensors)], root_rank)
+    _broadcast_all([(f"optimizer_state.{i}", tensor) for i, tensor in enumerate(tensors)], root_rank, process_set)
     if not is_root:
         _adopt(optimizer, _insert_tensors(outline, tensors))
 
 
-def _broadcast_all(named: list[tuple[str | None, torch.Tensor]], root_rank: int) -> None:
+def _broadcast_all(named: list[tuple[str | None, torch.Tensor]], root_rank: int, process_set: ProcessSet) -> None:
     """All at once; a tensor that is not contiguous, such as a channels_last weight, goes through a copy."""
     pending = []
     for name, tensor in named:
         dense = tensor.detach().contiguous()
-        pending.append((tensor, dense, broadcast_async_(dense, root_rank, name)))
+        pending.append((tensor, dense, broadcast_async_(dense, root_rank, name, process_set)))
     for tensor, dense, handle in pending:
         synchronize(handle)
         if dense.data_ptr() != tensor.data_ptr():

@@ -1,8 +1,7 @@
 """Operations in flight, and how each is handed to the library: started, with an integer to wait for it, or run to its end.
-One is a Call, or several that are one to the user: a Group, in group.py.
 
 A handle counts the started operations of this process from 1. What an operation without a name is called is in wire_names.py:
-unnamed ones must be started in the same order on all ranks, and so must those that are run.
+unnamed ones must be started in the same order on all ranks of their process set, and so must those that are run.
 
 Threads  any, also several on one handle.
 Owner    an operation's tensors are kept alive until synchronize() has returned for it, or run().
@@ -14,11 +13,11 @@ import contextlib
 import functools
 import threading
 from ctypes import byref, c_int64
-from typing import Any, Callable, Protocol
+from typing import Any, Callable
 
 import torch
 
-from .. import basics
+from .. import basics, process_sets
 from .._library import library
 from ..exceptions import Code, Error
 from .wire_names import Turn, Turns
@@ -28,63 +27,41 @@ _IN_PROGRESS = int(Code.IN_PROGRESS)
 
 
 class Kind:
-    """What is called alike among the ranks: "allreduce", "grouped_allreduce". Unnamed ones are counted for each kind."""
+    """What is called alike among the ranks: "allreduce", "grouped_allreduce". Unnamed ones are counted for each kind and set."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._lock = threading.RLock()
-        self._turns = (-1, Turns(name))
+        self._turns: dict[int, tuple[tuple[int, int], Turns]] = {}
 
-    def turns(self) -> Turns:
-        """The names of unnamed synchronous calls in the job that this process is in."""
-        generation = basics.generation()
-        if self._turns[0] != generation:
+    def turns(self, process_set: int = 0) -> Turns:
+        """The names of unnamed synchronous calls in a process set of the job that this process is in."""
+        epoch = process_sets.epoch(process_set)
+        known = self._turns.get(process_set)
+        if known is None or known[0] != epoch:
             with self._lock:
-                if self._turns[0] != generation:
-                    self._turns = (generation, Turns(self.name))
-        return self._turns[1]
+                known = self._turns.get(process_set)
+                if known is None or known[0] != epoch:
+                    known = self._turns[process_set] = (epoch, Turns(self.name))
+        return known[1]
 
 
 class Collective(Kind):
-    """One of the library's, by its name there."""
+    """One of the library's; `function`: what it is called there, when that is another name."""
+
+    def __init__(self, name: str, function: str | None = None) -> None:
+        super().__init__(name)
+        self._function = f"runjob_{function or name}"
 
     @functools.cached_property
     def submit(self) -> Callable[..., int]:
         """The library's function that returns at once."""
-        return getattr(library(), f"runjob_{self.name}_async")
+        return getattr(library(), f"{self._function}_async")
 
     @functools.cached_property
     def block(self) -> Callable[..., int]:
         """The library's function that returns when the operation is done."""
-        return getattr(library(), f"runjob_{self.name}")
-
-
-class Operation(Protocol):
-    """What start() and run() take, once."""
-
-    kind: Kind
-    name: str | None  # the user's, if any
-
-    def submit(self, wire_name: bytes) -> None:
-        """Begins it. When this raises, a part of it may have begun: release() must follow."""
-
-    def block(self, wire_name: bytes) -> Any:
-        """All from submit() to release()."""
-
-    def poll(self) -> int:
-        """1 when it is done, 0 when not, negative when it was released."""
-
-    def wait(self) -> None:
-        """Blocks until it is done. Errors  its own."""
-
-    def take(self) -> Any:
-        """The output of what is done."""
-
-    def release(self) -> None:
-        """Forgets it: at once when it is done, else once it is. Until then the tensors are kept alive."""
-
-    def left(self) -> tuple[Call, ...]:
-        """After release(): what was not done."""
+        return getattr(library(), self._function)
 
 
 class Call:
@@ -93,10 +70,11 @@ class Call:
     name       the user's, if any.
     arguments  the library's, between the name and what the two functions of a kind do not share.
     tensors    all that the library reads or writes until the operation is done; None counts for nothing.
+    process_set  the library's number.
     result     called once with the library's handle when it is done: the operation's output.
     """
 
-    __slots__ = ("arguments", "core_handle", "kind", "name", "result", "tensors")
+    __slots__ = ("arguments", "core_handle", "kind", "name", "process_set", "result", "tensors")
 
     def __init__(
         self,
@@ -105,12 +83,14 @@ class Call:
         arguments: tuple[Any, ...],
         tensors: tuple[torch.Tensor | None, ...],
         result: Callable[[int], Any],
+        process_set: int = 0,
     ) -> None:
         self.kind = kind
         self.name = name
         self.arguments = arguments
         self.tensors = tensors
         self.result = result
+        self.process_set = process_set
         self.core_handle = 0  # the library's, while there is one
 
     def submit(self, wire_name: bytes) -> None:
@@ -157,35 +137,32 @@ class Call:
                 _forget(other)
         _left[core_handle] = self
 
-    def left(self) -> tuple[Call, ...]:
-        return (self,) if self.core_handle else ()
-
 
 class _Table:
     def __init__(self) -> None:
-        self.operations: dict[int, Operation] = {}
+        self.operations: dict[int, Call] = {}
         self._lock = threading.Lock()
         self._last = 0
-        self._generation = 0
-        self._before_generation = 0
+        self._counts: dict[int, tuple[tuple[int, int], int]] = {}
 
-    def next(self) -> tuple[int, int]:
-        """A new handle, and its number among those of the job that this process is in."""
+    def next(self, process_set: int) -> tuple[int, int]:
+        """A new handle, and its number among those of a process set of the job that this process is in."""
+        epoch = process_sets.epoch(process_set)
         with self._lock:
-            if self._generation != basics.generation():
-                self._generation = basics.generation()
-                self._before_generation = self._last
+            counted, count = self._counts.get(process_set, (epoch, 0))
+            count = count + 1 if counted == epoch else 1
+            self._counts[process_set] = (epoch, count)
             self._last += 1
-            return self._last, self._last - self._before_generation
+            return self._last, count
 
 
 _table = _Table()
 _left: dict[int, Call] = {}  # by the library's handle: calls nobody waits for any more, whose operations use their tensors
 
 
-def start(operation: Operation) -> int:
+def start(operation: Call) -> int:
     """Begins an operation and returns its handle."""
-    handle, number = _table.next()
+    handle, number = _table.next(operation.process_set)
     try:
         operation.submit(f"{operation.kind.name}.{operation.name or f'noname.{number}'}".encode())
     except BaseException:
@@ -195,30 +172,28 @@ def start(operation: Operation) -> int:
     return handle
 
 
-def run(operation: Operation) -> Any:
+def run(operation: Call) -> Any:
     """Runs an operation and returns its output. Faster than start() and synchronize(), and needs no handle.
 
     Errors  as synchronize(). What a signal handler raises leaves the operation in flight; its output is lost.
     """
     if operation.name:
         return operation.block(f"{operation.kind.name}.{operation.name}".encode())
-    turns, turn = operation.kind.turns(), Turn()
+    turns, turn = operation.kind.turns(operation.process_set), Turn()
     try:
         return operation.block(turns.begin(turn))
     finally:
-        left = operation.left()
-        if left:
-            turns.leave(turn, functools.partial(_await, left))
+        if operation.core_handle:
+            turns.leave(turn, functools.partial(_await, operation))
         else:
             turns.end(turn)
 
 
-def _await(calls: tuple[Call, ...]) -> None:
-    """Blocks until the operations that an interrupted run() has left are done."""
-    for call in calls:
-        with contextlib.suppress(Error):  # nobody asks for its outcome any more
-            basics.wait(call.core_handle)
-        _forget(call.core_handle)
+def _await(call: Call) -> None:
+    """Blocks until the operation that an interrupted run() has left is done."""
+    with contextlib.suppress(Error):  # nobody asks for its outcome any more
+        basics.wait(call.core_handle)
+    _forget(call.core_handle)
 
 
 def _forget(core_handle: int) -> None:

@@ -4,6 +4,7 @@ Names    identify an operation among the ranks. Unnamed ones are told apart by t
          the handles, and for each operation the synchronous calls, are counted separately: what is unnamed is synchronous
          on all ranks or on none.
 
+process_set  the ranks that take part: "all ranks" means them, sizes and rank order are theirs. `root_rank` is a rank of the job.
 Shape    a tensor's shape is the same on all ranks, except for allgather's and alltoall's first extent.
 dtype    uint8, int8, uint16, int16, int32, int64, float16, bfloat16, float32, float64, bool; the same on all ranks.
          Reductions of bool: Sum and Max are or, Product and Min are and; Average and scaling are refused.
@@ -22,13 +23,14 @@ import torch
 
 from .. import basics, process_sets, reduce_ops
 from .._library import library
-from ..process_sets import GlobalProcessSet, global_process_set
+from ..process_sets import ProcessSet, global_process_set
 from . import handles
 from .handles import Call, Collective
 from .tensors import DTYPES, check, check_in_place, dense, shape_of
 
-_ALLREDUCE, _BROADCAST, _ALLGATHER, _ALLTOALL, _REDUCESCATTER, _BARRIER = map(
-    Collective, ("allreduce", "broadcast", "allgather", "alltoall", "reducescatter", "barrier")
+_ALLREDUCE = Collective("allreduce", "compressed_allreduce")
+_BROADCAST, _ALLGATHER, _ALLTOALL, _REDUCESCATTER, _BARRIER = map(
+    Collective, ("broadcast", "allgather", "alltoall", "reducescatter", "barrier")
 )
 
 
@@ -39,7 +41,7 @@ def allreduce_async(
     op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts postscale_factor * reduction over ranks of (prescale_factor * tensor) into a new tensor; returns a handle.
 
@@ -56,7 +58,7 @@ def allreduce_async_(
     op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
 ) -> int:
     """allreduce_async() in place: `tensor` must not be touched until synchronize(handle) returns it."""
     op = reduce_ops.resolve(op, average)
@@ -70,7 +72,7 @@ def allreduce_(
     op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """allreduce_async_(), waited for. Returns `tensor`."""
     op = reduce_ops.resolve(op, average)
@@ -78,7 +80,7 @@ def allreduce_(
 
 
 def allgather_async(
-    tensor: torch.Tensor, name: str | None = None, process_set: GlobalProcessSet = global_process_set
+    tensor: torch.Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> int:
     """Starts the concatenation of the ranks' tensors along dimension 0, in rank order; returns a handle.
 
@@ -91,7 +93,7 @@ def broadcast_async(
     tensor: torch.Tensor,
     root_rank: int,
     name: str | None = None,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a broadcast of root_rank's tensor into a new tensor on every rank; returns a handle."""
     return handles.start(broadcast_call(tensor, root_rank, name, process_set))
@@ -101,7 +103,7 @@ def broadcast_async_(
     tensor: torch.Tensor,
     root_rank: int,
     name: str | None = None,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
 ) -> int:
     """broadcast_async() in place: read on root_rank, overwritten on the others, not to be touched until it is done."""
     return handles.start(_broadcast_call_(tensor, root_rank, name, process_set))
@@ -111,7 +113,7 @@ def broadcast_(
     tensor: torch.Tensor,
     root_rank: int,
     name: str | None = None,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """broadcast_async_(), waited for. Returns `tensor`."""
     return handles.run(_broadcast_call_(tensor, root_rank, name, process_set))
@@ -121,7 +123,7 @@ def alltoall_async(
     tensor: torch.Tensor,
     splits: torch.Tensor | Sequence[int] | None = None,
     name: str | None = None,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts sending splits[r] rows of `tensor` (its first dimension) to rank r, the first ones to rank 0; returns a handle.
 
@@ -135,7 +137,7 @@ def reducescatter_async(
     tensor: torch.Tensor,
     name: str | None = None,
     op: int = reduce_ops.Average,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> int:
@@ -147,9 +149,10 @@ def reducescatter_async(
     return handles.start(reducescatter_call(tensor, name, op, process_set, prescale_factor, postscale_factor))
 
 
-def barrier(process_set: GlobalProcessSet = global_process_set) -> None:
-    """Returns when all ranks have called it."""
-    handles.run(Call(_BARRIER, None, (process_sets.identifier(process_set),), (), lambda core: None))
+def barrier(process_set: ProcessSet = global_process_set) -> None:
+    """Returns when all ranks of the set have called it."""
+    set_id = process_sets.identifier(process_set)
+    handles.run(Call(_BARRIER, None, (set_id,), (), lambda core: None, set_id))
 
 
 def join(device: int = -1) -> int:
@@ -173,51 +176,65 @@ def join(device: int = -1) -> int:
 
 
 def allreduce_call(
-    tensor: torch.Tensor, name: str | None, op: int, prescale_factor: float, postscale_factor: float, process_set: GlobalProcessSet
+    tensor: torch.Tensor,
+    name: str | None,
+    op: int,
+    prescale_factor: float,
+    postscale_factor: float,
+    process_set: ProcessSet,
+    native: int = 0,
 ) -> Call:
+    """native  the library's part of a compression, see compression.split()."""
     check(tensor, "allreduce")
     tensor = dense(tensor)
-    return _reduction(tensor, torch.empty_like(tensor), name, op, prescale_factor, postscale_factor, process_set)
+    return _reduction(tensor, torch.empty_like(tensor), name, op, prescale_factor, postscale_factor, native, process_set)
 
 
 def allreduce_call_(
-    tensor: torch.Tensor, name: str | None, op: int, prescale_factor: float, postscale_factor: float, process_set: GlobalProcessSet
+    tensor: torch.Tensor,
+    name: str | None,
+    op: int,
+    prescale_factor: float,
+    postscale_factor: float,
+    process_set: ProcessSet,
+    native: int = 0,
 ) -> Call:
     check_in_place(tensor, "allreduce_")
-    return _reduction(tensor, tensor, name, op, prescale_factor, postscale_factor, process_set)
+    return _reduction(tensor, tensor, name, op, prescale_factor, postscale_factor, native, process_set)
 
 
-def _reduction(tensor, output, name, op, prescale_factor, postscale_factor, process_set) -> Call:
+def _reduction(tensor, output, name, op, prescale_factor, postscale_factor, native, process_set) -> Call:
+    set_id = process_sets.identifier(process_set)
     arguments = (
-        tensor.data_ptr(), output.data_ptr(), *_form(tensor), op, prescale_factor, postscale_factor,
-        process_sets.identifier(process_set),
+        tensor.data_ptr(), output.data_ptr(), *_form(tensor), op, prescale_factor, postscale_factor, native, set_id,
     )  # fmt: skip
-    return Call(_ALLREDUCE, name, arguments, (tensor, output), lambda core: output)
+    return Call(_ALLREDUCE, name, arguments, (tensor, output), lambda core: output, set_id)
 
 
-def allgather_call(tensor: torch.Tensor, name: str | None, process_set: GlobalProcessSet) -> Call:
+def allgather_call(tensor: torch.Tensor, name: str | None, process_set: ProcessSet) -> Call:
     check(tensor, "allgather")
     set_id = process_sets.identifier(process_set)
     tensor = dense(tensor)
-    room = _room(tensor, lambda rows: rows * basics.size())  # a guess: the ranks' rows may differ
+    room = gathered_room(tensor, process_set)
     arguments = (tensor.data_ptr(), *_place(room), *_form(tensor), set_id)
-    return Call(_ALLGATHER, name, arguments, (tensor, room), lambda core: _take_output(core, tensor.dtype, room))
+    return Call(_ALLGATHER, name, arguments, (tensor, room), lambda core: _take_output(core, tensor.dtype, room), set_id)
 
 
-def broadcast_call(tensor: torch.Tensor, root_rank: int, name: str | None, process_set: GlobalProcessSet) -> Call:
+def broadcast_call(tensor: torch.Tensor, root_rank: int, name: str | None, process_set: ProcessSet) -> Call:
     check(tensor, "broadcast")
     output = tensor.detach().clone(memory_format=torch.contiguous_format)
     return _broadcast_call_(output, root_rank, name, process_set)
 
 
-def _broadcast_call_(tensor: torch.Tensor, root_rank: int, name: str | None, process_set: GlobalProcessSet) -> Call:
+def _broadcast_call_(tensor: torch.Tensor, root_rank: int, name: str | None, process_set: ProcessSet) -> Call:
     check_in_place(tensor, "broadcast_")
-    arguments = (tensor.data_ptr(), *_form(tensor), root_rank, process_sets.identifier(process_set))
-    return Call(_BROADCAST, name, arguments, (tensor,), lambda core: tensor)
+    set_id = process_sets.identifier(process_set)
+    arguments = (tensor.data_ptr(), *_form(tensor), root_rank, set_id)
+    return Call(_BROADCAST, name, arguments, (tensor,), lambda core: tensor, set_id)
 
 
 def alltoall_call(
-    tensor: torch.Tensor, splits: torch.Tensor | Sequence[int] | None, name: str | None, process_set: GlobalProcessSet
+    tensor: torch.Tensor, splits: torch.Tensor | Sequence[int] | None, name: str | None, process_set: ProcessSet
 ) -> Call:
     check(tensor, "alltoall")
     set_id = process_sets.identifier(process_set)
@@ -233,19 +250,27 @@ def alltoall_call(
     def result(core: int) -> tuple[torch.Tensor, torch.Tensor]:
         return _take_output(core, tensor.dtype, room), _received_splits(core)
 
-    return Call(_ALLTOALL, name, arguments, (tensor, room), result)
+    return Call(_ALLTOALL, name, arguments, (tensor, room), result, set_id)
 
 
 def reducescatter_call(
-    tensor: torch.Tensor, name: str | None, op: int, process_set: GlobalProcessSet, prescale_factor: float, postscale_factor: float
+    tensor: torch.Tensor, name: str | None, op: int, process_set: ProcessSet, prescale_factor: float, postscale_factor: float
 ) -> Call:
     check(tensor, "reducescatter")
     set_id = process_sets.identifier(process_set)
     tensor = dense(tensor)
-    size = basics.size()
-    room = _room(tensor, lambda rows: rows // size + (basics.rank() < rows % size))
+    room = scattered_room(tensor, process_set)
     arguments = (tensor.data_ptr(), *_place(room), *_form(tensor), op, prescale_factor, postscale_factor, set_id)
-    return Call(_REDUCESCATTER, name, arguments, (tensor, room), lambda core: _take_output(core, tensor.dtype, room))
+    return Call(_REDUCESCATTER, name, arguments, (tensor, room), lambda core: _take_output(core, tensor.dtype, room), set_id)
+
+
+def gathered_room(tensor: torch.Tensor, process_set: ProcessSet) -> torch.Tensor | None:
+    return _room(tensor, lambda rows: rows * process_sets.size_of(process_set))  # a guess: the ranks' rows may differ
+
+
+def scattered_room(tensor: torch.Tensor, process_set: ProcessSet) -> torch.Tensor | None:
+    size, rank = process_sets.size_of(process_set), process_sets.rank_in(process_set)
+    return _room(tensor, lambda rows: rows // size + (rank < rows % size))
 
 
 def _form(tensor: torch.Tensor) -> tuple[ctypes.Array[c_int64], int, int]:
@@ -284,9 +309,21 @@ def _received_splits(core_handle: int) -> torch.Tensor:
 
 
 def _take_output(core_handle: int, dtype: torch.dtype, room: torch.Tensor | None) -> torch.Tensor:
-    """A tensor of our own with what the library's handle holds: `room`, where the result is there, else a copy."""
+    """A tensor of our own with what the library's handle holds."""
     data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()
     basics.check(library().runjob_output(core_handle, byref(data), byref(shape), byref(ndim)))
+    return _own(data, shape, ndim, dtype, room)
+
+
+def take_output_of_group(core_handle: int, index: int, dtype: torch.dtype, room: torch.Tensor | None) -> torch.Tensor:
+    """The same of one tensor of a group."""
+    data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()
+    basics.check(library().runjob_grouped_output(core_handle, index, byref(data), byref(shape), byref(ndim)))
+    return _own(data, shape, ndim, dtype, room)
+
+
+def _own(data, shape, ndim, dtype: torch.dtype, room: torch.Tensor | None) -> torch.Tensor:
+    """`room`, where the result is there, else a copy."""
     extents = shape[: ndim.value]
     if room is not None and data.value == room.data_ptr():
         reserved = room.numel()

@@ -1,126 +1,63 @@
-"""DistributedOptimizer: any PyTorch optimizer, stepping on gradients that are averaged over the ranks."""
+"""DistributedOptimizer: any PyTorch optimizer, stepping on gradients that are reduced over the ranks."""
 
 from __future__ import annotations
 
 import contextlib
 import warnings
 import weakref
-from collections import Counter
-from typing import Any, Callable, Iterable, Iterator, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Callable
 
 import torch
 
-from .. import basics, process_sets
-from ..exceptions import Error
-from ..process_sets import GlobalProcessSet, global_process_set
-from ..reduce_ops import Adasum, Average
+from .. import process_sets
+from ..process_sets import ProcessSet, global_process_set
+from ..reduce_ops import Adasum, Average, resolve
+from . import handles
+from .buckets import Reduction
 from .compression import Compression
-from .handles import synchronize
-from .operations import allreduce_async_
-
-
-class _InFlight(NamedTuple):
-    handle: int
-    context: Any  # the compressor's
+from .gradients import Gradients
+from .operations import allreduce_call
+from .parameter_names import name_parameters
 
 
 class _DistributedMixin:
     """What DistributedOptimizer() puts in front of an optimizer's own class.
 
-    A parameter's gradient is submitted as soon as it has been accumulated backward_passes_per_step times; step() waits
-    for all of them. A parameter that got no gradient takes part with what it has, or with zeros: another rank may have
-    used it.
+    Gradients are reduced in buckets while the backward pass goes on, each when its last gradient has been accumulated
+    backward_passes_per_step times; step() waits for all of them. p.grad is None until the backward pass makes it, and stays None
+    where no rank has made it; where only other ranks have, this one takes part with zeros and gets the result.
+
+    Copies and pickles are of the wrapped optimizer's class: they belong to no job.
     """
 
-    def _begin(self, names, compression, passes, op, gradient_predivide_factor, process_set) -> None:
-        self._names: dict[torch.Tensor, str] = names
-        self._compression = compression
-        self.op = op
-        self.gradient_predivide_factor = gradient_predivide_factor
-        self.process_set = process_set
-        self._in_flight: dict[torch.Tensor, _InFlight] = {}
-        self._synchronized = False
+    def _begin(self, wrapped: torch.optim.Optimizer, gradients: Gradients, reduction: Reduction) -> None:
+        self._gradients = gradients
+        self._reduction = reduction
+        self._wrapped = weakref.ref(wrapped)
+        self._is_synchronized = False
         self._should_synchronize = True
-        self.set_backward_passes_per_step(passes)
-        self._requires_update: list[torch.Tensor] = []
-        if basics.size() > 1:
-            self._register_hooks()
+        gradients.follow(self.param_groups)
 
-    def _register_hooks(self) -> None:
-        """One hook per parameter. They end with this optimizer: a parameter may be given to another one after it."""
-        this = weakref.ref(self)
+    @property
+    def backward_passes_per_step(self) -> int:
+        """How many backward passes add up to one step."""
+        return self._gradients.passes
 
-        def hook(parameter: torch.Tensor) -> None:
-            optimizer = this()
-            if optimizer is not None:
-                optimizer._gradient_is_ready(parameter)
-
-        for parameter in self._names:
-            if parameter.requires_grad:
-                self._requires_update.append(parameter)
-                weakref.finalize(self, parameter.register_post_accumulate_grad_hook(hook).remove)
-
-    def _gradient_is_ready(self, parameter: torch.Tensor) -> None:
-        if self._passes_left[parameter] <= 0:
-            raise AssertionError(
-                f"the gradient of {self._names[parameter]} was computed more than backward_passes_per_step "
-                f"({self.backward_passes_per_step}) times before step(); raise backward_passes_per_step to accumulate"
-            )
-        self._passes_left[parameter] -= 1
-        if self._passes_left[parameter] == 0:
-            self._submit(parameter)
-
-    def _submit(self, parameter: torch.Tensor) -> None:
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-        if parameter.grad.is_sparse:
-            raise NotImplementedError(
-                f"the gradient of {self._names[parameter]} is sparse: sparse gradients are not in this version of runjob; "
-                "use sparse=False in the layer"
-            )
-        average = self.op == Average
-        compressed, context = self._compression.compress(parameter.grad)
-        handle = allreduce_async_(
-            compressed.contiguous(),
-            name=self._names[parameter],
-            op=self.op,
-            prescale_factor=1.0 / self.gradient_predivide_factor if average else 1.0,
-            postscale_factor=self.gradient_predivide_factor if average else 1.0,
-            process_set=self.process_set,
-        )
-        self._in_flight[parameter] = _InFlight(handle, context)
+    def set_backward_passes_per_step(self, passes: int) -> None:
+        """Sets backward_passes_per_step, and begins to count anew. Errors  ValueError unless positive."""
+        self._gradients.passes = _positive(passes)
+        self._gradients.begin_step()
 
     def synchronize(self) -> None:
-        """Waits until every gradient is the reduced one. Needed before step() only to look at or change gradients:
-        then step() goes into skip_synchronize().
+        """Waits until every gradient is the reduced one, on all ranks of the process set. Needed before step() only to look at or
+        change gradients: then step() goes into skip_synchronize().
 
-        Errors  HorovodInternalError and its kinds; nothing is in flight afterwards.
+        Errors  HorovodInternalError and its kinds, MismatchError when the ranks have different parameters; AssertionError when a
+                gradient was removed. Nothing is in flight afterwards.
         """
-        for parameter in self._requires_update:
-            if parameter not in self._in_flight:
-                self._submit(parameter)
-        in_flight, self._in_flight = self._in_flight, {}
-        failure = None
-        for parameter, (handle, context) in in_flight.items():
-            self._passes_left[parameter] = self.backward_passes_per_step
-            try:
-                reduced = self._compression.decompress(synchronize(handle), context)
-            except Error as error:
-                failure = failure or error
-                continue
-            self._take_back(parameter, reduced)
-        if failure is not None:
-            raise failure
-        self._synchronized = True
-
-    def _take_back(self, parameter: torch.Tensor, reduced: torch.Tensor) -> None:
-        if parameter.grad is None:
-            raise AssertionError(
-                f"the gradient of {self._names[parameter]} was removed while it was being reduced; "
-                "clear gradients after step() only"
-            )
-        if reduced.data_ptr() != parameter.grad.data_ptr():
-            parameter.grad.detach().copy_(reduced)
+        self._gradients.synchronize(self.param_groups)
+        self._is_synchronized = True
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
@@ -132,56 +69,74 @@ class _DistributedMixin:
             self._should_synchronize = True
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """The optimizer's own step, on reduced gradients. The gradients that `closure` computes are reduced as well."""
+        """The optimizer's own step, on reduced gradients.
+
+        closure  the gradients that it computes are reduced whenever the optimizer calls it, and so is the loss that it returns:
+                 optimizers such as LBFGS decide by it how to go on, and all ranks must decide alike.
+        """
+        self._tell_wrapped()
         if not self._should_synchronize:
-            self._synchronized = False
-            return super().step(closure)
+            self._is_synchronized = False
+            return super().step() if closure is None else super().step(closure)
         if closure is not None:
             return super().step(self._synchronizing(closure))
-        if self._synchronized:
+        if self._is_synchronized:
             warnings.warn(
                 "step() after synchronize() reduces the gradients a second time; put it into skip_synchronize()", stacklevel=2
             )
         self.synchronize()
-        self._synchronized = False
+        self._is_synchronized = False
         return super().step()
 
     step.hooked = True  # the base class's step runs the hooks of PyTorch: once, and on reduced gradients
+
+    def _tell_wrapped(self) -> None:
+        """A scheduler that was made for the wrapped optimizer warns when that has not stepped; ours are its steps."""
+        wrapped = self._wrapped()
+        if wrapped is not None:
+            wrapped._opt_called = True
 
     def _synchronizing(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         def evaluate() -> Any:
             loss = closure()
             self.synchronize()
-            self._synchronized = False
-            return loss
+            self._is_synchronized = False
+            return self._reduced(loss) if self._gradients.is_active else loss
 
         return evaluate
 
+    def _reduced(self, loss: Any) -> Any:
+        if not isinstance(loss, (torch.Tensor, float)):
+            return loss
+        value = loss.detach() if isinstance(loss, torch.Tensor) else torch.tensor(loss, dtype=torch.float64)
+        call = allreduce_call(value, f"{self._gradients.name}.loss", self._reduction.op, 1.0, 1.0, self._reduction.process_set)
+        reduced = handles.run(call)
+        return reduced if isinstance(loss, torch.Tensor) else reduced.item()
+
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
         """The optimizer's own. Errors  AssertionError while gradients are in flight."""
-        if self._in_flight:
+        if self._gradients.are_in_flight():
             raise AssertionError(
                 "zero_grad() after backward() and before step() or synchronize(): gradients are still being reduced"
             )
+        self._is_synchronized = False
         super().zero_grad(*args, **kwargs)
 
-    def set_backward_passes_per_step(self, passes: int) -> None:
-        """How many backward passes add up to one step."""
-        if passes <= 0:
-            raise ValueError(f"backward_passes_per_step must be positive, not {passes}")
-        self.backward_passes_per_step = passes
-        self._passes_left = {parameter: passes for parameter in self._names}
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """The optimizer's own. To be called on all ranks; parameters without a name get one from their place."""
+        super().add_param_group(param_group)
+        self._gradients.follow(self.param_groups)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> None:
         """The optimizer's own; what was in flight is waited for and dropped."""
-        in_flight, self._in_flight = self._in_flight, {}
-        for handle, _ in in_flight.values():
-            with contextlib.suppress(Error):  # elastic training loads a state after a failure
-                synchronize(handle)
-        self._synchronized = False
+        self._gradients.drop()  # without its errors: elastic training loads a state after a failure
+        self._is_synchronized = False
         self._should_synchronize = True
-        self.set_backward_passes_per_step(self.backward_passes_per_step)
         super().load_state_dict(*args, **kwargs)
+
+    def __reduce_ex__(self, protocol: int) -> tuple:
+        own = next(cls for cls in type(self).__mro__ if issubclass(cls, torch.optim.Optimizer) and cls is not type(self))
+        return object.__new__, (own,), self.__getstate__()
 
 
 def DistributedOptimizer(
@@ -192,48 +147,71 @@ def DistributedOptimizer(
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
     num_groups: int = 0,
-    groups: Any = None,
+    groups: int | Sequence[Sequence[torch.Tensor]] | None = None,
     sparse_as_dense: bool = False,
-    process_set: GlobalProcessSet = global_process_set,
+    process_set: ProcessSet = global_process_set,
 ) -> torch.optim.Optimizer:
     """An optimizer of a subclass of optimizer's class, with its options and state, that reduces gradients over the ranks.
 
     named_parameters           model.named_parameters(): names every parameter, the same on all ranks. Without it,
                                parameters are named by their place.
-    compression                Compression.none or Compression.fp16.
+    compression                Compression.none, Compression.fp16, or a Compressor, which gets one gradient at a time.
     backward_passes_per_step   gradients of so many backward passes are added up before they are reduced.
+    op                         Average, Sum, Min, Max or Product.
     gradient_predivide_factor  with op=Average, divides before the sum by it, and after the sum by size / it.
-    Errors  ValueError for duplicate or missing names and arguments that exclude each other; NotImplementedError for
-            groups, num_groups, sparse_as_dense, Adasum and process sets, which later versions have.
+    groups                     gradients that are reduced together, as lists of parameters, or how many such groups of equal
+                               length; by default they are chosen by size. num_groups is its deprecated form.
+    sparse_as_dense            sparse gradients are reduced as dense ones, and are sparse again afterwards. Else all ranks get the
+                               entries of all.
+    Blocks  never, but the first step after which the ranks have different parameters than before makes them talk about it.
+    Errors  ValueError for duplicate or missing names and arguments that exclude each other; NotImplementedError for Adasum, which a
+            later version has.
     """
-    for argument, given in (("num_groups", num_groups), ("groups", groups), ("sparse_as_dense", sparse_as_dense)):
-        if given:
-            raise NotImplementedError(f"DistributedOptimizer({argument}=...) is not in this version of runjob; leave it out")
     if op == Adasum:
         raise NotImplementedError("DistributedOptimizer(op=Adasum) is not in this version of runjob")
+    op = resolve(op, None)
     process_sets.identifier(process_set)
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor goes with op=Average only")
-    names = _name_parameters(optimizer, named_parameters)
+    if num_groups != 0:
+        warnings.warn("num_groups= is deprecated: use groups=", DeprecationWarning, stacklevel=2)
+        groups = num_groups if groups is None else groups
+    names = name_parameters(optimizer, named_parameters)
+    reduction = Reduction(op, 1.0 / gradient_predivide_factor, gradient_predivide_factor, compression, process_set)
+    passes = _positive(backward_passes_per_step)
+    gradients = Gradients(names, reduction, passes, _named_groups(groups, names), sparse_as_dense)
     cls = type(optimizer.__class__.__name__, (_DistributedMixin, optimizer.__class__), {})
     distributed = cls.__new__(cls)
-    distributed.__dict__.update(optimizer.__dict__)
-    distributed._begin(names, compression, backward_passes_per_step, op, gradient_predivide_factor, process_set)
+    state = {key: value for key, value in optimizer.__dict__.items() if key != "step"}  # a scheduler's own wrapping of it
+    distributed.__dict__.update(state)
+    distributed._begin(optimizer, gradients, reduction)
     return distributed
 
 
-def _name_parameters(optimizer, named_parameters) -> dict[torch.Tensor, str]:
-    parameters = [(g, i, p) for g, group in enumerate(optimizer.param_groups) for i, p in enumerate(group["params"])]
-    if named_parameters is None:
-        return {p: f"allreduce.noname.{g}.{i}" for g, i, p in parameters}
-    named = list(named_parameters)
-    if any(not isinstance(item, tuple) for item in named):
-        raise ValueError("named_parameters must be pairs (name, parameter), as model.named_parameters() gives them")
-    duplicates = sorted(name for name, count in Counter(name for name, _ in named).items() if count > 1)
-    if duplicates:
-        raise ValueError(f"named_parameters has duplicate names: {', '.join(duplicates)}")
-    names = {parameter: name for name, parameter in named}
-    missing = [f"{i} of group {g} (shape {tuple(p.shape)})" for g, i, p in parameters if p not in names]
-    if missing:
-        raise ValueError(f"named_parameters does not name these parameters of the optimizer: {', '.join(missing)}")
-    return {p: names[p] for _, _, p in parameters}
+def _positive(passes: int) -> int:
+    if passes <= 0:
+        raise ValueError(f"backward_passes_per_step must be positive, not {passes}")
+    return passes
+
+
+def _named_groups(groups: Any, names: dict[torch.Tensor, str]) -> int | list[list[str]] | None:
+    """`groups` with the parameters' names. Parameters of no optimizer are left out, as are those that have no gradient.
+
+    Errors  ValueError for what are neither a number nor lists of tensors, and for a parameter in two places.
+    """
+    if groups is None:
+        return None
+    if isinstance(groups, int):
+        if groups <= 0:
+            raise ValueError(f"groups must be a positive number or a list of lists of parameters, not {groups}")
+        return groups
+    if not isinstance(groups, (list, tuple)) or not all(isinstance(group, (list, tuple)) for group in groups):
+        raise ValueError(f"groups must be a positive number or a list of lists of parameters, not {groups!r:.80}")
+    seen: set[torch.Tensor] = set()
+    for parameter in (parameter for group in groups for parameter in group):
+        if not isinstance(parameter, torch.Tensor):
+            raise ValueError(f"groups must be lists of parameters; {parameter!r:.80} is no torch.Tensor")
+        if parameter in seen:
+            raise ValueError(f"groups has {names.get(parameter, 'a parameter')} twice; a parameter goes into one group")
+        seen.add(parameter)
+    return [[names[parameter] for parameter in group if parameter in names] for group in groups]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import runjob.torch as hvd
-from runjob.torch import operations
+from runjob.torch import grouped
 
 DTYPES = [torch.float32, torch.int64, torch.float16, torch.uint8, torch.float64, torch.bfloat16, torch.int32]
 
@@ -237,14 +237,15 @@ def _refusals(kind):
         ("scalar with gradient", "InvalidArgumentError: grouped_allgather: tensor 1 of the list is a scalar"),
         ("both", "ValueError: op= and average= were both given"),
         ("op", "ValueError: op=9 is no reduction"),
-        ("process set", "NotImplementedError: process_set=[0]"),
+        ("process set", "ValueError: process_set=[0] is not a ProcessSet"),
     ],
 )
 def test_what_can_never_work_is_refused_before_anything_is_submitted(monkeypatch, kind, expected):
     submitted = []
-    for collective in (operations._ALLREDUCE, operations._ALLGATHER, operations._REDUCESCATTER):
-        real = collective.submit
-        monkeypatch.setattr(collective, "submit", lambda *args, real=real: submitted.append(args[0]) or real(*args))
+    for collective in (grouped._ALLREDUCE, grouped._ALLGATHER, grouped._REDUCESCATTER):
+        for form in ("submit", "block"):
+            real = getattr(collective, form)
+            monkeypatch.setattr(collective, form, lambda *args, real=real: submitted.append(args[0]) or real(*args))
     hvd.init()
     assert _refusals(kind).startswith(expected)
     assert submitted == []

@@ -207,7 +207,7 @@ def _refusals(kind: str) -> str:
         ("scalar allgather", "InvalidArgumentError: "),
         ("root", "InvalidArgumentError: "),
         ("negative root", "InvalidArgumentError: "),
-        ("process set", "NotImplementedError: process_set=[0]"),
+        ("process set", "ValueError: process_set=[0] is not a ProcessSet"),
     ],
 )
 def test_what_can_never_work_is_refused_at_once(kind, expected):

@@ -1,0 +1,84 @@
+"""The same training with runjob, DistributedDataParallel, Horovod, and by processes that do not communicate.
+
+python3 -m benchmarks.training [options]; docs/benchmarks.md says what it measures and how.
+"""
+
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[0] = str(ROOT)  # `python3 benchmarks/training` works as well
+
+from benchmarks.collectives import machine  # noqa: E402
+from benchmarks.training import arguments as command_line  # noqa: E402
+from benchmarks.training import peers, summary, turns  # noqa: E402
+
+
+def say(text):
+    print("==", text, file=sys.stderr, flush=True)
+
+
+def start(found, np, model, arguments):
+    """The jobs that began, one after the other, and why the others did not."""
+    jobs, left_out = [], {}
+    for peer in found:
+        try:
+            jobs.append(turns.Job(peer, np, model, arguments.timeout, arguments.priority))
+        except turns.Failed as error:
+            left_out[peer.name] = str(error)
+            say(f"left out: {peer.name}, {model}: {error}")
+    return jobs, left_out
+
+
+def measure(found, np, model, arguments):
+    """One case of the report."""
+    jobs, left_out = start(found, np, model, arguments)
+    try:
+        answers = turns.measure(jobs, arguments.turns, arguments.steps, arguments.settle)
+        facts = jobs[0].facts[0] if jobs else {}
+        libraries = {job.peer.name: job.facts[0]["torch"] for job in jobs}
+    finally:
+        for job in jobs:
+            job.end()
+    batch = facts.get("batch")
+    speeds = {
+        name: [summary.speed(batch, [rank["seconds"] for rank in turn]) for turn in heard] for name, heard in answers.items()
+    }
+    memory = {
+        name: {key: max(rank[key] for rank in heard[-1]) for key in ("VmHWM", "Pss")} for name, heard in answers.items()
+    }
+    return {
+        "model": model, "np": np, "batch": batch, "parameters": facts.get("parameters"), "torch": libraries,
+        "results": summary.results(speeds, peers.OURS), "memory": memory, "left_out": left_out,
+    }  # fmt: skip
+
+
+def main():
+    arguments = command_line.parse()
+    try:
+        found, absent = peers.find(arguments)
+    except FileNotFoundError as error:
+        sys.exit(f"benchmarks/training: error: {error}")
+    for reason in absent:
+        say(f"left out: {reason}")
+    facts = machine.facts()
+    if text := machine.noise(facts["load"]):
+        say(text)
+    cases = []
+    for np in arguments.np:
+        for model in arguments.models:
+            say(f"{model}, np {np}")
+            cases.append(measure(found, np, model, arguments))
+            print(summary.table(cases[-1:], peers.OURS) + "\n", flush=True)
+    print(summary.table(cases, peers.OURS), summary.memory_table(cases), sep="\n\n")
+    report = {"machine": facts, "turns": arguments.turns, "steps": arguments.steps, "priority": arguments.priority, "left_out": absent, "cases": cases}
+    arguments.json.parent.mkdir(parents=True, exist_ok=True)
+    arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    say(f"numbers written to {arguments.json}")
+    if failed := [f"{case['model']}, np {case['np']}" for case in cases if peers.OURS not in case["results"]]:
+        sys.exit(f"benchmarks/training: error: runjob failed at {'; '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

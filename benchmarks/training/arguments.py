@@ -1,0 +1,27 @@
+"""The command line of benchmarks/training."""
+
+import argparse
+import pathlib
+
+from benchmarks.collectives.arguments import numbers, python_with_horovod, python_with_torch, words
+from benchmarks.training import peers
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODELS = ("resnet18", "vgg11", "transformer", "mlp")
+
+
+def parse(argv=None):
+    parser = argparse.ArgumentParser(prog="benchmarks/training", description="training with runjob and with others")
+    parser.add_argument("--np", type=numbers, default=[2], help="numbers of ranks, such as 1,2,4 (default: 2)")
+    parser.add_argument("--models", type=words(MODELS), default=list(MODELS), help=f"of {','.join(MODELS)} (default: all)")
+    parser.add_argument("--peers", type=words(peers.NAMES), default=list(peers.NAMES), help=f"of {','.join(peers.NAMES)} (default: all)")
+    parser.add_argument("--turns", type=int, default=10, help="turns of each program (default: 10)")
+    parser.add_argument("--steps", type=int, default=8, help="steps of a turn that count (default: 8)")
+    parser.add_argument("--settle", type=int, default=2, help="steps before those (default: 2)")
+    parser.add_argument("--priority", action="store_true", help="give the ranks nearly all processor time: for a busy machine; needs root")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds after which a program is given up")
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where runjob is")
+    parser.add_argument("--python", default=python_with_torch(), help="a Python that has torch")
+    parser.add_argument("--horovod-python", default=python_with_horovod(), help="a Python that has Horovod, with horovodrun beside it")
+    parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build/training.json", help="where the numbers go")
+    return parser.parse_args(argv)

@@ -1,0 +1,98 @@
+"""Which gradients travel together: a function of values that all ranks have alike, so that all come to the same buckets.
+
+A bucket is one allreduce. It begins when the last of its gradients has come, so those of a bucket should come one after the other:
+the order is the one in which they came in the first step.
+
+BUCKET_BYTES   larger buckets begin later; smaller ones are more operations, which take processor time from the backward pass.
+WHOLE_BYTES    gradients that do not stay in the processor's cache are better reduced where they are than copied first.
+CLOSING_BYTES  of the gradients that come last, which step() sends: there is nothing left to overlap with.
+
+docs/performance.md has the measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+BUCKET_BYTES = 16 << 20
+WHOLE_BYTES = 32 << 20
+CLOSING_BYTES = 64 << 10
+
+
+class Entry(NamedTuple):
+    """A gradient. `memory`: what it must have in common with those of its bucket, dtype and device."""
+
+    name: str
+    memory: Any
+    nbytes: int
+    has_come: bool  # in the step after which the plan is made
+
+
+class Plan(NamedTuple):
+    """Names by bucket. `closing`, which may be empty, is the bucket that step() sends."""
+
+    buckets: list[list[str]]
+    closing: list[str]
+
+
+def plan(entries: Sequence[Entry], groups: int | Sequence[Sequence[str]] | None = None) -> Plan:
+    """The buckets of `entries`, which are in the order in which they come.
+
+    groups  that many buckets of as many gradients, or the names of each bucket; what no group names is divided as without
+            groups. A bucket has one kind of memory, so a group may become several.
+    """
+    if isinstance(groups, int) and groups:
+        return Plan([bucket for part in _parts(entries, groups) for bucket in _by_memory(part)], [])
+    by_name = {entry.name: entry for entry in entries}
+    listed = [[by_name[name] for name in group if name in by_name] for group in groups or ()]
+    grouped = {entry.name for group in listed for entry in group}
+    rest = [entry for entry in entries if entry.name not in grouped]
+    closing = _closing(rest)
+    buckets = [bucket for group in listed for bucket in _by_memory(group)]
+    buckets += _by_size([entry for entry in rest if entry.name not in closing])
+    return Plan(buckets, closing)
+
+
+def _parts(entries: Sequence[Entry], count: int) -> list[Sequence[Entry]]:
+    """`count` parts of nearly equal length, the first ones longer; none is empty."""
+    count = min(count, len(entries)) or 1
+    length, longer = divmod(len(entries), count)
+    firsts = [part * length + min(part, longer) for part in range(count + 1)]
+    return [entries[first:last] for first, last in zip(firsts, firsts[1:])]
+
+
+def _by_memory(entries: Sequence[Entry]) -> list[list[str]]:
+    buckets: dict[Any, list[str]] = {}
+    for entry in entries:
+        buckets.setdefault(entry.memory, []).append(entry.name)
+    return list(buckets.values())
+
+
+def _by_size(entries: Sequence[Entry]) -> list[list[str]]:
+    """In order, full ones and what remains. What did not come is kept apart: it would hold up the others."""
+    buckets: list[list[str]] = []
+    open_buckets: dict[Any, tuple[int, list[str]]] = {}
+    for entry in entries:
+        key = (entry.memory, entry.has_come)
+        nbytes, names = open_buckets.pop(key, (0, []))
+        names.append(entry.name)
+        nbytes += entry.nbytes
+        if nbytes >= BUCKET_BYTES:
+            buckets.append(names)
+        else:
+            open_buckets[key] = (nbytes, names)
+    return buckets + [names for _, names in open_buckets.values()]
+
+
+def _closing(entries: Sequence[Entry]) -> list[str]:
+    """The last ones that have come, as far as they are small together and have one kind of memory."""
+    names: list[str] = []
+    nbytes = 0
+    come = [entry for entry in entries if entry.has_come]
+    for entry in reversed(come):
+        nbytes += entry.nbytes
+        if nbytes > CLOSING_BYTES or entry.memory != come[-1].memory:
+            break
+        names.append(entry.name)
+    return names[::-1]

@@ -1,0 +1,287 @@
+"""Gradients on their way through one reduction: many in a bucket, or one alone.
+
+A step of each: hold() takes a gradient that has come, submit() starts the reduction with what there is, finish() waits for it and gives
+every parameter its part. In between, submit() also says for each gradient whether this rank has it: one that no rank has stays
+None, and one that only others have counts as zeros here.
+
+Threads  those of the backward pass, one at a time, and the one that calls finish().
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Callable, NamedTuple
+
+import torch
+
+from .. import reduce_ops
+from ..exceptions import Error
+from ..process_sets import ProcessSet
+from . import handles
+from .operations import allreduce_call_
+from .sparse import sparse_allreduce_async
+from .symmetric import empty_symmetric
+from .tensors import DTYPES
+
+ALIGNMENT_BYTES = 64  # of each gradient in a bucket: a cache line
+
+
+class Reduction(NamedTuple):
+    """What is done with all gradients of an optimizer."""
+
+    op: int
+    prescale_factor: float
+    postscale_factor: float
+    compression: type
+    process_set: ProcessSet
+
+    def start(self, tensor: torch.Tensor, name: str) -> int:
+        """Reduces `tensor`, which is contiguous, in place; returns a handle."""
+        arguments = (self.op, self.prescale_factor, self.postscale_factor, self.process_set)
+        return handles.start(allreduce_call_(tensor, name, *arguments))
+
+    def word(self, is_true: bool) -> float:
+        """An element that says yes or no, and is_any() of what the reduction makes of all ranks' elements."""
+        return float(is_true == (self.op not in (reduce_ops.Min, reduce_ops.Product)))
+
+    def is_any(self, reduced: torch.Tensor) -> bool:
+        """Whether a rank has said yes."""
+        return bool(reduced == 0) == (self.op in (reduce_ops.Min, reduce_ops.Product))
+
+
+class Slot:
+    """One parameter's gradient, in all steps.
+
+    passes_left  backward passes until it is complete. is_here: it has been taken, in this step.
+    view         its place in its bucket's memory, once that is there; p.grad when the gradient lies in it.
+    sparse_dims  of a gradient that travels as a sparse one; 0: it travels as a dense one, also when it is sparse.
+    """
+
+    __slots__ = ("hook", "is_here", "name", "parameter", "passes_left", "sparse_dims", "taker", "view")
+
+    def __init__(self, parameter: torch.Tensor, name: str, passes: int) -> None:
+        self.parameter = parameter
+        self.name = name
+        self.passes_left = passes
+        self.is_here = False
+        self.sparse_dims = 0
+        self.taker: Bucket | Alone | None = None
+        self.view: torch.Tensor | None = None
+        self.hook: Any = None
+
+
+class Bucket:
+    """Gradients of one dtype and device in one piece of memory, symmetric where there is such, which is reduced in place.
+
+    p.grad becomes a view of that memory, and stays valid for whoever keeps it. With a `dtype` that is not the gradients', which is
+    compression, p.grad stays what it is, and is overwritten with the result.
+
+    Behind the gradients are words: for each of them whether it is here, and `extra` ones of the owner.
+    """
+
+    def __init__(
+        self, name: str, slots: Sequence[Slot], strides: Sequence[Sequence[int] | None],
+        memory: tuple[torch.dtype, torch.device], reduction: Reduction, extra: int = 0,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.slots = slots
+        self._strides = strides
+        self._dtype, self._device = memory
+        self._reduction = reduction
+        self._extra = extra
+        self._handle: int | None = None
+        self._flat: torch.Tensor | None = None
+        self._words: torch.Tensor | None = None
+        self._own_references = 0
+        self._version = 0
+        for slot in slots:
+            slot.taker, slot.view = self, None
+        self.begin_step()
+
+    def begin_step(self) -> None:
+        """Nothing has come yet."""
+        self.missing = len(self.slots)
+        self._is_unused = True  # the memory, in this step
+
+    @property
+    def is_submitted(self) -> bool:
+        return self._handle is not None
+
+    def hold(self, slot: Slot, is_complete: bool) -> None:
+        """Takes what has been accumulated of a gradient; one that is not complete only if it can go on in the bucket's memory."""
+        slot.is_here = is_complete
+        gradient = slot.parameter.grad
+        if gradient is slot.view:
+            return
+        is_bound = gradient.dtype == self._dtype and not gradient.requires_grad and not gradient.is_sparse
+        if not (is_bound or is_complete):
+            return
+        if self._flat is None or (self._is_unused and self._references() > self._own_references):
+            self._allocate()  # anew when somebody keeps a gradient of the last step
+        self._is_unused = False
+        gradient = gradient.detach()
+        slot.view.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
+        if is_bound:
+            slot.parameter.grad = slot.view
+
+    def submit(self, extra: Sequence[bool] = ()) -> None:
+        """Starts the reduction. A gradient that is not complete is taken as it is; extra: the owner's words."""
+        if self._flat is None:
+            self._allocate()
+        self._words.fill_(self._reduction.word(True))
+        for index, slot in enumerate(self.slots):
+            if not slot.is_here:
+                self._take_incomplete(slot, index)
+        for index, word in enumerate(extra, len(self.slots)):
+            if not word:
+                self._words[index] = self._reduction.word(False)
+        self._version = self._flat._version
+        self._handle = self._reduction.start(self._flat, self.name)
+
+    def finish(self) -> None:
+        """Waits. Errors  the reduction's; AssertionError when a gradient has gone meanwhile. It is over also then."""
+        try:
+            handles.synchronize(self._handle)
+        except Error:
+            self._handle = None
+            raise
+        self._handle = None
+        failure = None
+        for index, slot in enumerate(self.slots):
+            if slot.parameter.grad is not slot.view:
+                failure = self._give(slot, index) or failure
+        if failure is not None:
+            raise failure
+
+    def hears(self, index: int) -> bool:
+        """Whether the owner's word `index` was yes on any rank. After finish()."""
+        return self._reduction.is_any(self._words[len(self.slots) + index])
+
+    def was_changed(self) -> bool:
+        """Whether somebody has written into the gradients since submit()."""
+        return self._flat._version != self._version
+
+    def _take_incomplete(self, slot: Slot, index: int) -> None:
+        """What there is of a gradient: nothing, or of earlier steps or too few passes."""
+        gradient = slot.parameter.grad
+        if gradient is None or (gradient.is_sparse and slot.sparse_dims):
+            slot.view.zero_()
+            self._words[index] = self._reduction.word(False)
+        else:
+            self.hold(slot, is_complete=True)
+
+    def _give(self, slot: Slot, index: int) -> AssertionError | None:
+        """The result to a gradient that is not the bucket's memory."""
+        parameter = slot.parameter
+        if not slot.is_here:
+            if self._reduction.is_any(self._words[index]):
+                parameter.grad = slot.view.to(parameter.dtype)
+        elif parameter.grad is None:
+            return removed(slot)
+        elif parameter.grad.is_sparse:
+            parameter.grad = slot.view.to(parameter.dtype).to_sparse(parameter.grad.sparse_dim())
+        else:
+            parameter.grad.detach().copy_(slot.view)
+        return None
+
+    def _allocate(self) -> None:
+        unit = ALIGNMENT_BYTES // torch.empty(0, dtype=self._dtype).element_size()
+        places = [0]
+        for slot in self.slots:
+            places.append(places[-1] + (slot.parameter.numel() + unit - 1) // unit * unit)
+        self._flat = _memory(places[-1] + len(self.slots) + self._extra, self._dtype, self._device)
+        self._words = self._flat[places[-1] :]
+        for slot, strides, place in zip(self.slots, self._strides, places):
+            slot.view = _view(self._flat, place, slot.parameter.shape, strides)
+        self._own_references = self._references()
+
+    def _references(self) -> int:
+        """How many there are to the memory, and to the views of it. Where PyTorch cannot tell the first, those to the views only."""
+        count = getattr(torch._C, "_storage_Use_Count", lambda storage: 0)
+        return count(self._flat.untyped_storage()._cdata) + sum(sys.getrefcount(slot.view) for slot in self.slots)
+
+
+def _view(flat: torch.Tensor, place: int, shape: torch.Size, strides: Sequence[int] | None) -> torch.Tensor:
+    part = flat[place : place + shape.numel()]
+    return part.view(shape) if strides is None else part.as_strided(shape, strides)
+
+
+def _memory(count: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """`count` zeros."""
+    if device.type == "cpu" and dtype in DTYPES:
+        return empty_symmetric(count, dtype=dtype).zero_()
+    return torch.zeros(count, dtype=dtype, device=device)
+
+
+class Alone:
+    """A gradient that is reduced by itself: a sparse one, a large one in its own memory, or one for a compressor that may look at its shape.
+
+    Whether any rank has it is not told here: finish() must be told.
+    """
+
+    def __init__(self, name: str, slot: Slot, reduction: Reduction) -> None:
+        self.name = name
+        self.slot = slot
+        self._reduction = reduction
+        self._wait: Callable[[], torch.Tensor] | None = None
+        slot.taker, slot.view = self, None
+        self.begin_step()
+
+    def begin_step(self) -> None:
+        """Nothing has come yet."""
+        self.missing = 1
+
+    @property
+    def is_submitted(self) -> bool:
+        return self._wait is not None
+
+    def hold(self, slot: Slot, is_complete: bool) -> None:
+        """Nothing is to be done before submit()."""
+
+    def submit(self) -> None:
+        """Starts the reduction of what there is."""
+        gradient = self.slot.parameter.grad
+        self.slot.is_here = gradient is not None
+        self._wait = self._start_sparse(gradient) if self.slot.sparse_dims else self._start_dense(gradient)
+
+    def finish(self, is_anywhere: bool) -> None:
+        """Waits, and leaves None where no rank has a gradient. Errors  as Bucket.finish()."""
+        try:
+            reduced = self._wait()
+        except Error:
+            self._wait = None
+            raise
+        self._wait = None
+        parameter = self.slot.parameter
+        if not self.slot.is_here:
+            parameter.grad = reduced if is_anywhere else None
+        elif parameter.grad is None:
+            raise removed(self.slot)
+        elif reduced.is_sparse:
+            parameter.grad = reduced
+        elif reduced.data_ptr() != parameter.grad.data_ptr():
+            parameter.grad.detach().copy_(reduced)
+
+    def _start_sparse(self, gradient: torch.Tensor | None) -> Callable[[], torch.Tensor]:
+        parameter, dims = self.slot.parameter, self.slot.sparse_dims
+        if gradient is None:
+            indices = torch.empty(dims, 0, dtype=torch.int64, device=parameter.device)
+            values = torch.empty(0, *parameter.shape[dims:], dtype=parameter.dtype, device=parameter.device)
+            gradient = torch.sparse_coo_tensor(indices, values, parameter.shape, check_invariants=False)
+        elif not gradient.is_sparse:
+            gradient = gradient.detach().to_sparse(dims)
+        return sparse_allreduce_async(gradient.detach(), self.name, self._reduction.op, self._reduction.process_set)
+
+    def _start_dense(self, gradient: torch.Tensor | None) -> Callable[[], torch.Tensor]:
+        if gradient is None:
+            gradient = torch.zeros_like(self.slot.parameter, requires_grad=False)
+        compressed, context = self._reduction.compression.compress(gradient.detach())
+        handle = self._reduction.start(compressed.contiguous(), self.name)
+        return lambda: self._reduction.compression.decompress(handles.synchronize(handle), context)
+
+
+def removed(slot: Slot) -> AssertionError:
+    return AssertionError(
+        f"the gradient of {slot.name} was removed while it was being reduced; clear gradients after step() only"
+    )
