@@ -25,19 +25,22 @@ from testbed.slurm import Slurm
 
 SLEEP = "import time\nprint('ready')\ntime.sleep(600)"
 STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready')\ntime.sleep(600)"
-# A rank whose work is damaged when it is told to save it while it does.
+# A rank whose work is damaged when it is told to save it while it does. A signal may come in the middle of its answer to another,
+# and print() is not made for that.
 SAVES = """
-import signal, sys, time
+import os, signal, sys, time
 told = []
+def say(text):
+    os.write(1, text.encode() + b'\\n')
 def save(*_):
     told.append(None)
-    print('told', len(told), 'times')
+    say(f'told {len(told)} times')
     if len(told) == 1:
         time.sleep(1.5)
-        print('saved')
+        say('saved')
         sys.exit(0)
 signal.signal(signal.SIGTERM, save)
-print('ready')
+say('ready')
 while True: time.sleep(0.1)
 """
 
@@ -152,7 +155,8 @@ def test_the_time_limit_gives_the_ranks_their_grace_period(slurm):
     job = submit_ranks_that_save(slurm, "-N2 -n2 --time=1")
     slurm.run(["scontrol", "update", f"JobId={job}", "EndTime=now+1"], check=True)
     eventually(lambda: job not in slurm.jobs(), "the job has ended", limit=120)
-    assert output_of(slurm, job).count(":saved") == 2
+    output = output_of(slurm, job)
+    assert output.count(":saved") == 2, output
     assert state_of(slurm, job)["JobState"] == "TIMEOUT"
     wait_until_gone(slurm)
 
