@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "rendezvous/client.hpp"
 #include "runtime/engine/mesh_setup.hpp"
-#include "runtime/engine/timeline_observer.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -97,19 +96,8 @@ Gather gather_by(rendezvous::Client& client, const RuntimeConfig& config, const 
 /// Makes the engine and what goes with it.
 void begin(Job& job, const RuntimeConfig& config, const MeshPlan& plan, Prepared prepared, const Meeting& meeting,
            std::shared_ptr<Timeline> timeline, Deadline deadline) {
-  EngineParts parts;
-  parts.rank = plan.rank;
-  parts.members = plan.members;
-  parts.cache_capacity = meeting.root.cache_capacity;
-  parts.fusion = {meeting.root.fusion_threshold, meeting.root.mixes_groups};
-  parts.cycle_time = config.cycle_time;
-  parts.stall_limits = config.stall_limits;
-  parts.timeline = std::make_unique<EngineTimeline>(timeline, /*process_set=*/0);
-  auto observer = std::make_unique<TimelineObserver>(*parts.timeline, plan.members);
-  parts.control = connect_control(prepared, plan, meeting.root, std::move(observer), deadline);
-  parts.backend = std::move(prepared.backend);
-  const Backend& backend = *parts.backend;
-  job.engine = std::make_shared<Engine>(std::move(parts));
+  const Backend& backend = *prepared.backend;  // the engine keeps it
+  job.engine = make_engine(config, plan, std::move(prepared), meeting, timeline, deadline);
   job.engine->connect(meeting.addresses).throw_if_failed();
   job.timeline = timeline;
   job.timeline_options = timeline_options(config);

@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "runtime/collectives/backend_registry.hpp"
 #include "runtime/engine/host_address.hpp"
+#include "runtime/engine/timeline_observer.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -143,6 +144,23 @@ std::unique_ptr<ControlPlane> connect_control(const Prepared& prepared, const Me
     channels = accept_members(*prepared.listener, root.token, /*own=*/0, names, limits);
   }
   return std::make_unique<Coordinator>(plan.members, std::move(channels), std::move(observer));
+}
+
+std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan& plan, Prepared prepared,
+                                    const Meeting& meeting, std::shared_ptr<Timeline> timeline, Deadline deadline,
+                                    int cancel) {
+  EngineParts parts;
+  parts.rank = plan.rank;
+  parts.members = plan.members;
+  parts.cache_capacity = meeting.root.cache_capacity;
+  parts.fusion = {meeting.root.fusion_threshold, meeting.root.mixes_groups};
+  parts.cycle_time = config.cycle_time;
+  parts.stall_limits = config.stall_limits;
+  parts.timeline = std::make_unique<EngineTimeline>(std::move(timeline), plan.members.process_set());
+  auto observer = std::make_unique<TimelineObserver>(*parts.timeline, plan.members);
+  parts.control = connect_control(prepared, plan, meeting.root, std::move(observer), deadline, cancel);
+  parts.backend = std::move(prepared.backend);
+  return std::make_shared<Engine>(std::move(parts));
 }
 
 }  // namespace runjob::runtime

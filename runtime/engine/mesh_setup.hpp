@@ -11,6 +11,7 @@
 #include "runtime/control/control_connect.hpp"
 #include "runtime/engine/bootstrap_blob.hpp"
 #include "runtime/engine/control_plane.hpp"
+#include "runtime/engine/engine.hpp"
 #include "runtime/engine/members.hpp"
 #include "runtime/engine/runtime_config.hpp"
 
@@ -57,5 +58,10 @@ Meeting meet(const RuntimeConfig& config, const MeshPlan& plan, Prepared& prepar
 std::unique_ptr<ControlPlane> connect_control(const Prepared& prepared, const MeshPlan& plan, const BootstrapBlob& root,
                                               std::unique_ptr<NegotiationObserver> observer, Deadline deadline,
                                               int cancel = -1);
+
+/// The members' engine, whose backend is yet to be connected; it writes to `timeline`. Else as connect_control().
+std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan& plan, Prepared prepared,
+                                    const Meeting& meeting, std::shared_ptr<Timeline> timeline, Deadline deadline,
+                                    int cancel = -1);
 
 }  // namespace runjob::runtime

@@ -1,29 +1,19 @@
 #include "runtime/engine/process_sets.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <sys/eventfd.h>
-#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
-#include "runtime/engine/timeline_observer.hpp"
 
 namespace runjob::runtime {
 namespace {
 
 /// Of the exchanges among all ranks that a change consists of. One at a time on each rank, and in one order on all.
 constexpr char kExchangeName[] = "<process sets>";
-
-UniqueFd make_event() {
-  UniqueFd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event) throw system_error("eventfd", errno);
-  return event;
-}
 
 Error unknown_set(int id) {
   return Error(Errc::kInvalidArgument, fmt::format("process set {} does not exist", id));
@@ -50,7 +40,7 @@ std::vector<std::string> unpack(std::string_view bytes) {
 }  // namespace
 
 ProcessSets::ProcessSets(JobFacts facts, const std::shared_ptr<Engine>& job)
-    : facts_(std::move(facts)), job_(*job), shared_job_(job), cancel_(make_event()) {}
+    : facts_(std::move(facts)), job_(*job), shared_job_(job) {}
 
 ProcessSets::~ProcessSets() {
   begin_shutdown();
@@ -171,21 +161,8 @@ std::vector<BootstrapBlob> ProcessSets::gather(const std::vector<int>& ranks, co
 
 std::shared_ptr<Engine> ProcessSets::connect(const MeshPlan& plan, Prepared prepared, const Meeting& meeting) {
   const Deadline deadline = std::chrono::steady_clock::now() + plan.timeout;
-  EngineParts parts;
-  parts.rank = plan.rank;
-  parts.members = plan.members;
-  parts.cache_capacity = meeting.root.cache_capacity;
-  parts.fusion = {meeting.root.fusion_threshold, meeting.root.mixes_groups};
-  parts.cycle_time = facts_.config.cycle_time;
-  parts.stall_limits = facts_.config.stall_limits;
-  std::unique_ptr<NegotiationObserver> observer;
-  if (facts_.timeline) {
-    parts.timeline = std::make_unique<EngineTimeline>(facts_.timeline, plan.members.process_set());
-    observer = std::make_unique<TimelineObserver>(*parts.timeline, plan.members);
-  }
-  parts.control = connect_control(prepared, plan, meeting.root, std::move(observer), deadline, cancel_.get());
-  parts.backend = std::move(prepared.backend);
-  auto engine = std::make_shared<Engine>(std::move(parts));
+  auto engine =
+      make_engine(facts_.config, plan, std::move(prepared), meeting, facts_.timeline, deadline, cancel_.get());
   {
     const MutexLock lock(mutex_);
     closed_.throw_if_failed();
@@ -261,8 +238,7 @@ std::vector<int> ProcessSets::ranks(int id) const {
 void ProcessSets::close(const Status& why) {
   if (closed_.ok()) closed_ = why;
   if (connecting_) connecting_->end(why);
-  const std::uint64_t one = 1;
-  static_cast<void>(!::write(cancel_.get(), &one, sizeof one));
+  cancel_.set();
 }
 
 void ProcessSets::end(const Status& why) {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/event_fd.hpp"
 #include "base/mutex.hpp"
-#include "base/unique_handle.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/engine/mesh_setup.hpp"
 #include "runtime/engine/runtime_config.hpp"
@@ -87,7 +87,7 @@ class ProcessSets {
   const JobFacts facts_;
   Engine& job_;
   const std::weak_ptr<Engine> shared_job_;
-  const UniqueFd cancel_;  ///< an eventfd: connections that are being made are to end
+  const EventFd cancel_;  ///< connections that are being made are to end
 
   Mutex change_mutex_;  ///< one add() or remove() at a time
 

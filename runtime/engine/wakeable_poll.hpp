@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <vector>
 
-#include "base/unique_handle.hpp"
+#include "base/event_fd.hpp"
 
 namespace runjob::runtime {
 
@@ -17,8 +17,6 @@ class WakeablePoll {
   using Clock = std::chrono::steady_clock;
 
   /// Errors  Error(kSystem).
-  WakeablePoll();
-
   using Deadlines = std::initializer_list<std::optional<Clock::time_point>>;
 
   /// Waits for an event on `descriptors`, whose `revents` are set, for wake(), called now or since the last wait(), or until
@@ -27,7 +25,7 @@ class WakeablePoll {
   void wake();
 
  private:
-  UniqueFd wake_;  ///< an eventfd
+  EventFd wake_;
 };
 
 }  // namespace runjob::runtime

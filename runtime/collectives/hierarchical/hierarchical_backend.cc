@@ -1,12 +1,9 @@
 #include "runtime/collectives/hierarchical/hierarchical_backend.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <iterator>
 #include <new>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -65,8 +62,7 @@ std::string HierarchicalBackend::offer_sharing(const std::string& socket_directo
   try {
     offer.host = this_host();
     offer.processors = own_processors();
-    cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!cancel_) throw system_error("eventfd", errno);
+    cancel_.emplace();
     if (topology_.local_rank() == 0 && topology_.local_size() > 1) {
       segment_ = Segment::create(layout_.bytes());
       handover_ = std::make_unique<Handover>(socket_directory);
@@ -161,7 +157,7 @@ void* HierarchicalBackend::memory_of_host(const HostOffer& of_leader) {
     std::memset(static_cast<std::byte*>(alone_.get()) + layout_.board(), 0, FarBoard::words_bytes(topology_.size()));
     return alone_.get();
   }
-  const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_.get(), local_names()};
+  const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_->get(), local_names()};
   if (topology_.local_rank() == 0) {
     handover_->serve(segment_.descriptor(), topology_.local_size(), limits);
     handover_.reset();
@@ -199,7 +195,7 @@ void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
   void* memory = topology_.local_size() == 1 ? alone_.get() : segment_.data();
   const FarBoard board(static_cast<std::byte*>(memory) + layout_.board(), topology_.size());
   if (topology_.local_rank() == 0) {
-    const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_.get()};
+    const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_->get()};
     exchange_ = std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers, limits), spin(),
                                                  options_.names);
   }
@@ -301,8 +297,7 @@ void HierarchicalBackend::end() {
     if (group_ != nullptr) group_->end();
     if (ends_exchange_ != nullptr) ends_exchange_->close();
   }
-  const std::uint64_t one = 1;
-  if (cancel_) static_cast<void>(!::write(cancel_.get(), &one, sizeof one));
+  if (cancel_) cancel_->set();
   if (transport_) transport_->abort();
   if (flat_) flat_->abort(why);
 }

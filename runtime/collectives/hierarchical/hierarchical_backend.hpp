@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/event_fd.hpp"
 #include "base/mutex.hpp"
-#include "base/unique_handle.hpp"
 #include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/hierarchical/host_channels.hpp"
 #include "runtime/collectives/hierarchical/host_offer.hpp"
@@ -72,7 +72,7 @@ class HierarchicalBackend : public Backend {
   std::unique_ptr<Backend> flat_;         ///< null when nothing uses it
   std::unique_ptr<Handover> handover_;    ///< the leader's, until all have come
   ControlListener listener_;              ///< a leader's, for other leaders
-  UniqueFd cancel_;                       ///< an eventfd: connect() is to end
+  std::optional<EventFd> cancel_;         ///< connect() is to end
   std::string address_;
   Segment segment_;
   PrivateMemory alone_{nullptr, std::free};  ///< in place of the segment on a host with one rank

@@ -6,29 +6,11 @@
 #include <limits>
 #include <pthread.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
 namespace runjob::runtime {
 namespace {
-
-UniqueFd make_event() {
-  UniqueFd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event) throw system_error("eventfd", errno);
-  return event;
-}
-
-void signal(const UniqueFd& event) {
-  const std::uint64_t one = 1;
-  static_cast<void>(!::write(event.get(), &one, sizeof one));  // full means awake
-}
-
-void empty(const UniqueFd& event) {
-  std::uint64_t count = 0;
-  static_cast<void>(!::read(event.get(), &count, sizeof count));
-}
 
 void watch(const UniqueFd& poll, int fd) {
   epoll_event event{};
@@ -37,7 +19,7 @@ void watch(const UniqueFd& poll, int fd) {
   if (::epoll_ctl(poll.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw system_error("epoll_ctl", errno);
 }
 
-UniqueFd make_poll(int links, const UniqueFd& event) {
+UniqueFd make_poll(int links, const EventFd& event) {
   UniqueFd poll(::epoll_create1(EPOLL_CLOEXEC));
   if (!poll) throw system_error("epoll_create1", errno);
   watch(poll, links);
@@ -66,8 +48,6 @@ LeaderExchange::LeaderExchange(const Topology& topology, Group& group, const Far
       step_(way_.steps()),
       early_(static_cast<std::size_t>(topology.hosts())),
       spin_(spin),
-      wake_driver_(make_event()),
-      wake_thread_(make_event()),
       driver_poll_(make_poll(links_.descriptor(), wake_driver_)),
       thread_poll_(make_poll(links_.descriptor(), wake_thread_)),
       links_descriptor_(links_.descriptor()),
@@ -78,7 +58,7 @@ LeaderExchange::~LeaderExchange() {
     const MutexLock lock(mutex_);
     stop_ = true;
   }
-  signal(wake_thread_);
+  wake_thread_.set();
   thread_.join();
 }
 
@@ -110,13 +90,13 @@ void LeaderExchange::wait(Clock::time_point deadline) {
     do {
       if (count(0) > 0) {
         spin_ = std::min(most_spin_, 2 * spin_);
-        return empty(wake_driver_);
+        return wake_driver_.clear();
       }
     } while (Clock::now() < end);
     spin_ = std::max(most_spin_ / 32, spin_ / 2);
   }
   count(milliseconds_until(deadline));
-  empty(wake_driver_);
+  wake_driver_.clear();
 }
 
 void LeaderExchange::set_attention(bool has_it) {
@@ -148,7 +128,7 @@ void LeaderExchange::tell_left(int rank, std::uint64_t round) {
 }
 
 void LeaderExchange::interrupt() {
-  signal(wake_driver_);
+  wake_driver_.set();
 }
 
 void LeaderExchange::close() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/event_fd.hpp"
 #include "base/mutex.hpp"
 #include "base/status.hpp"
 #include "base/unique_handle.hpp"
@@ -81,7 +82,6 @@ class LeaderExchange {
   };
 
   void set_attention(bool has_it);
-  void take_in();
   void run();
   void receive() REQUIRES(mutex_);
   void advance_steps() REQUIRES(mutex_);
@@ -117,7 +117,7 @@ class LeaderExchange {
   std::uint64_t own_round_ = 0;
   std::chrono::microseconds spin_;
 
-  UniqueFd wake_driver_, wake_thread_;  ///< eventfds
+  EventFd wake_driver_, wake_thread_;
   UniqueFd driver_poll_, thread_poll_;  ///< epolls of the links' one and of the eventfd
   int links_descriptor_ = -1;
   std::thread thread_;

@@ -1,8 +1,5 @@
 #include "runtime/collectives/shm/shm_backend.hpp"
 
-#include <cerrno>
-#include <sys/eventfd.h>
-#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,8 +28,7 @@ void ShmBackend::prepare(const std::string& socket_directory) {
   SharingOffer offer;
   offer.host = this_host();
   offer.processors = own_processors();
-  cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!cancel_) throw system_error("eventfd", errno);
+  cancel_.emplace();
   if (options_.rank == 0) {
     const std::size_t window = options_.symmetric_memory ? SymmetricHeap::window_bytes(options_.size) : 0;
     const std::size_t windows = window * static_cast<std::size_t>(options_.size);
@@ -75,7 +71,7 @@ Status ShmBackend::connect(const std::vector<std::string>& addresses) {
 
 /// Rank 0 gives it away, the others get it.
 Segment ShmBackend::exchange_segment(const std::vector<std::string>& addresses) {
-  const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_.get(), options_.names};
+  const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_->get(), options_.names};
   if (options_.rank == 0) {
     handover_->serve(segment_.descriptor(), options_.size, limits);
     handover_.reset();
@@ -89,8 +85,7 @@ void ShmBackend::abort(const Status& why) {
   const MutexLock lock(mutex_);
   if (failure_.ok()) failure_ = why;
   if (group_ != nullptr) return group_->end();
-  const std::uint64_t one = 1;
-  static_cast<void>(!::write(cancel_.get(), &one, sizeof one));
+  cancel_->set();
 }
 
 Status ShmBackend::run(const Call& call) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "base/event_fd.hpp"
 #include "base/mutex.hpp"
 #include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/shm/channels.hpp"
@@ -37,7 +39,7 @@ class ShmBackend : public Backend {
   const Layout layout_;
   std::string address_;
   std::unique_ptr<Handover> handover_;  ///< rank 0's, until all have come
-  UniqueFd cancel_;                     ///< an eventfd: connect() is to end
+  std::optional<EventFd> cancel_;       ///< connect() is to end
   Segment segment_;
   std::shared_ptr<SymmetricHeap> heap_;  ///< also of the memory that users have; null when there can be none
   std::unique_ptr<Channels> channels_;   ///< run()'s, but for what abort() does with the group
