@@ -2,8 +2,6 @@
 #include <runjob/runjob.h>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
@@ -29,76 +27,6 @@ template <class Property>
 int place(Property property) noexcept {
   const std::shared_ptr<const Job> job = Process::current().job();
   return job ? property(job->place) : -1;
-}
-
-Submission make_allreduce(const char* name, const void* input, void* output, const int64_t* shape, int32_t ndim,
-                          runjob_dtype dtype, runjob_reduce_op op, double prescale, double postscale,
-                          int32_t process_set) {
-  Submission submission = make_submission(name, Kind::kAllreduce, process_set);
-  submission.signature.shape = to_shape(shape, ndim);
-  submission.signature.dtype = to_dtype(dtype);
-  set_reduction(submission, op, prescale, postscale);
-  submission.input = input;
-  submission.output = output;
-  check_buffer(submission, input, "the input");
-  check_buffer(submission, output, "the output");
-  return submission;
-}
-
-Submission make_broadcast(const char* name, void* buffer, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
-                          int32_t root, int32_t process_set) {
-  Submission submission = make_submission(name, Kind::kBroadcast, process_set);
-  submission.signature.shape = to_shape(shape, ndim);
-  submission.signature.dtype = to_dtype(dtype);
-  submission.signature.root = root;
-  submission.input = submission.output = buffer;
-  check_buffer(submission, buffer, "the buffer");
-  return submission;
-}
-
-Submission make_allgather(const char* name, const void* input, void* output, int64_t output_bytes, const int64_t* shape,
-                          int32_t ndim, runjob_dtype dtype, int32_t process_set) {
-  Submission submission = make_submission(name, Kind::kAllgather, process_set);
-  submission.signature.shape = to_shape(shape, ndim);
-  submission.signature.dtype = to_dtype(dtype);
-  submission.input = input;
-  set_room(submission, output, output_bytes);
-  check_buffer(submission, input, "the input");
-  return submission;
-}
-
-Submission make_alltoall(const char* name, const void* input, void* output, int64_t output_bytes, const int64_t* shape,
-                         int32_t ndim, const int64_t* splits, int32_t nsplits, runjob_dtype dtype,
-                         int32_t process_set) {
-  Submission submission = make_submission(name, Kind::kAlltoall, process_set);
-  submission.signature.shape = to_shape(shape, ndim);
-  submission.signature.dtype = to_dtype(dtype);
-  if (splits != nullptr) {
-    submission.signature.splits = to_shape(splits, nsplits);
-    if (nsplits == 0) throw Error(Errc::kInvalidArgument, fmt::format("alltoall '{}': the splits are empty", name));
-  }
-  submission.input = input;
-  set_room(submission, output, output_bytes);
-  check_buffer(submission, input, "the input");
-  return submission;
-}
-
-Submission make_reducescatter(const char* name, const void* input, void* output, int64_t output_bytes,
-                              const int64_t* shape, int32_t ndim, runjob_dtype dtype, runjob_reduce_op op,
-                              double prescale, double postscale, int32_t process_set) {
-  Submission submission = make_submission(name, Kind::kReducescatter, process_set);
-  submission.signature.shape = to_shape(shape, ndim);
-  submission.signature.dtype = to_dtype(dtype);
-  set_reduction(submission, op, prescale, postscale);
-  submission.input = input;
-  set_room(submission, output, output_bytes);
-  check_buffer(submission, input, "the input");
-  return submission;
-}
-
-Submission make_barrier(const char* name, int32_t process_set) {
-  Submission submission = make_submission(name, Kind::kBarrier, process_set);
-  return submission;
 }
 
 }  // namespace
@@ -166,106 +94,6 @@ int runjob_is_homogeneous(void) {
   });
 }
 
-runjob_code runjob_allreduce_async(const char* name, const void* input, void* output, const int64_t* shape,
-                                   int32_t ndim, runjob_dtype dtype, runjob_reduce_op op, double prescale,
-                                   double postscale, int32_t process_set, runjob_handle* handle) {
-  return guarded([&] {
-    return submit(make_allreduce(name, input, output, shape, ndim, dtype, op, prescale, postscale, process_set),
-                  handle);
-  });
-}
-
-runjob_code runjob_allreduce(const char* name, const void* input, void* output, const int64_t* shape, int32_t ndim,
-                             runjob_dtype dtype, runjob_reduce_op op, double prescale, double postscale,
-                             int32_t process_set, double timeout_seconds, runjob_handle* handle) {
-  return guarded_run(
-      [&] { return make_allreduce(name, input, output, shape, ndim, dtype, op, prescale, postscale, process_set); },
-      timeout_seconds, handle);
-}
-
-runjob_code runjob_broadcast_async(const char* name, void* buffer, const int64_t* shape, int32_t ndim,
-                                   runjob_dtype dtype, int32_t root, int32_t process_set, runjob_handle* handle) {
-  return guarded([&] { return submit(make_broadcast(name, buffer, shape, ndim, dtype, root, process_set), handle); });
-}
-
-runjob_code runjob_broadcast(const char* name, void* buffer, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
-                             int32_t root, int32_t process_set, double timeout_seconds, runjob_handle* handle) {
-  return guarded_run([&] { return make_broadcast(name, buffer, shape, ndim, dtype, root, process_set); },
-                     timeout_seconds, handle);
-}
-
-runjob_code runjob_allgather_async(const char* name, const void* input, void* output, int64_t output_bytes,
-                                   const int64_t* shape, int32_t ndim, runjob_dtype dtype, int32_t process_set,
-                                   runjob_handle* handle) {
-  return guarded([&] {
-    return submit(make_allgather(name, input, output, output_bytes, shape, ndim, dtype, process_set), handle);
-  });
-}
-
-runjob_code runjob_allgather(const char* name, const void* input, void* output, int64_t output_bytes,
-                             const int64_t* shape, int32_t ndim, runjob_dtype dtype, int32_t process_set,
-                             double timeout_seconds, runjob_handle* handle) {
-  return guarded_run([&] { return make_allgather(name, input, output, output_bytes, shape, ndim, dtype, process_set); },
-                     timeout_seconds, handle);
-}
-
-runjob_code runjob_alltoall_async(const char* name, const void* input, void* output, int64_t output_bytes,
-                                  const int64_t* shape, int32_t ndim, const int64_t* splits, int32_t nsplits,
-                                  runjob_dtype dtype, int32_t process_set, runjob_handle* handle) {
-  return guarded([&] {
-    return submit(make_alltoall(name, input, output, output_bytes, shape, ndim, splits, nsplits, dtype, process_set),
-                  handle);
-  });
-}
-
-runjob_code runjob_alltoall(const char* name, const void* input, void* output, int64_t output_bytes,
-                            const int64_t* shape, int32_t ndim, const int64_t* splits, int32_t nsplits,
-                            runjob_dtype dtype, int32_t process_set, double timeout_seconds, runjob_handle* handle) {
-  return guarded_run(
-      [&] {
-        return make_alltoall(name, input, output, output_bytes, shape, ndim, splits, nsplits, dtype, process_set);
-      },
-      timeout_seconds, handle);
-}
-
-runjob_code runjob_reducescatter_async(const char* name, const void* input, void* output, int64_t output_bytes,
-                                       const int64_t* shape, int32_t ndim, runjob_dtype dtype, runjob_reduce_op op,
-                                       double prescale, double postscale, int32_t process_set, runjob_handle* handle) {
-  return guarded([&] {
-    return submit(
-        make_reducescatter(name, input, output, output_bytes, shape, ndim, dtype, op, prescale, postscale, process_set),
-        handle);
-  });
-}
-
-runjob_code runjob_reducescatter(const char* name, const void* input, void* output, int64_t output_bytes,
-                                 const int64_t* shape, int32_t ndim, runjob_dtype dtype, runjob_reduce_op op,
-                                 double prescale, double postscale, int32_t process_set, double timeout_seconds,
-                                 runjob_handle* handle) {
-  return guarded_run(
-      [&] {
-        return make_reducescatter(name, input, output, output_bytes, shape, ndim, dtype, op, prescale, postscale,
-                                  process_set);
-      },
-      timeout_seconds, handle);
-}
-
-runjob_code runjob_barrier_async(const char* name, int32_t process_set, runjob_handle* handle) {
-  return guarded([&] { return submit(make_barrier(name, process_set), handle); });
-}
-
-runjob_code runjob_barrier(const char* name, int32_t process_set, double timeout_seconds, runjob_handle* handle) {
-  return guarded_run([&] { return make_barrier(name, process_set); }, timeout_seconds, handle);
-}
-
-runjob_code runjob_join_async(runjob_handle* handle) {
-  return guarded([&] { return submit(make_submission(kJoinName, Kind::kJoin, 0), handle); });
-}
-
-runjob_code runjob_join(double timeout_seconds, runjob_handle* handle) {
-  return guarded_run([&] { return make_submission(kJoinName, Kind::kJoin, 0); }, timeout_seconds, handle);
-}
-
 int runjob_poll(runjob_handle handle) {
   const std::shared_ptr<Completion> completion = Process::current().handles().find(handle);
   if (!completion) return -1;
@@ -293,9 +121,7 @@ runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t
     const Completion::Result& result = completion->result();
     if (result.shape.empty())
       throw Error(Errc::kInvalidArgument, "the operation has no output but the caller's buffer");
-    *data = result.data;
-    *shape = result.shape.data();
-    *ndim = static_cast<int32_t>(result.shape.size());
+    give(result, data, shape, ndim);
     return Status();
   });
 }
@@ -321,9 +147,7 @@ runjob_code runjob_symmetric_alloc(size_t bytes, void** memory) {
   return guarded([&] {
     if (memory == nullptr) throw Error(Errc::kInvalidArgument, "symmetric memory needs somewhere to put its address");
     Process& process = Process::current();
-    const std::shared_ptr<const Job> job = process.job();
-    static_cast<void>(process.engine(job));
-    *memory = process.symmetric_memory().allocate(bytes, job->symmetric_heap);
+    *memory = process.symmetric_memory().allocate(bytes, process.member_job()->symmetric_heap);
     return Status();
   });
 }

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "runtime/c_operation.hpp"
 
-/// The C interface's operations on several tensors, and on compressed ones. No logic, as in c_api.cc.
+/// The C interface's operations on several tensors. No logic, as in c_api.cc.
 
 namespace {
 
@@ -14,38 +14,10 @@ using runjob::Errc;
 using runjob::Error;
 using runjob::Status;
 
-std::optional<DType> to_wire(runjob_compression compression) {
-  switch (compression) {
-    case RUNJOB_COMPRESSION_NONE:
-      return std::nullopt;
-    case RUNJOB_COMPRESSION_FLOAT16:
-      return DType::kFloat16;
-    case RUNJOB_COMPRESSION_BFLOAT16:
-      return DType::kBfloat16;
-  }
-  throw Error(Errc::kInvalidArgument, fmt::format("{} is not a compression", static_cast<int>(compression)));
-}
-
-Submission make_compressed(const char* name, const void* input, void* output, const int64_t* shape, int32_t ndim,
-                           runjob_dtype dtype, runjob_reduce_op op, double prescale, double postscale,
-                           runjob_compression compression, int32_t process_set) {
-  Submission submission = make_submission(name, Kind::kAllreduce, process_set);
-  submission.signature.shape = to_shape(shape, ndim);
-  submission.signature.dtype = to_dtype(dtype);
-  submission.signature.wire = to_wire(compression);
-  set_reduction(submission, op, prescale, postscale);
-  submission.input = input;
-  submission.output = output;
-  check_buffer(submission, input, "the input");
-  check_buffer(submission, output, "the output");
-  return submission;
-}
-
 /// One of a group. `writes`: into the caller's buffer, which must be there.
 void add_tensor(Submission& group, const runjob_tensor& tensor, const std::string& name, bool reads, bool writes) {
-  Submission alone = make_submission(name.c_str(), group.signature.kind, 0);
-  alone.signature.shape = to_shape(tensor.shape, tensor.ndim);
-  alone.signature.dtype = to_dtype(static_cast<runjob_dtype>(tensor.dtype));
+  Submission alone = make_submission(name.c_str(), group.signature.kind, tensor.shape, tensor.ndim,
+                                     static_cast<runjob_dtype>(tensor.dtype), 0);
   set_room(alone, tensor.output, tensor.output_bytes);
   if (reads) check_buffer(alone, tensor.input, "the input");
   if (writes) check_buffer(alone, tensor.output, "the output");
@@ -68,8 +40,7 @@ Submission make_group(const char* name, Kind kind, const runjob_tensor* tensors,
 Submission make_allreduce(const char* name, const runjob_tensor* tensors, int32_t count, runjob_reduce_op op,
                           double prescale, double postscale, runjob_compression compression, int32_t process_set) {
   Submission group = make_group(name, Kind::kAllreduce, tensors, count, process_set);
-  set_reduction(group, op, prescale, postscale);
-  group.signature.wire = to_wire(compression);
+  set_reduction(group, op, prescale, postscale, compression);
   return group;
 }
 
@@ -88,29 +59,6 @@ Submission make_reducescatter(const char* name, const runjob_tensor* tensors, in
 }
 
 }  // namespace
-
-runjob_code runjob_compressed_allreduce_async(const char* name, const void* input, void* output, const int64_t* shape,
-                                              int32_t ndim, runjob_dtype dtype, runjob_reduce_op op, double prescale,
-                                              double postscale, runjob_compression compression, int32_t process_set,
-                                              runjob_handle* handle) {
-  return guarded([&] {
-    return submit(
-        make_compressed(name, input, output, shape, ndim, dtype, op, prescale, postscale, compression, process_set),
-        handle);
-  });
-}
-
-runjob_code runjob_compressed_allreduce(const char* name, const void* input, void* output, const int64_t* shape,
-                                        int32_t ndim, runjob_dtype dtype, runjob_reduce_op op, double prescale,
-                                        double postscale, runjob_compression compression, int32_t process_set,
-                                        double timeout_seconds, runjob_handle* handle) {
-  return guarded_run(
-      [&] {
-        return make_compressed(name, input, output, shape, ndim, dtype, op, prescale, postscale, compression,
-                               process_set);
-      },
-      timeout_seconds, handle);
-}
 
 runjob_code runjob_grouped_allreduce_async(const char* name, const runjob_tensor* tensors, int32_t count,
                                            runjob_reduce_op op, double prescale, double postscale,
@@ -174,10 +122,7 @@ runjob_code runjob_grouped_output(runjob_handle handle, int32_t tensor, const vo
     if (tensor < 0 || static_cast<std::size_t>(tensor) >= results.size())
       throw Error(Errc::kInvalidArgument,
                   fmt::format("{} is not one of the group's {} tensors", tensor, results.size()));
-    const Completion::Result& result = results[static_cast<std::size_t>(tensor)];
-    *data = result.data;
-    *shape = result.shape.data();
-    *ndim = static_cast<int32_t>(result.shape.size());
+    give(results[static_cast<std::size_t>(tensor)], data, shape, ndim);
     return Status();
   });
 }

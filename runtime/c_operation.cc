@@ -18,20 +18,34 @@ ReduceOp to_reduce_op(runjob_reduce_op op) {
   return static_cast<ReduceOp>(op);
 }
 
-/// What `use` does with the engine that runs such an operation; a refusal may tell of a loss as well.
+/// Null: as the tensor is.
+std::optional<DType> to_wire(runjob_compression compression) {
+  switch (compression) {
+    case RUNJOB_COMPRESSION_NONE:
+      return std::nullopt;
+    case RUNJOB_COMPRESSION_FLOAT16:
+      return DType::kFloat16;
+    case RUNJOB_COMPRESSION_BFLOAT16:
+      return DType::kBfloat16;
+  }
+  throw Error(Errc::kInvalidArgument, fmt::format("{} is not a compression", static_cast<int>(compression)));
+}
+
+DType to_dtype(runjob_dtype dtype) {
+  if (!is_dtype(dtype)) {
+    throw Error(Errc::kInvalidArgument, fmt::format("{} is not a dtype", static_cast<int>(dtype)));
+  }
+  return static_cast<DType>(dtype);
+}
+
+/// What `use` does with the engine that runs such an operation.
 template <class Use>
 auto with_engine(const Submission& submission, Use use) {
-  Process& process = Process::current();
-  const std::shared_ptr<const Job> job = process.job();
-  try {
-    static_cast<void>(process.engine(job));
+  return Process::current().with_job([&](const Job& job) {
     const Signature& signature = submission.signature;
-    if (signature.process_set == 0) return use(job->engine);
-    return use(job->process_sets->find(signature.process_set, operation_text(submission.name, signature.kind, 0)));
-  } catch (const Error& error) {
-    process.report_loss(Status(error.code(), error.what()));
-    throw;
-  }
+    if (signature.process_set == 0) return use(job.engine);
+    return use(job.process_sets->find(signature.process_set, operation_text(submission.name, signature.kind, 0)));
+  });
 }
 
 void check_handle(const runjob_handle* handle) {
@@ -47,23 +61,18 @@ Shape to_shape(const int64_t* shape, int32_t ndim) {
   return Shape(shape, shape + ndim);
 }
 
-DType to_dtype(runjob_dtype dtype) {
-  if (!is_dtype(dtype)) {
-    throw Error(Errc::kInvalidArgument, fmt::format("{} is not a dtype", static_cast<int>(dtype)));
-  }
-  return static_cast<DType>(dtype);
-}
-
 void check_buffer(const Submission& submission, const void* buffer, const char* which) {
   if (buffer != nullptr || element_count(submission.signature.shape) == 0) return;
   throw Error(Errc::kInvalidArgument,
               fmt::format("{}: {} is null", operation_text(submission.name, submission.signature), which));
 }
 
-void set_reduction(Submission& submission, runjob_reduce_op op, double prescale, double postscale) {
+void set_reduction(Submission& submission, runjob_reduce_op op, double prescale, double postscale,
+                   runjob_compression compression) {
   submission.signature.op = to_reduce_op(op);
   submission.signature.prescale = prescale;
   submission.signature.postscale = postscale;
+  submission.signature.wire = to_wire(compression);
 }
 
 void set_room(Submission& submission, void* output, int64_t output_bytes) {
@@ -77,6 +86,14 @@ Submission make_submission(const char* name, Kind kind, int32_t process_set) {
   submission.name = name;
   submission.signature.kind = kind;
   submission.signature.process_set = process_set;
+  return submission;
+}
+
+Submission make_submission(const char* name, Kind kind, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
+                           int32_t process_set) {
+  Submission submission = make_submission(name, kind, process_set);
+  submission.signature.shape = to_shape(shape, ndim);
+  submission.signature.dtype = to_dtype(dtype);
   return submission;
 }
 
@@ -117,7 +134,7 @@ std::shared_ptr<Completion> find(runjob_handle handle) {
   Process& process = Process::current();
   auto completion = process.handles().find(handle);
   if (completion) return completion;
-  static_cast<void>(process.engine(process.job()));
+  static_cast<void>(process.member_job());  // "not initialized" is the better error
   throw Error(Errc::kInvalidArgument, fmt::format("{} is not a handle", handle));
 }
 
@@ -125,6 +142,12 @@ Status find_result(runjob_handle handle, std::shared_ptr<Completion>& completion
   completion = find(handle);
   if (!completion->done()) throw Error(Errc::kInvalidArgument, "the operation is not done yet");
   return completion->wait(std::nullopt).value_or(Status());
+}
+
+void give(const Completion::Result& result, const void** data, const int64_t** shape, int32_t* ndim) {
+  *data = result.data;
+  *shape = result.shape.data();
+  *ndim = static_cast<int32_t>(result.shape.size());
 }
 
 }  // namespace runjob::runtime

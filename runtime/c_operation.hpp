@@ -13,13 +13,15 @@ namespace runjob::runtime {
 // Arguments.
 
 Shape to_shape(const int64_t* shape, int32_t ndim);
-DType to_dtype(runjob_dtype dtype);
+Submission make_submission(const char* name, Kind kind, int32_t process_set);
+Submission make_submission(const char* name, Kind kind, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
+                           int32_t process_set);
 /// Refuses a null `buffer`, called `which`, for elements.
 void check_buffer(const Submission& submission, const void* buffer, const char* which);
-void set_reduction(Submission& submission, runjob_reduce_op op, double prescale, double postscale);
+void set_reduction(Submission& submission, runjob_reduce_op op, double prescale, double postscale,
+                   runjob_compression compression = RUNJOB_COMPRESSION_NONE);
 /// Where the caller wants a result to be written, if it fits.
 void set_room(Submission& submission, void* output, int64_t output_bytes);
-Submission make_submission(const char* name, Kind kind, int32_t process_set);
 /// Negative means for ever.
 Engine::Deadline to_deadline(double timeout_seconds);
 
@@ -32,6 +34,8 @@ Status run(Submission submission, double timeout_seconds, runjob_handle* handle,
 std::shared_ptr<Completion> find(runjob_handle handle);
 /// The result of a done operation. Errors  the operation's, and as find(); kInvalidArgument when it is not done.
 Status find_result(runjob_handle handle, std::shared_ptr<Completion>& completion);
+/// Lends the caller a result.
+void give(const Completion::Result& result, const void** data, const int64_t** shape, int32_t* ndim);
 
 /// Runs what `make` makes and turns "not yet" into a code.
 template <class Make>

@@ -24,18 +24,9 @@ std::vector<int> to_ranks(const int32_t* ranks, int32_t count) {
   return std::vector<int>(ranks, ranks + count);
 }
 
-/// What `use` does with the process sets of the job that this process is in.
 template <class Use>
 auto with_process_sets(Use use) {
-  Process& process = Process::current();
-  const std::shared_ptr<const Job> job = process.job();
-  static_cast<void>(process.engine(job));
-  try {
-    return use(*job->process_sets);
-  } catch (const Error& error) {
-    process.report_loss(Status(error.code(), error.what()));
-    throw;
-  }
+  return Process::current().with_job([&](const Job& job) { return use(*job.process_sets); });
 }
 
 /// A change after init().

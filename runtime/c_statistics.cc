@@ -17,8 +17,7 @@ thread_local std::string last_statistics;
 
 const char* runjob_statistics_json(void) {
   const runjob_code code = guarded([] {
-    const auto job = Process::current().job();
-    const Statistics statistics = Process::current().engine(job).statistics();
+    const Statistics statistics = Process::current().member_job()->engine->statistics();
     last_statistics = nlohmann::ordered_json{{"control_messages", statistics.control_messages},
                                              {"rounds", statistics.rounds},
                                              {"rounds_with_data", statistics.rounds_with_data},

@@ -10,8 +10,7 @@ runjob_code runjob_start_timeline(const char* path, int mark_cycles, int all_ran
   return guarded([&] {
     if (path == nullptr || *path == '\0')
       throw runjob::Error(runjob::Errc::kInvalidArgument, "a timeline needs a file");
-    const std::shared_ptr<const Job> job = Process::current().job();
-    static_cast<void>(Process::current().engine(job));
+    const std::shared_ptr<const Job> job = Process::current().member_job();
     Timeline::Options options = job->timeline_options;
     options.path = path;
     options.what = "runjob_start_timeline";
@@ -24,9 +23,7 @@ runjob_code runjob_start_timeline(const char* path, int mark_cycles, int all_ran
 
 runjob_code runjob_stop_timeline(void) {
   return guarded([] {
-    const std::shared_ptr<const Job> job = Process::current().job();
-    static_cast<void>(Process::current().engine(job));
-    job->timeline->stop();
+    Process::current().member_job()->timeline->stop();
     return runjob::Status();
   });
 }

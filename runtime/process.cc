@@ -72,9 +72,9 @@ std::shared_ptr<const Job> Process::job() const {
   return job_;
 }
 
-Engine& Process::engine(const std::shared_ptr<const Job>& job) const {
-  if (!job) throw Error(Errc::kNotInitialized, "runjob is not initialized: call init() first");
-  return *job->engine;
+std::shared_ptr<const Job> Process::member_job() const {
+  if (std::shared_ptr<const Job> current = job()) return current;
+  throw Error(Errc::kNotInitialized, "runjob is not initialized: call init() first");
 }
 
 void Process::report_loss(const Status& outcome) const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/mutex.hpp"
 #include "runtime/engine/handle_table.hpp"
 #include "runtime/engine/job.hpp"
@@ -36,7 +37,18 @@ class Process {
   /// Null when not initialised.
   std::shared_ptr<const Job> job() const;
   /// Errors  Error(kNotInitialized).
-  Engine& engine(const std::shared_ptr<const Job>& job) const;
+  std::shared_ptr<const Job> member_job() const;
+  /// What `use` does with that job. When it throws because of a lost rank, the launcher is told, as by report_loss().
+  template <class Use>
+  auto with_job(Use use) const {
+    const std::shared_ptr<const Job> job = member_job();
+    try {
+      return use(*job);
+    } catch (const Error& error) {
+      report_loss(Status(error));
+      throw;
+    }
+  }
   /// Tells the launcher too what the caller is told, when it means that this rank cannot go on because of another.
   /// Not after our own shutdown(): then there is no job any more.
   void report_loss(const Status& outcome) const;

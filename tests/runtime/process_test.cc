@@ -13,7 +13,7 @@ TEST_CASE("a process is a member between init and shutdown, and its handles outl
     require(&process == &Process::current(), "one per process");
     require(!process.job(), "member before init");
     try {
-      process.engine(process.job());
+      process.member_job();
       require(false, "an engine before init");
     } catch (const runjob::Error& error) {
       require(error.code() == runjob::Errc::kNotInitialized, error.what());
@@ -25,7 +25,7 @@ TEST_CASE("a process is a member between init and shutdown, and its handles outl
     require(process.job() == job, "a second init does nothing");
     Submission barrier;
     barrier.name = "x";
-    const auto handle = process.handles().add(process.engine(job).submit(barrier));
+    const auto handle = process.handles().add(job->engine->submit(barrier));
     process.shutdown();
     require(!process.job(), "member after shutdown");
     require(process.handles().find(handle)->done(), "handle");

@@ -18,6 +18,7 @@ TESTED_ELSEWHERE = {
     "runtime/c_timeline.cc": "tests/runtime/timeline_test.cc",
     "runtime/probe/probe.cc": "tests/python/test_probe.py",
     "runtime/engine/engine_driver.cc": "tests/runtime/engine_test.cc",
+    "runtime/c_collectives.cc": "tests/runtime/c_api_test.cc",
     "runtime/c_operation.cc": "tests/runtime/c_api_test.cc",
     "cli/command.cc": "tests/python/test_cli.py",
     "cli/main.cc": "tests/python/launcher/test_exit.py",
