@@ -48,6 +48,25 @@ void check_splits(std::string_view name, const Signature& signature, int size) {
                      to_string(signature.splits), rows, size));
 }
 
+/// Of the dimensions from `first` on.
+std::int64_t product(const Shape& shape, std::size_t first) {
+  std::int64_t count = 1;
+  bool empty = false, overflow = false;
+  for (std::size_t i = first; i < shape.size(); ++i) {
+    const std::int64_t extent = shape[i];
+    if (extent < 0) {
+      throw Error(Errc::kInvalidArgument, fmt::format("shape {} has a negative extent", to_string(shape)));
+    }
+    empty = empty || extent == 0;
+    overflow = __builtin_mul_overflow(count, extent, &count) || overflow;
+  }
+  if (empty) return 0;
+  if (overflow) {
+    throw Error(Errc::kInvalidArgument, fmt::format("shape {} has too many elements", to_string(shape)));
+  }
+  return count;
+}
+
 }  // namespace
 
 std::string_view to_string(Kind kind) {
@@ -127,20 +146,11 @@ std::size_t size_of(DType dtype) {
 }
 
 std::int64_t element_count(const Shape& shape) {
-  std::int64_t count = 1;
-  bool empty = false, overflow = false;
-  for (const std::int64_t extent : shape) {
-    if (extent < 0) {
-      throw Error(Errc::kInvalidArgument, fmt::format("shape {} has a negative extent", to_string(shape)));
-    }
-    empty = empty || extent == 0;
-    overflow = __builtin_mul_overflow(count, extent, &count) || overflow;
-  }
-  if (empty) return 0;
-  if (overflow) {
-    throw Error(Errc::kInvalidArgument, fmt::format("shape {} has too many elements", to_string(shape)));
-  }
-  return count;
+  return product(shape, 0);
+}
+
+std::int64_t row_elements(const Shape& shape) {
+  return product(shape, 1);
 }
 
 std::int64_t scattered_rows(std::int64_t rows, int rank, int size) {

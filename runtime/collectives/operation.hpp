@@ -89,6 +89,8 @@ std::size_t size_of(DType dtype);
 /// The product of the extents; 1 for a scalar.
 /// Errors  Error(kInvalidArgument) for a negative extent or more than 2^63-1 elements.
 std::int64_t element_count(const Shape& shape);
+/// Of one index of the first dimension, which there must be. Errors  as element_count().
+std::int64_t row_elements(const Shape& shape);
 
 /// How many rows of a reducescatter's first dimension, `rows`, rank `rank` of `size` gets: the first ones get one more when
 /// they cannot be divided evenly.

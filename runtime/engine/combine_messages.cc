@@ -13,8 +13,8 @@ using Inputs = std::vector<std::span<const std::byte>>;
 /// `count` elements of each input, from the element `first` on.
 void reduce(const Rounds& rounds, const Call& call, const Inputs& inputs, std::size_t first, std::size_t count) {
   const std::size_t offset = first * size_of(call.dtype);
-  std::vector<const void*> pointers;
-  pointers.reserve(inputs.size());
+  thread_local std::vector<const void*> pointers;  // kept: no memory is taken for each operation
+  pointers.clear();
   for (const auto& input : inputs) pointers.push_back(input.data() + offset);
   rounds.reduce(call, pointers, count);
 }
@@ -36,6 +36,19 @@ void pick(const Call& call, const std::vector<std::int64_t>& rows, std::size_t r
     copy(to, inputs[sender].data() + static_cast<std::size_t>(before) * row_bytes,
          call.counts[sender] * size_of(call.dtype));
   }
+}
+
+/// The part of this rank's input that no other rank needs.
+Rounds::Part unread_part(const Signature& signature, int rank, int size) {
+  if (signature.kind != Kind::kAlltoall && signature.kind != Kind::kReducescatter) return {};
+  std::int64_t before = 0, own = 0;
+  for (int peer = 0; peer <= rank; ++peer) {
+    before += own;
+    own = signature.kind == Kind::kAlltoall ? signature.splits[static_cast<std::size_t>(peer)]
+                                            : scattered_rows(signature.shape.front(), peer, size);
+  }
+  const auto row = static_cast<std::size_t>(row_elements(signature.shape)) * size_of(signature.dtype);
+  return {static_cast<std::size_t>(before) * row, static_cast<std::size_t>(own) * row};
 }
 
 }  // namespace
@@ -69,17 +82,11 @@ void combine_messages(const Rounds& rounds, const Call& call, const Decision& de
   }
 }
 
-Rounds::Part unread_part(const Signature& signature, int rank, int size) {
-  if (signature.kind != Kind::kAlltoall && signature.kind != Kind::kReducescatter) return {};
-  std::int64_t before = 0, own = 0;
-  for (int peer = 0; peer <= rank; ++peer) {
-    before += own;
-    own = signature.kind == Kind::kAlltoall ? signature.splits[static_cast<std::size_t>(peer)]
-                                            : scattered_rows(signature.shape.front(), peer, size);
-  }
-  const auto row = static_cast<std::size_t>(element_count(Shape(signature.shape.begin() + 1, signature.shape.end()))) *
-                   size_of(signature.dtype);
-  return {static_cast<std::size_t>(before) * row, static_cast<std::size_t>(own) * row};
+OwnMessage own_message_of(const Signature& signature, int rank, int size) {
+  const bool sends = signature.kind == Kind::kBroadcast ? signature.root == rank : signature.kind != Kind::kBarrier;
+  if (!sends || !signature.group.empty()) return {};
+  return {static_cast<std::size_t>(element_count(signature.shape)) * size_of(signature.dtype),
+          unread_part(signature, rank, size)};
 }
 
 std::size_t largest_input(const Signature& signature, const Decision& decision) {
@@ -88,7 +95,7 @@ std::size_t largest_input(const Signature& signature, const Decision& decision) 
   const std::vector<std::int64_t>& rows = decision.first_extents;
   if (!has_own_first_extent(signature.kind))
     return static_cast<std::size_t>(element_count(signature.shape)) * size_of(signature.dtype);
-  const auto row = element_count(Shape(signature.shape.begin() + 1, signature.shape.end()));
+  const auto row = row_elements(signature.shape);
   const std::size_t row_bytes = static_cast<std::size_t>(row) * size_of(signature.dtype);
   std::int64_t most = *std::max_element(rows.begin(), rows.end());
   if (signature.kind == Kind::kAlltoall) {

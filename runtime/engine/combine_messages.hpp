@@ -13,8 +13,12 @@ namespace runjob::runtime {
 void combine_messages(const Rounds& rounds, const Call& call, const Decision& decision, int rank,
                       const std::vector<std::span<const std::byte>>& inputs);
 
-/// The part of this rank's input that no other rank needs.
-Rounds::Part unread_part(const Signature& signature, int rank, int size);
+/// A rank's input as its message: so many bytes of it, of which no other rank reads the part `unread`. Not of a grouped operation.
+struct OwnMessage {
+  std::size_t bytes = 0;
+  Rounds::Part unread = {};
+};
+OwnMessage own_message_of(const Signature& signature, int rank, int size);
 
 /// Bytes of the largest input that any rank sends for it. SIZE_MAX when it cannot be in the messages, however small: a group is
 /// several inputs, and what is compressed must be rounded alike whenever it is run.

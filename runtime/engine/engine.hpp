@@ -127,7 +127,7 @@ class Engine {
   void give();
   void finish_round();
   std::optional<Status> run_at_once(const Submission& submission, Deadline deadline, Completion::Result& result);
-  Status run_in_messages(const Submission& submission, const Decision& decision, Completion::Result& result);
+  RunCall combining(const Decision& decision);
   void rounds_failed(const Status& status);
   void inspect_waiting(Clock::time_point now);
   void tell(StallInspector::Report report);

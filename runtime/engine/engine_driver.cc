@@ -76,9 +76,9 @@ void Engine::run_ordered() {
 /// nullopt: it must go on like any other.
 std::optional<Status> Engine::run_at_once(const Submission& submission, Deadline deadline, Completion::Result& result) {
   try {
-    const Decision* decision = exchange_->decide_at_once(submission, earlier(deadline, next_inspection_));
+    const auto [decision, prepared] = exchange_->decide_at_once(submission, earlier(deadline, next_inspection_));
     if (decision == nullptr) return std::nullopt;
-    return run_in_messages(submission, *decision, result);
+    return run_prepared(combining(*decision), *parts_.timeline, submission, *prepared, result);
   } catch (const Error& error) {
     rounds_failed(Status(error));
   } catch (const std::exception& error) {
@@ -87,13 +87,12 @@ std::optional<Status> Engine::run_at_once(const Submission& submission, Deadline
   return std::nullopt;
 }
 
-/// What needs nothing but the round in which it was agreed on.
-Status Engine::run_in_messages(const Submission& submission, const Decision& decision, Completion::Result& result) {
-  const auto combine = [&](const Call& call) {
+/// Runs what needs nothing but the round in which it was agreed on.
+RunCall Engine::combining(const Decision& decision) {
+  return [this, &decision](const Call& call) {
     exchange_->combine(call, decision);
     return Status();
   };
-  return run_operation(combine, *parts_.timeline, submission, decision, parts_.rank, size_, result);
 }
 
 void Engine::drive_until(const Completion& completion, Deadline deadline) {
@@ -218,7 +217,8 @@ void Engine::execute(std::vector<Decision> decisions, bool is_in_messages) {
     return runner_->run(operations, [this](std::span<AgreedOperation* const> done) { on_done(done); });
   for (AgreedOperation& operation : operations) {
     parts_.timeline->begin(operation.decision.name, operation.submission->signature.kind);
-    operation.status = run_in_messages(*operation.submission, operation.decision, *operation.result);
+    operation.status = run_operation(combining(operation.decision), *parts_.timeline, *operation.submission,
+                                     operation.decision, parts_.rank, size_, *operation.result);
     AgreedOperation* const done = &operation;
     on_done({&done, 1});
   }

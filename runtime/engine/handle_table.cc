@@ -6,34 +6,29 @@ namespace runjob::runtime {
 
 void Completion::finish(Status status, Result result) {
   const MutexLock lock(mutex_);
-  done_ = true;
   status_ = std::move(status);
   result_ = std::move(result);
+  done_.store(true, std::memory_order_release);
   finished_.notify_all();  // under the lock: the waiter may destroy this object as soon as it has seen done_
-}
-
-bool Completion::done() const {
-  const MutexLock lock(mutex_);
-  return done_;
 }
 
 std::optional<Status> Completion::wait(std::optional<std::chrono::duration<double>> timeout) const {
   constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365);  // far inside what a clock adds
+  if (done()) return status_;
   const MutexLock lock(mutex_);
   if (timeout && *timeout < kLongest) {
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(*timeout);
-    while (!done_) {
-      if (finished_.wait_until(mutex_, deadline) == std::cv_status::timeout && !done_) return std::nullopt;
+    while (!done()) {
+      if (finished_.wait_until(mutex_, deadline) == std::cv_status::timeout && !done()) return std::nullopt;
     }
   }
-  while (!done_) finished_.wait(mutex_);
+  while (!done()) finished_.wait(mutex_);
   return status_;
 }
 
 const Completion::Result& Completion::result() const {
-  const MutexLock lock(mutex_);
-  return result_;  // never changes once done
+  return result_;
 }
 
 std::int64_t HandleTable::add(std::shared_ptr<Completion> completion, std::weak_ptr<Engine> engine) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -33,7 +34,7 @@ class Completion {
   void finish(Status status) { finish(std::move(status), {}); }
   void finish(Status status, Result result);
 
-  bool done() const;
+  bool done() const { return done_.load(std::memory_order_acquire); }
   /// The outcome; nullopt when it is not there after `timeout`. Without a timeout, waits for ever.
   std::optional<Status> wait(std::optional<std::chrono::duration<double>> timeout) const;
 
@@ -43,9 +44,10 @@ class Completion {
  private:
   mutable Mutex mutex_;
   mutable ConditionVariable finished_;
-  bool done_ GUARDED_BY(mutex_) = false;
-  Status status_ GUARDED_BY(mutex_);
-  Result result_ GUARDED_BY(mutex_);
+  std::atomic<bool> done_{false};  ///< set under the mutex
+  // Written before `done_`, and never again.
+  Status status_;
+  Result result_;
 };
 
 /// Numbers for completions that cross the C interface: positive, never used twice.

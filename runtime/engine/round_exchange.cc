@@ -23,13 +23,8 @@ void RoundExchange::give(const InputOf& input_of) {
 
 /// `input`: when it fits a message.
 void RoundExchange::give(Id id, const void* input) {
-  const Signature& signature = negotiation_.signature(id);
-  const bool sends = signature.kind == Kind::kBroadcast ? signature.root == rank_ : signature.kind != Kind::kBarrier;
-  const std::size_t bytes = sends && input != nullptr
-                                ? static_cast<std::size_t>(element_count(signature.shape)) * size_of(signature.dtype)
-                                : 0;
-  rounds_.give_without(kFirstId + id, {static_cast<const std::byte*>(input), bytes},
-                       bytes == 0 ? Rounds::Part() : unread_part(signature, rank_, size_));
+  const OwnMessage own = input != nullptr ? negotiation_.own_message(id) : OwnMessage();
+  rounds_.give_without(kFirstId + id, {static_cast<const std::byte*>(input), own.bytes}, own.unread);
 }
 
 RoundExchange::Outcome RoundExchange::decide() {
@@ -66,17 +61,17 @@ std::optional<RoundExchange::Id> RoundExchange::sole_id_of_all() const {
   return tag == kBytes ? std::nullopt : std::optional(tag - kFirstId);
 }
 
-const Decision* RoundExchange::decide_at_once(const Submission& submission, Deadline deadline) {
-  if (is_in_round_ || has_something_to_say()) return nullptr;
+RoundExchange::AtOnce RoundExchange::decide_at_once(const Submission& submission, Deadline deadline) {
+  if (is_in_round_ || has_something_to_say()) return {};
   const auto id = negotiation_.find(submission.name, submission.signature);
-  if (!id || !fits_message(*id)) return nullptr;
+  if (!id || !fits_message(*id)) return {};
   is_in_round_ = true;
   give(*id, submission.input);
-  if (!collect(deadline) || sole_id_of_all() != id) return nullptr;
+  if (!collect(deadline) || sole_id_of_all() != id) return {};
   is_in_round_ = false;
   count(true);
   negotiation_.agree(*id);
-  return &negotiation_.decision(*id);
+  return {&negotiation_.decision(*id), &negotiation_.prepared(*id)};
 }
 
 std::vector<int> RoundExchange::missing(const std::string& name) const {

@@ -56,8 +56,12 @@ class RoundExchange {
   void combine(const Call& call, const Decision& decision);
 
   /// The shortest way, for the only operation in flight on this rank: one round, if it is small and all others do the same.
-  /// Then it is in the messages, for combine(). Null: it must go on like any other; it was said already when is_in_round().
-  const Decision* decide_at_once(const Submission& submission, Deadline deadline);
+  /// Then it is in the messages, for combine(). Nulls: it must go on like any other; it was said already when is_in_round().
+  struct AtOnce {
+    const Decision* decision = nullptr;
+    PreparedOperation* prepared = nullptr;
+  };
+  AtOnce decide_at_once(const Submission& submission, Deadline deadline);
 
   /// The ranks that an operation submitted here waits for; empty when another rank, with a smaller number, knows it as well.
   std::vector<int> missing(const std::string& name) const;

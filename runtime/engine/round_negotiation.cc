@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "runtime/engine/combine_messages.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -230,7 +229,11 @@ void RoundNegotiation::remember(Agreement agreement, const Decision& decision) {
   slot.decision = decision;
   slot.signatures = std::move(agreement.signatures);
   if (all_equal(slot.signatures)) slot.signatures.resize(1);
-  slot.largest_input = runtime::largest_input(slot.signature_of(rank_), decision);
+  const Signature& own = slot.signature_of(rank_);
+  const int size = static_cast<int>(size_);
+  slot.largest_input = runtime::largest_input(own, decision);
+  slot.own = own_message_of(own, rank_, size);
+  if (own.group.empty()) slot.prepared = prepare_operation(own, decision, rank_, size);
   slot.ready.assign(size_, false);
   slot.age = ages_.insert(ages_.begin(), id);
   ids_.emplace(slot.decision.name, id);

@@ -10,9 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/engine/combine_messages.hpp"
 #include "runtime/engine/control_message.hpp"
 #include "runtime/engine/negotiation.hpp"
 #include "runtime/engine/negotiation_observer.hpp"
+#include "runtime/engine/prepared_operation.hpp"
 
 namespace runjob::runtime {
 
@@ -39,11 +41,13 @@ class RoundNegotiation {
   std::optional<Id> find(std::string_view name, const Signature& signature) const;
   /// The decision that goes with a number which all ranks sent. Lent until the end of the next round.
   const Decision& decision(Id id) const { return slots_[id].decision; }
+  /// What running it takes; not of a grouped operation. Lent as the decision.
+  PreparedOperation& prepared(Id id) { return *slots_[id].prepared; }
+  /// Of this rank's input, what the others need.
+  const OwnMessage& own_message(Id id) const { return slots_[id].own; }
   /// Bytes of the largest input that any rank has for it.
   std::size_t largest_input(Id id) const { return slots_[id].largest_input; }
-  // Of a number, this rank's.
   const std::string& name(Id id) const { return slots_[id].decision.name; }
-  const Signature& signature(Id id) const { return slots_[id].signature_of(rank_); }
 
   /// Adds to what this rank has to say.
   void submit(std::vector<Request> requests);
@@ -76,6 +80,8 @@ class RoundNegotiation {
     Decision decision;                  ///< its name is empty while the slot is free
     std::vector<Signature> signatures;  ///< by rank; one when all have the same
     std::size_t largest_input = 0;
+    OwnMessage own;
+    std::optional<PreparedOperation> prepared;
     std::vector<bool> ready;
     int ready_count = 0;
     bool is_stale = false;  ///< some rank changed it in this round

@@ -65,7 +65,7 @@ TEST_CASE("what is compressed, and a group, fits no message", "[runtime][unit]")
 
 TEST_CASE("no other rank reads what a rank keeps for itself", "[runtime][unit]") {
   const auto unread = [](const Signature& signature, int rank) {
-    const Rounds::Part part = unread_part(signature, rank, 3);
+    const Rounds::Part part = own_message_of(signature, rank, 3).unread;
     return std::pair(part.first, part.bytes);
   };
   const Signature alltoall{.kind = Kind::kAlltoall, .dtype = DType::kInt16, .shape = {6, 5}, .splits = {1, 2, 3}};

@@ -95,3 +95,10 @@ TEST_CASE("operations that can never work are refused with the reason", "[runtim
   Signature huge{.kind = Kind::kBroadcast, .dtype = DType::kFloat64, .shape = {std::int64_t{1} << 61}};
   CHECK_THAT(refusal(huge), ContainsSubstring("too many elements"));
 }
+
+TEST_CASE("the elements of a row are those of one index of the first dimension", "[runtime][unit]") {
+  CHECK(row_elements({7}) == 1);
+  CHECK(row_elements({7, 2, 3}) == 6);
+  CHECK(row_elements({0, 4}) == 4);
+  CHECK(row_elements({5, 0, 4}) == 0);
+}
