@@ -3,10 +3,8 @@
 import dataclasses
 import pathlib
 import re
-import shutil
-import subprocess
 
-from benchmarks.collectives import cases, mpi_peers
+from benchmarks.collectives import cases, installed, mpi_peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
@@ -61,15 +59,10 @@ def runjob_otherwise(arguments):
     ]
 
 
-def has_module(python, module):
-    check = [python, "-c", f"import {module}"]
-    return bool(shutil.which(python)) and not subprocess.run(check, capture_output=True, check=False).returncode
-
-
 def with_torch(arguments):
     """runjob.torch, and torch.distributed with Gloo, whose ranks runjob starts too: launchers play no part here."""
     python, start = arguments.torch_python, start_with_runjob(arguments)
-    if not has_module(python, "torch"):
+    if not installed.has_module(python, "torch"):
         return [], [f"{OURS_IN_TORCH} and torch-gloo: {python} has no torch: name one that has with --torch-python"]
     ours = (python, str(PROGRAMS / "horovod_ranks.py"), "--module", "runjob.torch")
     found = [
@@ -82,11 +75,9 @@ def with_torch(arguments):
 def horovod(arguments):
     """Horovod itself, over Gloo with its usual and with shorter cycles, and over MPI."""
     python = arguments.horovod_python
-    command = pathlib.Path(python).parent / "horovodrun"
-    query = "import importlib.metadata as m, horovod.torch; print(m.version('horovod'))"  # runjob's own stand-in has another name
-    done = subprocess.run([python, "-c", query], capture_output=True, text=True, check=False) if shutil.which(python) else None
-    if not done or done.returncode or not command.exists():
-        return [], [f"horovod: {python} has no Horovod with horovodrun beside it: name one that has with --horovod-python"]
+    command, reason = installed.horovodrun(python)
+    if command is None:
+        return [], [reason]
     program = (python, str(PROGRAMS / "horovod_ranks.py"), "--module", "horovod.torch")
 
     def peer(name, controller, environment):

@@ -2,8 +2,8 @@
 
 import dataclasses
 import pathlib
-import shutil
-import subprocess
+
+from benchmarks.collectives import installed
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs/train.py"
@@ -39,17 +39,10 @@ def with_runjob(arguments):
 def horovod(arguments):
     """Horovod over Gloo, at its own settings. Its thread wakes every millisecond."""
     python = arguments.horovod_python
-    command = pathlib.Path(python).parent / "horovodrun"
-    query = "import importlib.metadata as m, horovod.torch; print(m.version('horovod'))"  # runjob's own stand-in has another name
-    done = subprocess.run([python, "-c", query], capture_output=True, text=True, check=False) if shutil.which(python) else None
-    if not done or done.returncode or not command.exists():
-        return [], [f"horovod: {python} has no horovod.torch with horovodrun beside it: name one that has with --horovod-python"]
+    command, reason = installed.horovodrun(python)
+    if command is None:
+        return [], [reason]
     return [Peer("horovod", lambda np: [str(command), "--gloo", "-np", str(np)], python, never_rests=True)], []
-
-
-def has_torch(python):
-    check = [python, "-c", "import torch"]
-    return bool(shutil.which(python)) and not subprocess.run(check, capture_output=True, check=False).returncode
 
 
 def find(arguments):
@@ -57,7 +50,7 @@ def find(arguments):
     if not (arguments.bin / "runjob").exists():
         raise FileNotFoundError(f"no runjob in {arguments.bin}; build it with cmake --build --preset release --target runjob_command "
                                 "runjob-agent runjob_shared")  # fmt: skip
-    if not has_torch(arguments.python):
+    if not installed.has_module(arguments.python, "torch"):
         raise FileNotFoundError(f"{arguments.python} has no torch: name one that has with --python")
     found, absent = with_runjob(arguments), []
     if "horovod" in arguments.peers:

@@ -2,6 +2,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/runtime/calls.hpp"
+#include "tests/runtime/member_ranks.hpp"
 #include "tests/runtime/rank_processes.hpp"
 
 /// Groups and compression through the C interface, on real ranks.
@@ -33,17 +34,6 @@ std::vector<T> grouped_output(runjob_handle handle, std::int32_t index) {
   return {values, values + shape[0]};
 }
 
-void run(RankOptions options, const std::function<void(int rank)>& body) {
-  for (const Outcome& outcome : run_ranks(options, [&](int rank) {
-         check(runjob_init());
-         body(rank);
-         return outcome_of(runjob_shutdown());
-       })) {
-    INFO(outcome.message);
-    REQUIRE(outcome.ok());
-  }
-}
-
 RankOptions any_ranks(int size) {
   RankOptions options = on_one_host(size);
   options.environment["RUNJOB_SHARED_MEMORY"] = GENERATE("1", "0");
@@ -65,7 +55,7 @@ void require_in(const std::string& part, const std::string& text) {
 TEST_CASE("a group is reduced, in dtypes and sizes of its own, again and again", "[runtime][multiproc]") {
   RankOptions options = any_ranks(2);
   options.environment["RUNJOB_DISABLE_GROUP_FUSION"] = GENERATE("0", "1");
-  run(options, [](int rank) {
+  run_members(options, [](int rank) {
     for (int turn = 0; turn < 3; ++turn) {
       const std::int64_t extents[] = {3, 70000, 0, 1};
       std::vector<float> few{1, 2, static_cast<float>(rank)}, many(70000, 2), out(70000);
@@ -83,7 +73,7 @@ TEST_CASE("a group is reduced, in dtypes and sizes of its own, again and again",
 }
 
 TEST_CASE("groups are gathered, broadcast and scattered tensor by tensor", "[runtime][multiproc]") {
-  run(any_ranks(2), [](int rank) {
+  run_members(any_ranks(2), [](int rank) {
     const std::int64_t extents[] = {1 + rank, 3};
     const std::vector<std::int32_t> a(static_cast<std::size_t>(1 + rank), rank + 1);
     std::vector<double> b{0.5, 1.5, 2.5}, room(6);
@@ -113,7 +103,7 @@ TEST_CASE("groups are gathered, broadcast and scattered tensor by tensor", "[run
 }
 
 TEST_CASE("what the ranks disagree on in a group is named, and the job goes on", "[runtime][multiproc]") {
-  run(any_ranks(2), [](int rank) {
+  run_members(any_ranks(2), [](int rank) {
     std::vector<float> values(4, 1);
     std::vector<std::int32_t> ints(4, 1);
     const std::int64_t three = 3, four = 4;
@@ -145,7 +135,7 @@ TEST_CASE("what the ranks disagree on in a group is named, and the job goes on",
 }
 
 TEST_CASE("a rank that has joined gives zeros for groups", "[runtime][multiproc]") {
-  run(any_ranks(2), [](int rank) {
+  run_members(any_ranks(2), [](int rank) {
     std::vector<float> a(3, 1), b(5, 2);
     const std::int64_t three = 3, five = 5;
     if (rank == 0) {
@@ -163,7 +153,7 @@ TEST_CASE("a rank that has joined gives zeros for groups", "[runtime][multiproc]
 }
 
 TEST_CASE("compressed values are rounded on their way and accumulated in float32", "[runtime][multiproc]") {
-  run(any_ranks(3), [](int rank) {
+  run_members(any_ranks(3), [](int rank) {
     const std::int64_t extent = 3;
     for (int turn = 0; turn < 3; ++turn) {
       // 2048 + 1 + 1 is 2048 when rounded to float16 in between, 1 + 2^-12 is 1 in both.
@@ -186,7 +176,7 @@ TEST_CASE("compressed values are rounded on their way and accumulated in float32
 }
 
 TEST_CASE("compression of a tensor that is larger than the buffer", "[runtime][multiproc]") {
-  run(any_ranks(2), [](int rank) {
+  run_members(any_ranks(2), [](int rank) {
     const std::int64_t extent = 3000001;
     std::vector<float> values(static_cast<std::size_t>(extent));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000) + static_cast<float>(rank);

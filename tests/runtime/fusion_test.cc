@@ -6,6 +6,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/runtime/calls.hpp"
+#include "tests/runtime/member_ranks.hpp"
 #include "tests/runtime/rank_processes.hpp"
 
 /// Many allreduces in flight on real ranks: fused or not, the results are the same.
@@ -92,17 +93,6 @@ std::uint64_t one_by_one(int rank) {
   return hash_of(tensors);
 }
 
-void run(const RankOptions& options, const std::function<void(int rank)>& body) {
-  for (const Outcome& outcome : run_ranks(options, [&](int rank) {
-         check(runjob_init());
-         body(rank);
-         return outcome_of(runjob_shutdown());
-       })) {
-    INFO(outcome.message);
-    REQUIRE(outcome.ok());
-  }
-}
-
 RankOptions with(RankOptions options, const std::string& name, const std::string& value) {
   options.environment[name] = value;
   return options;
@@ -113,7 +103,7 @@ RankOptions with(RankOptions options, const std::string& name, const std::string
 TEST_CASE("1000 tensors in another order on each rank have the bits that they have one by one",
           "[runtime][multiproc]") {
   const int size = GENERATE(2, 3);
-  run(on_one_host(size), [](int rank) {
+  run_members(on_one_host(size), [](int rank) {
     const std::uint64_t expected = one_by_one(rank);
     for (int turn = 0; turn < 3; ++turn)  // the first one is negotiated in full
       require(all_at_once(rank) == expected, "turn " + std::to_string(turn) + " has other bits");
@@ -122,7 +112,7 @@ TEST_CASE("1000 tensors in another order on each rank have the bits that they ha
 
 TEST_CASE("without fusion, and with every small buffer, the bits are the same", "[runtime][multiproc]") {
   const char* threshold = GENERATE("0", "5000", "64MB");
-  run(with(on_one_host(2), "RUNJOB_FUSION_THRESHOLD", threshold), [](int rank) {
+  run_members(with(on_one_host(2), "RUNJOB_FUSION_THRESHOLD", threshold), [](int rank) {
     const std::uint64_t expected = one_by_one(rank);
     require(all_at_once(rank) == expected, "other bits");
   });
@@ -144,7 +134,7 @@ TEST_CASE("the threshold is rank 0's", "[runtime][multiproc]") {
 
 TEST_CASE("over TCP, where the coordinator orders, 1000 tensors are right and alike on all ranks",
           "[runtime][multiproc]") {
-  run(with(on_one_host(2), "RUNJOB_SHARED_MEMORY", "0"), [](int rank) {
+  run_members(with(on_one_host(2), "RUNJOB_SHARED_MEMORY", "0"), [](int rank) {
     const std::uint64_t expected = one_by_one(rank);  // of two ranks, sums have one order only
     require(all_at_once(rank) == expected, "other bits");
   });
@@ -154,7 +144,7 @@ TEST_CASE("a cycle time changes nothing but when", "[runtime][multiproc]") {
   const char* memory = GENERATE("0", "1");
   RankOptions options = with(on_one_host(2), "RUNJOB_SHARED_MEMORY", memory);
   options.environment["HOROVOD_CYCLE_TIME"] = "3600000";  // an hour: everything must end it early
-  run(options, [](int rank) {
+  run_members(options, [](int rank) {
     require(all_at_once(rank) == all_at_once(rank), "other bits");
     require(small_allreduce("blocking") == RUNJOB_OK, "blocking");
     require(barrier("b") == RUNJOB_OK, "barrier");
@@ -165,7 +155,7 @@ TEST_CASE("a cycle ends by itself", "[runtime][multiproc]") {
   const char* memory = GENERATE("0", "1");
   RankOptions options = with(on_one_host(2), "RUNJOB_SHARED_MEMORY", memory);
   options.environment["RUNJOB_CYCLE_TIME"] = "2.5";
-  run(options, [](int) {
+  run_members(options, [](int) {
     std::vector<float> values(4, 1);
     const runjob_handle handle = start_allreduce("x", values, values, RUNJOB_FLOAT32);
     while (runjob_poll(handle) == 0) {
@@ -228,7 +218,7 @@ TEST_CASE("a killed rank ends every tensor in flight with an error that names it
 
 TEST_CASE("zeros of a rank that has joined take part in fused allreduces", "[runtime][multiproc]") {
   const char* memory = GENERATE("0", "1");
-  run(with(on_one_host(2), "RUNJOB_SHARED_MEMORY", memory), [](int rank) {
+  run_members(with(on_one_host(2), "RUNJOB_SHARED_MEMORY", memory), [](int rank) {
     if (rank == 1) {
       constexpr int kOfMany = 200;
       std::vector<std::vector<float>> values(kOfMany, std::vector<float>(9, 3));

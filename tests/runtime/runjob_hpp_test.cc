@@ -1,20 +1,14 @@
 #include <runjob/runjob.hpp>
 
 #include "tests/catch.hpp"
+#include "tests/runtime/calls.hpp"
 #include "tests/runtime/rank_processes.hpp"
 
 using runjob::runtime::on_one_host;
 using runjob::runtime::Outcome;
+using runjob::runtime::require;
 using runjob::runtime::run_alone;
 using runjob::runtime::run_ranks;
-
-namespace {
-
-void require(bool condition, const char* text) {
-  if (!condition) throw std::runtime_error(text);
-}
-
-}  // namespace
 
 TEST_CASE("the C++ interface runs every collective, blocking and asynchronous", "[runtime][multiproc]") {
   for (const Outcome& outcome : run_ranks(on_one_host(2), [](int rank) {

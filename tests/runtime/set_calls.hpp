@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/catch.hpp"
 #include "tests/runtime/calls.hpp"
+#include "tests/runtime/member_ranks.hpp"
 #include "tests/runtime/rank_processes.hpp"
 
 /// Process sets as tests use them.
@@ -61,13 +61,6 @@ inline runjob_code sum(std::int32_t set, const std::string& name, float& value, 
   const runjob_code code =
       runjob_allreduce(name.c_str(), &value, &value, &one, 1, RUNJOB_FLOAT32, op, 1, 1, set, -1, &handle);
   return code;
-}
-
-inline void check_all_ok(const std::vector<Outcome>& outcomes) {
-  for (const Outcome& outcome : outcomes) {
-    INFO(outcome.message);
-    CHECK(outcome.ok());
-  }
 }
 
 }  // namespace runjob::runtime

@@ -2,35 +2,23 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <runjob/runjob.h>
 #include <thread>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
 #include "tests/runtime/rank_processes.hpp"
+#include "tests/runtime/temporary_trace.hpp"
 
 using namespace runjob::runtime;
 
 namespace {
 
 const std::vector<std::string> kRanks = {"rank 0 on a", "rank 1 on b"};
-
-struct TemporaryFile {
-  std::string path = (std::filesystem::temp_directory_path() / "runjob-timeline-XXXXXX").string();
-  TemporaryFile() { ::close(::mkstemp(path.data())); }
-  ~TemporaryFile() { std::filesystem::remove(path); }
-};
-
-nlohmann::json parse(const std::string& path) {
-  std::ifstream stream(path);
-  return nlohmann::json::parse(stream);
-}
 
 /// "B NAME" and "E", in order, of the process with this pid; ticks as "X rank".
 std::vector<std::string> events_of(const nlohmann::json& trace, int pid) {
@@ -81,7 +69,7 @@ runjob_code allreduce(const std::string& name, std::vector<float>& values) {
 }  // namespace
 
 TEST_CASE("a tensor's life is recorded with Horovod's names and layout", "[runtime][unit]") {
-  const TemporaryFile file;
+  const TemporaryTrace file;
   {
     Timeline timeline(0, kRanks);
     timeline.start({.path = file.path, .what = "RUNJOB_TIMELINE", .mark_cycles = true});
@@ -94,7 +82,7 @@ TEST_CASE("a tensor's life is recorded with Horovod's names and layout", "[runti
     timeline.end("grad", DType::kFloat32, {17, 17});
     timeline.mark_cycle();
   }
-  const auto trace = parse(file.path);
+  const auto trace = parse_trace(file.path);
   CHECK(trace.at(0).at("args").contains("start_time_since_epoch_in_micros"));
   CHECK(trace.at(2).at("args").at("name") == "grad");
   CHECK(trace.at(3).at("args").at("sort_index") == 1);
@@ -108,7 +96,7 @@ TEST_CASE("a tensor's life is recorded with Horovod's names and layout", "[runti
 }
 
 TEST_CASE("a rank that is ahead does not mix two lives of a tensor", "[runtime][unit]") {
-  const TemporaryFile file;
+  const TemporaryTrace file;
   {
     Timeline timeline(0, kRanks);
     timeline.start({.path = file.path, .what = "RUNJOB_TIMELINE"});
@@ -120,12 +108,13 @@ TEST_CASE("a rank that is ahead does not mix two lives of a tensor", "[runtime][
     timeline.end("x", DType::kUint8, {});
     timeline.mark_cycle();
   }
-  CHECK(events_of(parse(file.path), 1) == std::vector<std::string>{"B NEGOTIATE_BROADCAST", "X 0", "E", "B BROADCAST",
-                                                                   "E", "B NEGOTIATE_BROADCAST", "X 1", "E"});
+  CHECK(events_of(parse_trace(file.path), 1) == std::vector<std::string>{"B NEGOTIATE_BROADCAST", "X 0", "E",
+                                                                         "B BROADCAST", "E", "B NEGOTIATE_BROADCAST",
+                                                                         "X 1", "E"});
 }
 
 TEST_CASE("names with quotes and many threads leave a valid trace", "[runtime][unit]") {
-  const TemporaryFile file;
+  const TemporaryTrace file;
   {
     Timeline timeline(0, kRanks);
     timeline.start({.path = file.path, .what = "RUNJOB_TIMELINE"});
@@ -142,12 +131,12 @@ TEST_CASE("names with quotes and many threads leave a valid trace", "[runtime][u
     }
     for (std::thread& thread : threads) thread.join();
   }
-  const auto trace = parse(file.path);
+  const auto trace = parse_trace(file.path);
   for (int pid = 1; pid <= 4; ++pid) CHECK(events_of(trace, pid).size() == 5 * 500);
 }
 
 TEST_CASE("off, it records nothing; a second start begins a new file", "[runtime][unit]") {
-  const TemporaryFile first, second;
+  const TemporaryTrace first, second;
   Timeline timeline(0, kRanks);
   const auto run = [&timeline] {
     timeline.begin("x", Kind::kAllgather);
@@ -161,14 +150,14 @@ TEST_CASE("off, it records nothing; a second start begins a new file", "[runtime
   run();
   timeline.stop();
   run();
-  CHECK(events_of(parse(first.path), 1) == std::vector<std::string>{"B ALLGATHER", "E"});
-  CHECK(events_of(parse(second.path), 1).size() == 4);
+  CHECK(events_of(parse_trace(first.path), 1) == std::vector<std::string>{"B ALLGATHER", "E"});
+  CHECK(events_of(parse_trace(second.path), 1).size() == 4);
   CHECK_THROWS_WITH(timeline.start({.path = "/nonexistent/t.json", .what = "test"}),
                     ContainsSubstring("test: cannot create"));
 }
 
 TEST_CASE("every rank has a track, with times of one clock", "[runtime][unit]") {
-  const TemporaryFile file;
+  const TemporaryTrace file;
   Timeline first(0, kRanks), second(1, kRanks);
   int woken = 0;
   second.on_messages([&woken] { ++woken; });
@@ -192,7 +181,7 @@ TEST_CASE("every rank has a track, with times of one clock", "[runtime][unit]") 
     }
   }
   first.stop();
-  const auto trace = parse(file.path);
+  const auto trace = parse_trace(file.path);
   for (int rank = 0; rank < 2; ++rank) {
     CHECK(track_of(trace, kRanks.at(static_cast<std::size_t>(rank))) ==
           std::vector<std::string>{"b NEGOTIATE_ALLREDUCE", "e NEGOTIATE_ALLREDUCE", "b ALLREDUCE", "b SHM_ALLREDUCE",
@@ -201,7 +190,7 @@ TEST_CASE("every rank has a track, with times of one clock", "[runtime][unit]") 
 }
 
 TEST_CASE("rank 0's trace of a job is valid after it was killed", "[runtime][multiproc]") {
-  const TemporaryFile file;
+  const TemporaryTrace file;
   RankOptions options = on_one_host(2);
   options.environment = {{"RUNJOB_TIMELINE", file.path}};
   const auto outcomes = run_ranks(options, [&file](int rank) {
@@ -222,7 +211,7 @@ TEST_CASE("rank 0's trace of a job is valid after it was killed", "[runtime][mul
   });
   CHECK(outcomes[0].wait_status == SIGKILL);
   CHECK(outcomes[1].code == RUNJOB_PEER_LOST);
-  const auto trace = parse(file.path);
+  const auto trace = parse_trace(file.path);
   const auto events = events_of(trace, 1);
   REQUIRE(events.size() > 10);
   CHECK(events[0] == "B NEGOTIATE_ALLREDUCE");
@@ -231,7 +220,7 @@ TEST_CASE("rank 0's trace of a job is valid after it was killed", "[runtime][mul
 
 TEST_CASE("a job's trace has every rank's track, also of one that has joined", "[runtime][multiproc]") {
   const bool shared_memory = GENERATE(true, false);
-  const TemporaryFile file;
+  const TemporaryTrace file;
   RankOptions options = on_one_host(3);
   options.environment = {{"RUNJOB_TIMELINE", file.path}, {"RUNJOB_TIMELINE_ALL_RANKS", "1"}};
   options.environment["RUNJOB_SHARED_MEMORY"] = shared_memory ? "1" : "0";
@@ -247,7 +236,7 @@ TEST_CASE("a job's trace has every rank's track, also of one that has joined", "
     return outcome_of(runjob_shutdown());
   });
   for (const Outcome& outcome : outcomes) CHECK(outcome.message == "");
-  const auto trace = parse(file.path);
+  const auto trace = parse_trace(file.path);
   for (const char* rank : {"rank 0 on alpha", "rank 1 on alpha", "rank 2 on alpha"}) {
     const auto track = track_of(trace, rank);
     CHECK(std::count(track.begin(), track.end(), "b ALLREDUCE") == 5);
@@ -262,7 +251,7 @@ TEST_CASE("a job's trace has every rank's track, also of one that has joined", "
 }
 
 TEST_CASE("a timeline is started and stopped while the job runs", "[runtime][multiproc]") {
-  const TemporaryFile file;
+  const TemporaryTrace file;
   const auto outcomes = run_ranks(on_one_host(2), [&file](int rank) {
     if (runjob_start_timeline(file.path.c_str(), 0, 0) != RUNJOB_NOT_INITIALIZED) return outcome_of(RUNJOB_INTERNAL);
     if (runjob_init() != RUNJOB_OK) return outcome_of(RUNJOB_INTERNAL);
@@ -278,7 +267,7 @@ TEST_CASE("a timeline is started and stopped while the job runs", "[runtime][mul
     return outcome_of(runjob_shutdown());
   });
   for (const Outcome& outcome : outcomes) CHECK(outcome.message == "");
-  const auto trace = parse(file.path);
+  const auto trace = parse_trace(file.path);
   const auto names = process_names(trace);
   CHECK(names == std::vector<std::string>{"during"});
   CHECK(std::count_if(trace.begin(), trace.end(), [](const auto& e) { return e.value("name", "") == "CYCLE_START"; }) >=
@@ -286,7 +275,7 @@ TEST_CASE("a timeline is started and stopped while the job runs", "[runtime][mul
 }
 
 TEST_CASE("operations of process sets have tracks of their own, with ranks of the job", "[runtime][multiproc]") {
-  const TemporaryFile file;
+  const TemporaryTrace file;
   RankOptions options = on_one_host(3);
   options.environment = {{"RUNJOB_TIMELINE", file.path}, {"RUNJOB_DYNAMIC_PROCESS_SETS", "1"}};
   const auto outcomes = run_ranks(options, [](int rank) {
@@ -300,7 +289,7 @@ TEST_CASE("operations of process sets have tracks of their own, with ranks of th
     return outcome_of(code == RUNJOB_OK ? runjob_shutdown() : code);
   });
   for (const Outcome& outcome : outcomes) CHECK(outcome.ok());
-  const auto trace = parse(file.path);
+  const auto trace = parse_trace(file.path);
   std::map<std::string, int> pids;
   for (const auto& event : trace) {
     if (event.value("name", "") == "process_name" && event["args"].contains("name"))

@@ -4,7 +4,7 @@ import sys
 
 import numpy  # noqa: F401  (the ranks need it)
 import pytest
-from remote_jobs import ROOT, Running, run
+from remote_jobs import ROOT, run
 from testbed import Testbed
 
 VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
@@ -94,13 +94,6 @@ main()
 check(lib.runjob_shutdown())
 """
 
-FOREVER = RANK[: RANK.index("check(lib.runjob_init())")] + """
-check(lib.runjob_init())
-print("ready", flush=True)
-for i in range(10**9):
-    allreduce(f"x{i % 100}", np.ones(300000, np.float32), SUM)
-"""
-
 
 @pytest.fixture(scope="module")
 def bed():
@@ -126,15 +119,3 @@ def test_flat_when_asked_for(bed, flat):
     variables = {**VARIABLES, **{f"HOROVOD_HIERARCHICAL_{name}": "0" for name in flat}}
     done = run(bed, "-H", "s1:2,s2:2", sys.executable, "-c", RANK, variables=variables)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize("victim", [1, 2])
-def test_a_killed_rank_ends_the_job_on_all_hosts(bed, victim):
-    with Running(bed, "-H", "s1:2,s2:2", sys.executable, "-c", FOREVER, variables=VARIABLES) as job:
-        job.wait_for_lines(4)
-        processes = [process for host in bed.hosts[:2] for process in job.on(host) if process.has_mark(f"RUNJOB_RANK={victim}")]
-        processes[0].kill()
-        status, _, errors = job.finish()
-        assert status == 137, errors
-        assert f"rank {victim}" in errors
-        job.wait_until_gone(*bed.hosts[:2])

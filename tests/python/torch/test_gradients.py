@@ -11,6 +11,7 @@ from torch import nn
 
 import cases
 import runjob.torch as hvd
+from doubling import Doubling
 
 
 STEPS = 4
@@ -68,18 +69,6 @@ def small_differences():
     found += [_differs(_net, _adamw, groups=groups) for groups in (1, 3, 100)]
     found.append(_differs(_net, _adamw, compression=Doubling))
     return max(found) < 1e-9
-
-
-class Doubling:
-    """A compressor of a user: sees one gradient at a time, in its shape."""
-
-    @staticmethod
-    def compress(tensor):
-        return tensor.flatten() * 2, tensor.shape
-
-    @staticmethod
-    def decompress(tensor, ctx):
-        return tensor.view(ctx) / 2
 
 
 class Branches(nn.Module):

@@ -7,10 +7,12 @@
 #include "base/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/runtime/collectives/hierarchical/rounds_hosts.hpp"
+#include "tests/thrown.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
 using runjob::Error;
+using runjob::thrown;
 
 namespace {
 
@@ -28,17 +30,6 @@ std::string message_of(int rank, std::size_t bytes) {
 
 std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// "" or what is thrown, and its code.
-template <class Body>
-std::pair<Errc, std::string> thrown(Body body) {
-  try {
-    body();
-    return {};
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
 }
 
 std::future<bool> collecting(HostRounds& rounds) {

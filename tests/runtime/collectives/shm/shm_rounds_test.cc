@@ -6,27 +6,18 @@
 #include "base/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/runtime/collectives/shm/thread_ranks.hpp"
+#include "tests/thrown.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
 using runjob::Error;
 using runjob::Status;
+using runjob::thrown;
 
 namespace {
 
 std::vector<std::byte> message_of(int rank, std::size_t bytes) {
   return std::vector<std::byte>(bytes, static_cast<std::byte>(rank + 1));
-}
-
-/// "" or what is thrown, and its code.
-template <class Body>
-std::pair<Errc, std::string> thrown(Body body) {
-  try {
-    body();
-    return {};
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
 }
 
 constexpr auto kNoDeadline = std::nullopt;
