@@ -62,19 +62,6 @@ def test_everything_is_where_it_is_promised(prefix):
     assert not [name for name in files if re.search(r"catch|_test$|\.a$", name)], "only what users need is installed"
 
 
-def test_only_the_interface_is_exported(prefix):
-    listing = run("nm", "--dynamic", "--defined-only", "--demangle", library(prefix)).stdout
-    names = [line.split(maxsplit=2)[2] for line in listing.splitlines()]
-    assert "runjob_init" in names
-    assert not [name for name in names if not re.match(r"runjob_[a-z_]+$", name)]
-
-
-def test_the_header_and_the_library_agree(prefix):
-    declared = set(re.findall(r"^RUNJOB_API .*?\b(runjob_\w+)\(", (prefix / "include/runjob/runjob.h").read_text(), re.MULTILINE))
-    exported = set(run("nm", "--dynamic", "--defined-only", "--format=just-symbols", library(prefix)).stdout.split())
-    assert declared and declared == {name.partition("@")[0] for name in exported}
-
-
 def needed(path):
     return re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "--dynamic", "--wide", path).stdout)
 
