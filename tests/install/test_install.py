@@ -62,19 +62,6 @@ def test_everything_is_where_it_is_promised(prefix):
     assert not [name for name in files if re.search(r"catch|_test$|\.a$", name)], "only what users need is installed"
 
 
-def test_only_the_interface_is_exported(prefix):
-    listing = run("nm", "--dynamic", "--defined-only", "--demangle", library(prefix)).stdout
-    names = [line.split(maxsplit=2)[2] for line in listing.splitlines()]
-    assert "runjob_init" in names
-    assert not [name for name in names if not re.match(r"runjob_[a-z_]+$", name)]
-
-
-def test_the_header_and_the_library_agree(prefix):
-    declared = set(re.findall(r"^RUNJOB_API .*?\b(runjob_\w+)\(", (prefix / "include/runjob/runjob.h").read_text(), re.MULTILINE))
-    exported = set(run("nm", "--dynamic", "--defined-only", "--format=just-symbols", library(prefix)).stdout.split())
-    assert declared and declared == {name.partition("@")[0] for name in exported}
-
-
 def needed(path):
     return re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "--dynamic", "--wide", path).stdout)
 
@@ -125,3 +112,36 @@ def test_a_missing_package_version_is_refused(prefix, tmp_path):
         capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS,
     )  # fmt: skip
     assert done.returncode != 0 and "99" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def examples(prefix, tmp_path_factory):
+    """The folder with the programs of examples/cpp, built as their first lines say."""
+    folder = tmp_path_factory.mktemp("examples")
+    run("cmake", "-S", ROOT / "examples/cpp", "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "--build", folder)
+    return folder
+
+
+def test_the_example_of_an_allreduce(prefix, examples):
+    done = run(prefix / "bin/runjob", "-np", "3", examples / "allreduce", env=clean_environment(), cwd=examples)
+    assert re.fullmatch(r"\[0\]<stdout>:3 ranks, 1048576 floats: each sum is 6, in [\d.]+ ms\n", done.stdout)
+
+
+def trained(done):
+    """What each rank of examples/cpp/train.cc says at the end: (loss, accuracy)."""
+    found = re.findall(r"rank \d of \d: loss ([\d.]+), accuracy ([\d.]+)$", done.stdout, re.MULTILINE)
+    return [(float(loss), float(accuracy)) for loss, accuracy in found]
+
+
+def test_the_example_of_training_gives_what_one_process_gives(prefix, examples):
+    ((loss, accuracy),) = trained(run(examples / "train", env=clean_environment()))
+    assert 0 < loss < 0.35 and accuracy > 0.85
+    for size in (2, 3):
+        done = run(prefix / "bin/runjob", "-np", size, examples / "train", env=clean_environment(), cwd=examples)
+        assert trained(done) == [(pytest.approx(loss, abs=2e-6), accuracy)] * size
+
+
+def test_the_example_of_training_says_what_it_takes(examples):
+    done = subprocess.run([examples / "train", "none"], capture_output=True, text=True, env=clean_environment(), timeout=LIMIT_SECONDS)
+    assert (done.returncode, done.stderr) == (1, "train: usage: train [steps], at least 1\n")

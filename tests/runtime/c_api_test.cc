@@ -19,17 +19,6 @@ void check_ok(const Outcome& outcome) {
   CHECK(outcome.ok());
 }
 
-/// What a command prints.
-std::string output_of(const std::string& command) {
-  std::string text;
-  FILE* stream = ::popen(command.c_str(), "r");
-  REQUIRE(stream != nullptr);
-  char chunk[4096];
-  for (std::size_t count = 0; (count = std::fread(chunk, 1, sizeof chunk, stream)) > 0;) text.append(chunk, count);
-  REQUIRE(::pclose(stream) == 0);
-  return text;
-}
-
 }  // namespace
 
 TEST_CASE("without init everything says so", "[runtime][multiproc]") {
@@ -217,18 +206,4 @@ TEST_CASE("every backend is listed with its version and path or the reason why i
     require(gloo.at("path").get<std::string>().find("libgloo.so") != std::string::npos, gloo.at("path"));
     return outcome_of(RUNJOB_OK);
   }));
-}
-
-TEST_CASE("librunjob.so exports the C interface and nothing else, and needs no backend's library", "[runtime]") {
-  std::string symbols = output_of("nm -D --defined-only --format=posix " RUNJOB_LIBRARY " | cut -d' ' -f1");
-  int count = 0;
-  for (std::size_t start = 0, end = 0; (end = symbols.find('\n', start)) != symbols.npos; start = end + 1) {
-    const std::string name = symbols.substr(start, end - start);
-    INFO(name);
-    CHECK(name.rfind("runjob_", 0) == 0);
-    ++count;
-  }
-  CHECK(count == 56);
-  const std::string needed = output_of("readelf -d " RUNJOB_LIBRARY " | grep NEEDED");
-  for (const char* library : {"gloo", "cuda", "nccl", "mpi", "boost"}) CHECK(needed.find(library) == needed.npos);
 }

@@ -2,9 +2,12 @@
 #define RUNJOB_RUNJOB_H_
 
 /*
- * runjob's runtime for C, and the ABI that every language binding uses. It is stable: functions and values are only
- * ever added.
+ * runjob's runtime for C, and the ABI that every language binding uses.
  *
+ * Stable   a program, built once with this header, runs with every later librunjob.so.0: functions, values and their meanings are added,
+ *          and none is removed or changed; a struct keeps its size and its fields. Symbols have the version RUNJOB_0. What cannot be
+ *          done so would be librunjob.so.1. A program built with a newer header than the library's starts as long as it calls no function
+ *          that is missing there; runjob_version() tells.
  * Threads  every function may be called from any thread at any time, except that init and shutdown must not overlap
  *          each other. No callback of the caller is ever run.
  * Errors   functions return a runjob_code; the text is runjob_error_message() of the same thread until its next call.
@@ -20,6 +23,13 @@
 #else
 #define RUNJOB_API
 #endif
+
+/* Of this header; of the library that a program runs with: runjob_version(). */
+#define RUNJOB_VERSION_MAJOR 0
+#define RUNJOB_VERSION_MINOR 1
+#define RUNJOB_VERSION_PATCH 0
+/* To compare: RUNJOB_VERSION >= 200 is 0.2.0 or later. */
+#define RUNJOB_VERSION (RUNJOB_VERSION_MAJOR * 10000 + RUNJOB_VERSION_MINOR * 100 + RUNJOB_VERSION_PATCH)
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,7 +76,7 @@ typedef enum runjob_reduce_op {
 /* An operation in flight or done: positive, unique in the process, valid until runjob_release(). */
 typedef int64_t runjob_handle;
 
-RUNJOB_API const char* runjob_version(void); /* "0.1.0" */
+RUNJOB_API const char* runjob_version(void); /* of the library: "0.1.0" */
 RUNJOB_API const char* runjob_error_message(void);
 
 /*

@@ -39,3 +39,41 @@ def test_the_horovod_example_differs_in_its_import_only():
     assert len(ours) == len(theirs)
     assert ("import runjob.torch as hvd", "import horovod.torch as hvd") in changed
     assert all("import" in a or "pytorch_digits" in a for a, _ in changed)
+
+
+def test_the_benchmark_prints_the_rate_of_a_rank_and_of_all(run_ranks):
+    small = "--no-cuda --batch-size 2 --image-size 64 --num-warmup-batches 1 --num-batches-per-iter 1 --num-iters 3 --fp16-allreduce"
+    lines = [line.partition(">:")[2] for line in run_ranks(EXAMPLES / "pytorch_synthetic_benchmark.py", 2, *small.split()).stdout.splitlines()]
+    assert lines[:3] == ["Model: resnet50", "Batch size: 2", "Number of CPUs: 2"], "and only rank 0 prints"
+    rates = [float(re.fullmatch(rf"Iter #{i}: ([\d.]+) img/sec per CPU", line).group(1)) for i, line in enumerate(lines[5:8])]
+    mean, spread = map(float, re.fullmatch(r"Img/sec per CPU: ([\d.]+) \+-([\d.]+)", lines[8]).groups())
+    total, _ = map(float, re.fullmatch(r"Total img/sec on 2 CPU\(s\): ([\d.]+) \+-([\d.]+)", lines[9]).groups())
+    assert mean == pytest.approx(sum(rates) / 3, abs=0.11) and min(rates) > 0
+    assert spread == pytest.approx(1.96 * (sum((rate - mean) ** 2 for rate in rates) / 3) ** 0.5, abs=0.2)
+    assert total == pytest.approx(2 * mean, abs=0.11)
+
+
+def test_the_benchmarks_network_is_resnet50(run_python):
+    code = f"""
+import runpy
+make = runpy.run_path({str(EXAMPLES / "pytorch_synthetic_benchmark.py")!r})["make_model"]
+import torch
+model = make("resnet50").eval()
+print(sum(p.numel() for p in model.parameters()), len(list(model.parameters())), tuple(model(torch.zeros(1, 3, 64, 64)).shape))
+try:
+    make("no_such_network")
+except SystemExit as error:
+    print(error)
+"""
+    numbers, refusal = run_python(code).stdout.splitlines()
+    assert numbers == "25557032 161 (1, 1000)"
+    assert refusal.startswith("--model no_such_network") and "torchvision" in refusal
+
+
+def test_a_transformer_learns_on_shards_of_text(run_ranks):
+    jobs = [run_ranks(EXAMPLES / "pytorch_transformer.py", 2, "--steps", 60, "--evaluate-every", 30) for _ in range(2)]
+    losses = [re.findall(r"^\[0\]<stdout>:step +\d+: test loss ([\d.]+)$", job.stdout, re.MULTILINE) for job in jobs]
+    assert losses[0] == losses[1], "the seeds are fixed"
+    first, last = map(float, losses[0])
+    assert last < first < 3.2 and last < 2.6, "better than knowing how often each character occurs"
+    assert "[1]<stdout>" not in jobs[0].stdout, "only rank 0 prints"
