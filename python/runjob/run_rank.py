@@ -136,7 +136,9 @@ def _is_ours(variables: dict[str, Any]) -> bool:
 
 
 def print_exception(kind: type[BaseException], error: BaseException, frames: types.TracebackType | None) -> None:
-    """sys.excepthook of a rank: of one that only lost another rank, a line is enough."""
+    """sys.excepthook of a rank: one that only lost another rank says a line, one that Ctrl-C ended nothing."""
+    if isinstance(error, KeyboardInterrupt):
+        return
     if _lost_another(error):
         print(f"{kind.__name__}: {error}", file=sys.stderr)
     else:
