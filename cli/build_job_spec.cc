@@ -11,6 +11,7 @@
 #include "base/read_file.hpp"
 #include "cli/check_paths.hpp"
 #include "cli/export_variables.hpp"
+#include "cli/horovodrun_options.hpp"
 #include "cli/runtime_variables.hpp"
 #include "cli/setting_reader.hpp"
 #include "hostfile/local_host.hpp"
@@ -159,12 +160,14 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   const int size = spec.slurm_task ? spec.slurm_task->size : static_cast<int>(spec.allocation.placements.size());
   read_placement(reader, spec);
   warn_of_mca(settings, warnings);
+  warn_of_horovodrun_options(settings, warnings);
   // SLURM starts all ranks, also those on this host: what it signals, limits and accounts is then the same for each.
   if (!spec.slurm) spec.local_hosts = find_local_hosts(spec.allocation, surroundings.host_name);
   spec.environment = surroundings.environment;
   const auto exports = settings.find("export");
   if (exports != settings.end())
     spec.environment_overrides = export_variables(exports->second, surroundings.environment, warnings);
+  if (reader.flag("tcp")) spec.environment_overrides.emplace("NCCL_IB_DISABLE", "1");
   spec.working_directory = surroundings.current_directory;
   if (const auto directory = reader.path("wdir")) {
     if (!spec.local_hosts.empty()) check_directory(directory->text, directory->place);

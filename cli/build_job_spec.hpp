@@ -14,6 +14,7 @@ struct Surroundings {
   Environment environment;
   std::string current_directory;  ///< absolute
   std::string host_name;          ///< as gethostname() says
+  bool as_horovodrun = false;     ///< whether we were started by that name
 };
 
 /// Reads and checks every value; relative paths become absolute. The command is left empty: see start_job().

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/version.hpp"
+#include "cli/version.hpp"
 
 namespace runjob {
 namespace {
@@ -19,8 +20,10 @@ bool is_usable(const FrameworkReport& report, std::string_view title) {
 }
 
 /// Source: horovodrun 0.28.1's --check-build, which other programs read.
-std::string horovodrun_part(const BackendReport& backends, const FrameworkReport& frameworks) {
-  std::string text = fmt::format("runjob v{}:\n\nAvailable Frameworks:\n", kVersion);
+std::string horovodrun_part(const BackendReport& backends, const FrameworkReport& frameworks, bool as_horovodrun) {
+  const std::string who =
+      as_horovodrun ? fmt::format("Horovod v{}", kHorovodVersion) : fmt::format("runjob v{}", kVersion);
+  std::string text = fmt::format("{}:\n\nAvailable Frameworks:\n", who);
   for (const char* title : {"TensorFlow", "PyTorch", "MXNet"})
     text += fmt::format("    [{}] {}\n", box(is_usable(frameworks, title)), title);
   const char mpi = box(backends.has("mpi"));
@@ -60,12 +63,12 @@ std::string backend_part(const BackendReport& report) {
 
 }  // namespace
 
-std::string check_build_text(const BackendReport& backends, const FrameworkReport& frameworks) {
-  return horovodrun_part(backends, frameworks) + framework_part(frameworks) + backend_part(backends);
+std::string check_build_text(const BackendReport& backends, const FrameworkReport& frameworks, bool as_horovodrun) {
+  return horovodrun_part(backends, frameworks, as_horovodrun) + framework_part(frameworks) + backend_part(backends);
 }
 
-std::string check_build(const Environment& environment) {
-  return check_build_text(probe_backends(environment), ask_python(environment));
+std::string check_build(const Environment& environment, bool as_horovodrun) {
+  return check_build_text(probe_backends(environment), ask_python(environment), as_horovodrun);
 }
 
 }  // namespace runjob

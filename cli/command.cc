@@ -27,10 +27,12 @@ namespace {
 constexpr int kUsageStatus = 2;  // docs/exit-status.md
 constexpr int kOwnFailureStatus = 125;
 
-Surroundings look_around() {
+/// `name`: argv[0].
+Surroundings look_around(const std::string& name) {
   std::array<char, 256> host_name{};
   ::gethostname(host_name.data(), host_name.size() - 1);
-  return {current_environment(), std::filesystem::current_path().string(), host_name.data()};
+  return {current_environment(), std::filesystem::current_path().string(), host_name.data(),
+          std::filesystem::path(name).filename() == "horovodrun"};
 }
 
 void print(const std::string& text) {
@@ -69,11 +71,11 @@ int run_command(int argc, char** argv, const JobActions& actions) {
     return action(spec);
   };
   try {
-    const int status =
-        run_command_line(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), look_around(),
-                         {print, remember, [&](const JobSpec& spec) { return run_here(spec, actions.run); },
-                          [&](const JobSpec& spec) { return run_here(spec, actions.clean_cache); },
-                          [&map](const std::string& text) { map += text; }});
+    const int status = run_command_line(
+        std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), look_around(argc > 0 ? argv[0] : ""),
+        {print, remember, [&](const JobSpec& spec) { return run_here(spec, actions.run); },
+         [&](const JobSpec& spec) { return run_here(spec, actions.clean_cache); },
+         [&map](const std::string& text) { map += text; }});
     show_warnings();
     return status;
   } catch (const Error& error) {

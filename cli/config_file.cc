@@ -16,7 +16,7 @@ namespace runjob {
 namespace {
 
 /// Keys of horovodrun's files for options that come in later versions. hide_timestamp is in its own sample.
-constexpr std::array<std::string_view, 16> kWithoutEffect = {"controller",
+constexpr std::array<std::string_view, 15> kWithoutEffect = {"controller",
                                                              "params.torus_allreduce",
                                                              "autotune.enabled",
                                                              "autotune.log_file",
@@ -29,7 +29,6 @@ constexpr std::array<std::string_view, 16> kWithoutEffect = {"controller",
                                                              "library_options.num_nccl_streams",
                                                              "library_options.thread_affinity",
                                                              "library_options.mpi_args",
-                                                             "logging.level",
                                                              "logging.with_timestamp",
                                                              "logging.hide_timestamp"};
 

@@ -38,6 +38,7 @@ constexpr std::string_view kTail =
     "\n"
     "An option's value comes from the command line, else from its environment variable, else from the\n"
     "config file, else it is the default. Long options may be shortened as long as they stay clear.\n"
+    "All options of horovodrun are taken; those that have no effect here say why.\n"
     "Exit status: that of the first rank that failed, 0 when none did, 2 for a mistake on the command\n"
     "line, 125 when runjob itself failed. docs/manual.md and docs/exit-status.md say more.\n";
 

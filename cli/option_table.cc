@@ -1,9 +1,15 @@
 #include "cli/option_table.hpp"
 
+#include <utility>
+
+#include "cli/horovodrun_options.hpp"
+
 namespace runjob {
 
-const std::vector<Option>& option_table() {
-  static const std::vector<Option> table = {
+namespace {
+
+std::vector<Option> own_options() {
+  return {
       {.name = "num-proc",
        .short_names = {"-np", "-n"},
        .value = "N",
@@ -355,6 +361,22 @@ const std::vector<Option>& option_table() {
        .default_text = "false",
        .help = "allgather among all ranks alike, wherever they are, over TCP",
        .group = OptionGroup::kCollectives},
+      {.name = "tcp",
+       .short_names = {},
+       .value = "",
+       .variables = {"RUNJOB_TCP"},
+       .horovodrun_key = "",
+       .default_text = "false",
+       .help = "no InfiniBand for a framework's own NCCL: sets NCCL_IB_DISABLE=1; runjob's data goes over TCP anyway",
+       .group = OptionGroup::kCollectives},
+      {.name = "log-level",
+       .short_names = {},
+       .value = "LEVEL",
+       .variables = {"RUNJOB_LOG_LEVEL", "HOROVOD_LOG_LEVEL"},
+       .horovodrun_key = "logging.level",
+       .default_text = "WARNING",
+       .help = "what the ranks log of runjob: TRACE, DEBUG, INFO, WARNING, ERROR, FATAL or OFF",
+       .group = OptionGroup::kOutput},
       {.name = "status-file",
        .short_names = {},
        .value = "FILE",
@@ -363,6 +385,15 @@ const std::vector<Option>& option_table() {
        .default_text = "",
        .help = "write how every rank ended to FILE, as JSON",
        .group = OptionGroup::kEnd},
+      {.name = "serve-call",
+       .short_names = {},
+       .value = "FD,FD",
+       .variables = {},
+       .horovodrun_key = "",
+       .default_text = "",
+       .help = "for runjob.run() in Python: open descriptors of the function to call and of a socket for its results",
+       .is_action = true,
+       .group = OptionGroup::kConfiguration},
       {.name = "verbose",
        .short_names = {},
        .value = "",
@@ -425,6 +456,16 @@ const std::vector<Option>& option_table() {
        .is_action = true,
        .group = OptionGroup::kConfiguration},
   };
+}
+
+}  // namespace
+
+const std::vector<Option>& option_table() {
+  static const std::vector<Option> table = [] {
+    std::vector<Option> options = own_options();
+    for (Option& option : horovodrun_options()) options.push_back(std::move(option));
+    return options;
+  }();
   return table;
 }
 

@@ -7,7 +7,7 @@
 namespace runjob {
 
 /// Where --help shows an option.
-enum class OptionGroup { kRanks, kPlacement, kSsh, kOutput, kEnd, kCollectives, kConfiguration };
+enum class OptionGroup { kRanks, kPlacement, kSsh, kOutput, kEnd, kCollectives, kConfiguration, kHorovodrun };
 
 /// One option: everything that the command line, the environment, config files, --help and --print-config need
 /// to know about it. Adding an option is adding a row here and reading its value in build_job_spec.cc.
@@ -25,6 +25,13 @@ struct Option {
   OptionGroup group = OptionGroup::kRanks;
   int values = 1;  ///< how many words follow it on the command line; one setting with blanks between them
   std::string_view implied = {};  ///< its value when it is given without one; then a value follows '=' only
+  // horovodrun_options.hpp
+  std::string_view no_effect = {};   ///< why it does nothing
+  bool refused = false;              ///< and is an error for that
+  std::string_view stands_for = {};  ///< this flag is that one's `=false`
+
+  /// Whether it is here only for those who know horovodrun.
+  bool is_foreign() const { return group == OptionGroup::kHorovodrun; }
 };
 
 /// In the order of --help within each group.

@@ -38,10 +38,13 @@ std::vector<std::string> all_spellings() {
 const Option* match_long(const std::string& typed) {
   const std::string_view name = std::string_view(typed).substr(2);
   std::vector<const Option*> candidates;
+  std::vector<const Option*> foreign;
   for (const Option& option : option_table()) {
     if (option.name == name) return &option;
-    if (!name.empty() && option.name.substr(0, name.size()) == name) candidates.push_back(&option);
+    const bool begins_so = !name.empty() && option.name.substr(0, name.size()) == name;
+    if (begins_so) (option.is_foreign() ? foreign : candidates).push_back(&option);
   }
+  if (candidates.empty()) candidates = foreign;  // those that do something come first
   if (candidates.empty()) refuse_unknown(typed);
   if (candidates.size() == 1) return candidates.front();
   std::string list;
@@ -96,6 +99,10 @@ PreparedArguments prepare_arguments(const std::vector<std::string>& arguments) {
     }
     if (word->size() < 2 || word->front() != '-') break;
     Match match = match_option(*word);
+    if (!match.option->stands_for.empty()) {
+      match.option = find_option(match.option->stands_for);
+      match.value = match.value == "false" ? "true" : "false";
+    }
     const std::string name(match.option->name);
     prepared.typed[name] = match.typed;
     if (match.option->value.empty()) {

@@ -49,7 +49,7 @@ std::string config_text(const Settings& settings) {
   std::vector<std::pair<std::string, std::string>> rows;
   std::size_t width = 0;
   for (const Option& option : option_table()) {
-    if (option.is_action) continue;
+    if (option.is_action || option.is_foreign()) continue;
     const auto found = settings.find(option.name);
     const std::string origin = found == settings.end() ? "default" : found->second.origin;
     // A config file cannot name a config file, so that line is a comment too.

@@ -1,6 +1,7 @@
 #include "cli/run_command_line.hpp"
 
 #include "base/error.hpp"
+#include "cli/call_descriptors.hpp"
 #include "cli/check_build.hpp"
 #include "cli/command_line.hpp"
 #include "cli/gather_settings.hpp"
@@ -29,8 +30,8 @@ int run_command_line(const std::vector<std::string>& arguments, const Surroundin
     return 0;
   };
   if (line.has("help")) return print(help_text());
-  if (line.has("version")) return print(version_text());
-  if (line.has("check-build")) return print(check_build(surroundings.environment));
+  if (line.has("version")) return print(version_text(surroundings.as_horovodrun));
+  if (line.has("check-build")) return print(check_build(surroundings.environment, surroundings.as_horovodrun));
   Warnings warnings;
   const Settings settings = gather_settings(line, surroundings.environment, warnings);
   JobSpec spec = build_job_spec(settings, surroundings, warnings);
@@ -39,6 +40,8 @@ int run_command_line(const std::vector<std::string>& arguments, const Surroundin
   if (line.has("clean-cache")) return effects.clean_cache(spec);
   check_command(line.command);
   spec.command = line.command;
+  spec.call = call_descriptors(line, spec);
+  spec.says_as_horovodrun = surroundings.as_horovodrun;
   if (line.has("dry-run")) return print(job_plan(spec));
   if (spec.display_map && !spec.slurm_task) effects.tell(job_map(spec));
   return effects.run_job(spec);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/parse.hpp"
 
 namespace runjob {
@@ -57,6 +58,10 @@ std::map<std::string, std::string> read_runtime_variables(const SettingReader& r
   if (const auto capacity = reader.find("cache-capacity")) {
     parse_integer(capacity->text, capacity->place, 0, kMostCached);
     keep("cache-capacity", "CACHE_CAPACITY");
+  }
+  if (const auto level = reader.find("log-level")) {
+    log::parse_level(level->text, level->place);
+    keep("log-level", "LOG_LEVEL");
   }
   read_fusion(reader, result);
   read_hierarchy(reader, "hierarchical-allreduce", "HIERARCHICAL_ALLREDUCE", result);

@@ -6,7 +6,8 @@
 
 namespace runjob {
 
-std::string version_text() {
+std::string version_text(bool as_horovodrun) {
+  if (as_horovodrun) return fmt::format("{}\n", kHorovodVersion);
   return fmt::format("runjob {}\n", kVersion);
 }
 

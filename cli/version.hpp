@@ -1,10 +1,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace runjob {
 
-/// What --version prints: "runjob 0.1.0".
-std::string version_text();
+/// The Horovod whose place we take, as scripts ask horovodrun for it.
+inline constexpr std::string_view kHorovodVersion = "0.28.1";
+
+/// What --version prints: "runjob 0.1.0", or as horovodrun "0.28.1".
+std::string version_text(bool as_horovodrun = false);
 
 }  // namespace runjob

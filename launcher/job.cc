@@ -33,19 +33,13 @@ constexpr std::int64_t kInputWindow = 256 * 1024;
 constexpr std::size_t kShownStderrLines = 10;
 constexpr std::size_t kShownReasonBytes = 400;
 constexpr auto kCulpritPatience = 4s;
+constexpr std::string_view kHorovodrunLead =
+    "Horovod detected that one or more processes exited with non-zero status: ";
 
 std::string random_job_id() {
   std::uint64_t number = 0;
   if (::getrandom(&number, sizeof number, 0) != sizeof number) throw system_error("cannot get random bytes", errno);
   return fmt::format("{:016x}", number);
-}
-
-std::vector<rendezvous::Member> members_of(const Allocation& allocation) {
-  std::vector<rendezvous::Member> members;
-  for (const Placement& placement : allocation.placements) {
-    members.push_back({allocation.hosts.at(static_cast<std::size_t>(placement.host)).name});
-  }
-  return members;
 }
 
 }  // namespace
@@ -71,6 +65,7 @@ Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHo
       status_(context_.get_executor(), spec.allocation,
               [this](const std::string& line, const std::string& what) { show_status(line, what); }),
       connector_(make_connector ? make_connector(context_.get_executor(), spec) : nullptr) {
+  if (spec.call) call_.emplace(context_.get_executor(), *spec.call, spec.allocation, [this] { on_signal(SIGTERM); });
   reach_hosts(std::move(local_agents));
 }
 
@@ -289,11 +284,12 @@ void Job::on_rank_gone(int rank) {
 
 void Job::on_request(int host, RelayedRequest message) {
   AgentSession* session = hosts_.at(static_cast<std::size_t>(host)).session.get();
-  const std::int64_t id = message.id;
-  rendezvous_.handle(std::move(message.request), rendezvous::Service::TimePoint::clock::now(),
-                     [session, id](rendezvous::Response response) {
-                       session->send(FrameType::kReply, -1, encode(RelayedReply{id, std::move(response)}));
-                     });
+  rendezvous::Reply reply = [session, id = message.id](rendezvous::Response response) {
+    session->send(FrameType::kReply, -1, encode(RelayedReply{id, std::move(response)}));
+  };
+  if (call_ && CallRelay::takes(message.request))
+    return call_->handle(host, std::move(message.request), std::move(reply));
+  rendezvous_.handle(std::move(message.request), rendezvous::Service::TimePoint::clock::now(), std::move(reply));
   watch_rendezvous();
 }
 
@@ -482,10 +478,13 @@ void Job::leave_if_done() {
 int Job::conclude() {
   const auto all_lines = [this](int rank) { return output_.last_stderr_lines(rank, kShownStderrLines); };
   const std::string message = verdict_.message(all_lines);
-  if (verdict_.cause() == Verdict::Cause::kNotReached) {
+  if (call_) {
+    call_->finish(verdict_.to_json(id_, all_lines));  // the caller raises it
+  } else if (verdict_.cause() == Verdict::Cause::kNotReached) {
     for (const std::string& each : verdict_.unreached_hosts()) log::error("{}", each);
   } else if (!message.empty()) {
-    log::error("{}", message);
+    const bool lead = spec_.says_as_horovodrun && verdict_.cause() == Verdict::Cause::kRankFailed;
+    log::error("{}{}", lead ? kHorovodrunLead : "", message);
   }
   if (!stack_report_.empty()) log::error("{}", stack_report_);
   if (spec_.status_file) {

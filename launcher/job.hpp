@@ -14,6 +14,7 @@
 
 #include "base/unique_handle.hpp"
 #include "launcher/agent_session.hpp"
+#include "launcher/call_relay.hpp"
 #include "launcher/core_notices.hpp"
 #include "launcher/host_connector.hpp"
 #include "launcher/input_relay.hpp"
@@ -112,6 +113,7 @@ class Job : public AgentSession::Events {
   std::string stack_report_;
   std::unique_ptr<HostConnector> connector_;  // null when there are no other hosts
   std::vector<HostState> hosts_;
+  std::optional<CallRelay> call_;
   std::optional<NetworkProbe> probe_;                          // from the last hello on, when addresses are needed
   std::vector<HostAddress> addresses_ = {loopback_address()};  // by host
   bool any_joined_ = false;

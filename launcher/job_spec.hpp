@@ -17,6 +17,12 @@
 
 namespace runjob {
 
+/// What runjob.run() has left open for us, see call_relay.hpp.
+struct CallDescriptors {
+  int function = -1;  ///< a file
+  int caller = -1;    ///< a stream socket
+};
+
 /// Everything that defines a job. Built once by cli/, checked as a whole, then only read.
 struct JobSpec {
   Allocation allocation;
@@ -41,7 +47,10 @@ struct JobSpec {
   /// For the ranks' runtime: values of variables, by name without the prefix RUNJOB_ or HOROVOD_; they get both.
   std::map<std::string, std::string> runtime_variables;
   std::optional<std::string> status_file;  ///< the verdict as JSON
-  std::optional<SlurmJob> slurm;           ///< the hosts that are not local are reached by srun and not by SSH
+  std::optional<CallDescriptors>
+      call;                         ///< a Python process wants a function called, and tells the user what came of it
+  bool says_as_horovodrun = false;  ///< a failed rank is told with horovodrun's words in front, which scripts look for
+  std::optional<SlurmJob> slurm;    ///< the hosts that are not local are reached by srun and not by SSH
   std::optional<SlurmTask> slurm_task;  ///< SLURM has started us as one rank; then the allocation is of this one alone
   SshOptions ssh;
   InterfaceFilter network_interfaces;  ///< --network-interface: for the ranks' own connections

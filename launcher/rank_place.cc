@@ -23,4 +23,12 @@ rendezvous::Topology topology_of(const Allocation& allocation) {
   return topology;
 }
 
+std::vector<rendezvous::Member> members_of(const Allocation& allocation) {
+  std::vector<rendezvous::Member> members;
+  for (const Placement& placement : allocation.placements) {
+    members.push_back({allocation.hosts.at(static_cast<std::size_t>(placement.host)).name});
+  }
+  return members;
+}
+
 }  // namespace runjob

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <vector>
 
 #include "hostfile/allocation.hpp"
 #include "rendezvous/protocol.hpp"
+#include "rendezvous/service.hpp"
 
 /// An allocation in the rendezvous' words. Pure functions.
 namespace runjob {
@@ -12,5 +14,8 @@ rendezvous::Place rank_place(const Allocation& allocation, const Placement& plac
                              std::chrono::milliseconds start_timeout);
 
 rendezvous::Topology topology_of(const Allocation& allocation);
+
+/// By rank.
+std::vector<rendezvous::Member> members_of(const Allocation& allocation);
 
 }  // namespace runjob

@@ -5,3 +5,12 @@ from ._owner import refuse_other_owners
 __version__ = "0.28.1"  # of the Horovod that this stands in for
 
 refuse_other_owners()
+
+
+def __getattr__(name):
+    """What ranks do not need is imported when it is asked for."""
+    if name == "run":
+        from .runner import run
+
+        return run
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -88,11 +88,3 @@ TEST_CASE("mpirun's command lines of the tutorials are understood", "[unit]") {
   CHECK_THROWS_WITH(prepare_arguments({"-mca", "pml"}), "option -mca needs 2 values: -mca NAME VALUE");
   CHECK_THROWS_WITH(prepare_arguments({"-mca"}), "option -mca needs a value: -mca NAME VALUE");
 }
-
-TEST_CASE("options of later versions are not accepted", "[unit]") {
-  for (const char* option : {"--min-np", "--host-discovery-script", "--mpi", "--autotune", "--torus-allreduce"}) {
-    INFO(option);
-    CHECK_THROWS_WITH(prepare_arguments({option, "1", "true"}),
-                      ContainsSubstring("unknown option " + std::string(option) + ";"));
-  }
-}

@@ -5,4 +5,5 @@
 
 TEST_CASE("option --version prints the name and the version", "[unit]") {
   CHECK(runjob::version_text() == std::string("runjob ") + runjob::kVersion + "\n");
+  CHECK(runjob::version_text(true) == "0.28.1\n");  // nothing else, as horovodrun
 }

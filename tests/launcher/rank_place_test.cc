@@ -22,4 +22,8 @@ TEST_CASE("a rank's place and the job's topology are those of the allocation", "
   const rendezvous::Topology topology = topology_of(allocation);
   CHECK(topology.hosts == std::vector<int>{0, 0, 0, 1, 1});
   CHECK(topology.hostnames == std::vector<std::string>{"s1", "s2"});
+  const std::vector<rendezvous::Member> members = members_of(allocation);
+  REQUIRE(members.size() == 5);
+  CHECK(members[2].host == "s1");
+  CHECK(members[3].host == "s2");
 }

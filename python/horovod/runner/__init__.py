@@ -1,0 +1,99 @@
+"""horovod.run(): runjob.run() with Horovod's arguments."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable, Sequence
+
+import runjob
+
+_ELASTIC = ("min_num_proc", "max_num_proc", "slots", "host_discovery_script")
+
+#: What scripts look for in the message of a failed rank.
+_LEAD = "Horovod detected that one or more processes exited with non-zero status: "
+
+#: Arguments that do nothing here, and why.
+_NO_EFFECT = {
+    "reset_limit": "only elastic jobs have resets, and this version of runjob has none",
+    "cooldown_range": "only elastic jobs exclude hosts, and this version of runjob has none",
+    "disable_cache": "runjob keeps nothing of earlier jobs' checks",
+    "use_mpi": "runjob starts the ranks itself, without mpirun",
+    "mpi_args": "runjob starts the ranks itself, without mpirun",
+}
+
+
+def run(
+    func: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: dict[str, Any] | None = None,
+    num_proc: int = 1,
+    min_num_proc: int | None = None,
+    max_num_proc: int | None = None,
+    slots: int | None = None,
+    reset_limit: int | None = None,
+    cooldown_range: tuple[int, int] | None = None,
+    hosts: str | None = None,
+    hostfile: str | None = None,
+    host_discovery_script: str | None = None,
+    start_timeout: int | None = None,
+    ssh_port: int | None = None,
+    ssh_identity_file: str | None = None,
+    disable_cache: bool | None = None,
+    output_filename: str | None = None,
+    verbose: int | bool | None = None,
+    use_gloo: bool | None = None,
+    use_mpi: bool | None = None,
+    mpi_args: str | None = None,
+    network_interface: str | None = None,
+    network_interfaces: str | Sequence[str] | None = None,
+    executable: str | None = None,
+    np: int | None = None,
+    min_np: int | None = None,
+    max_np: int | None = None,
+) -> list[Any]:
+    """Calls func(*args, **kwargs) on `num_proc` ranks and returns what they return, in rank order: see runjob.run().
+
+    use_gloo   True is how runjob works anyway.
+    np, min_np, max_np, network_interface
+               older names of num_proc, min_num_proc, max_num_proc and network_interfaces: DeprecationWarning.
+
+    What has no effect here is a UserWarning that says why. Errors  those of runjob.run(), of which RunError is a RuntimeError as in
+    Horovod; ValueError for `hosts` with `hostfile` and `use_gloo` with `use_mpi`; NotImplementedError for elastic jobs.
+    """
+    given = dict(locals())
+    num_proc = _renamed(given, "np", "num_proc", num_proc)
+    given["min_num_proc"] = _renamed(given, "min_np", "min_num_proc", min_num_proc)
+    given["max_num_proc"] = _renamed(given, "max_np", "max_num_proc", max_num_proc)
+    network_interfaces = _renamed(given, "network_interface", "network_interfaces", network_interfaces)
+    if hosts is not None and hostfile is not None:
+        raise ValueError("hosts= and hostfile= both name hosts; give one of them")
+    if use_gloo and use_mpi:
+        raise ValueError("use_gloo= and use_mpi= exclude each other; give one of them")
+    for name in _ELASTIC:
+        if given[name] is not None:
+            raise NotImplementedError(
+                f"horovod.run({name}=...) is for elastic jobs, which are not in this version of runjob; they come with a later one"
+            )
+    for name, reason in _NO_EFFECT.items():
+        if given[name]:
+            warnings.warn(f"horovod.run({name}=...) has no effect: {reason}", stacklevel=2)
+    if isinstance(network_interfaces, str):
+        network_interfaces = [network_interfaces]
+    try:
+        return runjob.run(
+            func, args, kwargs, np=num_proc, hosts=hosts, hostfile=hostfile, start_timeout=start_timeout, ssh_port=ssh_port,
+            ssh_identity_file=ssh_identity_file, output_filename=output_filename, verbose=bool(verbose), executable=executable,
+            options=[f"--network-interfaces={each}" for each in network_interfaces or ()],
+        )  # fmt: skip
+    except runjob.RunError as error:
+        if error.rank is not None:
+            error.args = (_LEAD + str(error),)
+        raise
+
+
+def _renamed(given: dict[str, Any], old: str, new: str, value: Any) -> Any:
+    """`value` of the argument `new`, or what its older name has."""
+    if given[old] is None:
+        return value
+    warnings.warn(f"horovod.run({old}=...) is deprecated: use {new}=", DeprecationWarning, stacklevel=3)
+    return given[old]

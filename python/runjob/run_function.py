@@ -1,0 +1,105 @@
+"""run(): calls a function on the ranks of a job, from a script, a Python prompt or a notebook. docs/run-function.md."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import pickle
+import platform
+import sys
+import tempfile
+from typing import Any, BinaryIO, Callable, Iterable, Mapping, Sequence
+
+from . import run_command
+from .run_job import Job
+
+
+def run(
+    func: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    np: int | None = None,
+    hosts: str | Iterable[str] | None = None,
+    hostfile: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    start_timeout: float | str | None = None,
+    timeout: float | str | None = None,
+    ssh_port: int | None = None,
+    ssh_identity_file: str | os.PathLike[str] | None = None,
+    output_filename: str | os.PathLike[str] | None = None,
+    tag_output: str | None = None,
+    verbose: bool = False,
+    executable: str | None = None,
+    options: Sequence[str] = (),
+) -> list[Any]:
+    """Calls func(*args, **kwargs) in `np` new processes, the ranks of one job, and returns what they return, in rank order.
+
+    func       any function: also a lambda, a closure, or one of a notebook. It, its arguments and its results are sent with cloudpickle.
+    np         how many ranks; None: as many as there are slots, else one.
+    hosts      "a:4,b:4" or ["a:4", "b:4"]; None: SLURM's allocation, else this host.
+    hostfile   a file that names them, in place of `hosts`.
+    env        variables for every rank, on top of this process's.
+    start_timeout, timeout, ssh_port, ssh_identity_file, output_filename, tag_output, verbose
+               the options of the command with these names (docs/manual.md): times in seconds, or "10m"; tag_output="none"
+               shows the ranks' output without [rank]<stream>: in front.
+    executable the ranks' Python; None: this one. It has to be of the same version.
+    options    more options of the command: ["--bind-to", "core"].
+
+    Blocks until all ranks have ended. What they print appears in sys.stdout and sys.stderr meanwhile. Ctrl-C ends the job.
+
+    Errors  RankError: the function raised in a rank. RunError: a rank was killed or left without a result, a host could not be
+            reached, a time was up. ValueError: an argument that the command refuses. ImportError without cloudpickle.
+            KeyboardInterrupt, when no process is left. Whatever the function cannot be pickled with.
+    """
+    if not callable(func):
+        raise TypeError(f"run() takes a function to call, not {func!r}; give its arguments as args=(...)")
+    if isinstance(args, (str, bytes)):
+        raise TypeError(f"args={args!r} is one value, not a sequence of arguments: args=({args!r},)")
+    given = {
+        "num_proc": np, "hosts": hosts, "hostfile": hostfile, "start_timeout": start_timeout, "timeout": timeout,
+        "ssh_port": ssh_port, "ssh_identity_file": ssh_identity_file, "output_filename": output_filename,
+        "tag_output": tag_output, "verbose": verbose,
+    }  # fmt: skip
+    words = [*run_command.options(given), *run_command.exports(env), *map(os.fspath, options)]
+
+    def command(function: int, socket: int) -> list[str]:
+        ranks = run_command.rank_command(executable)
+        return [run_command.find(), *words, f"--serve-call={function},{socket}", "--", *ranks]
+
+    with _private_file() as file:
+        _write_call(file, func, tuple(args), dict(kwargs or {}))
+        with Job(command, run_command.environment(env), file.fileno(), sys.stdout, sys.stderr) as job:
+            return job.finish()
+
+
+def _private_file() -> BinaryIO:
+    """One without a name: nobody else can open it."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("runjob call"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+def _sources_without_files() -> dict[str, list[str]]:
+    """The lines of a notebook's cells by the names that they have in tracebacks: the ranks cannot read them anywhere."""
+    cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and not os.path.exists(name)}
+    return {name: entry[2] for name, entry in cells.items()}
+
+
+def _write_call(file: BinaryIO, func: Callable[..., Any], args: tuple, kwargs: dict) -> None:
+    """Two pickles: what a rank needs to know before it reads the second one, and the call."""
+    try:
+        import cloudpickle
+    except ImportError:
+        raise ImportError(
+            f"run() sends functions with cloudpickle, which is not installed: {sys.executable} -m pip install cloudpickle",
+            name="cloudpickle",
+        ) from None
+    caller = {
+        "python": platform.python_version_tuple()[:2],
+        "path": [os.path.abspath(folder) for folder in sys.path],
+        "sources": _sources_without_files(),
+    }
+    pickle.dump(caller, file)
+    cloudpickle.dump((func, args, kwargs), file, protocol=pickle.HIGHEST_PROTOCOL)
+    file.flush()

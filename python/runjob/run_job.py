@@ -1,0 +1,119 @@
+"""Runs the program `runjob` for run(): shows what it prints, takes in what the ranks return, and ends it on Ctrl-C.
+
+Threads  all in the caller's own, so that what is printed belongs to the caller's notebook cell, and an interruption comes here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import selectors
+import signal
+import socket
+import subprocess
+from typing import Any, Callable, TextIO
+
+from .run_results import Results
+
+_READ_BYTES = 1 << 20
+_KEPT_COMPLAINT = 4096
+_OWN_ERROR = "runjob: error: "
+
+
+class _Printer:
+    """One of the launcher's outputs on its way to one of Python's streams, which need not have a descriptor."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._tail = ""
+        self.muted = False
+
+    def feed(self, data: bytes, final: bool = False) -> None:
+        text = self._decoder.decode(data, final)
+        self._tail = (self._tail + text)[-_KEPT_COMPLAINT:]
+        if self._stream is None or self.muted or not text:
+            return
+        self._stream.write(text)
+        self._stream.flush()
+
+    def complaint(self) -> str:
+        """The launcher's own error messages, as far as they are among the last lines."""
+        lines = self._tail.splitlines()
+        first = next((number for number, line in enumerate(lines) if line.startswith(_OWN_ERROR)), len(lines))
+        return "\n".join(line[len(_OWN_ERROR) :] if line.startswith(_OWN_ERROR) else line for line in lines[first:])
+
+
+class Job:
+    """A running launcher. `command` gets two more words, which name the descriptors of the function and of our socket."""
+
+    def __init__(
+        self, command: Callable[[int, int], list[str]], environment: dict[str, str], function: int,
+        stdout: TextIO | None, stderr: TextIO | None,
+    ) -> None:  # fmt: skip
+        self._results = Results()
+        self._out, self._err = _Printer(stdout), _Printer(stderr)
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                command(function, theirs.fileno()), env=environment, pass_fds=(function, theirs.fileno()),
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+                start_new_session=True,  # Ctrl-C in a terminal is ours alone, to be passed on once
+            )  # fmt: skip
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """The launcher ends its job when the socket ends, so that nothing is left behind even if this process is killed."""
+        self._socket.close()
+        for pipe in (self._process.stdout, self._process.stderr):
+            pipe.close()
+        self._process.wait()
+
+    def finish(self) -> list[Any]:
+        """Waits for the job's end; what the ranks returned. Errors  see run()."""
+        cause: BaseException | None = None
+        while True:
+            try:
+                self._pump()
+                break
+            except KeyboardInterrupt as interrupt:
+                cause = interrupt
+                self._process.send_signal(signal.SIGINT)  # a second one kills the ranks at once
+            except Exception as error:  # a stream that cannot be written, or the launcher's bytes make no sense
+                if cause is not None:
+                    raise
+                cause = error
+                self._out.muted = self._err.muted = True
+                self._process.send_signal(signal.SIGTERM)
+        if cause is not None:
+            raise cause
+        return self._results.take(self._process.returncode, self._err.complaint())
+
+    def _pump(self) -> None:
+        """Until the launcher has ended. May be called again after it has raised."""
+        sinks = {self._process.stdout: self._out, self._process.stderr: self._err, self._socket: self._results}
+        with selectors.DefaultSelector() as selector:
+            for source, sink in sinks.items():
+                selector.register(source, selectors.EVENT_READ, sink)
+            while True:
+                for key, _ in selector.select():
+                    data = os.read(key.fd, _READ_BYTES)
+                    if data:
+                        key.data.feed(data)
+                    elif key.fileobj is self._socket:
+                        return self._end()
+                    else:
+                        selector.unregister(key.fileobj)
+
+    def _end(self) -> None:
+        self._process.wait()
+        for pipe, printer in ((self._process.stdout, self._out), (self._process.stderr, self._err)):
+            os.set_blocking(pipe.fileno(), False)  # a program that outlives the launcher may hold it open
+            try:
+                while data := os.read(pipe.fileno(), _READ_BYTES):
+                    printer.feed(data)
+            except BlockingIOError:
+                pass
+            printer.feed(b"", final=True)

@@ -1,0 +1,50 @@
+#include "cli/horovodrun_options.hpp"
+
+#include "base/error.hpp"
+#include "cli/command_line.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob;
+
+namespace {
+
+Warnings warnings_of(const std::vector<std::string>& arguments) {
+  Warnings warnings;
+  warn_of_horovodrun_options(parse_command_line(arguments).settings, warnings);
+  return warnings;
+}
+
+}  // namespace
+
+TEST_CASE("an option of horovodrun's that does nothing says why", "[unit]") {
+  CHECK(warnings_of({"--mpi", "true"}) == Warnings{"--mpi has no effect: runjob starts the ranks itself"});
+  CHECK(warnings_of({"--autotune-log-file", "f.csv", "true"}) ==
+        Warnings{"--autotune-log-file has no effect: there is no autotuning in this version"});
+  CHECK(warnings_of({"-np", "2", "true"}).empty());
+}
+
+TEST_CASE("elastic options are an error: without them it would be another job", "[unit]") {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"--min-np", "2"}, {"--host-discovery-script", "f"}, {"--blacklist-cooldown-range", "1", "10"}})
+    CHECK_THROWS_WITH(warnings_of(words), ContainsSubstring(words.front() + ": elastic jobs are not in this version"));
+}
+
+TEST_CASE("an opposite undoes the option that it is the opposite of", "[unit]") {
+  const auto value = [](const std::vector<std::string>& words, const char* option) {
+    return parse_command_line(words).settings.at(option).values.back();
+  };
+  CHECK(value({"--stall-check"}, "no-stall-check") == "false");
+  CHECK(value({"--no-stall-check", "--stall-check"}, "no-stall-check") == "false");
+  CHECK(value({"--timeline-mark-cycles", "--no-timeline-mark-cycles"}, "timeline-mark-cycles") == "false");
+}
+
+TEST_CASE("a beginning means an option that does something, if there is one", "[unit]") {
+  CHECK(parse_command_line({"--num", "2"}).has("num-proc"));  // and not num-nccl-streams
+  CHECK(parse_command_line({"--autotune-w", "2"}).has("autotune-warmup-samples"));
+  CHECK_THROWS_WITH(parse_command_line({"--min", "2"}), ContainsSubstring("--min-np or --min-num-proc"));
+}
+
+TEST_CASE("the command begins after the values of an option that does nothing", "[unit]") {
+  CHECK(parse_command_line({"--mpi-args", "--oversubscribe", "--tcp", "train", "--mpi"}).command ==
+        std::vector<std::string>{"train", "--mpi"});
+}

@@ -1,0 +1,139 @@
+"""horovod.run() and the command horovodrun."""
+
+import inspect
+import re
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import horovod
+import horovod.runner
+import ranks
+import runjob
+
+pytest.importorskip("cloudpickle")
+
+
+@pytest.fixture(autouse=True)
+def launcher(monkeypatch):
+    monkeypatch.setenv("RUNJOB_BIN", str(ranks.LAUNCHER))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+def horovodrun(*arguments, **environment):
+    command = [sys.executable, "-m", "horovod.runner.launch", *arguments]
+    return subprocess.run(
+        command, env=ranks.environment(RUNJOB_BIN=str(ranks.LAUNCHER), **environment), capture_output=True, text=True, timeout=60
+    )
+
+
+def test_its_arguments_are_horovods():
+    names = (
+        "func args kwargs num_proc min_num_proc max_num_proc slots reset_limit cooldown_range hosts hostfile host_discovery_script "
+        "start_timeout ssh_port ssh_identity_file disable_cache output_filename verbose use_gloo use_mpi mpi_args network_interface "
+        "network_interfaces executable np min_np max_np"
+    )
+    parameters = inspect.signature(horovod.run).parameters
+    assert list(parameters) == names.split()
+    defaults = {name: each.default for name, each in parameters.items() if each.default is not None}
+    assert defaults == {"func": inspect.Parameter.empty, "args": (), "num_proc": 1}
+    assert horovod.run is horovod.runner.run
+
+
+def test_a_function_runs_on_ranks():
+    def place():
+        import horovod.torch as hvd
+
+        hvd.init()
+        return hvd.rank(), hvd.size()
+
+    pytest.importorskip("torch")
+    assert horovod.run(place, num_proc=2) == [(0, 2), (1, 2)]
+
+
+def test_one_rank_is_the_default_and_nothing_is_warned_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert horovod.run(lambda a, b: a + b, (1,), {"b": 2}, hosts="localhost:2", use_gloo=True, verbose=0) == [3]
+
+
+def test_older_names_are_deprecated():
+    with pytest.warns(DeprecationWarning, match="horovod.run.np=.... is deprecated: use num_proc="):
+        assert horovod.run(lambda: 0, np=2) == [0, 0]
+    with pytest.warns(DeprecationWarning, match="network_interface=.* use network_interfaces="):
+        assert horovod.run(lambda: 0, network_interface="lo") == [0]
+
+
+@pytest.mark.parametrize("name, value", [("use_mpi", True), ("mpi_args", "-x"), ("disable_cache", True), ("reset_limit", 3)])
+def test_what_has_no_effect_says_why(name, value):
+    with pytest.warns(UserWarning, match=rf"horovod.run\({name}=...\) has no effect: "):
+        assert horovod.run(lambda: 0, **{name: value}) == [0]
+
+
+def test_contradictions_are_value_errors():
+    with pytest.raises(ValueError, match="hosts= and hostfile="):
+        horovod.run(print, hosts="a:1", hostfile="f")
+    with pytest.raises(ValueError, match="use_gloo= and use_mpi="):
+        horovod.run(print, use_gloo=True, use_mpi=True)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", ["min_num_proc", "max_num_proc", "slots", "host_discovery_script", "min_np", "max_np"])
+def test_elastic_jobs_come_later(name):
+    with pytest.raises(NotImplementedError, match="is for elastic jobs, which are not in this version of runjob; they come with a later one"):
+        horovod.run(print, **{name: 2})
+
+
+def test_a_failure_is_a_runtime_error_with_horovods_words():
+    with pytest.raises(RuntimeError, match="^Horovod detected that one or more processes exited with non-zero status: rank 0 on") as info:
+        horovod.run(lambda: 1 / 0)
+    assert isinstance(info.value, runjob.RankError) and "ZeroDivisionError" in str(info.value)
+
+
+def test_horovodrun_is_runjob_under_that_name():
+    assert horovodrun("--version").stdout == "0.28.1\n"
+    assert horovodrun("-cb").stdout.startswith("Horovod v0.28.1:\n\nAvailable Frameworks:\n")
+    done = horovodrun("-np", "2", "-H", "localhost:2", "--gloo", "--disable-cache", sys.executable, "-c", "print('x')")
+    assert (done.returncode, done.stdout) == (0, done.stdout) and done.stdout.count("<stdout>:x\n") == 2
+    assert done.stderr == "runjob: warning: --disable-cache has no effect: nothing is kept of earlier jobs' checks\n"
+
+
+def test_horovodruns_failure_has_its_words_and_the_ranks_status():
+    done = horovodrun("-np", "1", sys.executable, "-c", "raise SystemExit(7)")
+    assert done.returncode == 7
+    assert "Horovod detected that one or more processes exited with non-zero status: rank 0 on localhost" in done.stderr
+
+
+def test_horovodrun_takes_every_option(tmp_path):
+    """One command line with all that start a job of this version, on or off."""
+    (tmp_path / "c.yaml").write_text("params:\n  cycle_time_ms: 1\nlogging:\n  level: ERROR\n")
+    words = (
+        "-np 1 --start-timeout 30 --verbose --gloo --fusion-threshold-mb 1 --cycle-time-ms 0.5 --cache-capacity 7 --hierarchical-allreduce "
+        "--no-hierarchical-allgather --no-torus-allreduce --autotune --autotune-warmup-samples 1 --autotune-steps-per-sample 1 "
+        "--autotune-bayes-opt-max-samples 1 --autotune-gaussian-process-noise 0.5 --no-autotune --timeline-mark-cycles "
+        "--no-timeline-mark-cycles --no-stall-check --stall-check --stall-check-warning-time-seconds 5 "
+        "--stall-check-shutdown-time-seconds 9 --log-level DEBUG --log-hide-timestamp --log-without-timestamp -prefix-timestamp "
+        "--mpi-threads-disable --no-mpi-threads-disable --tcp --binding-args=x --mpi-args=--y --num-nccl-streams 2 --thread-affinity 1 "
+        "--gloo-timeout-seconds 20 --disable-cache --mpi --jsrun -p 22"
+    )
+    code = "import os; print([os.environ.get(n) for n in ('NCCL_IB_DISABLE', 'HOROVOD_LOG_LEVEL', 'HOROVOD_CYCLE_TIME')])"
+    done = horovodrun(*words.split(), "--config-file", str(tmp_path / "c.yaml"), sys.executable, "-c", code, HOROVOD_STALL_CHECK_DISABLE="")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("[0]<stdout>:['1', 'DEBUG', '0.5']\n")
+    idle = re.findall(r"^runjob: warning: --(\S+) has no effect: \S", done.stderr, re.MULTILINE)
+    expected = (
+        "autotune autotune-bayes-opt-max-samples autotune-gaussian-process-noise autotune-steps-per-sample autotune-warmup-samples "
+        "binding-args disable-cache jsrun log-hide-timestamp log-without-timestamp mpi mpi-args mpi-threads-disable no-autotune "
+        "no-mpi-threads-disable no-torus-allreduce num-nccl-streams thread-affinity"
+    )
+    assert sorted(idle) == expected.split()
+
+
+def test_without_the_program_it_says_so():
+    done = subprocess.run(
+        [sys.executable, "-m", "horovod.runner.launch"], env=ranks.environment(RUNJOB_BIN="/nonexistent"),
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "horovodrun: error: RUNJOB_BIN names /nonexistent, which is no program; unset it or name `runjob`\n")
