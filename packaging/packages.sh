@@ -13,7 +13,8 @@ readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format procps elfutil
 
 # Python: import name, then what pip calls it.
 readonly EXAMPLE_MODULES="torch=torch sklearn=scikit-learn"
-readonly TEST_MODULES="$EXAMPLE_MODULES pytest=pytest pytest_timeout=pytest-timeout"
+readonly TEST_MODULES="$EXAMPLE_MODULES pytest=pytest pytest_timeout=pytest-timeout
+  ml_dtypes=ml_dtypes"
 
 # The distribution as "debian 12" or "ubuntu 24.04"; OS_RELEASE is another file in the test of this one.
 distribution() {
