@@ -10,21 +10,13 @@ import ctypes
 import math
 import pickle
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from . import basics, handles
 from .arrays import Arrays, c_array
 from .calls import Calls
 from .process_sets import ProcessSet, global_process_set
-
-_dumps: Callable[[Any], bytes] = pickle.dumps
-try:
-    import cloudpickle
-except ImportError:
-    pass
-else:
-    _dumps = cloudpickle.dumps  # also takes lambdas and classes of __main__
 
 
 def broadcast_object(
@@ -61,6 +53,14 @@ def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet 
         objects.append(pickle.loads(payloads[first : first + length]))
         first += length
     return objects
+
+
+def _dumps(obj: Any) -> bytes:
+    try:
+        import cloudpickle  # also takes lambdas and classes of __main__
+    except ImportError:
+        return pickle.dumps(obj)
+    return bytes(cloudpickle.dumps(obj))
 
 
 class _Bytes(Arrays[bytearray]):

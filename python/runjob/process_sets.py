@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_int32
 from typing import Any
 
-from . import basics, communicator
+from . import basics
 from ._library import library
 
 
@@ -207,6 +207,8 @@ def _join(comm: Any, sets: list[ProcessSet], dynamic: bool) -> ValueError | None
     )  # fmt: skip
     if basics.is_initialized():
         return None
+    from . import communicator  # needed once
+
     join_with = communicator.placed(comm, lambda: library().runjob_init_with_process_sets(*arguments))
     try:
         join_with()

@@ -81,7 +81,7 @@ class Tensors(Arrays[torch.Tensor]):
     def splits(self, rows: list[int]) -> torch.Tensor:
         return torch.tensor(rows, dtype=torch.int32)
 
-    address = staticmethod(torch.Tensor.data_ptr)  # called often
+    address = staticmethod(torch.Tensor.data_ptr)  # type: ignore[assignment]  # a function of ours would take longer
 
     def nbytes(self, array: torch.Tensor) -> int:
         return array.nbytes
