@@ -9,12 +9,12 @@ readonly BUILD_PACKAGES="g++ cmake ninja-build ccache python3 python3-venv ca-ce
 # Only to test it: the test framework, a second compiler with its fuzzer, the formatter, `ps`, and what tests/testbed makes
 # hosts of.
 readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format procps elfutils gdb
-  openssh-server openssh-client iproute2 nftables util-linux slurm-wlm munge libpmix-dev"
+  openssh-server openssh-client iproute2 nftables util-linux slurm-wlm munge libpmix-dev openmpi-bin"
 
 # Python: import name, then what pip calls it.
 readonly EXAMPLE_MODULES="torch=torch sklearn=scikit-learn"
 readonly TEST_MODULES="$EXAMPLE_MODULES pytest=pytest pytest_timeout=pytest-timeout cloudpickle=cloudpickle
-  nbclient=nbclient ipykernel=ipykernel"
+  nbclient=nbclient ipykernel=ipykernel mypy=mypy pdoc=pdoc ml_dtypes=ml_dtypes mpi4py=mpi4py"
 
 # The distribution as "debian 12" or "ubuntu 24.04"; OS_RELEASE is another file in the test of this one.
 distribution() {

@@ -37,7 +37,7 @@ class Tensor(ctypes.Structure):
 
 
 #: Of each collective, what follows the name.
-_COLLECTIVES = {
+_COLLECTIVES: dict[str, list[Any]] = {
     # input, output, shape, ndim, dtype, op, prescale, postscale, process set
     "allreduce": [c_void_p, c_void_p, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32],
     # buffer, shape, ndim, dtype, root, process set
@@ -65,7 +65,7 @@ _COLLECTIVES = {
 
 def _collectives() -> dict[str, tuple[Any, list[Any]]]:
     """Both forms of each: the one that returns at once, and the one that blocks, at most as many seconds as it is told."""
-    forms = {}
+    forms: dict[str, tuple[Any, list[Any]]] = {}
     for name, arguments in _COLLECTIVES.items():
         forms[f"runjob_{name}_async"] = (c_int, [c_char_p, *arguments, _HANDLE])
         forms[f"runjob_{name}"] = (c_int, [c_char_p, *arguments, c_double, _HANDLE])
@@ -73,7 +73,7 @@ def _collectives() -> dict[str, tuple[Any, list[Any]]]:
 
 
 #: name -> (result, arguments)
-PROTOTYPES = {
+PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_version": (c_char_p, []),
     "runjob_error_message": (c_char_p, []),
     "runjob_init": (c_int, []),

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from types import TracebackType
 from typing import Any, Callable
 
 from ._library import library
@@ -46,27 +47,33 @@ def wait(handle: int) -> None:
 def init(comm: Any = None, process_sets: Any = None) -> None:
     """Joins the job. A second call without shutdown() does nothing; after it, this may be repeated as long as all ranks do.
 
-    comm          only None in this version: the job is all ranks.
+    comm          an mpi4py communicator, whose ranks become the job: under mpirun, without the launcher. Or a list of the ranks, as
+                  the launcher or mpirun numbers them, that become a job by themselves, numbered by their place in the list; all of
+                  them give the same list. None: all ranks; under mpirun, MPI.COMM_WORLD's.
     process_sets  ProcessSets to begin with, the same on all ranks; or "dynamic": sets may be added and removed later, as with
                   HOROVOD_DYNAMIC_PROCESS_SETS=1.
     Blocks        until all ranks have called it, at most the job's start timeout.
-    Errors        NotImplementedError for comm; HorovodInternalError naming who is missing, or who gives other sets; ValueError for
-                  a set that cannot be or is given twice: then the job is there all the same, with the other sets.
+    Errors        HorovodInternalError naming who is missing, or who gives other sets; ValueError for a comm that cannot be; ValueError
+                  for a set that cannot be or is given twice: then the job is there all the same, with the other sets; RuntimeError
+                  under mpirun without mpi4py.
     """
     from . import process_sets as sets  # which builds on this module
 
     sets.join(comm, process_sets)
 
 
-def join_job(join: Callable[[], int]) -> None:
-    """What init() does with the library: `join` is its function, which blocks. Nothing when already in a job."""
+def join_job(join: Callable[[], int], meanwhile: Callable[[threading.Event], None] | None = None) -> None:
+    """What init() does with the library: `join` is its function, which blocks. Nothing when already in a job.
+
+    meanwhile  runs in this thread until the event that it gets is set, which is when `join` has returned.
+    """
     global _generation, _init_ended
     if is_initialized():
         return
     _install_exit_hooks()
     _init_ended = threading.Event()
     try:
-        call_interruptibly(join, _init_ended)
+        call_interruptibly(join, _init_ended, meanwhile)
     finally:
         if is_initialized():
             _generation += 1
@@ -100,7 +107,7 @@ def stop_timeline() -> None:
 
 def is_initialized() -> bool:
     """Whether init() has succeeded and shutdown() has not been called since."""
-    return library().runjob_is_initialized() == 1
+    return bool(library().runjob_is_initialized() == 1)
 
 
 def generation() -> int:
@@ -149,7 +156,7 @@ def cross_size() -> int:
 def is_homogeneous() -> bool:
     """Whether every host has the same number of ranks."""
     rank()
-    return library().runjob_is_homogeneous() == 1
+    return bool(library().runjob_is_homogeneous() == 1)
 
 
 def _place(value: int) -> int:
@@ -158,10 +165,15 @@ def _place(value: int) -> int:
     return value
 
 
-def call_interruptibly(function: Callable[[], int], ended: threading.Event | None = None) -> None:
+def call_interruptibly(
+    function: Callable[[], int],
+    ended: threading.Event | None = None,
+    meanwhile: Callable[[threading.Event], None] | None = None,
+) -> None:
     """Runs a library call that may block for long in a thread of its own: the main thread stays able to take Ctrl-C.
 
-    ended  is set when the call has returned, which may be after an interruption.
+    ended      is set when the call has returned, which may be after an interruption.
+    meanwhile  as of join_job().
     """
     outcome: list[tuple[int, str]] = []
     ended = ended or threading.Event()
@@ -172,6 +184,8 @@ def call_interruptibly(function: Callable[[], int], ended: threading.Event | Non
         ended.set()
 
     threading.Thread(target=run, name="runjob call", daemon=True).start()
+    if meanwhile is not None:
+        meanwhile(ended)
     while not ended.wait(SIGNAL_INTERVAL_SECONDS):  # not join(): interrupted, it takes the thread for ended (CPython 3.11)
         pass
     code, message = outcome[0]
@@ -192,7 +206,7 @@ def _install_exit_hooks() -> None:
     atexit.register(shutdown)
     print_exception = sys.excepthook
 
-    def abort(kind, value, traceback):
+    def abort(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
         print_exception(kind, value, traceback)
         if hasattr(sys, "ps1"):  # an interactive session goes on after an error
             return

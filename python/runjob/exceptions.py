@@ -104,7 +104,7 @@ class NotInThisVersionError(AttributeError):
     """A name that Horovod has and this version of runjob has not yet."""
 
 
-_BY_CODE = {
+_BY_CODE: dict[int, type[Error]] = {
     cls.code: cls
     for cls in (
         InvalidArgumentError,

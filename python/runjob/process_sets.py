@@ -176,17 +176,13 @@ def epoch(number: int) -> tuple[int, int]:
 
 def join(comm: Any, process_sets: Sequence[ProcessSet] | str | None) -> None:
     """What init() does: see there."""
-    if comm is not None and comm != []:
-        raise NotImplementedError(
-            "init(comm=...) is not in this version of runjob: leave it out, and use process_sets for operations of some ranks"
-        )
     dynamic = isinstance(process_sets, str) and process_sets.lower() == "dynamic"
     if isinstance(process_sets, str) and not dynamic:
         raise ValueError(f'init(process_sets={process_sets!r}): give a list of ProcessSet, or "dynamic"')
-    sets = [] if dynamic or process_sets is None else list(process_sets)
+    sets: list[Any] = [] if dynamic or process_sets is None else list(process_sets)
     if not all(isinstance(each, ProcessSet) for each in sets):
         raise ValueError(f'init(process_sets={process_sets!r}): give a list of ProcessSet, or "dynamic"')
-    refusal = _join([each for each in sets if not isinstance(each, GlobalProcessSet)], dynamic)
+    refusal = _join(comm, [each for each in sets if not isinstance(each, GlobalProcessSet)], dynamic)
     numbers = {tuple(ranks): number for number, ranks in get_process_set_ids_and_ranks().items()} if sets else {}
     seen = {0}
     for index, each in enumerate(sets):
@@ -202,15 +198,20 @@ def join(comm: Any, process_sets: Sequence[ProcessSet] | str | None) -> None:
         raise refusal
 
 
-def _join(sets: list[ProcessSet], dynamic: bool) -> ValueError | None:
+def _join(comm: Any, sets: list[ProcessSet], dynamic: bool) -> ValueError | None:
     """Joins the job, if this process is in none; what is wrong with the sets is returned when it is in one then."""
     unique = {tuple(each.ranks or []): None for each in sets}
     flat = [rank for ranks in unique for rank in ranks]
     arguments = (
         (c_int32 * len(flat))(*flat), (c_int32 * len(unique))(*map(len, unique)), len(unique), int(dynamic),
     )  # fmt: skip
+    if basics.is_initialized():
+        return None
+    from . import communicator  # needed once
+
+    join_with = communicator.placed(comm, lambda: library().runjob_init_with_process_sets(*arguments))
     try:
-        basics.join_job(lambda: library().runjob_init_with_process_sets(*arguments))
+        join_with()
     except ValueError as error:
         if not basics.is_initialized():
             raise

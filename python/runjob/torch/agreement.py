@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .. import handles
 from ..exceptions import MismatchError
 from ..process_sets import ProcessSet
-from . import handles
-from .operations import allgather_call
+from .operations import calls
 
 
 class Form(NamedTuple):
@@ -47,7 +47,7 @@ def agree(name: str, forms: dict[str, Form], came: Sequence[str], process_set: P
     Errors  MismatchError, on all ranks, which names a parameter that not all of them have alike.
     """
     said = json.dumps({"forms": forms, "came": list(came)}).encode() + b"\n"
-    call = allgather_call(torch.frombuffer(bytearray(said), dtype=torch.uint8), name, process_set)
+    call = calls.allgather(torch.frombuffer(bytearray(said), dtype=torch.uint8), name, process_set)
     heard = [_read(line) for line in handles.run(call).numpy().tobytes().splitlines()]
     return conclude(heard)
 

@@ -15,11 +15,12 @@ from typing import Any, Callable, NamedTuple
 
 import torch
 
-from .. import reduce_ops
+from .. import handles, reduce_ops
+from ..calls import Reduction
+from ..compression import Compressor
 from ..exceptions import Error
 from ..process_sets import ProcessSet
-from . import handles
-from .operations import allreduce_call_
+from .operations import calls
 from .sparse import sparse_allreduce_async
 from .symmetric import empty_symmetric
 from .tensors import DTYPES
@@ -27,19 +28,19 @@ from .tensors import DTYPES
 ALIGNMENT_BYTES = 64  # of each gradient in a bucket: a cache line
 
 
-class Reduction(NamedTuple):
+class GradientReduction(NamedTuple):
     """What is done with all gradients of an optimizer."""
 
     op: int
     prescale_factor: float
     postscale_factor: float
-    compression: type
+    compression: type[Compressor]
     process_set: ProcessSet
 
     def start(self, tensor: torch.Tensor, name: str) -> int:
         """Reduces `tensor`, which is contiguous, in place; returns a handle."""
-        arguments = (self.op, self.prescale_factor, self.postscale_factor, self.process_set)
-        return handles.start(allreduce_call_(tensor, name, *arguments))
+        reduction = Reduction(self.op, self.prescale_factor, self.postscale_factor, self.process_set)
+        return handles.start(calls.allreduce(tensor, name, reduction, in_place=True))
 
     def word(self, is_true: bool) -> float:
         """An element that says yes or no, and is_any() of what the reduction makes of all ranks' elements."""
@@ -82,7 +83,7 @@ class Bucket:
 
     def __init__(
         self, name: str, slots: Sequence[Slot], strides: Sequence[Sequence[int] | None],
-        memory: tuple[torch.dtype, torch.device], reduction: Reduction, extra: int = 0,
+        memory: tuple[torch.dtype, torch.device], reduction: GradientReduction, extra: int = 0,
     ) -> None:  # fmt: skip
         self.name = name
         self.slots = slots
@@ -220,7 +221,7 @@ class Alone:
     Whether any rank has it is not told here: finish() must be told.
     """
 
-    def __init__(self, name: str, slot: Slot, reduction: Reduction) -> None:
+    def __init__(self, name: str, slot: Slot, reduction: GradientReduction) -> None:
         self.name = name
         self.slot = slot
         self._reduction = reduction

@@ -6,29 +6,7 @@ from typing import Any
 
 import torch
 
-
-class Compressor:
-    """The interface: compress() gives what is sent and a context, decompress() takes both back."""
-
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        raise NotImplementedError("a Compressor defines compress(tensor) -> (tensor, context)")
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
-        raise NotImplementedError("a Compressor defines decompress(tensor, context) -> tensor")
-
-
-class NoneCompressor(Compressor):
-    """Sends tensors as they are."""
-
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        return tensor, None
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
-        return tensor
+from ..compression import Compressor, NoneCompressor
 
 
 class FP16Compressor(Compressor):
@@ -36,12 +14,14 @@ class FP16Compressor(Compressor):
 
     @staticmethod
     def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """`tensor` as float16, and its dtype."""
         if not tensor.is_floating_point():
             return tensor, None
         return tensor.to(torch.float16), tensor.dtype
 
     @staticmethod
     def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
+        """`tensor` in its own dtype."""
         return tensor if ctx is None else tensor.to(ctx)
 
 
@@ -50,12 +30,14 @@ class BF16Compressor(Compressor):
 
     @staticmethod
     def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """`tensor` as bfloat16, and its dtype."""
         if not tensor.is_floating_point():
             return tensor, None
         return tensor.to(torch.bfloat16), tensor.dtype
 
     @staticmethod
     def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
+        """`tensor` in its own dtype."""
         return tensor if ctx is None else tensor.to(ctx)
 
 
@@ -67,11 +49,7 @@ class Compression:
     bf16 = BF16Compressor
 
 
-#: runjob_compression of runjob.h, for the compressors whose work the library can do on the way, without tensors in between.
-NATIVE = {NoneCompressor: 0, FP16Compressor: 1, BF16Compressor: 2}
+#: runjob_compression of runjob.h: see compression.split().
+NATIVE: dict[type[Compressor], int] = {NoneCompressor: 0, FP16Compressor: 1, BF16Compressor: 2}
 
-
-def split(compressor: type) -> tuple[type, int]:
-    """What is left to do here for such a compressor, which may be the user's, and the library's part of it."""
-    native = NATIVE.get(compressor)
-    return (compressor, 0) if native is None else (NoneCompressor, native)
+__all__ = ["NATIVE", "BF16Compressor", "Compression", "Compressor", "FP16Compressor", "NoneCompressor"]

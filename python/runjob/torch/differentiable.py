@@ -9,55 +9,57 @@ Backward   allreduce: the same allreduce of the gradients. allgather: this rank'
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import torch
 
 from .. import basics, process_sets, reduce_ops
+from ..calls import Reduction
+from ..compression import Compressor, split
+from ..handles import run
 from ..process_sets import ProcessSet, global_process_set
 from ..reduce_ops import Average, Sum
-from .compression import Compression, split
-from .handles import run
-from .operations import allgather_call, allreduce_call, alltoall_call, broadcast_call, reducescatter_call
+from .compression import NATIVE, Compression
+from .operations import calls
 
 
 class HorovodAllreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, op, prescale_factor, postscale_factor, process_set, native=0):
-        ctx.arguments = (op, prescale_factor, postscale_factor, process_set, native)
-        return run(allreduce_call(tensor, name, *ctx.arguments))
+    def forward(ctx: Any, tensor: torch.Tensor, name: str | None, reduction: Reduction) -> Any:
+        ctx.reduction = reduction
+        return run(calls.allreduce(tensor, name, reduction))
 
     @staticmethod
-    def backward(ctx, gradient):
-        reduced = HorovodAllreduce.apply(gradient, None, *ctx.arguments)
-        return (reduced,) + (None,) * 6
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        return apply(HorovodAllreduce, gradient, None, ctx.reduction), None, None
 
 
 class HorovodAllgather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, process_set):
-        gathered = run(allgather_call(tensor, name, process_set))
+    def forward(ctx: Any, tensor: torch.Tensor, name: str | None, process_set: ProcessSet) -> Any:
+        gathered = run(calls.allgather(tensor, name, process_set))
         ctx.rows = tensor.shape[0]
         ctx.process_set = process_set
         return gathered
 
     @staticmethod
-    def backward(ctx, gradient):
-        average = HorovodAllreduce.apply(gradient, None, Average, 1.0, 1.0, ctx.process_set)
-        rows = run(allgather_call(torch.tensor([ctx.rows]), None, ctx.process_set))
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        average = _average(gradient, ctx.process_set)
+        rows = run(calls.allgather(torch.tensor([ctx.rows]), None, ctx.process_set))
         first = int(rows[: process_sets.rank_in(ctx.process_set)].sum())
         return average.narrow(0, first, ctx.rows), None, None
 
 
 class HorovodBroadcast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, root_rank, name, process_set):
+    def forward(ctx: Any, tensor: torch.Tensor, root_rank: int, name: str | None, process_set: ProcessSet) -> Any:
         ctx.root_rank = root_rank
         ctx.process_set = process_set
-        return run(broadcast_call(tensor, root_rank, name, process_set))
+        return run(calls.broadcast(tensor, root_rank, name, process_set))
 
     @staticmethod
-    def backward(ctx, gradient):
-        average = HorovodAllreduce.apply(gradient, None, Average, 1.0, 1.0, ctx.process_set)
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        average = _average(gradient, ctx.process_set)
         if basics.rank() != ctx.root_rank:
             average = torch.zeros_like(average)
         return average, None, None, None
@@ -65,31 +67,45 @@ class HorovodBroadcast(torch.autograd.Function):
 
 class HorovodAlltoall(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, splits, name, process_set):
-        output, received_splits = run(alltoall_call(tensor, splits, name, process_set))
+    def forward(ctx: Any, tensor: torch.Tensor, splits: Any, name: str | None, process_set: ProcessSet) -> Any:
+        output, received_splits = run(calls.alltoall(tensor, splits, name, process_set))
         ctx.received_splits = received_splits
         ctx.process_set = process_set
         ctx.mark_non_differentiable(received_splits)
         return output, received_splits
 
     @staticmethod
-    def backward(ctx, gradient, _):
-        returned, _ = HorovodAlltoall.apply(gradient, ctx.received_splits, None, ctx.process_set)
+    def backward(ctx: Any, gradient: torch.Tensor, _: torch.Tensor) -> Any:
+        returned, _ = apply(HorovodAlltoall, gradient, ctx.received_splits, None, ctx.process_set)
         return returned, None, None, None
 
 
 class HorovodReducescatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, op, process_set, prescale_factor, postscale_factor):
-        ctx.arguments = (op, process_set, prescale_factor, postscale_factor)
-        return run(reducescatter_call(tensor, name, op, process_set, prescale_factor, postscale_factor))
+    def forward(ctx: Any, tensor: torch.Tensor, name: str | None, reduction: Reduction) -> Any:
+        ctx.reduction = reduction
+        return run(calls.reducescatter(tensor, name, reduction))
 
     @staticmethod
-    def backward(ctx, gradient):
-        op, process_set, prescale_factor, postscale_factor = ctx.arguments
-        factor = prescale_factor * postscale_factor * (process_sets.size_of(process_set) if op == Sum else 1)
-        gathered = HorovodAllgather.apply(gradient * factor if factor != 1 else gradient, None, process_set)
-        return (gathered,) + (None,) * 5
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        factor = scattered_factor(ctx.reduction)
+        scaled = gradient * factor if factor != 1 else gradient
+        return apply(HorovodAllgather, scaled, None, ctx.reduction.process_set), None, None
+
+
+def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
+    return function.apply(*arguments)
+
+
+def _average(gradient: torch.Tensor, process_set: ProcessSet) -> torch.Tensor:
+    average: torch.Tensor = apply(HorovodAllreduce, gradient, None, Reduction(Average, 1.0, 1.0, process_set))
+    return average
+
+
+def scattered_factor(reduction: Reduction) -> float:
+    """What gradients of a reducescatter are multiplied with."""
+    ranks = process_sets.size_of(reduction.process_set) if reduction.op == Sum else 1
+    return reduction.prescale_factor * reduction.postscale_factor * ranks
 
 
 def is_followed(tensor: torch.Tensor) -> bool:
@@ -101,7 +117,7 @@ def allreduce(
     tensor: torch.Tensor,
     average: bool | None = None,
     name: str | None = None,
-    compression: type = Compression.none,
+    compression: type[Compressor] = Compression.none,
     op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
@@ -110,14 +126,16 @@ def allreduce(
     """Reduces `tensor` over the ranks; every rank gets the result, a new tensor. Differentiable.
 
     op  Average (the default), Sum, Min, Max, Product. `average=` is deprecated.
-    Shape, dtype, Threads, Errors  as in operations.py.
+    Shape, dtype  any; those of the result are the same. Threads  any.
+    Errors  ValueError for what can never work; HorovodInternalError and its kinds, MismatchError when the ranks disagree.
     """
     op = reduce_ops.resolve(op, average)
-    compression, native = split(compression)
+    compression, native = split(compression, NATIVE)
     compressed, context = compression.compress(tensor)
-    arguments = (compressed, name, op, prescale_factor, postscale_factor, process_set, native)
-    reduced = HorovodAllreduce.apply(*arguments) if is_followed(compressed) else run(allreduce_call(*arguments))
-    return compression.decompress(reduced, context)
+    arguments = (compressed, name, Reduction(op, prescale_factor, postscale_factor, process_set, native))
+    reduced = apply(HorovodAllreduce, *arguments) if is_followed(compressed) else run(calls.allreduce(*arguments))
+    output: torch.Tensor = compression.decompress(reduced, context)
+    return output
 
 
 def allgather(
@@ -125,11 +143,13 @@ def allgather(
 ) -> torch.Tensor:
     """The ranks' tensors one after the other along dimension 0, in rank order. Differentiable.
 
-    Shape  at least one dimension; first extents may differ among ranks, the others not.
+    Shape   at least one dimension; first extents may differ among ranks, the others not.
+    dtype   any, the same on all ranks.
+    Errors  as allreduce().
     """
     if not is_followed(tensor):
-        return run(allgather_call(tensor, name, process_set))
-    return HorovodAllgather.apply(tensor, name, process_set)
+        return cast(torch.Tensor, run(calls.allgather(tensor, name, process_set)))
+    return cast(torch.Tensor, apply(HorovodAllgather, tensor, name, process_set))
 
 
 def broadcast(
@@ -138,10 +158,14 @@ def broadcast(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """root_rank's tensor as a new tensor on every rank; the others' give shape and dtype. Differentiable."""
+    """root_rank's tensor as a new tensor on every rank; the others' give shape and dtype. Differentiable.
+
+    root_rank  a rank of the job, also with a process set, which has to include it.
+    Errors     as allreduce().
+    """
     if not is_followed(tensor):
-        return run(broadcast_call(tensor, root_rank, name, process_set))
-    return HorovodBroadcast.apply(tensor, root_rank, name, process_set)
+        return cast(torch.Tensor, run(calls.broadcast(tensor, root_rank, name, process_set)))
+    return cast(torch.Tensor, apply(HorovodBroadcast, tensor, root_rank, name, process_set))
 
 
 def alltoall(
@@ -153,16 +177,17 @@ def alltoall(
     """Sends rows of `tensor` to each rank, as alltoall_async(), and returns what has come. Differentiable.
 
     With `splits`, returns (what has come, how many rows came from each rank).
+    Errors  as allreduce(); ValueError for splits that do not fit.
     """
     arguments = (tensor, splits, name, process_set)
-    output, received_splits = HorovodAlltoall.apply(*arguments) if is_followed(tensor) else run(alltoall_call(*arguments))
+    output, received_splits = apply(HorovodAlltoall, *arguments) if is_followed(tensor) else run(calls.alltoall(*arguments))
     return output if splits is None else (output, received_splits)
 
 
 def reducescatter(
     tensor: torch.Tensor,
     name: str | None = None,
-    compression: type = Compression.none,
+    compression: type[Compressor] = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
@@ -171,8 +196,11 @@ def reducescatter(
     """Reduces `tensor` over the ranks, each of which gets a part of the rows, as reducescatter_async(). Differentiable.
 
     Backward  defined for Sum and Average.
+    Errors    as allreduce(); ValueError for a scalar.
     """
     compressed, context = compression.compress(tensor)
-    arguments = (compressed, name, reduce_ops.resolve(op, None), process_set, prescale_factor, postscale_factor)
-    reduced = HorovodReducescatter.apply(*arguments) if is_followed(compressed) else run(reducescatter_call(*arguments))
-    return compression.decompress(reduced, context)
+    reduction = Reduction(reduce_ops.resolve(op, None), prescale_factor, postscale_factor, process_set)
+    arguments = (compressed, name, reduction)
+    reduced = apply(HorovodReducescatter, *arguments) if is_followed(compressed) else run(calls.reducescatter(*arguments))
+    output: torch.Tensor = compression.decompress(reduced, context)
+    return output

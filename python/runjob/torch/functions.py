@@ -1,26 +1,16 @@
-"""Making all ranks start from the same place: parameters, optimizer state, Python objects.
-
-Objects travel as pickles, and unpickling runs code of the sender's choice. They go over the job's own connections only,
-among ranks that the launcher started and the rendezvous admitted.
-"""
+"""Making all ranks start from the same place: parameters and optimizer state. Python objects are in objects.py."""
 
 from __future__ import annotations
 
-import pickle
 from typing import Any, Iterable, Mapping, NamedTuple
 
 import torch
 
 from .. import basics
+from ..handles import synchronize
+from ..objects import allgather_object, broadcast_object
 from ..process_sets import ProcessSet, global_process_set
-from .differentiable import allgather
-from .handles import synchronize
-from .operations import broadcast_, broadcast_async_
-
-try:
-    from cloudpickle import dumps as _dumps  # also takes lambdas and classes of __main__
-except ImportError:
-    _dumps = pickle.dumps
+from .operations import broadcast_async_
 
 
 def broadcast_parameters(
@@ -43,37 +33,10 @@ def broadcast_parameters(
     _broadcast_all(named, root_rank, process_set)
 
 
-def broadcast_object(
-    obj: Any = None,
-    root_rank: int = 0,
-    name: str | None = None,
-    process_set: ProcessSet = global_process_set,
-) -> Any:
-    """root_rank's `obj` on every rank; what the others pass is not looked at. On root_rank it is `obj` itself."""
-    name = name or "object"
-    is_root = basics.rank() == root_rank
-    payload = _bytes_of(obj) if is_root else None
-    length = torch.tensor([payload.numel() if is_root else 0])
-    broadcast_(length, root_rank, f"{name}.sz", process_set)
-    if not is_root:
-        payload = torch.empty(int(length), dtype=torch.uint8)
-    broadcast_(payload, root_rank, f"{name}.t", process_set)
-    return obj if is_root else _object_of(payload)
-
-
-def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set) -> list[Any]:
-    """The `obj` of every rank of the set, in rank order."""
-    name = name or "object"
-    payload = _bytes_of(obj)
-    lengths = allgather(torch.tensor([payload.numel()]), f"{name}.sz", process_set)
-    payloads = allgather(payload, f"{name}.t", process_set)
-    return [_object_of(part) for part in payloads.split(lengths.tolist())]
-
-
 class _Placeholder(NamedTuple):
     """Stands for a tensor in a state that is sent as an object; the tensor itself follows."""
 
-    index: int
+    number: int
     shape: tuple[int, ...]
     dtype: torch.dtype
 
@@ -113,14 +76,6 @@ def _broadcast_all(named: list[tuple[str | None, torch.Tensor]], root_rank: int,
         synchronize(handle)
         if dense.data_ptr() != tensor.data_ptr():
             tensor.detach().copy_(dense)
-
-
-def _bytes_of(obj: Any) -> torch.Tensor:
-    return torch.frombuffer(bytearray(_dumps(obj)), dtype=torch.uint8)
-
-
-def _object_of(payload: torch.Tensor) -> Any:
-    return pickle.loads(payload.numpy().tobytes())
 
 
 def _state_of(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
@@ -163,7 +118,7 @@ def _replace_tensors(value: Any, tensors: list[torch.Tensor]) -> Any:
 
 def _insert_tensors(value: Any, tensors: list[torch.Tensor]) -> Any:
     if isinstance(value, _Placeholder):
-        return tensors[value.index]
+        return tensors[value.number]
     return _map(value, lambda item: _insert_tensors(item, tensors))
 
 

@@ -19,7 +19,7 @@ import torch
 
 from .. import basics
 from .agreement import agree, form_of
-from .buckets import Bucket, Reduction, Slot
+from .buckets import Alone, Bucket, GradientReduction, Slot
 from .layout import Layout
 from .parameter_names import add_names
 
@@ -30,7 +30,7 @@ class Gradients:
     """is_active  whether there is another rank to reduce with; without one, nothing is noticed and nothing done."""
 
     def __init__(
-        self, names: dict[torch.Tensor, str], reduction: Reduction, passes: int, groups: int | list[list[str]] | None,
+        self, names: dict[torch.Tensor, str], reduction: GradientReduction, passes: int, groups: int | list[list[str]] | None,
         sparse_as_dense: bool,
     ) -> None:  # fmt: skip
         self.name = f"DistributedOptimizer.{next(_numbers)}"
@@ -154,7 +154,7 @@ class Gradients:
                 gradients._has_come(gradients._slots[parameter])
 
         slot = Slot(parameter, self._names[parameter], self.passes)
-        slot.hook = parameter.register_post_accumulate_grad_hook(hook)
+        slot.hook = parameter.register_post_accumulate_grad_hook(hook)  # type: ignore[no-untyped-call]
         self._noticed.append(slot)
         return slot
 
@@ -175,7 +175,7 @@ class Gradients:
         if slot.passes_left == 0:
             self._is_complete(slot, taker)
 
-    def _is_complete(self, slot, taker) -> None:
+    def _is_complete(self, slot: Slot, taker: Bucket | Alone | None) -> None:
         self._complete += 1
         if self._came is not None:
             self._came.append(slot.name)

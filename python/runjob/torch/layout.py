@@ -11,7 +11,7 @@ import torch
 from ..exceptions import Error
 from .agreement import Agreement
 from .bucket_plan import WHOLE_BYTES, Entry, plan
-from .buckets import Alone, Bucket, Reduction, Slot
+from .buckets import Alone, Bucket, GradientReduction, Slot
 from .compression import FP16Compressor, NoneCompressor
 
 
@@ -24,7 +24,7 @@ class Layout:
 
     def __init__(
         self, name: str, slots: dict[str, Slot], agreement: Agreement, groups: int | Sequence[Sequence[str]] | None,
-        reduction: Reduction,
+        reduction: GradientReduction,
     ) -> None:  # fmt: skip
         self._reduction = reduction
         self._agreement = agreement
@@ -64,7 +64,8 @@ class Layout:
         return heard[0]
 
     def _begin_rest(self, word: bool) -> None:
-        for taker in (*self.buckets, *self.alone):
+        takers: list[Bucket | Alone] = [*self.buckets, *self.alone]
+        for taker in takers:
             if not taker.is_submitted:
                 taker.submit()
                 if self._is_new:
@@ -75,7 +76,8 @@ class Layout:
 
     def begin_step(self) -> None:
         """Nothing has come yet."""
-        for taker in (*self.buckets, *self.alone, self.closing):
+        takers: list[Bucket | Alone] = [*self.buckets, *self.alone, self.closing]
+        for taker in takers:
             taker.begin_step()
 
     def drop(self) -> None:

@@ -6,22 +6,29 @@ import contextlib
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, SupportsIndex, cast
 
 import torch
 
-from .. import process_sets
+from .. import handles, process_sets
+from ..calls import Reduction
+from ..compression import Compressor
 from ..process_sets import ProcessSet, global_process_set
 from ..reduce_ops import Adasum, Average, resolve
-from . import handles
-from .buckets import Reduction
+from .buckets import GradientReduction
 from .compression import Compression
 from .gradients import Gradients
-from .operations import allreduce_call
+from .operations import calls
 from .parameter_names import name_parameters
 
 
-class _DistributedMixin:
+if TYPE_CHECKING:
+    _Optimizer = torch.optim.Optimizer
+else:
+    _Optimizer = object
+
+
+class _DistributedMixin(_Optimizer):
     """What DistributedOptimizer() puts in front of an optimizer's own class.
 
     Gradients are reduced in buckets while the backward pass goes on, each when its last gradient has been accumulated
@@ -31,7 +38,7 @@ class _DistributedMixin:
     Copies and pickles are of the wrapped optimizer's class: they belong to no job.
     """
 
-    def _begin(self, wrapped: torch.optim.Optimizer, gradients: Gradients, reduction: Reduction) -> None:
+    def _begin(self, wrapped: torch.optim.Optimizer, gradients: Gradients, reduction: GradientReduction) -> None:
         self._gradients = gradients
         self._reduction = reduction
         self._wrapped = weakref.ref(wrapped)
@@ -88,13 +95,13 @@ class _DistributedMixin:
         self._is_synchronized = False
         return super().step()
 
-    step.hooked = True  # the base class's step runs the hooks of PyTorch: once, and on reduced gradients
+    step.hooked = True  # type: ignore[attr-defined]  # the base class's step runs the hooks of PyTorch: once, and on reduced gradients
 
     def _tell_wrapped(self) -> None:
         """A scheduler that was made for the wrapped optimizer warns when that has not stepped; ours are its steps."""
         wrapped = self._wrapped()
         if wrapped is not None:
-            wrapped._opt_called = True
+            wrapped._opt_called = True  # type: ignore[attr-defined]
 
     def _synchronizing(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         def evaluate() -> Any:
@@ -109,8 +116,8 @@ class _DistributedMixin:
         if not isinstance(loss, (torch.Tensor, float)):
             return loss
         value = loss.detach() if isinstance(loss, torch.Tensor) else torch.tensor(loss, dtype=torch.float64)
-        call = allreduce_call(value, f"{self._gradients.name}.loss", self._reduction.op, 1.0, 1.0, self._reduction.process_set)
-        reduced = handles.run(call)
+        reduction = Reduction(self._reduction.op, 1.0, 1.0, self._reduction.process_set)
+        reduced = handles.run(calls.allreduce(value, f"{self._gradients.name}.loss", reduction))
         return reduced if isinstance(loss, torch.Tensor) else reduced.item()
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
@@ -134,15 +141,16 @@ class _DistributedMixin:
         self._should_synchronize = True
         super().load_state_dict(*args, **kwargs)
 
-    def __reduce_ex__(self, protocol: int) -> tuple:
-        own = next(cls for cls in type(self).__mro__ if issubclass(cls, torch.optim.Optimizer) and cls is not type(self))
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        classes: tuple[type, ...] = type(self).__mro__
+        own = next(cls for cls in classes if issubclass(cls, torch.optim.Optimizer) and cls is not type(self))
         return object.__new__, (own,), self.__getstate__()
 
 
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
     named_parameters: Iterable[tuple[str, torch.Tensor]] | None = None,
-    compression: type = Compression.none,
+    compression: type[Compressor] = Compression.none,
     backward_passes_per_step: int = 1,
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
@@ -150,7 +158,7 @@ def DistributedOptimizer(
     groups: int | Sequence[Sequence[torch.Tensor]] | None = None,
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
-) -> torch.optim.Optimizer:
+) -> _DistributedMixin:
     """An optimizer of a subclass of optimizer's class, with its options and state, that reduces gradients over the ranks.
 
     named_parameters           model.named_parameters(): names every parameter, the same on all ranks. Without it,
@@ -177,15 +185,15 @@ def DistributedOptimizer(
         warnings.warn("num_groups= is deprecated: use groups=", DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
     names = name_parameters(optimizer, named_parameters)
-    reduction = Reduction(op, 1.0 / gradient_predivide_factor, gradient_predivide_factor, compression, process_set)
+    reduction = GradientReduction(op, 1.0 / gradient_predivide_factor, gradient_predivide_factor, compression, process_set)
     passes = _positive(backward_passes_per_step)
     gradients = Gradients(names, reduction, passes, _named_groups(groups, names), sparse_as_dense)
-    cls = type(optimizer.__class__.__name__, (_DistributedMixin, optimizer.__class__), {})
+    cls: Any = type(optimizer.__class__.__name__, (_DistributedMixin, optimizer.__class__), {})
     distributed = cls.__new__(cls)
     state = {key: value for key, value in optimizer.__dict__.items() if key != "step"}  # a scheduler's own wrapping of it
     distributed.__dict__.update(state)
     distributed._begin(optimizer, gradients, reduction)
-    return distributed
+    return cast(_DistributedMixin, distributed)
 
 
 def _positive(passes: int) -> int:

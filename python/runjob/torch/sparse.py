@@ -7,9 +7,9 @@ from typing import Callable
 import torch
 
 from .. import reduce_ops
+from ..handles import synchronize
 from ..process_sets import ProcessSet, global_process_set
 from ..reduce_ops import Average, Sum
-from .handles import synchronize
 from .operations import allgather_async
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-import weakref
+from typing import Any
 
 import torch
 
-from .. import basics
-from .._library import library
+from ..symmetric import allocate
 from .tensors import DTYPES
 
 
@@ -26,20 +24,11 @@ def empty_symmetric(
     dtype = dtype or torch.get_default_dtype()
     if dtype not in DTYPES:
         raise ValueError(f"empty_symmetric does not take {dtype}")
-    shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    given: Any = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+    shape: tuple[int, ...] = tuple(given)
     if any(extent < 0 for extent in shape):
         raise ValueError(f"empty_symmetric: {shape} has a negative extent")
     count = math.prod(shape)
-    memory = _allocate(count * torch.empty(0, dtype=dtype).element_size())
+    memory = allocate(count * torch.empty(0, dtype=dtype).element_size())
     flat = torch.frombuffer(memory, dtype=dtype) if count else torch.empty(0, dtype=dtype)
     return flat.view(shape).requires_grad_(requires_grad)
-
-
-def _allocate(size: int) -> ctypes.Array:
-    """`size` bytes as a buffer that frees them when nobody refers to it any more."""
-    address = ctypes.c_void_p()
-    basics.check(library().runjob_symmetric_alloc(size, ctypes.byref(address)))
-    buffer = (ctypes.c_ubyte * size).from_address(address.value or 0)
-    # Not at exit, where tensors may still be in use; the memory goes with the process.
-    weakref.finalize(buffer, library().runjob_symmetric_free, address).atexit = False
-    return buffer

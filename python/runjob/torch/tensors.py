@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from ctypes import Array, c_int64
+from collections.abc import Sequence
+from ctypes import Array as CArray
+from ctypes import c_int64
+from typing import Any
 
 import torch
+
+from ..arrays import Arrays, c_array
 
 #: runjob_dtype of runjob.h. torch.uint16 is there from PyTorch 2.3 on.
 DTYPES = {
@@ -24,7 +28,7 @@ if hasattr(torch, "uint16"):
     DTYPES[torch.uint16] = 2
 
 
-def check(tensor: torch.Tensor, operation: str) -> None:
+def check(tensor: Any, operation: str) -> None:
     """Errors  ValueError for what is no dense tensor of a known dtype; NotImplementedError for one that is not on the CPU."""
     if isinstance(tensor, torch.Tensor) and tensor.is_cpu and tensor.layout is torch.strided and tensor.dtype in DTYPES:
         return
@@ -40,25 +44,54 @@ def check(tensor: torch.Tensor, operation: str) -> None:
     raise ValueError(f"{operation} does not take {tensor.dtype}")
 
 
-def check_in_place(tensor: torch.Tensor, operation: str) -> None:
-    """check(), and  Errors  ValueError for a tensor that is not contiguous: its memory is handed over as it is."""
-    check(tensor, operation)
-    if not tensor.is_contiguous():
-        raise ValueError(f"{operation} works in place and needs a contiguous tensor; use tensor.contiguous()")
+class Tensors(Arrays[torch.Tensor]):
+    """PyTorch's tensors. What comes out is unknown to autograd."""
 
+    no_room = (RuntimeError,)
 
-def dense(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor`'s values in one piece, unknown to autograd: its own memory where that will do."""
-    if tensor.requires_grad:
-        tensor = tensor.detach()
-    return tensor.contiguous()
+    def dense(self, array: Any, operation: str) -> torch.Tensor:
+        check(array, operation)
+        tensor: torch.Tensor = array.detach() if array.requires_grad else array
+        return tensor.contiguous()
 
+    def in_place(self, array: Any, operation: str) -> torch.Tensor:
+        check(array, operation)
+        tensor: torch.Tensor = array
+        if not tensor.is_contiguous():
+            raise ValueError(f"{operation} works in place and needs a contiguous tensor; use tensor.contiguous()")
+        return tensor
 
-def shape_of(tensor: torch.Tensor) -> Array[c_int64]:
-    """The extents of `tensor` as a C array, for reading only: tensors of one shape share it."""
-    return _c_array(tensor.shape)
+    def copy(self, array: Any, operation: str) -> torch.Tensor:
+        check(array, operation)
+        tensor: torch.Tensor = array.detach().clone(memory_format=torch.contiguous_format)
+        return tensor
 
+    def empty(self, shape: Sequence[int], like: torch.Tensor) -> torch.Tensor:
+        return torch.empty(shape, dtype=like.dtype)
 
-@functools.lru_cache(maxsize=1024)
-def _c_array(shape: torch.Size) -> Array[c_int64]:
-    return (c_int64 * len(shape))(*shape)
+    def empty_like(self, array: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(array)
+
+    def cut(self, array: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+        reserved = array.numel()
+        if array.shape != shape:
+            array.resize_(shape)  # not a view: autograd would refuse changes in place
+        return array if 2 * array.numel() >= reserved else array.clone()  # else it would hold on to memory for nothing
+
+    def splits(self, rows: list[int]) -> torch.Tensor:
+        return torch.tensor(rows, dtype=torch.int32)
+
+    address = staticmethod(torch.Tensor.data_ptr)  # type: ignore[assignment]  # a function of ours would take longer
+
+    def nbytes(self, array: torch.Tensor) -> int:
+        return array.nbytes
+
+    def shape(self, array: torch.Tensor) -> tuple[int, ...]:
+        return array.shape
+
+    def form(self, array: torch.Tensor) -> tuple[CArray[c_int64], int, int]:
+        shape = array.shape
+        return c_array(shape), len(shape), DTYPES[array.dtype]
+
+    def is_array(self, value: object) -> bool:
+        return isinstance(value, torch.Tensor)

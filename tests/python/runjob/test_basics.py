@@ -19,12 +19,6 @@ def test_a_place_before_init_is_a_value_error(place):
         getattr(basics, place)()
 
 
-def test_init_with_arguments_of_later_versions_says_so():
-    with pytest.raises(NotImplementedError, match=r"init\(comm=...\) is not in this version of runjob"):
-        basics.init(comm=[0])
-    assert not basics.is_initialized()
-
-
 @pytest.mark.parametrize("sets", ["static", [[0, 1]], [3]])
 def test_init_takes_process_sets_only(sets):
     with pytest.raises(ValueError, match='give a list of ProcessSet, or "dynamic"'):

@@ -1,4 +1,4 @@
-"""run() of python/runjob/torch/handles.py: synchronous calls that are interrupted, refused, or run beside each other."""
+"""run() of python/runjob/handles.py: synchronous calls that are interrupted, refused, or run beside each other."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ import torch
 
 import runjob.torch as hvd
 from runjob._library import library
-from runjob.torch import handles, operations
-from runjob.torch.wire_names import TURNS, Turn
+from runjob import calls, handles
+from runjob.wire_names import TURNS, Turn
 
 
 class Alarm(Exception):
@@ -116,7 +116,7 @@ def test_another_python_thread_runs_in_a_blocking_call(run_ranks):
 def _forked_among_calls():
     """The child's parent has threads that are in calls of every name; the child has not."""
     hvd.init()
-    turns = operations._ALLREDUCE.turns()
+    turns = calls.ALLREDUCE.turns()
     for _ in range(TURNS):
         turns.begin(Turn())
     child = os.fork()

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import runjob.torch as hvd
-from runjob.torch import grouped, handles, operations
-from runjob.torch.wire_names import TURNS
+from runjob import calls, grouped, handles
+from runjob.wire_names import TURNS
 
 
 def _ones(count):
@@ -18,7 +18,7 @@ def _ones(count):
 def _names():
     hvd.init()
     seen = []
-    for collective in (grouped._ALLREDUCE, grouped._ALLGATHER, operations._ALLREDUCE):
+    for collective in (grouped.ALLREDUCE, grouped.ALLGATHER, calls.ALLREDUCE):
         for form in ("submit", "block"):
             real = getattr(collective, form)
             setattr(collective, form, lambda name, *rest, real=real: seen.append(name.decode()) or real(name, *rest))

@@ -3,17 +3,17 @@
 import torch
 
 import runjob.torch as hvd
-from runjob.torch import operations
+from runjob.torch.operations import calls
 
 
 def _record_rooms():
-    rooms, make = [], operations._room
+    rooms, make = [], calls._room
 
     def recording(*arguments):
         rooms.append(make(*arguments))
         return rooms[-1]
 
-    operations._room = recording
+    calls._room = recording
     return rooms
 
 
@@ -94,5 +94,5 @@ def test_alltoall_guesses_that_all_ranks_bring_as_many_rows(run_ranks):
 
 
 def test_a_guess_beyond_memory_is_no_error():
-    assert operations._room(torch.ones(1), lambda rows: rows << 60) is None
-    assert operations._room(torch.tensor(1.0), lambda rows: rows) is None
+    assert calls._room(torch.ones(1), lambda rows: rows << 60) is None
+    assert calls._room(torch.tensor(1.0), lambda rows: rows) is None

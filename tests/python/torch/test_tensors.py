@@ -13,8 +13,3 @@ def test_dtypes_are_numbered_as_in_the_header():
     block = header[header.index("typedef enum runjob_dtype") : header.index("} runjob_dtype")]
     numbers = {name.lower(): int(value) for name, value in re.findall(r"RUNJOB_(\w+) = (\d+)", block)}
     assert {str(dtype).removeprefix("torch."): number for dtype, number in tensors.DTYPES.items()} == numbers
-
-
-def test_shapes_of_all_ranks():
-    for shape in [(), (0,), (3,), (2, 0, 5)]:
-        assert tuple(tensors.shape_of(torch.ones(shape))) == shape

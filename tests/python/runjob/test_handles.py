@@ -1,4 +1,4 @@
-"""python/runjob/torch/handles.py: handles, names on the wire, threads."""
+"""python/runjob/handles.py: handles, names on the wire, threads."""
 
 import sys
 import threading
@@ -8,7 +8,7 @@ import torch
 
 import runjob.torch as hvd
 from runjob._library import library
-from runjob.torch import handles
+from runjob import handles
 
 
 def _numbers():

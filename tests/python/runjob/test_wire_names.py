@@ -1,12 +1,12 @@
-"""python/runjob/torch/wire_names.py: what operations without a name are called, alone and among threads."""
+"""python/runjob/wire_names.py: what operations without a name are called, alone and among threads."""
 
 import threading
 
 import torch
 
 import runjob.torch as hvd
-from runjob.torch import operations
-from runjob.torch.wire_names import TURNS, Turn, Turns
+from runjob import calls
+from runjob.wire_names import TURNS, Turn, Turns
 
 
 def _record(kind, seen):
@@ -21,8 +21,8 @@ def _record(kind, seen):
 def _names():
     seen, of_broadcasts = [], []
     hvd.init()
-    _record(operations._ALLREDUCE, seen)
-    _record(operations._BROADCAST, of_broadcasts)
+    _record(calls.ALLREDUCE, seen)
+    _record(calls.BROADCAST, of_broadcasts)
     for turn in range(TURNS + 2):
         if turn == 1:  # other operations and named ones do not count
             hvd.broadcast(torch.ones(1), 0)

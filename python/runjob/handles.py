@@ -15,11 +15,9 @@ import threading
 from ctypes import byref, c_int64
 from typing import Any, Callable
 
-import torch
-
-from .. import basics, process_sets
-from .._library import library
-from ..exceptions import Code, Error
+from . import basics, process_sets
+from ._library import library
+from .exceptions import Code, Error
 from .wire_names import Turn, Turns
 
 _OK = int(Code.OK)
@@ -56,12 +54,14 @@ class Collective(Kind):
     @functools.cached_property
     def submit(self) -> Callable[..., int]:
         """The library's function that returns at once."""
-        return getattr(library(), f"{self._function}_async")
+        function: Callable[..., int] = getattr(library(), f"{self._function}_async")
+        return function
 
     @functools.cached_property
     def block(self) -> Callable[..., int]:
         """The library's function that returns when the operation is done."""
-        return getattr(library(), self._function)
+        function: Callable[..., int] = getattr(library(), self._function)
+        return function
 
 
 class Call:
@@ -81,7 +81,7 @@ class Call:
         kind: Collective,
         name: str | None,
         arguments: tuple[Any, ...],
-        tensors: tuple[torch.Tensor | None, ...],
+        tensors: tuple[Any, ...],
         result: Callable[[int], Any],
         process_set: int = 0,
     ) -> None:
@@ -116,7 +116,7 @@ class Call:
                 self.release()
 
     def poll(self) -> int:
-        return library().runjob_poll(self.core_handle)
+        return int(library().runjob_poll(self.core_handle))
 
     def wait(self) -> None:
         basics.wait(self.core_handle)

@@ -57,7 +57,8 @@ class Turns:
     def end(self, turn: Turn) -> None:
         """The call is over, or had not begun."""
         with self._lock:
-            self._running.pop(turn.number, None)
+            if turn.number is not None:
+                self._running.pop(turn.number, None)
         if turn.over is not None:
             turn.over.set()
 

@@ -1,0 +1,152 @@
+"""What each collective hands to the library, for the arrays of any framework. All that can be refused without asking the library is, here."""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+from collections.abc import Callable, Sequence
+from ctypes import POINTER, byref, c_int32, c_int64, c_void_p
+from typing import Any, Generic, NamedTuple
+
+from . import basics, process_sets
+from ._library import library
+from .arrays import Array, Arrays
+from .handles import Call, Collective
+from .process_sets import ProcessSet
+
+ALLREDUCE = Collective("allreduce", "compressed_allreduce")
+BROADCAST = Collective("broadcast")
+ALLGATHER = Collective("allgather")
+ALLTOALL = Collective("alltoall")
+REDUCESCATTER = Collective("reducescatter")
+BARRIER = Collective("barrier")
+
+
+class Reduction(NamedTuple):
+    """How a reduction combines the ranks' values.
+
+    op      a resolved one: see reduce_ops.py.
+    native  the library's part of a compression, see compression.py.
+    """
+
+    op: int
+    prescale_factor: float
+    postscale_factor: float
+    process_set: ProcessSet
+    native: int = 0
+
+
+class Calls(Generic[Array]):
+    """The operations of one framework, described: for handles.start() or handles.run()."""
+
+    def __init__(self, arrays: Arrays[Array]) -> None:
+        self.arrays = arrays
+
+    def allreduce(self, tensor: Any, name: str | None, reduction: Reduction, in_place: bool = False) -> Call:
+        arrays = self.arrays
+        if in_place:
+            output = tensor = arrays.in_place(tensor, "allreduce_")
+        else:
+            tensor = arrays.dense(tensor, "allreduce")
+            output = arrays.empty_like(tensor)
+        op, prescale, postscale, process_set, native = reduction
+        set_id = process_sets.identifier(process_set)
+        arguments = (
+            arrays.address(tensor), arrays.address(output), *self.arrays.form(tensor), op, prescale, postscale, native, set_id,
+        )  # fmt: skip
+        return Call(ALLREDUCE, name, arguments, (tensor, output), lambda core: output, set_id)
+
+    def allgather(self, tensor: Any, name: str | None, process_set: ProcessSet) -> Call:
+        tensor = self.arrays.dense(tensor, "allgather")
+        set_id = process_sets.identifier(process_set)
+        room = self.gathered_room(tensor, process_set)
+        arguments = (self.arrays.address(tensor), *self.place(room), *self.arrays.form(tensor), set_id)
+        return Call(ALLGATHER, name, arguments, (tensor, room), lambda core: self._take(core, tensor, room), set_id)
+
+    def broadcast(self, tensor: Any, root_rank: int, name: str | None, process_set: ProcessSet, in_place: bool = False) -> Call:
+        arrays = self.arrays
+        tensor = arrays.in_place(tensor, "broadcast_") if in_place else arrays.copy(tensor, "broadcast")
+        set_id = process_sets.identifier(process_set)
+        arguments = (arrays.address(tensor), *self.arrays.form(tensor), root_rank, set_id)
+        return Call(BROADCAST, name, arguments, (tensor,), lambda core: tensor, set_id)
+
+    def alltoall(self, tensor: Any, splits: Any, name: str | None, process_set: ProcessSet) -> Call:
+        tensor = self.arrays.dense(tensor, "alltoall")
+        set_id = process_sets.identifier(process_set)
+        given: tuple[Any, int] = (None, 0)
+        room = None
+        if splits is None:
+            room = self._room(tensor, lambda rows: rows)  # a guess: another rank may send more rows
+        else:
+            rows = _splits(splits)
+            given = ((c_int64 * len(rows))(*rows), len(rows))
+        shape, ndim, dtype = self.arrays.form(tensor)
+        arguments = (self.arrays.address(tensor), *self.place(room), shape, ndim, *given, dtype, set_id)
+
+        def result(core: int) -> tuple[Array, Array]:
+            return self._take(core, tensor, room), self.arrays.splits(_received_splits(core))
+
+        return Call(ALLTOALL, name, arguments, (tensor, room), result, set_id)
+
+    def reducescatter(self, tensor: Any, name: str | None, reduction: Reduction) -> Call:
+        tensor = self.arrays.dense(tensor, "reducescatter")
+        op, prescale, postscale, process_set, _ = reduction
+        set_id = process_sets.identifier(process_set)
+        room = self.scattered_room(tensor, process_set)
+        arguments = (self.arrays.address(tensor), *self.place(room), *self.arrays.form(tensor), op, prescale, postscale, set_id)
+        return Call(REDUCESCATTER, name, arguments, (tensor, room), lambda core: self._take(core, tensor, room), set_id)
+
+    # Parts of it, which groups use as well.
+
+    def place(self, room: Array | None) -> tuple[int | None, int]:
+        """Address and bytes."""
+        return (None, 0) if room is None else (self.arrays.address(room), self.arrays.nbytes(room))
+
+    def gathered_room(self, tensor: Array, process_set: ProcessSet) -> Array | None:
+        return self._room(tensor, lambda rows: rows * process_sets.size_of(process_set))  # a guess: the ranks' rows may differ
+
+    def scattered_room(self, tensor: Array, process_set: ProcessSet) -> Array | None:
+        size, rank = process_sets.size_of(process_set), process_sets.rank_in(process_set)
+        return self._room(tensor, lambda rows: rows // size + (rank < rows % size))
+
+    def own(self, data: c_void_p, shape: Any, ndim: c_int32, like: Array, room: Array | None) -> Array:
+        """The library's result: `room`, where it is there, else a copy."""
+        extents = tuple(shape[: ndim.value])
+        if room is not None and data.value == self.arrays.address(room):
+            return self.arrays.cut(room, extents)
+        output = self.arrays.empty(extents, like)
+        if self.arrays.nbytes(output):
+            ctypes.memmove(self.arrays.address(output), data, self.arrays.nbytes(output))
+        return output
+
+    def _take(self, core_handle: int, like: Array, room: Array | None) -> Array:
+        data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()
+        basics.check(library().runjob_output(core_handle, byref(data), byref(shape), byref(ndim)))
+        return self.own(data, shape, ndim, like, room)
+
+    def _room(self, tensor: Array, rows: Callable[[int], int]) -> Array | None:
+        """Where the library may write a result that has, of `tensor`'s rows, `rows`; None when there is no such place."""
+        shape = self.arrays.shape(tensor)
+        if not shape:
+            return None  # the library refuses it, with better words
+        try:
+            return self.arrays.empty((rows(shape[0]), *shape[1:]), tensor)
+        except self.arrays.no_room:  # the guess may be too much, and not the result
+            return None
+
+
+def _splits(splits: Any) -> list[int]:
+    listed: Sequence[Any] = splits.tolist() if hasattr(splits, "tolist") else list(splits)
+    try:
+        rows = [operator.index(each) for each in listed if not isinstance(each, bool)]
+    except TypeError:
+        rows = []
+    if not rows or len(rows) != len(listed):
+        raise ValueError(f"alltoall: splits must be one integer for each rank, not {splits!r}")
+    return rows
+
+
+def _received_splits(core_handle: int) -> list[int]:
+    splits, count = POINTER(c_int64)(), c_int32()
+    basics.check(library().runjob_received_splits(core_handle, byref(splits), byref(count)))
+    return splits[: count.value]

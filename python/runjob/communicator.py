@@ -1,0 +1,205 @@
+"""init(comm=...): a job of the ranks of an mpi4py communicator, or of some of the ranks that a launcher has started.
+
+They find each other by what they have already, MPI or the launcher's rendezvous, and a relay of this process makes a rendezvous for the
+library of it. Then they are a job like any other, of which MPI knows nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import basics
+from .exceptions import WaitTimeoutError
+
+if TYPE_CHECKING:  # it imports an HTTP server, which few programs need
+    from .relay import Exchange, Place
+
+#: What an MPI gives to each of its ranks: number, how many there are.
+_MPI_PAIRS = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
+_START_TIMEOUT_SECONDS = 120.0
+_POLL_SECONDS = 0.002
+
+_numbers: dict[tuple[int, ...], Iterator[int]] = {}  # of exchanges, by who took part in them
+
+
+def is_communicator(comm: Any) -> bool:
+    """Whether `comm` looks like one of mpi4py."""
+    return hasattr(comm, "Get_group") and hasattr(comm, "Get_rank")
+
+
+def placed(comm: Any, join: Callable[[], int]) -> Callable[[], None]:
+    """What init(comm) calls instead of basics.join_job(join): `join` is the library's function.
+
+    Errors  ValueError for a comm that cannot be; RuntimeError for ranks that nobody can bring together.
+    """
+    environment = os.environ
+    if comm is None or comm == []:
+        if _started_by_mpi(environment) < 2 or environment.get("RUNJOB_RENDEZVOUS"):
+            return lambda: basics.join_job(join)
+        comm = _world()
+    if is_communicator(comm):
+        if environment.get("RUNJOB_RENDEZVOUS"):
+            return _check_same_ranks(comm, environment, join)
+        return lambda: _join_over_mpi(comm, join)
+    ranks = _listed(comm)
+    if environment.get("RUNJOB_RENDEZVOUS"):
+        return lambda: _join_over_agent(ranks, environment, join)
+    if _started_by_mpi(environment) < 2:
+        if ranks == [0]:
+            return lambda: basics.join_job(join)
+        raise ValueError(f"init(comm={ranks}): this process was started alone; start ranks with runjob -np N, or with mpirun -np N")
+    return lambda: _join_over_mpi(_subset_of_world(ranks), join)
+
+
+def _started_by_mpi(environment: Mapping[str, str]) -> int:
+    """How many ranks the MPI has that started this process; 0: none did."""
+    for rank, size in _MPI_PAIRS:
+        if environment.get(rank, "").isdigit() and environment.get(size, "").isdigit():
+            return int(environment[size])
+    return 0
+
+
+def _world() -> Any:
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise RuntimeError(
+            f"init(): mpirun started {_started_by_mpi(os.environ)} processes, and joining them needs the package mpi4py ({error}); "
+            "install it, or start the program with runjob -np N instead of mpirun"
+        ) from None
+    return MPI.COMM_WORLD
+
+
+def _listed(comm: Any) -> list[int]:
+    if not isinstance(comm, Iterable) or isinstance(comm, (str, bytes)):
+        raise ValueError(f"init(comm={comm!r}): give an mpi4py communicator or a list of ranks")
+    given = list(comm)
+    if any(isinstance(rank, bool) or not hasattr(rank, "__index__") for rank in given):
+        raise ValueError(f"init(comm={given!r}): give an mpi4py communicator or a list of ranks")
+    ranks = [int(rank) for rank in given]
+    if len(set(ranks)) != len(ranks) or min(ranks) < 0:
+        raise ValueError(f"init(comm={ranks}): ranks are given once each, from 0 on")
+    return ranks
+
+
+def _check_member(ranks: list[int], rank: int, size: int) -> None:
+    if max(ranks) >= size:
+        raise ValueError(f"init(comm={ranks}): there are {size} ranks, 0 to {size - 1}")
+    if rank not in ranks:
+        raise ValueError(f"init(comm={ranks}): this is rank {rank}, which is not in it; it may call init() with a list of its own")
+
+
+def _subset_of_world(ranks: list[int]) -> Any:
+    world = _world()
+    _check_member(ranks, world.Get_rank(), world.Get_size())
+    return world.Create_group(world.Get_group().Incl(ranks))
+
+
+def _check_same_ranks(comm: Any, environment: Mapping[str, str], join: Callable[[], int]) -> Callable[[], None]:
+    place, ours = (comm.Get_rank(), comm.Get_size()), (int(environment["RUNJOB_RANK"]), int(environment["RUNJOB_SIZE"]))
+    if place != ours:
+        raise ValueError(
+            f"init(comm=...): this is rank {place[0]} of {place[1]} of the communicator, and runjob started it as rank {ours[0]} of "
+            f"{ours[1]}; leave comm out, or start the program with mpirun instead of runjob"
+        )
+    return lambda: basics.join_job(join)
+
+
+def _join_over_mpi(comm: Any, join: Callable[[], int]) -> None:
+    from mpi4py import MPI
+
+    if comm == MPI.COMM_NULL:
+        raise ValueError("init(comm=MPI.COMM_NULL): this process is not in the communicator, and must not call init() with it")
+    if basics.is_initialized():
+        return
+    timeout = _start_timeout()
+    try:
+        _wait_for_all(comm, timeout)
+    except TimeoutError as error:
+        raise WaitTimeoutError(str(error)) from None
+    own = comm.Dup()  # messages of ours and of the program do not meet
+    try:
+        _join(_place_of_mpi(own, MPI, timeout), _mpi_exchange(own, timeout), join)
+    finally:
+        own.Free()
+
+
+def _place_of_mpi(comm: Any, MPI: Any, timeout: float) -> Place:
+    """Who shares memory is on one host."""
+    from .relay import Place
+
+    with_memory = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    first = with_memory.bcast(comm.Get_rank())
+    with_memory.Free()
+    heard = comm.allgather((first, MPI.Get_processor_name()))
+    firsts = sorted({first for first, _ in heard})
+    return Place(
+        rank=comm.Get_rank(), hosts=[firsts.index(first) for first, _ in heard],
+        hostnames=[heard[first][1] for first in firsts], start_timeout_seconds=timeout,
+    )  # fmt: skip
+
+
+def _mpi_exchange(comm: Any, timeout: float) -> Exchange:
+    def exchange(blob: bytes) -> list[bytes]:
+        _wait_for_all(comm, timeout)
+        return comm.allgather(blob)  # type: ignore[no-any-return]
+
+    return exchange
+
+
+def _wait_for_all(comm: Any, timeout: float) -> None:
+    """A barrier that hears signals and has an end. Errors  TimeoutError."""
+    arrived = comm.Ibarrier()
+    deadline = time.monotonic() + timeout
+    while not arrived.Test():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"init() over MPI: not all {comm.Get_size()} ranks of the communicator have come in {timeout:g} s")
+        time.sleep(_POLL_SECONDS)
+
+
+def _join_over_agent(ranks: list[int], environment: Mapping[str, str], join: Callable[[], int]) -> None:
+    from .relay import AgentConnection, Place
+
+    rank, size = int(environment["RUNJOB_RANK"]), int(environment["RUNJOB_SIZE"])
+    _check_member(ranks, rank, size)
+    if ranks == list(range(size)):
+        return basics.join_job(join)
+    if basics.is_initialized():
+        return None
+    address = environment["RUNJOB_RENDEZVOUS"]
+    if not address.startswith("unix:"):
+        raise RuntimeError(f"init(comm={ranks}) needs an agent of runjob on each host; start the job with runjob -np N")
+    agent, index, timeout = AgentConnection(address, rank), ranks.index(rank), _start_timeout()
+    numbers = _numbers.setdefault(tuple(ranks), itertools.count())
+    prefix = "python.comm." + "-".join(map(str, ranks))
+
+    def exchange(blob: bytes) -> list[bytes]:
+        return agent.gather(f"{prefix}.{next(numbers)}", blob, index, len(ranks), timeout)
+
+    try:
+        names = [blob.decode() for blob in exchange(environment["RUNJOB_HOSTNAME"].encode())]
+    except TimeoutError as error:
+        raise WaitTimeoutError(f"init(comm={ranks}): {error}") from None
+    hostnames = sorted(set(names), key=names.index)
+    place = Place(index, [hostnames.index(name) for name in names], hostnames, timeout)
+    return _join(place, exchange, join)
+
+
+def _start_timeout() -> float:
+    for name in ("RUNJOB_START_TIMEOUT", "HOROVOD_START_TIMEOUT"):
+        try:
+            return float(os.environ.get(name, ""))
+        except ValueError:  # unset, or with a unit, which the library reads
+            continue
+    return _START_TIMEOUT_SECONDS
+
+
+def _join(place: Place, exchange: Exchange, join: Callable[[], int]) -> None:
+    from .relay import relayed
+
+    with relayed(place, exchange) as relay:
+        basics.join_job(join, relay.serve_until)

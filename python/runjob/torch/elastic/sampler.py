@@ -1,0 +1,74 @@
+"""A sampler that knows what has been processed in an epoch, so that training can go on in the middle of it, also on other ranks."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sized
+from typing import Any
+
+import torch.utils.data
+
+from ... import basics
+
+
+class ElasticSampler(torch.utils.data.Sampler[int]):
+    """Shares the indices of a dataset among the ranks: each epoch's in another order, and without those that were processed in it.
+
+    dataset  anything with a length.
+    shuffle  whether each epoch has an order of its own, the same on all ranks: it follows from `seed` and the epoch.
+    seed     the same on all ranks.
+
+    All ranks get as many indices: where the rest cannot be divided, the first of it come twice. record_batch() after each batch, or
+    nothing is known to be processed; state_dict() goes into a checkpoint, and load_state_dict() continues from there.
+
+    Attributes  epoch; processed_num, how many samples all ranks together have processed in it; num_replicas and rank, as of the last
+                reset(); remaining_indices, of all ranks; num_samples, how many of them this rank gets.
+    Errors      NotInitializedError before init().
+    """
+
+    def __init__(self, dataset: Sized, shuffle: bool = True, seed: int = 0) -> None:
+        self.dataset = dataset
+        self.shuffle = shuffle
+        self.seed = seed
+        self.epoch = 0
+        self.processed_num = 0
+        self.reset()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begins an epoch: nothing of it has been processed. To be called when one has ended, and not when one is continued."""
+        self.epoch = epoch
+        self.processed_num = 0
+        self.reset()
+
+    def record_batch(self, batch_idx: int, batch_size: int) -> None:
+        """Counts a batch of `batch_size` samples on each rank as processed. What is left to iterate changes with reset() only."""
+        self.processed_num = min(self.processed_num + batch_size * self.num_replicas, len(self.dataset))
+
+    def state_dict(self) -> dict[str, Any]:
+        """`epoch` and `processed_num`: the same on all ranks."""
+        return {"epoch": self.epoch, "processed_num": self.processed_num}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Continues where state_dict() was taken, with the ranks that there are now."""
+        self.epoch = state_dict["epoch"]
+        self.processed_num = state_dict["processed_num"]
+        self.reset()
+
+    def reset(self) -> None:
+        """Shares what has not been processed among the ranks that there are now."""
+        self.num_replicas, self.rank = basics.size(), basics.rank()
+        indices = list(range(len(self.dataset)))
+        if self.shuffle:
+            random.Random(f"{self.seed} {self.epoch}").shuffle(indices)
+        self.remaining_indices = indices[self.processed_num :]
+        self.num_samples = -(-len(self.remaining_indices) // self.num_replicas)
+        self.total_size = self.num_samples * self.num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        """This rank's indices: every num_replicas-th of the rest, from its own place on."""
+        padded = itertools.cycle(self.remaining_indices)
+        return itertools.islice(padded, self.rank, self.total_size, self.num_replicas)
+
+    def __len__(self) -> int:
+        return self.num_samples

@@ -1,0 +1,36 @@
+"""python/runjob/objects.py: Python objects among the ranks, without a framework."""
+
+import pytest
+
+from runjob import basics, objects
+
+
+def _objects():
+    basics.init()
+    import sys
+
+    no_framework = not {"torch", "numpy"} & set(sys.modules)
+    mine = {"rank": basics.rank(), "text": "x" * 100_000 * basics.rank()}
+    told = objects.broadcast_object(mine, root_rank=1, name="config")
+    heard = objects.allgather_object(mine)
+    with pytest.raises(TypeError, match="cannot pickle"):
+        objects.broadcast_object((_ for _ in ()), root_rank=basics.rank())
+    return (
+        no_framework, told["rank"], len(told["text"]), (told is mine) == (basics.rank() == 1),
+        [(each["rank"], len(each["text"])) for each in heard],
+    )  # fmt: skip
+
+
+def test_objects_of_all_sizes_arrive(run_ranks):
+    expected = (True, 1, 100_000, True, [(rank, 100_000 * rank) for rank in range(3)])
+    assert run_ranks(_objects, 3).results == [expected] * 3
+
+
+def _lambda():
+    basics.init()
+    return objects.broadcast_object((lambda x: x + 1) if basics.rank() == 0 else None)(1)
+
+
+def test_a_lambda_arrives_where_cloudpickle_is_installed(run_ranks):
+    pytest.importorskip("cloudpickle")
+    assert run_ranks(_lambda, 2).results == [2, 2]
