@@ -1,5 +1,9 @@
 """The import name `horovod`, served by runjob: scripts written for Horovod run unmodified. All code is in `runjob`."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from ._owner import refuse_other_owners
 
 __version__ = "0.28.1"  # of the Horovod that this stands in for
@@ -7,7 +11,7 @@ __version__ = "0.28.1"  # of the Horovod that this stands in for
 refuse_other_owners()
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     """What ranks do not need is imported when it is asked for."""
     if name == "run":
         from .runner import run

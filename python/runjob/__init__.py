@@ -27,13 +27,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What ranks do not need is imported when it is asked for."""
-    if name == "run":
-        from .run_function import run
+    """What ranks do not need is imported when it is asked for first."""
+    if name in ("RankError", "RunError", "run"):
+        from . import run_errors, run_function
 
-        return run
-    if name in ("RankError", "RunError"):
-        from . import run_errors
-
-        return getattr(run_errors, name)
+        globals()[name] = getattr(run_function if name == "run" else run_errors, name)
+        return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -86,7 +86,7 @@ def _sources_without_files() -> dict[str, list[str]]:
     return {name: entry[2] for name, entry in cells.items()}
 
 
-def _write_call(file: BinaryIO, func: Callable[..., Any], args: tuple, kwargs: dict) -> None:
+def _write_call(file: BinaryIO, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Two pickles: what a rank needs to know before it reads the second one, and the call."""
     try:
         import cloudpickle

@@ -60,6 +60,8 @@ class Job:
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
                 start_new_session=True,  # Ctrl-C in a terminal is ours alone, to be passed on once
             )  # fmt: skip
+        assert self._process.stdout is not None and self._process.stderr is not None  # they are pipes
+        self._pipes = {self._process.stdout: self._out, self._process.stderr: self._err}
 
     def __enter__(self) -> Job:
         return self
@@ -67,7 +69,7 @@ class Job:
     def __exit__(self, *_: Any) -> None:
         """The launcher ends its job when the socket ends, so that nothing is left behind even if this process is killed."""
         self._socket.close()
-        for pipe in (self._process.stdout, self._process.stderr):
+        for pipe in self._pipes:
             pipe.close()
         self._process.wait()
 
@@ -93,7 +95,7 @@ class Job:
 
     def _pump(self) -> None:
         """Until the launcher has ended. May be called again after it has raised."""
-        sinks = {self._process.stdout: self._out, self._process.stderr: self._err, self._socket: self._results}
+        sinks: dict[Any, Any] = {**self._pipes, self._socket: self._results}
         with selectors.DefaultSelector() as selector:
             for source, sink in sinks.items():
                 selector.register(source, selectors.EVENT_READ, sink)
@@ -109,7 +111,7 @@ class Job:
 
     def _end(self) -> None:
         self._process.wait()
-        for pipe, printer in ((self._process.stdout, self._out), (self._process.stderr, self._err)):
+        for pipe, printer in self._pipes.items():
             os.set_blocking(pipe.fileno(), False)  # a program that outlives the launcher may hold it open
             try:
                 while data := os.read(pipe.fileno(), _READ_BYTES):

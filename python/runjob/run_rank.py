@@ -104,7 +104,7 @@ class _Outcome(io.RawIOBase):
         return len(block)
 
 
-def load_call(file: BinaryIO) -> tuple[Any, tuple, dict]:
+def load_call(file: BinaryIO) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """(function, args, kwargs) from the caller's pickles. Errors  RuntimeError when they cannot be used here."""
     caller = pickle.load(file)
     here = platform.python_version_tuple()[:2]
@@ -120,7 +120,8 @@ def load_call(file: BinaryIO) -> tuple[Any, tuple, dict]:
         import cloudpickle  # noqa: F401  # the pickle needs it
     except ImportError:
         raise RuntimeError(f"cloudpickle is missing for {sys.executable}: {sys.executable} -m pip install cloudpickle") from None
-    return pickle.load(file)
+    function, args, kwargs = pickle.load(file)
+    return function, args, kwargs
 
 
 def _of_function(frames: types.TracebackType | None) -> types.TracebackType | None:
