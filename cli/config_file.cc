@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/edit_distance.hpp"
 #include "base/error.hpp"
+#include "base/parse.hpp"
 #include "cli/option_table.hpp"
 #include "cli/toml_config.hpp"
 #include "cli/yaml_config.hpp"
@@ -16,7 +18,7 @@ namespace runjob {
 namespace {
 
 /// Keys of horovodrun's files for options that come in later versions. hide_timestamp is in its own sample.
-constexpr std::array<std::string_view, 15> kWithoutEffect = {"controller",
+constexpr std::array<std::string_view, 14> kWithoutEffect = {"controller",
                                                              "params.torus_allreduce",
                                                              "autotune.enabled",
                                                              "autotune.log_file",
@@ -24,7 +26,6 @@ constexpr std::array<std::string_view, 15> kWithoutEffect = {"controller",
                                                              "autotune.steps_per_sample",
                                                              "autotune.bayes_opt_max_samples",
                                                              "autotune.gaussian_process_noise",
-                                                             "stall_check.enabled",
                                                              "library_options.mpi_threads_disable",
                                                              "library_options.num_nccl_streams",
                                                              "library_options.thread_affinity",
@@ -76,11 +77,19 @@ std::vector<std::string> values_for(const Option& option, const ConfigEntry& ent
                                         entry.key, entry.values.size()));
 }
 
+/// horovodrun's files say whether to look for stalls, its option that one should not.
+ConfigEntry as_option(ConfigEntry entry, const std::string& path) {
+  if (entry.key != "stall_check.enabled" || entry.values.size() != 1) return entry;
+  const bool enabled = parse_bool(entry.values.front(), fmt::format("file {}, {}", path, entry.key));
+  return {"no-stall-check", {enabled ? "false" : "true"}};
+}
+
 }  // namespace
 
 Settings config_file_settings(const std::string& text, const std::string& path, Warnings& warnings) {
   Settings settings;
-  for (const ConfigEntry& entry : read_entries(text, path)) {
+  for (ConfigEntry& given : read_entries(text, path)) {
+    const ConfigEntry entry = as_option(std::move(given), path);
     if (std::find(kWithoutEffect.begin(), kWithoutEffect.end(), entry.key) != kWithoutEffect.end()) {
       warnings.push_back(fmt::format("file {}: {} has no effect in this version", path, entry.key));
       continue;

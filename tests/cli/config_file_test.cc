@@ -57,3 +57,10 @@ TEST_CASE("a key that is none is an error that names the nearest", "[unit]") {
     CHECK_THROWS_WITH(config_file_settings(text, "j", warnings), message);
   }
 }
+
+TEST_CASE("horovodrun's switches for the stall check and the log do what they say", "[unit]") {
+  CHECK(read("stall_check:\n  enabled: false\n", "j.yaml").at("no-stall-check").values.back() == "true");
+  CHECK(read("stall_check:\n  enabled: true\n", "j.yaml").at("no-stall-check").values.back() == "false");
+  CHECK(read("logging:\n  level: DEBUG\n", "j.yaml").at("log-level").values.back() == "DEBUG");
+  CHECK_THROWS_WITH(read("stall_check:\n  enabled: maybe\n", "j.yaml"), ContainsSubstring("stall_check.enabled"));
+}
