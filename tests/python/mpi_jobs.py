@@ -15,6 +15,7 @@ OPTIONS = ["--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader
 def mpirun(np: int, code: str, **extra: str) -> subprocess.CompletedProcess:
     """`code` on every rank, which imports runjob.numpy as hvd. Tests are ranks of no job themselves."""
     variables = {name: value for name, value in environment(**extra).items() if not name.startswith(("OMPI_", "PMIX_", "RUNJOB_"))}
+    variables.pop("PYTHONUNBUFFERED", None)  # a line is one write, or those of two ranks could be mixed
     variables.update({name: os.environ[name] for name in ("RUNJOB_LIBRARY", "RUNJOB_BIN") if name in os.environ}, **extra)
     command = ["mpirun", *OPTIONS, "-np", str(np), sys.executable, "-c", "import runjob.numpy as hvd\n" + code]
     return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
