@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCRIPTS = ["packaging/quickstart.sh", "packaging/test.sh"]
+SCRIPTS = ["packaging/quickstart.sh", "packaging/test.sh", "packaging/test_wheels.sh"]
 LIMIT_SECONDS = 60
 
 

@@ -75,5 +75,5 @@ def test_a_transformer_learns_on_shards_of_text(run_ranks):
     losses = [re.findall(r"^\[0\]<stdout>:step +\d+: test loss ([\d.]+)$", job.stdout, re.MULTILINE) for job in jobs]
     assert losses[0] == losses[1], "the seeds are fixed"
     first, last = map(float, losses[0])
-    assert last < first < 3.2 and last < 2.6, "better than knowing how often each character occurs"
+    assert last < first < 3.1 and last < 2.6, "better than knowing how often each character occurs"
     assert "[1]<stdout>" not in jobs[0].stdout, "only rank 0 prints"

