@@ -32,7 +32,7 @@ def installed(wheels, tmp_path_factory):
     """The environment's folder."""
     folder = tmp_path_factory.mktemp("environment")
     assert _run(sys.executable, "-m", "venv", folder).returncode == 0
-    done = _run(folder / "bin" / "python", "-m", "pip", "install", "--no-index", *wheels.values(), PATH=str(folder / "bin"))
+    done = _run(folder / "bin" / "python", "-m", "pip", "install", *wheels.values(), PATH=str(folder / "bin"))
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -109,6 +109,12 @@ def test_ranks_find_each_other_from_the_installed_files_alone(installed, shared_
     assert all(line[3].startswith(str(installed)) and line[4] == "0.28.1" for line in lines)
 
 
+def test_functions_are_run_without_anything_else_to_install(installed):
+    code = "import horovod; print(horovod.run(lambda n: n + 1, args=(1,), np=2))"
+    done = _run(installed / "bin" / "python", "-c", code, PATH=str(installed / "bin"))
+    assert (done.returncode, done.stdout) == (0, "[2, 2]\n"), done.stderr
+
+
 def test_gloo_is_the_one_of_the_wheel(installed):
     code = "import json, runjob.backends; print(json.dumps(runjob.backends.backends()))"
     gloo = json.loads(_run(installed / "bin" / "python", "-c", code).stdout)["gloo"]
@@ -124,6 +130,6 @@ def test_a_module_of_an_absent_framework_names_the_framework(installed):
 def test_uninstalling_leaves_nothing(wheels, tmp_path):
     assert _run(sys.executable, "-m", "venv", tmp_path / "venv").returncode == 0
     python = tmp_path / "venv" / "bin" / "python"
-    _run(python, "-m", "pip", "install", "--no-index", *wheels.values())
+    _run(python, "-m", "pip", "install", *wheels.values())
     assert _run(python, "-m", "pip", "uninstall", "-y", "runjob-launcher", "runjob-horovod").returncode == 0
     assert not [path for path in (tmp_path / "venv").rglob("*") if "runjob" in path.name or "horovod" in path.name]
