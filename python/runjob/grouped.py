@@ -43,9 +43,8 @@ class GroupedCalls(Generic[Array]):
     def allreduce(self, tensors: Iterable[Any], name: str | None, reduction: Reduction, in_place: bool = False) -> Call:
         operation = "grouped_allreduce_" if in_place else "grouped_allreduce"
         given = self.listed(tensors, operation)
-        if in_place and len(set(map(id, given))) != len(given):
-            raise ValueError("grouped_allreduce_ works in place, and the list has one tensor twice")
         if in_place:
+            self.check_distinct(given)
             outputs = dense = [self._arrays.in_place(tensor, "allreduce_") for tensor in given]
         else:
             dense = [self._arrays.dense(tensor, "allreduce") for tensor in given]
@@ -81,6 +80,11 @@ class GroupedCalls(Generic[Array]):
         if not listed:
             raise ValueError(f"{operation} takes at least one tensor; the list is empty")
         return listed
+
+    def check_distinct(self, tensors: list[Any]) -> None:
+        """Of those that are worked on in place. Errors  ValueError."""
+        if len(set(map(id, tensors))) != len(tensors):
+            raise ValueError("grouped_allreduce_ works in place, and the list has one tensor twice")
 
     def _group(
         self, kind: Collective, name: str | None, tensors: list[Array], rooms: Sequence[Array | None],

@@ -13,15 +13,16 @@ import torch
 from .. import process_sets, reduce_ops
 from ..calls import Reduction
 from ..compression import Compressor, split
-from ..grouped import GroupedCalls, GroupedOperations
+from ..grouped import GroupedOperations
 from ..handles import run
 from ..process_sets import ProcessSet, global_process_set
 from ..reduce_ops import Average
 from .compression import NATIVE, Compression
 from .differentiable import apply, is_followed, scattered_factor
 from .operations import calls
+from .staging import StagedGroups
 
-_groups: GroupedCalls[torch.Tensor] = GroupedCalls(calls)
+_groups = StagedGroups(calls)
 _operations: GroupedOperations[torch.Tensor, torch.Tensor] = GroupedOperations(_groups, NATIVE)
 
 grouped_allreduce_ = _operations.grouped_allreduce_

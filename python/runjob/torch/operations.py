@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from ..calls import Calls
 from ..operations import Operations
 from .compression import NATIVE
+from .staging import StagedCalls
 from .tensors import Tensors
 
 #: The operations, described, for the other modules of this package.
-calls: Calls[torch.Tensor] = Calls(Tensors())
+calls = StagedCalls(Tensors())
 
 _operations: Operations[torch.Tensor, torch.Tensor] = Operations(calls, NATIVE)
 

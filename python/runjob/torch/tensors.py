@@ -29,16 +29,11 @@ if hasattr(torch, "uint16"):
 
 
 def check(tensor: Any, operation: str) -> None:
-    """Errors  ValueError for what is no dense tensor of a known dtype; NotImplementedError for one that is not on the CPU."""
+    """Of a tensor on the CPU: staging.py brings others there. Errors  ValueError for what is no dense tensor of a known dtype."""
     if isinstance(tensor, torch.Tensor) and tensor.is_cpu and tensor.layout is torch.strided and tensor.dtype in DTYPES:
         return
     if not isinstance(tensor, torch.Tensor):
         raise ValueError(f"{operation} takes a torch.Tensor, not {type(tensor).__name__}")
-    if tensor.device.type != "cpu":
-        raise NotImplementedError(
-            f"{operation} of a tensor on {tensor.device}: this version of runjob moves CPU tensors only; "
-            "GPU tensors come with the NCCL backend. Use tensor.cpu() until then"
-        )
     if tensor.layout != torch.strided:
         raise NotImplementedError(f"{operation} of a sparse tensor is not in this version of runjob; use tensor.to_dense()")
     raise ValueError(f"{operation} does not take {tensor.dtype}")
