@@ -18,8 +18,8 @@ from ..process_sets import ProcessSet
 
 
 def is_far(value: Any) -> bool:
-    """Whether the library cannot reach it."""
-    return isinstance(value, torch.Tensor) and not value.is_cpu
+    """Whether the library cannot reach it, though it has values."""
+    return isinstance(value, torch.Tensor) and not value.is_cpu and not value.is_meta
 
 
 class StagedCalls(Calls[torch.Tensor]):
@@ -83,7 +83,7 @@ class StagedGroups(GroupedCalls[torch.Tensor]):
 
 def _copied(tensor: Any) -> Any:
     """In the CPU's memory and in one piece; what is no tensor is left to be refused."""
-    if not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided:
+    if not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided or tensor.is_meta:
         return tensor
     return tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
 

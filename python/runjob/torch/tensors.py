@@ -29,11 +29,14 @@ if hasattr(torch, "uint16"):
 
 
 def check(tensor: Any, operation: str) -> None:
-    """Of a tensor on the CPU: staging.py brings others there. Errors  ValueError for what is no dense tensor of a known dtype."""
+    """Of a tensor on the CPU: staging.py brings others there. Errors  ValueError for what is no dense tensor of a known dtype;
+    NotImplementedError for one without values."""
     if isinstance(tensor, torch.Tensor) and tensor.is_cpu and tensor.layout is torch.strided and tensor.dtype in DTYPES:
         return
     if not isinstance(tensor, torch.Tensor):
         raise ValueError(f"{operation} takes a torch.Tensor, not {type(tensor).__name__}")
+    if tensor.device.type != "cpu":
+        raise NotImplementedError(f"{operation} of a tensor on {tensor.device}, which has no values")
     if tensor.layout != torch.strided:
         raise NotImplementedError(f"{operation} of a sparse tensor is not in this version of runjob; use tensor.to_dense()")
     raise ValueError(f"{operation} does not take {tensor.dtype}")
