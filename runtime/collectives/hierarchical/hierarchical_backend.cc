@@ -153,7 +153,7 @@ void* HierarchicalBackend::memory_of_host(const HostOffer& of_leader) {
     alone_.reset(std::aligned_alloc(kPage, layout_.bytes()));
     if (!alone_) throw std::bad_alloc();
     // The words; nobody reads the rest before it is written.
-    std::memset(alone_.get(), 0, layout_.cell(0, 0));
+    std::memset(alone_.get(), 0, layout_.cell(0, 0, 0));
     std::memset(static_cast<std::byte*>(alone_.get()) + layout_.board(), 0, FarBoard::words_bytes(topology_.size()));
     return alone_.get();
   }

@@ -28,30 +28,28 @@ struct Parts {
   const Range& operator[](int rank) const { return ranges[static_cast<std::size_t>(rank)]; }
 };
 
-void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);  // an empty part's buffer may be null
-}
-
 void in_one_step(Channels& channels, const Call& call, const Parts& parts) {
   auto* output = static_cast<std::byte*>(call.output);
   const int own = channels.group.rank();
-  copy(channels.small.begin(parts[own].count), static_cast<const std::byte*>(call.input), parts[own].count);
+  plain_copy(channels.small.begin(parts[own].count), static_cast<const std::byte*>(call.input), parts[own].count);
   channels.small.give();
   for (int rank = 0; rank < channels.group.size(); ++rank) {
     const Range part = parts[rank];
-    copy(output + part.first, channels.small.take(rank, part.count), part.count);
+    plain_copy(output + part.first, channels.small.take(rank, part.count), part.count);
   }
 }
 
 class Stream {
  public:
-  Stream(Ring& ring, const Call& call, const Parts& parts)
+  Stream(Ring& ring, const Call& call, const Parts& parts, CopyFunction copy)
       : ring_(ring),
+        copy_(copy),
         input_(static_cast<const std::byte*>(call.input)),
         output_(static_cast<std::byte*>(call.output)),
         parts_(parts),
-        steps_(Pieces(parts.largest(), ring.slot_bytes()).number()),
-        first_step_(ring.take_steps(steps_)) {}
+        piece_bytes_(std::min(parts.largest(), ring.slot_bytes())),
+        steps_(Pieces(parts.largest(), piece_bytes_).number()),
+        first_step_(ring.take_steps(steps_, piece_bytes_)) {}
 
   /// Gives piece i before it collects piece i - 1, so that nobody waits for it.
   void run() {
@@ -62,7 +60,7 @@ class Stream {
   }
 
  private:
-  Range piece(int rank, std::size_t i) const { return Pieces(parts_[rank].count, ring_.slot_bytes())[i]; }
+  Range piece(int rank, std::size_t i) const { return Pieces(parts_[rank].count, piece_bytes_)[i]; }
   std::byte* output(int rank, const Range& piece) const { return output_ + parts_[rank].first + piece.first; }
 
   void give(std::size_t i) {
@@ -70,10 +68,9 @@ class Stream {
     ring_.wait_free(step);
     const Range own = piece(ring_.rank(), i);
     if (own.count == 0) return;  // nobody looks for more than there is
-    std::byte* slot = ring_.slot(ring_.rank(), step);
-    std::memcpy(slot, input_ + own.first, own.count);
+    copy_(ring_.slot(ring_.rank(), step), input_ + own.first, own.count);
     ring_.filled(step);
-    std::memcpy(output(ring_.rank(), own), slot, own.count);
+    std::memcpy(output(ring_.rank(), own), input_ + own.first, own.count);
   }
 
   void collect(std::size_t i) {
@@ -89,9 +86,11 @@ class Stream {
   }
 
   Ring& ring_;
+  const CopyFunction copy_;  ///< into slots
   const std::byte* const input_;
   std::byte* const output_;
   const Parts& parts_;
+  const std::size_t piece_bytes_;
   const std::size_t steps_;
   const std::uint64_t first_step_;
 };
@@ -100,7 +99,7 @@ class Stream {
 void read_directly(Channels& channels, const Call& call, const Parts& parts) {
   auto* output = static_cast<std::byte*>(call.output);
   const int own = channels.group.rank();
-  copy(output + parts[own].first, static_cast<const std::byte*>(call.input), parts[own].count);
+  plain_copy(output + parts[own].first, static_cast<const std::byte*>(call.input), parts[own].count);
   for (int distance = 1; distance < channels.group.size(); ++distance) {
     const int peer = (own + distance) % channels.group.size();
     channels.peers.fetch_input(peer, 0, parts[peer].count, output + parts[peer].first);
@@ -118,7 +117,7 @@ void allgather(Channels& channels, const Call& call) {
   const std::size_t own_bytes = parts[channels.group.rank()].count;
   channels.peers.run(
       {.kind = call.kind, .bytes = parts.largest(), .input = call.input, .input_bytes = own_bytes, .call = &call},
-      [&] { Stream(channels.ring, call, parts).run(); },
+      [&](CopyFunction copy) { Stream(channels.ring, call, parts, copy).run(); },
       [&](PeerBuffers::Route) { read_directly(channels, call, parts); });
 }
 

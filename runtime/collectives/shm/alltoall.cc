@@ -33,7 +33,7 @@ class Alltoall {
 
   void run() {
     const auto own = static_cast<std::size_t>(channels_.group.rank());
-    copy_bytes(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
+    plain_copy(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
     const std::size_t all = largest_ * incoming_.size();  // the same on all ranks
     if (all <= channels_.small.most_bytes()) {
       call_.tell_stage(shm_stage(call_.kind), kOneStep);
@@ -49,25 +49,25 @@ class Alltoall {
          .input_bytes = input_bytes,
          .splits = places,
          .call = &call_},
-        [&] { through_sections(); }, [&](PeerBuffers::Route) { read_directly(); });
+        [&](CopyFunction copy) { through_sections(copy); }, [&](PeerBuffers::Route) { read_directly(); });
   }
 
  private:
   void in_one_step(std::size_t bytes) {
     std::byte* message = channels_.small.begin(bytes);
     for (std::size_t peer = 0; peer < outgoing_.size(); ++peer)
-      copy_bytes(message + peer * largest_, input_ + outgoing_[peer].first, outgoing_[peer].count);
+      plain_copy(message + peer * largest_, input_ + outgoing_[peer].first, outgoing_[peer].count);
     channels_.small.give();
     const auto own = static_cast<std::size_t>(channels_.group.rank());
     for (std::size_t peer = 0; peer < incoming_.size(); ++peer) {
       const std::byte* theirs = channels_.small.take(static_cast<int>(peer), bytes);
-      if (peer != own) copy_bytes(output_ + incoming_[peer].first, theirs + own * largest_, incoming_[peer].count);
+      if (peer != own) plain_copy(output_ + incoming_[peer].first, theirs + own * largest_, incoming_[peer].count);
     }
   }
 
-  void through_sections() {
+  void through_sections(CopyFunction copy) {
     Sections sections(channels_.ring, largest_);
-    sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i); },
+    sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i, copy); },
                  [&](std::size_t i) { collect(sections, i); });
   }
 
@@ -81,10 +81,10 @@ class Alltoall {
     }
   }
 
-  void give(const Sections& sections, int peer, std::byte* to, std::size_t i) const {
+  void give(const Sections& sections, int peer, std::byte* to, std::size_t i, CopyFunction copy) const {
     const Range part = outgoing_[static_cast<std::size_t>(peer)];
     const Range piece = sections.piece(part.count, i);
-    copy_bytes(to, input_ + part.first + piece.first, piece.count);
+    copy(to, input_ + part.first + piece.first, piece.count);
   }
 
   void collect(const Sections& sections, std::size_t i) const {
@@ -93,7 +93,7 @@ class Alltoall {
       if (peer == own) continue;
       const Range part = incoming_[static_cast<std::size_t>(peer)];
       const Range piece = sections.piece(part.count, i);
-      copy_bytes(output_ + part.first + piece.first, sections.section(peer, own, i), piece.count);
+      plain_copy(output_ + part.first + piece.first, sections.section(peer, own, i), piece.count);
     }
   }
 

@@ -23,16 +23,17 @@ void in_one_step(SmallExchange& small, const Call& call, bool is_root, std::size
 constexpr std::size_t kLeastPieceBytes = 16u << 10;
 constexpr std::size_t kWantedPieces = 16;
 
-void piece_by_piece(Ring& ring, const Call& call, std::size_t bytes) {
-  const Pieces pieces(bytes, piece_bytes(bytes, kWantedPieces, kLeastPieceBytes, ring.slot_bytes()));
-  const std::uint64_t first_step = ring.take_steps(pieces.number());
+void piece_by_piece(Ring& ring, const Call& call, std::size_t bytes, CopyFunction copy) {
+  const std::size_t most = piece_bytes(bytes, kWantedPieces, kLeastPieceBytes, ring.slot_bytes());
+  const Pieces pieces(bytes, most);
+  const std::uint64_t first_step = ring.take_steps(pieces.number(), most);
   auto* data = static_cast<std::byte*>(call.output);
   for (std::size_t i = 0; i < pieces.number(); ++i) {
     const std::uint64_t step = first_step + i;
     const Range piece = pieces[i];
     ring.wait_free(step);
     if (ring.rank() == call.root) {
-      std::memcpy(ring.slot(ring.rank(), step), data + piece.first, piece.count);
+      copy(ring.slot(ring.rank(), step), data + piece.first, piece.count);
       ring.filled(step);
     } else {
       ring.wait_filled(call.root, step);
@@ -85,7 +86,7 @@ void broadcast(Channels& channels, const Call& call) {
        .output = call.output,
        .output_bytes = bytes,
        .call = &call},
-      [&] { piece_by_piece(channels.ring, call, bytes); },
+      [&](CopyFunction copy) { piece_by_piece(channels.ring, call, bytes, copy); },
       [&](PeerBuffers::Route route) { directly(channels, call, bytes, route); });
 }
 

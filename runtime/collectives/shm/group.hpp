@@ -52,7 +52,9 @@ class Group {
 
   RankWords& words(int rank) const { return *reinterpret_cast<RankWords*>(segment_ + layout_.words(rank)); }
   RankWords& own() const { return words(rank()); }
-  std::byte* cell(int rank, std::size_t number) const { return segment_ + layout_.cell(rank, number); }
+  std::byte* cell(int rank, std::uint64_t step, std::size_t bytes) const {
+    return segment_ + layout_.cell(rank, step, bytes);
+  }
   std::byte* slot(int rank, std::size_t number) const { return segment_ + layout_.slot(rank, number); }
 
   /// Tells everybody that one of this rank's own words has come to `value`; what was written before is seen by those who

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -54,15 +55,14 @@ struct SegmentHeader {
 /// a board.
 class Layout {
  public:
-  static constexpr std::size_t kSlots = 4;  ///< of a rank's ring
+  static constexpr std::size_t kSlots = 8;  ///< of a rank's ring: together larger than a core's own caches
 
-  explicit Layout(int size)
-      : size_(static_cast<std::size_t>(size)),
-        cell_bytes_(std::max(kPage, round_up(kMostCellBytes * 2 / size_))),
-        slot_bytes_(std::clamp(round_up(kMostRingBytes / (size_ * kSlots)), 4 * kPage, kMostSlotBytes)) {}
+  explicit Layout(int size) : Layout(size, cell_bytes_for(index(size)), slot_bytes_for(index(size))) {}
   Layout(int size, std::size_t cell_bytes, std::size_t slot_bytes, std::size_t board_bytes = 0)
       : size_(static_cast<std::size_t>(size)),
         cell_bytes_(round_up(cell_bytes)),
+        half_bytes_(
+            std::bit_floor(std::clamp<std::size_t>(kMostCellsBytes / 2 / size_, cell_bytes_ * 2, cell_bytes_ * 32))),
         slot_bytes_(round_up(slot_bytes)),
         board_bytes_(round_up(board_bytes)) {}
 
@@ -73,8 +73,11 @@ class Layout {
   std::size_t slot_bytes() const { return slot_bytes_; }
 
   std::size_t words(int rank) const { return sizeof(SegmentHeader) + index(rank) * sizeof(RankWords); }
-  std::size_t cell(int rank, std::size_t number) const {
-    return first_cell() + (index(rank) * RankWords::kFlags + number) * cell_bytes_;
+  /// Where a small message of `bytes` bytes lies. Two steps in turn have places that do not meet, whatever their messages' sizes; and
+  /// the places of messages of a size go round.
+  std::size_t cell(int rank, std::uint64_t step, std::size_t bytes) const {
+    const std::size_t half = step % 2, turn = step / 2 * std::bit_ceil(std::max(bytes, kLineBytes));
+    return first_cell() + (index(rank) * 2 + half) * half_bytes_ + (turn & (half_bytes_ - 1));
   }
   std::size_t slot(int rank, std::size_t number) const {
     return first_slot() + (index(rank) * kSlots + number) * slot_bytes_;
@@ -87,14 +90,23 @@ class Layout {
   static constexpr std::size_t kPage = 4096;
   static constexpr std::size_t kMostCellBytes = 16u << 10;   // measured: docs/backends.md
   static constexpr std::size_t kMostSlotBytes = 256u << 10;  // measured: docs/backends.md
+  static constexpr std::size_t kMostCellsBytes = 16u << 20;  // of all ranks
   static constexpr std::size_t kMostRingBytes = 64u << 20;   // so that hundreds of ranks do not fill the memory
 
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  static constexpr std::size_t cell_bytes_for(std::size_t size) {
+    return std::max(kPage, round_up(kMostCellBytes * 2 / size));
+  }
+  static constexpr std::size_t slot_bytes_for(std::size_t size) {
+    return std::clamp(round_up(kMostRingBytes / (size * kSlots)), 4 * kPage, kMostSlotBytes);
+  }
   static constexpr std::size_t round_up(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
   std::size_t first_cell() const { return round_up(words(size())); }
-  std::size_t first_slot() const { return first_cell() + size_ * RankWords::kFlags * cell_bytes_; }
+  std::size_t first_slot() const { return first_cell() + size_ * 2 * half_bytes_; }
 
-  std::size_t size_, cell_bytes_, slot_bytes_, board_bytes_ = 0;
+  std::size_t size_, cell_bytes_;
+  std::size_t half_bytes_;  ///< for the small messages of every other step: a power of two
+  std::size_t slot_bytes_, board_bytes_ = 0;
 };
 
 }  // namespace runjob::runtime

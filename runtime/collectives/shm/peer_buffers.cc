@@ -41,29 +41,42 @@ PeerBuffers::PeerBuffers(Group& group, SmallExchange& small, Ring& ring, PeerOpt
       small_(small),
       ring_(ring),
       options_(std::move(options)),
-      least_read_bytes_(options_.cma == CmaUse::kAlways ? 1 : RouteTable::kLeastBytes),
+      table_(Layout::kSlots * ring.slot_bytes()),
+      least_read_bytes_(options_.cma == CmaUse::kAlways ? 1 : RouteTable::kLeastReadBytes),
       places_(static_cast<std::size_t>(group.size())) {}
 
-PeerBuffers::Way PeerBuffers::wanted_way(const Offer& offer) const {
-  if (options_.cma == CmaUse::kNever || offer.bytes < least_read_bytes_ || cma_ == Cma::kNo) return Way::kRing;
-  if (cma_ == Cma::kUnknown) return Way::kProbe;
-  if (options_.cma == CmaUse::kAlways) return Way::kRead;
-  return table_.next(offer.kind, offer.bytes) == RouteTable::Way::kRead ? Way::kRead : Way::kRing;
+/// Whether ordinary memory may be read for it, as far as this rank knows.
+bool PeerBuffers::may_read(const Offer& offer) const {
+  return options_.cma != CmaUse::kNever && offer.bytes >= least_read_bytes_ && cma_ != Cma::kNo;
+}
+
+/// Rank 0's, for all.
+void PeerBuffers::choose_way(const Offer& offer, Place& place) const {
+  if (settled_) {
+    place.way = *settled_;
+    return;
+  }
+  const bool can_read = may_read(offer);
+  place.is_probe = can_read && cma_ == Cma::kUnknown;
+  if (place.is_probe) return;
+  if (can_read && options_.cma == CmaUse::kAlways) {
+    place.way = Way::kRead;
+    return;
+  }
+  const auto way = table_.next_try(offer.kind, offer.bytes, can_read);
+  place.way = way ? *way : table_.fastest(offer.kind, offer.bytes, can_read);
+  place.is_trial = way.has_value();
 }
 
 /// As the timeline names it.
 const char* PeerBuffers::algorithm(Route route) const {
-  if (route == Route::kRing) return "pipeline";
+  if (route == Route::kRing) return way_ == Way::kStreamedSlots ? "streamed pipeline" : "pipeline";
   return by_pointer_ ? "symmetric memory" : "CMA";
 }
 
 PeerBuffers::Place PeerBuffers::place_of(const Offer& offer) const {
   Place place{.input_address = address_of(offer.input), .output_address = address_of(offer.output)};
-  if (group_.rank() == 0) {
-    place.way = wanted_way(offer);
-    place.is_trial = options_.cma == CmaUse::kWhenFaster && cma_ == Cma::kYes && offer.bytes >= least_read_bytes_ &&
-                     table_.is_open(offer.kind, offer.bytes);
-  }
+  if (group_.rank() == 0) choose_way(offer, place);
   if (!options_.heap) return place;
   const auto offset_of = [&](const void* memory, std::size_t bytes) {
     return bytes == 0 ? std::optional<std::size_t>(0) : options_.heap->offset_of(memory, bytes);
@@ -76,8 +89,16 @@ PeerBuffers::Place PeerBuffers::place_of(const Offer& offer) const {
   return place;
 }
 
+/// Such messages always go through the slots, and no other rank can have reason to do otherwise with this one: no need to hear
+/// from them.
+bool PeerBuffers::is_settled_without_others(const Place& own) const {
+  return !own.is_symmetric && settled_.value_or(Way::kRead) != Way::kRead;
+}
+
 PeerBuffers::Route PeerBuffers::agree(const Offer& offer) {
   is_trial_ = by_pointer_ = false;
+  settled_ = table_.take_settled(offer.kind, offer.bytes);
+  way_ = settled_.value_or(Way::kSlots);
   const std::size_t splits_bytes = offer.splits.size_bytes(), bytes = sizeof(Place) + splits_bytes;
   if (bytes > small_.most_bytes()) return Route::kRing;  // of hundreds of ranks
   const Place own = place_of(offer);
@@ -85,14 +106,12 @@ PeerBuffers::Route PeerBuffers::agree(const Offer& offer) {
   std::memcpy(message, &own, sizeof own);
   if (splits_bytes > 0) std::memcpy(message + sizeof own, offer.splits.data(), splits_bytes);
   small_.give();
-  const auto is_reached = [&](const Place& place) { return place.is_symmetric || offer.bytes >= least_read_bytes_; };
-  if (!is_reached(own)) return Route::kRing;  // all come to that, so there is no need to hear from them
+  if (is_settled_without_others(own)) return Route::kRing;
   splits_.resize(offer.splits.size() * places_.size());
   bool is_symmetric = true, has_mapped = true;
   for (int rank = 0; rank < group_.size(); ++rank) {
     const std::byte* theirs = small_.take(rank, bytes);
     const Place place = read_as<Place>(theirs);
-    if (!is_reached(place)) return Route::kRing;
     places_[static_cast<std::size_t>(rank)] = place;
     is_symmetric = is_symmetric && place.is_symmetric;
     has_mapped = has_mapped && place.has_mapped;
@@ -106,16 +125,20 @@ PeerBuffers::Route PeerBuffers::agree(const Offer& offer) {
 }
 
 PeerBuffers::Route PeerBuffers::decide(const Offer& offer) {
-  const bool has_output = offer.kind == Kind::kAllreduce || offer.kind == Kind::kBroadcast;
-  if (by_pointer_) return has_output ? Route::kWrite : Route::kRead;
-  Way way = places_.front().way;
-  if (way == Way::kProbe) {
-    cma_ = probe() ? Cma::kYes : Cma::kNo;
-    way = cma_ == Cma::kYes && options_.cma == CmaUse::kAlways ? Way::kRead : Way::kRing;
-  } else {
-    is_trial_ = places_.front().is_trial;
+  const Place& first = places_.front();
+  way_ = first.way;
+  if (by_pointer_) {
+    const bool has_output = offer.kind == Kind::kAllreduce || offer.kind == Kind::kBroadcast;
+    return has_output ? Route::kWrite : Route::kRead;
   }
-  return way == Way::kRead ? Route::kRead : Route::kRing;
+  is_trial_ = first.is_trial;
+  if (first.is_probe) {
+    cma_ = probe() ? Cma::kYes : Cma::kNo;
+    if (cma_ == Cma::kYes && options_.cma == CmaUse::kAlways) way_ = Way::kRead;
+  } else if (!is_trial_ && !settled_) {
+    table_.settle(offer.kind, offer.bytes, way_);
+  }
+  return way_ == Way::kRead ? Route::kRead : Route::kRing;
 }
 
 /// Whether every rank can read every other one's memory: all come to the same answer.

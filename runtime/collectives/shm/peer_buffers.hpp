@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <sys/types.h>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "runtime/collectives/shm/route_table.hpp"
 #include "runtime/collectives/shm/small_exchange.hpp"
 #include "runtime/collectives/shm/stage.hpp"
+#include "runtime/collectives/shm/streaming_copy.hpp"
 #include "runtime/collectives/shm/symmetric_heap.hpp"
 
 namespace runjob::runtime {
@@ -26,9 +28,9 @@ struct PeerOptions {
   std::chrono::milliseconds farewell{100};
 };
 
-/// Large messages without the ring of slots: ranks read, and write, each other's buffers where they lie. Before each message all
-/// ranks say where their buffers are, and so all come to the same answer whether that is possible: it is when all buffers are
-/// symmetric memory, or when all ranks may read the others' memory and that has turned out to be faster than the ring.
+/// Large messages, through the ring of slots or without it: ranks read, and write, each other's buffers where they lie. Before each
+/// message all ranks say where their buffers are, and so all come to the same answer whether that is possible: it is when all buffers
+/// are symmetric memory, or when all ranks may read the others' memory and that has turned out to be faster than the ring.
 ///
 /// Threads  one; on all ranks the same messages in the same order.
 /// Errors   as Group; Error(kSystem) and Error(kPeerLost) naming the rank whose memory cannot be read.
@@ -54,15 +56,16 @@ class PeerBuffers {
 
   PeerBuffers(Group& group, SmallExchange& small, Ring& ring, PeerOptions options);
 
-  /// Agrees on a route and calls one of the two, `directly` with the route. When that has returned on all ranks, nobody touches
-  /// another one's buffers any more; when it has thrown, nobody does a moment later who is still running.
+  /// Agrees on a route and calls one of the two, `by_ring` with what copies into the slots, `directly` with the route. When that has
+  /// returned on all ranks, nobody touches another one's buffers any more; when it has thrown, nobody does a moment later who is
+  /// still running.
   template <class ByRing, class Directly>
   void run(const Offer& offer, ByRing by_ring, Directly directly) {
     const Route route = agree(offer);
     if (offer.call != nullptr) offer.call->tell_stage(shm_stage(offer.kind), algorithm(route));
     const auto start = std::chrono::steady_clock::now();
     if (route == Route::kRing) {
-      by_ring();
+      by_ring(way_ == Way::kStreamedSlots ? &streaming_copy : &plain_copy);
       if (is_trial_) finish(ring_.take_steps(1));  // reading has to wait for this as well
     } else if (route == Route::kRead) {
       directly(route);
@@ -78,7 +81,7 @@ class PeerBuffers {
       }
     }
     if (is_trial_ && group_.rank() == 0)
-      table_.add(offer.kind, offer.bytes, way_of(route), std::chrono::steady_clock::now() - start);
+      table_.add(offer.kind, offer.bytes, way_, std::chrono::steady_clock::now() - start);
   }
 
   // For `directly`. Offsets are bytes from the beginning of a rank's buffer.
@@ -97,38 +100,37 @@ class PeerBuffers {
   std::byte* scratch(std::size_t bytes);
 
  private:
-  enum class Way : std::uint8_t { kRing, kRead, kProbe };
-
   /// What a rank says of its part. Fits the line of its flag, but for splits.
   struct Place {
     std::uint64_t input = 0, output = 0;  ///< offsets in its window, when it is symmetric
     std::uint64_t input_address = 0, output_address = 0;
     bool is_symmetric = false;
     bool has_mapped = false;  ///< it can use others' windows
-    Way way = Way::kRing;     ///< rank 0's: what all do unless the buffers are symmetric
-    bool is_trial = false;    ///< rank 0's: it takes the time
+    // Rank 0's:
+    Way way = Way::kSlots;  ///< what all do unless the buffers are symmetric
+    bool is_trial = false;  ///< it takes the time
+    bool is_probe = false;  ///< whether memory can be read is to be found out first
   };
 
   Route agree(const Offer& offer);
   const char* algorithm(Route route) const;
   Place place_of(const Offer& offer) const;
-  Way wanted_way(const Offer& offer) const;
+  void choose_way(const Offer& offer, Place& place) const;
+  bool may_read(const Offer& offer) const;
+  bool is_settled_without_others(const Place& own) const;
   Route decide(const Offer& offer);
   bool probe();
   bool can_read_all(const std::vector<const std::byte*>& tokens);
   void finish(std::uint64_t step);
   void withdraw(std::uint64_t step);
   void copy(int rank, std::uint64_t window_offset, std::uint64_t address, std::size_t bytes, std::byte* to) const;
-  static RouteTable::Way way_of(Route route) {
-    return route == Route::kRing ? RouteTable::Way::kRing : RouteTable::Way::kRead;
-  }
 
   Group& group_;
   SmallExchange& small_;
   Ring& ring_;
   const PeerOptions options_;
+  RouteTable table_;
   const std::size_t least_read_bytes_;  ///< of messages whose ordinary memory may be read
-  RouteTable table_;                    ///< rank 0's
   enum class Cma { kUnknown, kNo, kYes } cma_ = Cma::kUnknown;
   std::vector<pid_t> processes_;  ///< by rank, after the probe
   std::uint64_t token_ = 0;       ///< what others read from here in the probe
@@ -137,6 +139,8 @@ class PeerBuffers {
   std::vector<Place> places_;        ///< by rank
   std::vector<std::size_t> splits_;  ///< by rank, then by index
   bool by_pointer_ = false;          ///< all buffers are symmetric
+  std::optional<Way> settled_;       ///< its way, when rank 0 need not be asked
+  Way way_ = Way::kSlots;            ///< unless all buffers are symmetric
   bool is_trial_ = false;            ///< its time decides about later ones
 
   std::unique_ptr<std::byte[]> scratch_;

@@ -35,14 +35,14 @@ class Reducescatter {
     }
     channels_.peers.run(
         {.kind = call_.kind, .bytes = bytes_, .input = input_, .input_bytes = bytes_, .call = &call_},
-        [&] { through_sections(); }, [&](PeerBuffers::Route) { read_directly(); });
+        [&](CopyFunction copy) { through_sections(copy); }, [&](PeerBuffers::Route) { read_directly(); });
   }
 
  private:
-  void through_sections() {
+  void through_sections(CopyFunction copy) {
     const auto longer = [](const Range& a, const Range& b) { return a.count < b.count; };
     Sections sections(channels_.ring, std::max_element(parts_.begin(), parts_.end(), longer)->count);
-    sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i); },
+    sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i, copy); },
                  [&](std::size_t i) { reduce(sections, i); });
   }
 
@@ -68,7 +68,7 @@ class Reducescatter {
   }
 
   void in_one_step() {
-    copy_bytes(channels_.small.begin(bytes_), input_, bytes_);
+    plain_copy(channels_.small.begin(bytes_), input_, bytes_);
     channels_.small.give();
     const Range own = parts_[static_cast<std::size_t>(channels_.group.rank())];
     for (std::size_t peer = 0; peer < inputs_.size(); ++peer)
@@ -76,10 +76,10 @@ class Reducescatter {
     reduction_.run(output_, inputs_, own.count / element_);
   }
 
-  void give(const Sections& sections, int peer, std::byte* to, std::size_t i) const {
+  void give(const Sections& sections, int peer, std::byte* to, std::size_t i, CopyFunction copy) const {
     const Range part = parts_[static_cast<std::size_t>(peer)];
     const Range piece = sections.piece(part.count, i);
-    copy_bytes(to, input_ + part.first + piece.first, piece.count);
+    copy(to, input_ + part.first + piece.first, piece.count);
   }
 
   void reduce(const Sections& sections, std::size_t i) {

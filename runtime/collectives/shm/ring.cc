@@ -1,10 +1,14 @@
 #include "runtime/collectives/shm/ring.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace runjob::runtime {
 
-std::uint64_t Ring::take_steps(std::size_t count) {
+std::uint64_t Ring::take_steps(std::size_t count, std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  stride_ = std::clamp((bytes + kPage - 1) / kPage * kPage, kPage, slot_bytes());
+  places_ = slot_bytes() / stride_;
   return std::exchange(next_, next_ + count);
 }
 

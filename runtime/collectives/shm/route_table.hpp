@@ -5,53 +5,97 @@
 #include <bit>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
 #include "runtime/collectives/operation.hpp"
 
 namespace runjob::runtime {
 
-/// Which of two ways large messages take: the ring of slots, or reading the other ranks' memory. For every kind of collective
-/// and power of two the first calls take both in turn, and from then on the calls take the one that was faster. Rank 0 keeps the
-/// table, and the others do as it says.
-/// A function of the times that it is told: no clock, no state but these.
+/// How a message too large for one step goes from rank to rank.
+enum class Way : std::uint8_t {
+  kSlots,          ///< through the ring of slots
+  kStreamedSlots,  ///< the same, but what goes into slots is written past the caches (streaming_copy.hpp)
+  kRead            ///< each rank reads the others' memory, by the kernel
+};
+
+/// Which way messages take. The fastest one depends on the processor, and on which two of its cores the ranks run just now: sharing
+/// caches or not, which the system may change at any time. So for every kind of collective and power of two some messages take each
+/// way, then many take the one that was the fastest, and then all are tried again.
+/// Rank 0 tries and tells; the others remember what it told, and for how many messages.
+/// A function of what it is told: no clock, no state but these.
 class RouteTable {
  public:
-  enum class Way { kRing, kRead };
+  static constexpr std::size_t kWays = 3;
+  static constexpr std::size_t kLeastReadBytes = 128u << 10;  ///< below, a system call costs too much: docs/backends.md
+  static constexpr int kTries = 3;                            ///< of each way; the fastest one counts
+  static constexpr int kSettledMessages = 32;                 ///< for each one that is tried
 
-  static constexpr std::size_t kLeastBytes =
-      128u << 10;                   ///< below, a system call costs more than it saves: docs/backends.md
-  static constexpr int kTries = 3;  ///< of each way; the fastest counts, since the first one is cold
+  /// `slots_bytes`: of all of a rank's slots. A way that uses slots is as fast as it will be when it has written them all once.
+  explicit RouteTable(std::size_t slots_bytes) : slots_bytes_(slots_bytes) {}
 
-  /// For a message of at least kLeastBytes.
-  Way next(Kind kind, std::size_t bytes) const {
+  // Rank 0:
+
+  /// What the next message tries; nothing when each way was tried often enough. Reading takes part where it is possible.
+  std::optional<Way> next_try(Kind kind, std::size_t bytes, bool can_read) const {
     const Entry& entry = at(kind, bytes);
-    if (is_open(kind, bytes)) return entry.tries[1] < entry.tries[0] ? Way::kRead : Way::kRing;
-    return entry.best[1] < entry.best[0] ? Way::kRead : Way::kRing;
+    for (std::ptrdiff_t way = 0; way < number_of_ways(bytes, can_read); ++way) {
+      if (entry.messages[static_cast<std::size_t>(way)] < messages_of_way(bytes)) return static_cast<Way>(way);
+    }
+    return std::nullopt;
   }
-
-  /// Whether the choice is yet to be made.
-  bool is_open(Kind kind, std::size_t bytes) const { return at(kind, bytes).tries[1] < kTries; }
-
-  /// What a call took that went `way`. Ignored once the choice is made.
+  /// What a try took.
   void add(Kind kind, std::size_t bytes, Way way, std::chrono::nanoseconds time) {
     Entry& entry = at(kind, bytes);
-    const std::size_t which = way == Way::kRead ? 1 : 0;
-    if (entry.tries[which] == kTries) return;
-    entry.best[which] = entry.tries[which] == 0 ? time : std::min(entry.best[which], time);
-    ++entry.tries[which];
+    const auto which = static_cast<std::size_t>(way);
+    const int counted = ++entry.messages[which] - (messages_of_way(bytes) - kTries);
+    if (counted >= 1) entry.best[which] = counted == 1 ? time : std::min(entry.best[which], time);
+  }
+  /// When all have been tried.
+  Way fastest(Kind kind, std::size_t bytes, bool can_read) const {
+    const auto first = at(kind, bytes).best.begin();
+    return static_cast<Way>(std::min_element(first, first + number_of_ways(bytes, can_read)) - first);
+  }
+
+  // All ranks:
+
+  /// Rank 0 has told all that this is the way of such messages from now on.
+  void settle(Kind kind, std::size_t bytes, Way way) {
+    Entry& entry = at(kind, bytes);
+    entry = {};
+    entry.settled = way;
+    entry.remaining = kSettledMessages * static_cast<int>(kWays) * messages_of_way(bytes);
+  }
+  /// That way for one more message; nothing when rank 0 has to be asked.
+  std::optional<Way> take_settled(Kind kind, std::size_t bytes) {
+    Entry& entry = at(kind, bytes);
+    if (!entry.settled) return std::nullopt;
+    if (entry.remaining-- > 0) return entry.settled;
+    entry.settled.reset();
+    return std::nullopt;
   }
 
  private:
   struct Entry {
-    std::array<int, 2> tries{};  ///< by way
-    std::array<std::chrono::nanoseconds, 2> best{};
+    std::array<int, kWays> messages{};  ///< tried so far, by way
+    std::array<std::chrono::nanoseconds, kWays> best{};
+    std::optional<Way> settled;
+    int remaining = 0;  ///< messages until that ends
   };
   using Entries = std::array<std::array<Entry, 64>, 8>;  // by kind and power of two
 
+  static std::ptrdiff_t number_of_ways(std::size_t bytes, bool can_read) {
+    return can_read && bytes >= kLeastReadBytes ? 3 : 2;
+  }
+  int messages_of_way(std::size_t bytes) const {
+    constexpr std::size_t kMost = 64;
+    return static_cast<int>(std::clamp<std::size_t>(slots_bytes_ >> power(bytes), 1, kMost)) + kTries;
+  }
   static std::size_t power(std::size_t bytes) { return static_cast<std::size_t>(std::bit_width(bytes)) - 1; }
   const Entry& at(Kind kind, std::size_t bytes) const { return entries_[static_cast<std::size_t>(kind)][power(bytes)]; }
   Entry& at(Kind kind, std::size_t bytes) { return entries_[static_cast<std::size_t>(kind)][power(bytes)]; }
 
+  std::size_t slots_bytes_;
   Entries entries_{};
 };
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstring>
-
 #include "base/error.hpp"
 #include "runtime/collectives/shm/pieces.hpp"
 #include "runtime/collectives/shm/ring.hpp"
@@ -16,9 +14,9 @@ class Sections {
   /// 16 bytes. Errors  Error(kUnavailable) when there are too many ranks for slots this large.
   Sections(Ring& ring, std::size_t largest)
       : ring_(ring),
-        section_bytes_(section_bytes(ring)),
+        section_bytes_(section_bytes(ring, largest)),
         steps_(Pieces(largest, section_bytes_).number()),
-        first_step_(ring.take_steps(steps_)) {}
+        first_step_(ring.take_steps(steps_, section_bytes_ * static_cast<std::size_t>(ring.size()))) {}
 
   /// Gives piece i before it collects piece i - 1, so that nobody waits for it. `give(peer, to, i)` writes the i-th piece of
   /// what goes to `peer`; when all have given theirs, `collect(i)` is called.
@@ -49,11 +47,11 @@ class Sections {
   Range piece(std::size_t bytes, std::size_t i) const { return Pieces(bytes, section_bytes_)[i]; }
 
  private:
-  static std::size_t section_bytes(const Ring& ring) {
+  static std::size_t section_bytes(const Ring& ring, std::size_t largest) {
     constexpr std::size_t kUnit = 16;
-    const std::size_t bytes = ring.slot_bytes() / static_cast<std::size_t>(ring.size()) / kUnit * kUnit;
-    if (bytes == 0) throw Error(Errc::kUnavailable, "too many ranks on one host for shared memory");
-    return bytes;
+    const std::size_t most = ring.slot_bytes() / static_cast<std::size_t>(ring.size()) / kUnit * kUnit;
+    if (most == 0) throw Error(Errc::kUnavailable, "too many ranks on one host for shared memory");
+    return std::min(most, (largest + kUnit - 1) / kUnit * kUnit);
   }
 
   Ring& ring_;
@@ -61,10 +59,5 @@ class Sections {
   const std::size_t steps_;
   const std::uint64_t first_step_;
 };
-
-/// memcpy() of what may be nothing, from or to null.
-inline void copy_bytes(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
-}
 
 }  // namespace runjob::runtime

@@ -13,7 +13,7 @@ void ShmRounds::give_without(std::uint32_t tag, std::span<const std::byte> bytes
   const Header header{static_cast<std::uint32_t>(bytes.size()), tag};
   std::byte* line = small_.begin(sizeof header);
   std::memcpy(line, &header, sizeof header);
-  std::byte* to = bytes.size() <= kInlineBytes ? line + sizeof header : small_.cell(group_.rank());
+  std::byte* to = bytes.size() <= kInlineBytes ? line + sizeof header : small_.cell(group_.rank(), bytes.size());
   const std::size_t after = unread.first + unread.bytes;
   if (unread.first != 0) std::memcpy(to, bytes.data(), unread.first);
   if (bytes.size() > after) std::memcpy(to + after, bytes.data() + after, bytes.size() - after);
@@ -62,14 +62,13 @@ std::uint32_t ShmRounds::tag(int rank) const {
 
 std::span<const std::byte> ShmRounds::message(int rank) const {
   const std::size_t bytes = header(rank).bytes;
-  return {bytes <= kInlineBytes ? small_.line(rank) + sizeof(Header) : small_.cell(rank), bytes};
+  return {bytes <= kInlineBytes ? small_.line(rank) + sizeof(Header) : small_.cell(rank, bytes), bytes};
 }
 
 /// The other ranks' processors have the lines of this rank's next cell, from the time when they read them: fetching them back
 /// takes as long as an exchange of flags, but need not be waited for.
 void ShmRounds::expect_next(std::size_t bytes) {
-  if (bytes > kInlineBytes)
-    prefetch_to_write(group_.cell(group_.rank(), (small_.step() + 1) % RankWords::kFlags), bytes);
+  if (bytes > kInlineBytes) prefetch_to_write(group_.cell(group_.rank(), small_.step() + 1, bytes), bytes);
 }
 
 void ShmRounds::reduce(const Call& call, std::span<const void* const> inputs, std::size_t count) const {

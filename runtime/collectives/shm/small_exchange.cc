@@ -21,7 +21,7 @@ const std::byte* SmallExchange::take(int peer, std::size_t bytes) {
 }
 
 std::byte* SmallExchange::place(int rank, std::size_t bytes) const {
-  return bytes <= FlagLine::kPayloadBytes ? line(rank) : cell(rank);
+  return bytes <= FlagLine::kPayloadBytes ? line(rank) : cell(rank, bytes);
 }
 
 }  // namespace runjob::runtime

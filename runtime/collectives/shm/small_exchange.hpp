@@ -29,7 +29,7 @@ class SmallExchange {
   std::uint64_t step() const { return step_; }
   const Step& given(int rank) const { return flag(rank).given; }
   std::byte* line(int rank) const { return flag(rank).payload; }
-  std::byte* cell(int rank) const { return group_.cell(rank, step_ % RankWords::kFlags); }
+  std::byte* cell(int rank, std::size_t bytes) const { return group_.cell(rank, step_, bytes); }
   /// Whether `peer` has given the step after that.
   bool has_begun_next(int peer) const {
     return group_.words(peer).flags[(step_ + 1) % RankWords::kFlags].given.load(std::memory_order_seq_cst) > step_;

@@ -31,9 +31,20 @@ TEST_CASE("a rank may fill as many slots as there are before the others are done
 TEST_CASE("slots and cells of different ranks do not overlap and end with the segment", "[runtime][unit]") {
   for (const int size : {2, 3, 8, 256}) {
     const Layout layout(size);
-    CHECK(layout.words(size) <= layout.cell(0, 0));
-    CHECK(layout.cell(0, 1) - layout.cell(0, 0) == layout.cell_bytes());
-    CHECK(layout.cell(size - 1, 1) + layout.cell_bytes() <= layout.slot(0, 0));
+    CHECK(layout.words(size) <= layout.cell(0, 0, 0));
+    for (const std::size_t bytes : {std::size_t{57}, std::size_t{3000}, layout.cell_bytes()}) {
+      CAPTURE(size, bytes);
+      std::size_t most[2] = {}, least[2] = {~std::size_t{0}, ~std::size_t{0}};
+      for (std::uint64_t step = 1; step < 100; ++step) {
+        const std::size_t begin = layout.cell(size - 1, step, bytes);
+        least[step % 2] = std::min(least[step % 2], begin);
+        most[step % 2] = std::max(most[step % 2], begin + bytes);
+        CHECK(begin != layout.cell(size - 1, step + 2, bytes));
+      }
+      CHECK(most[0] <= layout.cell(size - 1, 1, 1));
+      CHECK(least[1] >= layout.cell(size - 1, 1, 1));
+      CHECK(most[1] <= layout.slot(0, 0));
+    }
     CHECK(layout.slot(1, 0) - layout.slot(0, Layout::kSlots - 1) == layout.slot_bytes());
     CHECK(layout.slot(size - 1, Layout::kSlots - 1) + layout.slot_bytes() == layout.bytes());
     CHECK(layout.bytes() < (128u << 20));

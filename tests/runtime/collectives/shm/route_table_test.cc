@@ -1,52 +1,85 @@
 #include "runtime/collectives/shm/route_table.hpp"
 
+#include <map>
+
 #include "tests/catch.hpp"
 
 using namespace runjob::runtime;
-using Way = RouteTable::Way;
 using std::chrono::microseconds;
 
 namespace {
 
-/// The ways of the first calls, which take so long by the ring and by reading.
-std::vector<Way> run(RouteTable& table, Kind kind, std::size_t bytes, int calls, microseconds ring, microseconds read) {
+constexpr std::size_t kMegabyte = 1u << 20, kSlotsBytes = 2 * kMegabyte;
+constexpr int kOfWay = 2 + RouteTable::kTries;  // messages of a megabyte that try one way: two write all slots
+
+struct Times {
+  microseconds slots, streamed, read;
+  microseconds of(Way way) const { return way == Way::kSlots ? slots : way == Way::kStreamedSlots ? streamed : read; }
+};
+
+/// The tries of a message's size until there are no more.
+std::vector<Way> try_all(RouteTable& table, Kind kind, std::size_t bytes, bool can_read, const Times& times) {
   std::vector<Way> ways;
-  for (int i = 0; i < calls; ++i) {
-    ways.push_back(table.next(kind, bytes));
-    table.add(kind, bytes, ways.back(), ways.back() == Way::kRing ? ring : read);
+  while (const auto way = table.next_try(kind, bytes, can_read)) {
+    ways.push_back(*way);
+    table.add(kind, bytes, *way, times.of(*way));
   }
   return ways;
 }
 
-constexpr std::size_t kMegabyte = 1u << 20;
+std::map<Way, int> counted(const std::vector<Way>& ways) {
+  std::map<Way, int> counts;
+  for (const Way way : ways) ++counts[way];
+  return counts;
+}
 
 }  // namespace
 
-TEST_CASE("both ways are tried in turn, then the faster one is taken", "[runtime][unit]") {
-  RouteTable table;
-  const std::vector<Way> trials{Way::kRing, Way::kRead, Way::kRing, Way::kRead, Way::kRing, Way::kRead};
-  CHECK(run(table, Kind::kAllreduce, kMegabyte, 6, microseconds(10), microseconds(9)) == trials);
-  CHECK_FALSE(table.is_open(Kind::kAllreduce, kMegabyte));
-  CHECK(table.is_open(Kind::kAllreduce, 2 * kMegabyte));
-  CHECK(run(table, Kind::kAllreduce, 2 * kMegabyte - 1, 3, microseconds(1), microseconds(1000)) ==
-        std::vector<Way>(3, Way::kRead));
-  CHECK(run(table, Kind::kAllreduce, 2 * kMegabyte, 6, microseconds(9), microseconds(9)) == trials);
-  CHECK(table.next(Kind::kAllreduce, 2 * kMegabyte) == Way::kRing);
+TEST_CASE("every way is tried until it has written all slots and a few times more", "[runtime][unit]") {
+  RouteTable table(kSlotsBytes);
+  const auto tried =
+      try_all(table, Kind::kAllreduce, kMegabyte, true, {microseconds(3), microseconds(2), microseconds(1)});
+  CHECK(counted(tried) ==
+        std::map<Way, int>{{Way::kSlots, kOfWay}, {Way::kStreamedSlots, kOfWay}, {Way::kRead, kOfWay}});
+  CHECK(std::is_sorted(tried.begin(), tried.end()));  // one way after the other
+  CHECK(table.fastest(Kind::kAllreduce, kMegabyte, true) == Way::kRead);
 }
 
-TEST_CASE("kinds are measured apart", "[runtime][unit]") {
-  RouteTable table;
-  run(table, Kind::kBroadcast, kMegabyte, 6, microseconds(2), microseconds(1));
-  run(table, Kind::kReducescatter, kMegabyte, 6, microseconds(1), microseconds(2));
-  CHECK(table.next(Kind::kBroadcast, kMegabyte) == Way::kRead);
-  CHECK(table.next(Kind::kReducescatter, kMegabyte) == Way::kRing);
+TEST_CASE("memory is not read for short messages, nor where it cannot be", "[runtime][unit]") {
+  RouteTable table(kSlotsBytes);
+  const Times times{microseconds(3), microseconds(2), microseconds(1)};
+  CHECK(counted(try_all(table, Kind::kAllgather, kMegabyte, false, times)).count(Way::kRead) == 0);
+  CHECK(table.fastest(Kind::kAllgather, kMegabyte, false) == Way::kStreamedSlots);
+  CHECK(counted(try_all(table, Kind::kAllgather, RouteTable::kLeastReadBytes - 1, true, times)).count(Way::kRead) == 0);
+  CHECK(counted(try_all(table, Kind::kAllgather, RouteTable::kLeastReadBytes, true, times)).count(Way::kRead) == 1);
 }
 
-TEST_CASE("the fastest of a way's tries counts", "[runtime][unit]") {
-  RouteTable table;
-  for (const int time : {900, 5, 800}) {
-    table.add(Kind::kAllgather, kMegabyte, Way::kRead, microseconds(time));
-    table.add(Kind::kAllgather, kMegabyte, Way::kRing, microseconds(6));
-  }
-  CHECK(table.next(Kind::kAllgather, kMegabyte) == Way::kRead);
+TEST_CASE("kinds and powers of two are measured apart", "[runtime][unit]") {
+  RouteTable table(kSlotsBytes);
+  try_all(table, Kind::kBroadcast, kMegabyte, true, {microseconds(2), microseconds(2), microseconds(1)});
+  try_all(table, Kind::kReducescatter, kMegabyte, true, {microseconds(1), microseconds(2), microseconds(2)});
+  CHECK(table.fastest(Kind::kBroadcast, kMegabyte, true) == Way::kRead);
+  CHECK(table.fastest(Kind::kReducescatter, kMegabyte, true) == Way::kSlots);
+  CHECK_FALSE(table.next_try(Kind::kBroadcast, 2 * kMegabyte - 1, true));
+  CHECK(table.next_try(Kind::kBroadcast, 2 * kMegabyte, true) == Way::kSlots);
+}
+
+TEST_CASE("the fastest of a way's last tries counts", "[runtime][unit]") {
+  RouteTable table(kSlotsBytes);
+  for (const int time : {1, 1, 900, 5, 800}) table.add(Kind::kAllgather, kMegabyte, Way::kSlots, microseconds(time));
+  for (const int time : {9, 9, 6, 6, 6})
+    table.add(Kind::kAllgather, kMegabyte, Way::kStreamedSlots, microseconds(time));
+  CHECK(table.fastest(Kind::kAllgather, kMegabyte, false) == Way::kSlots);
+}
+
+TEST_CASE("a way is settled for many messages, and then all are tried again", "[runtime][unit]") {
+  RouteTable table(kSlotsBytes);
+  CHECK_FALSE(table.take_settled(Kind::kAlltoall, kMegabyte));
+  try_all(table, Kind::kAlltoall, kMegabyte, true, {microseconds(2), microseconds(1), microseconds(2)});
+  table.settle(Kind::kAlltoall, kMegabyte, Way::kStreamedSlots);
+  const int all = RouteTable::kSettledMessages * static_cast<int>(RouteTable::kWays) * kOfWay;
+  for (int i = 0; i < all; ++i) REQUIRE(table.take_settled(Kind::kAlltoall, kMegabyte) == Way::kStreamedSlots);
+  CHECK_FALSE(table.take_settled(Kind::kAlltoall, kMegabyte));
+  try_all(table, Kind::kAlltoall, kMegabyte, true, {microseconds(1), microseconds(2), microseconds(2)});
+  CHECK(table.fastest(Kind::kAlltoall, kMegabyte, true) == Way::kSlots);
 }
