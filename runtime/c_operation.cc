@@ -1,6 +1,8 @@
 #include "runtime/c_operation.hpp"
 
 #include <cmath>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -51,6 +53,35 @@ auto with_engine(const Submission& submission, Use use) {
 void check_handle(const runjob_handle* handle) {
   if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
 }
+
+/// Of a blocking operation, which needs none when it cannot leave anything.
+void check_handle_of_blocking(const Submission& submission, bool fills_room, double timeout_seconds,
+                              const runjob_handle* handle) {
+  const bool leaves_nothing =
+      timeout_seconds < 0 && !(fills_room && (submission.output == nullptr || !submission.group.empty()));
+  if (!leaves_nothing) check_handle(handle);
+}
+
+/// The caller's room that a result is to fill, with what an error says of it.
+struct Room {
+  explicit Room(const Submission& submission)
+      : name(submission.name),
+        kind(submission.signature.kind),
+        dtype(submission.signature.dtype),
+        bytes(submission.output_bytes) {}
+
+  void check(const Completion::Result& result) const {
+    const std::size_t element = size_of(dtype), needed = element_count(result.shape) * element;
+    if (needed == bytes) return;
+    throw Error(Errc::kInvalidArgument, fmt::format("{}: the result has {} elements, the output {}",
+                                                    operation_text(name, kind, 0), needed / element, bytes / element));
+  }
+
+  std::string name;
+  Kind kind;
+  DType dtype;
+  std::size_t bytes;
+};
 
 }  // namespace
 
@@ -114,17 +145,27 @@ Engine::Deadline to_deadline(double timeout_seconds) {
 }
 
 Status run(Submission submission, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
-  check_handle(handle);
-  *handle = 0;
   const Kind kind = submission.signature.kind;
   const bool has_result = kind == Kind::kReducescatter || kind == Kind::kJoin || has_own_first_extent(kind);
+  const bool fills_room = has_result && handle == nullptr;
+  check_handle_of_blocking(submission, fills_room, timeout_seconds, handle);
+  if (handle != nullptr) *handle = 0;
+  const std::optional<Room> room = fills_room ? std::optional<Room>(submission) : std::nullopt;
   const Engine::Deadline deadline = to_deadline(timeout_seconds);
   Status status;
   with_engine(submission, [&](const std::shared_ptr<Engine>& engine) {
-    auto completion = engine->run(std::move(submission), deadline, status);
+    Completion::Result result;
+    auto completion = engine->run(std::move(submission), deadline, status, result);
     in_progress = completion && !completion->done();
-    if (in_progress || (completion && has_result && status.ok()))
+    if (room) {
+      if (status.ok()) room->check(completion ? completion->result() : result);
+    } else if (in_progress || (has_result && status.ok())) {
+      if (!completion) {
+        completion = std::make_shared<Completion>();
+        completion->finish(status, std::move(result));
+      }
       *handle = Process::current().handles().add(std::move(completion), engine);
+    }
   });
   if (!status.ok()) Process::current().report_loss(status);
   return status;

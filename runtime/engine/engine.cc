@@ -148,7 +148,8 @@ std::shared_ptr<Completion> Engine::submit(Submission submission) {
   return completion;
 }
 
-std::shared_ptr<Completion> Engine::run(Submission submission, Deadline deadline, Status& status) {
+std::shared_ptr<Completion> Engine::run(Submission submission, Deadline deadline, Status& status,
+                                        Completion::Result& result) {
   check(submission);
   std::shared_ptr<Completion> completion;
   bool drives = false, at_once = false;
@@ -165,17 +166,13 @@ std::shared_ptr<Completion> Engine::run(Submission submission, Deadline deadline
     }
   }
   if (at_once) {
-    Completion::Result result;
     const std::optional<Status> outcome = run_at_once(submission, deadline, result);
     const MutexLock lock(mutex_);
     name_at_once_ = nullptr;
     if (outcome) {
       stop_driving();
       status = *outcome;
-      if (result.shape.empty()) return nullptr;
-      completion = std::make_shared<Completion>();
-      completion->finish(status, std::move(result));
-      return completion;
+      return nullptr;
     }
     completion = insert(std::move(submission), /*is_said=*/exchange_->is_in_round());
   }

@@ -67,8 +67,8 @@ class Engine {
   /// kPeerLost,
   ///         kTimeout...: the job has ended. Everything later arrives through the completion.
   std::shared_ptr<Completion> submit(Submission submission);
-  /// submit() and wait(), but faster. Null when it is done already and has left nothing but `status`.
-  std::shared_ptr<Completion> run(Submission submission, Deadline deadline, Status& status);
+  /// submit() and wait(), but faster. Null when it was done at once: then `result` has what it has left.
+  std::shared_ptr<Completion> run(Submission submission, Deadline deadline, Status& status, Completion::Result& result);
   /// The outcome; nullopt when it is not there at the deadline.
   std::optional<Status> wait(const Completion& completion, Deadline deadline);
 

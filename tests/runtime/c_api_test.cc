@@ -76,6 +76,10 @@ TEST_CASE("arguments that can never work are refused at once, with the reason", 
     refused(runjob_barrier_async("x", 3, &handle), "process set 3 does not exist");
     refused(runjob_barrier_async("x", 0, nullptr), "handle");
     refused(runjob_broadcast_async("x", values, &two, 1, RUNJOB_FLOAT32, 1, 0, &handle), "root rank 1");
+    refused(runjob_barrier("x", 0, 1.0, nullptr), "handle");
+    refused(runjob_allgather("x", values, nullptr, 0, &two, 1, RUNJOB_FLOAT32, 0, -1, nullptr), "handle");
+    refused(runjob_join(-1, nullptr), "handle");
+    check(runjob_barrier("x", 0, -1, nullptr));
     refused(runjob_wait(77, 0), "77 is not a handle");
     check(runjob_barrier_async("x", 0, &handle));
     check(runjob_wait(handle, -1));

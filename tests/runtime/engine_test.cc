@@ -147,7 +147,8 @@ Submission sum(const std::string& name, std::vector<float>& values) {
 Status run(Engine& engine, Submission submission) {
   try {
     Status status;
-    engine.run(std::move(submission), kForEver, status);
+    Completion::Result result;
+    engine.run(std::move(submission), kForEver, status, result);
     return status;
   } catch (const Error& error) {
     return Status(error);
@@ -212,7 +213,9 @@ TEST_CASE("a wait with a deadline gives up, and the operation goes on", "[runtim
   std::vector<float> a(3, 1), b(3, 1);
   if (GENERATE(false, true)) run_on_both(engines, "x", a, b);  // it is known, or not
   Status status;
-  const auto completion = engines[0]->run(sum("x", a), Engine::Clock::now() + std::chrono::milliseconds(2), status);
+  Completion::Result result;
+  const auto soon = Engine::Clock::now() + std::chrono::milliseconds(2);
+  const auto completion = engines[0]->run(sum("x", a), soon, status, result);
   REQUIRE(completion);
   CHECK_FALSE(completion->done());
   CHECK_FALSE(engines[0]->wait(*completion, Engine::Clock::now()));

@@ -103,6 +103,40 @@ TEST_CASE("a communicator of a process set runs collectives among its ranks", "[
   }
 }
 
+TEST_CASE("a result goes into the caller's room, which it must fill", "[runtime][multiproc]") {
+  for (const Outcome& outcome : run_ranks(on_one_host(2), [](int rank) {
+         runjob::init();
+         const runjob::Communicator world;
+         const auto mine = static_cast<float>(rank + 1);
+         const std::vector<float> in{mine, 10 * mine};
+         for (int i = 0; i < 3; ++i) {  // negotiated, then known
+           std::vector<float> gathered(4), exchanged(2), part(1);
+           world.allgather(std::span(in), std::span(gathered), "g");
+           require(gathered == std::vector<float>{1, 10, 2, 20}, "allgather");
+           world.alltoall(std::span(in), std::span(exchanged), "a");
+           require(exchanged == (rank == 0 ? std::vector<float>{1, 2} : std::vector<float>{10, 20}), "alltoall");
+           world.reducescatter(std::span(in), std::span(part), "r");
+           require(part[0] == (rank == 0 ? 3 : 30), "reducescatter");
+           for (const std::size_t wrong : {3u, 5u}) {
+             std::vector<float> room(wrong);
+             try {
+               world.allgather(std::span(in), std::span(room), "g");
+               require(false, "accepted");
+             } catch (const runjob::Error& error) {
+               require(error.code() == RUNJOB_INVALID_ARGUMENT, "code");
+               require(error.what() == "allgather 'g': the result has 4 elements, the output " + std::to_string(wrong),
+                       error.what());
+             }
+           }
+         }
+         runjob::shutdown();
+         return Outcome();
+       })) {
+    INFO(outcome.message);
+    CHECK(outcome.ok());
+  }
+}
+
 TEST_CASE("failures are exceptions with the code and the text", "[runtime][multiproc]") {
   const Outcome outcome = run_alone([] {
     try {

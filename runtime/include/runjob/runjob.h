@@ -184,6 +184,8 @@ RUNJOB_API runjob_code runjob_barrier_async(const char* name, int32_t process_se
  * The same, blocking: what `_async` and runjob_wait() do together, but small ones much faster. `handle` gets 0 when the
  * operation is over and has left nothing to take; else it is to be released: with RUNJOB_IN_PROGRESS, after
  * `timeout_seconds` (< 0: for ever), it is the operation itself; with RUNJOB_OK it holds a result.
+ * Without a time limit, `handle` may be null when nothing can be left: the operation has no result, or one that fills `output` to
+ * the last byte, else it is RUNJOB_INVALID_ARGUMENT on this rank. That is the fastest form.
  */
 RUNJOB_API runjob_code runjob_allreduce(const char* name, const void* input, void* output, const int64_t* shape,
                                         int32_t ndim, runjob_dtype dtype, runjob_reduce_op op, double prescale,

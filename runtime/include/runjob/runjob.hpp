@@ -104,13 +104,6 @@ inline std::int64_t same_size(const std::string& name, std::size_t in, std::size
   throw Error(RUNJOB_INVALID_ARGUMENT, ("allreduce '" + name + "': input and output differ in size").c_str());
 }
 
-inline void check_size(const char* operation, const std::string& name, std::size_t result, std::size_t out) {
-  if (result == out) return;
-  throw Error(RUNJOB_INVALID_ARGUMENT, (operation + (" '" + name) + "': the result has " + std::to_string(result) +
-                                        " elements, the output " + std::to_string(out))
-                                           .c_str());
-}
-
 template <class T>
 std::int64_t bytes_of(std::span<T> buffer) {
   return static_cast<std::int64_t>(buffer.size_bytes());
@@ -394,10 +387,8 @@ class Communicator {
   template <Element T>
   void allgather(std::span<const T> in, std::span<T> out, const std::string& name) const {
     const auto shape = detail::rows("allgather", name, in.size(), 1);
-    runjob_handle handle = 0;
     detail::check(runjob_allgather(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(), 1,
-                                   detail::DTypeOf<T>::dtype, set_.id(), kForEver, &handle));
-    detail::check_size("allgather", name, GatherHandle<T>(handle).values().size(), out.size());
+                                   detail::DTypeOf<T>::dtype, set_.id(), kForEver, nullptr));
   }
 
   /// Sends `splits[r]` rows to rank r, the first ones to rank 0; without `splits` as many to each. What comes is concatenated in
@@ -420,11 +411,9 @@ class Communicator {
   void alltoall(std::span<const T> in, std::span<T> out, const std::string& name,
                 std::span<const std::int64_t> splits = {}) const {
     const auto shape = detail::rows("alltoall", name, in.size(), 1);
-    runjob_handle handle = 0;
     detail::check(runjob_alltoall(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(), 1,
                                   splits.empty() ? nullptr : splits.data(), static_cast<std::int32_t>(splits.size()),
-                                  detail::DTypeOf<T>::dtype, set_.id(), kForEver, &handle));
-    detail::check_size("alltoall", name, GatherHandle<T>(handle).values().size(), out.size());
+                                  detail::DTypeOf<T>::dtype, set_.id(), kForEver, nullptr));
   }
 
   /// Reduces as allreduce_async() does and gives each rank its part of the rows, rank 0 the first ones; the first ranks get one
@@ -446,11 +435,9 @@ class Communicator {
   void reducescatter(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
                      Scaling scaling = {}) const {
     const auto shape = detail::rows("reducescatter", name, in.size(), 1);
-    runjob_handle handle = 0;
     detail::check(runjob_reducescatter(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(), 1,
                                        detail::DTypeOf<T>::dtype, static_cast<runjob_reduce_op>(op), scaling.prescale,
-                                       scaling.postscale, set_.id(), kForEver, &handle));
-    detail::check_size("reducescatter", name, GatherHandle<T>(handle).values().size(), out.size());
+                                       scaling.postscale, set_.id(), kForEver, nullptr));
   }
 
   /// Concerns the whole job, whatever the process set. Says that this rank has no more data: zeros of it take part in the others'
