@@ -43,6 +43,7 @@ runjob_code to_code(Errc code) {
 }  // namespace
 
 runjob_code report(const Status& status) {
+  if (status.ok()) return RUNJOB_OK;
   last_text = status.message();
   return to_code(status.code());
 }

@@ -9,10 +9,10 @@
 /// How the C interface answers: with a code, and a text for who asks in the same thread.
 namespace runjob::runtime {
 
-/// Keeps the text for last_message().
+/// Keeps a failure's text for last_message().
 runjob_code report(const Status& status);
 
-/// Of the last report() in this thread; lent until the next one.
+/// Of the last failure in this thread; lent until the next one.
 const char* last_message();
 
 /// Runs `body`, which returns a Status, and lets nothing through.

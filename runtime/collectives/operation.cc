@@ -140,11 +140,6 @@ bool is_reduce_op(int number) {
   return number == 0 || number == 1 || (number >= 3 && number <= 5);
 }
 
-std::size_t size_of(DType dtype) {
-  constexpr std::size_t kSizes[kDTypeCount] = {1, 1, 2, 2, 4, 8, 2, 4, 8, 1, 2};
-  return kSizes[static_cast<int>(dtype)];
-}
-
 std::int64_t element_count(const Shape& shape) {
   return product(shape, 0);
 }

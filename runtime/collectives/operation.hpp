@@ -84,7 +84,10 @@ bool is_dtype(int number);
 bool is_reduce_op(int number);
 
 /// Units  bytes of one element.
-std::size_t size_of(DType dtype);
+constexpr std::size_t size_of(DType dtype) {
+  constexpr std::size_t kSizes[kDTypeCount] = {1, 1, 2, 2, 4, 8, 2, 4, 8, 1, 2};
+  return kSizes[static_cast<int>(dtype)];
+}
 
 /// The product of the extents; 1 for a scalar.
 /// Errors  Error(kInvalidArgument) for a negative extent or more than 2^63-1 elements.

@@ -113,7 +113,8 @@ bool Group::spin(const Step& word, std::uint64_t value) {
   const std::chrono::microseconds most = options_.patience.spin;
   if (most.count() == 0) return false;
   const bool tries_all = ++spins_ % kTryAllEvery == 0;
-  const auto end = std::chrono::steady_clock::now() + (tries_all ? most : spin_);
+  std::chrono::steady_clock::time_point
+      end;  // not asked for before the first looks: a clock takes as long as a small message
   do {
     for (int i = 0; i < kLooksBetweenClocks; ++i) {
       if (has_come(word, value)) {
@@ -122,6 +123,8 @@ bool Group::spin(const Step& word, std::uint64_t value) {
       }
       pause();
     }
+    if (end == std::chrono::steady_clock::time_point())
+      end = std::chrono::steady_clock::now() + (tries_all ? most : spin_);
   } while (std::chrono::steady_clock::now() < end && !has_ended() && !is_cancelled());
   if (!tries_all) spin_ = std::max(kLeast, spin_ / 2);
   return has_come(word, value);

@@ -10,7 +10,8 @@
  *          that is missing there; runjob_version() tells.
  * Threads  every function may be called from any thread at any time, except that init and shutdown must not overlap
  *          each other. No callback of the caller is ever run.
- * Errors   functions return a runjob_code; the text is runjob_error_message() of the same thread until its next call.
+ * Errors   functions return a runjob_code; the text is runjob_error_message() of the last failure in the same
+ *          thread.
  *          Nothing throws, aborts, or writes to standard output.
  * Fork     a child of fork() gets RUNJOB_NOT_INITIALIZED from everything but init, never a hang.
  */
