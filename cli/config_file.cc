@@ -1,7 +1,8 @@
 #include "cli/config_file.hpp"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -17,21 +18,37 @@
 namespace runjob {
 namespace {
 
-/// Keys of horovodrun's files for options that come in later versions. hide_timestamp is in its own sample.
-constexpr std::array<std::string_view, 14> kWithoutEffect = {"controller",
-                                                             "params.torus_allreduce",
-                                                             "autotune.enabled",
-                                                             "autotune.log_file",
-                                                             "autotune.warmup_samples",
-                                                             "autotune.steps_per_sample",
-                                                             "autotune.bayes_opt_max_samples",
-                                                             "autotune.gaussian_process_noise",
-                                                             "library_options.mpi_threads_disable",
-                                                             "library_options.num_nccl_streams",
-                                                             "library_options.thread_affinity",
-                                                             "library_options.mpi_args",
-                                                             "logging.with_timestamp",
-                                                             "logging.hide_timestamp"};
+/// A key of horovodrun's files that does nothing, for the reason that its option does nothing.
+struct KeyWithoutEffect {
+  std::string_view key, option;
+};
+
+/// hide_timestamp is in horovodrun's own sample.
+constexpr KeyWithoutEffect kWithoutEffect[] = {{"controller", "mpi"},
+                                               {"params.torus_allreduce", "torus-allreduce"},
+                                               {"autotune.enabled", "autotune"},
+                                               {"autotune.log_file", "autotune-log-file"},
+                                               {"autotune.warmup_samples", "autotune-warmup-samples"},
+                                               {"autotune.steps_per_sample", "autotune-steps-per-sample"},
+                                               {"autotune.bayes_opt_max_samples", "autotune-bayes-opt-max-samples"},
+                                               {"autotune.gaussian_process_noise", "autotune-gaussian-process-noise"},
+                                               {"library_options.mpi_threads_disable", "mpi-threads-disable"},
+                                               {"library_options.num_nccl_streams", "num-nccl-streams"},
+                                               {"library_options.thread_affinity", "thread-affinity"},
+                                               {"library_options.mpi_args", "mpi-args"},
+                                               {"logging.with_timestamp", "log-with-timestamp"},
+                                               {"logging.hide_timestamp", "log-hide-timestamp"}};
+
+/// Why a key does nothing; nothing for one that is not of these.
+std::optional<std::string_view> no_effect_of_key(std::string_view key) {
+  const auto has_key = [&](const KeyWithoutEffect& each) { return each.key == key; };
+  const auto found = std::find_if(std::begin(kWithoutEffect), std::end(kWithoutEffect), has_key);
+  if (found == std::end(kWithoutEffect)) return std::nullopt;
+  for (const Option& option : option_table()) {
+    if (option.name == found->option) return option.no_effect;
+  }
+  throw Error(Errc::kBug, fmt::format("the key {} has no option", key));
+}
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
@@ -57,7 +74,8 @@ const Option* option_of_key(const std::string& key) {
 }
 
 [[noreturn]] void refuse_key(const std::string& key, const std::string& path) {
-  std::vector<std::string> known(kWithoutEffect.begin(), kWithoutEffect.end());
+  std::vector<std::string> known;
+  for (const KeyWithoutEffect& each : kWithoutEffect) known.emplace_back(each.key);
   for (const Option& option : option_table()) {
     if (!may_be_in_a_file(option)) continue;
     known.emplace_back(option.name);
@@ -90,8 +108,8 @@ Settings config_file_settings(const std::string& text, const std::string& path, 
   Settings settings;
   for (ConfigEntry& given : read_entries(text, path)) {
     const ConfigEntry entry = as_option(std::move(given), path);
-    if (std::find(kWithoutEffect.begin(), kWithoutEffect.end(), entry.key) != kWithoutEffect.end()) {
-      warnings.push_back(fmt::format("file {}: {} has no effect in this version", path, entry.key));
+    if (const auto why = no_effect_of_key(entry.key)) {
+      warnings.push_back(fmt::format("file {}: {} has no effect: {}", path, entry.key, *why));
       continue;
     }
     const Option* option = option_of_key(entry.key);

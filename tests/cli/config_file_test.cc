@@ -29,15 +29,31 @@ TEST_CASE("a config file's keys are the options' names, in every format", "[unit
   CHECK(read("num-proc: 2\nhosts: [a:1, b:1]\ntimeline:\n  filename: /t\n", "j.yml") == expected("j.yml"));
 }
 
-TEST_CASE("horovodrun's keys of later versions are warnings", "[unit]") {
+TEST_CASE("horovodrun's keys that have no effect are warnings that say why", "[unit]") {
   Warnings warnings;
   const Settings settings = config_file_settings(
       "params:\n  torus_allreduce: 1\n  cycle_time_ms: 3\nautotune:\n  enabled: 1\ntimeline:\n  filename: /t\n",
       "j.yaml", warnings);
   CHECK(settings ==
         Settings{{"cycle-time-ms", {{"3"}, "file j.yaml"}}, {"timeline-filename", {{"/t"}, "file j.yaml"}}});
-  CHECK(warnings == Warnings{"file j.yaml: params.torus_allreduce has no effect in this version",
-                             "file j.yaml: autotune.enabled has no effect in this version"});
+  CHECK(warnings == Warnings{"file j.yaml: params.torus_allreduce has no effect: hosts are joined in one way, see "
+                             "--hierarchical-allreduce",
+                             "file j.yaml: autotune.enabled has no effect: there is no autotuning in this version"});
+}
+
+TEST_CASE("every key of horovodrun's file that has no effect has a reason", "[unit]") {
+  const std::string key =
+      GENERATE(as<std::string>{}, "controller", "params.torus_allreduce", "autotune.enabled", "autotune.log_file",
+               "autotune.warmup_samples", "autotune.steps_per_sample", "autotune.bayes_opt_max_samples",
+               "autotune.gaussian_process_noise", "library_options.mpi_threads_disable",
+               "library_options.num_nccl_streams", "library_options.thread_affinity", "library_options.mpi_args",
+               "logging.with_timestamp", "logging.hide_timestamp");
+  Warnings warnings;
+  CHECK(config_file_settings("\"" + key + "\": 1\n", "j.yaml", warnings).empty());
+  REQUIRE(warnings.size() == 1);
+  const std::string text = "file j.yaml: " + key + " has no effect: ";
+  CHECK(warnings.front().substr(0, text.size()) == text);
+  CHECK(warnings.front().size() > text.size());
 }
 
 TEST_CASE("a key that is none is an error that names the nearest", "[unit]") {
