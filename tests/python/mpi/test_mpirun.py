@@ -6,7 +6,7 @@ import tempfile
 
 import pytest
 from launchers import PRELUDE, finished, lines_of, open_mpi
-from ranks import python
+from ranks import ROOT, python
 
 WORK = """
 before = dict(os.environ)
@@ -132,3 +132,12 @@ def test_a_launcher_that_has_gone_is_an_error():
     pmix = {"PMIX_NAMESPACE": "gone", "PMIX_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}
     done = python("-c", "import runjob.numpy as hvd\nhvd.init()", **pmix)
     assert "ConnectError: init(): " in done.stderr
+
+
+def test_a_tutorials_command_line_trains_a_model():
+    launcher = open_mpi()
+    launcher.command += ["-H", "localhost:2", "-bind-to", "none", "-map-by", "slot", "-x", "LD_LIBRARY_PATH", "-x", "PATH", "-mca", "pml", "ob1"]
+    script = str(ROOT / "examples" / "pytorch_digits_horovod.py")
+    done = finished(launcher.start(2, sys.executable, script, "--epochs", "3", LD_LIBRARY_PATH="", NCCL_DEBUG="INFO"))
+    (accuracy,) = re.findall(r"^test accuracy ([\d.]+) ", "\n".join(lines_of(done)), re.MULTILINE)
+    assert float(accuracy) >= 0.9
