@@ -89,6 +89,7 @@ class RendezvousMeeting : public MeetingPlace {
   std::vector<std::string> gather(const std::string& name, const std::string& blob, Milliseconds timeout) override {
     return client_.gather(name, blob, timeout);
   }
+  void on_loss(std::function<void(const Status&)> /*tell*/) override {}  // an agent takes its ranks with it
 
  private:
   std::string address_;
@@ -174,6 +175,9 @@ Job join_job(const RuntimeConfig& config, InitCounts& counts, const std::string&
   const std::shared_ptr<Timeline> timeline = make_timeline(config, plan, prepared.blob);
   const Meeting meeting = meet(config, plan, prepared, gather_by(*meeting_place, place, plan, counts));
   begin(job, config, plan, std::move(prepared), meeting, timeline, deadline);
+  meeting_place->on_loss([weak = std::weak_ptr(job.engine)](const Status& why) {
+    if (const std::shared_ptr<Engine> engine = weak.lock()) engine->fail(why);
+  });
   if (config.rendezvous) job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, place.rank);
   return job;
 }

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/status.hpp"
 #include "rendezvous/protocol.hpp"
 
 namespace runjob::runtime {
@@ -26,6 +28,9 @@ class MeetingPlace {
 
   /// Gives `blob` and returns those of all ranks, by rank. `name`: another one each time. Errors  as join().
   virtual std::vector<std::string> gather(const std::string& name, const std::string& blob, Milliseconds timeout) = 0;
+
+  /// `tell` is called, on another thread, when the launcher has gone and nobody ends this process any more: once, or never.
+  virtual void on_loss(std::function<void(const Status&)> tell) = 0;
 };
 
 }  // namespace runjob::runtime

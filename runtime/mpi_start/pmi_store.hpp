@@ -23,6 +23,8 @@ class PmiStore : public KeyStore {
   std::string get(int rank, const std::string& key, TimePoint deadline) override;
   /// PMI-1 shows nothing before the fence has ended: always nullopt.
   std::optional<std::vector<int>> absent(const std::string& key, std::chrono::milliseconds patience) override;
+  /// mpiexec's daemon, which would go too, and slurmstepd end their processes by themselves: never.
+  void on_loss(std::function<void(const Status&)> /*tell*/) override {}
   void leave() noexcept override;
 
  private:

@@ -4,10 +4,10 @@
 #include <cstdint>
 
 /// What we use of PMIx's client interface, declared here so that runjob is built without its headers and runs with whichever
-/// libpmix.so.2 the MPI brings: these have been the same from PMIx 2.1 to 5.0. A test compares them with the headers installed.
+/// libpmix.so.2 the MPI brings: these have been the same from PMIx 3.0 to 5.0. A test compares them with the headers installed.
 ///
 /// Source  PMIx standard 4.1, chapters 3 (constants, pmix_proc_t, pmix_value_t, pmix_info_t), 5 (PMIx_Init), 7 (put, commit, get) and
-///         8 (fence); the names of OpenPMIx 4.2.2's include/pmix_common.h.
+///         8 (fence), 9 (events); the names of OpenPMIx 4.2.2's include/pmix_common.h.
 namespace runjob::runtime::pmix {
 
 inline constexpr std::size_t kMaxNamespaceBytes = 256, kMaxKeyBytes = 512;  ///< with their end
@@ -49,7 +49,16 @@ struct Info {
   Value value;
 };
 
+/// The launcher's daemon has gone; the second one is PMIx 3's.
+inline constexpr Status kLostConnection = -61, kLostConnectionToServer = -101;
+
 using OperationDone = void (*)(Status status, void* context);
 using ValueFound = void (*)(Status status, Value* value, void* context);
+/// What a handler of events calls at its end.
+using EventHandled = void (*)(Status status, Info* results, std::size_t count, OperationDone done, void* context,
+                              void* of_notification);
+using EventHandler = void (*)(std::size_t handler, Status status, const Proc* source, Info* info, std::size_t count,
+                              Info* results, std::size_t result_count, EventHandled handled, void* of_notification);
+using EventHandlerAdded = void (*)(Status status, std::size_t handler, void* context);
 
 }  // namespace runjob::runtime::pmix

@@ -49,6 +49,7 @@ PmixLibrary open_pmix_library(const std::vector<std::string>& folders, const std
   find(library, "PMIx_Commit", functions.commit);
   find(library, "PMIx_Fence_nb", functions.fence);
   find(library, "PMIx_Get_nb", functions.get);
+  find(library, "PMIx_Register_event_handler", functions.add_event_handler);
   find(library, "PMIx_Error_string", functions.error_text);
   return functions;
 }

@@ -17,6 +17,8 @@ struct PmixLibrary {
                         pmix::OperationDone done, void* context) = nullptr;
   pmix::Status (*get)(const pmix::Proc* rank, const char* key, const pmix::Info* info, std::size_t count,
                       pmix::ValueFound found, void* context) = nullptr;
+  pmix::Status (*add_event_handler)(pmix::Status* codes, std::size_t count, pmix::Info* info, std::size_t info_count,
+                                    pmix::EventHandler handler, pmix::EventHandlerAdded added, void* context) = nullptr;
   const char* (*error_text)(pmix::Status status) = nullptr;
 };
 

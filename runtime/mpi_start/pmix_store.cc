@@ -1,14 +1,14 @@
 #include "runtime/mpi_start/pmix_store.hpp"
 
-#include <condition_variable>
 #include <cstring>
+#include <iterator>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 
 namespace runjob::runtime {
 
@@ -22,26 +22,55 @@ class Promised {
   void* context() const { return new std::shared_ptr<State>(state_); }
   static void finish(void* context, Answer answer) {
     const std::unique_ptr<std::shared_ptr<State>> state(static_cast<std::shared_ptr<State>*>(context));
-    const std::lock_guard lock((*state)->mutex);
+    const MutexLock lock((*state)->mutex);
     (*state)->answer = std::move(answer);
     (*state)->done.notify_all();
   }
 
   /// nullopt when the deadline has passed.
   std::optional<Answer> wait(KeyStore::TimePoint deadline) const {
-    std::unique_lock lock(state_->mutex);
-    state_->done.wait_until(lock, deadline, [&] { return state_->answer.has_value(); });
+    const MutexLock lock(state_->mutex);
+    while (!state_->answer && state_->done.wait_until(state_->mutex, deadline) == std::cv_status::no_timeout) {
+    }
     return state_->answer;
   }
 
  private:
   struct State {
-    std::mutex mutex;
-    std::condition_variable done;
-    std::optional<Answer> answer;
+    Mutex mutex;
+    ConditionVariable done;
+    std::optional<Answer> answer GUARDED_BY(mutex);
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();  // owners: who waits, and libpmix
 };
+
+/// Who wants to know that the launcher has gone. PMIx's handlers of events get no context of ours; it is never destroyed, since
+/// libpmix's thread may be in it at the end.
+struct Loss {
+  Mutex mutex;
+  std::function<void(const Status&)> tell GUARDED_BY(mutex);
+  std::string launcher GUARDED_BY(mutex);
+};
+
+Loss& loss() {
+  static Loss& only = *new Loss;
+  return only;
+}
+
+void launcher_lost(std::size_t /*handler*/, pmix::Status /*status*/, const pmix::Proc* /*source*/, pmix::Info* /*info*/,
+                   std::size_t /*count*/, pmix::Info* /*results*/, std::size_t /*result_count*/,
+                   pmix::EventHandled handled, void* of_notification) noexcept {
+  std::function<void(const Status&)> tell;
+  std::string launcher;
+  {
+    Loss& wanted = loss();
+    const MutexLock lock(wanted.mutex);
+    tell = std::exchange(wanted.tell, nullptr);
+    launcher = wanted.launcher;
+  }
+  if (tell) tell(Status(Errc::kAborted, fmt::format("{}, which has started this rank, has gone", launcher)));
+  if (handled != nullptr) handled(pmix::kSuccess, nullptr, 0, nullptr, nullptr, of_notification);
+}
 
 void copy_text(char* to, std::size_t room, const std::string& text, const char* what) {
   if (text.size() >= room) throw Error(Errc::kProtocol, fmt::format("{} '{}' is too long for PMIx", what, text));
@@ -80,6 +109,21 @@ PmixStore::PmixStore(const ForeignLauncher& launcher)
                 fmt::format("init() over PMIx: {} does not say how many ranks there are", launcher.name));
   check(size->status, "asking for the number of ranks");
   size_ = static_cast<int>(size->number);
+  Loss& wanted = loss();
+  const MutexLock lock(wanted.mutex);
+  wanted.launcher = launcher.name;
+}
+
+void PmixStore::on_loss(std::function<void(const Status&)> tell) {
+  {
+    Loss& wanted = loss();
+    const MutexLock lock(wanted.mutex);
+    wanted.tell = std::move(tell);
+  }
+  if (std::exchange(handles_loss_, true)) return;
+  pmix::Status codes[] = {pmix::kLostConnection, pmix::kLostConnectionToServer};
+  const auto added = [](pmix::Status /*status*/, std::size_t /*handler*/, void* /*context*/) noexcept {};
+  static_cast<void>(library_.add_event_handler(codes, std::size(codes), nullptr, 0, launcher_lost, added, nullptr));
 }
 
 void PmixStore::leave() noexcept {

@@ -21,6 +21,7 @@ class PmixStore : public KeyStore {
   void put(const std::string& key, const std::string& value) override;
   std::string get(int rank, const std::string& key, TimePoint deadline) override;
   std::optional<std::vector<int>> absent(const std::string& key, std::chrono::milliseconds patience) override;
+  void on_loss(std::function<void(const Status&)> tell) override;
   void leave() noexcept override;
 
  private:
@@ -34,6 +35,7 @@ class PmixStore : public KeyStore {
   PmixLibrary library_;
   pmix::Proc self_{};
   int size_ = 0;
+  bool handles_loss_ = false;  // libpmix has been told to say when the launcher has gone
 };
 
 }  // namespace runjob::runtime

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/mpi_start/foreign_launcher.hpp"
@@ -21,6 +23,7 @@ class StoreMeeting : public MeetingPlace {
   /// Whoever has the same host identity is on one host.
   rendezvous::JoinReply join(std::optional<Milliseconds> timeout) override;
   std::vector<std::string> gather(const std::string& name, const std::string& blob, Milliseconds timeout) override;
+  void on_loss(std::function<void(const Status&)> tell) override { store_.on_loss(std::move(tell)); }
 
  private:
   std::string missing(const std::string& key) const;

