@@ -62,9 +62,10 @@ ForeignLauncher started_with_pmix(const Environment& environment) {
 ForeignLauncher started_with_pmi(const Environment& environment) {
   ForeignLauncher launcher;
   launcher.store = ForeignLauncher::Store::kPmi;
-  launcher.name = is_set(environment, "MPI_LOCALNRANKS") ? "MPICH's mpiexec"
-                  : is_set(environment, "SLURM_STEP_ID") ? "srun --mpi=pmi2"
-                                                         : "a launcher with PMI";
+  launcher.name = is_set(environment, "I_MPI_HYDRA_UUID")  ? "Intel MPI's mpiexec"
+                  : is_set(environment, "MPI_LOCALNRANKS") ? "MPICH's mpiexec"
+                  : is_set(environment, "SLURM_STEP_ID")   ? "srun --mpi=pmi2"
+                                                           : "a launcher with PMI";
   launcher.rank = number(environment, "PMI_RANK", 0, 0);
   launcher.size = number(environment, "PMI_SIZE", 1, 1);
   launcher.pmi_descriptor = number(environment, "PMI_FD", 0, -1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <poll.h>
+#include <string_view>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -128,28 +129,44 @@ void PmiStore::send(const std::string& line) {
   }
 }
 
-/// Byte by byte, as PMI-1's clients do: what comes after the line is another user's of the socket.
+/// Takes no byte of what comes after the line, which is another user's of the socket.
 std::string PmiStore::receive_line(TimePoint deadline) {
   constexpr std::size_t kMostBytes = 64u << 10;
   std::string line;
   while (line.size() < kMostBytes) {
+    wait_for_bytes(deadline);
+    char bytes[1024];
+    const ssize_t seen = ::recv(descriptor_, bytes, sizeof bytes, MSG_PEEK);
+    if (seen < 0 && errno == EINTR) continue;
+    if (seen < 0)
+      throw Error(Errc::kConnect, system_error(fmt::format("init() over PMI: hearing {}", name_), errno).what());
+    if (seen == 0) {
+      throw Error(Errc::kConnect,
+                  fmt::format("init() over PMI: {} has closed the connection; another rank may have failed", name_));
+    }
+    const std::string_view found(bytes, static_cast<std::size_t>(seen));
+    const std::size_t end = found.find('\n');
+    const std::size_t count = end == found.npos ? found.size() : end + 1;
+    if (::recv(descriptor_, bytes, count, 0) != static_cast<ssize_t>(count)) {
+      throw Error(Errc::kConnect, fmt::format("init() over PMI: somebody else reads what {} says", name_));
+    }
+    line += found.substr(0, std::min(end, count));
+    if (end != found.npos) return line;
+  }
+  throw Error(Errc::kProtocol, fmt::format("init() over PMI: {} sends a line of over {} bytes", name_, kMostBytes));
+}
+
+/// Errors  Error(kTimeout) without a text, Error(kConnect).
+void PmiStore::wait_for_bytes(TimePoint deadline) const {
+  for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     pollfd waiting{descriptor_, POLLIN, 0};
     const int ready = ::poll(&waiting, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30)));
+    if (ready > 0) return;
     if (ready == 0) throw Error(Errc::kTimeout, "");
-    if (ready < 0 && errno == EINTR) continue;
-    char byte = 0;
-    const ssize_t count = ready < 0 ? -1 : ::recv(descriptor_, &byte, 1, 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0)
+    if (errno != EINTR)
       throw Error(Errc::kConnect, system_error(fmt::format("init() over PMI: hearing {}", name_), errno).what());
-    if (count == 0)
-      throw Error(Errc::kConnect,
-                  fmt::format("init() over PMI: {} has closed the connection; another rank may have failed", name_));
-    if (byte == '\n') return line;
-    line += byte;
   }
-  throw Error(Errc::kProtocol, fmt::format("init() over PMI: {} sends a line of over {} bytes", name_, kMostBytes));
 }
 
 }  // namespace runjob::runtime

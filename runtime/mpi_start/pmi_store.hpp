@@ -34,6 +34,7 @@ class PmiStore : public KeyStore {
   std::string get_piece(int rank, const std::string& key, std::size_t piece, TimePoint deadline);
   void send(const std::string& line);
   std::string receive_line(TimePoint deadline);
+  void wait_for_bytes(TimePoint deadline) const;
 
   int descriptor_;    // the process's
   ino_t socket_ = 0;  // which one that is: an MPI that ends closes it, and another file may get its number

@@ -61,6 +61,9 @@ TEST_CASE("MPICH's mpiexec has PMI, also within a task of srun --mpi=pmix", "[mp
   Environment environment = {{"PMI_FD", "9"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}};
   CHECK(read_foreign_launcher(environment).store == Store::kPmi);
   CHECK(read_foreign_launcher(environment).name == "MPICH's mpiexec");
+  Environment of_intel = environment;
+  of_intel["I_MPI_HYDRA_UUID"] = "1";
+  CHECK(read_foreign_launcher(of_intel).name == "Intel MPI's mpiexec");
   environment.insert({{"PMIX_NAMESPACE", "slurm.pmix.4.0"}, {"PMIX_RANK", "0"}});
   CHECK(read_foreign_launcher(environment).store == Store::kPmi);
 }
