@@ -59,9 +59,9 @@ suite "C++ tests" run_ctest release
 if [ $quick = no ]; then
   build asan
   suite "C++ tests under the address and undefined behaviour sanitizers" run_ctest asan
-  build tsan rendezvous_test runtime_test shm_test runjob_gloo  # the launcher and the agent have one thread each
-  suite "C++ tests under the thread sanitizer" run_ctest tsan -R '^(rendezvous|runtime|shm)'
-  build fuzz frames_fuzz hostfile_fuzz interface_filter_fuzz rendezvous_fuzz ssh_files_fuzz
+  build tsan mpi_start_test rendezvous_test runtime_test shm_test runjob_gloo  # the launcher and the agent have one thread each
+  suite "C++ tests under the thread sanitizer" run_ctest tsan -R '^(mpi_start|rendezvous|runtime|shm)'
+  build fuzz frames_fuzz hostfile_fuzz interface_filter_fuzz pmi_message_fuzz rendezvous_fuzz ssh_files_fuzz
   suite "fuzzing the parsers" run_fuzzers
 fi
 install_runjob

@@ -49,13 +49,13 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
 
     comm          an mpi4py communicator, whose ranks become the job: under mpirun, without the launcher. Or a list of the ranks, as
                   the launcher or mpirun numbers them, that become a job by themselves, numbered by their place in the list; all of
-                  them give the same list. None: all ranks; under mpirun, MPI.COMM_WORLD's.
+                  them give the same list. None: all ranks that runjob, mpirun or srun has started.
     process_sets  ProcessSets to begin with, the same on all ranks; or "dynamic": sets may be added and removed later, as with
                   HOROVOD_DYNAMIC_PROCESS_SETS=1.
     Blocks        until all ranks have called it, at most the job's start timeout.
     Errors        HorovodInternalError naming who is missing, or who gives other sets; ValueError for a comm that cannot be; ValueError
                   for a set that cannot be or is given twice: then the job is there all the same, with the other sets; RuntimeError
-                  under mpirun without mpi4py.
+                  for a list under mpirun without mpi4py.
     """
     from . import process_sets as sets  # which builds on this module
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import basics
-from .exceptions import WaitTimeoutError
+from .exceptions import UnavailableError, WaitTimeoutError
 
 if TYPE_CHECKING:  # it imports an HTTP server, which few programs need
     from .relay import Exchange, Place
@@ -38,9 +38,7 @@ def placed(comm: Any, join: Callable[[], int]) -> Callable[[], None]:
     """
     environment = os.environ
     if comm is None or comm == []:
-        if _started_by_mpi(environment) < 2 or environment.get("RUNJOB_RENDEZVOUS"):
-            return lambda: basics.join_job(join)
-        comm = _world()
+        return lambda: _join_by_environment(environment, join)
     if is_communicator(comm):
         if environment.get("RUNJOB_RENDEZVOUS"):
             return _check_same_ranks(comm, environment, join)
@@ -53,6 +51,20 @@ def placed(comm: Any, join: Callable[[], int]) -> Callable[[], None]:
             return lambda: basics.join_job(join)
         raise ValueError(f"init(comm={ranks}): this process was started alone; start ranks with runjob -np N, or with mpirun -np N")
     return lambda: _join_over_mpi(_subset_of_world(ranks), join)
+
+
+def _join_by_environment(environment: Mapping[str, str], join: Callable[[], int]) -> None:
+    """The library finds the other ranks by itself; with an MPI whose launcher it cannot use, mpi4py does."""
+    try:
+        basics.join_job(join)
+    except UnavailableError as error:
+        if environment.get("RUNJOB_RENDEZVOUS") or _started_by_mpi(environment) < 2:
+            raise
+        try:
+            world = _world()
+        except RuntimeError:
+            raise error from None
+        _join_over_mpi(world, join)
 
 
 def _started_by_mpi(environment: Mapping[str, str]) -> int:
@@ -68,8 +80,8 @@ def _world() -> Any:
         from mpi4py import MPI
     except ImportError as error:
         raise RuntimeError(
-            f"init(): mpirun started {_started_by_mpi(os.environ)} processes, and joining them needs the package mpi4py ({error}); "
-            "install it, or start the program with runjob -np N instead of mpirun"
+            f"init(comm=...): mpirun started {_started_by_mpi(os.environ)} processes, and joining some of them needs the package mpi4py "
+            f"({error}); install it, or start the program with runjob -np N instead of mpirun"
         ) from None
     return MPI.COMM_WORLD
 

@@ -8,6 +8,8 @@
 #include "base/error.hpp"
 #include "rendezvous/client.hpp"
 #include "runtime/engine/mesh_setup.hpp"
+#include "runtime/mpi_start/key_store.hpp"
+#include "runtime/mpi_start/store_meeting.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -73,16 +75,44 @@ void check_process_sets(const std::vector<BootstrapBlob>& blobs, const Members& 
               fmt::format("the ranks give init() different process sets: {}", values_text(texts, members)));
 }
 
-/// Over the rendezvous, once per init().
-Gather gather_by(rendezvous::Client& client, const RuntimeConfig& config, const JoinReply& place, const MeshPlan& plan,
-                 InitCounts& counts) {
-  return [&client, &config, &place, &plan, &counts](const std::string& stage, const BootstrapBlob& own) {
-    int& round = counts[{*config.rendezvous, place.generation}];
+/// Our launcher's rendezvous.
+class RendezvousMeeting : public MeetingPlace {
+ public:
+  explicit RendezvousMeeting(const RuntimeConfig& config)
+      : address_(*config.rendezvous), client_(address_, config.rank, config.job_key_file) {}
+
+  std::string name() const override { return address_; }
+  JoinReply join(std::optional<Milliseconds> timeout) override {
+    constexpr Milliseconds kJoinTimeout{30000};
+    return client_.join(timeout.value_or(kJoinTimeout));
+  }
+  std::vector<std::string> gather(const std::string& name, const std::string& blob, Milliseconds timeout) override {
+    return client_.gather(name, blob, timeout);
+  }
+  void on_loss(std::function<void(const Status&)> /*tell*/) override {}  // an agent takes its ranks with it
+
+ private:
+  std::string address_;
+  rendezvous::Client client_;
+};
+
+/// Null for a job of this process alone.
+std::unique_ptr<MeetingPlace> place_to_meet(const RuntimeConfig& config, InitCounts& counts) {
+  if (config.rendezvous) return std::make_unique<RendezvousMeeting>(config);
+  if (config.launcher.store == ForeignLauncher::Store::kNone) return nullptr;
+  const int round = counts[{StoreMeeting::kName, /*generation=*/0}];
+  return std::make_unique<StoreMeeting>(config.launcher, process_key_store(config.launcher), round);
+}
+
+/// At the meeting place, once per init().
+Gather gather_by(MeetingPlace& meeting, const JoinReply& place, const MeshPlan& plan, InitCounts& counts) {
+  return [&meeting, &place, &plan, &counts](const std::string& stage, const BootstrapBlob& own) {
+    int& round = counts[{meeting.name(), place.generation}];
     const bool is_first = stage == "mesh";
     const std::string name = fmt::format("runtime.init.{}.{}{}", place.generation, is_first ? round : round - 1,
                                          is_first ? "" : "." + stage);
     std::vector<BootstrapBlob> blobs;
-    for (const std::string& bytes : client.gather(name, encode(own), plan.timeout)) {
+    for (const std::string& bytes : meeting.gather(name, encode(own), plan.timeout)) {
       blobs.push_back(decode_bootstrap_blob(bytes));
     }
     if (is_first) {
@@ -128,13 +158,11 @@ Job join_alone(const RuntimeConfig& config) {
 Job join_job(const RuntimeConfig& config, InitCounts& counts, const std::string& process_sets) {
   log::configure(config.log_level, "");
   for (const std::string& warning : config.warnings) log::warn("{}", warning);
-  if (!config.rendezvous) return join_alone(config);
-
   const auto start = std::chrono::steady_clock::now();
-  constexpr std::chrono::milliseconds kJoinTimeout{30000};
-  rendezvous::Client client(*config.rendezvous, config.rank, config.job_key_file);
+  const std::unique_ptr<MeetingPlace> meeting_place = place_to_meet(config, counts);
+  if (!meeting_place) return join_alone(config);
   Job job;
-  job.place = client.join(config.start_timeout.value_or(kJoinTimeout));
+  job.place = meeting_place->join(config.start_timeout);
   const JoinReply& place = job.place;
   log::configure(config.log_level, fmt::format("rank {} on {}: ", place.rank, place.hostname));
   const auto timeout = config.start_timeout.value_or(
@@ -145,9 +173,12 @@ Job join_job(const RuntimeConfig& config, InitCounts& counts, const std::string&
   Prepared prepared = prepare_mesh(config, plan);
   prepared.blob.process_sets = process_sets;
   const std::shared_ptr<Timeline> timeline = make_timeline(config, plan, prepared.blob);
-  const Meeting meeting = meet(config, plan, prepared, gather_by(client, config, place, plan, counts));
+  const Meeting meeting = meet(config, plan, prepared, gather_by(*meeting_place, place, plan, counts));
   begin(job, config, plan, std::move(prepared), meeting, timeline, deadline);
-  job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, place.rank);
+  meeting_place->on_loss([weak = std::weak_ptr(job.engine)](const Status& why) {
+    if (const std::shared_ptr<Engine> engine = weak.lock()) engine->fail(why);
+  });
+  if (config.rendezvous) job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, place.rank);
   return job;
 }
 

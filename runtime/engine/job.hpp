@@ -27,11 +27,11 @@ struct Job {
   std::shared_ptr<SymmetricHeap> symmetric_heap;
   std::shared_ptr<Timeline> timeline;             ///< shared with the engines
   Timeline::Options timeline_options;             ///< as far as the environment says
-  std::unique_ptr<FailureReport> failure_report;  ///< null in a job of this process alone
+  std::unique_ptr<FailureReport> failure_report;  ///< null when there is no launcher of ours
 };
 
-/// Asks the rendezvous for this process's place, meets the other ranks there once, and connects to them.
-/// Without a rendezvous: a job of this process alone. Errors  Error: kConnect, kTimeout naming who is
+/// Asks the rendezvous for this process's place, meets the other ranks there once, and connects to them. Started by mpirun or srun:
+/// the same through their key store. Without either: a job of this process alone. Errors  Error: kConnect, kTimeout naming who is
 /// missing, kUnavailable, kPeerLost, kUsage... `process_sets`: which ones are going to be added next, as text: kMismatch on all ranks
 /// when it is not the same on all.
 Job join_job(const RuntimeConfig& config, InitCounts& rounds, const std::string& process_sets = "");

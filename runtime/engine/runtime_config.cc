@@ -81,6 +81,9 @@ void read_place(const Environment& environment, RuntimeConfig& config) {
     config.rank = static_cast<int>(parse_integer(rank->value, rank->name, 0, kMost - 1));
     return;
   }
+  config.launcher = read_foreign_launcher(environment);
+  if (!config.launcher.warning.empty()) config.warnings.push_back(config.launcher.warning);
+  if (config.launcher.store != ForeignLauncher::Store::kNone) return;
   const auto size = find(environment, "SIZE");
   if (size && parse_integer(size->value, size->name, 1, kMost) > 1) {
     config.warnings.push_back(

@@ -9,14 +9,17 @@
 #include "base/log.hpp"
 #include "runtime/engine/operation_runner.hpp"
 #include "runtime/engine/stall_inspector.hpp"
+#include "runtime/mpi_start/foreign_launcher.hpp"
 
 namespace runjob::runtime {
 
 /// Everything the runtime takes from the environment, read once per init(). Each RUNJOB_ variable may also be
 /// called HOROVOD_; when both are set, RUNJOB_ counts. An empty value counts as not set.
 struct RuntimeConfig {
-  /// RUNJOB_RENDEZVOUS: where to ask for this process's place; without it the job is this process alone.
+  /// RUNJOB_RENDEZVOUS: where to ask for this process's place; without it, `launcher` knows.
   std::optional<std::string> rendezvous;
+  /// What mpirun or srun says, where one of them has started this process; else the job is this process alone.
+  ForeignLauncher launcher;
   /// RUNJOB_RANK: which rank this is; needed with a rendezvous. HOROVOD_RANK is its alias.
   int rank = 0;
   /// RUNJOB_JOB_KEY_FILE: the file of the job's key, needed with a rendezvous over a network.

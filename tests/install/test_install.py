@@ -128,6 +128,11 @@ def test_the_example_of_an_allreduce(prefix, examples):
     assert re.fullmatch(r"\[0\]<stdout>:3 ranks, 1048576 floats: each sum is 6, in [\d.]+ ms\n", done.stdout)
 
 
+def test_mpirun_starts_it_too(examples):
+    done = run("mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", examples / "allreduce", env=clean_environment(), cwd=examples)
+    assert re.fullmatch(r"3 ranks, 1048576 floats: each sum is 6, in [\d.]+ ms\n", done.stdout)
+
+
 def trained(done):
     """What each rank of examples/cpp/train.cc says at the end: (loss, accuracy)."""
     found = re.findall(r"rank \d of \d: loss ([\d.]+), accuracy ([\d.]+)$", done.stdout, re.MULTILINE)

@@ -16,6 +16,7 @@ MOST_LINES = 500
 # done to processes, signals and pipes.
 TESTED_ELSEWHERE = {
     "runtime/c_timeline.cc": "tests/runtime/timeline_test.cc",
+    "runtime/mpi_start/pmix_store.cc": "tests/python/mpi/test_mpirun.py",
     "runtime/probe/probe.cc": "tests/python/test_probe.py",
     "runtime/engine/engine_driver.cc": "tests/runtime/engine_test.cc",
     "runtime/c_collectives.cc": "tests/runtime/c_api_test.cc",

@@ -82,7 +82,8 @@ RUNJOB_API const char* runjob_error_message(void);
 
 /*
  * Joins the job: asks the rendezvous named by RUNJOB_RENDEZVOUS for this process's place and connects the ranks.
- * Without that variable the job is this process alone (size 1). A second call without shutdown does nothing.
+ * Without that variable it is a job of the processes that mpirun or srun has started, through PMIx or PMI; without
+ * those this process alone (size 1). A second call without shutdown does nothing.
  * May be repeated after runjob_shutdown(), any number of times, as long as all ranks do.
  * Blocks until all ranks have called it, at most the job's start timeout.
  */

@@ -16,7 +16,7 @@ sys.stdout.write(f"{place} {hvd.allgather([hvd.rank()]).tolist()} {sum:g}\\n")
 """
 
 
-@pytest.mark.parametrize("init", ["hvd.init()", "from mpi4py import MPI; hvd.init(comm=MPI.COMM_WORLD)", "hvd.init([0, 1, 2])"])
+@pytest.mark.parametrize("init", ["from mpi4py import MPI; hvd.init(comm=MPI.COMM_WORLD)", "hvd.init([0, 1, 2])"])
 def test_ranks_of_mpirun_are_a_job(init):
     assert lines_of(mpirun(3, init + PRINT)) == [f"[{rank}, 3, {rank}, 3, 0, 1] [0, 1, 2] 6" for rank in range(3)]
 
@@ -33,9 +33,10 @@ def test_a_list_of_some_of_mpis_ranks():
 
 def test_it_may_be_joined_again_and_has_process_sets():
     code = """
+from mpi4py import MPI
 for _ in range(3):
     odd = hvd.ProcessSet([1])
-    hvd.init(process_sets=[odd])
+    hvd.init(MPI.COMM_WORLD, process_sets=[odd])
     sum = hvd.allreduce(1.0, op=hvd.Sum).item() + (hvd.allreduce(1.0, op=hvd.Sum, process_set=odd).item() if odd.included() else 0)
     hvd.shutdown()
 print(sum)
@@ -46,8 +47,9 @@ print(sum)
 def test_nothing_of_the_rendezvous_is_left():
     code = """
 import os, tempfile
+from mpi4py import MPI
 before = dict(os.environ)
-hvd.init()
+hvd.init(MPI.COMM_WORLD)
 hvd.barrier()
 print(os.environ == before, [name for name in os.listdir(os.environ["TMPDIR"]) if name.startswith("runjob-")])
 """
@@ -60,7 +62,7 @@ def test_ranks_that_do_not_come_are_an_error_and_no_hang():
 from mpi4py import MPI
 if MPI.COMM_WORLD.rank == 0:
     try:
-        hvd.init()
+        hvd.init(comm=MPI.COMM_WORLD)
     except hvd.HorovodInternalError as error:
         print(error)
     MPI.COMM_WORLD.Abort(0)
@@ -72,10 +74,10 @@ else:
     assert "init() over MPI: not all 2 ranks of the communicator have come in 2 s" in done.stdout, done.stderr
 
 
-def test_without_mpi4py_it_says_what_to_do():
-    done = mpirun(2, "import sys\nsys.modules['mpi4py'] = None\nhvd.init()")
+def test_a_list_without_mpi4py_is_told_what_to_do():
+    done = mpirun(2, "import sys\nsys.modules['mpi4py'] = None\nhvd.init(comm=[0, 1])")
     assert done.returncode != 0
-    assert "RuntimeError: init(): mpirun started 2 processes, and joining them needs the package mpi4py" in done.stderr
+    assert "RuntimeError: init(comm=...): mpirun started 2 processes, and joining some of them needs the package mpi4py" in done.stderr
     assert "or start the program with runjob -np N instead of mpirun" in done.stderr
 
 

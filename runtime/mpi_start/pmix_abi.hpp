@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// What we use of PMIx's client interface, declared here so that runjob is built without its headers and runs with whichever
+/// libpmix.so.2 the MPI brings: these have been the same from PMIx 3.0 to 5.0. A test compares them with the headers installed.
+///
+/// Source  PMIx standard 4.1, chapters 3 (constants, pmix_proc_t, pmix_value_t, pmix_info_t), 5 (PMIx_Init), 7 (put, commit, get) and
+///         8 (fence), 9 (events); the names of OpenPMIx 4.2.2's include/pmix_common.h.
+namespace runjob::runtime::pmix {
+
+inline constexpr std::size_t kMaxNamespaceBytes = 256, kMaxKeyBytes = 512;  ///< with their end
+
+using Status = int;
+inline constexpr Status kSuccess = 0, kOperationSucceeded = -157;
+
+inline constexpr std::uint32_t kRankWildcard = UINT32_MAX - 1;  ///< the job itself, not one of its ranks
+
+inline constexpr std::uint16_t kBool = 1, kUint32 = 14, kByteObject = 27;  ///< types of values
+
+inline constexpr std::uint8_t kScopeGlobal = 3;  ///< for ranks of this host and of others
+
+inline constexpr char kJobSizeKey[] = "pmix.job.size", kCollectDataKey[] = "pmix.collect";
+
+struct Proc {
+  char name_space[kMaxNamespaceBytes];
+  std::uint32_t rank;
+};
+
+struct ByteObject {
+  char* bytes;
+  std::size_t size;
+};
+
+struct Value {
+  std::uint16_t type;
+  union {
+    bool flag;
+    std::uint32_t uint32;
+    ByteObject bytes;
+    std::uint64_t room[4];  // the library's union may be smaller: it is never given more than one of these
+  } data;
+};
+
+struct Info {
+  char key[kMaxKeyBytes];
+  std::uint32_t flags;
+  Value value;
+};
+
+/// The launcher's daemon has gone; the second one is PMIx 3's.
+inline constexpr Status kLostConnection = -61, kLostConnectionToServer = -101;
+
+using OperationDone = void (*)(Status status, void* context);
+using ValueFound = void (*)(Status status, Value* value, void* context);
+/// What a handler of events calls at its end.
+using EventHandled = void (*)(Status status, Info* results, std::size_t count, OperationDone done, void* context,
+                              void* of_notification);
+using EventHandler = void (*)(std::size_t handler, Status status, const Proc* source, Info* info, std::size_t count,
+                              Info* results, std::size_t result_count, EventHandled handled, void* of_notification);
+using EventHandlerAdded = void (*)(Status status, std::size_t handler, void* context);
+
+}  // namespace runjob::runtime::pmix

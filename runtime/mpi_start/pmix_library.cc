@@ -1,0 +1,57 @@
+#include "runtime/mpi_start/pmix_library.hpp"
+
+#include <dlfcn.h>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+constexpr char kFile[] = "libpmix.so.2";
+
+/// Null when it is nowhere; `tried` gets what the system says.
+void* open(const std::vector<std::string>& folders, std::string& tried) {
+  if (void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return library;
+  for (const std::string& folder : folders) {
+    if (void* library = ::dlopen(fmt::format("{}/{}", folder, kFile).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  }
+  void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) tried = ::dlerror();
+  return library;
+}
+
+template <class Function>
+void find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  if (function == nullptr) throw Error(Errc::kUnavailable, fmt::format("init(): {} has no {}", kFile, name));
+}
+
+}  // namespace
+
+PmixLibrary open_pmix_library(const std::vector<std::string>& folders, const std::string& launcher) {
+  std::string tried;
+  void* library = open(folders, tried);
+  if (library == nullptr) {
+    throw Error(
+        Errc::kUnavailable,
+        fmt::format(
+            "init(): {} has started this process, and finding the other ranks needs {} ({}); install it (Debian and "
+            "Ubuntu: apt-get install libpmix2), add its folder to LD_LIBRARY_PATH, or start the program with runjob; "
+            "in Python, mpi4py does as well",
+            launcher, kFile, tried));
+  }
+  PmixLibrary functions;
+  find(library, "PMIx_Init", functions.init);
+  find(library, "PMIx_Finalize", functions.finalize);
+  find(library, "PMIx_Put", functions.put);
+  find(library, "PMIx_Commit", functions.commit);
+  find(library, "PMIx_Fence_nb", functions.fence);
+  find(library, "PMIx_Get_nb", functions.get);
+  find(library, "PMIx_Register_event_handler", functions.add_event_handler);
+  find(library, "PMIx_Error_string", functions.error_text);
+  return functions;
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,203 @@
+#include "runtime/mpi_start/pmix_store.hpp"
+
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/mutex.hpp"
+
+namespace runjob::runtime {
+
+namespace {
+
+/// What libpmix will say on its own thread, perhaps after we have stopped waiting for it. Copies are the same one.
+template <class Answer>
+class Promised {
+ public:
+  /// For libpmix, which gives it to finish() once.
+  void* context() const { return new std::shared_ptr<State>(state_); }
+  static void finish(void* context, Answer answer) {
+    const std::unique_ptr<std::shared_ptr<State>> state(static_cast<std::shared_ptr<State>*>(context));
+    const MutexLock lock((*state)->mutex);
+    (*state)->answer = std::move(answer);
+    (*state)->done.notify_all();
+  }
+
+  /// nullopt when the deadline has passed.
+  std::optional<Answer> wait(KeyStore::TimePoint deadline) const {
+    const MutexLock lock(state_->mutex);
+    while (!state_->answer && state_->done.wait_until(state_->mutex, deadline) == std::cv_status::no_timeout) {
+    }
+    return state_->answer;
+  }
+
+ private:
+  struct State {
+    Mutex mutex;
+    ConditionVariable done;
+    std::optional<Answer> answer GUARDED_BY(mutex);
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();  // owners: who waits, and libpmix
+};
+
+/// Who wants to know that the launcher has gone. PMIx's handlers of events get no context of ours; it is never destroyed, since
+/// libpmix's thread may be in it at the end.
+struct Loss {
+  Mutex mutex;
+  std::function<void(const Status&)> tell GUARDED_BY(mutex);
+  std::string launcher GUARDED_BY(mutex);
+};
+
+Loss& loss() {
+  static Loss& only = *new Loss;
+  return only;
+}
+
+void launcher_lost(std::size_t /*handler*/, pmix::Status /*status*/, const pmix::Proc* /*source*/, pmix::Info* /*info*/,
+                   std::size_t /*count*/, pmix::Info* /*results*/, std::size_t /*result_count*/,
+                   pmix::EventHandled handled, void* of_notification) noexcept {
+  std::function<void(const Status&)> tell;
+  std::string launcher;
+  {
+    Loss& wanted = loss();
+    const MutexLock lock(wanted.mutex);
+    tell = std::exchange(wanted.tell, nullptr);
+    launcher = wanted.launcher;
+  }
+  if (tell) tell(Status(Errc::kAborted, fmt::format("{}, which has started this rank, has gone", launcher)));
+  if (handled != nullptr) handled(pmix::kSuccess, nullptr, 0, nullptr, nullptr, of_notification);
+}
+
+void copy_text(char* to, std::size_t room, const std::string& text, const char* what) {
+  if (text.size() >= room) throw Error(Errc::kProtocol, fmt::format("{} '{}' is too long for PMIx", what, text));
+  std::memcpy(to, text.c_str(), text.size() + 1);
+}
+
+}  // namespace
+
+struct PmixStore::Answer {
+  pmix::Status status = pmix::kSuccess;
+  std::string bytes;
+  std::uint32_t number = 0;
+};
+
+class PmixStore::Question : public Promised<Answer> {};
+
+PmixStore::PmixStore(const ForeignLauncher& launcher)
+    : library_(open_pmix_library(launcher.library_folders, launcher.name)) {
+  const pmix::Status status = library_.init(&self_, nullptr, 0);
+  if (status != pmix::kSuccess) {
+    throw Error(Errc::kConnect,
+                fmt::format("init(): {} has started this process, but PMIx cannot reach it: {}; is it still running?",
+                            launcher.name, library_.error_text(status)));
+  }
+  if (self_.name_space != launcher.pmix_namespace) {  // it would be a job of this process alone
+    static_cast<void>(library_.finalize(nullptr, 0));
+    throw Error(Errc::kConnect,
+                fmt::format("init(): PMIx says that this process is of job '{}', and {} that it is of '{}'",
+                            self_.name_space, launcher.name, launcher.pmix_namespace));
+  }
+  constexpr std::chrono::seconds kPatience{30};
+  const std::optional<Answer> size =
+      ask(pmix::kRankWildcard, pmix::kJobSizeKey).wait(std::chrono::steady_clock::now() + kPatience);
+  if (!size)
+    throw Error(Errc::kTimeout,
+                fmt::format("init() over PMIx: {} does not say how many ranks there are", launcher.name));
+  check(size->status, "asking for the number of ranks");
+  size_ = static_cast<int>(size->number);
+  Loss& wanted = loss();
+  const MutexLock lock(wanted.mutex);
+  wanted.launcher = launcher.name;
+}
+
+void PmixStore::on_loss(std::function<void(const Status&)> tell) {
+  {
+    Loss& wanted = loss();
+    const MutexLock lock(wanted.mutex);
+    wanted.tell = std::move(tell);
+  }
+  if (std::exchange(handles_loss_, true)) return;
+  pmix::Status codes[] = {pmix::kLostConnection, pmix::kLostConnectionToServer};
+  const auto added = [](pmix::Status /*status*/, std::size_t /*handler*/, void* /*context*/) noexcept {};
+  static_cast<void>(library_.add_event_handler(codes, std::size(codes), nullptr, 0, launcher_lost, added, nullptr));
+}
+
+void PmixStore::leave() noexcept {
+  static_cast<void>(library_.finalize(nullptr, 0));
+}
+
+void PmixStore::put(const std::string& key, const std::string& value) {
+  std::string bytes = value;
+  pmix::Value entry{};
+  entry.type = pmix::kByteObject;
+  entry.data.bytes = {bytes.data(), bytes.size()};
+  check(library_.put(pmix::kScopeGlobal, key.c_str(), &entry), fmt::format("putting {}", key));
+}
+
+void PmixStore::wait_for_all(TimePoint deadline) {
+  check(library_.commit(), "giving values to the launcher");
+  pmix::Info collect{};
+  copy_text(collect.key, sizeof collect.key, pmix::kCollectDataKey, "the key");
+  collect.value.type = pmix::kBool;
+  collect.value.data.flag = true;
+  pmix::Proc everybody = self_;
+  everybody.rank = pmix::kRankWildcard;
+  const Promised<pmix::Status> end;
+  void* context = end.context();
+  const auto done = [](pmix::Status status, void* of_end) noexcept { Promised<pmix::Status>::finish(of_end, status); };
+  const pmix::Status begun = library_.fence(&everybody, 1, &collect, 1, done, context);
+  if (begun != pmix::kSuccess) Promised<pmix::Status>::finish(context, begun);  // it will not
+  const std::optional<pmix::Status> ended = end.wait(deadline);
+  if (!ended) throw Error(Errc::kTimeout, "");
+  check(*ended, "waiting for all ranks");
+}
+
+std::string PmixStore::get(int rank, const std::string& key, TimePoint deadline) {
+  const std::optional<Answer> answer = ask(static_cast<std::uint32_t>(rank), key).wait(deadline);
+  if (!answer)
+    throw Error(Errc::kTimeout, fmt::format("init() over PMIx: no answer for what rank {} says in time", rank));
+  check(answer->status, fmt::format("getting what rank {} says", rank));
+  return answer->bytes;
+}
+
+std::optional<std::vector<int>> PmixStore::absent(const std::string& key, std::chrono::milliseconds patience) {
+  const TimePoint deadline = std::chrono::steady_clock::now() + patience;
+  std::vector<Question> questions;
+  for (int rank = 0; rank < size_; ++rank) questions.push_back(ask(static_cast<std::uint32_t>(rank), key));
+  std::vector<int> result;
+  for (int rank = 0; rank < size_; ++rank) {
+    const std::optional<Answer> answer = questions[static_cast<std::size_t>(rank)].wait(deadline);
+    if (!answer || answer->status != pmix::kSuccess) result.push_back(rank);
+  }
+  return result;
+}
+
+PmixStore::Question PmixStore::ask(std::uint32_t rank, const std::string& key) {
+  pmix::Proc whom = self_;
+  whom.rank = rank;
+  const auto found = [](pmix::Status status, pmix::Value* value, void* context) noexcept {
+    Answer answer{status, "", 0};
+    if (status == pmix::kSuccess && value != nullptr) {  // the library's, until we return
+      if (value->type == pmix::kByteObject) answer.bytes.assign(value->data.bytes.bytes, value->data.bytes.size);
+      if (value->type == pmix::kUint32) answer.number = value->data.uint32;
+    }
+    Question::finish(context, std::move(answer));
+  };
+  Question question;
+  void* context = question.context();
+  const pmix::Status begun = library_.get(&whom, key.c_str(), nullptr, 0, found, context);
+  if (begun != pmix::kSuccess) Question::finish(context, {begun, "", 0});
+  return question;
+}
+
+/// Errors  Error(kConnect).
+void PmixStore::check(pmix::Status status, const std::string& what) const {
+  if (status == pmix::kSuccess || status == pmix::kOperationSucceeded) return;
+  throw Error(Errc::kConnect, fmt::format("init() over PMIx: {}: {}", what, library_.error_text(status)));
+}
+
+}  // namespace runjob::runtime

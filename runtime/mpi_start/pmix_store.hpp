@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/mpi_start/key_store.hpp"
+#include "runtime/mpi_start/pmix_library.hpp"
+
+namespace runjob::runtime {
+
+/// PMIx's, through the MPI's own libpmix. This process is PMIx's client until leave(), and libpmix has a thread of its own until
+/// then; an MPI in the same process is another user of it (PMIx counts them).
+class PmixStore : public KeyStore {
+ public:
+  /// Errors  Error(kUnavailable) without a libpmix; Error(kConnect) when the launcher's server does not take this process.
+  explicit PmixStore(const ForeignLauncher& launcher);
+  PmixStore(const PmixStore&) = delete;
+  PmixStore& operator=(const PmixStore&) = delete;
+
+  int rank() const override { return static_cast<int>(self_.rank); }
+  int size() const override { return size_; }
+  void put(const std::string& key, const std::string& value) override;
+  std::string get(int rank, const std::string& key, TimePoint deadline) override;
+  std::optional<std::vector<int>> absent(const std::string& key, std::chrono::milliseconds patience) override;
+  void on_loss(std::function<void(const Status&)> tell) override;
+  void leave() noexcept override;
+
+ private:
+  void wait_for_all(TimePoint deadline) override;
+  struct Answer;
+  class Question;
+
+  Question ask(std::uint32_t rank, const std::string& key);
+  void check(pmix::Status status, const std::string& what) const;
+
+  PmixLibrary library_;
+  pmix::Proc self_{};
+  int size_ = 0;
+  bool handles_loss_ = false;  // libpmix has been told to say when the launcher has gone
+};
+
+}  // namespace runjob::runtime
