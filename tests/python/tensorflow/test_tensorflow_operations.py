@@ -2,20 +2,12 @@
 
 import numpy
 
-import cases
-
-
-def _module():
-    import tensorflow as tf
-
-    import runjob.tensorflow as hvd
-
-    return tf, hvd
+import tensorflow_cases
 
 
 def in_a_function():
     """Every collective in one graph, which runs twice."""
-    tf, hvd = _module()
+    tf, hvd = tensorflow_cases.module()
 
     @tf.function
     def everything(x):
@@ -60,7 +52,7 @@ def _expected_in_a_function(rank):
 
 def shapes_in_a_function():
     """As far as they follow without running."""
-    tf, hvd = _module()
+    tf, hvd = tensorflow_cases.module()
     found = {}
 
     @tf.function(input_signature=[tf.TensorSpec([4, None, 2]), tf.TensorSpec(None)])
@@ -76,7 +68,7 @@ def shapes_in_a_function():
 
 def gradients():
     """Of each operation, eagerly and in a function: the sum over ranks of what their losses say."""
-    tf, hvd = _module()
+    tf, hvd = tensorflow_cases.module()
     rank = hvd.rank()
 
     def of(operation, x):
@@ -125,7 +117,7 @@ def _expected_gradients(rank):
 
 def slices():
     """IndexedSlices are gathered, and become an average by their values."""
-    tf, hvd = _module()
+    tf, hvd = tensorflow_cases.module()
     rank = hvd.rank()
     given = tf.IndexedSlices(tf.constant([[1.0, 2.0]]) * (rank + 1), tf.constant([rank]), tf.constant([3, 2]))
     averaged = tf.convert_to_tensor(hvd.allreduce(given)).numpy().tolist()
@@ -137,7 +129,7 @@ def slices():
 
 def in_other_orders():
     """Twenty collectives in an order of its own on each rank, of which none depends on another."""
-    tf, hvd = _module()
+    tf, hvd = tensorflow_cases.module()
     order = list(range(20)) if hvd.rank() == 0 else list(reversed(range(20)))
 
     @tf.function
@@ -152,7 +144,7 @@ def in_other_orders():
 
 def in_a_loop():
     """The iterations of a loop are in flight at the same time, under one node's name."""
-    tf, hvd = _module()
+    tf, hvd = tensorflow_cases.module()
 
     @tf.function
     def loop(count):
@@ -166,7 +158,7 @@ def in_a_loop():
 
 def runs_as_often_as_written():
     """Neither folded into a constant, nor merged with another, nor left out."""
-    tf, hvd = _module()
+    tf, hvd = tensorflow_cases.module()
     counter = tf.Variable(0)
 
     @tf.function
@@ -178,7 +170,7 @@ def runs_as_often_as_written():
 
 
 def sets():
-    tf, hvd = _module()
+    tf, hvd = tensorflow_cases.module()
     pair = hvd.add_process_set([0])
     inside = hvd.allreduce(tf.constant(5.0), op=hvd.Sum, process_set=pair).numpy() if pair.included() else None
     places = tf.function(lambda: [hvd.size_op(pair.process_set_id), hvd.process_set_included_op(pair.process_set_id)])()
@@ -194,7 +186,7 @@ def sets():
 
 def mismatches():
     """Every rank is told, as a TensorFlow error that names the tensor; the job goes on."""
-    tf, hvd = _module()
+    tf, hvd = tensorflow_cases.module()
     texts = []
     for trial in (
         lambda: hvd.allreduce(tf.ones([2 + hvd.rank()]), name="shape"),
@@ -211,7 +203,7 @@ def mismatches():
 
 
 def refusals():
-    tf, hvd = _module()
+    tf, hvd = tensorflow_cases.module()
     found = {}
     for name, trial in {
         "one tensor": lambda: hvd.grouped_allreduce(tf.ones(2)),
@@ -234,7 +226,7 @@ def refusals():
 
 
 def joining():
-    tf, hvd = _module()
+    tf, hvd = tensorflow_cases.module()
     results = [hvd.allreduce(tf.constant(4.0), op=hvd.Sum, name="joined").numpy().item() for _ in range(2 * hvd.rank())]
     return results, int(hvd.join())
 
@@ -270,27 +262,11 @@ CASES = {
 }
 
 
-def _all():
-    _, hvd = _module()
-    hvd.init(process_sets="dynamic")
-    return cases.run(CASES)
-
-
-outcomes = cases.fixture(_all)
-
-
-def test_every_case(outcomes):
-    wrong = []
-    for rank, found in enumerate(outcomes):
-        for case, expected in CASES.items():
-            wanted = expected(rank) if callable(expected) else expected
-            if found[case.__name__] != wanted:
-                wrong.append(f"{case.__name__} on rank {rank}: {found[case.__name__]}, not {wanted}")
-    assert not wrong, "\n".join(wrong)
+test_every_case = tensorflow_cases.test(CASES)
 
 
 def _with_one_thread():
-    tf, hvd = _module()
+    tf, hvd = tensorflow_cases.module()
     tf.config.threading.set_inter_op_parallelism_threads(1)
     tf.config.threading.set_intra_op_parallelism_threads(1)
     hvd.init()
