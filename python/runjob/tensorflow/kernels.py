@@ -37,7 +37,7 @@ def path() -> pathlib.Path:
 @functools.lru_cache(maxsize=None)
 def operations() -> Any:
     """A module with a function for each operation, `horovod_allreduce` for HorovodAllreduce."""
-    _library.library()  # which the operations need
+    ctypes.CDLL(str(_library.find()), mode=ctypes.RTLD_GLOBAL)  # whose functions the operations call
     try:
         module = tf.load_op_library(str(path()))
     except tf.errors.OpError as error:
