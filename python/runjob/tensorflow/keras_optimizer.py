@@ -72,7 +72,7 @@ def distribute(optimizer: Any, accumulation: Accumulation) -> Any:
     mixin = _Keras3 if hasattr(own, "apply") else _Keras2
     optimizer.__class__ = type(own.__name__, (mixin, own), {"__module__": _module(optimizer), "__qualname__": own.__qualname__})
     object.__setattr__(optimizer, "_accumulation", accumulation)
-    keras_xla.watch(optimizer)
+    keras_xla.watch()
     return optimizer
 
 

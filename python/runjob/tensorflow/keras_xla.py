@@ -1,5 +1,5 @@
 """Keras 3 compiles training steps by XLA unless told otherwise (jit_compile="auto"), which takes no collectives. Models that train with us
-are not compiled; that is said once."""
+are not compiled; that is said once. Horovod's scripts say experimental_run_tf_function=False for the same purpose, which Keras has forgotten."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ _watched = False
 _has_warned = False
 
 
-def watch(optimizer: Any) -> None:
-    """Has compile() of models not turn XLA on for a distributed optimizer, from now on, unless the program says jit_compile=True."""
+def watch() -> None:
+    """Has compile() of models not turn XLA on for a distributed optimizer, from now on, unless the program says jit_compile=True, and
+    take experimental_run_tf_function=, without effect."""
     global _watched
-    if _watched or not hasattr(optimizer, "apply"):  # Keras 2 turns it on for nobody
+    if _watched:
         return
     _watched = True
     # Where it is defined: Keras loads models whose classes have another one of their own in another way.
@@ -25,6 +26,7 @@ def watch(optimizer: Any) -> None:
 
     @functools.wraps(own)
     def compile(self: Any, *arguments: Any, **options: Any) -> Any:
+        options.pop("experimental_run_tf_function", None)
         result = own(self, *arguments, **options)
         if options.get("jit_compile", "auto") == "auto" and _is_ours(getattr(self, "optimizer", None)):
             turn_off(self)
