@@ -65,7 +65,8 @@ if [ $quick = no ]; then
   suite "fuzzing the parsers" run_fuzzers
 fi
 install_runjob
-suite "Python and end-to-end tests" "$python" -m pytest -q --ignore=tests/structure tests
+suite "Python and end-to-end tests" "$python" -m pytest -q --ignore=tests/structure --ignore=tests/python/tensorflow tests
+suite "TensorFlow and Keras" env PYTHON="$python" packaging/tensorflow.sh newest
 
 say "all suites ended after $((SECONDS / 60)) min $((SECONDS % 60)) s"
 [ ${#failed[@]} = 0 ] || fail "failed: $(IFS=';'; echo "${failed[*]}")"

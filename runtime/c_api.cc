@@ -113,6 +113,14 @@ runjob_code runjob_wait(runjob_handle handle, double timeout_seconds) {
   return code == RUNJOB_OK && !outcome ? RUNJOB_IN_PROGRESS : code;
 }
 
+runjob_code runjob_on_done(runjob_handle handle, void (*notify)(void* context), void* context) {
+  return guarded([&] {
+    if (notify == nullptr) throw Error(Errc::kInvalidArgument, "there is nothing to call when the operation is done");
+    find(handle)->on_finish([notify, context] { notify(context); });
+    return Status();
+  });
+}
+
 runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t** shape, int32_t* ndim) {
   return guarded([&] {
     std::shared_ptr<Completion> completion;

@@ -12,7 +12,7 @@ import functools
 import os
 import pathlib
 import sys
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 from typing import Any
 
 _NAME = "librunjob.so"
@@ -106,6 +106,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_process_set_ranks": (c_int, [c_int32, _NUMBERS, c_int32, _NUMBERS]),
     "runjob_poll": (c_int, [c_int64]),
     "runjob_wait": (c_int, [c_int64, c_double]),
+    # handle, what to call, its argument
+    "runjob_on_done": (c_int, [c_int64, CFUNCTYPE(None, c_void_p), c_void_p]),
     # handle, data, shape, ndim
     "runjob_output": (c_int, [c_int64, POINTER(c_void_p), POINTER(_SHAPE), POINTER(c_int32)]),
     # handle, which tensor, data, shape, ndim

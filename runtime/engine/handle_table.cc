@@ -2,14 +2,30 @@
 
 #include <utility>
 
+#include "base/error.hpp"
+
 namespace runjob::runtime {
 
 void Completion::finish(Status status, Result result) {
-  const MutexLock lock(mutex_);
-  status_ = std::move(status);
-  result_ = std::move(result);
-  done_.store(true, std::memory_order_release);
-  finished_.notify_all();  // under the lock: the waiter may destroy this object as soon as it has seen done_
+  std::function<void()> notify;  // called last, without the lock, when this object may be gone
+  {
+    const MutexLock lock(mutex_);
+    status_ = std::move(status);
+    result_ = std::move(result);
+    notify = std::exchange(notify_, nullptr);
+    done_.store(true, std::memory_order_release);
+    finished_.notify_all();  // under the lock: the waiter may destroy this object as soon as it has seen done_
+  }
+  if (notify) notify();
+}
+
+void Completion::on_finish(std::function<void()> notify) {
+  {
+    const MutexLock lock(mutex_);
+    if (notify_) throw Error(Errc::kInvalidArgument, "the operation has a callback already");
+    if (!done()) notify_ = std::exchange(notify, nullptr);
+  }
+  if (notify) notify();
 }
 
 std::optional<Status> Completion::wait(std::optional<std::chrono::duration<double>> timeout) const {

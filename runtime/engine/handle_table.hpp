@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -38,12 +39,17 @@ class Completion {
   /// The outcome; nullopt when it is not there after `timeout`. Without a timeout, waits for ever.
   std::optional<Status> wait(std::optional<std::chrono::duration<double>> timeout) const;
 
+  /// What to call when it is done, at once when it is: once, by the thread that finishes it, with no lock held.
+  /// Errors  Error(kInvalidArgument) for a second one.
+  void on_finish(std::function<void()> notify);
+
   /// Of a finished operation; lent as long as this lives.
   const Result& result() const;
 
  private:
   mutable Mutex mutex_;
   mutable ConditionVariable finished_;
+  std::function<void()> notify_ GUARDED_BY(mutex_);
   std::atomic<bool> done_{false};  ///< set under the mutex
   // Written before `done_`, and never again.
   Status status_;

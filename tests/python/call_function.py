@@ -8,6 +8,7 @@ import sys
 
 folder = pathlib.Path(sys.argv[1])
 source, name, arguments = pickle.loads((folder / "call").read_bytes())
+sys.path.append(str(pathlib.Path(source).parent))  # as pytest does
 spec = importlib.util.spec_from_file_location(pathlib.Path(source).stem, source)
 module = importlib.util.module_from_spec(spec)
 sys.modules[spec.name] = module

@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <limits>
 #include <runjob/runjob.h>
+#include <semaphore>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,6 +152,29 @@ TEST_CASE("a rank that leaves at once lets the others finish their init", "[runt
            check(runjob_shutdown());
          }
          return outcome_of(RUNJOB_OK);
+       })) {
+    check_ok(outcome);
+  }
+}
+
+TEST_CASE("the end of an operation is told once, on whatever thread, also of one whose handle was released",
+          "[runtime][multiproc]") {
+  for (const Outcome& outcome : run_ranks(on_one_host(2), [](int) {
+         check(runjob_init());
+         constexpr int kCount = 20;
+         std::counting_semaphore<> told(0);
+         const auto tell = [](void* context) { static_cast<std::counting_semaphore<>*>(context)->release(); };
+         runjob_handle handle = 0;
+         for (int i = 0; i < kCount; ++i) {
+           check(runjob_barrier_async(std::to_string(i).c_str(), 0, &handle));
+           check(runjob_on_done(handle, tell, &told));
+           if (i % 2 == 0) runjob_release(handle);
+         }
+         for (int i = 0; i < kCount; ++i) told.acquire();
+         require(!told.try_acquire() && runjob_poll(handle) == 1, "told once, when it was done");
+         require(runjob_on_done(handle, nullptr, nullptr) == RUNJOB_INVALID_ARGUMENT, "nothing to call");
+         require(runjob_on_done(12345, tell, &told) == RUNJOB_INVALID_ARGUMENT, "unknown");
+         return outcome_of(runjob_shutdown());
        })) {
     check_ok(outcome);
   }

@@ -32,6 +32,19 @@ TEST_CASE("a waiting thread wakes when the operation is finished, with its resul
   CHECK(completion.result().shape == Shape{2, 1});
 }
 
+TEST_CASE("who asks to be told is told once, with the outcome there, also when it asks late", "[runtime][unit]") {
+  Completion completion;
+  int told = 0;
+  const auto tell = [&] { told += completion.done() && completion.wait(std::nullopt)->code() == Errc::kTimeout; };
+  completion.on_finish(tell);
+  CHECK_THROWS_WITH(completion.on_finish(tell), "the operation has a callback already");
+  CHECK(told == 0);
+  completion.finish(Status(Errc::kTimeout, "late"));
+  CHECK(told == 1);
+  completion.on_finish(tell);
+  CHECK(told == 2);
+}
+
 TEST_CASE("handles are positive, never used twice, and gone after release", "[runtime][unit]") {
   HandleTable table;
   const auto completion = std::make_shared<Completion>();

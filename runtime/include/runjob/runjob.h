@@ -9,7 +9,7 @@
  *          done so would be librunjob.so.1. A program built with a newer header than the library's starts as long as it calls no function
  *          that is missing there; runjob_version() tells.
  * Threads  every function may be called from any thread at any time, except that init and shutdown must not overlap
- *          each other. No callback of the caller is ever run.
+ *          each other. No callback of the caller is run but that of runjob_on_done().
  * Errors   functions return a runjob_code; the text is runjob_error_message() of the last failure in the same
  *          thread.
  *          Nothing throws, aborts, or writes to standard output.
@@ -329,6 +329,13 @@ RUNJOB_API int runjob_poll(runjob_handle handle);
  * after that time. May be called by several threads and again later.
  */
 RUNJOB_API runjob_code runjob_wait(runjob_handle handle, double timeout_seconds);
+
+/*
+ * `notify` is called with `context`, once, when the operation is done: on a thread of the runtime, or at once in this one when it is done
+ * already. Others wait meanwhile: it only leaves a word for a thread of the caller's, neither blocks nor calls anything of this
+ * interface. One for each operation. Releasing the handle does not take it back.
+ */
+RUNJOB_API runjob_code runjob_on_done(runjob_handle handle, void (*notify)(void* context), void* context);
 
 /* The result of a done allgather, alltoall, reducescatter or join: dense, in the caller's room or lent until runjob_release(). */
 RUNJOB_API runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t** shape, int32_t* ndim);

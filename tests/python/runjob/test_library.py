@@ -13,7 +13,7 @@ HEADER = (ROOT / "runtime" / "include" / "runjob" / "runjob.h").read_text()
 
 
 def test_every_function_of_the_header_is_declared_with_as_many_arguments():
-    declared = re.findall(r"RUNJOB_API\s+[\w\s*]*?\b(runjob_\w+)\(([^)]*)\)", HEADER)
+    declared = re.findall(r"RUNJOB_API\s+[\w\s*]*?\b(runjob_\w+)\((.*?)\);", HEADER, re.DOTALL)
     counts = {name: 0 if arguments.strip() == "void" else arguments.count(",") + 1 for name, arguments in declared}
     assert len(counts) > 20
     assert counts == {name: len(arguments) for name, (_, arguments) in _library.PROTOTYPES.items()}

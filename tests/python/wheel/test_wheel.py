@@ -81,7 +81,7 @@ def test_the_wheel_holds_programs_library_and_python_files_and_no_more(wheels):
     files = zipfile.ZipFile(wheels["runjob_launcher"]).namelist()
     for name in ("runjob/py.typed", "runjob/torch/__init__.py", "/bin/runjob", "/libexec/runjob/runjob-agent", "/libexec/runjob/runjob-remote",
                  "/libexec/runjob/runjob-probe", "/lib/librunjob.so", "/lib/runjob/librunjob_gloo.so", "/lib/runjob/librunjob_libgloo.so",
-                 "/lib/runjob/librunjob_absent.so"):  # fmt: skip
+                 "/lib/runjob/librunjob_absent.so", "/lib/runjob/librunjob_tensorflow.so"):  # fmt: skip
         assert any(file.endswith(name) for file in files), name
     assert not [file for file in files if file.endswith((".cc", ".hpp", ".cmake", ".a", ".txt", ".so.0"))]
     files = zipfile.ZipFile(wheels["runjob_horovod"]).namelist()

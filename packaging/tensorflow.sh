@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# The tests of runjob.tensorflow and runjob.keras with several versions of TensorFlow, each in an environment of its own, which is made once
+# and kept in the user's cache folder (0.9 GB each). They use the release build of this tree.
+#
+#   packaging/tensorflow.sh [VERSION...] [-- PYTEST OPTIONS]
+#
+#   VERSION   newest, 2.16 (the first with Keras 3) or 2.13 (the first that can); without any, all three
+# PYTHON names the interpreter that the environments are made with; 2.13 and 2.16 exist up to Python 3.11 and 3.12.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source-path=SCRIPTDIR/..
+source packaging/steps.sh
+
+interpreter=${PYTHON:-python3}
+versions=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+  case "$1" in
+    newest | 2.13 | 2.16) versions+=("$1") ;;
+    *) fail "unknown version $1; there are newest, 2.16 and 2.13" ;;
+  esac
+  shift
+done
+[ $# = 0 ] || shift
+[ ${#versions[@]} -gt 0 ] || versions=(newest 2.16 2.13)
+
+# What goes into an environment. The newest one is that of the day on which it was made: remove its folder to get a newer one.
+packages_of() {
+  local tensorflow="tensorflow-cpu"
+  [ "$1" = newest ] || tensorflow="tensorflow-cpu==$1.*"
+  echo "$tensorflow pytest pytest-timeout cloudpickle scikit-learn"
+}
+
+# environment_of VERSION: its folder, which depends on what is in it and on the Python.
+environment_of() {
+  local key
+  key=$({ packages_of "$1"; "$interpreter" -c 'import sys; print(sys.version, sys.base_prefix)'; } | cksum | cut -d ' ' -f 1)
+  echo "${XDG_CACHE_HOME:-$HOME/.cache}/runjob/tensorflow/$1-$key"
+}
+
+# `complete` comes last, so that one that was interrupted is made anew.
+make_environment() {
+  local folder=$1 version=$2
+  rm -rf "$folder"
+  "$interpreter" -m venv "$folder"
+  # shellcheck disable=SC2046
+  "$folder/bin/python" -m pip install --quiet $(packages_of "$version")
+  touch "$folder/complete"
+}
+
+failed=()
+for version in "${versions[@]}"; do
+  folder=$(environment_of "$version")
+  [ -e "$folder/complete" ] || step "making an environment with TensorFlow $version" make_environment "$folder" "$version"
+  found=$("$folder/bin/python" -c 'import importlib.metadata as m; print(m.version("tensorflow-cpu"), "and Keras", m.version("keras"))')
+  say "TensorFlow $found"
+  TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-2} "$folder/bin/python" -m pytest -q tests/python/tensorflow "$@" || failed+=("$version")
+done
+[ ${#failed[@]} = 0 ] || fail "failed with TensorFlow: ${failed[*]}"

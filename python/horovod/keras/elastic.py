@@ -1,0 +1,10 @@
+"""horovod.keras.elastic."""
+
+from typing import TYPE_CHECKING, Any
+
+import runjob.tensorflow.keras.elastic as _implementation
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        return getattr(_implementation, name)  # names of later versions explain themselves

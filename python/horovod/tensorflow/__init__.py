@@ -1,0 +1,19 @@
+"""horovod.tensorflow: the names of runjob.tensorflow."""
+
+from typing import TYPE_CHECKING, Any
+
+import runjob.tensorflow as _implementation
+from runjob.tensorflow import *  # noqa: F403
+
+from . import elastic as elastic  # type: ignore[no-redef]
+from . import mpi_ops as mpi_ops
+from . import util as util
+from .mpi_ops import check_num_rank_power_of_2 as check_num_rank_power_of_2
+from .mpi_ops import gpu_available as gpu_available
+from .util import _executing_eagerly as _executing_eagerly
+from .util import split_list as split_list
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        return getattr(_implementation, name)  # names of later versions explain themselves

@@ -1,0 +1,14 @@
+"""horovod.tensorflow.keras.callbacks."""
+
+from runjob.tensorflow.keras.callbacks import (
+    BestModelCheckpoint,
+    BroadcastGlobalVariablesCallback,
+    LearningRateScheduleCallback,
+    LearningRateWarmupCallback,
+    MetricAverageCallback,
+)
+
+__all__ = [
+    "BestModelCheckpoint", "BroadcastGlobalVariablesCallback", "LearningRateScheduleCallback", "LearningRateWarmupCallback",
+    "MetricAverageCallback",
+]  # fmt: skip

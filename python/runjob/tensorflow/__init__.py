@@ -1,0 +1,79 @@
+"""runjob for TensorFlow, with the names of horovod.tensorflow:
+
+    import tensorflow as tf
+    import runjob.tensorflow as hvd
+    hvd.init()
+    with tf.GradientTape() as tape:
+        loss = ...
+    tape = hvd.DistributedGradientTape(tape)
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+    hvd.broadcast_variables(model.variables, root_rank=0)
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from .. import common, later
+from ..common import *  # noqa: F403
+from . import kernels
+
+kernels.operations()  # before what needs more of TensorFlow than one that is too old has
+
+from . import differentiable, elastic  # noqa: E402
+from .compression import Compression  # noqa: E402
+from .functions import (  # type: ignore[assignment]  # noqa: E402  with a session among their arguments
+    BroadcastGlobalVariablesHook,
+    allgather_object,
+    broadcast_,
+    broadcast_global_variables,
+    broadcast_object,
+    broadcast_object_fn,
+    broadcast_variables,
+)
+from .gradient_tape import DistributedGradientTape, PartialDistributedGradientTape  # noqa: E402
+from .operations import (  # noqa: E402
+    allgather,
+    allreduce,
+    alltoall,
+    barrier,
+    broadcast,
+    grouped_allgather,
+    grouped_allreduce,
+    grouped_reducescatter,
+    join,
+    local_rank_op,
+    local_size_op,
+    process_set_included_op,
+    rank_op,
+    reducescatter,
+    size_op,
+)
+from .optimizer import DistributedOptimizer  # noqa: E402
+
+#: What horovod.tensorflow has besides.
+LATER = ("data",)
+
+__all__ = [
+    "BroadcastGlobalVariablesHook", "Compression", "DistributedGradientTape", "DistributedOptimizer", "PartialDistributedGradientTape",
+    "SyncBatchNormalization", "allgather", "allgather_object", "allreduce", "alltoall", "barrier", "broadcast", "broadcast_",
+    "broadcast_global_variables", "broadcast_object", "broadcast_object_fn", "broadcast_variables", "elastic", "grouped_allgather",
+    "grouped_allreduce", "grouped_reducescatter", "join", "local_rank_op", "local_size_op", "process_set_included_op", "rank_op",
+    "reducescatter", "size_op",
+]  # fmt: skip
+__all__ += [name for name in common.__all__ if name not in (*__all__, "poll", "synchronize")]
+
+differentiable.register()
+
+_later = later.getattr_for(__name__, LATER)
+
+
+def _getattr(name: str) -> Any:
+    """What needs Keras is imported when it is asked for: tf.keras takes longer than all the rest."""
+    if name == "SyncBatchNormalization":
+        from .sync_batch_normalization import SyncBatchNormalization
+
+        return SyncBatchNormalization
+    return _later(name)
+
+
+if not TYPE_CHECKING:  # with it, type checkers would take every name for one
+    __getattr__ = _getattr

@@ -1,0 +1,98 @@
+"""DistributedGradientTape: a tf.GradientTape whose gradients are reduced over the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+from ..compression import Compressor
+from ..process_sets import ProcessSet, global_process_set
+from ..reduce_ops import Average
+from .compression import Compression
+from .gradients import GradientReduction
+
+
+class _DistributedMixin:
+    """What DistributedGradientTape() puts in front of a tape's own class."""
+
+    _reduction: GradientReduction
+
+    def gradient(self, target: Any, sources: Any, output_gradients: Any = None, use_generic_names: bool = False, **more: Any) -> Any:
+        """The tape's own gradients, reduced; those of local sources are this rank's. To be called on all ranks.
+
+        use_generic_names  has no effect.
+        more               unconnected_gradients, as tf.GradientTape.gradient() takes it.
+        Errors             as allreduce().
+        """
+        own = super().gradient(target, sources, output_gradients, **more)  # type: ignore[misc]
+        reduced = self._reduction.reduced(_flat(own), _flat(sources))
+        return tf.nest.pack_sequence_as(sources, reduced) if tf.nest.is_nested(sources) else reduced[0]
+
+    def get_local_and_global_gradients(
+        self, target: Any, sources: Any, output_gradients: Any = None, use_generic_names: bool = False
+    ) -> tuple[list[Any], list[Any]]:
+        """gradient(), as two lists: those of local sources, and the reduced ones."""
+        gradients = _flat(self.gradient(target, sources, output_gradients, use_generic_names))
+        pairs = list(zip(gradients, _flat(sources)))
+        local = [gradient for gradient, source in pairs if self._reduction.is_local(source)]
+        return local, [gradient for gradient, source in pairs if not self._reduction.is_local(source)]
+
+    def register_local_source(self, source: Any) -> None:
+        """Leaves the gradients of a variable to each rank: one that is another on each rank."""
+        self._reduction.register_local(source)
+
+
+def DistributedGradientTape(  # noqa: N802  Horovod's name
+    gradtape: tf.GradientTape, device_dense: str = "", device_sparse: str = "",
+    compression: type[Compressor] = Compression.none, sparse_as_dense: bool = False, op: int = Average,
+    gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Any = None,
+    process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True,
+) -> Any:  # fmt: skip
+    """`gradtape`, whose gradient() now reduces over the ranks of the set. Before it records or after; it keeps its class's methods.
+
+    sparse_as_dense            makes gradients that are tf.IndexedSlices dense first: better where most rows have one.
+    gradient_predivide_factor  divides by it before the sum, and by the rest of the size after it; for op=Average.
+    groups                     how many operations the gradients become, or lists of variables that go together.
+    scale_local_gradients      divides gradients of local sources by the size.
+    Errors                     ValueError for options that exclude each other.
+    """
+    reduction = GradientReduction(
+        compression, sparse_as_dense, op, gradient_predivide_factor, num_groups, groups, process_set, scale_local_gradients,
+        device_dense, device_sparse,
+    )  # fmt: skip
+    own = type(gradtape)
+    gradtape.__class__ = type(own.__name__, (_DistributedMixin, own), {})
+    gradtape._reduction = reduction
+    return gradtape
+
+
+def PartialDistributedGradientTape(  # noqa: N802
+    gradtape: tf.GradientTape, device_dense: str = "", device_sparse: str = "",
+    compression: type[Compressor] = Compression.none, sparse_as_dense: bool = False, op: int = Average,
+    gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Any = None,
+    process_set: ProcessSet = global_process_set, local_layers: Any = None, scale_local_gradients: bool = True,
+) -> Any:  # fmt: skip
+    """DistributedGradientTape(), with all variables of `local_layers`, a layer or several, as local sources."""
+    tape = DistributedGradientTape(
+        gradtape, device_dense, device_sparse, compression, sparse_as_dense, op, gradient_predivide_factor, num_groups, groups,
+        process_set, scale_local_gradients,
+    )  # fmt: skip
+    for variable in variables_of(local_layers):
+        tape.register_local_source(variable)
+    return tape
+
+
+def variables_of(layers: Any) -> Iterable[Any]:
+    """The trainable variables of a layer, or of several; None has none."""
+    listed = [] if layers is None else layers if isinstance(layers, (list, tuple, set)) else [layers]
+    for layer in listed:
+        if not hasattr(layer, "trainable_weights"):
+            raise ValueError(f"local_layers: {layer!r} is no layer of Keras")
+        yield from layer.trainable_weights
+
+
+def _flat(values: Any) -> list[Any]:
+    """None is a leaf, as in the list of gradients."""
+    return list(tf.nest.flatten(values))

@@ -1,0 +1,55 @@
+"""Optimizers of tf.compat.v1.train, made to step on reduced gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from .accumulation import Accumulation
+
+
+class GraphOptimizer(tf.compat.v1.train.Optimizer):  # type: ignore[misc]
+    """One around another. Gradients are reduced by compute_gradients(), so that programs can change the reduced ones before they are applied;
+    with several backward passes for a step, by apply_gradients()."""
+
+    def __init__(self, optimizer: Any, name: str | None, use_locking: bool, accumulation: Accumulation) -> None:
+        super().__init__(name=name or f"Distributed{type(optimizer).__name__}", use_locking=use_locking)
+        self._optimizer = optimizer
+        self._accumulation = accumulation
+
+    def compute_gradients(self, *arguments: Any, **options: Any) -> Any:
+        """The optimizer's own, reduced over the ranks."""
+        pairs = self._optimizer.compute_gradients(*arguments, **options)
+        if self._accumulation.passes > 1:
+            return pairs
+        variables = [variable for _, variable in pairs]
+        return list(zip(self._accumulation.reduction.reduced([gradient for gradient, _ in pairs], variables), variables))
+
+    def apply_gradients(self, *arguments: Any, **options: Any) -> Any:
+        """The optimizer's own."""
+        if self._accumulation.passes == 1:
+            return self._optimizer.apply_gradients(*arguments, **options)
+        pairs = list(options.pop("grads_and_vars", None) or arguments[0])
+        variables = [variable for _, variable in pairs]
+
+        def apply(reduced: list[Any]) -> Any:
+            return self._optimizer.apply_gradients(list(zip(reduced, variables)), *arguments[1:], **options)
+
+        return self._accumulation.step([gradient for gradient, _ in pairs], variables, apply)
+
+    def register_local_var(self, var: Any) -> None:
+        """Leaves the gradients of a variable to each rank."""
+        self._accumulation.reduction.register_local(var)
+
+    def get_slot(self, *arguments: Any, **options: Any) -> Any:
+        """The optimizer's own."""
+        return self._optimizer.get_slot(*arguments, **options)
+
+    def get_slot_names(self, *arguments: Any, **options: Any) -> Any:
+        """The optimizer's own."""
+        return self._optimizer.get_slot_names(*arguments, **options)
+
+    def variables(self, *arguments: Any, **options: Any) -> Any:
+        """The optimizer's own."""
+        return self._optimizer.variables(*arguments, **options)

@@ -1,0 +1,43 @@
+"""DistributedOptimizer: an optimizer of Keras, or of TensorFlow 1, that steps on gradients which are reduced over the ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from ..compression import Compressor
+from ..process_sets import ProcessSet, global_process_set
+from ..reduce_ops import Average
+from .accumulation import Accumulation
+from .compression import Compression
+from .gradients import GradientReduction
+from .graph_optimizer import GraphOptimizer
+from .keras_optimizer import distribute
+
+
+def DistributedOptimizer(  # noqa: N802  Horovod's name
+    optimizer: Any, name: str | None = None, use_locking: bool = False, device_dense: str = "", device_sparse: str = "",
+    compression: type[Compressor] = Compression.none, sparse_as_dense: bool = False, backward_passes_per_step: int = 1,
+    op: int = Average, gradient_predivide_factor: float = 1.0, average_aggregated_gradients: bool = False,
+    num_groups: int = 0, groups: Any = None, process_set: ProcessSet = global_process_set,
+    scale_local_gradients: bool = True,
+) -> Any:  # fmt: skip
+    """`optimizer`, which now reduces gradients over the ranks of the set before it applies them. To be called on all ranks.
+
+    optimizer                     of Keras 3, Keras 2 or tf.keras.optimizers.legacy: returned itself, with its state, and saved as the
+                                  class that it was. Or of tf.compat.v1.train, which gets one around it.
+    name                          of the one around it; else without effect, as use_locking is.
+    backward_passes_per_step      adds gradients up that many times before they are reduced and applied.
+    average_aggregated_gradients  divides what was added up by that number.
+    Others                        as of DistributedGradientTape().
+    Errors                        ValueError for what is no optimizer, one that is distributed already, and options that exclude each other.
+    """
+    reduction = GradientReduction(
+        compression, sparse_as_dense, op, gradient_predivide_factor, num_groups, groups, process_set, scale_local_gradients,
+        device_dense, device_sparse,
+    )  # fmt: skip
+    accumulation = Accumulation(reduction, backward_passes_per_step, average_aggregated_gradients)
+    if isinstance(optimizer, tf.compat.v1.train.Optimizer):
+        return GraphOptimizer(optimizer, name, use_locking, accumulation)
+    return distribute(optimizer, accumulation)

@@ -1,0 +1,56 @@
+"""SyncBatchNormalization: batch normalization by the batches of all ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from ..process_sets import ProcessSet, global_process_set
+from ..reduce_ops import Sum
+from . import nodes
+from .nodes import Naming
+
+
+class SyncBatchNormalization(tf.keras.layers.BatchNormalization):  # type: ignore[misc]
+    """tf.keras.layers.BatchNormalization whose mean and variance, in training, are those of all ranks' batches together; these may differ in
+    size. Arguments are that layer's; gradients go through the statistics to all ranks.
+
+    Errors  ValueError for fused=True, and renorm or virtual_batch_size of Keras 2.
+    """
+
+    def __init__(self, fused: bool = False, process_set: ProcessSet = global_process_set, **kwargs: Any) -> None:
+        for option, value in {"fused": fused, "renorm": kwargs.get("renorm"), "virtual_batch_size": kwargs.get("virtual_batch_size")}.items():
+            if value:
+                raise ValueError(f"SyncBatchNormalization does not take {option}={value}")
+        super().__init__(**kwargs)
+        if hasattr(self, "fused"):
+            self.fused = False  # Keras 2's own choice would not ask for statistics
+        self._process_set = process_set
+
+    def _moments(self, inputs: Any, given: Any = None, keep_dims: bool | None = None, mask: Any = None) -> tuple[Any, Any]:
+        """What Keras asks for: version 3 with (inputs, mask), version 2 with (inputs, axes, keep_dims, mask)."""
+        if keep_dims is not None:
+            return self._of_all_ranks(inputs, list(given), keep_dims, _weights(mask, inputs))
+        axis = self.axis % inputs.shape.rank
+        axes = [index for index in range(inputs.shape.rank) if index != axis]
+        return self._of_all_ranks(inputs, axes, False, _weights(given if mask is None else mask, inputs))
+
+    def _of_all_ranks(self, inputs: Any, axes: list[int], keep_dims: bool, weights: Any) -> tuple[Any, Any]:
+        wide = tf.cast(inputs, tf.float32) if inputs.dtype in (tf.float16, tf.bfloat16) else inputs
+        ones = tf.ones_like(wide) if weights is None else tf.cast(weights, wide.dtype)
+        local = [tf.reduce_sum(part, axes, keepdims=keep_dims) for part in (ones, wide * ones, wide * wide * ones)]
+        set_id = self._process_set.process_set_id or 0
+        count, total, squares = tf.unstack(nodes.run(nodes.ALLREDUCE, (tf.stack(local),), Naming(), set_id, reduce_op=Sum))
+        mean = tf.math.divide_no_nan(total, count)
+        variance = tf.maximum(tf.math.divide_no_nan(squares, count) - mean * mean, 0.0)
+        return tf.cast(mean, inputs.dtype), tf.cast(variance, inputs.dtype)
+
+
+def _weights(mask: Any, inputs: Any) -> Any:
+    """`mask`, which has the first dimensions of `inputs`, in its shape; None counts everything."""
+    if mask is None:
+        return None
+    for _ in range(inputs.shape.rank - mask.shape.rank):
+        mask = tf.expand_dims(mask, -1)
+    return tf.broadcast_to(tf.cast(mask, inputs.dtype), tf.shape(inputs))

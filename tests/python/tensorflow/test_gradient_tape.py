@@ -1,0 +1,76 @@
+"""python/runjob/tensorflow/gradient_tape.py: gradients on two ranks against those of one process that has all of the data."""
+
+import tensorflow_cases
+
+
+def tapes():
+    """Every option, wrapped before and after, eagerly and in a function."""
+    tf, hvd = tensorflow_cases.module()
+    expected = tensorflow_cases.expected_gradients(tf)
+    variables = tensorflow_cases.variables_of_model(tf)
+    x, y = tensorflow_cases.data(tf, hvd.rank())
+    found = {}
+    for name, options, factor in (
+        ("plain", {}, 1),
+        ("sum", {"op": hvd.Sum}, 2),
+        ("fp16", {"compression": hvd.Compression.fp16}, 1),
+        ("predivide", {"gradient_predivide_factor": 2.0}, 1),
+        ("groups", {"groups": 2}, 1),
+        ("lists", {"groups": [[variables[1]]]}, 1),
+    ):
+
+        def step(options=options):
+            with hvd.DistributedGradientTape(tf.GradientTape(), **options) as tape:
+                loss = tensorflow_cases.loss_of(tf, variables, x, y)
+            return tape.gradient(loss, variables)
+
+        wanted = [gradient * factor for gradient in expected]
+        tolerance = 1e-2 if name == "fp16" else 1e-5
+        found[name] = tensorflow_cases.close(step(), wanted, tolerance) and tensorflow_cases.close(tf.function(step)(), wanted, tolerance)
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tensorflow_cases.loss_of(tf, variables, x, y)
+    tape = hvd.DistributedGradientTape(tape)
+    nested = tape.gradient(loss, {"w": variables[0], "b": variables[1]})
+    found["nested"] = tensorflow_cases.close([nested["w"], nested["b"]], expected)
+    found["single"] = tensorflow_cases.close([tape.gradient(loss, variables[0])], expected[:1])
+    found["class"] = isinstance(tape, tf.GradientTape)
+    return {name for name, is_right in found.items() if not is_right}
+
+
+def local_sources():
+    tf, hvd = tensorflow_cases.module()
+    variables = tensorflow_cases.variables_of_model(tf)
+    x, y = tensorflow_cases.data(tf, hvd.rank())
+    with tf.GradientTape() as own:
+        loss = tensorflow_cases.loss_of(tf, variables, x, y)
+    alone = own.gradient(loss, variables)
+    with hvd.DistributedGradientTape(tf.GradientTape(persistent=True)) as tape:
+        loss = tensorflow_cases.loss_of(tf, variables, x, y)
+    tape.register_local_source(variables[1])
+    right = tensorflow_cases.close(tape.gradient(loss, variables), [tensorflow_cases.expected_gradients(tf)[0], alone[1] / 2])
+    local, shared = tape.get_local_and_global_gradients(loss, variables)
+    return right, len(local), len(shared)
+
+
+def slices_of_embeddings():
+    """Gradients of rows, some of them on both ranks, gathered or made dense, and unconnected ones."""
+    tf, hvd = tensorflow_cases.module()
+    table = tf.Variable(tf.ones([4, 2]))
+    unused = tf.Variable(1.0)
+    results = []
+    for dense in (False, True):
+        with hvd.DistributedGradientTape(tf.GradientTape(), sparse_as_dense=dense) as tape:
+            loss = tf.reduce_sum(tf.gather(table, [0, 1 + hvd.rank()]) * (hvd.rank() + 1.0))
+        gradient, none = tape.gradient(loss, [table, unused])
+        assert none is None and isinstance(gradient, tf.IndexedSlices) != dense
+        results.append(tf.convert_to_tensor(gradient).numpy()[:, 0].tolist())
+    return results
+
+
+CASES = {
+    tapes: set(),
+    local_sources: (True, 1, 1),
+    slices_of_embeddings: [[1.5, 0.5, 1, 0]] * 2,
+}  # fmt: skip
+
+test_every_case = tensorflow_cases.test(CASES)

@@ -1,0 +1,43 @@
+"""python/runjob/tensorflow/keras_xla.py: models train although Keras 3 would compile them."""
+
+import warnings
+
+import tensorflow_cases
+
+
+def compiled_models():
+    """compile() and fit() as they are; one warning, for the first; jit_compile=True stays what was asked for."""
+    tf, hvd = tensorflow_cases.module()
+    x, y = (tensor.numpy() for tensor in tensorflow_cases.data(tf, hvd.rank()))
+    found = []
+
+    class Model(tf.keras.Sequential):
+        def _resolve_auto_jit_compile(self):
+            return True  # as Keras 3 decides where there is a GPU
+
+    def make():
+        return Model([tf.keras.Input((3,)), tf.keras.layers.Dense(2)])
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            model = make()
+            model.compile(optimizer=hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1)), loss="mse", experimental_run_tf_function=False)
+            model.fit(x, y, epochs=1, batch_size=4, verbose=0)
+            found.append(bool(model.jit_compile))
+    told = [str(each.message) for each in caught if "XLA cannot compile collectives" in str(each.message)]
+    is_keras_3 = tensorflow_cases.is_keras_3()
+    plain = make()
+    plain.compile(optimizer="sgd", loss="mse")
+    model.compile(optimizer=model.optimizer, loss="mse", jit_compile=True)
+    try:
+        model.fit(x, y, epochs=1, batch_size=4, verbose=0)
+        error = "nothing was raised"
+    except ValueError as caught_error:
+        error = str(caught_error)
+    return found, len(told) == int(is_keras_3), bool(plain.jit_compile) == is_keras_3, "jit_compile=False" in error
+
+
+CASES = {compiled_models: ([False, False], True, True, True)}
+
+test_every_case = tensorflow_cases.test(CASES)
