@@ -14,10 +14,20 @@ namespace runjob::runtime {
 
 namespace {
 
+/// What libpmix is given with a question: it may look at this until it answers.
+struct Asked {
+  pmix::Proc whom{};
+  std::string key;
+  pmix::Info info{};
+};
+
 /// What libpmix will say on its own thread, perhaps after we have stopped waiting for it. Copies are the same one.
 template <class Answer>
 class Promised {
  public:
+  /// To be filled before the question is put.
+  Asked& asked() { return state_->asked; }
+
   /// For libpmix, which gives it to finish() once.
   void* context() const { return new std::shared_ptr<State>(state_); }
   static void finish(void* context, Answer answer) {
@@ -37,6 +47,7 @@ class Promised {
 
  private:
   struct State {
+    Asked asked;
     Mutex mutex;
     ConditionVariable done;
     std::optional<Answer> answer GUARDED_BY(mutex);
@@ -121,7 +132,7 @@ void PmixStore::on_loss(std::function<void(const Status&)> tell) {
     wanted.tell = std::move(tell);
   }
   if (std::exchange(handles_loss_, true)) return;
-  pmix::Status codes[] = {pmix::kLostConnection, pmix::kLostConnectionToServer};
+  static pmix::Status codes[] = {pmix::kLostConnection, pmix::kLostConnectionToServer};
   const auto added = [](pmix::Status /*status*/, std::size_t /*handler*/, void* /*context*/) noexcept {};
   static_cast<void>(library_.add_event_handler(codes, std::size(codes), nullptr, 0, launcher_lost, added, nullptr));
 }
@@ -140,16 +151,16 @@ void PmixStore::put(const std::string& key, const std::string& value) {
 
 void PmixStore::wait_for_all(TimePoint deadline) {
   check(library_.commit(), "giving values to the launcher");
-  pmix::Info collect{};
-  copy_text(collect.key, sizeof collect.key, pmix::kCollectDataKey, "the key");
-  collect.value.type = pmix::kBool;
-  collect.value.data.flag = true;
-  pmix::Proc everybody = self_;
-  everybody.rank = pmix::kRankWildcard;
-  const Promised<pmix::Status> end;
+  Promised<pmix::Status> end;
+  Asked& asked = end.asked();
+  copy_text(asked.info.key, sizeof asked.info.key, pmix::kCollectDataKey, "the key");
+  asked.info.value.type = pmix::kBool;
+  asked.info.value.data.flag = true;
+  asked.whom = self_;
+  asked.whom.rank = pmix::kRankWildcard;
   void* context = end.context();
   const auto done = [](pmix::Status status, void* of_end) noexcept { Promised<pmix::Status>::finish(of_end, status); };
-  const pmix::Status begun = library_.fence(&everybody, 1, &collect, 1, done, context);
+  const pmix::Status begun = library_.fence(&asked.whom, 1, &asked.info, 1, done, context);
   if (begun != pmix::kSuccess) Promised<pmix::Status>::finish(context, begun);  // it will not
   const std::optional<pmix::Status> ended = end.wait(deadline);
   if (!ended) throw Error(Errc::kTimeout, "");
@@ -177,8 +188,6 @@ std::optional<std::vector<int>> PmixStore::absent(const std::string& key, std::c
 }
 
 PmixStore::Question PmixStore::ask(std::uint32_t rank, const std::string& key) {
-  pmix::Proc whom = self_;
-  whom.rank = rank;
   const auto found = [](pmix::Status status, pmix::Value* value, void* context) noexcept {
     Answer answer{status, "", 0};
     if (status == pmix::kSuccess && value != nullptr) {  // the library's, until we return
@@ -188,8 +197,12 @@ PmixStore::Question PmixStore::ask(std::uint32_t rank, const std::string& key) {
     Question::finish(context, std::move(answer));
   };
   Question question;
+  Asked& asked = question.asked();
+  asked.whom = self_;
+  asked.whom.rank = rank;
+  asked.key = key;
   void* context = question.context();
-  const pmix::Status begun = library_.get(&whom, key.c_str(), nullptr, 0, found, context);
+  const pmix::Status begun = library_.get(&asked.whom, asked.key.c_str(), nullptr, 0, found, context);
   if (begun != pmix::kSuccess) Question::finish(context, {begun, "", 0});
   return question;
 }
