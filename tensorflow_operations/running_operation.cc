@@ -36,10 +36,13 @@ constexpr std::int64_t kIterationNames = 32;
 RunningOperation::RunningOperation(const Operation& operation, TF_OpKernelContext* context)
     : operation_(operation), context_(context) {}
 
-runjob_handle RunningOperation::submit() {
+runjob_handle RunningOperation::submit(double patience_seconds) {
   take_inputs();
   if (status_.ok()) {
-    const runjob_code code = operation_.type->is_grouped ? start_group() : start();
+    const bool is_patient = patience_seconds > 0 && is_small_allreduce();
+    const runjob_code code = is_patient                    ? run_small_allreduce(patience_seconds)
+                             : operation_.type->is_grouped ? start_group()
+                                                           : start();
     if (code != RUNJOB_OK) set_failure(code);
   }
   if (status_.ok()) return handle_;
@@ -119,6 +122,23 @@ std::string RunningOperation::wire_name() const {
   const std::int64_t iteration = tf.GetIterId(context_);
   if (iteration <= 0) return operation_.name;
   return operation_.name + ".iteration_" + std::to_string(iteration % kIterationNames);
+}
+
+bool RunningOperation::is_small_allreduce() const {
+  constexpr std::int64_t kSmallBytes = 16384;
+  return operation_.type->kind == Kind::kAllreduce && !operation_.type->is_grouped &&
+         tensors_.front().output_bytes() <= kSmallBytes;
+}
+
+/// OK leaves no handle when it is over.
+runjob_code RunningOperation::run_small_allreduce(double patience_seconds) {
+  const Buffers& tensor = tensors_.front();
+  const runjob_code code = runjob_compressed_allreduce(
+      wire_name().c_str(), tensor.input_data(), tensor.output_data(), tensor.shape.data(),
+      static_cast<std::int32_t>(tensor.shape.size()), to_dtype(tensor.dtype),
+      static_cast<runjob_reduce_op>(operation_.reduce_op), operation_.prescale, operation_.postscale,
+      static_cast<runjob_compression>(operation_.compression), operation_.process_set, patience_seconds, &handle_);
+  return code == RUNJOB_IN_PROGRESS ? RUNJOB_OK : code;
 }
 
 runjob_code RunningOperation::start() {

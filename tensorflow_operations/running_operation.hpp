@@ -18,8 +18,9 @@ class RunningOperation {
   /// Both are lent until end().
   RunningOperation(const Operation& operation, TF_OpKernelContext* context);
 
-  /// Takes the inputs and hands them to the library. Returns the handle; 0 after a failure, which TensorFlow is told.
-  runjob_handle submit();
+  /// Takes the inputs and hands them to the library. Returns the handle; 0 when it is over: after a failure, which TensorFlow is told, and
+  /// with `patience_seconds` > 0 for a small allreduce that was done in that time.
+  runjob_handle submit(double patience_seconds = 0);
   /// Sets the outputs of the operation, which is done, or tells TensorFlow how it failed.
   void end();
 
@@ -28,6 +29,8 @@ class RunningOperation {
   void take_input(int index);
   void expect_rows(Buffers& buffers);
   void take_splits();
+  bool is_small_allreduce() const;
+  runjob_code run_small_allreduce(double patience_seconds);
   runjob_code start();
   runjob_code start_group();
   void set_outputs();
