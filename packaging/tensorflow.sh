@@ -27,7 +27,7 @@ done
 packages_of() {
   local tensorflow="tensorflow-cpu"
   [ "$1" = newest ] || tensorflow="tensorflow-cpu==$1.*"
-  echo "$tensorflow pytest pytest-timeout cloudpickle scikit-learn"
+  echo "$tensorflow pytest pytest-timeout cloudpickle scikit-learn pandas nbclient ipykernel"
 }
 
 # environment_of VERSION: its folder, which depends on what is in it and on the Python.

@@ -1,13 +1,17 @@
 """Keras 3 compiles training steps by XLA unless told otherwise (jit_compile="auto"), which takes no collectives. Models that train with us
-are not compiled; that is said once. Horovod's scripts say experimental_run_tf_function=False for the same purpose, which Keras has forgotten."""
+are not compiled; that is said once. And arguments that Keras 3 has forgotten, which Horovod's scripts give to their models."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from typing import Any
 
 import tensorflow as tf
+
+# Of fit(), evaluate() and predict() in Keras 2, for data sets that are Python generators: of Keras 3's own data sets, they are attributes.
+_FORGOTTEN = ("workers", "use_multiprocessing", "max_queue_size")
 
 _watched = False
 _has_warned = False
@@ -15,7 +19,7 @@ _has_warned = False
 
 def watch() -> None:
     """Has compile() of models not turn XLA on for a distributed optimizer, from now on, unless the program says jit_compile=True, and
-    take experimental_run_tf_function=, without effect."""
+    take experimental_run_tf_function=, without effect. fit() of such models takes workers= and its like, with a warning."""
     global _watched
     if _watched:
         return
@@ -33,6 +37,28 @@ def watch() -> None:
         return result
 
     owner.compile = compile
+    _let_fit_take_forgotten_arguments()
+
+
+def _let_fit_take_forgotten_arguments() -> None:
+    owner = next(cls for cls in tf.keras.Model.__mro__ if "fit" in vars(cls))
+    own = owner.fit
+    forgotten = set(_FORGOTTEN) - set(inspect.signature(own).parameters)
+    if not forgotten:  # Keras 2
+        return
+
+    @functools.wraps(own)
+    def fit(self: Any, *arguments: Any, **options: Any) -> Any:
+        given = sorted(forgotten & options.keys())
+        if given and _is_ours(getattr(self, "optimizer", None)):
+            for name in given:
+                del options[name]
+            warnings.warn(
+                f"fit() of Keras 3 has no {', '.join(given)}: it is left out; a keras.utils.PyDataset takes it instead", stacklevel=2
+            )
+        return own(self, *arguments, **options)
+
+    owner.fit = fit
 
 
 def turn_off(model: Any) -> None:
