@@ -156,7 +156,8 @@ def _someone_is_missing():
         basics.init(comm=[0, 1])
 
 
-def test_a_rank_of_the_list_that_does_not_come_is_named(run_ranks):
+def test_a_rank_of_the_list_that_does_not_come_is_named(run_ranks, monkeypatch):
+    monkeypatch.setenv("RUNJOB_START_TIMEOUT", "10")
     job = run_ranks(_someone_is_missing, 2, status=125)
     assert "rank 1 on localhost: process exited (exited with status 0) without calling init()" in job.stderr
 
