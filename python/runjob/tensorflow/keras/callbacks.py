@@ -1,4 +1,4 @@
-"""Callbacks for model.fit(). The first of them that a model meets also keeps Keras 3 from compiling its steps, see keras_xla.py."""
+"""Callbacks for model.fit(). The first of them that a model meets also keeps Keras 3 from compiling its steps, see model_methods.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from ... import basics
-from .. import functions, keras_xla, operations
+from .. import functions, model_methods, operations
 from .learning_rate import LearningRate
 
 
@@ -16,7 +16,7 @@ class _Callback(tf.keras.callbacks.Callback):  # type: ignore[misc]
     def set_model(self, model: Any) -> None:
         """Keras's own."""
         super().set_model(model)
-        keras_xla.turn_off(model)
+        model_methods.turn_off_xla(model)
 
 
 class BroadcastGlobalVariablesCallback(_Callback):

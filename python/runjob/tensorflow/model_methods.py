@@ -1,5 +1,7 @@
-"""Keras 3 compiles training steps by XLA unless told otherwise (jit_compile="auto"), which takes no collectives. Models that train with us
-are not compiled; that is said once. And arguments that Keras 3 has forgotten, which Horovod's scripts give to their models."""
+"""compile() and fit() of Keras's models, as scripts call them that know nothing of Keras 3.
+
+Keras 3 compiles training steps by XLA unless told otherwise (jit_compile="auto"), which takes no collectives. Models that train with us
+are not compiled; that is said once. And some arguments of Keras 2, which Horovod's scripts give, Keras 3 has forgotten."""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _has_warned = False
 
 def watch() -> None:
     """Has compile() of models not turn XLA on for a distributed optimizer, from now on, unless the program says jit_compile=True, and
-    take experimental_run_tf_function=, without effect. fit() of such models takes workers= and its like, with a warning."""
+    take experimental_run_tf_function=, without effect. fit() and its like take workers= of such models, with a warning."""
     global _watched
     if _watched:
         return
@@ -33,35 +35,36 @@ def watch() -> None:
         options.pop("experimental_run_tf_function", None)
         result = own(self, *arguments, **options)
         if options.get("jit_compile", "auto") == "auto" and _is_ours(getattr(self, "optimizer", None)):
-            turn_off(self)
+            turn_off_xla(self)
         return result
 
     owner.compile = compile
-    _let_fit_take_forgotten_arguments()
+    for method in ("fit", "evaluate", "predict"):
+        _let_take_forgotten_arguments(method)
 
 
-def _let_fit_take_forgotten_arguments() -> None:
-    owner = next(cls for cls in tf.keras.Model.__mro__ if "fit" in vars(cls))
-    own = owner.fit
+def _let_take_forgotten_arguments(method: str) -> None:
+    owner = next(cls for cls in tf.keras.Model.__mro__ if method in vars(cls))
+    own = getattr(owner, method)
     forgotten = set(_FORGOTTEN) - set(inspect.signature(own).parameters)
     if not forgotten:  # Keras 2
         return
 
     @functools.wraps(own)
-    def fit(self: Any, *arguments: Any, **options: Any) -> Any:
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
         given = sorted(forgotten & options.keys())
         if given and _is_ours(getattr(self, "optimizer", None)):
             for name in given:
                 del options[name]
             warnings.warn(
-                f"fit() of Keras 3 has no {', '.join(given)}: it is left out; a keras.utils.PyDataset takes it instead", stacklevel=2
+                f"{method}() of Keras 3 has no {', '.join(given)}: it is left out; a keras.utils.PyDataset takes it instead", stacklevel=2
             )
         return own(self, *arguments, **options)
 
-    owner.fit = fit
+    setattr(owner, method, call)
 
 
-def turn_off(model: Any) -> None:
+def turn_off_xla(model: Any) -> None:
     """For one model, before its training step is made. Warns the first time that it changes something."""
     global _has_warned
     if not getattr(model, "jit_compile", False):
