@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -15,7 +14,7 @@ namespace runjob::runtime {
 void streaming_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   constexpr std::size_t kLine = 64, kVector = sizeof(__m128i);
   const std::size_t head = std::min(bytes, (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine);
-  std::memcpy(to, from, head);
+  plain_copy(to, from, head);
   std::size_t done = head;
   for (; done + kLine <= bytes; done += kLine) {  // whole lines: a line written in parts costs more than it saves
     for (std::size_t i = 0; i < kLine; i += kVector) {
@@ -24,13 +23,13 @@ void streaming_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
     }
   }
   _mm_sfence();
-  std::memcpy(to + done, from + done, bytes - done);
+  plain_copy(to + done, from + done, bytes - done);
 }
 
 #else
 
 void streaming_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::memcpy(to, from, bytes);
+  plain_copy(to, from, bytes);
 }
 
 #endif

@@ -8,6 +8,7 @@ using namespace runjob::runtime;
 
 TEST_CASE("a streaming copy copies what it is told to and nothing beside it, at any address", "[runtime][unit]") {
   std::vector<std::byte> from(5000);
+  streaming_copy(nullptr, nullptr, 0);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7 + 1);
   for (const std::size_t bytes : {0, 1, 63, 64, 65, 200, 4096, 4500}) {
     for (const std::size_t to_offset : {1, 17, 64}) {
