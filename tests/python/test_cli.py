@@ -120,7 +120,10 @@ def test_horovodruns_yaml_is_read(tmp_path):
     assert result.returncode == 0
     assert 'timeline-filename = "t.json"' in result.stdout
     assert 'cycle-time-ms = "2"' in result.stdout or "cycle-time-ms = 2" in result.stdout
-    assert result.stderr == "runjob: warning: file job.yaml: params.torus_allreduce has no effect in this version\n"
+    assert result.stderr == (
+        "runjob: warning: file job.yaml: params.torus_allreduce has no effect: hosts are joined in one way, see "
+        "--hierarchical-allreduce\n"
+    )
 
 
 def test_a_ranks_variables_are_no_settings_and_a_mistyped_one_is_told():
