@@ -113,8 +113,8 @@ bool Group::spin(const Step& word, std::uint64_t value) {
   const std::chrono::microseconds most = options_.patience.spin;
   if (most.count() == 0) return false;
   const bool tries_all = ++spins_ % kTryAllEvery == 0;
-  std::chrono::steady_clock::time_point
-      end;  // not asked for before the first looks: a clock takes as long as a small message
+  // The clock is not asked before the first looks: that takes as long as a small message.
+  std::chrono::steady_clock::time_point end;
   do {
     for (int i = 0; i < kLooksBetweenClocks; ++i) {
       if (has_come(word, value)) {
