@@ -1,14 +1,4 @@
-"""horovod.keras.callbacks."""
+"""horovod.keras.callbacks: those of horovod.tensorflow.keras."""
 
-from runjob.tensorflow.keras.callbacks import (
-    BestModelCheckpoint,
-    BroadcastGlobalVariablesCallback,
-    LearningRateScheduleCallback,
-    LearningRateWarmupCallback,
-    MetricAverageCallback,
-)
-
-__all__ = [
-    "BestModelCheckpoint", "BroadcastGlobalVariablesCallback", "LearningRateScheduleCallback", "LearningRateWarmupCallback",
-    "MetricAverageCallback",
-]  # fmt: skip
+from ..tensorflow.keras.callbacks import *  # noqa: F403
+from ..tensorflow.keras.callbacks import __all__ as __all__

@@ -9,7 +9,14 @@ import tensorflow as tf
 from ..compression import Compressor, NoneCompressor
 
 
-class FP16Compressor(Compressor):
+class _CastBack(Compressor):
+    @staticmethod
+    def decompress(tensor: Any, ctx: Any) -> Any:
+        """`tensor` in its own dtype."""
+        return tensor if ctx is None else tf.cast(tensor, ctx)
+
+
+class FP16Compressor(_CastBack):
     """Sends float32 and float64 as float16 and gives them back in their own type; others as they are."""
 
     @staticmethod
@@ -17,24 +24,14 @@ class FP16Compressor(Compressor):
         """`tensor` as float16, and its dtype."""
         return _narrowed(tensor, tf.float16)
 
-    @staticmethod
-    def decompress(tensor: Any, ctx: Any) -> Any:
-        """`tensor` in its own dtype."""
-        return tensor if ctx is None else tf.cast(tensor, ctx)
 
-
-class BF16Compressor(Compressor):
+class BF16Compressor(_CastBack):
     """Sends float32 and float64 as bfloat16, which has the range of float32, and gives them back in their own type."""
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
         """`tensor` as bfloat16, and its dtype."""
         return _narrowed(tensor, tf.bfloat16)
-
-    @staticmethod
-    def decompress(tensor: Any, ctx: Any) -> Any:
-        """`tensor` in its own dtype."""
-        return tensor if ctx is None else tf.cast(tensor, ctx)
 
 
 class Compression:
