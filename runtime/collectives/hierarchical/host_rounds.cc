@@ -29,10 +29,11 @@ bool HostRounds::collect(Deadline deadline, const IsBusy& is_busy) {
 }
 
 bool HostRounds::collect_as_member(Deadline deadline, const IsBusy& is_busy) {
-  if (group_.look(board_.heard(), round_)) return true;
+  constexpr int kLeader = 0;
+  if (group_.look(kLeader, board_.heard(), round_)) return true;
   const auto is_there = [this] { return board_.heard().load(std::memory_order_seq_cst) >= round_ || has_departed(); };
   for (;;) {
-    group_.sleep_at(0, is_there, next_look(deadline, is_busy));
+    group_.sleep_at(kLeader, is_there, next_look(deadline, is_busy));
     if (is_heard()) return true;
     throw_if_departed();
     if (is_over(deadline, is_busy)) return false;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "runtime/collectives/shm/processor_move.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -23,10 +24,15 @@ bool has_come(const Step& word, std::uint64_t value) {
   return word.load(std::memory_order_acquire) >= value;
 }
 
+/// 1 + its number.
+std::uint32_t this_processor() {
+  return static_cast<std::uint32_t>(::sched_getcpu() + 1);
+}
+
 }  // namespace
 
 Patience Patience::for_ranks(int local_ranks, double processors) {
-  constexpr std::chrono::microseconds kAsLongAsWaking{20};
+  constexpr std::chrono::microseconds kAsLongAsWaking{100};
   constexpr int kYields = 4;
   return {local_ranks <= processors ? kAsLongAsWaking : std::chrono::microseconds(0), kYields};
 }
@@ -46,6 +52,9 @@ Group::Group(void* segment, const Layout& layout, const GroupOptions& options)
     : segment_(static_cast<std::byte*>(segment)), layout_(layout), options_(options), spin_(options.patience.spin) {}
 
 void Group::publish(Step& word, std::uint64_t value) {
+  std::atomic<std::uint32_t>& processor = own().processor;
+  if (const std::uint32_t now = this_processor(); processor.load(std::memory_order_relaxed) != now)
+    processor.store(now, std::memory_order_relaxed);
   runtime::publish(word, value, own().doorbell);
 }
 
@@ -86,8 +95,8 @@ void Group::throw_lost(int peer) const {
   throw_rank_lost(name(peer));
 }
 
-bool Group::look(const Step& word, std::uint64_t value) {
-  if (has_come(word, value) || spin(word, value)) return true;
+bool Group::look(int peer, const Step& word, std::uint64_t value) {
+  if (has_come(word, value) || spin(peer, word, value)) return true;
   for (int i = 0; i < options_.patience.yields; ++i) {
     ::sched_yield();
     if (has_come(word, value)) return true;
@@ -100,34 +109,62 @@ bool Group::sleep(int peer, const Step& word, std::uint64_t value, Clock::time_p
     return word.load(std::memory_order_seq_cst) >= value || has_ended() || is_cancelled() || has_left(peer);
   };
   const bool in_time = sleep_until(is_over, words(peer).doorbell, deadline);
-  if (has_come(word, value)) return true;
+  if (has_come(word, value)) {
+    learn_from_sleep();
+    return true;
+  }
   check();
   if (has_left(peer)) throw_lost(peer);
   return in_time;  // true is impossible: one of the reasons above ended the sleep
 }
 
-bool Group::spin(const Step& word, std::uint64_t value) {
+bool Group::spin(int peer, const Step& word, std::uint64_t value) {
   constexpr int kLooksBetweenClocks = 32;
-  constexpr std::chrono::microseconds kLeast{1};
-  constexpr std::uint32_t kTryAllEvery = 16;
-  const std::chrono::microseconds most = options_.patience.spin;
-  if (most.count() == 0) return false;
-  const bool tries_all = ++spins_ % kTryAllEvery == 0;
+  spun_since_ = {};
+  if (!spin_.is_allowed()) return false;
   // The clock is not asked before the first looks: that takes as long as a small message.
-  std::chrono::steady_clock::time_point end;
+  Clock::time_point now, end;
   do {
     for (int i = 0; i < kLooksBetweenClocks; ++i) {
       if (has_come(word, value)) {
-        spin_ = tries_all ? most : std::min(most, 2 * spin_);
+        spin_.came_in_time();
         return true;
       }
       pause();
     }
-    if (end == std::chrono::steady_clock::time_point())
-      end = std::chrono::steady_clock::now() + (tries_all ? most : spin_);
-  } while (std::chrono::steady_clock::now() < end && !has_ended() && !is_cancelled());
-  if (!tries_all) spin_ = std::max(kLeast, spin_ / 2);
+    if (shares_processor(peer) && !part_from(peer)) return false;
+    now = Clock::now();
+    if (end == Clock::time_point()) {
+      spun_since_ = now;
+      end = now + spin_.time();
+    }
+  } while (now < end && !has_ended() && !is_cancelled());
   return has_come(word, value);
+}
+
+bool Group::shares_processor(int peer) const {
+  return words(peer).processor.load(std::memory_order_relaxed) == this_processor();
+}
+
+/// One of two ranks that go on sharing a processor, although there is one for each, moves to another. False: not now.
+bool Group::part_from(int peer) {
+  constexpr int kOften = 32;
+  constexpr std::chrono::milliseconds kSettling{10};  // until the system may have moved others as well
+  if (rank() < peer || ++shared_looks_ < kOften) return false;
+  shared_looks_ = 0;
+  const Clock::time_point now = Clock::now();
+  if (now < next_move_) return false;
+  next_move_ = now + kSettling;
+  std::vector<int> taken;
+  for (int rank = 0; rank < size(); ++rank) {
+    taken.push_back(static_cast<int>(words(rank).processor.load(std::memory_order_relaxed)) - 1);
+  }
+  return move_away_from(taken);
+}
+
+void Group::learn_from_sleep() {
+  if (spun_since_ != Clock::time_point()) spin_.came_later(Clock::now() - spun_since_);
+  spun_since_ = {};
 }
 
 }  // namespace runjob::runtime

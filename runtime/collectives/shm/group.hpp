@@ -7,16 +7,14 @@
 
 #include "runtime/collectives/shm/layout.hpp"
 #include "runtime/collectives/shm/parking.hpp"
+#include "runtime/collectives/shm/spin_time.hpp"
 
 namespace runjob::runtime {
 
 /// How a rank waits for another one before it sleeps.
 struct Patience {
-  /// The longest time of looking again and again. It is halved whenever it was in vain, down to a microsecond, and
-  /// doubled when it was not: two ranks may have come to share a processor, and then whoever looks keeps the other one
-  /// from running. Now and then a wait tries all of it.
-  std::chrono::microseconds spin{0};
-  int yields = 0;  ///< then, how often the processor is given away before another look
+  std::chrono::microseconds spin{0};  ///< the longest time of looking again and again; SpinTime says how it is used
+  int yields = 0;                     ///< then, how often the processor is given away before another look
 
   /// For `local_ranks` processes that share `processors`. Without one for each, nobody spins.
   static Patience for_ranks(int local_ranks, double processors);
@@ -67,10 +65,10 @@ class Group {
   }
   /// The same, but without the group's timeout; false when `deadline` was first.
   bool wait_until(int peer, const Step& word, std::uint64_t value, Clock::time_point deadline) {
-    return look(word, value) || sleep(peer, word, value, deadline);
+    return look(peer, word, value) || sleep(peer, word, value, deadline);
   }
-  /// The first part of that: looks again and again for a short time.
-  bool look(const Step& word, std::uint64_t value);
+  /// The first part of that: looks again and again for a short time, but not on the processor that the peer ran on.
+  bool look(int peer, const Step& word, std::uint64_t value);
   /// The second.
   bool sleep(int peer, const Step& word, std::uint64_t value, Clock::time_point deadline);
   [[noreturn]] void throw_timeout(int peer) const;
@@ -93,7 +91,7 @@ class Group {
   void sleep_at(int peer, IsOver is_over, Clock::time_point deadline) {
     const auto is_at_end = [&] { return has_ended() || is_cancelled() || has_left(peer); };
     sleep_until([&] { return is_over() || is_at_end(); }, words(peer).doorbell, deadline);
-    if (is_over()) return;
+    if (is_over()) return learn_from_sleep();
     check();
     if (has_left(peer)) throw_lost(peer);
   }
@@ -112,7 +110,10 @@ class Group {
 
  private:
   void wait_slowly(int peer, const Step& word, std::uint64_t value);
-  bool spin(const Step& word, std::uint64_t value);
+  bool spin(int peer, const Step& word, std::uint64_t value);
+  bool shares_processor(int peer) const;
+  bool part_from(int peer);
+  void learn_from_sleep();
   int name(int rank) const { return options_.names.empty() ? rank : options_.names[static_cast<std::size_t>(rank)]; }
   bool has_ended() const { return header().ended_by.load(std::memory_order_seq_cst) != 0; }
   bool is_cancelled() const { return cancelled_.load(std::memory_order_seq_cst); }
@@ -121,8 +122,10 @@ class Group {
   std::byte* const segment_;
   const Layout layout_;
   const GroupOptions options_;
-  std::chrono::microseconds spin_;  ///< of the next wait
-  std::uint32_t spins_ = 0;
+  SpinTime spin_;
+  Clock::time_point spun_since_;  ///< when the last look that was in vain began; nothing: there was none
+  int shared_looks_ = 0;          ///< in turn, on the processor that the peer ran on
+  Clock::time_point next_move_;   ///< not before
   std::atomic<bool> cancelled_{false};
 };
 

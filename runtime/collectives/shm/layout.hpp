@@ -41,8 +41,9 @@ struct RankWords {
   static constexpr std::size_t kFlags = 2;  ///< small_exchange.hpp says why two are enough
   FlagLine flags[kFlags];
   Progress progress;
-  Doorbell doorbell;                ///< of those who wait for this rank
-  std::atomic<std::uint32_t> left;  ///< not zero: it takes no part any more; what it has given stays
+  Doorbell doorbell;                     ///< of those who wait for this rank
+  std::atomic<std::uint32_t> left;       ///< not zero: it takes no part any more; what it has given stays
+  std::atomic<std::uint32_t> processor;  ///< 1 + the one that it ran on when it last published; 0: not known
 };
 
 struct SegmentHeader {

@@ -24,7 +24,7 @@ void ShmRounds::give_without(std::uint32_t tag, std::span<const std::byte> bytes
 bool ShmRounds::collect(Deadline deadline, const IsBusy& is_busy) {
   for (int peer = 0; peer < group_.size(); ++peer) {
     const Step& given = small_.given(peer);
-    if (group_.look(given, small_.step())) continue;
+    if (group_.look(peer, given, small_.step())) continue;
     if (!waits_since_) waits_since_ = Clock::now();
     const auto limit = is_busy(peer) ? *waits_since_ + group_.timeout() : Clock::time_point::max();
     const auto has_come = [&] { return given.load(std::memory_order_seq_cst) >= small_.step(); };

@@ -1,6 +1,7 @@
 #include "runtime/collectives/shm/group.hpp"
 
 #include <future>
+#include <sched.h>
 
 #include "base/error.hpp"
 #include "tests/catch.hpp"
@@ -30,6 +31,22 @@ TEST_CASE("whoever shares a processor with the rank it waits for does not spin",
   CHECK(Patience::for_ranks(2, 2).spin.count() > 0);
   CHECK(Patience::for_ranks(3, 2).spin.count() == 0);
   CHECK(Patience::for_ranks(2, 1.5).yields > 0);
+}
+
+TEST_CASE("nobody looks for a rank that ran on the same processor", "[runtime][unit]") {
+  cpu_set_t before, one;
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+  REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+  const Layout layout = small_layout(2);
+  const TestSegment segment(layout);
+  const Patience longer_than_any_test{std::chrono::hours(1), 0};
+  Group waiter(segment.data(), layout, options_of(0, longer_than_any_test)),
+      writer(segment.data(), layout, options_of(1));
+  writer.publish(writer.own().progress.filled, 1);
+  CHECK_FALSE(waiter.look(1, waiter.words(1).progress.filled, 2));
+  CHECK(::sched_setaffinity(0, sizeof before, &before) == 0);
 }
 
 TEST_CASE("a wait ends when the word has come, however the waiter waits", "[runtime][unit]") {
