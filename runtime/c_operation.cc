@@ -144,7 +144,7 @@ Engine::Deadline to_deadline(double timeout_seconds) {
          std::chrono::duration_cast<Engine::Clock::duration>(std::chrono::duration<double>(timeout_seconds));
 }
 
-Status run(Submission submission, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
+Status run(Submission&& submission, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
   const Kind kind = submission.signature.kind;
   const bool has_result = kind == Kind::kReducescatter || kind == Kind::kJoin || has_own_first_extent(kind);
   const bool fills_room = has_result && handle == nullptr;

@@ -30,7 +30,7 @@ Engine::Deadline to_deadline(double timeout_seconds);
 Status submit(Submission submission, runjob_handle* handle);
 /// Submits and waits. A handle is left when the operation has a result or is not done; `in_progress` tells the latter. Without
 /// somewhere for a handle the result must fill the caller's room.
-Status run(Submission submission, double timeout_seconds, runjob_handle* handle, bool& in_progress);
+Status run(Submission&& submission, double timeout_seconds, runjob_handle* handle, bool& in_progress);
 /// Errors  Error(kNotInitialized) in a forked child and before any init, kInvalidArgument for an unknown handle.
 std::shared_ptr<Completion> find(runjob_handle handle);
 /// The result of a done operation. Errors  the operation's, and as find(); kInvalidArgument when it is not done.

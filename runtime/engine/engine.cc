@@ -148,7 +148,7 @@ std::shared_ptr<Completion> Engine::submit(Submission submission) {
   return completion;
 }
 
-std::shared_ptr<Completion> Engine::run(Submission submission, Deadline deadline, Status& status,
+std::shared_ptr<Completion> Engine::run(Submission&& submission, Deadline deadline, Status& status,
                                         Completion::Result& result) {
   check(submission);
   std::shared_ptr<Completion> completion;

@@ -68,7 +68,8 @@ class Engine {
   ///         kTimeout...: the job has ended. Everything later arrives through the completion.
   std::shared_ptr<Completion> submit(Submission submission);
   /// submit() and wait(), but faster. Null when it was done at once: then `result` has what it has left.
-  std::shared_ptr<Completion> run(Submission submission, Deadline deadline, Status& status, Completion::Result& result);
+  std::shared_ptr<Completion> run(Submission&& submission, Deadline deadline, Status& status,
+                                  Completion::Result& result);
   /// The outcome; nullopt when it is not there at the deadline.
   std::optional<Status> wait(const Completion& completion, Deadline deadline);
 

@@ -32,7 +32,7 @@ std::uint32_t this_processor() {
 }  // namespace
 
 Patience Patience::for_ranks(int local_ranks, double processors) {
-  constexpr std::chrono::microseconds kAsLongAsWaking{100};
+  constexpr std::chrono::microseconds kAsLongAsWaking{200};
   constexpr int kYields = 4;
   return {local_ranks <= processors ? kAsLongAsWaking : std::chrono::microseconds(0), kYields};
 }

@@ -65,9 +65,10 @@ std::span<const std::byte> ShmRounds::message(int rank) const {
   return {bytes <= kInlineBytes ? small_.line(rank) + sizeof(Header) : small_.cell(rank, bytes), bytes};
 }
 
-/// The other ranks' processors have the lines of this rank's next cell, from the time when they read them: fetching them back
+/// The other ranks' processors have the lines of this rank's next flag and cell, from the time when they read them: fetching them back
 /// takes as long as an exchange of flags, but need not be waited for.
 void ShmRounds::expect_next(std::size_t bytes) {
+  small_.expect_next();
   if (bytes > kInlineBytes) prefetch_to_write(group_.cell(group_.rank(), small_.step() + 1, bytes), bytes);
 }
 

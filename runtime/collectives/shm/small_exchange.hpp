@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/collectives/prefetch.hpp"
 #include "runtime/collectives/shm/group.hpp"
 
 namespace runjob::runtime {
@@ -30,6 +31,11 @@ class SmallExchange {
   const Step& given(int rank) const { return flag(rank).given; }
   std::byte* line(int rank) const { return flag(rank).payload; }
   std::byte* cell(int rank, std::size_t bytes) const { return group_.cell(rank, step_, bytes); }
+  /// This rank's flag of the next step is about to be written.
+  void expect_next() const {
+    FlagLine& next = group_.own().flags[(step_ + 1) % RankWords::kFlags];
+    prefetch_to_write(next.payload, kCacheLineBytes);
+  }
   /// Whether `peer` has given the step after that.
   bool has_begun_next(int peer) const {
     return group_.words(peer).flags[(step_ + 1) % RankWords::kFlags].given.load(std::memory_order_seq_cst) > step_;

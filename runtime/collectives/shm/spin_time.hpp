@@ -16,7 +16,7 @@ class SpinTime {
 
   static constexpr Duration kLeast = std::chrono::microseconds(1);
   /// A wait that took less, sleep and all, was one for something that was about to come.
-  static constexpr Duration kShortWait = std::chrono::microseconds(200);
+  static constexpr Duration kShortWait = std::chrono::microseconds(400);
 
   /// `most`: never longer; it begins with this. Zero: never at all.
   explicit SpinTime(Duration most) : most_(most), time_(most) {}
