@@ -4,9 +4,9 @@
 
 python=
 
-# missing_modules PYTHON MODULES: what pip would have to install so that all of them import.
+# missing_modules PYTHON MODULES: what pip would have to install so that all of them import. Keras imports its backend, which is PyTorch here.
 missing_modules() {
-  "$1" - "$2" <<'PYTHON'
+  KERAS_BACKEND=torch "$1" - "$2" <<'PYTHON'
 import importlib, sys
 
 for module in sys.argv[1].split():

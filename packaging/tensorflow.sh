@@ -5,7 +5,8 @@
 #   packaging/tensorflow.sh [VERSION...] [-- PYTEST OPTIONS]
 #
 #   VERSION   newest, 2.16 (the first with Keras 3) or 2.13 (the first that can); without any, all three
-# PYTHON names the interpreter that the environments are made with; 2.13 and 2.16 exist up to Python 3.11 and 3.12.
+# PYTHON names the interpreter that the environments are made with. 2.13 and 2.16 exist up to Python 3.11 and 3.12: with a newer one
+# they are left out, and it says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source-path=SCRIPTDIR/..
@@ -47,8 +48,22 @@ make_environment() {
   touch "$folder/complete"
 }
 
+# exists VERSION: whether there is one for this Python.
+exists() {
+  local newest_minor=99
+  case "$1" in
+    2.13) newest_minor=11 ;;
+    2.16) newest_minor=12 ;;
+  esac
+  "$interpreter" -c "import sys; sys.exit(sys.version_info[1] > $newest_minor)"
+}
+
 failed=()
 for version in "${versions[@]}"; do
+  if ! exists "$version"; then
+    say "left out: TensorFlow $version, which does not exist for $("$interpreter" --version)"
+    continue
+  fi
   folder=$(environment_of "$version")
   [ -e "$folder/complete" ] || step "making an environment with TensorFlow $version" make_environment "$folder" "$version"
   found=$("$folder/bin/python" -c 'import importlib.metadata as m; print(m.version("tensorflow-cpu"), "and Keras", m.version("keras"))')

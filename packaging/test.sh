@@ -67,6 +67,8 @@ fi
 install_runjob
 suite "Python and end-to-end tests" "$python" -m pytest -q --ignore=tests/structure --ignore=tests/python/tensorflow tests
 suite "TensorFlow and Keras" env PYTHON="$python" packaging/tensorflow.sh newest
+# All cases that one job runs, among them the operations and models that train, and a whole example.
+suite "older TensorFlow" env PYTHON="$python" packaging/tensorflow.sh 2.16 2.13 -- -k "test_every_case or keras_digits"
 
 say "all suites ended after $((SECONDS / 60)) min $((SECONDS % 60)) s"
 [ ${#failed[@]} = 0 ] || fail "failed: $(IFS=';'; echo "${failed[*]}")"

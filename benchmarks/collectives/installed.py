@@ -4,7 +4,7 @@ import pathlib
 import shutil
 import subprocess
 
-HOROVOD = "import importlib.metadata as m, horovod.torch; print(m.version('horovod'))"  # runjob's stand-in has another name
+HOROVOD = "import importlib.metadata as m, horovod.{0}; print(m.version('horovod'))"  # runjob's stand-in has another name
 
 
 def runs(python, code):
@@ -15,9 +15,9 @@ def has_module(python, module):
     return runs(python, f"import {module}")
 
 
-def horovodrun(python):
-    """The command of Horovod itself; None, and the reason, when it is not there for PyTorch."""
+def horovodrun(python, framework="torch", option="--horovod-python"):
+    """The command of Horovod itself; None, and the reason, when it is not there for the framework."""
     command = pathlib.Path(python).parent / "horovodrun"
-    if runs(python, HOROVOD) and command.exists():
+    if runs(python, HOROVOD.format(framework)) and command.exists():
         return command, None
-    return None, f"horovod: {python} has no horovod.torch with horovodrun beside it: name one that has with --horovod-python"
+    return None, f"horovod: {python} has no horovod.{framework} with horovodrun beside it: name one that has with {option}"

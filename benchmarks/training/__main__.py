@@ -1,4 +1,4 @@
-"""The same training with runjob, DistributedDataParallel, Horovod, and by processes that do not communicate.
+"""The same training with runjob, with what PyTorch and TensorFlow have themselves, Horovod, and by processes that do not communicate.
 
 python3 -m benchmarks.training [options]; docs/benchmarks.md says what it measures and how.
 """
@@ -37,7 +37,7 @@ def measure(found, np, model, arguments):
     try:
         answers = turns.measure(jobs, arguments.turns, arguments.steps, arguments.settle)
         facts = jobs[0].facts[0] if jobs else {}
-        libraries = {job.peer.name: job.facts[0]["torch"] for job in jobs}
+        libraries = {job.peer.name: job.facts[0]["library"] for job in jobs}
     finally:
         for job in jobs:
             job.end()
@@ -49,19 +49,32 @@ def measure(found, np, model, arguments):
         name: {key: max(rank[key] for rank in heard[-1]) for key in ("VmHWM", "Pss")} for name, heard in answers.items()
     }
     return {
-        "model": model, "np": np, "batch": batch, "parameters": facts.get("parameters"), "torch": libraries,
+        "model": model, "np": np, "batch": batch, "parameters": facts.get("parameters"), "libraries": libraries,
         "results": summary.results(speeds, peers.OURS), "memory": memory, "left_out": left_out,
     }  # fmt: skip
 
 
-def main():
-    arguments = command_line.parse()
-    try:
-        found, absent = peers.find(arguments)
-    except FileNotFoundError as error:
-        sys.exit(f"benchmarks/training: error: {error}")
+def find(arguments):
+    """{model: its peers}, and the reasons why others are absent. Ends the program when what is to be measured is not here."""
+    found, absent = {}, []
+    for framework, models in peers.MODELS.items():
+        chosen = [model for model in arguments.models if model in models]
+        if not chosen:
+            continue
+        try:
+            those, reasons = peers.find(arguments, framework)
+        except FileNotFoundError as error:
+            sys.exit(f"benchmarks/training: error: {error}")
+        absent += reasons
+        found.update(dict.fromkeys(chosen, those))
     for reason in absent:
         say(f"left out: {reason}")
+    return found, absent
+
+
+def main():
+    arguments = command_line.parse()
+    found, absent = find(arguments)
     facts = machine.facts()
     if text := machine.noise(facts["load"]):
         say(text)
@@ -69,7 +82,7 @@ def main():
     for np in arguments.np:
         for model in arguments.models:
             say(f"{model}, np {np}")
-            cases.append(measure(found, np, model, arguments))
+            cases.append(measure(found[model], np, model, arguments))
             print(summary.table(cases[-1:], peers.OURS) + "\n", flush=True)
     print(summary.table(cases, peers.OURS), summary.memory_table(cases), sep="\n\n")
     report = {"machine": facts, "turns": arguments.turns, "steps": arguments.steps, "priority": arguments.priority, "left_out": absent, "cases": cases}

@@ -1,19 +1,28 @@
 """The command line of benchmarks/training."""
 
 import argparse
+import os
 import pathlib
+import sys
 
 from benchmarks.collectives.arguments import numbers, python_with_horovod, python_with_torch, words
 from benchmarks.training import peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MODELS = ("resnet18", "vgg11", "transformer", "mlp")
+MODELS = [model for models in peers.MODELS.values() for model in models]
+
+
+def python_with_tensorflow():
+    """One that packaging/tensorflow.sh has made, of the newest TensorFlow."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    found = sorted(cache.glob("runjob/tensorflow/newest-*/bin/python"))
+    return str(found[-1]) if found else sys.executable
 
 
 def parse(argv=None):
     parser = argparse.ArgumentParser(prog="benchmarks/training", description="training with runjob and with others")
     parser.add_argument("--np", type=numbers, default=[2], help="numbers of ranks, such as 1,2,4 (default: 2)")
-    parser.add_argument("--models", type=words(MODELS), default=list(MODELS), help=f"of {','.join(MODELS)} (default: all)")
+    parser.add_argument("--models", type=words(MODELS), default=list(peers.MODELS["torch"]), help=f"of {','.join(MODELS)} (default: the first four, of PyTorch)")
     parser.add_argument("--peers", type=words(peers.NAMES), default=list(peers.NAMES), help=f"of {','.join(peers.NAMES)} (default: all)")
     parser.add_argument("--turns", type=int, default=10, help="turns of each program (default: 10)")
     parser.add_argument("--steps", type=int, default=8, help="steps of a turn that count (default: 8)")
@@ -23,5 +32,7 @@ def parse(argv=None):
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where runjob is")
     parser.add_argument("--python", default=python_with_torch(), help="a Python that has torch")
     parser.add_argument("--horovod-python", default=python_with_horovod(), help="a Python that has Horovod, with horovodrun beside it")
+    parser.add_argument("--tensorflow-python", default=python_with_tensorflow(), help="a Python that has TensorFlow")
+    parser.add_argument("--horovod-tensorflow-python", default=sys.executable, help="a Python that has Horovod with TensorFlow")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build/training.json", help="where the numbers go")
     return parser.parse_args(argv)

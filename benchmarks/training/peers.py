@@ -2,58 +2,79 @@
 
 import dataclasses
 import pathlib
+import socket
 
 from benchmarks.collectives import installed
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(__file__).resolve().parent / "programs/train.py"
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 OURS = "runjob"
-NAMES = (OURS, "alone", "ddp", "horovod")
+NAMES = (OURS, "alone", "ddp", "mwms", "horovod")
+
+#: The networks that each framework trains.
+MODELS = {"torch": ("resnet18", "vgg11", "transformer", "mlp"), "tensorflow": ("keras-cnn", "tf-loop")}
 
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """One library. `launch(np)`: the words before the program. `never_rests`: it works between the turns, and is stopped then."""
+    """One library, with a framework. `launch(np)`: the words before the program. `never_rests`: it works between the turns, and is stopped
+    then."""
 
     name: str
+    framework: str
     launch: object
     python: str
     environment: dict = dataclasses.field(default_factory=dict)
     never_rests: bool = False
 
     def command(self, np, model, socket):
-        return [*self.launch(np), self.python, str(PROGRAM), self.name, model, str(socket)]
+        return [*self.launch(np), self.python, str(PROGRAMS / f"train_{self.framework}.py"), self.name, model, str(socket)]
 
 
-def with_runjob(arguments):
-    """runjob, no communication at all, and DistributedDataParallel over Gloo: runjob starts the ranks of all three."""
+def with_runjob(arguments, framework, python):
+    """What runjob starts the ranks of: runjob, no communication at all, and what the framework has itself."""
 
     def launch(np):
         return [str(arguments.bin / "runjob"), "-np", str(np)]
 
+    def launch_workers(np):
+        return [*launch(np), "env", "WORKERS=" + ",".join(f"127.0.0.1:{port}" for port in free_ports(np))]
+
     ours = {"PYTHONPATH": str(ROOT / "python"), "RUNJOB_LIBRARY": str(arguments.bin.parent / "lib/librunjob.so")}
-    python = arguments.python
-    return [Peer(OURS, launch, python, ours), Peer("alone", launch, python), Peer("ddp", launch, python)]
+    own = Peer("ddp", framework, launch, python) if framework == "torch" else Peer("mwms", framework, launch_workers, python)
+    return [Peer(OURS, framework, launch, python, ours), Peer("alone", framework, launch, python), own]
 
 
-def horovod(arguments):
+def free_ports(count):
+    """Ports that nobody listens at now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def horovod(framework, python, option):
     """Horovod over Gloo, at its own settings. Its thread wakes every millisecond."""
-    python = arguments.horovod_python
-    command, reason = installed.horovodrun(python)
+    command, reason = installed.horovodrun(python, framework, option)
     if command is None:
         return [], [reason]
-    return [Peer("horovod", lambda np: [str(command), "--gloo", "-np", str(np)], python, never_rests=True)], []
+    return [Peer("horovod", framework, lambda np: [str(command), "--gloo", "-np", str(np)], python, never_rests=True)], []
 
 
-def find(arguments):
-    """Those of --peers that are here, and the reasons why the others are not."""
+def find(arguments, framework):
+    """Those of --peers that are here for a framework, and the reasons why the others are not."""
     if not (arguments.bin / "runjob").exists():
         raise FileNotFoundError(f"no runjob in {arguments.bin}; build it with cmake --build --preset release --target runjob_command "
-                                "runjob-agent runjob_shared")  # fmt: skip
-    if not installed.has_module(arguments.python, "torch"):
-        raise FileNotFoundError(f"{arguments.python} has no torch: name one that has with --python")
-    found, absent = with_runjob(arguments), []
+                                "runjob-agent runjob_shared runjob_tensorflow")  # fmt: skip
+    option, python, python_of_horovod = {
+        "torch": ("python", arguments.python, arguments.horovod_python),
+        "tensorflow": ("tensorflow-python", arguments.tensorflow_python, arguments.horovod_tensorflow_python),
+    }[framework]
+    if not installed.has_module(python, framework):
+        raise FileNotFoundError(f"{python} has no {framework}: name one that has with --{option}")
+    found, absent = with_runjob(arguments, framework, python), []
     if "horovod" in arguments.peers:
-        more, absent = horovod(arguments)
+        more, absent = horovod(framework, python_of_horovod, f"--horovod-{option}")
         found += more
     return [peer for peer in found if peer.name in arguments.peers], absent

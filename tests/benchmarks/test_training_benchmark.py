@@ -56,3 +56,6 @@ def test_what_is_missing_is_named(tmp_path):
     done = run("--bin", tmp_path, "--python", tmp_path / "no-python")
     assert done.returncode == 1
     assert "no-python has no torch: name one that has with --python" in done.stderr
+    done = run("--bin", tmp_path, "--models", "tf-loop", "--tensorflow-python", tmp_path / "no-python")
+    assert done.returncode == 1
+    assert "no-python has no tensorflow: name one that has with --tensorflow-python" in done.stderr

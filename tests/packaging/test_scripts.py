@@ -127,6 +127,14 @@ may_install_into python3"""
     assert bash(managed).returncode == 1
 
 
+def test_tensorflow_that_a_python_is_too_new_for_is_left_out(tmp_path):
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\ncase "$1" in --version) echo Python 3.99 ;; *) exit 1 ;; esac\n')  # 1: what it asks for is newer
+    python.chmod(0o755)
+    done = run_script("packaging/tensorflow.sh", "2.13", PYTHON=str(python))
+    assert (done.returncode, done.stdout) == (0, "== left out: TensorFlow 2.13, which does not exist for Python 3.99\n")
+
+
 def test_ci_runs_the_test_script_and_nothing_else():
     lines = (ROOT / ".ci/run").read_text().splitlines()
     assert lines == ["#!/usr/bin/env bash", 'exec bash "$(dirname "$0")/../packaging/test.sh"']

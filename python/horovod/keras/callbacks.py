@@ -1,4 +1,4 @@
-"""horovod.keras.callbacks: those of horovod.tensorflow.keras."""
+"""horovod.keras.callbacks."""
 
-from ..tensorflow.keras.callbacks import *  # noqa: F403
-from ..tensorflow.keras.callbacks import __all__ as __all__
+from runjob.keras.callbacks import *  # noqa: F403
+from runjob.keras.callbacks import __all__ as __all__

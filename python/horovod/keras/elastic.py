@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-import runjob.tensorflow.keras.elastic as _implementation
+from runjob.keras import elastic as _implementation
 
 if not TYPE_CHECKING:
 

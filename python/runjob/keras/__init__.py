@@ -1,4 +1,4 @@
-"""runjob for Keras with TensorFlow's backend, with the names of horovod.keras: those of runjob.tensorflow.keras.
+"""runjob for Keras, with the names of horovod.keras: those of runjob.tensorflow.keras, also when Keras's backend is PyTorch.
 
     import keras
     import runjob.keras as hvd
@@ -8,12 +8,15 @@
 Errors  ImportError with another backend of Keras.
 """
 
-from .backend import check_backend
+from typing import TYPE_CHECKING
 
-check_backend()
+from .backend import backend
 
-from ..tensorflow import keras as _implementation  # noqa: E402
-from ..tensorflow.keras import *  # noqa: E402, F403
+if TYPE_CHECKING or backend() == "tensorflow":
+    from ..tensorflow import keras as _implementation
+    from ..tensorflow.keras import *  # noqa: F403
+else:
+    from . import torch as _implementation
+    from .torch import *  # noqa: F403
 
 __all__ = [*_implementation.__all__]
-

@@ -5,13 +5,12 @@ from __future__ import annotations
 import keras
 
 
-def check_backend() -> None:
-    """Errors  ImportError unless it is TensorFlow's, where Keras has backends at all."""
-    backend = keras.backend.backend()
-    if backend == "torch":
+def backend() -> str:
+    """"tensorflow" or "torch". Errors  ImportError for another one."""
+    found = str(keras.backend.backend())
+    if found not in ("tensorflow", "torch"):
         raise ImportError(
-            "runjob.keras is for Keras with TensorFlow, and this Keras uses PyTorch: set KERAS_BACKEND=tensorflow, or train with "
-            "runjob.torch"
+            f"runjob.keras is for Keras with TensorFlow and with PyTorch, and this Keras uses {found}: set KERAS_BACKEND=tensorflow or "
+            "KERAS_BACKEND=torch"
         )
-    if backend != "tensorflow":
-        raise ImportError(f"runjob.keras is for Keras with TensorFlow, and this Keras uses {backend}: set KERAS_BACKEND=tensorflow")
+    return found

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from ..compression import Compressor
+from ..gradient_groups import given_groups, grouped
 from ..process_sets import ProcessSet
 from ..reduce_ops import Average, resolve
 from . import operations
-
-#: Of one operation, when nobody says which gradients go together: enough for the network, and few enough to begin before all are there.
-_BUCKET_BYTES = 16 << 20
 
 
 class GradientReduction:
@@ -32,12 +29,8 @@ class GradientReduction:
         self.op = resolve(op, None)
         if gradient_predivide_factor != 1.0 and self.op != Average:
             raise ValueError("gradient_predivide_factor needs op=Average")
-        if num_groups != 0:
-            warnings.warn("num_groups= is deprecated: use groups=", DeprecationWarning, stacklevel=4)
-            groups = num_groups if groups is None else groups
-        if groups is not None and not isinstance(groups, (list, tuple)) and (not isinstance(groups, int) or groups < 0):
-            raise ValueError(f"groups={groups!r}: give a number of groups, or a list of lists of variables")
-        self.groups = groups or None
+        groups = given_groups(num_groups, groups)
+        self._groups = [[_identity(each) for each in group] for group in groups] if isinstance(groups, (list, tuple)) else groups
         self.compression = compression
         self.sparse_as_dense = sparse_as_dense
         self.process_set = process_set
@@ -100,44 +93,13 @@ class GradientReduction:
         sparse = [index for index in places if isinstance(gradients[index], tf.IndexedSlices)]
         yield from ([index] for index in sparse)
         dense = [index for index in places if index not in sparse]
-        if isinstance(self.groups, int):
-            yield from _split(dense, self.groups)
-        elif self.groups:
-            group_of = {_identity(each): number for number, group in enumerate(self.groups) for each in group}
-            numbers = {index: group_of.get(_identity(variables[index])) for index in dense}
-            for number in range(len(self.groups)):
-                group = [index for index in dense if numbers[index] == number]
-                if group:
-                    yield group
-            yield from _by_size([index for index in dense if numbers[index] is None], gradients)
-        else:
-            yield from _by_size(dense, gradients)
+        sizes = [_bytes(gradient) if gradient is not None else 0 for gradient in gradients]
+        yield from grouped(dense, sizes, [_identity(variable) for variable in variables], self._groups)
 
 
-def _by_size(places: list[int], gradients: Sequence[Any]) -> Iterable[list[int]]:
-    """From the last one on, which is there first."""
-    group: list[int] = []
-    filled = 0
-    for index in reversed(places):
-        shape = gradients[index].shape
-        count = shape.num_elements() if shape.is_fully_defined() else 0
-        group.append(index)
-        filled += count * gradients[index].dtype.size
-        if filled >= _BUCKET_BYTES:
-            yield group
-            group, filled = [], 0
-    if group:
-        yield group
-
-
-def _split(places: list[int], count: int) -> Iterable[list[int]]:
-    """At most `count` lists of about the same length."""
-    size, more = divmod(len(places), count)
-    first = 0
-    for number in range(min(count, len(places))):
-        last = first + size + (number < more)
-        yield places[first:last]
-        first = last
+def _bytes(gradient: Any) -> int:
+    """0 where that is not known yet."""
+    return gradient.shape.num_elements() * gradient.dtype.size if gradient.shape.is_fully_defined() else 0
 
 
 def _identity(variable: Any) -> Any:

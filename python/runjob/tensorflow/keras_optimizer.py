@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from . import model_methods
+from .. import model_methods
 from .accumulation import Accumulation
 
 
@@ -72,7 +72,7 @@ def distribute(optimizer: Any, accumulation: Accumulation) -> Any:
     mixin = _Keras3 if hasattr(own, "apply") else _Keras2
     optimizer.__class__ = type(own.__name__, (mixin, own), {"__module__": _module(optimizer), "__qualname__": own.__qualname__})
     object.__setattr__(optimizer, "_accumulation", accumulation)
-    model_methods.watch()
+    model_methods.watch(tf.keras.Model, is_distributed)
     return optimizer
 
 

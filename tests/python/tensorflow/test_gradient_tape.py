@@ -67,7 +67,32 @@ def slices_of_embeddings():
     return results
 
 
+def loop_that_broadcasts_in_its_first_step():
+    """As the tutorials do: inside of the function, variables of the model and of the optimizer, which the step has made."""
+    tf, hvd = tensorflow_cases.module()
+    x, y = tensorflow_cases.data(tf, hvd.rank())
+    variables = [tf.Variable(variable + float(hvd.rank())) for variable in tensorflow_cases.variables_of_model(tf)]
+    optimizer = tf.keras.optimizers.Adam(0.05)
+
+    @tf.function
+    def step(is_first):
+        with tf.GradientTape() as tape:
+            loss = tensorflow_cases.loss_of(tf, variables, x, y)
+        tape = hvd.DistributedGradientTape(tape)
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        if is_first:
+            hvd.broadcast_variables(variables, root_rank=0)
+            hvd.broadcast_variables(optimizer.variables() if callable(optimizer.variables) else optimizer.variables, root_rank=0)
+        return loss
+
+    losses = [float(hvd.allreduce(step(count == 0), name="loss")) for count in range(20)]
+    state = [*variables, *(optimizer.variables() if callable(optimizer.variables) else optimizer.variables)]
+    values = hvd.allgather(tf.concat([tf.reshape(tf.cast(tf.convert_to_tensor(each), tf.float32), [1, -1]) for each in state], 1))
+    return bool(tf.reduce_all(values[0] == values[1])), losses[-1] < losses[1]
+
+
 CASES = {
+    loop_that_broadcasts_in_its_first_step: (True, True),
     tapes: set(),
     local_sources: (True, 1, 1),
     slices_of_embeddings: [[1.5, 0.5, 1, 0]] * 2,

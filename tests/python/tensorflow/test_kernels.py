@@ -1,5 +1,7 @@
 """python/runjob/tensorflow/kernels.py: how the operations come into TensorFlow, and what happens when they cannot."""
 
+import tensorflow_cases
+
 
 def _synchronously():
     import tensorflow as tf
@@ -11,8 +13,18 @@ def _synchronously():
     return kernels.state(), tf.function(lambda x: hvd.allreduce(x, op=hvd.Sum))(tf.constant(1.0)).numpy().item()
 
 
-def test_operations_are_asynchronous_unless_that_is_turned_off(run_ranks, monkeypatch):
-    assert run_ranks(_synchronously, 0).results == [("asynchronous", 1.0)]
+def state():
+    from runjob.tensorflow import kernels
+
+    return kernels.state()
+
+
+CASES = {state: "asynchronous"}
+
+test_every_case = tensorflow_cases.test(CASES)
+
+
+def test_operations_are_synchronous_when_that_is_asked_for(run_ranks, monkeypatch):
     monkeypatch.setenv("RUNJOB_TENSORFLOW_SYNCHRONOUS", "1")
     assert run_ranks(_synchronously, 2).results == [("synchronous", 2.0)] * 2
 
@@ -37,10 +49,3 @@ def test_a_tensorflow_without_the_interface_is_named(run_python, tmp_path):
     code = "import sys; sys.path.insert(0, sys.argv[1]); from runjob.tensorflow import kernels"
     done = run_python(f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import runjob.tensorflow; {code!r}")
     assert "needs TensorFlow 2.13 or newer, and this is 2.12.0: this TensorFlow has no TF_NewStatus()" in done.stderr
-
-
-def test_no_other_framework_is_imported(run_python):
-    done = run_python(
-        "import sys; import runjob.tensorflow; print([name for name in ('torch', 'jax', 'mxnet', 'mpi4py') if name in sys.modules])"
-    )
-    assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""python/runjob/tensorflow/keras/learning_rate.py: one optimizer's rate and momentum."""
+"""python/runjob/learning_rate.py: one optimizer's rate and momentum."""
 
 import types
 
@@ -9,7 +9,7 @@ def momentum():
     """Is scaled with the rate until it is restored, where it is a variable."""
     import tensorflow as tf
 
-    from runjob.tensorflow.keras.learning_rate import LearningRate
+    from runjob.learning_rate import LearningRate
 
     optimizer = types.SimpleNamespace(learning_rate=0.1, momentum=tf.Variable(0.9))
     rate = LearningRate(optimizer, corrects_momentum=True)

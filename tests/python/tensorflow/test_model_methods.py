@@ -1,4 +1,4 @@
-"""python/runjob/tensorflow/model_methods.py: models train although Keras 3 would compile them, and take arguments of Keras 2."""
+"""python/runjob/model_methods.py: models train although Keras 3 would compile them, and take arguments of Keras 2."""
 
 import warnings
 

@@ -63,6 +63,10 @@ def accuracies(output, text):
 def test_digits_are_learned(folder, launcher, script, text, count):
     found = accuracies(run(folder, *launcher, "python", script), rf"\b{text}")[-count:]
     assert len(found) == count and min(found) > 0.85, found
+    if "ModelCheckpoint" in (folder / script).read_text():
+        assert list(folder.glob("checkpoint-*")), "rank 0 has saved nothing"
+        for path in folder.glob("checkpoint-*"):
+            path.unlink()
 
 
 def test_a_network_in_one_process(folder):

@@ -1,12 +1,11 @@
 """python/runjob/tensorflow/xla.py: where XLA compiles, and where it does not."""
 
+import tensorflow_cases
 
-def _compiled():
-    import tensorflow as tf
 
-    import runjob.tensorflow as hvd
-
-    hvd.init()
+def compiled_functions():
+    """May be called, and may not call."""
+    tf, hvd = tensorflow_cases.module()
     inner = tf.function(lambda x: x * 2.0, jit_compile=True)
     around = tf.function(lambda x: hvd.allreduce(inner(x), op=hvd.Sum))
     found = [around(tf.constant(1.0)).numpy().item()]
@@ -20,5 +19,6 @@ def _compiled():
     return found
 
 
-def test_compiled_functions_may_be_called_and_may_not_call(run_ranks):
-    assert run_ranks(_compiled, 0).results == [[2.0, True, True, True]]
+CASES = {compiled_functions: [4.0, True, True, True]}
+
+test_every_case = tensorflow_cases.test(CASES)

@@ -34,7 +34,7 @@ def load_model(
 
 def _compile_anew(model: Any) -> None:
     """Keras has compiled it before the optimizer was ours."""
-    from .. import model_methods
+    from ... import model_methods
 
     if "jit_compile" in inspect.signature(model.compile).parameters:
         model_methods.turn_off_xla(model)

@@ -1,10 +1,8 @@
-"""The learning rate of an optimizer of Keras, and the momentum that goes with it."""
+"""The learning rate of an optimizer of Keras, with any backend, and the momentum that goes with it."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import tensorflow as tf
 
 
 class LearningRate:
@@ -18,18 +16,19 @@ class LearningRate:
     def __init__(self, optimizer: Any, corrects_momentum: bool) -> None:
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # one that scales the loss
         rate = getattr(optimizer, "_learning_rate", None)
-        if isinstance(rate, tf.keras.optimizers.schedules.LearningRateSchedule):
+        if any(cls.__name__ == "LearningRateSchedule" for cls in type(rate).__mro__):  # of whichever Keras
             raise ValueError(
                 f"the optimizer's learning rate is a {type(rate).__name__}, which callbacks cannot set; give it a number as learning_rate"
             )
         self._optimizer = optimizer
         momentum = getattr(optimizer, "momentum", None)
-        self._momentum = momentum if corrects_momentum and isinstance(momentum, tf.Variable) else None
+        self._momentum = momentum if corrects_momentum and hasattr(momentum, "assign") else None
         self._kept: Any = None
 
     def get(self) -> float:
         """The rate."""
-        return float(tf.convert_to_tensor(self._optimizer.learning_rate))
+        rate = self._optimizer.learning_rate
+        return float(rate.numpy() if hasattr(rate, "numpy") else rate)
 
     def set(self, rate: float) -> None:
         """Sets the rate, and corrects the momentum until restore_momentum()."""

@@ -1,25 +1,19 @@
-"""One rank of a training: takes as many steps as it is told, as often as it is told, and says how long they took.
+"""One rank of a training with PyTorch, which takes its steps in turns with others.
 
-    train.py LIBRARY MODEL SOCKET        LIBRARY: runjob, horovod, ddp, alone
-
-It talks to the benchmark through the Unix socket: a line with a number of steps comes in, a line of JSON goes out.
+    train_torch.py LIBRARY MODEL SOCKET        LIBRARY: runjob, horovod, ddp, alone
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import os
-import pathlib
-import socket
 import sys
 import time
 
 import torch
-from models import MODELS
 from torch.nn.functional import cross_entropy
-
-WARM_UP_STEPS = 3
+from torch_models import MODELS
+from turn_taking import take_turns
 
 
 def with_horovod(module):
@@ -79,33 +73,11 @@ class Training:
         return [later - earlier for earlier, later in zip(times, times[1:])]
 
 
-def memory():
-    """Kilobytes: the most that was resident, and the share of what is resident now."""
-    found = {}
-    for path, key in (("/proc/self/status", "VmHWM"), ("/proc/self/smaps_rollup", "Pss")):
-        lines = pathlib.Path(path).read_text(encoding="ascii").splitlines()
-        found[key] = next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:"))
-    return found
-
-
 def main():
     library, model, path = sys.argv[1:]
     torch.set_num_threads(1)
     rank, wrap = LIBRARIES[library]()
-    training = Training(model, wrap)
-    training.take(WARM_UP_STEPS)
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(path)
-        stream = connection.makefile("rw", encoding="ascii")
-
-        def say(**values):
-            stream.write(json.dumps(values) + "\n")
-            stream.flush()
-
-        facts = {"batch": training.batch, "parameters": training.parameters, "torch": torch.__version__}
-        say(rank=rank, pid=os.getpid(), **facts, **memory())
-        for line in stream:
-            say(seconds=training.take(int(line)), **memory())
+    take_turns(path, rank, Training(model, wrap), f"PyTorch {torch.__version__}")
 
 
 main()

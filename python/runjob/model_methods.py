@@ -8,43 +8,49 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
+from collections.abc import Callable
 from typing import Any
-
-import tensorflow as tf
 
 # Of fit(), evaluate() and predict() in Keras 2, for data sets that are Python generators: of Keras 3's own data sets, they are attributes.
 _FORGOTTEN = ("workers", "use_multiprocessing", "max_queue_size")
 
-_watched = False
+_watched: set[type[Any]] = set()
 _has_warned = False
 
 
-def watch() -> None:
+def watch(model: Any, is_distributed: Callable[[Any], bool]) -> None:
     """Has compile() of models not turn XLA on for a distributed optimizer, from now on, unless the program says jit_compile=True, and
-    take experimental_run_tf_function=, without effect. fit() and its like take workers= of such models, with a warning."""
-    global _watched
-    if _watched:
+    take experimental_run_tf_function=, without effect. fit() and its like take workers= of such models, with a warning.
+
+    model           Keras's class.
+    is_distributed  whether an optimizer is.
+    """
+    if model in _watched:
         return
-    _watched = True
+    _watched.add(model)
+
+    def is_ours(optimizer: Any) -> bool:
+        return is_distributed(optimizer) or is_distributed(getattr(optimizer, "inner_optimizer", None))
+
     # Where it is defined: Keras loads models whose classes have another one of their own in another way.
-    owner = next(cls for cls in tf.keras.Model.__mro__ if "compile" in vars(cls))
+    owner = next(cls for cls in model.__mro__ if "compile" in vars(cls))
     own = owner.compile
 
     @functools.wraps(own)
     def compile(self: Any, *arguments: Any, **options: Any) -> Any:
         options.pop("experimental_run_tf_function", None)
         result = own(self, *arguments, **options)
-        if options.get("jit_compile", "auto") == "auto" and _is_ours(getattr(self, "optimizer", None)):
+        if options.get("jit_compile", "auto") == "auto" and is_ours(getattr(self, "optimizer", None)):
             turn_off_xla(self)
         return result
 
     owner.compile = compile
     for method in ("fit", "evaluate", "predict"):
-        _let_take_forgotten_arguments(method)
+        _let_take_forgotten_arguments(model, method, is_ours)
 
 
-def _let_take_forgotten_arguments(method: str) -> None:
-    owner = next(cls for cls in tf.keras.Model.__mro__ if method in vars(cls))
+def _let_take_forgotten_arguments(model: Any, method: str, is_ours: Callable[[Any], bool]) -> None:
+    owner = next(cls for cls in model.__mro__ if method in vars(cls))
     own = getattr(owner, method)
     forgotten = set(_FORGOTTEN) - set(inspect.signature(own).parameters)
     if not forgotten:  # Keras 2
@@ -53,7 +59,7 @@ def _let_take_forgotten_arguments(method: str) -> None:
     @functools.wraps(own)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         given = sorted(forgotten & options.keys())
-        if given and _is_ours(getattr(self, "optimizer", None)):
+        if given and is_ours(getattr(self, "optimizer", None)):
             for name in given:
                 del options[name]
             warnings.warn(
@@ -76,8 +82,3 @@ def turn_off_xla(model: Any) -> None:
             "XLA cannot compile collectives: this model trains without it, as with model.compile(..., jit_compile=False)", stacklevel=3
         )
 
-
-def _is_ours(optimizer: Any) -> bool:
-    from .keras_optimizer import is_distributed
-
-    return is_distributed(optimizer) or is_distributed(getattr(optimizer, "inner_optimizer", None))

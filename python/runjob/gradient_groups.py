@@ -1,0 +1,66 @@
+"""Which gradients are reduced together, as one operation: what is the same for all frameworks whose gradients come as a list."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+#: Of one operation, when nobody says which gradients go together: enough for the network, and few enough to begin before all are there.
+_BUCKET_BYTES = 16 << 20
+
+
+def given_groups(num_groups: int, groups: Any) -> Any:
+    """What the user says: how many groups, lists of variables, or None. `num_groups`: the older name. Errors  ValueError."""
+    if num_groups != 0:
+        warnings.warn("num_groups= is deprecated: use groups=", DeprecationWarning, stacklevel=5)
+        groups = num_groups if groups is None else groups
+    if groups is not None and not isinstance(groups, (list, tuple)) and (not isinstance(groups, int) or groups < 0):
+        raise ValueError(f"groups={groups!r}: give a number of groups, or a list of lists of variables")
+    return groups or None
+
+
+def grouped(
+    places: Sequence[int], sizes: Sequence[int], identities: Sequence[Hashable], groups: int | Sequence[Sequence[Hashable]] | None
+) -> Iterable[list[int]]:
+    """The places of gradients that are one operation.
+
+    places      of the gradients in the user's list.
+    sizes       bytes, by place.
+    identities  of the gradients' variables, by place; `groups` has lists of them, or says how many groups there are. What it does not
+                name is grouped by size.
+    """
+    if isinstance(groups, int):
+        yield from _split(places, groups)
+        return
+    number_of = {identity: number for number, group in enumerate(groups or ()) for identity in group}
+    numbers = {place: number_of.get(identities[place]) for place in places}
+    for number in range(len(groups or ())):
+        group = [place for place in places if numbers[place] == number]
+        if group:
+            yield group
+    yield from _by_size([place for place in places if numbers[place] is None], sizes)
+
+
+def _by_size(places: Sequence[int], sizes: Sequence[int]) -> Iterable[list[int]]:
+    """From the last one on, which is there first."""
+    group: list[int] = []
+    filled = 0
+    for place in reversed(places):
+        group.append(place)
+        filled += sizes[place]
+        if filled >= _BUCKET_BYTES:
+            yield group
+            group, filled = [], 0
+    if group:
+        yield group
+
+
+def _split(places: Sequence[int], count: int) -> Iterable[list[int]]:
+    """At most `count` lists of about the same length."""
+    size, more = divmod(len(places), count)
+    first = 0
+    for number in range(min(count, len(places))):
+        last = first + size + (number < more)
+        yield list(places[first:last])
+        first = last

@@ -1,0 +1,63 @@
+"""Callbacks for model.fit() of Keras with PyTorch's backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+import torch
+
+from ... import keras_callbacks
+from ... import torch as operations
+
+
+class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):  # type: ignore[misc]
+    """Gives all ranks root_rank's variables of the model and the optimizer, at the end of the first batch, when all of them are there.
+
+    device           has no effect.
+    local_variables  those that each rank keeps; register_local_var() adds one.
+    """
+
+    def __init__(self, root_rank: int, device: str = "", local_variables: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self._root_rank = root_rank
+        self._local = {id(variable) for variable in local_variables or ()}
+        self._is_done = False
+
+    def register_local_var(self, var: Any) -> None:
+        """Leaves a variable to each rank."""
+        self._local.add(id(var))
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Broadcasts, once."""
+        if self._is_done:
+            return
+        given = [*self.model.variables, *self.model.optimizer.variables]
+        unique = {id(variable): variable for variable in given if id(variable) not in self._local}
+        operations.broadcast_parameters([variable.value.detach() for variable in unique.values()], self._root_rank)
+        self._is_done = True
+
+
+class MetricAverageCallback(keras_callbacks.MetricAverage, keras.callbacks.Callback):  # type: ignore[misc]
+    """Averages the metrics of an epoch over the ranks, for the callbacks after it and for the history. `device` has no effect."""
+
+    def __init__(self, device: str = "") -> None:
+        super().__init__()
+
+    def average(self, numbers: list[float]) -> list[float]:
+        """Of the ranks."""
+        averages: list[float] = operations.allreduce(torch.tensor(numbers, dtype=torch.float64)).tolist()
+        return averages
+
+
+class LearningRateScheduleCallback(keras_callbacks.LearningRateSchedule, keras.callbacks.Callback):  # type: ignore[misc]
+    """keras_callbacks.LearningRateSchedule."""
+
+
+class LearningRateWarmupCallback(keras_callbacks.LearningRateWarmup, LearningRateScheduleCallback):
+    """keras_callbacks.LearningRateWarmup."""
+
+
+class BestModelCheckpoint(keras_callbacks.BestModel, keras.callbacks.ModelCheckpoint):  # type: ignore[misc]
+    """keras.callbacks.ModelCheckpoint that keeps the best model only. Set `filepath` before fit(), on the ranks that save."""

@@ -1,0 +1,30 @@
+"""Models from files, with their optimizers distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+
+from ...compression import Compressor
+from ...torch import Compression
+from .optimizers import DistributedOptimizer
+
+
+def load_model(
+    filepath: Any, custom_optimizers: Iterable[type[Any]] | None = None, custom_objects: dict[str, Any] | None = None,
+    compression: type[Compressor] = Compression.none, legacy_opts: bool = False,
+) -> Any:  # fmt: skip
+    """keras.models.load_model(), whose model goes on with a distributed optimizer, in the state that was saved.
+
+    custom_optimizers  classes of optimizers that the file may name, beside Keras's own.
+    legacy_opts        has no effect: the file says which optimizers it needs.
+    """
+    objects = {cls.__name__: cls for cls in custom_optimizers or ()}
+    objects.update(custom_objects or {})
+    model = keras.models.load_model(filepath, custom_objects=objects)
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is not None:
+        DistributedOptimizer(optimizer, compression=compression)
+    return model

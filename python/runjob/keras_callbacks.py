@@ -1,0 +1,143 @@
+"""What callbacks of Keras do, whichever backend it has: classes that stand in front of Keras's own, from which `model` and `params` come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import basics
+from .learning_rate import LearningRate
+
+
+class MetricAverage:
+    """Averages the metrics of an epoch over the ranks, for the callbacks after it and for the history. All ranks have the same metrics."""
+
+    def average(self, numbers: list[float]) -> list[float]:
+        """Of the ranks."""
+        raise NotImplementedError
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Replaces the values of `logs`."""
+        names = sorted(name for name, value in (logs or {}).items() if _is_number(value))
+        if logs and names:
+            logs.update(zip(names, self.average([float(logs[name]) for name in names])))
+
+
+class LearningRateSchedule:
+    """Multiplies the learning rate during some of the epochs.
+
+    multiplier           a number, or a function of the epoch, a fraction within one unless `staircase`.
+    start_epoch, end_epoch  the first one, and the first one after them; None: no end.
+    momentum_correction  scales the momentum with the rate for the step that changes it, where Keras keeps it in a variable.
+    steps_per_epoch      needed without staircase where Keras does not know it.
+    """
+
+    model: Any
+    params: Any
+
+    def __init__(
+        self, initial_lr: float, multiplier: float | Callable[[float], float], start_epoch: int = 0,
+        end_epoch: int | None = None, staircase: bool = True, momentum_correction: bool = True,
+        steps_per_epoch: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.initial_lr = initial_lr
+        self.start_epoch = start_epoch
+        self.end_epoch = end_epoch
+        self.staircase = staircase
+        self.momentum_correction = momentum_correction
+        self.steps_per_epoch = steps_per_epoch
+        self.current_epoch = 0
+        self._multiplier = multiplier
+        self._rate: LearningRate | None = None
+
+    def multiplier(self, epoch: float) -> float:
+        """Of an epoch."""
+        return float(self._multiplier(epoch) if callable(self._multiplier) else self._multiplier)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Finds out what an epoch is. Errors  ValueError where nobody knows."""
+        self._rate = LearningRate(self.model.optimizer, self.momentum_correction)
+        if self.staircase or self.steps_per_epoch is not None:
+            return
+        self.steps_per_epoch = (self.params or {}).get("steps")
+        if self.steps_per_epoch is None:
+            raise ValueError(f"{type(self).__name__} with staircase=False needs steps_per_epoch=: Keras does not know how many there are")
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Notes the epoch."""
+        self.current_epoch = epoch
+
+    def on_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Sets the rate."""
+        is_within = self.start_epoch <= self.current_epoch and (self.end_epoch is None or self.current_epoch < self.end_epoch)
+        if not is_within or self._rate is None:
+            return
+        if self.staircase and batch == 0:
+            self._rate.set(self.initial_lr * self.multiplier(self.current_epoch))
+        elif not self.staircase and self.steps_per_epoch is not None:
+            self._rate.set(self.initial_lr * self.multiplier(self.current_epoch + batch / self.steps_per_epoch))
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Gives the momentum back."""
+        if self._rate is not None:
+            self._rate.restore_momentum()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Notes the rate in `logs`."""
+        if logs is not None and self._rate is not None:
+            logs["lr"] = self._rate.get()
+
+
+class LearningRateWarmup(LearningRateSchedule):
+    """Raises the learning rate from initial_lr / size to initial_lr during the first epochs: Goyal and others, "Accurate, Large Minibatch SGD",
+    2017.
+
+    initial_lr  the rate to arrive at, usually that of one rank times the size.
+    verbose     1: rank 0 says when it has arrived.
+    """
+
+    def __init__(
+        self, initial_lr: float, warmup_epochs: float = 5, momentum_correction: bool = True,
+        steps_per_epoch: int | None = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
+        def factor(epoch: float) -> float:
+            size = basics.size()
+            epoch += 1.0 / (self.steps_per_epoch or 1)  # at the end of a batch
+            return (epoch * (size - 1) / warmup_epochs + 1) / size
+
+        super().__init__(initial_lr, factor, 0, warmup_epochs, False, momentum_correction, steps_per_epoch)  # type: ignore[arg-type]
+        self.warmup_epochs = warmup_epochs
+        self.verbose = verbose
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Notes the rate in `logs`, and says so when it is the last one."""
+        super().on_epoch_end(epoch, logs)
+        if self.verbose > 0 and basics.rank() == 0 and epoch == self.warmup_epochs - 1 and self._rate is not None:
+            print(f"\nEpoch {epoch + 1}: finished gradual learning rate warmup to {self._rate.get():g}.")
+
+
+class BestModel:
+    """A ModelCheckpoint that keeps the best model only. Set `filepath` before fit(), on the ranks that save."""
+
+    def __init__(
+        self, monitor: str = "val_loss", verbose: int = 0, save_weights_only: bool = False, mode: str = "auto",
+        save_freq: str | int = "epoch",
+    ) -> None:  # fmt: skip
+        placeholder = "best.weights.h5" if save_weights_only else "best.keras"  # Keras looks at its ending
+        super().__init__(placeholder, monitor, verbose, True, save_weights_only, mode, save_freq)  # type: ignore[call-arg]
+        self.filepath: Any = None
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Keras's own. Errors  ValueError without a filepath."""
+        if self.filepath is None:
+            raise ValueError("BestModelCheckpoint: set its `filepath` before model.fit()")
+        super().on_train_begin(logs)  # type: ignore[misc]
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True

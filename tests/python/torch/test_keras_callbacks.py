@@ -1,0 +1,236 @@
+"""runjob.keras where Keras's backend is PyTorch, and python/runjob/keras_callbacks.py: models that fit() trains on two ranks."""
+
+import importlib.util
+import os
+import pathlib
+import sys
+import tempfile
+import warnings
+
+import numpy
+import pytest
+
+import cases
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("keras") is None, reason="no Keras here: pip install keras")
+
+
+def _modules():
+    os.environ["KERAS_BACKEND"] = "torch"
+    import keras
+
+    import runjob.keras as hvd
+
+    return keras, hvd
+
+
+def _data(rank=None):
+    """Eight rows with three columns; those of a rank, or all."""
+    random = numpy.random.default_rng(1)
+    x, y = random.normal(size=(8, 3)).astype("float32"), random.normal(size=(8, 2)).astype("float32")
+    rows = slice(None) if rank is None else slice(4 * rank, 4 * rank + 4)
+    return x[rows], y[rows]
+
+
+def _model(keras, optimizer, seed):
+    keras.utils.set_random_seed(seed)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, activation="tanh"), keras.layers.Dense(2)])
+    model.compile(optimizer=optimizer, loss="mse")
+    return model
+
+
+def _is_close(model, other):
+    return all(numpy.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(model.get_weights(), other.get_weights(), strict=True))
+
+
+def _is_alike(hvd, value):
+    values = hvd.allgather(numpy.asarray(value, "float64").reshape(1, -1))
+    return bool((values[0] == values[1]).all())
+
+
+def _alone(keras, epochs, batch_size=8, factor=1.0):
+    """One process with all rows."""
+    model = _model(keras, keras.optimizers.SGD(0.05 * factor, momentum=0.9), seed=0)
+    return model, model.fit(*_data(), batch_size=batch_size, epochs=epochs, verbose=0, shuffle=False)
+
+
+def fit_as_one_process():
+    """The ranks begin with other weights, have half of the data each, and end with what one process comes to that has all."""
+    keras, hvd = _modules()
+    model = _model(keras, hvd.DistributedOptimizer(keras.optimizers.SGD(0.0, momentum=0.9)), seed=hvd.rank())
+    # A first batch that changes nothing, since the broadcast comes after it.
+    model.fit(*_data(hvd.rank()), batch_size=4, verbose=0, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+    for variable in model.optimizer.variables:
+        if "momentum" in variable.path:
+            variable.assign(numpy.zeros(variable.shape))
+    model.optimizer.learning_rate = 0.05
+    average = hvd.callbacks.MetricAverageCallback()
+    history = model.fit(*_data(hvd.rank()), batch_size=4, epochs=5, verbose=0, shuffle=False, callbacks=[average])
+    alone, expected = _alone(keras, 5)
+    return _is_close(model, alone), bool(numpy.allclose(history.history["loss"], expected.history["loss"], rtol=1e-4))
+
+
+def several_passes():
+    """Two batches for a step, their gradients averaged: as one process with all rows again."""
+    keras, hvd = _modules()
+    options = {"backward_passes_per_step": 2, "average_aggregated_gradients": True, "groups": 2}
+    model = _model(keras, hvd.DistributedOptimizer(keras.optimizers.SGD(0.05, momentum=0.9), **options), seed=0)
+    model.fit(*_data(hvd.rank()), batch_size=2, epochs=3, verbose=0, shuffle=False)
+    return _is_close(model, _alone(keras, 3)[0]), int(model.optimizer.iterations.numpy())
+
+
+def options_of_gradients():
+    """Sums, in the network's 16-bit floats, divided before they are made; gradients of a layer that stays each rank's."""
+    keras, hvd = _modules()
+    found = []
+    for options, factor in (
+        ({"op": hvd.Sum}, 2.0),
+        ({"gradient_predivide_factor": 2.0}, 1.0),
+        ({"compression": hvd.Compression.fp16}, 1.0),
+    ):
+        optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.05, momentum=0.9), **options)
+        model = _model(keras, optimizer, seed=0)
+        model.fit(*_data(hvd.rank()), batch_size=4, epochs=1, verbose=0, shuffle=False)
+        expected = _alone(keras, 1, factor=factor)[0]
+        pairs = zip(model.get_weights(), expected.get_weights(), strict=True)
+        found.append(all(numpy.allclose(a, b, rtol=1e-2, atol=1e-3) for a, b in pairs))
+    model = _model(keras, "sgd", seed=0)
+    model.compile(optimizer=hvd.PartialDistributedOptimizer(keras.optimizers.SGD(0.1), local_layers=model.layers[0]), loss="mse")
+    model.fit(*_data(hvd.rank()), batch_size=4, verbose=0)
+    return found, _is_alike(hvd, model.layers[0].kernel), _is_alike(hvd, model.layers[1].kernel)
+
+
+def what_is_broadcast():
+    """Weights and the optimizer's state, but for local variables."""
+    keras, hvd = _modules()
+    model = _model(keras, keras.optimizers.Adam(0.1), seed=hvd.rank())
+    kept = model.layers[1].kernel
+    callback = hvd.callbacks.BroadcastGlobalVariablesCallback(1, local_variables=[kept])
+    model.fit(*_data(0), batch_size=4, epochs=1, verbose=0, callbacks=[callback])
+    others = [variable for variable in [*model.weights, *model.optimizer.variables] if variable is not kept]
+    return _is_alike(hvd, kept), all(_is_alike(hvd, variable) for variable in others)
+
+
+def saved_and_loaded():
+    """On rank 0, with all ranks; the file names Keras's own class."""
+    keras, hvd = _modules()
+    model = _model(keras, hvd.DistributedOptimizer(keras.optimizers.Adam(0.05)), seed=0)
+    model.fit(*_data(hvd.rank()), batch_size=4, epochs=2, verbose=0)
+    path = pathlib.Path(hvd.broadcast_object(tempfile.mkdtemp(), 0)) / "model.keras"
+    if hvd.rank() == 0:
+        model.save(path)
+    hvd.allreduce(0.0, name="saved")
+    plain, loaded = keras.models.load_model(path), hvd.load_model(path)
+    same = type(plain.optimizer) is type(keras.optimizers.Adam()) and type(loaded.optimizer) is not type(plain.optimizer)
+    at = int(loaded.optimizer.iterations.numpy())
+    loaded.fit(*_data(hvd.rank()), batch_size=4, epochs=1, verbose=0)
+    return same, at, _is_alike(hvd, loaded.get_weights()[0])
+
+
+def averages_and_rates():
+    """Of metrics; of a warm-up over two epochs of two steps, and of a schedule after it."""
+    keras, hvd = _modules()
+    logs = {"b": 1.0 + hvd.rank(), "a": numpy.float32(hvd.rank()), "text": "kept"}
+    hvd.callbacks.MetricAverageCallback().on_epoch_end(0, logs)
+    model = _model(keras, keras.optimizers.SGD(0.4, momentum=0.9), seed=0)
+    warmup = hvd.callbacks.LearningRateWarmupCallback(0.4, warmup_epochs=2, steps_per_epoch=2)
+    schedule = hvd.callbacks.LearningRateScheduleCallback(0.4, multiplier=lambda epoch: 0.1 ** (epoch - 2), start_epoch=2)
+    history = model.fit(*_data(), batch_size=4, epochs=4, verbose=0, callbacks=[warmup, schedule])
+    return logs, [round(rate, 6) for rate in history.history["lr"]]
+
+
+def values():
+    keras, hvd = _modules()
+    rank = hvd.rank()
+    found = [
+        hvd.allreduce(float(rank)), hvd.allreduce(keras.Variable([1.0, 2.0 + rank]), op=hvd.Sum), hvd.allgather([rank]),
+        hvd.broadcast([rank, 7], 1), hvd.reducescatter([1.0, 3.0], op=hvd.Sum),
+    ]  # fmt: skip
+    return [value.tolist() for value in found]
+
+
+def arguments_of_keras_2():
+    """Are taken of models with our optimizer, as with TensorFlow."""
+    keras, hvd = _modules()
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.SGD(0.1)), loss="mse", experimental_run_tf_function=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(*_data(hvd.rank()), batch_size=4, verbose=0, workers=1)
+    return sum("fit() of Keras 3 has no workers" in str(each.message) for each in caught)
+
+
+def refusals():
+    keras, hvd = _modules()
+    schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)
+    model = _model(keras, keras.optimizers.SGD(schedule), seed=0)
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD())
+    texts = []
+    for wrong in (
+        lambda: model.fit(*_data(), verbose=0, callbacks=[hvd.callbacks.LearningRateWarmupCallback(0.1)]),
+        lambda: model.fit(*_data(), verbose=0, callbacks=[hvd.callbacks.BestModelCheckpoint()]),
+        lambda: hvd.DistributedOptimizer(optimizer),
+        lambda: hvd.DistributedOptimizer(model),
+        lambda: hvd.DistributedOptimizer(keras.optimizers.SGD(), op=hvd.Adasum),
+        lambda: hvd.DistributedOptimizer(keras.optimizers.SGD(), backward_passes_per_step=0),
+        lambda: hvd.broadcast_global_variables(0),
+        lambda: hvd.allreduce(1.0, op=hvd.Max),
+    ):
+        try:
+            wrong()
+            texts.append("nothing was raised")
+        except (RuntimeError, ValueError) as error:
+            texts.append(str(error))
+    return texts
+
+
+REFUSALS = [
+    "which callbacks cannot set", "set its `filepath` before", "is distributed already", "takes an optimizer of Keras, not Sequential",
+    "op=Average and op=Sum", "give a positive number", "is for graphs of TensorFlow 1", "give op=Average or op=Sum",
+]  # fmt: skip
+
+
+def names_of_horovod():
+    """horovod.keras, and nothing of TensorFlow's."""
+    import horovod.keras
+
+    _, hvd = _modules()
+    alike = [horovod.keras.DistributedOptimizer is hvd.DistributedOptimizer]
+    alike.append(horovod.keras.callbacks.MetricAverageCallback is hvd.callbacks.MetricAverageCallback)
+    return alike, "tensorflow" in sys.modules
+
+
+CASES = {
+    fit_as_one_process: (True, True),
+    several_passes: (True, 3),
+    options_of_gradients: ([True, True, True], False, True),
+    what_is_broadcast: (False, True),
+    saved_and_loaded: (True, 2, True),
+    averages_and_rates: ({"a": 0.5, "b": 1.5, "text": "kept"}, [0.3, 0.4, 0.4, 0.04]),
+    values: lambda rank: [0.5, [2.0, 5.0], [0, 1], [1, 7], [[2.0], [6.0]][rank]],
+    arguments_of_keras_2: 1,
+    names_of_horovod: ([True, True], False),
+}
+
+
+def _all():
+    # The folder of TensorFlow's tests is beside what starts a rank, and Keras would take it for TensorFlow.
+    sys.path[:] = [path for path in sys.path if not pathlib.Path(path, "tensorflow", "conftest.py").exists()]
+    _, hvd = _modules()
+    hvd.init()
+    return {**cases.run(CASES), "refusals": refusals()}
+
+
+outcomes = cases.fixture(_all)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_case(outcomes, case):
+    for rank, found in enumerate(outcomes):
+        expected = CASES[case](rank) if callable(CASES[case]) else CASES[case]
+        assert found[case.__name__] == expected
+
+
+def test_what_is_refused(outcomes):
+    for found in outcomes:
+        assert [part in text for part, text in zip(REFUSALS, found["refusals"], strict=True)] == [True] * len(REFUSALS), found
