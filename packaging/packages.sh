@@ -13,7 +13,7 @@ readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format procps elfutil
 
 # Python: import name, then what pip calls it.
 readonly EXAMPLE_MODULES="torch=torch sklearn=scikit-learn"
-readonly TEST_MODULES="$EXAMPLE_MODULES pytest=pytest pytest_timeout=pytest-timeout cloudpickle=cloudpickle
+readonly TEST_MODULES="$EXAMPLE_MODULES pytest=pytest pytest_timeout=pytest-timeout xdist=pytest-xdist cloudpickle=cloudpickle
   nbclient=nbclient ipykernel=ipykernel mypy=mypy pdoc=pdoc ml_dtypes=ml_dtypes mpi4py=mpi4py keras=keras"
 
 # The distribution as "debian 12" or "ubuntu 24.04"; OS_RELEASE is another file in the test of this one.

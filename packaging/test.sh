@@ -25,14 +25,18 @@ done
 # suite NAME COMMAND...: runs it with its output shown, and goes on to the next one when it fails.
 failed=()
 suite() {
-  local name=$1
+  local name=$1 started=$SECONDS
   shift
   say "$name"
   "$@" </dev/null || failed+=("$name")
+  echo "   took $((SECONDS - started)) s"
 }
 
 # C++ suites, each in its own program; ctest runs their cases one by one.
 run_ctest() { ctest --preset "$1" --no-tests=error -j "$(nproc)" "${@:2}"; }
+
+# The tests of a file one after the other, and the files beside each other: one more than there are cores, since many tests wait.
+run_pytest() { "$python" -m pytest -q -n $(($(nproc) + 1)) --dist loadfile --durations=15 "$@"; }
 
 # Each fuzz target for a few seconds, beginning with the folder `corpus` beside its source; having no target is a failure
 # too.
@@ -65,7 +69,7 @@ if [ $quick = no ]; then
   suite "fuzzing the parsers" run_fuzzers
 fi
 install_runjob
-suite "Python and end-to-end tests" "$python" -m pytest -q --ignore=tests/structure --ignore=tests/python/tensorflow tests
+suite "Python and end-to-end tests" run_pytest --ignore=tests/structure --ignore=tests/python/tensorflow tests
 suite "TensorFlow and Keras" env PYTHON="$python" packaging/tensorflow.sh newest
 # All cases that one job runs, among them the operations and models that train, and a whole example.
 suite "older TensorFlow" env PYTHON="$python" packaging/tensorflow.sh 2.16 2.13 -- -k "test_every_case or keras_digits"

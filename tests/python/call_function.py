@@ -6,12 +6,23 @@ import pathlib
 import pickle
 import sys
 
-folder = pathlib.Path(sys.argv[1])
-source, name, arguments = pickle.loads((folder / "call").read_bytes())
-sys.path.append(str(pathlib.Path(source).parent))  # as pytest does
-spec = importlib.util.spec_from_file_location(pathlib.Path(source).stem, source)
-module = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = module
-spec.loader.exec_module(module)
-result = getattr(module, name)(*arguments)
-(folder / f"rank.{os.environ.get('RUNJOB_RANK', '0')}").write_bytes(pickle.dumps(result))
+
+def call(source, name, arguments):
+    """The function called `name` of the module in the file `source`, which is loaded once."""
+    module_name = pathlib.Path(source).stem
+    if module_name not in sys.modules:
+        sys.path.append(str(pathlib.Path(source).parent))  # as pytest does
+        spec = importlib.util.spec_from_file_location(module_name, source)
+        sys.modules[module_name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[module_name])
+    return getattr(sys.modules[module_name], name)(*arguments)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    result = call(*pickle.loads((folder / "call").read_bytes()))
+    (folder / f"rank.{os.environ.get('RUNJOB_RANK', '0')}").write_bytes(pickle.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

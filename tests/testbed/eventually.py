@@ -3,7 +3,7 @@ import time
 STEP_SECONDS = 0.01
 
 
-def eventually(condition, what, limit=20.0):
+def eventually(condition, what, limit=60.0):
     """Waits for what sends no event, as the end of another's process. Returns what `condition` does when that is true.
 
     AssertionError that begins with `what` after `limit` seconds; a test passes as soon as the condition holds.

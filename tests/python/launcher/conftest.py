@@ -1,5 +1,4 @@
 import os
-import signal
 
 import pytest
 
@@ -9,8 +8,3 @@ import jobs
 def pytest_configure(config):
     if not os.access(jobs.RUNJOB, os.X_OK):
         pytest.exit(f"{jobs.RUNJOB} is not there: build it first, or set RUNJOB_BIN", returncode=2)
-    # A shell without job control starts what it puts into the background with these ignored, and runjob passes on only what
-    # is not: the tests are about runjob, not about how pytest was started.
-    for number in (signal.SIGQUIT, signal.SIGINT):
-        if signal.getsignal(number) == signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL if number == signal.SIGQUIT else signal.default_int_handler)

@@ -83,5 +83,5 @@ def _agree():
     return list(agreement.forms), agreement.came, tuple(agreement.forms["w"])
 
 
-def test_ranks_agree(run_ranks):
-    assert run_ranks(_agree, 2).results == [(["ü", "w"], 1, ((3, 2), "torch.float32", (1, 3), 1))] * 2
+def test_ranks_agree(call_ranks):
+    assert call_ranks(_agree, 2) == [(["ü", "w"], 1, ((3, 2), "torch.float32", (1, 3), 1))] * 2

@@ -51,9 +51,9 @@ def _interrupted_by_a_signal(name):
 
 
 @pytest.mark.parametrize("name", ["late", None])
-def test_signal_handlers_run_in_a_blocking_call_and_leave_the_operation_in_flight(run_ranks, name):
+def test_signal_handlers_run_in_a_blocking_call_and_leave_the_operation_in_flight(call_ranks, name):
     none_left = 0 if name is None else None
-    assert run_ranks(_interrupted_by_a_signal, 2, name).results == [(1, 3.0, {2.0}, none_left), (None, 3.0, {2.0}, none_left)]
+    assert call_ranks(_interrupted_by_a_signal, 2, name) == [(1, 3.0, {2.0}, none_left), (None, 3.0, {2.0}, none_left)]
 
 
 def _interrupted_twice():
@@ -74,8 +74,8 @@ def _interrupted_twice():
     return [len(left) for left in lefts], lefts[:1] and library().runjob_poll(lefts[0][0])
 
 
-def test_what_interrupted_calls_have_left_does_not_pile_up(run_ranks):
-    assert run_ranks(_interrupted_twice, 2).results == [([1, 1], -1), ([], [])]
+def test_what_interrupted_calls_have_left_does_not_pile_up(call_ranks):
+    assert call_ranks(_interrupted_twice, 2) == [([1, 1], -1), ([], [])]
 
 
 def _a_handler_that_calls():
@@ -91,8 +91,8 @@ def _a_handler_that_calls():
     return sums
 
 
-def test_a_signal_handler_may_itself_run_a_collective(run_ranks):
-    assert run_ranks(_a_handler_that_calls, 2).results == [[2.0, 2.0]] * 2
+def test_a_signal_handler_may_itself_run_a_collective(call_ranks):
+    assert call_ranks(_a_handler_that_calls, 2) == [[2.0, 2.0]] * 2
 
 
 def _another_thread_runs_meanwhile():
@@ -109,8 +109,8 @@ def _another_thread_runs_meanwhile():
     return late
 
 
-def test_another_python_thread_runs_in_a_blocking_call(run_ranks):
-    assert run_ranks(_another_thread_runs_meanwhile, 2).results == [2.0, 2.0]
+def test_another_python_thread_runs_in_a_blocking_call(call_ranks):
+    assert call_ranks(_another_thread_runs_meanwhile, 2) == [2.0, 2.0]
 
 
 def _forked_among_calls():
@@ -144,8 +144,8 @@ def _same_name_twice():
     return hvd.allreduce(torch.ones(1), name="grad", op=hvd.Sum).item() if handle is None else hvd.synchronize(handle).item()
 
 
-def test_a_name_in_flight_is_refused_to_a_blocking_call(run_ranks):
-    assert run_ranks(_same_name_twice, 2).results == [2.0, 2.0]
+def test_a_name_in_flight_is_refused_to_a_blocking_call(call_ranks):
+    assert call_ranks(_same_name_twice, 2) == [2.0, 2.0]
 
 
 def _one_synchronous_one_not():
@@ -156,8 +156,8 @@ def _one_synchronous_one_not():
     return hvd.synchronize(hvd.allreduce_async(tensor, name="x", op=hvd.Sum)).item()
 
 
-def test_a_named_operation_may_be_synchronous_on_some_ranks_only(run_ranks):
-    assert run_ranks(_one_synchronous_one_not, 2).results == [2.0, 2.0]
+def test_a_named_operation_may_be_synchronous_on_some_ranks_only(call_ranks):
+    assert call_ranks(_one_synchronous_one_not, 2) == [2.0, 2.0]
 
 
 def _unnamed_after_errors():
@@ -172,5 +172,5 @@ def _unnamed_after_errors():
     return "noname" in texts[0], hvd.allreduce(torch.ones(1), op=hvd.Sum).item()
 
 
-def test_calls_that_fail_give_their_names_back(run_ranks):
-    assert run_ranks(_unnamed_after_errors, 2).results == [(True, 2.0)] * 2
+def test_calls_that_fail_give_their_names_back(call_ranks):
+    assert call_ranks(_unnamed_after_errors, 2) == [(True, 2.0)] * 2

@@ -22,5 +22,5 @@ def both_at_once():
     return ours.unique().tolist(), theirs.unique().tolist()
 
 
-def test_both_average(run_ranks):
-    assert run_ranks(both_at_once, 3).results == [([2.0], [2.0])] * 3
+def test_both_average(call_ranks):
+    assert call_ranks(both_at_once, 3) == [([2.0], [2.0])] * 3

@@ -55,7 +55,7 @@ def _compressed_on_the_way():
     return seen, Counting.calls, hvd.allreduce(torch.tensor([2**20 + 1]), op=hvd.Sum, compression=Compression.fp16).item()
 
 
-def test_values_are_rounded_on_the_way_and_gradients_too(run_ranks):
+def test_values_are_rounded_on_the_way_and_gradients_too(call_ranks):
     infinity = float("inf")
     fp16 = ([1 + 2**-9, 1.0, infinity], [1.0, 1.0, 1.0])
     expected = [
@@ -64,7 +64,7 @@ def test_values_are_rounded_on_the_way_and_gradients_too(run_ranks):
         ([1.0, 1.0, 70144.0], [1.0, 1.0, 1.0]),
         fp16,
     ]
-    assert run_ranks(_compressed_on_the_way, 2).results == [(expected, 2, 2 * (2**20 + 1))] * 2
+    assert call_ranks(_compressed_on_the_way, 2) == [(expected, 2, 2 * (2**20 + 1))] * 2
 
 
 def test_the_interface_says_what_to_define():

@@ -26,9 +26,9 @@ def _allreduce_gradients():
 
 
 @pytest.mark.parametrize("np", [1, 3])
-def test_allreduce_reduces_the_gradients_in_the_same_way(run_ranks, np):
+def test_allreduce_reduces_the_gradients_in_the_same_way(call_ranks, np):
     weights = float(sum(range(1, np + 1)))
-    assert run_ranks(_allreduce_gradients, np).results == [[[weights], [weights / np], [weights * 1.5], [weights]]] * np
+    assert call_ranks(_allreduce_gradients, np) == [[[weights], [weights / np], [weights * 1.5], [weights]]] * np
 
 
 def _second_derivative():
@@ -39,9 +39,9 @@ def _second_derivative():
     return first.item(), second.item()
 
 
-def test_gradients_are_differentiable_again(run_ranks):
+def test_gradients_are_differentiable_again(call_ranks):
     # f = sum of x^3 over ranks, on both ranks: each gradient counts twice, once per rank.
-    assert run_ranks(_second_derivative, 2).results == [(2 * 3 * x**2, 2 * 6 * x) for x in (1.0, 2.0)]
+    assert call_ranks(_second_derivative, 2) == [(2 * 3 * x**2, 2 * 6 * x) for x in (1.0, 2.0)]
 
 
 def _allgather_gradients():
@@ -54,9 +54,9 @@ def _allgather_gradients():
     return x.grad.tolist()
 
 
-def test_allgather_gives_each_rank_its_rows_of_the_average(run_ranks):
+def test_allgather_gives_each_rank_its_rows_of_the_average(call_ranks):
     # Rows are weighed with their index, and 10 * rank on top: on average 10.
-    assert run_ranks(_allgather_gradients, 3).results == [[], [[10.0, 10.0]], [[11.0, 11.0], [12.0, 12.0]]]
+    assert call_ranks(_allgather_gradients, 3) == [[], [[10.0, 10.0]], [[11.0, 11.0], [12.0, 12.0]]]
 
 
 def _broadcast_gradients():
@@ -64,8 +64,8 @@ def _broadcast_gradients():
     return _gradient(lambda x: hvd.broadcast(x, 1)).unique().tolist()
 
 
-def test_broadcast_gives_the_average_to_the_root_and_zero_to_the_others(run_ranks):
-    assert run_ranks(_broadcast_gradients, 3).results == [[0.0], [2.0], [0.0]]
+def test_broadcast_gives_the_average_to_the_root_and_zero_to_the_others(call_ranks):
+    assert call_ranks(_broadcast_gradients, 3) == [[0.0], [2.0], [0.0]]
 
 
 def _compressed():
@@ -76,5 +76,5 @@ def _compressed():
     ).dtype == torch.int64
 
 
-def test_compression_sends_half_precision(run_ranks):
-    assert run_ranks(_compressed, 2).results == [(1.0, 1.0 + 2**-15, True)] * 2
+def test_compression_sends_half_precision(call_ranks):
+    assert call_ranks(_compressed, 2) == [(1.0, 1.0 + 2**-15, True)] * 2

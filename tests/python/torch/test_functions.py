@@ -34,9 +34,9 @@ def _broadcast_a_model(form: str):
 
 
 @pytest.mark.parametrize("form, batches", [("state_dict", 1), ("channels_last", 1), ("named_parameters", None), ("list", None)])
-def test_parameters_become_the_roots(run_ranks, form, batches):
+def test_parameters_become_the_roots(call_ranks, form, batches):
     expected = [[rank if batches is None else batches] for rank in range(2)]
-    assert run_ranks(_broadcast_a_model, 2, form).results == expected
+    assert call_ranks(_broadcast_a_model, 2, form) == expected
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def _assert_same(a, b):
 
 
 @pytest.mark.parametrize("kind", ["adam", "amsgrad", "momentum", "plain", "tensor lr", "groups"])
-def test_a_fresh_optimizer_gets_the_roots_state(run_ranks, kind):
-    (root, weights), (other, others_weights) = run_ranks(_restore, 2, kind, False, False).results
+def test_a_fresh_optimizer_gets_the_roots_state(call_ranks, kind):
+    (root, weights), (other, others_weights) = call_ranks(_restore, 2, kind, False, False)
     reference = _optimizer_of(kind, _model(0)).state_dict()
     assert root["state"] or kind == "plain"
     assert [float(g["lr"]) for g in root["param_groups"]] == pytest.approx([float(g["lr"]) / 2 for g in reference["param_groups"]])
@@ -118,8 +118,8 @@ def test_a_fresh_optimizer_gets_the_roots_state(run_ranks, kind):
 
 
 @pytest.mark.parametrize("others_train", [False, True])
-def test_a_distributed_optimizer_does_too(run_ranks, others_train):
-    (root, weights), (other, others_weights) = run_ranks(_restore, 2, "adam", True, others_train).results
+def test_a_distributed_optimizer_does_too(call_ranks, others_train):
+    (root, weights), (other, others_weights) = call_ranks(_restore, 2, "adam", True, others_train)
     _assert_same(root, other)
     _assert_same(weights, others_weights)
 
@@ -139,8 +139,8 @@ def _different_groups():
         return str(error)
 
 
-def test_optimizers_that_differ_are_an_error(run_ranks):
-    assert run_ranks(_different_groups, 2).results == [
+def test_optimizers_that_differ_are_an_error(call_ranks):
+    assert call_ranks(_different_groups, 2) == [
         None,
         "broadcast_optimizer_state: the optimizer has parameter groups of sizes [3] here and [2] on the root",
     ]
@@ -157,7 +157,7 @@ def _objects():
 
 
 @pytest.mark.parametrize("np", [0, 1, 3])
-def test_objects_travel(run_ranks, np):
+def test_objects_travel(call_ranks, np):
     last = max(np, 1) - 1
     expected = (last, 1000, [1.0, 1.0], 1 + last, ["", "x", "xx"][: last + 1])
-    assert run_ranks(_objects, np).results == [expected] * (last + 1)
+    assert call_ranks(_objects, np) == [expected] * (last + 1)

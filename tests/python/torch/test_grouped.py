@@ -53,8 +53,8 @@ def _allreduce(count):
 
 
 @pytest.mark.parametrize("np, count", [(0, 7), (1, 2), (2, 7), (2, 1), (3, 7)])
-def test_grouped_allreduce_is_an_allreduce_of_each(run_ranks, np, count):
-    run_ranks(_allreduce, np, count)
+def test_grouped_allreduce_is_an_allreduce_of_each(call_ranks, np, count):
+    call_ranks(_allreduce, np, count)
 
 
 def _allgather(count):
@@ -68,8 +68,8 @@ def _allgather(count):
 
 
 @pytest.mark.parametrize("np, count", [(0, 7), (2, 7), (2, 1), (3, 7)])
-def test_grouped_allgather_is_an_allgather_of_each(run_ranks, np, count):
-    run_ranks(_allgather, np, count)
+def test_grouped_allgather_is_an_allgather_of_each(call_ranks, np, count):
+    call_ranks(_allgather, np, count)
 
 
 def _reducescatter(count):
@@ -93,8 +93,8 @@ def _reducescatter(count):
 
 
 @pytest.mark.parametrize("np, count", [(0, 7), (2, 7), (2, 1), (3, 7)])
-def test_grouped_reducescatter_is_a_reducescatter_of_each(run_ranks, np, count):
-    run_ranks(_reducescatter, np, count)
+def test_grouped_reducescatter_is_a_reducescatter_of_each(call_ranks, np, count):
+    call_ranks(_reducescatter, np, count)
 
 
 def _gradients():
@@ -125,8 +125,8 @@ def _gradients():
 
 
 @pytest.mark.parametrize("np", [1, 2, 3])
-def test_gradients_are_those_of_the_single_forms(run_ranks, np):
-    for pairs in run_ranks(_gradients, np).results:
+def test_gradients_are_those_of_the_single_forms(call_ranks, np):
+    for pairs in call_ranks(_gradients, np):
         for grouped, single in pairs:
             assert grouped == single and any(each for row in single[0] for each in row)
 
@@ -153,10 +153,10 @@ def _gradients_among_integers():
     return gradients
 
 
-def test_lists_may_mix_what_has_gradients_and_what_has_not(run_ranks):
+def test_lists_may_mix_what_has_gradients_and_what_has_not(call_ranks):
     # Rank r weighs with r + 1: for both ranks' reducescatter their weights, times two for Sum.
     expected = [([3.0], [0.0]), ([1.5], [0.0]), ([2.0, 4.0], [0.0])]
-    assert run_ranks(_gradients_among_integers, 2).results == [expected] * 2
+    assert call_ranks(_gradients_among_integers, 2) == [expected] * 2
 
 
 def _second_derivative():
@@ -168,9 +168,9 @@ def _second_derivative():
     return first.item(), second.item()
 
 
-def test_gradients_are_differentiable_again(run_ranks):
+def test_gradients_are_differentiable_again(call_ranks):
     # As for the single form: each gradient counts twice, once per rank.
-    assert run_ranks(_second_derivative, 2).results == [(2 * 3 * x**2, 2 * 6 * x) for x in (1.0, 2.0)]
+    assert call_ranks(_second_derivative, 2) == [(2 * 3 * x**2, 2 * 6 * x) for x in (1.0, 2.0)]
 
 
 def _compressed():
@@ -183,9 +183,9 @@ def _compressed():
     return [[one.item(), other.item()] for one, other in sent]
 
 
-def test_compression_sends_floats_in_half_precision(run_ranks):
+def test_compression_sends_floats_in_half_precision(call_ranks):
     whole = 2**20 + 1
-    assert run_ranks(_compressed, 2).results == [[[1.0, whole], [1.0 + 2**-15, whole], [1.0, whole]]] * 2
+    assert call_ranks(_compressed, 2) == [[[1.0, whole], [1.0 + 2**-15, whole], [1.0, whole]]] * 2
 
 
 def _refusals(kind):
@@ -271,8 +271,8 @@ def _average_is_deprecated():
     return values, [(w.category.__name__, w.filename.endswith("test_grouped.py")) for w in caught]
 
 
-def test_average_warns_where_it_is_written(run_ranks):
-    assert run_ranks(_average_is_deprecated, 2).results == [([4.0, 2.0], [("DeprecationWarning", True)] * 2)] * 2
+def test_average_warns_where_it_is_written(call_ranks):
+    assert call_ranks(_average_is_deprecated, 2) == [([4.0, 2.0], [("DeprecationWarning", True)] * 2)] * 2
 
 
 def _through_the_import_name():
@@ -284,5 +284,5 @@ def _through_the_import_name():
     return [tensor.tolist() for tensor in horovod.torch.synchronize(handle)]
 
 
-def test_horovods_import_name_has_them(run_ranks):
-    assert run_ranks(_through_the_import_name, 2).results == [[[2.0, 2.0], [2.0]]] * 2
+def test_horovods_import_name_has_them(call_ranks):
+    assert call_ranks(_through_the_import_name, 2) == [[[2.0, 2.0], [2.0]]] * 2

@@ -36,11 +36,11 @@ def _names():
     return seen
 
 
-def test_a_group_is_one_call_of_the_library(run_ranks):
+def test_a_group_is_one_call_of_the_library(call_ranks):
     turns = [f"grouped_allreduce.noname.sync.{turn}" for turn in range(TURNS)]
     others = ["grouped_allreduce.a", "allreduce.noname.2", "grouped_allgather.noname.3", "grouped_allreduce.a"]
     expected = [turns[0], *others, *turns[1:], turns[0], turns[0], "grouped_allreduce.noname.1"]
-    assert run_ranks(_names, 2).results == [expected] * 2
+    assert call_ranks(_names, 2) == [expected] * 2
 
 
 def _in_flight():
@@ -64,8 +64,8 @@ def _in_flight():
     return outputs
 
 
-def test_a_groups_name_is_free_when_it_is_done(run_ranks):
-    assert run_ranks(_in_flight, 2).results == [[[2.0] * 2, [2.0] * 3]] * 2
+def test_a_groups_name_is_free_when_it_is_done(call_ranks):
+    assert call_ranks(_in_flight, 2) == [[[2.0] * 2, [2.0] * 3]] * 2
 
 
 def _one_is_different(blocking):
@@ -82,8 +82,8 @@ def _one_is_different(blocking):
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_a_group_fails_as_a_whole(run_ranks, blocking):
-    assert run_ranks(_one_is_different, 2, blocking).results == [([[1.0]] * 3, [2.0] * 3, 0)] * 2
+def test_a_group_fails_as_a_whole(call_ranks, blocking):
+    assert call_ranks(_one_is_different, 2, blocking) == [([[1.0]] * 3, [2.0] * 3, 0)] * 2
 
 
 class Alarm(Exception):
@@ -120,9 +120,9 @@ def _interrupted_by_a_signal(name):
 
 
 @pytest.mark.parametrize("name", ["late", None])
-def test_an_interrupted_group_is_left_in_flight(run_ranks, name):
+def test_an_interrupted_group_is_left_in_flight(call_ranks, name):
     rest = ([[2.0] * 2, [2.0] * 3], {6.0}, 0 if name is None else None)
-    assert run_ranks(_interrupted_by_a_signal, 2, name).results == [(1, *rest), (None, *rest)]
+    assert call_ranks(_interrupted_by_a_signal, 2, name) == [(1, *rest), (None, *rest)]
 
 
 def _threads():
@@ -142,9 +142,9 @@ def _threads():
     return sums
 
 
-def test_threads_have_groups_of_their_own(run_ranks):
+def test_threads_have_groups_of_their_own(call_ranks):
     expected = {(thread, turn): [6.0 * (thread + i) for i in range(5)] for thread in range(4) for turn in range(10)}
-    assert run_ranks(_threads, 2).results == [expected] * 2
+    assert call_ranks(_threads, 2) == [expected] * 2
 
 
 def _started_and_shut_down():
@@ -160,8 +160,8 @@ def _started_and_shut_down():
     return type(caught.value).__name__, hvd.synchronize(handle), len(handles._left)
 
 
-def test_shutdown_ends_a_group_in_flight(run_ranks):
-    assert run_ranks(_started_and_shut_down, 2).results == [("AbortedError", None, 0), None]
+def test_shutdown_ends_a_group_in_flight(call_ranks):
+    assert call_ranks(_started_and_shut_down, 2) == [("AbortedError", None, 0), None]
 
 
 def _started_on_one_rank_run_on_the_other():
@@ -173,8 +173,8 @@ def _started_on_one_rank_run_on_the_other():
     return [each.tolist() for each in outputs]
 
 
-def test_a_named_group_may_be_synchronous_on_some_ranks_only(run_ranks):
-    assert run_ranks(_started_on_one_rank_run_on_the_other, 2).results == [[[2.0] * 2, [2.0] * 3]] * 2
+def test_a_named_group_may_be_synchronous_on_some_ranks_only(call_ranks):
+    assert call_ranks(_started_on_one_rank_run_on_the_other, 2) == [[[2.0] * 2, [2.0] * 3]] * 2
 
 
 def _joined():
@@ -183,6 +183,6 @@ def _joined():
     return sums, hvd.join()
 
 
-def test_zeros_of_a_rank_that_has_joined_take_part(run_ranks):
+def test_zeros_of_a_rank_that_has_joined_take_part(call_ranks):
     both, one = [[2.0] * 2, [2.0] * 3], [[1.0] * 2, [1.0] * 3]
-    assert run_ranks(_joined, 2).results == [([both], 1), ([both, one], 1)]
+    assert call_ranks(_joined, 2) == [([both], 1), ([both, one], 1)]

@@ -17,8 +17,8 @@ def uneven(rank):
     return sums, averages, last, after
 
 
-def test_zeros_of_a_rank_that_has_joined_take_part_until_all_have(run_ranks):
-    for rank, (sums, averages, last, after) in enumerate(run_ranks(uneven_of_rank, 3).results):
+def test_zeros_of_a_rank_that_has_joined_take_part_until_all_have(call_ranks):
+    for rank, (sums, averages, last, after) in enumerate(call_ranks(uneven_of_rank, 3)):
         assert sums == [[3.0 - step] * 2 for step in range(1 + rank)]
         assert [average[0] for average in averages] == [torch.tensor((3.0 - step) / 3).item() for step in range(1 + rank)]
         assert (last, after) == (2, 3.0)
@@ -43,7 +43,7 @@ def gather_with_one_joined():
         return str(error)
 
 
-def test_other_operations_raise_while_a_rank_has_joined(run_ranks):
-    text, last = run_ranks(gather_with_one_joined, 2).results
+def test_other_operations_raise_while_a_rank_has_joined(call_ranks):
+    text, last = call_ranks(gather_with_one_joined, 2)
     assert "rank 1 on localhost has joined, and only allreduce goes on without it" in text
     assert last == 0

@@ -71,8 +71,8 @@ def _allreduce_everything():
 
 
 @pytest.mark.parametrize("np", [0, 1, 2, 3])
-def test_allreduce_of_every_dtype_and_op_in_any_order(run_ranks, np):
-    assert run_ranks(_allreduce_everything, np).results == [324] * max(np, 1)
+def test_allreduce_of_every_dtype_and_op_in_any_order(call_ranks, np):
+    assert call_ranks(_allreduce_everything, np) == [324] * max(np, 1)
 
 
 def _allreduce_in_place():
@@ -87,8 +87,8 @@ def _allreduce_in_place():
 
 
 @pytest.mark.parametrize("np", [1, 2, 4])
-def test_allreduce_in_place(run_ranks, np):
-    run_ranks(_allreduce_in_place, np)
+def test_allreduce_in_place(call_ranks, np):
+    call_ranks(_allreduce_in_place, np)
 
 
 def _allreduce_with_factors():
@@ -103,10 +103,10 @@ def _allreduce_with_factors():
     return scaled
 
 
-def test_factors_scale_before_and_after(run_ranks):
+def test_factors_scale_before_and_after(call_ranks):
     expected = {str(dtype): [(1.0 + 1.5) * 4] * 3 for dtype in FLOATS}
     expected |= {"average": [3 * 3.0], "integers": [2 + 2, -2 - 2]}
-    assert run_ranks(_allreduce_with_factors, 2).results == [expected] * 2
+    assert call_ranks(_allreduce_with_factors, 2) == [expected] * 2
 
 
 def _strided_inputs():
@@ -118,10 +118,10 @@ def _strided_inputs():
     return [t.tolist() for t in (*sums, gathered, sent)]
 
 
-def test_out_of_place_takes_any_strides(run_ranks):
+def test_out_of_place_takes_any_strides(call_ranks):
     base = torch.arange(12.0).reshape(3, 4)
     expected = [2 * base.t(), 2 * base[:, ::2], torch.cat([base.t(), base.t()]), base.t() + 1]
-    assert run_ranks(_strided_inputs, 2).results == [[t.tolist() for t in expected]] * 2
+    assert call_ranks(_strided_inputs, 2) == [[t.tolist() for t in expected]] * 2
 
 
 def _allgather_everything():
@@ -142,8 +142,8 @@ def _allgather_everything():
 
 
 @pytest.mark.parametrize("np", [0, 2, 3])
-def test_allgather_of_every_dtype_with_unequal_rows(run_ranks, np):
-    run_ranks(_allgather_everything, np)
+def test_allgather_of_every_dtype_with_unequal_rows(call_ranks, np):
+    call_ranks(_allgather_everything, np)
 
 
 def _broadcast_everything():
@@ -159,8 +159,8 @@ def _broadcast_everything():
 
 
 @pytest.mark.parametrize("np", [0, 3])
-def test_broadcast_of_every_dtype_from_every_root(run_ranks, np):
-    run_ranks(_broadcast_everything, np)
+def test_broadcast_of_every_dtype_from_every_root(call_ranks, np):
+    call_ranks(_broadcast_everything, np)
 
 
 def _refusals(kind: str) -> str:
@@ -250,8 +250,8 @@ def _disagreements():
     return texts
 
 
-def test_ranks_that_disagree_get_an_error_that_names_tensor_and_ranks(run_ranks):
-    results = run_ranks(_disagreements, 3).results
+def test_ranks_that_disagree_get_an_error_that_names_tensor_and_ranks(call_ranks):
+    results = call_ranks(_disagreements, 3)
     for texts in results:
         for what, text in texts.items():
             assert text.startswith("MismatchError: "), what
@@ -270,9 +270,9 @@ def _average_is_deprecated():
     return values, [(w.category.__name__, w.filename.endswith("test_operations.py")) for w in caught]
 
 
-def test_average_warns_where_it_is_written(run_ranks):
+def test_average_warns_where_it_is_written(call_ranks):
     expected = ((4.0, 2.0), [("DeprecationWarning", True)] * 2)
-    assert run_ranks(_average_is_deprecated, 2).results == [expected] * 2
+    assert call_ranks(_average_is_deprecated, 2) == [expected] * 2
 
 
 def _barriers():
@@ -280,5 +280,5 @@ def _barriers():
     return [hvd.barrier() for _ in range(20)]
 
 
-def test_barrier_returns_when_all_have_come(run_ranks):
-    assert run_ranks(_barriers, 3).results == [[None] * 20] * 3
+def test_barrier_returns_when_all_have_come(call_ranks):
+    assert call_ranks(_barriers, 3) == [[None] * 20] * 3

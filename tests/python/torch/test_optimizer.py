@@ -95,15 +95,15 @@ def _train(kind: str, options: dict, way: str = "plain"):
         (3, "sgd", {"gradient_predivide_factor": 3.0}, "plain"),
     ],
 )
-def test_training_equals_training_alone_on_the_whole_batch(run_ranks, np, kind, options, way):
-    results = run_ranks(_train, np, kind, options, way).results
+def test_training_equals_training_alone_on_the_whole_batch(call_ranks, np, kind, options, way):
+    results = call_ranks(_train, np, kind, options, way)
     assert all(weights == results[0] for weights in results), "the ranks have drifted apart"
     for ours, alone in zip(results[0], _train_alone(kind)):
         assert ours == pytest.approx(alone, rel=1e-10, abs=1e-12)
 
 
-def test_compressed_gradients_keep_ranks_equal_and_stay_close(run_ranks):
-    results = run_ranks(_train, 2, "sgd", {"compression": hvd.Compression.fp16}, "plain").results
+def test_compressed_gradients_keep_ranks_equal_and_stay_close(call_ranks):
+    results = call_ranks(_train, 2, "sgd", {"compression": hvd.Compression.fp16}, "plain")
     assert results[0] == results[1]
     for ours, alone in zip(results[0], _train_alone("sgd")):
         assert ours == pytest.approx(alone, abs=5e-3)
@@ -118,8 +118,8 @@ def _sum_of_gradients():
     return weight.tolist()
 
 
-def test_gradients_may_be_summed(run_ranks):
-    assert run_ranks(_sum_of_gradients, 3).results == [[-6.0, -6.0]] * 3
+def test_gradients_may_be_summed(call_ranks):
+    assert call_ranks(_sum_of_gradients, 3) == [[-6.0, -6.0]] * 3
 
 
 def _each_rank_uses_one_branch():
@@ -136,8 +136,8 @@ def _each_rank_uses_one_branch():
     return [weight.item() for _, weight in named]
 
 
-def test_parameters_that_a_rank_did_not_use_count_as_zero(run_ranks):
-    assert run_ranks(_each_rank_uses_one_branch, 2).results == [[-4.0, -4.0, 0.0]] * 2
+def test_parameters_that_a_rank_did_not_use_count_as_zero(call_ranks):
+    assert call_ranks(_each_rank_uses_one_branch, 2) == [[-4.0, -4.0, 0.0]] * 2
 
 
 def _channels_last():
@@ -150,8 +150,8 @@ def _channels_last():
     return model.weight.grad.is_contiguous(), model.weight.grad.unique().tolist()
 
 
-def test_gradients_of_another_memory_format_are_reduced(run_ranks):
-    assert run_ranks(_channels_last, 2).results == [(False, [1.5])] * 2
+def test_gradients_of_another_memory_format_are_reduced(call_ranks):
+    assert call_ranks(_channels_last, 2) == [(False, [1.5])] * 2
 
 
 def _misuse():
@@ -181,14 +181,14 @@ def _misuse():
     return texts
 
 
-def test_misuse_is_explained(run_ranks):
+def test_misuse_is_explained(call_ranks):
     expected = [
         "AssertionError: zero_grad() after backward() and before step() or synchronize()",
         "AssertionError: the gradient of w was computed more than backward_passes_per_step (1) times before step()",
         "AssertionError: the gradient of w was removed while it was being reduced",
         "ValueError: backward_passes_per_step must be positive, not 0",
     ]
-    for texts in run_ranks(_misuse, 2).results:
+    for texts in call_ranks(_misuse, 2):
         assert len(texts) == len(expected)
         for text, start in zip(texts, expected):
             assert text.startswith(start)
@@ -206,8 +206,8 @@ def _step_after_synchronize():
     return [str(w.message) for w in caught]
 
 
-def test_a_second_reduction_is_warned_about(run_ranks):
-    for texts in run_ranks(_step_after_synchronize, 2).results:
+def test_a_second_reduction_is_warned_about(call_ranks):
+    for texts in call_ranks(_step_after_synchronize, 2):
         assert len(texts) == 1 and "put it into skip_synchronize()" in texts[0]
 
 
@@ -255,8 +255,8 @@ def _closures_and_losses():
     return _closures() < 1e-8, _losses()
 
 
-def test_losses_of_closures_are_reduced_so_that_line_searches_agree(run_ranks):
-    assert run_ranks(_closures_and_losses, 2).results == [(True, [2.5, 4.5, None, "text"])] * 2
+def test_losses_of_closures_are_reduced_so_that_line_searches_agree(call_ranks):
+    assert call_ranks(_closures_and_losses, 2) == [(True, [2.5, 4.5, None, "text"])] * 2
 
 
 def _schedulers():
@@ -278,8 +278,8 @@ def _schedulers():
     return weight.item(), [str(each.message) for each in caught], optimizer.param_groups[0]["lr"]
 
 
-def test_schedulers_of_both_optimizers_work(run_ranks):
-    assert run_ranks(_schedulers, 2).results == [(-1.5 - 1.5 * 0.25, [], 0.0625)] * 2
+def test_schedulers_of_both_optimizers_work(call_ranks):
+    assert call_ranks(_schedulers, 2) == [(-1.5 - 1.5 * 0.25, [], 0.0625)] * 2
 
 
 def _copies():
@@ -299,8 +299,8 @@ def _copies():
 
 
 @pytest.mark.parametrize("np", [1, 2])
-def test_copies_and_pickles_are_of_the_wrapped_class(run_ranks, np):
-    assert run_ranks(_copies, np).results == [([(True, False, 2.0)] * 2, True, "Adam (")] * np
+def test_copies_and_pickles_are_of_the_wrapped_class(call_ranks, np):
+    assert call_ranks(_copies, np) == [([(True, False, 2.0)] * 2, True, "Adam (")] * np
 
 
 def _one_rank():
@@ -319,8 +319,8 @@ def _one_rank():
     return weight.tolist(), weight._post_accumulate_grad_hooks is None
 
 
-def test_one_rank_trains_as_without_it(run_ranks):
-    assert run_ranks(_one_rank, 1).results == [([-2.0, -2.0], True)]
+def test_one_rank_trains_as_without_it(call_ranks):
+    assert call_ranks(_one_rank, 1) == [([-2.0, -2.0], True)]
 
 
 def _around_a_step():
@@ -343,8 +343,8 @@ def _around_a_step():
     return seen, weight.item()
 
 
-def test_hooks_run_once_with_reduced_gradients_and_schedulers_work(run_ranks):
-    assert run_ranks(_around_a_step, 2).results == [([1.5] * 4, 2 * -1.5 * 1.5)] * 2
+def test_hooks_run_once_with_reduced_gradients_and_schedulers_work(call_ranks):
+    assert call_ranks(_around_a_step, 2) == [([1.5] * 4, 2 * -1.5 * 1.5)] * 2
 
 
 def _accumulate_then_change():
@@ -365,8 +365,8 @@ def _accumulate_then_change():
     return values + [weight.item()]
 
 
-def test_passes_add_up(run_ranks):
-    assert run_ranks(_accumulate_then_change, 2).results == [[-4.5, -6.0, -7.0]] * 2
+def test_passes_add_up(call_ranks):
+    assert call_ranks(_accumulate_then_change, 2) == [[-4.5, -6.0, -7.0]] * 2
 
 
 def _load_state():
@@ -385,8 +385,8 @@ def _load_state():
     return optimizer.state[weight]["step"].item(), state["param_groups"][0]["lr"]
 
 
-def test_a_loaded_state_begins_a_new_step(run_ranks):
-    assert run_ranks(_load_state, 2).results == [(2.0, 0.1)] * 2
+def test_a_loaded_state_begins_a_new_step(call_ranks):
+    assert call_ranks(_load_state, 2) == [(2.0, 0.1)] * 2
 
 
 def _state_survives_wrapping():
@@ -399,8 +399,8 @@ def _state_survives_wrapping():
     return optimizer.state[weight]["step"].item(), optimizer.defaults["lr"], optimizer.param_groups is inner.param_groups
 
 
-def test_options_and_state_are_the_wrapped_optimizers(run_ranks):
-    assert run_ranks(_state_survives_wrapping, 1).results == [(1.0, 0.1, True)]
+def test_options_and_state_are_the_wrapped_optimizers(call_ranks):
+    assert call_ranks(_state_survives_wrapping, 1) == [(1.0, 0.1, True)]
 
 
 def _mismatch_in_a_step():
@@ -416,8 +416,8 @@ def _mismatch_in_a_step():
         return str(error)
 
 
-def test_a_failed_reduction_names_the_parameter_and_leaves_nothing_in_flight(run_ranks):
-    for text in run_ranks(_mismatch_in_a_step, 2).results:
+def test_a_failed_reduction_names_the_parameter_and_leaves_nothing_in_flight(call_ranks):
+    for text in call_ranks(_mismatch_in_a_step, 2):
         assert "the ranks disagree about w: its shape is (2,) on rank 0 of the process set and (3,) on rank 1" in text
 
 

@@ -40,8 +40,8 @@ def _sizes_known():
     return used
 
 
-def test_a_result_of_the_expected_size_is_not_copied(run_ranks):
-    assert run_ranks(_sizes_known, 2).results == [[True] * 9] * 2
+def test_a_result_of_the_expected_size_is_not_copied(call_ranks):
+    assert call_ranks(_sizes_known, 2) == [[True] * 9] * 2
 
 
 def _allgather_of(rows):
@@ -54,16 +54,16 @@ def _allgather_of(rows):
     return _is_there(gathered, rooms.pop()), gathered.untyped_storage().nbytes() > 2 * gathered.nbytes
 
 
-def test_uneven_rows_that_are_more_than_expected_are_copied_and_fewer_are_not(run_ranks):
-    assert run_ranks(_allgather_of, 2, [1, 3]).results == [(False, False), (True, False)]
+def test_uneven_rows_that_are_more_than_expected_are_copied_and_fewer_are_not(call_ranks):
+    assert call_ranks(_allgather_of, 2, [1, 3]) == [(False, False), (True, False)]
 
 
-def test_a_result_does_not_hold_on_to_a_room_that_is_much_too_large(run_ranks):
-    assert run_ranks(_allgather_of, 3, [0, 6, 1]).results == [(False, False)] * 3
+def test_a_result_does_not_hold_on_to_a_room_that_is_much_too_large(call_ranks):
+    assert call_ranks(_allgather_of, 3, [0, 6, 1]) == [(False, False)] * 3
 
 
-def test_nothing_needs_no_room(run_ranks):
-    assert all(not too_large for _, too_large in run_ranks(_allgather_of, 2, [0, 0]).results)
+def test_nothing_needs_no_room(call_ranks):
+    assert all(not too_large for _, too_large in call_ranks(_allgather_of, 2, [0, 0]))
 
 
 def _gathered_with_gradients():
@@ -75,8 +75,8 @@ def _gathered_with_gradients():
     return gathered.tolist(), x.grad.tolist()
 
 
-def test_a_result_may_be_changed_in_place_under_autograd(run_ranks):
-    assert run_ranks(_gathered_with_gradients, 2).results == [([3.0] * 4, [3.0]), ([3.0] * 4, [3.0] * 3)]
+def test_a_result_may_be_changed_in_place_under_autograd(call_ranks):
+    assert call_ranks(_gathered_with_gradients, 2) == [([3.0] * 4, [3.0]), ([3.0] * 4, [3.0] * 3)]
 
 
 def _uneven_alltoall():
@@ -89,8 +89,8 @@ def _uneven_alltoall():
     return output.tolist(), used, len(rooms), received.tolist()
 
 
-def test_alltoall_guesses_that_all_ranks_bring_as_many_rows(run_ranks):
-    assert run_ranks(_uneven_alltoall, 2).results == [([0, 1, 1, 1], False, 0, [1, 1]), ([0, 1, 1, 1], True, 0, [1, 1])]
+def test_alltoall_guesses_that_all_ranks_bring_as_many_rows(call_ranks):
+    assert call_ranks(_uneven_alltoall, 2) == [([0, 1, 1, 1], False, 0, [1, 1]), ([0, 1, 1, 1], True, 0, [1, 1])]
 
 
 def test_a_guess_beyond_memory_is_no_error():

@@ -15,8 +15,8 @@ def _epochs():
     return list(plain), len(plain), first, list(shuffled), list(shuffled)
 
 
-def test_all_ranks_together_get_every_sample(run_ranks):
-    results = run_ranks(_epochs, 2).results
+def test_all_ranks_together_get_every_sample(call_ranks):
+    results = call_ranks(_epochs, 2)
     assert [result[:2] for result in results] == [([0, 2, 4, 6], 4), ([1, 3, 5, 0], 4)]
     for epoch in (2, 3):
         assert {index for result in results for index in result[epoch]} == set(range(7))
@@ -42,8 +42,8 @@ def _continued():
     return seen, state, list(again), list(again) == list(sampler), len(again)
 
 
-def test_an_epoch_goes_on_where_it_was_left(run_ranks):
-    results = run_ranks(_continued, 2).results
+def test_an_epoch_goes_on_where_it_was_left(call_ranks):
+    results = call_ranks(_continued, 2)
     assert [result[1] for result in results] == [{"epoch": 5, "processed_num": 12}] * 2
     assert [result[3:] for result in results] == [(True, 4)] * 2
     everything = [index for result in results for index in result[0] + result[2]]
@@ -59,8 +59,8 @@ def _few():
     return indices, sampler.processed_num, list(sampler), len(sampler)
 
 
-def test_fewer_samples_than_ranks_and_none(run_ranks):
-    assert run_ranks(_few, 3).results == [([0], 1, [], 0)] * 3
+def test_fewer_samples_than_ranks_and_none(call_ranks):
+    assert call_ranks(_few, 3) == [([0], 1, [], 0)] * 3
 
 
 def test_it_needs_the_job():

@@ -37,8 +37,8 @@ def _alltoall():
 
 
 @pytest.mark.parametrize("np", [0, 1, 2, 3])
-def test_alltoall_sends_each_rank_its_rows(run_ranks, np):
-    run_ranks(_alltoall, np)
+def test_alltoall_sends_each_rank_its_rows(call_ranks, np):
+    call_ranks(_alltoall, np)
 
 
 def _alltoall_gradient():
@@ -50,9 +50,9 @@ def _alltoall_gradient():
     return x.grad.tolist()
 
 
-def test_alltoalls_gradients_go_back_where_the_rows_came_from(run_ranks):
+def test_alltoalls_gradients_go_back_where_the_rows_came_from(call_ranks):
     expected = [[[to + 1.0] * 2 for to in range(3) for _ in range(rows_from(rank, to))] for rank in range(3)]
-    assert run_ranks(_alltoall_gradient, 3).results == expected
+    assert call_ranks(_alltoall_gradient, 3) == expected
 
 
 def _reducescatter():
@@ -74,8 +74,8 @@ def _reducescatter():
 
 
 @pytest.mark.parametrize("np", [0, 1, 2, 3])
-def test_reducescatter_leaves_each_rank_its_rows(run_ranks, np):
-    run_ranks(_reducescatter, np)
+def test_reducescatter_leaves_each_rank_its_rows(call_ranks, np):
+    call_ranks(_reducescatter, np)
 
 
 def _reducescatter_gradients():
@@ -88,11 +88,11 @@ def _reducescatter_gradients():
     return gradients
 
 
-def test_reducescatters_gradients_are_gathered_and_scaled(run_ranks):
+def test_reducescatters_gradients_are_gathered_and_scaled(call_ranks):
     # Of three rows rank 0 has two. Horovod multiplies by the number of ranks for Sum.
     gathered = [1.0, 1.0, 2.0]
     expected = [[factor * each for each in gathered] for factor in (1, 2, 3)]
-    assert run_ranks(_reducescatter_gradients, 2).results == [expected] * 2
+    assert call_ranks(_reducescatter_gradients, 2) == [expected] * 2
 
 
 def _refused():
@@ -114,5 +114,5 @@ def _refused():
     return hvd.reducescatter(torch.ones(size)).tolist()  # the job goes on
 
 
-def test_what_cannot_work_is_refused(run_ranks):
-    assert run_ranks(_refused, 2).results == [[1.0]] * 2
+def test_what_cannot_work_is_refused(call_ranks):
+    assert call_ranks(_refused, 2) == [[1.0]] * 2

@@ -57,8 +57,8 @@ def _operations():
     return True
 
 
-def test_every_operation_runs_among_the_ranks_of_its_set(run_ranks):
-    assert run_ranks(_operations, SIZE).results == [True] * SIZE
+def test_every_operation_runs_among_the_ranks_of_its_set(call_ranks):
+    assert call_ranks(_operations, SIZE) == [True] * SIZE
 
 
 def _gradients():
@@ -84,8 +84,8 @@ def _gradients():
     return found
 
 
-def test_gradients_go_back_through_the_set(run_ranks):
-    outside, first, second = run_ranks(_gradients, 3).results
+def test_gradients_go_back_through_the_set(call_ranks):
+    outside, first, second = call_ranks(_gradients, 3)
     assert outside is None
     common = {
         "allreduce": [2.0] * 4, "allgather": [1.0] * 4, "alltoall": [1.0] * 4, "reducescatter": [2.0] * 4, "grouped": [2.0] * 4,
@@ -110,9 +110,9 @@ def _objects():
     return gathered, sent, model.weight[0, 0].item(), round(optimizer.param_groups[0]["lr"], 6)
 
 
-def test_objects_parameters_and_states_travel_within_the_set(run_ranks):
+def test_objects_parameters_and_states_travel_within_the_set(call_ranks):
     expected = ([{"rank": 0}, {"rank": 2}], "of 2", 2.0, 0.3)
-    assert run_ranks(_objects, 3).results == [expected, None, expected]
+    assert call_ranks(_objects, 3) == [expected, None, expected]
 
 
 def _unnamed():
@@ -133,8 +133,8 @@ def _unnamed():
     return sorted(set(sums))
 
 
-def test_unnamed_operations_are_counted_for_each_set(run_ranks):
-    assert run_ranks(_unnamed, SIZE).results == [[2.0, 4.0], [2.0, 3.0, 4.0], [3.0, 4.0], [3.0, 4.0]]
+def test_unnamed_operations_are_counted_for_each_set(call_ranks):
+    assert call_ranks(_unnamed, SIZE) == [[2.0, 4.0], [2.0, 3.0, 4.0], [3.0, 4.0], [3.0, 4.0]]
 
 
 def _train():
@@ -153,5 +153,5 @@ def _train():
     return model.weight[0].tolist()
 
 
-def test_the_optimizer_averages_over_the_set(run_ranks):
-    assert run_ranks(_train, 3).results == [[-2.0, -2.0], None, [-2.0, -2.0]]
+def test_the_optimizer_averages_over_the_set(call_ranks):
+    assert call_ranks(_train, 3) == [[-2.0, -2.0], None, [-2.0, -2.0]]

@@ -25,10 +25,10 @@ def _sums():
     return found
 
 
-def test_entries_of_all_ranks_are_added(run_ranks):
+def test_entries_of_all_ranks_are_added(call_ranks):
     sums = [[2.0, 2.0, 0.0, 0.0], [0.0] * 4, [1.0, 2.0, 3.0, 0.0]]
     averages = [[value / 2 for value in values] for values in sums]
-    for found in run_ranks(_sums, 2).results:
+    for found in call_ranks(_sums, 2):
         assert found == [*sums, *averages, [[0.0, 2.0], [4.0, 0.0]]]
 
 

@@ -52,10 +52,10 @@ def _every_operation(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_every_operation(run_ranks, device):
+def test_every_operation(call_ranks, device):
     given = [torch.arange(6.0).view(2, 3).t() + rank for rank in range(2)]
     both = given[0] + given[1]
-    for rank, (found, devices, is_unchanged, is_same, received) in enumerate(run_ranks(_every_operation, 2, device).results):
+    for rank, (found, devices, is_unchanged, is_same, received) in enumerate(call_ranks(_every_operation, 2, device)):
         assert found == {
             "allreduce": both.tolist(), "in place": [1.0] * 4, "half": both.tolist(), "later": given[1].tolist(),
             "allgather": torch.cat([given[0][:1], given[1][:2]]).tolist(), "broadcast": given[1].tolist(),
@@ -85,9 +85,9 @@ def _training(device, compression):
 
 @pytest.mark.parametrize("compression, tolerance", [("none", 1e-6), ("fp16", 1e-3)])
 @pytest.mark.parametrize("device", DEVICES)
-def test_training_is_that_of_one_process(run_ranks, device, compression, tolerance):
-    alone, *_ = run_ranks(_training, 1, device, "none").results
-    for weights in run_ranks(_training, 2, device, compression).results:
+def test_training_is_that_of_one_process(call_ranks, device, compression, tolerance):
+    alone, *_ = call_ranks(_training, 1, device, "none")
+    for weights in call_ranks(_training, 2, device, compression):
         for ours, theirs in zip(weights, alone):
             torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs), rtol=tolerance, atol=tolerance)
 
@@ -109,8 +109,8 @@ def _refusals(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_what_is_refused_on_the_cpu_is_refused(run_ranks, device):
-    for dtype, layout, twice, scalar in run_ranks(_refusals, 2, device).results:
+def test_what_is_refused_on_the_cpu_is_refused(call_ranks, device):
+    for dtype, layout, twice, scalar in call_ranks(_refusals, 2, device):
         assert "does not take torch.complex64" in dtype
         assert "sparse tensor" in layout
         assert "one tensor twice" in twice

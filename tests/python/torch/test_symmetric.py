@@ -35,8 +35,8 @@ def _sums(count):
 
 
 @pytest.mark.parametrize("np", [1, 2, 3])
-def test_every_dtype_is_summed_in_place(run_ranks, np):
-    assert run_ranks(_sums, np, 100003).results == [[True] * len(DTYPES)] * np
+def test_every_dtype_is_summed_in_place(call_ranks, np):
+    assert call_ranks(_sums, np, 100003) == [[True] * len(DTYPES)] * np
 
 
 def _views():
@@ -56,8 +56,8 @@ def _views():
     return (*seen, hvd.empty_symmetric(300, 1000).data_ptr() == address)
 
 
-def test_the_memory_goes_with_the_last_view(run_ranks):
-    assert run_ranks(_views, 2).results == [((100, 1000), [3.0], True, True)] * 2
+def test_the_memory_goes_with_the_last_view(call_ranks):
+    assert call_ranks(_views, 2) == [((100, 1000), [3.0], True, True)] * 2
 
 
 def _life():
@@ -83,8 +83,8 @@ def _life():
     return after, copy.sum().item(), mapped, status, kept, _mapped_bytes()
 
 
-def test_it_outlives_the_job_and_a_forked_child(run_ranks):
-    assert run_ranks(_life, 2).results == [(200000.0, 400000.0, True, 0, 400000.0, 0)] * 2
+def test_it_outlives_the_job_and_a_forked_child(call_ranks):
+    assert call_ranks(_life, 2) == [(200000.0, 400000.0, True, 0, 400000.0, 0)] * 2
 
 
 def _at_exit():
@@ -110,9 +110,9 @@ def _shapes():
     return [(tuple(tensor.shape), tensor.dtype) for tensor in made], leaf.is_leaf and leaf.requires_grad
 
 
-def test_shapes_and_dtypes_are_those_of_torch_empty(run_ranks):
+def test_shapes_and_dtypes_are_those_of_torch_empty(call_ranks):
     expected = [((), torch.float32), ((0, 3), torch.float32), ((2, 3), torch.float32), ((4,), torch.int64)]
-    assert run_ranks(_shapes, 1).results == [(expected, True)]
+    assert call_ranks(_shapes, 1) == [(expected, True)]
 
 
 def _without_job():
@@ -123,7 +123,7 @@ def _without_job():
     return None
 
 
-def test_there_is_none_before_init(run_ranks):
-    name, message = run_ranks(_without_job, 1).results[0]
+def test_there_is_none_before_init(call_ranks):
+    name, message = call_ranks(_without_job, 1)[0]
     assert name == "NotInitializedError"
     assert "call init() first" in message
