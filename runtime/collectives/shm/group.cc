@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sched.h>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -52,9 +53,7 @@ Group::Group(void* segment, const Layout& layout, const GroupOptions& options)
     : segment_(static_cast<std::byte*>(segment)), layout_(layout), options_(options), spin_(options.patience.spin) {}
 
 void Group::publish(Step& word, std::uint64_t value) {
-  std::atomic<std::uint32_t>& processor = own().processor;
-  if (const std::uint32_t now = this_processor(); processor.load(std::memory_order_relaxed) != now)
-    processor.store(now, std::memory_order_relaxed);
+  say_processor();
   runtime::publish(word, value, own().doorbell);
 }
 
@@ -99,7 +98,9 @@ bool Group::look(int peer, const Step& word, std::uint64_t value) {
   if (has_come(word, value) || spin(peer, word, value)) return true;
   for (int i = 0; i < options_.patience.yields; ++i) {
     ::sched_yield();
-    if (has_come(word, value)) return true;
+    if (!has_come(word, value)) continue;
+    if (std::exchange(spun_since_, {}) != Clock::time_point()) spin_.gave_way();
+    return true;
   }
   return false;
 }
@@ -132,6 +133,7 @@ bool Group::spin(int peer, const Step& word, std::uint64_t value) {
       }
       pause();
     }
+    say_processor();
     if (shares_processor(peer) && !part_from(peer)) return false;
     now = Clock::now();
     if (end == Clock::time_point()) {
@@ -140,6 +142,13 @@ bool Group::spin(int peer, const Step& word, std::uint64_t value) {
     }
   } while (now < end && !has_ended() && !is_cancelled());
   return has_come(word, value);
+}
+
+/// Where this rank runs now.
+void Group::say_processor() {
+  std::atomic<std::uint32_t>& processor = own().processor;
+  const std::uint32_t now = this_processor();
+  if (processor.load(std::memory_order_relaxed) != now) processor.store(now, std::memory_order_relaxed);
 }
 
 bool Group::shares_processor(int peer) const {

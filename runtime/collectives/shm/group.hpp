@@ -111,6 +111,7 @@ class Group {
  private:
   void wait_slowly(int peer, const Step& word, std::uint64_t value);
   bool spin(int peer, const Step& word, std::uint64_t value);
+  void say_processor();
   bool shares_processor(int peer) const;
   bool part_from(int peer);
   void learn_from_sleep();

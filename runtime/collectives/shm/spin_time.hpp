@@ -26,12 +26,14 @@ class SpinTime {
 
   /// What was waited for came while this rank looked.
   void came_in_time() { time_ = std::min(most_, 2 * time_); }
+  /// It came as soon as this rank gave the processor away: looking had kept whoever brings it from running.
+  void gave_way() { time_ = shorter(); }
   /// It came when this rank slept, so long after the wait began.
-  void came_later(Duration waited) {
-    time_ = waited < kShortWait ? std::min(most_, 2 * time_) : std::max(std::min(most_, kLeast), time_ / 2);
-  }
+  void came_later(Duration waited) { time_ = waited < kShortWait ? std::min(most_, 2 * time_) : shorter(); }
 
  private:
+  Duration shorter() const { return std::max(std::min(most_, kLeast), time_ / 2); }
+
   Duration most_, time_;
 };
 

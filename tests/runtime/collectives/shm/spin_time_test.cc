@@ -32,6 +32,14 @@ TEST_CASE("what comes soon is looked for longer, also when the rank slept", "[ru
   CHECK(spin.time() == 100us);
 }
 
+TEST_CASE("who keeps another one from running looks shorter", "[runtime][unit]") {
+  SpinTime spin(100us);
+  spin.gave_way();
+  CHECK(spin.time() == 50us);
+  for (int i = 0; i < 20; ++i) spin.gave_way();
+  CHECK(spin.time() == SpinTime::kLeast);
+}
+
 TEST_CASE("no time to look stays none", "[runtime][unit]") {
   SpinTime spin(0us);
   CHECK_FALSE(spin.is_allowed());
