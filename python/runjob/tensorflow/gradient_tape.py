@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
 
 from ..compression import Compressor
+from ..keras_optimizer import variables_of
 from ..process_sets import ProcessSet, global_process_set
 from ..reduce_ops import Average
 from .compression import Compression
@@ -82,15 +82,6 @@ def PartialDistributedGradientTape(  # noqa: N802
     for variable in variables_of(local_layers):
         tape.register_local_source(variable)
     return tape
-
-
-def variables_of(layers: Any) -> Iterable[Any]:
-    """The trainable variables of a layer, or of several; None has none."""
-    listed = [] if layers is None else layers if isinstance(layers, (list, tuple, set)) else [layers]
-    for layer in listed:
-        if not hasattr(layer, "trainable_weights"):
-            raise ValueError(f"local_layers: {layer!r} is no layer of Keras")
-        yield from layer.trainable_weights
 
 
 def _flat(values: Any) -> list[Any]:

@@ -151,8 +151,9 @@ void Group::say_processor() {
   if (processor.load(std::memory_order_relaxed) != now) processor.store(now, std::memory_order_relaxed);
 }
 
+/// As both have said last.
 bool Group::shares_processor(int peer) const {
-  return words(peer).processor.load(std::memory_order_relaxed) == this_processor();
+  return words(peer).processor.load(std::memory_order_relaxed) == own().processor.load(std::memory_order_relaxed);
 }
 
 /// One of two ranks that go on sharing a processor, although there is one for each, moves to another. False: not now.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...compression import Compressor
+from ...keras_optimizer import variables_of
 from ...process_sets import ProcessSet, global_process_set
 from ...reduce_ops import Average, Sum
 from .. import optimizer as tensorflow_optimizer
 from ..compression import Compression
-from ..gradient_tape import variables_of
 
 
 def DistributedOptimizer(  # noqa: N802  Horovod's name

@@ -1,0 +1,58 @@
+"""What makes an optimizer of Keras a distributed one, whichever backend it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from . import model_methods
+
+
+class Distributed:
+    """What stands in front of an optimizer's own class. `_accumulation`: of its backend, with the reduction of the gradients."""
+
+    _accumulation: Any
+
+    def register_local_var(self, var: Any) -> None:
+        """Leaves the gradients of a variable to each rank."""
+        self._accumulation.reduction.register_local(var)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a distributed optimizer belongs to its job and cannot be pickled; pickle its get_config() and variables")
+
+
+def is_distributed(optimizer: Any) -> bool:
+    """Whether distribute() has made it."""
+    return isinstance(optimizer, Distributed)
+
+
+def distribute(optimizer: Any, mixin: type[Distributed], accumulation: Any, model: Any) -> Any:
+    """`optimizer` itself, of a class that is called like its own and is saved as it.
+
+    mixin   steps on reduced gradients.
+    model   Keras's class.
+    Errors  ValueError when it is distributed already.
+    """
+    own = type(optimizer)
+    if is_distributed(optimizer):
+        raise ValueError(f"this {own.__name__} is distributed already: DistributedOptimizer() was called with it before")
+    optimizer.__class__ = type(own.__name__, (mixin, own), {"__module__": _module(own), "__qualname__": own.__qualname__})
+    object.__setattr__(optimizer, "_accumulation", accumulation)
+    model_methods.watch(model, is_distributed)
+    return optimizer
+
+
+def variables_of(layers: Any) -> Iterable[Any]:
+    """The trainable variables of a layer, or of several; None has none. Errors  ValueError."""
+    listed = [] if layers is None else layers if isinstance(layers, (list, tuple, set)) else [layers]
+    for layer in listed:
+        if not hasattr(layer, "trainable_weights"):
+            raise ValueError(f"local_layers: {layer!r} is no layer of Keras")
+        yield from layer.trainable_weights
+
+
+def _module(own: type[Any]) -> str:
+    """Under which name Keras 3 finds the class when a saved model is loaded; that of a program's own class is its module's."""
+    if own.__module__.startswith(("keras.src.optimizers.", "keras.optimizers.")):
+        return "keras.optimizers"
+    return own.__module__
