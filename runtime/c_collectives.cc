@@ -14,10 +14,10 @@ using namespace runjob::runtime;
 using runjob::Errc;
 using runjob::Error;
 
-Submission make_allreduce(const char* name, const void* input, void* output, const int64_t* shape, int32_t ndim,
-                          runjob_dtype dtype, runjob_reduce_op op, double prescale, double postscale,
-                          runjob_compression compression, int32_t process_set) {
-  Submission submission = make_submission(name, Kind::kAllreduce, shape, ndim, dtype, process_set);
+SubmissionView make_allreduce(const char* name, const void* input, void* output, const int64_t* shape, int32_t ndim,
+                              runjob_dtype dtype, runjob_reduce_op op, double prescale, double postscale,
+                              runjob_compression compression, int32_t process_set) {
+  SubmissionView submission = view(name, Kind::kAllreduce, shape, ndim, dtype, process_set);
   set_reduction(submission, op, prescale, postscale, compression);
   submission.input = input;
   submission.output = output;
@@ -26,28 +26,28 @@ Submission make_allreduce(const char* name, const void* input, void* output, con
   return submission;
 }
 
-Submission make_broadcast(const char* name, void* buffer, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
-                          int32_t root, int32_t process_set) {
-  Submission submission = make_submission(name, Kind::kBroadcast, shape, ndim, dtype, process_set);
+SubmissionView make_broadcast(const char* name, void* buffer, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
+                              int32_t root, int32_t process_set) {
+  SubmissionView submission = view(name, Kind::kBroadcast, shape, ndim, dtype, process_set);
   submission.signature.root = root;
   submission.input = submission.output = buffer;
   check_buffer(submission, buffer, "the buffer");
   return submission;
 }
 
-Submission make_allgather(const char* name, const void* input, void* output, int64_t output_bytes, const int64_t* shape,
-                          int32_t ndim, runjob_dtype dtype, int32_t process_set) {
-  Submission submission = make_submission(name, Kind::kAllgather, shape, ndim, dtype, process_set);
+SubmissionView make_allgather(const char* name, const void* input, void* output, int64_t output_bytes,
+                              const int64_t* shape, int32_t ndim, runjob_dtype dtype, int32_t process_set) {
+  SubmissionView submission = view(name, Kind::kAllgather, shape, ndim, dtype, process_set);
   submission.input = input;
   set_room(submission, output, output_bytes);
   check_buffer(submission, input, "the input");
   return submission;
 }
 
-Submission make_alltoall(const char* name, const void* input, void* output, int64_t output_bytes, const int64_t* shape,
-                         int32_t ndim, const int64_t* splits, int32_t nsplits, runjob_dtype dtype,
-                         int32_t process_set) {
-  Submission submission = make_submission(name, Kind::kAlltoall, shape, ndim, dtype, process_set);
+SubmissionView make_alltoall(const char* name, const void* input, void* output, int64_t output_bytes,
+                             const int64_t* shape, int32_t ndim, const int64_t* splits, int32_t nsplits,
+                             runjob_dtype dtype, int32_t process_set) {
+  SubmissionView submission = view(name, Kind::kAlltoall, shape, ndim, dtype, process_set);
   if (splits != nullptr) {
     submission.signature.splits = to_shape(splits, nsplits);
     if (nsplits == 0) throw Error(Errc::kInvalidArgument, fmt::format("alltoall '{}': the splits are empty", name));
@@ -58,10 +58,10 @@ Submission make_alltoall(const char* name, const void* input, void* output, int6
   return submission;
 }
 
-Submission make_reducescatter(const char* name, const void* input, void* output, int64_t output_bytes,
-                              const int64_t* shape, int32_t ndim, runjob_dtype dtype, runjob_reduce_op op,
-                              double prescale, double postscale, int32_t process_set) {
-  Submission submission = make_submission(name, Kind::kReducescatter, shape, ndim, dtype, process_set);
+SubmissionView make_reducescatter(const char* name, const void* input, void* output, int64_t output_bytes,
+                                  const int64_t* shape, int32_t ndim, runjob_dtype dtype, runjob_reduce_op op,
+                                  double prescale, double postscale, int32_t process_set) {
+  SubmissionView submission = view(name, Kind::kReducescatter, shape, ndim, dtype, process_set);
   set_reduction(submission, op, prescale, postscale);
   submission.input = input;
   set_room(submission, output, output_bytes);
@@ -183,17 +183,17 @@ runjob_code runjob_reducescatter(const char* name, const void* input, void* outp
 }
 
 runjob_code runjob_barrier_async(const char* name, int32_t process_set, runjob_handle* handle) {
-  return guarded([&] { return submit(make_submission(name, Kind::kBarrier, process_set), handle); });
+  return guarded([&] { return submit(view(name, Kind::kBarrier, process_set), handle); });
 }
 
 runjob_code runjob_barrier(const char* name, int32_t process_set, double timeout_seconds, runjob_handle* handle) {
-  return guarded_run([&] { return make_submission(name, Kind::kBarrier, process_set); }, timeout_seconds, handle);
+  return guarded_run([&] { return view(name, Kind::kBarrier, process_set); }, timeout_seconds, handle);
 }
 
 runjob_code runjob_join_async(runjob_handle* handle) {
-  return guarded([&] { return submit(make_submission(kJoinName, Kind::kJoin, 0), handle); });
+  return guarded([&] { return submit(view(kJoinName, Kind::kJoin, 0), handle); });
 }
 
 runjob_code runjob_join(double timeout_seconds, runjob_handle* handle) {
-  return guarded_run([&] { return make_submission(kJoinName, Kind::kJoin, 0); }, timeout_seconds, handle);
+  return guarded_run([&] { return view(kJoinName, Kind::kJoin, 0); }, timeout_seconds, handle);
 }

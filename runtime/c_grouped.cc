@@ -16,46 +16,53 @@ using runjob::Status;
 
 /// One of a group. `writes`: into the caller's buffer, which must be there.
 void add_tensor(Submission& group, const runjob_tensor& tensor, const std::string& name, bool reads, bool writes) {
-  Submission alone = make_submission(name.c_str(), group.signature.kind, tensor.shape, tensor.ndim,
-                                     static_cast<runjob_dtype>(tensor.dtype), 0);
+  SubmissionView alone =
+      view(name.c_str(), group.signature.kind, tensor.shape, tensor.ndim, static_cast<runjob_dtype>(tensor.dtype), 0);
   set_room(alone, tensor.output, tensor.output_bytes);
   if (reads) check_buffer(alone, tensor.input, "the input");
   if (writes) check_buffer(alone, tensor.output, "the output");
-  group.signature.group.push_back({alone.signature.dtype, std::move(alone.signature.shape)});
+  const ShapeView shape = alone.signature.shape;
+  group.signature.group.push_back({alone.signature.dtype, Shape(shape.begin(), shape.end())});
   group.group.push_back({reads ? tensor.input : tensor.output, tensor.output, alone.output_bytes});
 }
 
-Submission make_group(const char* name, Kind kind, const runjob_tensor* tensors, int32_t count, int32_t process_set) {
-  Submission group = make_submission(name, kind, process_set);
+/// `terms`: all but the tensors.
+Submission make_group(const SubmissionView& terms, const runjob_tensor* tensors, int32_t count) {
+  const Kind kind = terms.signature.kind;
   if (count < 1 || tensors == nullptr) {
-    throw Error(Errc::kInvalidArgument,
-                fmt::format("{} '{}': a group of {} tensors at {}", to_string(kind), name, count, fmt::ptr(tensors)));
+    throw Error(Errc::kInvalidArgument, fmt::format("{} '{}': a group of {} tensors at {}", to_string(kind), terms.name,
+                                                    count, fmt::ptr(tensors)));
   }
+  Submission group = to_submission(terms);
   const bool reads = kind != Kind::kBroadcast, writes = kind == Kind::kAllreduce || kind == Kind::kBroadcast;
   const auto size = static_cast<std::size_t>(count);
-  for (std::size_t i = 0; i < size; ++i) add_tensor(group, tensors[i], tensor_name(name, i, size), reads, writes);
+  for (std::size_t i = 0; i < size; ++i) add_tensor(group, tensors[i], tensor_name(terms.name, i, size), reads, writes);
   return group;
 }
 
 Submission make_allreduce(const char* name, const runjob_tensor* tensors, int32_t count, runjob_reduce_op op,
                           double prescale, double postscale, runjob_compression compression, int32_t process_set) {
-  Submission group = make_group(name, Kind::kAllreduce, tensors, count, process_set);
-  set_reduction(group, op, prescale, postscale, compression);
-  return group;
+  SubmissionView terms = view(name, Kind::kAllreduce, process_set);
+  set_reduction(terms, op, prescale, postscale, compression);
+  return make_group(terms, tensors, count);
+}
+
+Submission make_allgather(const char* name, const runjob_tensor* tensors, int32_t count, int32_t process_set) {
+  return make_group(view(name, Kind::kAllgather, process_set), tensors, count);
 }
 
 Submission make_broadcast(const char* name, const runjob_tensor* tensors, int32_t count, int32_t root,
                           int32_t process_set) {
-  Submission group = make_group(name, Kind::kBroadcast, tensors, count, process_set);
-  group.signature.root = root;
-  return group;
+  SubmissionView terms = view(name, Kind::kBroadcast, process_set);
+  terms.signature.root = root;
+  return make_group(terms, tensors, count);
 }
 
 Submission make_reducescatter(const char* name, const runjob_tensor* tensors, int32_t count, runjob_reduce_op op,
                               double prescale, double postscale, int32_t process_set) {
-  Submission group = make_group(name, Kind::kReducescatter, tensors, count, process_set);
-  set_reduction(group, op, prescale, postscale);
-  return group;
+  SubmissionView terms = view(name, Kind::kReducescatter, process_set);
+  set_reduction(terms, op, prescale, postscale);
+  return make_group(terms, tensors, count);
 }
 
 }  // namespace
@@ -78,13 +85,12 @@ runjob_code runjob_grouped_allreduce(const char* name, const runjob_tensor* tens
 
 runjob_code runjob_grouped_allgather_async(const char* name, const runjob_tensor* tensors, int32_t count,
                                            int32_t process_set, runjob_handle* handle) {
-  return guarded([&] { return submit(make_group(name, Kind::kAllgather, tensors, count, process_set), handle); });
+  return guarded([&] { return submit(make_allgather(name, tensors, count, process_set), handle); });
 }
 
 runjob_code runjob_grouped_allgather(const char* name, const runjob_tensor* tensors, int32_t count, int32_t process_set,
                                      double timeout_seconds, runjob_handle* handle) {
-  return guarded_run([&] { return make_group(name, Kind::kAllgather, tensors, count, process_set); }, timeout_seconds,
-                     handle);
+  return guarded_run([&] { return make_allgather(name, tensors, count, process_set); }, timeout_seconds, handle);
 }
 
 runjob_code runjob_grouped_broadcast_async(const char* name, const runjob_tensor* tensors, int32_t count, int32_t root,

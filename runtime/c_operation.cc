@@ -40,13 +40,13 @@ DType to_dtype(runjob_dtype dtype) {
   return static_cast<DType>(dtype);
 }
 
-/// What `use` does with the engine that runs such an operation.
-template <class Use>
-auto with_engine(const Submission& submission, Use use) {
+/// What `use` does with the engine that runs such an operation, a Submission or a view of one.
+template <class Operation, class Use>
+auto with_engine(const Operation& operation, Use use) {
   return Process::current().with_job([&](const Job& job) {
-    const Signature& signature = submission.signature;
-    if (signature.process_set == 0) return use(job.engine);
-    return use(job.process_sets->find(signature.process_set, operation_text(submission.name, signature.kind, 0)));
+    const int set = operation.signature.process_set;
+    if (set == 0) return use(job.engine);
+    return use(job.process_sets->find(set, operation_text(operation.name, operation.signature.kind, 0)));
   });
 }
 
@@ -54,51 +54,48 @@ void check_handle(const runjob_handle* handle) {
   if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
 }
 
-/// Of a blocking operation, which needs none when it cannot leave anything.
-void check_handle_of_blocking(const Submission& submission, bool fills_room, double timeout_seconds,
-                              const runjob_handle* handle) {
-  const bool leaves_nothing =
-      timeout_seconds < 0 && !(fills_room && (submission.output == nullptr || !submission.group.empty()));
-  if (!leaves_nothing) check_handle(handle);
+/// Whether an operation leaves something that has no buffer of the caller's.
+bool has_result(Kind kind) {
+  return kind == Kind::kReducescatter || kind == Kind::kJoin || has_own_first_extent(kind);
 }
 
-/// The caller's room that a result is to fill, with what an error says of it.
-struct Room {
-  explicit Room(const Submission& submission)
-      : name(submission.name),
-        kind(submission.signature.kind),
-        dtype(submission.signature.dtype),
-        bytes(submission.output_bytes) {}
+/// Of a result that should have filled the caller's room.
+void check_room(const SubmissionView& submission, const Completion::Result& result) {
+  const std::size_t element = size_of(submission.signature.dtype), needed = element_count(result.shape) * element;
+  if (needed == submission.output_bytes) return;
+  throw Error(Errc::kInvalidArgument, fmt::format("{}: the result has {} elements, the output {}",
+                                                  operation_text(submission.name, submission.signature.kind, 0),
+                                                  needed / element, submission.output_bytes / element));
+}
 
-  void check(const Completion::Result& result) const {
-    const std::size_t element = size_of(dtype), needed = element_count(result.shape) * element;
-    if (needed == bytes) return;
-    throw Error(Errc::kInvalidArgument, fmt::format("{}: the result has {} elements, the output {}",
-                                                    operation_text(name, kind, 0), needed / element, bytes / element));
+/// Of an operation that may be done at once, and then has no completion: `status` and `result` are what came of it.
+void leave_handle(const std::shared_ptr<Engine>& engine, std::shared_ptr<Completion> completion, const Status& status,
+                  Completion::Result result, runjob_handle* handle) {
+  if (!completion) {
+    completion = std::make_shared<Completion>();
+    completion->finish(status, std::move(result));
   }
-
-  std::string name;
-  Kind kind;
-  DType dtype;
-  std::size_t bytes;
-};
+  *handle = Process::current().handles().add(std::move(completion), engine);
+}
 
 }  // namespace
 
-Shape to_shape(const int64_t* shape, int32_t ndim) {
+ShapeView to_shape(const int64_t* shape, int32_t ndim) {
   if (ndim < 0 || (ndim > 0 && shape == nullptr)) {
     throw Error(Errc::kInvalidArgument, fmt::format("a shape of {} dimensions at {}", ndim, fmt::ptr(shape)));
   }
-  return Shape(shape, shape + ndim);
+  return {shape, static_cast<std::size_t>(ndim)};
 }
 
-void check_buffer(const Submission& submission, const void* buffer, const char* which) {
+void check_buffer(const SubmissionView& submission, const void* buffer, const char* which) {
   if (buffer != nullptr || element_count(submission.signature.shape) == 0) return;
-  throw Error(Errc::kInvalidArgument,
-              fmt::format("{}: {} is null", operation_text(submission.name, submission.signature), which));
+  const SignatureView& signature = submission.signature;
+  throw Error(
+      Errc::kInvalidArgument,
+      fmt::format("{}: {} is null", operation_text(submission.name, signature.kind, signature.process_set), which));
 }
 
-void set_reduction(Submission& submission, runjob_reduce_op op, double prescale, double postscale,
+void set_reduction(SubmissionView& submission, runjob_reduce_op op, double prescale, double postscale,
                    runjob_compression compression) {
   submission.signature.op = to_reduce_op(op);
   submission.signature.prescale = prescale;
@@ -106,23 +103,23 @@ void set_reduction(Submission& submission, runjob_reduce_op op, double prescale,
   submission.signature.wire = to_wire(compression);
 }
 
-void set_room(Submission& submission, void* output, int64_t output_bytes) {
+void set_room(SubmissionView& submission, void* output, int64_t output_bytes) {
   submission.output = output;
   submission.output_bytes = output == nullptr || output_bytes < 0 ? 0 : static_cast<std::size_t>(output_bytes);
 }
 
-Submission make_submission(const char* name, Kind kind, int32_t process_set) {
+SubmissionView view(const char* name, Kind kind, int32_t process_set) {
   if (name == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs a name");
-  Submission submission;
+  SubmissionView submission;
   submission.name = name;
   submission.signature.kind = kind;
   submission.signature.process_set = process_set;
   return submission;
 }
 
-Submission make_submission(const char* name, Kind kind, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
-                           int32_t process_set) {
-  Submission submission = make_submission(name, kind, process_set);
+SubmissionView view(const char* name, Kind kind, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
+                    int32_t process_set) {
+  SubmissionView submission = view(name, kind, process_set);
   submission.signature.shape = to_shape(shape, ndim);
   submission.signature.dtype = to_dtype(dtype);
   return submission;
@@ -136,6 +133,10 @@ Status submit(Submission submission, runjob_handle* handle) {
   return {};
 }
 
+Status submit(const SubmissionView& submission, runjob_handle* handle) {
+  return submit(to_submission(submission), handle);
+}
+
 Engine::Deadline to_deadline(double timeout_seconds) {
   constexpr double kLongest = 1e8;  // seconds, far inside what a clock can add
   if (std::isnan(timeout_seconds)) throw Error(Errc::kInvalidArgument, "the timeout is not a number");
@@ -144,28 +145,36 @@ Engine::Deadline to_deadline(double timeout_seconds) {
          std::chrono::duration_cast<Engine::Clock::duration>(std::chrono::duration<double>(timeout_seconds));
 }
 
-Status run(Submission&& submission, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
-  const Kind kind = submission.signature.kind;
-  const bool has_result = kind == Kind::kReducescatter || kind == Kind::kJoin || has_own_first_extent(kind);
-  const bool fills_room = has_result && handle == nullptr;
-  check_handle_of_blocking(submission, fills_room, timeout_seconds, handle);
+Status run(const SubmissionView& submission, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
+  const bool leaves_result = has_result(submission.signature.kind), fills_room = leaves_result && handle == nullptr;
+  if (!(timeout_seconds < 0) || (fills_room && submission.output == nullptr)) check_handle(handle);
   if (handle != nullptr) *handle = 0;
-  const std::optional<Room> room = fills_room ? std::optional<Room>(submission) : std::nullopt;
   const Engine::Deadline deadline = to_deadline(timeout_seconds);
   Status status;
   with_engine(submission, [&](const std::shared_ptr<Engine>& engine) {
     Completion::Result result;
-    auto completion = engine->run(std::move(submission), deadline, status, result);
+    auto completion = engine->run(submission, deadline, status, result);
     in_progress = completion && !completion->done();
-    if (room) {
-      if (status.ok()) room->check(completion ? completion->result() : result);
-    } else if (in_progress || (has_result && status.ok())) {
-      if (!completion) {
-        completion = std::make_shared<Completion>();
-        completion->finish(status, std::move(result));
-      }
-      *handle = Process::current().handles().add(std::move(completion), engine);
+    if (fills_room) {
+      if (status.ok()) check_room(submission, completion ? completion->result() : result);
+    } else if (in_progress || (leaves_result && status.ok())) {
+      leave_handle(engine, std::move(completion), status, std::move(result), handle);
     }
+  });
+  if (!status.ok()) Process::current().report_loss(status);
+  return status;
+}
+
+Status run(Submission group, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
+  const bool leaves_result = has_result(group.signature.kind);
+  if (!(timeout_seconds < 0) || leaves_result) check_handle(handle);
+  if (handle != nullptr) *handle = 0;
+  const Engine::Deadline deadline = to_deadline(timeout_seconds);
+  Status status;
+  with_engine(group, [&](const std::shared_ptr<Engine>& engine) {
+    const auto completion = engine->run(std::move(group), deadline, status);
+    in_progress = !completion->done();
+    if (in_progress || (leaves_result && status.ok())) leave_handle(engine, completion, status, {}, handle);
   });
   if (!status.ok()) Process::current().report_loss(status);
   return status;

@@ -12,25 +12,28 @@ namespace runjob::runtime {
 
 // Arguments.
 
-Shape to_shape(const int64_t* shape, int32_t ndim);
-Submission make_submission(const char* name, Kind kind, int32_t process_set);
-Submission make_submission(const char* name, Kind kind, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
-                           int32_t process_set);
+ShapeView to_shape(const int64_t* shape, int32_t ndim);
+SubmissionView view(const char* name, Kind kind, int32_t process_set);
+SubmissionView view(const char* name, Kind kind, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
+                    int32_t process_set);
 /// Refuses a null `buffer`, called `which`, for elements.
-void check_buffer(const Submission& submission, const void* buffer, const char* which);
-void set_reduction(Submission& submission, runjob_reduce_op op, double prescale, double postscale,
+void check_buffer(const SubmissionView& submission, const void* buffer, const char* which);
+void set_reduction(SubmissionView& submission, runjob_reduce_op op, double prescale, double postscale,
                    runjob_compression compression = RUNJOB_COMPRESSION_NONE);
 /// Where the caller wants a result to be written, if it fits.
-void set_room(Submission& submission, void* output, int64_t output_bytes);
+void set_room(SubmissionView& submission, void* output, int64_t output_bytes);
 /// Negative means for ever.
 Engine::Deadline to_deadline(double timeout_seconds);
 
 // Operations.
 
 Status submit(Submission submission, runjob_handle* handle);
+Status submit(const SubmissionView& submission, runjob_handle* handle);
 /// Submits and waits. A handle is left when the operation has a result or is not done; `in_progress` tells the latter. Without
 /// somewhere for a handle the result must fill the caller's room.
-Status run(Submission&& submission, double timeout_seconds, runjob_handle* handle, bool& in_progress);
+Status run(const SubmissionView& submission, double timeout_seconds, runjob_handle* handle, bool& in_progress);
+/// The same of a group, whose results always need a handle.
+Status run(Submission group, double timeout_seconds, runjob_handle* handle, bool& in_progress);
 /// Errors  Error(kNotInitialized) in a forked child and before any init, kInvalidArgument for an unknown handle.
 std::shared_ptr<Completion> find(runjob_handle handle);
 /// The result of a done operation. Errors  the operation's, and as find(); kInvalidArgument when it is not done.

@@ -1,5 +1,8 @@
 #include "runtime/collectives/operation.hpp"
 
+#include <algorithm>
+#include <functional>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -49,25 +52,55 @@ void check_splits(std::string_view name, const Signature& signature, int size) {
 }
 
 /// Of the dimensions from `first` on.
-std::int64_t product(const Shape& shape, std::size_t first) {
+std::int64_t product(ShapeView shape, std::size_t first) {
   std::int64_t count = 1;
   bool empty = false, overflow = false;
   for (std::size_t i = first; i < shape.size(); ++i) {
     const std::int64_t extent = shape[i];
     if (extent < 0) {
-      throw Error(Errc::kInvalidArgument, fmt::format("shape {} has a negative extent", to_string(shape)));
+      throw Error(Errc::kInvalidArgument,
+                  fmt::format("shape {} has a negative extent", to_string(Shape(shape.begin(), shape.end()))));
     }
     empty = empty || extent == 0;
     overflow = __builtin_mul_overflow(count, extent, &count) || overflow;
   }
   if (empty) return 0;
   if (overflow) {
-    throw Error(Errc::kInvalidArgument, fmt::format("shape {} has too many elements", to_string(shape)));
+    throw Error(Errc::kInvalidArgument,
+                fmt::format("shape {} has too many elements", to_string(Shape(shape.begin(), shape.end()))));
   }
   return count;
 }
 
+/// What even_splits() would give.
+bool are_even(const Shape& splits) {
+  return std::adjacent_find(splits.begin(), splits.end(), std::not_equal_to<>()) == splits.end();
+}
+
 }  // namespace
+
+bool describes(const SignatureView& view, const Signature& signature) {
+  const bool has_splits = view.kind != Kind::kAlltoall || !view.splits.empty();
+  return view.kind == signature.kind && view.dtype == signature.dtype && view.op == signature.op &&
+         view.root == signature.root && view.process_set == signature.process_set &&
+         view.prescale == signature.prescale && view.postscale == signature.postscale && view.wire == signature.wire &&
+         signature.group.empty() && std::ranges::equal(view.shape, signature.shape) &&
+         (has_splits ? std::ranges::equal(view.splits, signature.splits) : are_even(signature.splits));
+}
+
+Signature to_signature(const SignatureView& view) {
+  return {.kind = view.kind,
+          .dtype = view.dtype,
+          .op = view.op,
+          .root = view.root,
+          .process_set = view.process_set,
+          .prescale = view.prescale,
+          .postscale = view.postscale,
+          .shape = Shape(view.shape.begin(), view.shape.end()),
+          .splits = Shape(view.splits.begin(), view.splits.end()),
+          .wire = view.wire,
+          .group = {}};
+}
 
 std::string_view to_string(Kind kind) {
   switch (kind) {
@@ -140,11 +173,11 @@ bool is_reduce_op(int number) {
   return number == 0 || number == 1 || (number >= 3 && number <= 5);
 }
 
-std::int64_t element_count(const Shape& shape) {
+std::int64_t element_count(ShapeView shape) {
   return product(shape, 0);
 }
 
-std::int64_t row_elements(const Shape& shape) {
+std::int64_t row_elements(ShapeView shape) {
   return product(shape, 1);
 }
 

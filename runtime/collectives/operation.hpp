@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,7 @@ inline constexpr int kDTypeCount = 11;
 enum class ReduceOp : std::uint8_t { kAverage = 0, kSum = 1, kMin = 3, kMax = 4, kProduct = 5 };
 
 using Shape = std::vector<std::int64_t>;
+using ShapeView = std::span<const std::int64_t>;
 
 /// One tensor of a grouped operation.
 struct GroupTensor {
@@ -51,21 +53,30 @@ struct GroupTensor {
 };
 
 /// Everything that the ranks must agree on, apart from an allgather's or alltoall's first extent and the latter's splits.
-struct Signature {
+/// `Extents`: Shape, or ShapeView for what is lent.
+template <class Extents>
+struct BasicSignature {
   Kind kind = Kind::kBarrier;
   DType dtype = DType::kUint8;
   ReduceOp op = ReduceOp::kSum;  ///< of the reductions, as the scales
   std::int32_t root = 0;         ///< broadcast only
   std::int32_t process_set = 0;
   double prescale = 1, postscale = 1;
-  Shape shape = {};
-  Shape splits = {};  ///< alltoall only: how many rows of the first dimension go to each rank
+  Extents shape = {};
+  Extents splits = {};  ///< alltoall only: how many rows of the first dimension go to each rank
   /// allreduce only: float16 or bfloat16, as which values of float32 and float64 travel; other dtypes travel as they are.
   std::optional<DType> wire = {};
   std::vector<GroupTensor> group = {};  ///< of a grouped operation, in place of `dtype` and `shape`: its tensors
 
-  bool operator==(const Signature&) const = default;
+  bool operator==(const BasicSignature&) const = default;
 };
+using Signature = BasicSignature<Shape>;
+/// As a caller describes an operation on one tensor: `group` is empty, and an alltoall without splits divides evenly.
+using SignatureView = BasicSignature<ShapeView>;
+
+/// Whether `view` describes it.
+bool describes(const SignatureView& view, const Signature& signature);
+Signature to_signature(const SignatureView& view);
 
 std::string_view to_string(Kind kind);      ///< "allreduce"
 std::string_view to_string(DType dtype);    ///< "float32"
@@ -91,9 +102,9 @@ constexpr std::size_t size_of(DType dtype) {
 
 /// The product of the extents; 1 for a scalar.
 /// Errors  Error(kInvalidArgument) for a negative extent or more than 2^63-1 elements.
-std::int64_t element_count(const Shape& shape);
+std::int64_t element_count(ShapeView shape);
 /// Of one index of the first dimension, which there must be. Errors  as element_count().
-std::int64_t row_elements(const Shape& shape);
+std::int64_t row_elements(ShapeView shape);
 
 /// How many rows of a reducescatter's first dimension, `rows`, rank `rank` of `size` gets: the first ones get one more when
 /// they cannot be divided evenly.

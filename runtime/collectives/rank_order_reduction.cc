@@ -18,6 +18,8 @@ bool is_half(DType dtype) {
 
 RankOrderReduction::RankOrderReduction(DType dtype, ReduceOp op, double prescale, double postscale, int size)
     : dtype_(dtype),
+      op_(op),
+      size_(size),
       prescale_(prescale),
       postscale_(postscale),
       divisor_(op == ReduceOp::kAverage ? size : 1),

@@ -15,6 +15,11 @@ class RankOrderReduction {
  public:
   RankOrderReduction(DType dtype, ReduceOp op, double prescale, double postscale, int size);
 
+  /// Whether it was made of these.
+  bool is_of(DType dtype, ReduceOp op, double prescale, double postscale, int size) const {
+    return dtype == dtype_ && op == op_ && prescale == prescale_ && postscale == postscale_ && size == size_;
+  }
+
   /// `inputs`: by rank, `count` elements each; `out` overlaps none of them, but may be the first one.
   /// Cost  reads each input once and writes `out` once, as far as memory is concerned.
   void run(void* out, std::span<const void* const> inputs, std::size_t count) const;
@@ -24,6 +29,8 @@ class RankOrderReduction {
   void run_piece_of_halves(void* out, std::span<const void* const> inputs, std::size_t first, std::size_t count) const;
 
   DType dtype_;
+  ReduceOp op_;
+  int size_;
   double prescale_, postscale_, divisor_;
   bool is_plain_;                 ///< nothing is scaled
   bool in_float_;                 ///< of 16-bit floats: more than one rounding would happen otherwise

@@ -11,12 +11,12 @@ namespace {
 using Inputs = std::vector<std::span<const std::byte>>;
 
 /// `count` elements of each input, from the element `first` on.
-void reduce(const Rounds& rounds, const Call& call, const Inputs& inputs, std::size_t first, std::size_t count) {
+void reduce(const Rounds& rounds, const Call& call, MessageInputs& inputs, std::size_t first, std::size_t count) {
   const std::size_t offset = first * size_of(call.dtype);
-  thread_local std::vector<const void*> pointers;  // kept: no memory is taken for each operation
-  pointers.clear();
-  for (const auto& input : inputs) pointers.push_back(input.data() + offset);
-  rounds.reduce(call, pointers, count);
+  inputs.pointers.resize(inputs.by_rank.size());
+  for (std::size_t rank = 0; rank < inputs.by_rank.size(); ++rank)
+    inputs.pointers[rank] = inputs.by_rank[rank].data() + offset;
+  rounds.reduce(call, inputs.pointers, count);
 }
 
 void copy(std::byte*& to, const std::byte* from, std::size_t bytes) {
@@ -54,14 +54,15 @@ Rounds::Part unread_part(const Signature& signature, int rank, int size) {
 }  // namespace
 
 void combine_messages(const Rounds& rounds, const Call& call, const Decision& decision, int rank,
-                      const Inputs& inputs) {
+                      MessageInputs& messages) {
+  const Inputs& inputs = messages.by_rank;
   const auto own = static_cast<std::size_t>(rank);
   switch (call.kind) {
     case Kind::kAllreduce:
-      return reduce(rounds, call, inputs, 0, call.count);
+      return reduce(rounds, call, messages, 0, call.count);
     case Kind::kReducescatter:
       return reduce(
-          rounds, call, inputs,
+          rounds, call, messages,
           std::accumulate(call.counts.begin(), call.counts.begin() + static_cast<std::ptrdiff_t>(own), std::size_t{0}),
           call.counts[own]);
     case Kind::kBroadcast:

@@ -8,10 +8,17 @@
 
 namespace runjob::runtime {
 
+/// What combine_messages() reads; kept from one operation to the next, so that none takes memory.
+struct MessageInputs {
+  /// All of each rank's input, not aligned; a broadcast needs its root's only. They overlap no output.
+  std::vector<std::span<const std::byte>> by_rank;
+  std::vector<const void*> pointers;  ///< combine_messages()'s own
+};
+
 /// The result of a small collective, from all ranks' inputs, as rank `rank` computes it into `call.output`.
-/// `rounds`: whose messages they are, for how they are reduced. `inputs`: by rank, all of each rank's input, not aligned; a broadcast needs its root's only. They overlap no output.
+/// `rounds`: whose messages they are, for how they are reduced.
 void combine_messages(const Rounds& rounds, const Call& call, const Decision& decision, int rank,
-                      const std::vector<std::span<const std::byte>>& inputs);
+                      MessageInputs& messages);
 
 /// A rank's input as its message: so many bytes of it, of which no other rank reads the part `unread`. Not of a grouped operation.
 struct OwnMessage {

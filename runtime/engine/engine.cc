@@ -83,12 +83,12 @@ void Engine::check(Submission& submission) const {
 }
 
 /// Errors  Error, why the operation is refused.
-void Engine::check_in_flight(const Submission& submission) const {
+void Engine::check_in_flight(std::string_view name, Kind kind) const {
   if (phase_ != Phase::kRunning || stop_) end_.throw_if_failed();
-  const bool is_at_once = name_at_once_ != nullptr && *name_at_once_ == submission.name;
-  if (!is_at_once && !operations_.contains(submission.name)) return;
+  const bool is_at_once = name_at_once_ && *name_at_once_ == name;
+  if (!is_at_once && !operations_.contains(name)) return;
   throw Error(Errc::kInvalidArgument, fmt::format("{}: an operation of this name is still in flight on {}",
-                                                  operation_text(submission.name, submission.signature), self_));
+                                                  operation_text(name, kind, parts_.members.process_set()), self_));
 }
 
 std::shared_ptr<Completion> Engine::insert(Submission submission, bool is_said) {
@@ -142,39 +142,61 @@ void Engine::end_waiting() {
 std::shared_ptr<Completion> Engine::submit(Submission submission) {
   check(submission);
   const MutexLock lock(mutex_);
-  check_in_flight(submission);
+  check_in_flight(submission.name, submission.signature.kind);
   auto completion = insert(std::move(submission), /*is_said=*/false);
   announce();
   return completion;
 }
 
-std::shared_ptr<Completion> Engine::run(Submission&& submission, Deadline deadline, Status& status,
+/// Then the calling thread is the driver.
+bool Engine::may_run_at_once(const SubmissionView& submission) {
+  if (!operations_.empty() || !submitted_.empty() || parts_.timeline->is_on() || !become_driver()) return false;
+  name_at_once_ = submission.name;
+  return true;
+}
+
+std::shared_ptr<Completion> Engine::run(const SubmissionView& submission, Deadline deadline, Status& status,
                                         Completion::Result& result) {
-  check(submission);
-  std::shared_ptr<Completion> completion;
-  bool drives = false, at_once = false;
+  bool at_once = false;
   {
     const MutexLock lock(mutex_);
-    check_in_flight(submission);
-    drives = become_driver();
-    at_once = drives && operations_.empty() && submitted_.empty() && !parts_.timeline->is_on();
-    if (at_once) {
-      name_at_once_ = &submission.name;
+    check_in_flight(submission.name, submission.signature.kind);
+    at_once = may_run_at_once(submission);
+  }
+  if (!at_once) return run(to_submission(submission), deadline, status);
+  std::optional<Status> outcome = run_at_once(submission, deadline, result);
+  std::shared_ptr<Completion> completion;
+  {
+    const MutexLock lock(mutex_);
+    name_at_once_.reset();
+    if (outcome || !exchange_->is_in_round()) {
+      stop_driving();
     } else {
-      completion = insert(std::move(submission), /*is_said=*/false);
-      if (!drives) announce();
+      Submission said = to_submission(submission);
+      check(said);
+      completion = insert(std::move(said), /*is_said=*/true);
     }
   }
-  if (at_once) {
-    const std::optional<Status> outcome = run_at_once(submission, deadline, result);
+  if (outcome) {
+    status = std::move(*outcome);
+    return nullptr;
+  }
+  if (!completion) return run(to_submission(submission), deadline, status);
+  drive_until(*completion, deadline);
+  status = wait(*completion, deadline).value_or(Status());
+  return completion;
+}
+
+std::shared_ptr<Completion> Engine::run(Submission submission, Deadline deadline, Status& status) {
+  check(submission);
+  std::shared_ptr<Completion> completion;
+  bool drives = false;
+  {
     const MutexLock lock(mutex_);
-    name_at_once_ = nullptr;
-    if (outcome) {
-      stop_driving();
-      status = *outcome;
-      return nullptr;
-    }
-    completion = insert(std::move(submission), /*is_said=*/exchange_->is_in_round());
+    check_in_flight(submission.name, submission.signature.kind);
+    drives = become_driver();
+    completion = insert(std::move(submission), /*is_said=*/false);
+    if (!drives) announce();
   }
   if (drives) drive_until(*completion, deadline);
   status = wait(*completion, deadline).value_or(Status());

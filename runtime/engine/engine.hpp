@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -68,8 +69,10 @@ class Engine {
   ///         kTimeout...: the job has ended. Everything later arrives through the completion.
   std::shared_ptr<Completion> submit(Submission submission);
   /// submit() and wait(), but faster. Null when it was done at once: then `result` has what it has left.
-  std::shared_ptr<Completion> run(Submission&& submission, Deadline deadline, Status& status,
+  std::shared_ptr<Completion> run(const SubmissionView& submission, Deadline deadline, Status& status,
                                   Completion::Result& result);
+  /// submit() and wait(), faster.
+  std::shared_ptr<Completion> run(Submission submission, Deadline deadline, Status& status);
   /// The outcome; nullopt when it is not there at the deadline.
   std::optional<Status> wait(const Completion& completion, Deadline deadline);
 
@@ -94,7 +97,8 @@ class Engine {
   enum class Phase { kRunning, kLeaving, kEnded };
 
   void check(Submission& submission) const;
-  void check_in_flight(const Submission& submission) const REQUIRES(mutex_);
+  void check_in_flight(std::string_view name, Kind kind) const REQUIRES(mutex_);
+  bool may_run_at_once(const SubmissionView& submission) REQUIRES(mutex_);
   std::shared_ptr<Completion> insert(Submission submission, bool is_said) REQUIRES(mutex_);
   void announce() REQUIRES(mutex_);
   std::vector<Request> take_submitted() REQUIRES(mutex_);
@@ -127,7 +131,10 @@ class Engine {
   bool advance(Deadline deadline);
   void give();
   void finish_round();
-  std::optional<Status> run_at_once(const Submission& submission, Deadline deadline, Completion::Result& result);
+  std::optional<Status> run_at_once(const SubmissionView& submission, Deadline deadline, Completion::Result& result);
+  std::optional<Status> run_known(const SubmissionView& submission, Deadline deadline, Completion::Result& result);
+  Status run_in_messages(const Decision& decision, PreparedOperation& prepared, const SubmissionView& submission,
+                         Completion::Result& result);
   RunCall combining(const Decision& decision);
   void rounds_failed(const Status& status);
   void inspect_waiting(Clock::time_point now);
@@ -166,10 +173,10 @@ class Engine {
   bool stop_ GUARDED_BY(mutex_) = false;  ///< shutdown() was called
   bool worker_stop_ GUARDED_BY(mutex_) = false;
   bool has_rounds_ GUARDED_BY(mutex_) = false;
-  bool driving_ GUARDED_BY(mutex_) = false;                       ///< somebody is the driver
-  bool awaits_round_ GUARDED_BY(mutex_) = false;                  ///< it sleeps until there is a reason for a round
-  const std::string* name_at_once_ GUARDED_BY(mutex_) = nullptr;  ///< in flight, but not in operations_
-  bool rounds_broken_ GUARDED_BY(mutex_) = false;                 ///< there will be no more of them
+  bool driving_ GUARDED_BY(mutex_) = false;                          ///< somebody is the driver
+  bool awaits_round_ GUARDED_BY(mutex_) = false;                     ///< it sleeps until there is a reason for a round
+  std::optional<std::string_view> name_at_once_ GUARDED_BY(mutex_);  ///< in flight, but not in operations_
+  bool rounds_broken_ GUARDED_BY(mutex_) = false;                    ///< there will be no more of them
   /// By the control plane, message by message: to be run.
   std::deque<std::vector<Decision>> ordered_ GUARDED_BY(mutex_);
 

@@ -73,18 +73,44 @@ void Engine::run_ordered() {
   }
 }
 
-/// nullopt: it must go on like any other.
-std::optional<Status> Engine::run_at_once(const Submission& submission, Deadline deadline, Completion::Result& result) {
+std::optional<Status> Engine::run_at_once(const SubmissionView& submission, Deadline deadline,
+                                          Completion::Result& result) {
+  if (submission.signature.kind != Kind::kBroadcast || submission.signature.process_set == 0)
+    return run_known(submission, deadline, result);
+  SubmissionView counted = submission;
+  const std::optional<int> root = parts_.members.index_of(submission.signature.root);
+  if (!root) return std::nullopt;
+  counted.signature.root = *root;
+  return run_known(counted, deadline, result);
+}
+
+/// nullopt: it must go on like any other, and was said to the others if that has begun a round.
+std::optional<Status> Engine::run_known(const SubmissionView& submission, Deadline deadline,
+                                        Completion::Result& result) {
   try {
     const auto [decision, prepared] = exchange_->decide_at_once(submission, earlier(deadline, next_inspection_));
     if (decision == nullptr) return std::nullopt;
-    return run_prepared(combining(*decision), *parts_.timeline, submission, *prepared, result);
+    return run_in_messages(*decision, *prepared, submission, result);
   } catch (const Error& error) {
     rounds_failed(Status(error));
   } catch (const std::exception& error) {
     rounds_failed(Status(Errc::kSystem, error.what()));
   }
   return std::nullopt;
+}
+
+Status Engine::run_in_messages(const Decision& decision, PreparedOperation& prepared, const SubmissionView& submission,
+                               Completion::Result& result) {
+  try {
+    lend_buffers(prepared, submission.input, submission.output, submission.output_bytes, result);
+    if (!prepared.moves_nothing) exchange_->combine(prepared.call, decision);
+    return {};
+  } catch (const std::exception& error) {  // the others have what they need
+    return Status(Errc::kSystem, fmt::format("{}: {}",
+                                             operation_text(submission.name, submission.signature.kind,
+                                                            submission.signature.process_set),
+                                             error.what()));
+  }
 }
 
 /// Runs what needs nothing but the round in which it was agreed on.

@@ -103,10 +103,9 @@ std::vector<std::string> ProcessSets::exchange(const std::string& own) {
   submission.signature.shape = {static_cast<std::int64_t>(bytes.size())};
   submission.input = bytes.data();
   Status status;
-  Completion::Result at_once;
-  const auto completion = job_.run(std::move(submission), std::nullopt, status, at_once);
+  const auto completion = job_.run(std::move(submission), std::nullopt, status);
   status.throw_if_failed();
-  const Completion::Result& result = completion ? completion->result() : at_once;
+  const Completion::Result& result = completion->result();
   auto texts = unpack({static_cast<const char*>(result.data), static_cast<std::size_t>(result.shape.front())});
   if (texts.size() == facts_.members.size()) return texts;
   throw Error(Errc::kProtocol, "what the ranks said of process sets is malformed");

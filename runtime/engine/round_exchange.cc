@@ -61,7 +61,7 @@ std::optional<RoundExchange::Id> RoundExchange::sole_id_of_all() const {
   return tag == kBytes ? std::nullopt : std::optional(tag - kFirstId);
 }
 
-RoundExchange::AtOnce RoundExchange::decide_at_once(const Submission& submission, Deadline deadline) {
+RoundExchange::AtOnce RoundExchange::decide_at_once(const SubmissionView& submission, Deadline deadline) {
   if (is_in_round_ || has_something_to_say()) return {};
   const auto id = negotiation_.find(submission.name, submission.signature);
   if (!id || !fits_message(*id)) return {};
@@ -87,9 +87,10 @@ std::vector<int> RoundExchange::missing(const std::string& name) const {
 
 void RoundExchange::combine(const Call& call, const Decision& decision) {
   if (const char* stage = rounds_.activity(call.kind)) call.tell_stage(stage, "round of negotiation");
-  inputs_.clear();
-  for (int rank = 0; rank < size_; ++rank) inputs_.push_back(rounds_.message(rank));
-  std::span<const std::byte>& own = inputs_[static_cast<std::size_t>(rank_)];
+  std::vector<std::span<const std::byte>>& inputs = inputs_.by_rank;
+  inputs.resize(static_cast<std::size_t>(size_));
+  for (int rank = 0; rank < size_; ++rank) inputs[static_cast<std::size_t>(rank)] = rounds_.message(rank);
+  std::span<const std::byte>& own = inputs[static_cast<std::size_t>(rank_)];
   if (call.kind != Kind::kAllreduce && call.kind != Kind::kBroadcast)  // whose output may be the input
     own = {static_cast<const std::byte*>(call.input), own.size()};
   combine_messages(rounds_, call, decision, rank_, inputs_);

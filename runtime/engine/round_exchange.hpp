@@ -61,7 +61,7 @@ class RoundExchange {
     const Decision* decision = nullptr;
     PreparedOperation* prepared = nullptr;
   };
-  AtOnce decide_at_once(const Submission& submission, Deadline deadline);
+  AtOnce decide_at_once(const SubmissionView& submission, Deadline deadline);
 
   /// The ranks that an operation submitted here waits for; empty when another rank, with a smaller number, knows it as well.
   std::vector<int> missing(const std::string& name) const;
@@ -88,7 +88,7 @@ class RoundExchange {
   const int rank_, size_;
   bool is_in_round_ = false;
   std::atomic<std::uint64_t> count_{0}, count_with_data_{0};  ///< of rounds; one thread at a time adds
-  std::vector<std::span<const std::byte>> inputs_;            ///< by rank
+  MessageInputs inputs_;
 };
 
 }  // namespace runjob::runtime

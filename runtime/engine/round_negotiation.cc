@@ -35,6 +35,19 @@ RankMessage submission(Request request) {
   return message;
 }
 
+/// One of `places`, for a name.
+std::size_t place_of(std::string_view name, std::size_t places) {
+  std::uint64_t first = 0, last = 0;
+  if (name.size() >= sizeof first) {
+    std::memcpy(&first, name.data(), sizeof first);
+    std::memcpy(&last, name.data() + name.size() - sizeof last, sizeof last);
+  } else {
+    for (const char each : name) first = first << 8 | static_cast<unsigned char>(each);
+  }
+  constexpr std::uint64_t kGoldenRatio = 0x9E3779B97F4A7C15;  // Knuth's multiplicative hashing
+  return ((first + last * 3 + name.size()) * kGoldenRatio >> 32) % places;
+}
+
 bool all_equal(const std::vector<Signature>& signatures) {
   return std::all_of(signatures.begin(), signatures.end(), [&](const Signature& s) { return s == signatures.front(); });
 }
@@ -55,13 +68,22 @@ RoundNegotiation::RoundNegotiation(int rank, Members members, std::size_t capaci
       inboxes_(size_) {}
 
 std::optional<RoundNegotiation::Id> RoundNegotiation::find_name(std::string_view name) const {
+  Id& likely = looked_up_[place_of(name, looked_up_.size())];
+  if (likely < slots_.size() && !name.empty() && slots_[likely].decision.name == name) return likely;
   const auto found = ids_.find(name);
-  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+  if (found == ids_.end()) return std::nullopt;
+  return likely = found->second;
 }
 
 std::optional<RoundNegotiation::Id> RoundNegotiation::find(std::string_view name, const Signature& signature) const {
   const auto id = find_name(name);
   return id && slots_[*id].signature_of(rank_) == signature ? id : std::nullopt;
+}
+
+std::optional<RoundNegotiation::Id> RoundNegotiation::find(std::string_view name,
+                                                           const SignatureView& signature) const {
+  const auto id = find_name(name);
+  return id && describes(signature, slots_[*id].signature_of(rank_)) ? id : std::nullopt;
 }
 
 void RoundNegotiation::submit(std::vector<Request> requests) {
@@ -156,20 +178,21 @@ void RoundNegotiation::make_unready(Slot& slot) {
 void RoundNegotiation::agree(Id id) {
   Slot& slot = slots_[id];
   touch(slot);
-  last_agreed_ = slot.decision.name;
+  last_agreed_ = id;
   if (observer_ == nullptr || !observer_->is_listening()) return;
   for (std::size_t rank = 0; rank < size_; ++rank) {
     observer_->rank_ready(slot.decision.name, slot.signature_of(static_cast<int>(rank)).kind, static_cast<int>(rank));
   }
 }
 
+/// Before any number is forgotten in a round.
 void RoundNegotiation::note(int rank, const std::string& name) {
-  if (!last_agreed_.empty()) last_.assign(size_, std::exchange(last_agreed_, {}));
+  if (last_agreed_) last_.assign(size_, slots_[*std::exchange(last_agreed_, {})].decision.name);
   last_[static_cast<std::size_t>(rank)] = name;
 }
 
 std::vector<std::string> RoundNegotiation::last() const {
-  return last_agreed_.empty() ? last_ : std::vector<std::string>(size_, last_agreed_);
+  return last_agreed_ ? std::vector<std::string>(size_, slots_[*last_agreed_].decision.name) : last_;
 }
 
 std::vector<int> RoundNegotiation::missing(const std::string& name) const {

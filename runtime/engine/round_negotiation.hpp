@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -39,6 +40,7 @@ class RoundNegotiation {
 
   /// The number of this rank's operation, when it is the one that the cache knows.
   std::optional<Id> find(std::string_view name, const Signature& signature) const;
+  std::optional<Id> find(std::string_view name, const SignatureView& signature) const;
   /// The decision that goes with a number which all ranks sent. Lent until the end of the next round.
   const Decision& decision(Id id) const { return slots_[id].decision; }
   /// What running it takes; not of a grouped operation. Lent as the decision.
@@ -107,7 +109,9 @@ class RoundNegotiation {
   void remember(Agreement agreement, const Decision& decision);
   void make_room();
   void forget(Id id);
-  void touch(Slot& slot) { ages_.splice(ages_.begin(), ages_, slot.age); }
+  void touch(Slot& slot) {
+    if (slot.age != ages_.begin()) ages_.splice(ages_.begin(), ages_, slot.age);
+  }
   void make_stale(Id id);
   void expand_all();
   void note(int rank, const std::string& name);
@@ -118,6 +122,8 @@ class RoundNegotiation {
   NegotiationObserver* const observer_;
   Negotiation negotiation_;
   std::unordered_map<std::string, Id, Hash, std::equal_to<>> ids_;
+  mutable std::array<Id, 64>
+      looked_up_{};  ///< of names that were found, each where its place_of() is: looking there costs less
   std::vector<Slot> slots_;
   std::vector<Id> free_;
   std::list<Id> ages_;  ///< most recently run first
@@ -126,7 +132,7 @@ class RoundNegotiation {
   std::vector<Decision> decisions_;    ///< of this round
   std::vector<int> outstanding_;       ///< by rank: of the slots
   std::vector<std::string> last_;
-  std::string last_agreed_;  ///< what all said since then, if not empty
+  std::optional<Id> last_agreed_;  ///< what all said since then
   std::deque<Request> waiting_;
   std::string fragment_;              ///< the rest of a request that was too long for a round
   std::vector<std::string> inboxes_;  ///< by rank: the beginning of one

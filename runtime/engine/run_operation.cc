@@ -7,18 +7,6 @@
 namespace runjob::runtime {
 namespace {
 
-/// Lends the call the caller's room for its result, or makes some.
-void make_room(const PreparedOperation& prepared, const Submission& submission, Call& call,
-               Completion::Result& result) {
-  result.shape = prepared.result;
-  result.received_splits = prepared.received_splits;
-  if (call.output == nullptr || prepared.result_bytes > submission.output_bytes) {
-    result.bytes = std::make_unique_for_overwrite<std::byte[]>(prepared.result_bytes);
-    call.output = result.bytes.get();
-  }
-  result.data = call.output;
-}
-
 /// The result of a join: the rank that joined last, an int32.
 void keep_last_rank(const Decision& decision, Completion::Result& result) {
   const auto last = static_cast<std::int32_t>(decision.first_extents.at(0));
@@ -30,28 +18,19 @@ void keep_last_rank(const Decision& decision, Completion::Result& result) {
 
 }  // namespace
 
-Status run_prepared(const RunCall& run, EngineTimeline& timeline, const Submission& submission,
-                    PreparedOperation& prepared, Completion::Result& result) {
+void lend_buffers(PreparedOperation& prepared, const void* input, void* output, std::size_t output_bytes,
+                  Completion::Result& result) {
   Call& call = prepared.call;
-  try {
-    call.input = submission.input;
-    call.output = submission.output;
-    if (!prepared.result.empty()) make_room(prepared, submission, call, result);
-    if (prepared.moves_nothing) return {};
-    if (!timeline.is_on()) {
-      call.on_stage = nullptr;
-    } else {
-      timeline.begin_activity(submission.name, "QUEUE");
-      call.on_stage = [&timeline, name = submission.name](const char* stage, const char* algorithm) {
-        timeline.end_activity(name);
-        timeline.begin_activity(name, stage, algorithm);
-      };
-    }
-    return run(call);
-  } catch (const std::exception& error) {  // the others cannot go on without us
-    return Status(Errc::kSystem,
-                  fmt::format("{}: {}", operation_text(submission.name, submission.signature), error.what()));
+  call.input = input;
+  call.output = output;
+  if (prepared.result.empty()) return;
+  result.shape = prepared.result;
+  result.received_splits = prepared.received_splits;
+  if (output == nullptr || prepared.result_bytes > output_bytes) {
+    result.bytes = std::make_unique_for_overwrite<std::byte[]>(prepared.result_bytes);
+    call.output = result.bytes.get();
   }
+  result.data = call.output;
 }
 
 Status run_operation(const RunCall& run, EngineTimeline& timeline, const Submission& submission,
@@ -59,7 +38,16 @@ Status run_operation(const RunCall& run, EngineTimeline& timeline, const Submiss
   try {
     if (submission.signature.kind == Kind::kJoin) keep_last_rank(decision, result);
     PreparedOperation prepared = prepare_operation(submission.signature, decision, rank, size);
-    return run_prepared(run, timeline, submission, prepared, result);
+    lend_buffers(prepared, submission.input, submission.output, submission.output_bytes, result);
+    if (prepared.moves_nothing) return {};
+    if (timeline.is_on()) {
+      timeline.begin_activity(submission.name, "QUEUE");
+      prepared.call.on_stage = [&timeline, name = submission.name](const char* stage, const char* algorithm) {
+        timeline.end_activity(name);
+        timeline.begin_activity(name, stage, algorithm);
+      };
+    }
+    return run(prepared.call);
   } catch (const std::exception& error) {  // the others cannot go on without us
     return Status(Errc::kSystem,
                   fmt::format("{}: {}", operation_text(decision.name, submission.signature), error.what()));

@@ -18,9 +18,10 @@ using RunCall = std::function<Status(const Call&)>;
 /// Errors  values: run()'s; kSystem when there is no memory for the result.
 Status run_operation(const RunCall& run, EngineTimeline& timeline, const Submission& submission,
                      const Decision& decision, int rank, int size, Completion::Result& result);
-/// The same with what prepare_operation() has made of it, which may be used again. Not for a join.
-Status run_prepared(const RunCall& run, EngineTimeline& timeline, const Submission& submission,
-                    PreparedOperation& prepared, Completion::Result& result);
+/// Lends the call of a prepared operation, which may be used again, the caller's buffers; makes room for a result that has none there.
+/// Errors  std::bad_alloc.
+void lend_buffers(PreparedOperation& prepared, const void* input, void* output, std::size_t output_bytes,
+                  Completion::Result& result);
 /// One of the tensors of a grouped operation.
 Status run_tensor(const RunCall& run, EngineTimeline& timeline, const Submission& group, std::size_t tensor,
                   const Decision& decision, int rank, int size, Completion::Result& result);

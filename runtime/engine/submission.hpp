@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/collectives/operation.hpp"
@@ -16,14 +17,22 @@ struct GroupBuffers {
 };
 
 /// One operation as its caller submits it. The buffers are lent until its Completion is done.
-struct Submission {
-  std::string name;
-  Signature signature;
+template <class Name, class Extents>
+struct BasicSubmission {
+  Name name;
+  BasicSignature<Extents> signature;
   const void* input = nullptr;
   /// Of allgather, alltoall and reducescatter: room for the result, which belongs to the Completion when it does not fit.
   void* output = nullptr;
   std::size_t output_bytes = 0;
   std::vector<GroupBuffers> group = {};  ///< of a grouped operation, in place of these three
 };
+using Submission = BasicSubmission<std::string, Shape>;
+/// Of one tensor, with nothing of its own: an operation that the ranks know takes no memory. Lent, as its buffers.
+using SubmissionView = BasicSubmission<std::string_view, ShapeView>;
+
+inline Submission to_submission(const SubmissionView& view) {
+  return {std::string(view.name), to_signature(view.signature), view.input, view.output, view.output_bytes};
+}
 
 }  // namespace runjob::runtime

@@ -14,8 +14,8 @@ using Values = std::vector<std::int32_t>;
 /// As rank 1 of 3 computes it.
 Values combine(Call call, const std::vector<Values>& inputs, std::size_t results,
                const std::vector<std::int64_t>& extents = {}) {
-  std::vector<std::span<const std::byte>> messages;
-  for (const Values& input : inputs) messages.push_back(std::as_bytes(std::span(input)));
+  MessageInputs messages;
+  for (const Values& input : inputs) messages.by_rank.push_back(std::as_bytes(std::span(input)));
   Values output(results, -1);
   call.dtype = DType::kInt32;
   call.op = ReduceOp::kSum;

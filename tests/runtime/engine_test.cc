@@ -8,6 +8,7 @@
 #include "runtime/collectives/local_backend.hpp"
 #include "runtime/collectives/shm/shm_backend.hpp"
 #include "tests/catch.hpp"
+#include "tests/runtime/lent.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
@@ -144,11 +145,11 @@ Submission sum(const std::string& name, std::vector<float>& values) {
 }
 
 /// run(), whatever way it takes; a refusal is an outcome too.
-Status run(Engine& engine, Submission submission) {
+Status run(Engine& engine, const Submission& submission) {
   try {
     Status status;
     Completion::Result result;
-    engine.run(std::move(submission), kForEver, status, result);
+    engine.run(lent(submission), kForEver, status, result);
     return status;
   } catch (const Error& error) {
     return Status(error);
@@ -215,7 +216,7 @@ TEST_CASE("a wait with a deadline gives up, and the operation goes on", "[runtim
   Status status;
   Completion::Result result;
   const auto soon = Engine::Clock::now() + std::chrono::milliseconds(2);
-  const auto completion = engines[0]->run(sum("x", a), soon, status, result);
+  const auto completion = engines[0]->run(lent(sum("x", a)), soon, status, result);
   REQUIRE(completion);
   CHECK_FALSE(completion->done());
   CHECK_FALSE(engines[0]->wait(*completion, Engine::Clock::now()));

@@ -38,11 +38,11 @@ TEST_CASE("reductions are numbered as in runjob.h, without Adasum", "[runtime][u
 }
 
 TEST_CASE("a shape's elements are counted without overflow", "[runtime][unit]") {
-  CHECK(element_count({}) == 1);
-  CHECK(element_count({3, 4}) == 12);
-  CHECK(element_count({std::int64_t{1} << 40, 0, std::int64_t{1} << 40}) == 0);
-  CHECK_THROWS_WITH(element_count({2, -3}), "shape [2, -3] has a negative extent");
-  CHECK_THROWS_WITH(element_count({std::int64_t{1} << 40, std::int64_t{1} << 40}), ContainsSubstring("too many"));
+  CHECK(element_count(Shape{}) == 1);
+  CHECK(element_count(Shape{3, 4}) == 12);
+  CHECK(element_count(Shape{std::int64_t{1} << 40, 0, std::int64_t{1} << 40}) == 0);
+  CHECK_THROWS_WITH(element_count(Shape{2, -3}), "shape [2, -3] has a negative extent");
+  CHECK_THROWS_WITH(element_count(Shape{std::int64_t{1} << 40, std::int64_t{1} << 40}), ContainsSubstring("too many"));
 }
 
 TEST_CASE("a group's tensors are checked one by one, and named", "[runtime][unit]") {
@@ -97,8 +97,50 @@ TEST_CASE("operations that can never work are refused with the reason", "[runtim
 }
 
 TEST_CASE("the elements of a row are those of one index of the first dimension", "[runtime][unit]") {
-  CHECK(row_elements({7}) == 1);
-  CHECK(row_elements({7, 2, 3}) == 6);
-  CHECK(row_elements({0, 4}) == 4);
-  CHECK(row_elements({5, 0, 4}) == 0);
+  CHECK(row_elements(Shape{7}) == 1);
+  CHECK(row_elements(Shape{7, 2, 3}) == 6);
+  CHECK(row_elements(Shape{0, 4}) == 4);
+  CHECK(row_elements(Shape{5, 0, 4}) == 0);
+}
+
+TEST_CASE("a view describes what it was made into, and nothing else", "[runtime][unit]") {
+  const Shape shape{4, 3}, splits{1, 3}, other{4, 2};
+  SignatureView view{.kind = Kind::kAlltoall,
+                     .dtype = DType::kInt16,
+                     .op = ReduceOp::kMax,
+                     .root = 1,
+                     .process_set = 2,
+                     .prescale = 0.5,
+                     .postscale = 3,
+                     .shape = shape,
+                     .splits = splits,
+                     .wire = DType::kFloat16};
+  const Signature signature = to_signature(view);
+  CHECK(signature.shape == shape);
+  CHECK(signature.splits == splits);
+  CHECK(describes(view, signature));
+  const auto change = GENERATE(range(0, 9));
+  if (change == 0) view.kind = Kind::kAllreduce;
+  if (change == 1) view.dtype = DType::kUint16;
+  if (change == 2) view.op = ReduceOp::kMin;
+  if (change == 3) view.root = 0;
+  if (change == 4) view.process_set = 0;
+  if (change == 5) view.prescale = 1;
+  if (change == 6) view.shape = other;
+  if (change == 7) view.splits = other;
+  if (change == 8) view.wire.reset();
+  CHECK_FALSE(describes(view, signature));
+}
+
+TEST_CASE("a view of an alltoall without splits describes one that divides evenly", "[runtime][unit]") {
+  const Shape shape{4};
+  const SignatureView view{.kind = Kind::kAlltoall, .shape = shape};
+  Signature signature = to_signature(view);
+  signature.splits = {2, 2};
+  CHECK(describes(view, signature));
+  signature.splits = {1, 3};
+  CHECK_FALSE(describes(view, signature));
+  signature.splits = {2, 2};
+  signature.group = {{}};
+  CHECK_FALSE(describes(view, signature));
 }

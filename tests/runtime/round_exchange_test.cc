@@ -7,6 +7,7 @@
 #include "runtime/collectives/shm/channels.hpp"
 #include "tests/catch.hpp"
 #include "tests/runtime/collectives/shm/thread_ranks.hpp"
+#include "tests/runtime/lent.hpp"
 
 using namespace runjob::runtime;
 
@@ -72,7 +73,7 @@ TEST_CASE("a rank alone agrees with itself", "[runtime][unit]") {
   LocalRounds rounds;
   RoundExchange exchange(rounds, 0, {"a"}, 1024, nullptr);
   std::vector<std::int32_t> values{4};
-  CHECK_FALSE(exchange.decide_at_once(sum("x", values), std::nullopt).decision);
+  CHECK_FALSE(exchange.decide_at_once(lent(sum("x", values)), std::nullopt).decision);
   CHECK_FALSE(exchange.is_in_round());
   exchange.submit({{"x", sum("x", values).signature}});
   CHECK(exchange.has_reason());
@@ -80,17 +81,17 @@ TEST_CASE("a rank alone agrees with itself", "[runtime][unit]") {
   CHECK(exchange.is_in_round());
   REQUIRE(exchange.collect(std::nullopt));
   CHECK(exchange.decide().decisions.size() == 1);
-  CHECK(exchange.decide_at_once(sum("x", values), std::nullopt).decision);
+  CHECK(exchange.decide_at_once(lent(sum("x", values)), std::nullopt).decision);
 }
 
 TEST_CASE("an operation that is known and small takes one round", "[runtime][unit]") {
   Pair ranks;
   std::vector<std::int32_t> a{1, 2}, b{10, 20};
   ranks.learn(sum("x", a));
-  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(sum("x", a), kNow).decision);  // the other one has not come
+  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(lent(sum("x", a)), kNow).decision);  // the other one has not come
   CHECK(ranks.exchanges[0]->is_in_round());
   CHECK(ranks.exchanges[1]->has_reason());
-  const Decision* decision = ranks.exchanges[1]->decide_at_once(sum("x", b), std::nullopt).decision;
+  const Decision* decision = ranks.exchanges[1]->decide_at_once(lent(sum("x", b)), std::nullopt).decision;
   REQUIRE(decision);
   combine(*ranks.exchanges[1], b, *decision);
   CHECK(b == std::vector<std::int32_t>{11, 22});
@@ -107,8 +108,8 @@ TEST_CASE("two that say different things go on, and no buffer has changed", "[ru
   std::vector<std::int32_t> a{1, 2}, b{10, 20};
   ranks.learn(sum("x", a));
   ranks.learn(sum("y", a));
-  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(sum("x", a), kNow).decision);
-  CHECK_FALSE(ranks.exchanges[1]->decide_at_once(sum("y", b), std::nullopt).decision);
+  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(lent(sum("x", a)), kNow).decision);
+  CHECK_FALSE(ranks.exchanges[1]->decide_at_once(lent(sum("y", b)), std::nullopt).decision);
   for (auto& exchange : ranks.exchanges) {
     REQUIRE(exchange->collect(std::nullopt));
     CHECK(exchange->decide().decisions.empty());
@@ -125,9 +126,9 @@ TEST_CASE("what is large, unknown or not the only thing to say does not go at on
   std::vector<std::int32_t> large(2000), small(1);
   ranks.learn(sum("large", large));
   ranks.learn(sum("small", small));
-  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(sum("large", large), kNow).decision);
-  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(sum("new", small), kNow).decision);
+  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(lent(sum("large", large)), kNow).decision);
+  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(lent(sum("new", small)), kNow).decision);
   ranks.exchanges[0]->submit({{"other", sum("other", small).signature}});
-  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(sum("small", small), kNow).decision);
+  CHECK_FALSE(ranks.exchanges[0]->decide_at_once(lent(sum("small", small)), kNow).decision);
   CHECK_FALSE(ranks.exchanges[0]->is_in_round());
 }

@@ -155,6 +155,19 @@ TEST_CASE("the operation that ran least recently is forgotten, but none that a r
   CHECK(ranks.round().size() == 2);
 }
 
+TEST_CASE("a number is found by the name that has it now", "[runtime][unit]") {
+  Ranks ranks(2, /*capacity=*/2);
+  for (int i = 0; i < 200; ++i) {
+    const std::string name = (i % 2 == 0 ? "a name that is long: " : "") + std::to_string(i);
+    CHECK_FALSE(ranks[0].find(name, kSum));
+    for (const std::size_t rank : {0u, 1u}) ranks.submit(rank, name);
+    REQUIRE(ranks.rounds_until_silent().size() == 1);
+    REQUIRE(ranks[0].find(name, kSum));
+    CHECK(ranks[0].name(*ranks[0].find(name, kSum)) == name);
+    CHECK_FALSE(ranks[0].find(name, gather(2)));
+  }
+}
+
 TEST_CASE("a request that is longer than a round takes several", "[runtime][unit]") {
   Ranks ranks(2, 1024, /*most=*/16);
   const std::string name(100, 'n');

@@ -24,7 +24,7 @@ void ShmRounds::give_without(std::uint32_t tag, std::span<const std::byte> bytes
 bool ShmRounds::collect(Deadline deadline, const IsBusy& is_busy) {
   for (int peer = 0; peer < group_.size(); ++peer) {
     const Step& given = small_.given(peer);
-    if (group_.look(peer, given, small_.step())) continue;
+    if (has_given(peer) || group_.look(peer, given, small_.step())) continue;
     if (!waits_since_) waits_since_ = Clock::now();
     const auto limit = is_busy(peer) ? *waits_since_ + group_.timeout() : Clock::time_point::max();
     const auto has_come = [&] { return given.load(std::memory_order_seq_cst) >= small_.step(); };
@@ -35,6 +35,7 @@ bool ShmRounds::collect(Deadline deadline, const IsBusy& is_busy) {
     if (Clock::now() >= limit) group_.throw_timeout(peer);
     return false;
   }
+  small_.all_have_given();
   return true;
 }
 
@@ -73,8 +74,14 @@ void ShmRounds::expect_next(std::size_t bytes) {
 }
 
 void ShmRounds::reduce(const Call& call, std::span<const void* const> inputs, std::size_t count) const {
-  for (const void* input : inputs) prefetch_to_read(static_cast<const std::byte*>(input), count * size_of(call.dtype));
-  Rounds::reduce(call, inputs, count);
+  const std::size_t bytes = count * size_of(call.dtype);
+  if (bytes > kInlineBytes) {
+    for (const void* input : inputs) prefetch_to_read(static_cast<const std::byte*>(input), bytes);
+  }
+  const int size = static_cast<int>(inputs.size());
+  if (!reduction_ || !reduction_->is_of(call.dtype, call.op, call.prescale, call.postscale, size))
+    reduction_.emplace(call.dtype, call.op, call.prescale, call.postscale, size);
+  reduction_->run(call.output, inputs, count);
 }
 
 bool ShmRounds::is_awaited() const {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "runtime/collectives/rank_order_reduction.hpp"
 #include "runtime/collectives/rounds.hpp"
 #include "runtime/collectives/shm/small_exchange.hpp"
 #include "runtime/collectives/shm/stage.hpp"
@@ -42,6 +43,7 @@ class ShmRounds : public Rounds {
   SmallExchange& small_;
   std::optional<Clock::time_point> waits_since_;  ///< in this round, for a rank that did not come at once
   std::atomic<bool> nudged_{false};
+  mutable std::optional<RankOrderReduction> reduction_;  ///< the last one: the next is often the same
 };
 
 }  // namespace runjob::runtime

@@ -5,7 +5,7 @@ namespace runjob::runtime {
 std::byte* SmallExchange::begin(std::size_t bytes) {
   const std::uint64_t last = step_++;
   if (bytes == 0) return nullptr;
-  for (int peer = 0; peer < group_.size(); ++peer) {
+  for (int peer = 0; complete_ < last && peer < group_.size(); ++peer) {
     group_.wait(peer, group_.words(peer).flags[last % RankWords::kFlags].given, last);
   }
   return place(group_.rank(), bytes);

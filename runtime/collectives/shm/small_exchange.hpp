@@ -26,6 +26,9 @@ class SmallExchange {
   /// Rank `peer`'s message of `bytes` bytes, which may be this rank; stays until the next give().
   const std::byte* take(int peer, std::size_t bytes);
 
+  /// A hint: the caller has seen that every rank has given the step that was begun last.
+  void all_have_given() { complete_ = step_; }
+
   // For messages that say their length themselves: of the step that was begun last.
   std::uint64_t step() const { return step_; }
   const Step& given(int rank) const { return flag(rank).given; }
@@ -47,6 +50,7 @@ class SmallExchange {
 
   Group& group_;
   std::uint64_t step_ = 0;
+  std::uint64_t complete_ = 0;  ///< the last one that is known to be given by all
 };
 
 }  // namespace runjob::runtime
