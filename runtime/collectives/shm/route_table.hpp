@@ -29,7 +29,9 @@ class RouteTable {
   static constexpr std::size_t kWays = 3;
   static constexpr std::size_t kLeastReadBytes = 128u << 10;  ///< below, a system call costs too much: docs/backends.md
   static constexpr int kTries = 3;                            ///< of each way; the fastest one counts
-  static constexpr int kSettledMessages = 32;                 ///< for each one that is tried
+  static constexpr std::size_t kLargeBytes = 8u << 20;        ///< from there on fewer do: each takes milliseconds
+  static constexpr int kTriesOfLarge = 2;
+  static constexpr int kSettledMessages = 32;  ///< for each one that is tried
 
   /// `slots_bytes`: of all of a rank's slots. A way that uses slots is as fast as it will be when it has written them all once.
   explicit RouteTable(std::size_t slots_bytes) : slots_bytes_(slots_bytes) {}
@@ -48,7 +50,7 @@ class RouteTable {
   void add(Kind kind, std::size_t bytes, Way way, std::chrono::nanoseconds time) {
     Entry& entry = at(kind, bytes);
     const auto which = static_cast<std::size_t>(way);
-    const int counted = ++entry.messages[which] - (messages_of_way(bytes) - kTries);
+    const int counted = ++entry.messages[which] - (messages_of_way(bytes) - tries_of_way(bytes));
     if (counted >= 1) entry.best[which] = counted == 1 ? time : std::min(entry.best[which], time);
   }
   /// When all have been tried.
@@ -87,9 +89,12 @@ class RouteTable {
   static std::ptrdiff_t number_of_ways(std::size_t bytes, bool can_read) {
     return can_read && bytes >= kLeastReadBytes ? 3 : 2;
   }
+  static int tries_of_way(std::size_t bytes) { return bytes < kLargeBytes ? kTries : kTriesOfLarge; }
+  /// With those that write all slots once, which a large one does by itself.
   int messages_of_way(std::size_t bytes) const {
     constexpr std::size_t kMost = 64;
-    return static_cast<int>(std::clamp<std::size_t>(slots_bytes_ >> power(bytes), 1, kMost)) + kTries;
+    const std::size_t least = bytes < kLargeBytes ? 1 : 0;
+    return static_cast<int>(std::clamp(slots_bytes_ >> power(bytes), least, kMost)) + tries_of_way(bytes);
   }
   static std::size_t power(std::size_t bytes) { return static_cast<std::size_t>(std::bit_width(bytes)) - 1; }
   const Entry& at(Kind kind, std::size_t bytes) const { return entries_[static_cast<std::size_t>(kind)][power(bytes)]; }

@@ -45,6 +45,17 @@ TEST_CASE("every way is tried until it has written all slots and a few times mor
   CHECK(table.fastest(Kind::kAllreduce, kMegabyte, true) == Way::kRead);
 }
 
+TEST_CASE("large messages are tried less often", "[runtime][unit]") {
+  RouteTable table(kSlotsBytes);
+  constexpr std::size_t kLarge = RouteTable::kLargeBytes;
+  constexpr int kOften = RouteTable::kTriesOfLarge;
+  for (const int time : {3, 1}) table.add(Kind::kAllreduce, kLarge, Way::kSlots, microseconds(time));
+  const auto tried =
+      try_all(table, Kind::kAllreduce, kLarge, true, {microseconds(9), microseconds(2), microseconds(2)});
+  CHECK(counted(tried) == std::map<Way, int>{{Way::kStreamedSlots, kOften}, {Way::kRead, kOften}});
+  CHECK(table.fastest(Kind::kAllreduce, kLarge, true) == Way::kSlots);
+}
+
 TEST_CASE("memory is not read for short messages, nor where it cannot be", "[runtime][unit]") {
   RouteTable table(kSlotsBytes);
   const Times times{microseconds(3), microseconds(2), microseconds(1)};
