@@ -21,7 +21,8 @@ enum class Way : std::uint8_t {
 
 /// Which way messages take. The fastest one depends on the processor, and on which two of its cores the ranks run just now: sharing
 /// caches or not, which the system may change at any time. So for every kind of collective and power of two some messages take each
-/// way, then many take the one that was the fastest, and then all are tried again.
+/// way, then many take the one that was the fastest, and then all are tried again: at first soon, since the first messages of a job are
+/// slower than the rest, whatever their way.
 /// Rank 0 tries and tells; the others remember what it told, and for how many messages.
 /// A function of what it is told: no clock, no state but these.
 class RouteTable {
@@ -31,7 +32,8 @@ class RouteTable {
   static constexpr int kTries = 3;                            ///< of each way; the fastest one counts
   static constexpr std::size_t kLargeBytes = 8u << 20;        ///< from there on fewer do: each takes milliseconds
   static constexpr int kTriesOfLarge = 2;
-  static constexpr int kSettledMessages = 32;  ///< for each one that is tried
+  static constexpr int kFirstSettledMessages = 2;  ///< for each one that is tried
+  static constexpr int kSettledMessages = 32;      ///< the same, from the third time on
 
   /// `slots_bytes`: of all of a rank's slots. A way that uses slots is as fast as it will be when it has written them all once.
   explicit RouteTable(std::size_t slots_bytes) : slots_bytes_(slots_bytes) {}
@@ -64,9 +66,11 @@ class RouteTable {
   /// Rank 0 has told all that this is the way of such messages from now on.
   void settle(Kind kind, std::size_t bytes, Way way) {
     Entry& entry = at(kind, bytes);
+    const int times = std::min(entry.next_times, kSettledMessages);
     entry = {};
     entry.settled = way;
-    entry.remaining = kSettledMessages * static_cast<int>(kWays) * messages_of_way(bytes);
+    entry.remaining = times * static_cast<int>(kWays) * messages_of_way(bytes);
+    entry.next_times = times * 4;
   }
   /// That way for one more message; nothing when rank 0 has to be asked.
   std::optional<Way> take_settled(Kind kind, std::size_t bytes) {
@@ -83,6 +87,7 @@ class RouteTable {
     std::array<std::chrono::nanoseconds, kWays> best{};
     std::optional<Way> settled;
     int remaining = 0;  ///< messages until that ends
+    int next_times = kFirstSettledMessages;
   };
   using Entries = std::array<std::array<Entry, 64>, 8>;  // by kind and power of two
 

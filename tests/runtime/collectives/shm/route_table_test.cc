@@ -83,14 +83,18 @@ TEST_CASE("the fastest of a way's last tries counts", "[runtime][unit]") {
   CHECK(table.fastest(Kind::kAllgather, kMegabyte, false) == Way::kSlots);
 }
 
-TEST_CASE("a way is settled for many messages, and then all are tried again", "[runtime][unit]") {
+TEST_CASE("a way is settled, at first for few messages, then for many, and then all are tried again",
+          "[runtime][unit]") {
   RouteTable table(kSlotsBytes);
   CHECK_FALSE(table.take_settled(Kind::kAlltoall, kMegabyte));
   try_all(table, Kind::kAlltoall, kMegabyte, true, {microseconds(2), microseconds(1), microseconds(2)});
-  table.settle(Kind::kAlltoall, kMegabyte, Way::kStreamedSlots);
-  const int all = RouteTable::kSettledMessages * static_cast<int>(RouteTable::kWays) * kOfWay;
-  for (int i = 0; i < all; ++i) REQUIRE(table.take_settled(Kind::kAlltoall, kMegabyte) == Way::kStreamedSlots);
-  CHECK_FALSE(table.take_settled(Kind::kAlltoall, kMegabyte));
-  try_all(table, Kind::kAlltoall, kMegabyte, true, {microseconds(1), microseconds(2), microseconds(2)});
-  CHECK(table.fastest(Kind::kAlltoall, kMegabyte, true) == Way::kSlots);
+  for (const int times : {RouteTable::kFirstSettledMessages, 4 * RouteTable::kFirstSettledMessages,
+                          RouteTable::kSettledMessages, RouteTable::kSettledMessages}) {
+    table.settle(Kind::kAlltoall, kMegabyte, Way::kStreamedSlots);
+    const int all = times * static_cast<int>(RouteTable::kWays) * kOfWay;
+    for (int i = 0; i < all; ++i) REQUIRE(table.take_settled(Kind::kAlltoall, kMegabyte) == Way::kStreamedSlots);
+    CHECK_FALSE(table.take_settled(Kind::kAlltoall, kMegabyte));
+    try_all(table, Kind::kAlltoall, kMegabyte, true, {microseconds(1), microseconds(2), microseconds(2)});
+    CHECK(table.fastest(Kind::kAlltoall, kMegabyte, true) == Way::kSlots);
+  }
 }
