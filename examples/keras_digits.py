@@ -1,38 +1,40 @@
 """Trains a small convolutional network of Keras on scikit-learn's handwritten digits, on all ranks together:
 
     runjob -np 2 python examples/keras_digits.py
+
+With PyTorch as Keras's backend: KERAS_BACKEND=torch runjob ...
 """
 
+import keras
 import numpy
-import tensorflow as tf
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-import runjob.tensorflow.keras as hvd
+import runjob.keras as hvd
 
 EPOCHS = 8
 
 
 def main():
     hvd.init()
-    tf.keras.utils.set_random_seed(hvd.rank())
+    keras.utils.set_random_seed(hvd.rank())
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype("float32").reshape(-1, 8, 8, 1)
     x, x_test, y, y_test = train_test_split(images, labels, test_size=0.2, random_state=0)
     rows = len(x) // hvd.size()  # as many steps on every rank
     mine = numpy.arange(hvd.rank(), rows * hvd.size(), hvd.size())
 
-    model = tf.keras.Sequential(
+    model = keras.Sequential(
         [
-            tf.keras.Input((8, 8, 1)),
-            tf.keras.layers.Conv2D(16, 3, activation="relu"),
-            tf.keras.layers.Flatten(),
-            tf.keras.layers.Dense(64, activation="relu"),
-            tf.keras.layers.Dense(10, activation="softmax"),
+            keras.Input((8, 8, 1)),
+            keras.layers.Conv2D(16, 3, activation="relu"),
+            keras.layers.Flatten(),
+            keras.layers.Dense(64, activation="relu"),
+            keras.layers.Dense(10, activation="softmax"),
         ]
     )
     rate = 0.001 * hvd.size()
-    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.Adam(rate))
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.Adam(rate))
     model.compile(optimizer=optimizer, loss="sparse_categorical_crossentropy", metrics=["accuracy"])
     callbacks = [
         hvd.callbacks.BroadcastGlobalVariablesCallback(0),

@@ -1,5 +1,6 @@
 """examples/*.py, run as their first lines say."""
 
+import importlib.util
 import re
 
 import pytest
@@ -21,6 +22,14 @@ def test_a_model_is_trained(run_ranks, script, np):
     job = run_ranks(EXAMPLES / f"{script}.py", np)
     assert _accuracy(job) >= 0.97
     assert "[1]<stdout>" not in job.stdout, "only rank 0 prints"
+
+
+def test_keras_learns_with_pytorch_as_its_backend(run_ranks, monkeypatch):
+    if importlib.util.find_spec("keras") is None:
+        pytest.skip("no Keras here: pip install keras")
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    job = run_ranks(EXAMPLES / "keras_digits.py", 2)
+    assert float(re.findall(r"test accuracy (\S+)", job.stdout)[-1]) > 0.9, job.stdout
 
 
 def test_training_is_reproducible_and_saved(run_ranks, tmp_path):

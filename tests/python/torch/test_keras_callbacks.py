@@ -70,6 +70,16 @@ def fit_as_one_process():
     return _is_close(model, alone), bool(numpy.allclose(history.history["loss"], expected.history["loss"], rtol=1e-4))
 
 
+def compiled():
+    """model.compile(jit_compile=True): the reduction stays outside of what torch.compile() makes of a step."""
+    keras, hvd = _modules()
+    model = _model(keras, hvd.DistributedOptimizer(keras.optimizers.SGD(0.05, momentum=0.9)), seed=0)
+    model.compile(optimizer=model.optimizer, loss="mse", jit_compile=True)
+    model.fit(*_data(hvd.rank()), batch_size=4, epochs=3, verbose=0, shuffle=False)
+    alone, _ = _alone(keras, 3)
+    return model.jit_compile, _is_close(model, alone)
+
+
 def several_passes():
     """Two batches for a step, their gradients averaged: as one process with all rows again."""
     keras, hvd = _modules()
@@ -202,6 +212,7 @@ def names_of_horovod():
 
 CASES = {
     fit_as_one_process: (True, True),
+    compiled: (True, True),
     several_passes: (True, 3),
     options_of_gradients: ([True, True, True], False, True),
     what_is_broadcast: (False, True),

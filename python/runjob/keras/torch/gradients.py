@@ -41,6 +41,8 @@ class GradientReduction:
         """Leaves its gradients to each rank."""
         self._local.add(id(variable))
 
+    # With model.compile(jit_compile=True), what is before and after it is compiled.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     @torch.no_grad()
     def reduced(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         """The gradients of `variables`, in their order; None stays None, on all ranks or on none."""
