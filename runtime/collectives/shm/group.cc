@@ -34,7 +34,7 @@ std::uint32_t this_processor() {
 
 Patience Patience::for_ranks(int local_ranks, double processors) {
   constexpr std::chrono::microseconds kAsLongAsWaking{200};
-  constexpr int kYields = 4;
+  constexpr int kYields = 32;
   return {local_ranks <= processors ? kAsLongAsWaking : std::chrono::microseconds(0), kYields};
 }
 
