@@ -150,7 +150,8 @@ std::shared_ptr<Completion> Engine::submit(Submission submission) {
 
 /// Then the calling thread is the driver.
 bool Engine::may_run_at_once(const SubmissionView& submission) {
-  if (!operations_.empty() || !submitted_.empty() || parts_.timeline->is_on() || !become_driver()) return false;
+  if (phase_ != Phase::kRunning || stop_ || parts_.timeline->is_on()) return false;
+  if (!operations_.empty() || !submitted_.empty() || !become_driver()) return false;
   name_at_once_ = submission.name;
   return true;
 }
@@ -160,7 +161,6 @@ std::shared_ptr<Completion> Engine::run(const SubmissionView& submission, Deadli
   bool at_once = false;
   {
     const MutexLock lock(mutex_);
-    check_in_flight(submission.name, submission.signature.kind);
     at_once = may_run_at_once(submission);
   }
   if (!at_once) return run(to_submission(submission), deadline, status);

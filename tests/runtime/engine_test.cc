@@ -177,6 +177,17 @@ TEST_CASE("a blocking operation gives its result, the first time and when it is 
   }
 }
 
+TEST_CASE("what can never work is refused as such, also when the job has ended", "[runtime][unit]") {
+  const auto engines = pair(shared_memory());
+  engines[0]->shutdown();
+  std::vector<float> values(1);
+  Submission scalar = sum("x", values);
+  scalar.signature.kind = Kind::kAllgather;
+  scalar.signature.shape.clear();
+  CHECK_THAT(run(*engines[0], scalar).message(), ContainsSubstring("a scalar has no first dimension"));
+  CHECK(run(*engines[0], sum("x", values)).code() == Errc::kAborted);
+}
+
 TEST_CASE("blocking operations of several threads, in any order on each rank, find each other", "[runtime][unit]") {
   const auto engines = pair(shared_memory());
   std::vector<std::future<bool>> all;
