@@ -58,16 +58,14 @@ std::int64_t product(ShapeView shape, std::size_t first) {
   for (std::size_t i = first; i < shape.size(); ++i) {
     const std::int64_t extent = shape[i];
     if (extent < 0) {
-      throw Error(Errc::kInvalidArgument,
-                  fmt::format("shape {} has a negative extent", to_string(Shape(shape.begin(), shape.end()))));
+      throw Error(Errc::kInvalidArgument, fmt::format("shape {} has a negative extent", to_string(shape)));
     }
     empty = empty || extent == 0;
     overflow = __builtin_mul_overflow(count, extent, &count) || overflow;
   }
   if (empty) return 0;
   if (overflow) {
-    throw Error(Errc::kInvalidArgument,
-                fmt::format("shape {} has too many elements", to_string(Shape(shape.begin(), shape.end()))));
+    throw Error(Errc::kInvalidArgument, fmt::format("shape {} has too many elements", to_string(shape)));
   }
   return count;
 }
@@ -86,20 +84,6 @@ bool describes(const SignatureView& view, const Signature& signature) {
          view.prescale == signature.prescale && view.postscale == signature.postscale && view.wire == signature.wire &&
          signature.group.empty() && std::ranges::equal(view.shape, signature.shape) &&
          (has_splits ? std::ranges::equal(view.splits, signature.splits) : are_even(signature.splits));
-}
-
-Signature to_signature(const SignatureView& view) {
-  return {.kind = view.kind,
-          .dtype = view.dtype,
-          .op = view.op,
-          .root = view.root,
-          .process_set = view.process_set,
-          .prescale = view.prescale,
-          .postscale = view.postscale,
-          .shape = Shape(view.shape.begin(), view.shape.end()),
-          .splits = Shape(view.splits.begin(), view.splits.end()),
-          .wire = view.wire,
-          .group = {}};
 }
 
 std::string_view to_string(Kind kind) {
@@ -144,7 +128,7 @@ std::string_view to_string(ReduceOp op) {
   return "unknown";
 }
 
-std::string to_string(const Shape& shape) {
+std::string to_string(ShapeView shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 

@@ -76,12 +76,26 @@ using SignatureView = BasicSignature<ShapeView>;
 
 /// Whether `view` describes it.
 bool describes(const SignatureView& view, const Signature& signature);
-Signature to_signature(const SignatureView& view);
+/// The same with the other kind of extents, of one tensor; a view is lent from `from`.
+template <class To, class From>
+BasicSignature<To> with_extents(const BasicSignature<From>& from) {
+  return {.kind = from.kind,
+          .dtype = from.dtype,
+          .op = from.op,
+          .root = from.root,
+          .process_set = from.process_set,
+          .prescale = from.prescale,
+          .postscale = from.postscale,
+          .shape = To(from.shape.begin(), from.shape.end()),
+          .splits = To(from.splits.begin(), from.splits.end()),
+          .wire = from.wire,
+          .group = {}};
+}
 
-std::string_view to_string(Kind kind);      ///< "allreduce"
-std::string_view to_string(DType dtype);    ///< "float32"
-std::string_view to_string(ReduceOp op);    ///< "average"
-std::string to_string(const Shape& shape);  ///< "[2, 3]"
+std::string_view to_string(Kind kind);    ///< "allreduce"
+std::string_view to_string(DType dtype);  ///< "float32"
+std::string_view to_string(ReduceOp op);  ///< "average"
+std::string to_string(ShapeView shape);   ///< "[2, 3]"
 
 /// How messages name an operation: "allreduce 'x'", "allreduce 'x' of process set 2".
 std::string operation_text(std::string_view name, Kind kind, int process_set);

@@ -83,12 +83,12 @@ void Engine::check(Submission& submission) const {
 }
 
 /// Errors  Error, why the operation is refused.
-void Engine::check_in_flight(std::string_view name, Kind kind) const {
+void Engine::check_in_flight(const Submission& submission) const {
   if (phase_ != Phase::kRunning || stop_) end_.throw_if_failed();
-  const bool is_at_once = name_at_once_ && *name_at_once_ == name;
-  if (!is_at_once && !operations_.contains(name)) return;
+  const bool is_at_once = name_at_once_ && *name_at_once_ == submission.name;
+  if (!is_at_once && !operations_.contains(submission.name)) return;
   throw Error(Errc::kInvalidArgument, fmt::format("{}: an operation of this name is still in flight on {}",
-                                                  operation_text(name, kind, parts_.members.process_set()), self_));
+                                                  operation_text(submission.name, submission.signature), self_));
 }
 
 std::shared_ptr<Completion> Engine::insert(Submission submission, bool is_said) {
@@ -142,7 +142,7 @@ void Engine::end_waiting() {
 std::shared_ptr<Completion> Engine::submit(Submission submission) {
   check(submission);
   const MutexLock lock(mutex_);
-  check_in_flight(submission.name, submission.signature.kind);
+  check_in_flight(submission);
   auto completion = insert(std::move(submission), /*is_said=*/false);
   announce();
   return completion;
@@ -193,7 +193,7 @@ std::shared_ptr<Completion> Engine::run(Submission submission, Deadline deadline
   bool drives = false;
   {
     const MutexLock lock(mutex_);
-    check_in_flight(submission.name, submission.signature.kind);
+    check_in_flight(submission);
     drives = become_driver();
     completion = insert(std::move(submission), /*is_said=*/false);
     if (!drives) announce();

@@ -97,7 +97,7 @@ class Engine {
   enum class Phase { kRunning, kLeaving, kEnded };
 
   void check(Submission& submission) const;
-  void check_in_flight(std::string_view name, Kind kind) const REQUIRES(mutex_);
+  void check_in_flight(const Submission& submission) const REQUIRES(mutex_);
   bool may_run_at_once(const SubmissionView& submission) REQUIRES(mutex_);
   std::shared_ptr<Completion> insert(Submission submission, bool is_said) REQUIRES(mutex_);
   void announce() REQUIRES(mutex_);

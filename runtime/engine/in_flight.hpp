@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -26,7 +25,7 @@ class InFlight {
   };
 
   bool empty() const { return entries_.empty(); }
-  bool contains(std::string_view name) const { return !entries_.empty() && entries_.count(std::string(name)) != 0; }
+  bool contains(const std::string& name) const { return !entries_.empty() && entries_.count(name) != 0; }
   std::shared_ptr<Completion> insert(Submission submission);
   /// Null when there is none.
   Entry* find(const std::string& name);

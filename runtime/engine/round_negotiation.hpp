@@ -122,8 +122,8 @@ class RoundNegotiation {
   NegotiationObserver* const observer_;
   Negotiation negotiation_;
   std::unordered_map<std::string, Id, Hash, std::equal_to<>> ids_;
-  mutable std::array<Id, 64>
-      looked_up_{};  ///< of names that were found, each where its place_of() is: looking there costs less
+  /// Of names that were found, each where its place_of() is: looking there costs less.
+  mutable std::array<Id, 64> looked_up_{};
   std::vector<Slot> slots_;
   std::vector<Id> free_;
   std::list<Id> ages_;  ///< most recently run first

@@ -32,7 +32,7 @@ using Submission = BasicSubmission<std::string, Shape>;
 using SubmissionView = BasicSubmission<std::string_view, ShapeView>;
 
 inline Submission to_submission(const SubmissionView& view) {
-  return {std::string(view.name), to_signature(view.signature), view.input, view.output, view.output_bytes};
+  return {std::string(view.name), with_extents<Shape>(view.signature), view.input, view.output, view.output_bytes};
 }
 
 }  // namespace runjob::runtime

@@ -115,7 +115,7 @@ TEST_CASE("a view describes what it was made into, and nothing else", "[runtime]
                      .shape = shape,
                      .splits = splits,
                      .wire = DType::kFloat16};
-  const Signature signature = to_signature(view);
+  const Signature signature = with_extents<Shape>(view);
   CHECK(signature.shape == shape);
   CHECK(signature.splits == splits);
   CHECK(describes(view, signature));
@@ -135,7 +135,7 @@ TEST_CASE("a view describes what it was made into, and nothing else", "[runtime]
 TEST_CASE("a view of an alltoall without splits describes one that divides evenly", "[runtime][unit]") {
   const Shape shape{4};
   const SignatureView view{.kind = Kind::kAlltoall, .shape = shape};
-  Signature signature = to_signature(view);
+  Signature signature = with_extents<Shape>(view);
   signature.splits = {2, 2};
   CHECK(describes(view, signature));
   signature.splits = {1, 3};
