@@ -5,14 +5,6 @@
 #include "runtime/collectives/reduce.hpp"
 
 namespace runjob::runtime {
-namespace {
-
-bool is_half(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBfloat16;
-}
-
-}  // namespace
-
 AllreduceStages::AllreduceStages(const Call& call, int size)
     : call_(call), size_(size), dtype_(is_half(call.dtype) ? DType::kFloat32 : call.dtype), data_(call.output) {
   const void* source = call.input;

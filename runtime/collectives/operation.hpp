@@ -114,6 +114,11 @@ constexpr std::size_t size_of(DType dtype) {
   return kSizes[static_cast<int>(dtype)];
 }
 
+/// float16 or bfloat16.
+constexpr bool is_half(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBfloat16;
+}
+
 /// The product of the extents; 1 for a scalar.
 /// Errors  Error(kInvalidArgument) for a negative extent or more than 2^63-1 elements.
 std::int64_t element_count(ShapeView shape);

@@ -10,10 +10,6 @@ namespace {
 /// Two buffers of it and the output's part fit the first cache (32 KiB at least).
 constexpr std::size_t kPieceBytes = 8192;
 
-bool is_half(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBfloat16;
-}
-
 }  // namespace
 
 RankOrderReduction::RankOrderReduction(DType dtype, ReduceOp op, double prescale, double postscale, int size)
@@ -24,16 +20,22 @@ RankOrderReduction::RankOrderReduction(DType dtype, ReduceOp op, double prescale
       postscale_(postscale),
       divisor_(op == ReduceOp::kAverage ? size : 1),
       is_plain_(prescale_ == 1 && postscale_ == 1 && divisor_ == 1),
-      in_float_(is_half(dtype) && (size > 2 || !is_plain_)),
       reduce_(reduce_function(dtype, op)),
-      reduce_floats_(reduce_function(DType::kFloat32, op)) {}
+      reduce_floats_(reduce_function(DType::kFloat32, op)),
+      reduce_halves_(is_half(dtype) && prescale_ == 1 && is_power_of_two(postscale_ / divisor_)
+                         ? half_reduction(dtype, op)
+                         : nullptr) {}
 
 void RankOrderReduction::run(void* out, std::span<const void* const> inputs, std::size_t count) const {
   if (is_plain_ && inputs.size() == 2) return reduce_(out, inputs[0], inputs[1], count);
-  const std::size_t piece = kPieceBytes / (in_float_ ? sizeof(float) : size_of(dtype_));
+  if (reduce_halves_ != nullptr) {
+    return reduce_halves_(out, inputs.data(), inputs.size(), count, static_cast<float>(postscale_ / divisor_));
+  }
+  const bool in_float = is_half(dtype_);
+  const std::size_t piece = kPieceBytes / (in_float ? sizeof(float) : size_of(dtype_));
   for (std::size_t first = 0; first < count; first += piece) {
     const std::size_t length = std::min(piece, count - first);
-    if (in_float_) {
+    if (in_float) {
       run_piece_of_halves(out, inputs, first, length);
     } else {
       run_piece(out, inputs, first, length);

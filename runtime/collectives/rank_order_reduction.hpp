@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 
+#include "runtime/collectives/half_reduction.hpp"
 #include "runtime/collectives/reduce.hpp"
 
 namespace runjob::runtime {
@@ -33,9 +34,9 @@ class RankOrderReduction {
   int size_;
   double prescale_, postscale_, divisor_;
   bool is_plain_;                 ///< nothing is scaled
-  bool in_float_;                 ///< of 16-bit floats: more than one rounding would happen otherwise
   ReduceFunction reduce_;         ///< of dtype_
   ReduceFunction reduce_floats_;  ///< of float32
+  HalfReduction reduce_halves_;   ///< null unless it does all of it
 };
 
 }  // namespace runjob::runtime

@@ -9,49 +9,12 @@
 #include "base/error.hpp"
 #include "runtime/collectives/float16_convert.hpp"
 #include "runtime/collectives/half.hpp"
+#include "runtime/collectives/half_reduction.hpp"
 #include "runtime/collectives/multiversion.hpp"
+#include "runtime/collectives/reduce_operators.hpp"
 
 namespace runjob::runtime {
 namespace {
-
-// Small integers promote to int before arithmetic and int overflow is undefined: compute in the unsigned
-// type.
-template <class T>
-using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
-
-struct Sum {
-  template <class T>
-  RUNJOB_INLINE T of(T a, T b) {
-    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
-  }
-};
-
-struct Product {
-  template <class T>
-  RUNJOB_INLINE T of(T a, T b) {
-    if constexpr (std::is_integral_v<T>) {  // uint16 * uint16 would promote to a signed int and overflow
-      using Wide = std::conditional_t<sizeof(T) < 8, std::uint32_t, std::uint64_t>;
-      return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
-    } else {
-      return a * b;
-    }
-  }
-};
-
-// Without a short circuit, which would keep the compiler from vectorizing.
-struct Min {
-  template <class T>
-  RUNJOB_INLINE T of(T a, T b) {
-    return static_cast<bool>(static_cast<int>(a < b) | static_cast<int>(a != a)) ? a : b;
-  }
-};
-
-struct Max {
-  template <class T>
-  RUNJOB_INLINE T of(T a, T b) {
-    return static_cast<bool>(static_cast<int>(a > b) | static_cast<int>(a != a)) ? a : b;
-  }
-};
 
 // In each loop `out` may be one of the others, but never overlap it otherwise: that is what "ivdep" tells the compiler.
 
@@ -63,19 +26,6 @@ struct ReduceNumbers {
     const auto* right = static_cast<const T*>(b);
 #pragma GCC ivdep
     for (std::size_t i = 0; i < count; ++i) result[i] = Op::of(left[i], right[i]);
-  }
-};
-
-template <class Op>
-struct ReduceBfloat16 {
-  RUNJOB_INLINE void run(void* out, const void* a, const void* b, std::size_t count) {
-    auto* result = static_cast<std::uint16_t*>(out);
-    const auto* left = static_cast<const std::uint16_t*>(a);
-    const auto* right = static_cast<const std::uint16_t*>(b);
-#pragma GCC ivdep
-    for (std::size_t i = 0; i < count; ++i) {
-      result[i] = float_to_bfloat16(Op::of(bfloat16_to_float(left[i]), bfloat16_to_float(right[i])));
-    }
   }
 };
 
@@ -98,33 +48,6 @@ ReduceFunction reduce_version(InstructionSet set) {
   return version_of<Loop, void*, const void*, const void*, std::size_t>(set);
 }
 
-/// Through float32 in pieces that stay in the first cache.
-template <class Op, InstructionSet set>
-void reduce_float16(void* out, const void* a, const void* b, std::size_t count) {
-  constexpr std::size_t kPiece = 512;
-  alignas(64) float left[kPiece], right[kPiece];
-  for (std::size_t done = 0; done < count; done += kPiece) {
-    const std::size_t piece = std::min(kPiece, count - done);
-    float16_to_floats(set)(left, static_cast<const std::uint16_t*>(a) + done, piece);
-    float16_to_floats(set)(right, static_cast<const std::uint16_t*>(b) + done, piece);
-    reduce_version<ReduceNumbers<float, Op>>(set)(left, left, right, piece);
-    floats_to_float16(set)(static_cast<std::uint16_t*>(out) + done, left, piece);
-  }
-}
-
-template <class Op>
-ReduceFunction float16_version(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::kPlain:
-      return reduce_float16<Op, InstructionSet::kPlain>;
-    case InstructionSet::kAvx2:
-      return reduce_float16<Op, InstructionSet::kAvx2>;
-    case InstructionSet::kAvx512:
-      return reduce_float16<Op, InstructionSet::kAvx512>;
-  }
-  return nullptr;
-}
-
 template <class Op>
 ReduceFunction for_dtype(DType dtype, InstructionSet set) {
   constexpr bool kEither = std::is_same_v<Op, Sum> || std::is_same_v<Op, Max>;
@@ -141,16 +64,15 @@ ReduceFunction for_dtype(DType dtype, InstructionSet set) {
       return reduce_version<ReduceNumbers<std::int32_t, Op>>(set);
     case DType::kInt64:
       return reduce_version<ReduceNumbers<std::int64_t, Op>>(set);
-    case DType::kFloat16:
-      return float16_version<Op>(set);
     case DType::kFloat32:
       return reduce_version<ReduceNumbers<float, Op>>(set);
     case DType::kFloat64:
       return reduce_version<ReduceNumbers<double, Op>>(set);
     case DType::kBool:
       return reduce_version<ReduceBools<kEither>>(set);
+    case DType::kFloat16:
     case DType::kBfloat16:
-      return reduce_version<ReduceBfloat16<Op>>(set);
+      break;  // reduce_function() has them elsewhere
   }
   return nullptr;
 }
@@ -182,14 +104,27 @@ struct ScaleNumbers {
   }
 };
 
-bool is_power_of_two(double value) {
-  int exponent = 0;
-  return std::frexp(value, &exponent) == 0.5 && exponent > -100 && exponent < 100;
-}
+/// By a power of two, which needs no more precision than T has.
+template <class T>
+struct ScaleExponents {
+  RUNJOB_INLINE void run(void* out, const void* in, std::size_t count, T factor) {
+    auto* result = static_cast<T*>(out);
+    const auto* source = static_cast<const T*>(in);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) result[i] = source[i] * factor;
+  }
+};
 
 template <class T>
 void scale_numbers(void* out, const void* in, std::size_t count, double multiplier, double divisor,
                    InstructionSet set) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const double factor = multiplier / divisor;
+    if (is_power_of_two(multiplier) && is_power_of_two(divisor) && is_power_of_two(factor)) {
+      return version_of<ScaleExponents<T>, void*, const void*, std::size_t, T>(set)(out, in, count,
+                                                                                    static_cast<T>(factor));
+    }
+  }
   if (is_power_of_two(divisor)) {
     version_of<ScaleNumbers<T, false>, void*, const void*, std::size_t, double, double>(set)(out, in, count, multiplier,
                                                                                              1 / divisor);
@@ -225,7 +160,13 @@ struct NarrowBfloat16 {
 
 }  // namespace
 
+bool is_power_of_two(double factor) {
+  int exponent = 0;
+  return std::frexp(factor, &exponent) == 0.5 && exponent > -100 && exponent < 100;
+}
+
 ReduceFunction reduce_function(DType dtype, ReduceOp op, InstructionSet set) {
+  if (is_half(dtype)) return half_pair_reduction(dtype, op, set);
   switch (op) {
     case ReduceOp::kAverage:
     case ReduceOp::kSum:

@@ -22,6 +22,9 @@ ReduceFunction reduce_function(DType dtype, ReduceOp op, InstructionSet set = be
 void scale(DType dtype, void* out, const void* in, std::size_t count, double multiplier, double divisor,
            InstructionSet set = best_instruction_set());
 
+/// Whether multiplying a float by it only changes its exponent, so that it is exact in whatever precision.
+bool is_power_of_two(double factor);
+
 /// float16 or bfloat16 to float32 and back.
 void widen(DType half, float* out, const void* in, std::size_t count, InstructionSet set = best_instruction_set());
 void narrow(DType half, void* out, const float* in, std::size_t count, InstructionSet set = best_instruction_set());

@@ -9,10 +9,6 @@ namespace {
 /// Two buffers of it and the operands fit the first cache (32 KiB at least).
 constexpr std::size_t kPieceBytes = 8192;
 
-bool is_half(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBfloat16;
-}
-
 const void* at(const void* data, std::size_t bytes) {
   return static_cast<const std::byte*>(data) + bytes;
 }

@@ -191,13 +191,9 @@ class Exchange : Pieced {
   }
 };
 
-/// Whether summing takes longer than moving, so that two ranks had better share it.
-bool is_slow_to_sum(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBfloat16;
-}
-
 void through_slots(Ring& ring, const Call& call, CopyFunction copy) {
-  if (ring.size() == 2 && !is_slow_to_sum(call.dtype)) return Exchange(ring, call, copy).run();
+  // Summing those of 16 bits takes longer than moving them: two ranks had better share it.
+  if (ring.size() == 2 && !is_half(call.dtype)) return Exchange(ring, call, copy).run();
   Pipeline(ring, call, copy).run();
 }
 

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "runtime/collectives/multiversion.hpp"
+
+/// What a reduction does with two values; NaNs and integers that overflow as reduce.hpp says.
+namespace runjob::runtime {
+
+/// Small integers promote to int before arithmetic and int overflow is undefined: compute in the unsigned type.
+template <class T>
+using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+
+struct Sum {
+  template <class T>
+  RUNJOB_INLINE T of(T a, T b) {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+  }
+};
+
+struct Product {
+  template <class T>
+  RUNJOB_INLINE T of(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {  // uint16 * uint16 would promote to a signed int and overflow
+      using Wide = std::conditional_t<sizeof(T) < 8, std::uint32_t, std::uint64_t>;
+      return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
+    } else {
+      return a * b;
+    }
+  }
+};
+
+/// Without a short circuit, which would keep the compiler from vectorizing.
+struct Min {
+  template <class T>
+  RUNJOB_INLINE T of(T a, T b) {
+    return static_cast<bool>(static_cast<int>(a < b) | static_cast<int>(a != a)) ? a : b;
+  }
+};
+
+struct Max {
+  template <class T>
+  RUNJOB_INLINE T of(T a, T b) {
+    return static_cast<bool>(static_cast<int>(a > b) | static_cast<int>(a != a)) ? a : b;
+  }
+};
+
+}  // namespace runjob::runtime
