@@ -186,6 +186,17 @@ def test_ranks_without_a_key_store_and_without_mpi4py_are_told_what_to_do():
     assert "start the program with runjob -np N, or in Python install mpi4py" in done.stderr
 
 
+def test_ranks_without_a_key_store_meet_over_mpi4py():
+    code = """
+from mpi4py import MPI
+for name in [name for name in os.environ if name.startswith("PMIX_")]:
+    del os.environ[name]  # as of an Open MPI that has no PMIx for others
+hvd.init()
+say(hvd.rank() == MPI.COMM_WORLD.rank, hvd.allreduce(hvd.rank() + 1.0, op=hvd.Sum).item())
+"""
+    assert lines_of(open_mpi().python(3, code)) == ["True 6.0"] * 3
+
+
 def test_a_launcher_that_has_gone_is_an_error():
     done = python("-c", "import runjob.numpy as hvd\nhvd.init()", PMI_RANK="0", PMI_SIZE="2", PMI_FD="77", MPI_LOCALNRANKS="2")
     assert "ConnectError: init(): MPICH's mpiexec has started this process, but its socket (PMI_FD=77) is not open here" in done.stderr
