@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -22,6 +23,7 @@ class RUNJOB_THREAD_ATTRIBUTE(capability("mutex")) Mutex {
   bool try_lock() RUNJOB_THREAD_ATTRIBUTE(try_acquire_capability(true)) { return mutex_.try_lock(); }
 
  private:
+  friend class ConditionVariable;
   std::mutex mutex_;
 };
 
@@ -37,6 +39,26 @@ class RUNJOB_THREAD_ATTRIBUTE(scoped_lockable) MutexLock {
 };
 
 /// Waits on a Mutex that the caller holds: `condition.wait(mutex)` inside a MutexLock.
-using ConditionVariable = std::condition_variable_any;
+/// Not std::condition_variable_any, which notifies with a mutex of its own held: a waiter that runs at once sleeps for that again.
+class ConditionVariable {
+ public:
+  void wait(Mutex& mutex) REQUIRES(mutex) {
+    std::unique_lock<std::mutex> held(mutex.mutex_, std::adopt_lock);
+    condition_.wait(held);
+    held.release();
+  }
+  template <class Clock, class Duration>
+  std::cv_status wait_until(Mutex& mutex, const std::chrono::time_point<Clock, Duration>& deadline) REQUIRES(mutex) {
+    std::unique_lock<std::mutex> held(mutex.mutex_, std::adopt_lock);
+    const std::cv_status status = condition_.wait_until(held, deadline);
+    held.release();
+    return status;
+  }
+  void notify_one() { condition_.notify_one(); }
+  void notify_all() { condition_.notify_all(); }
+
+ private:
+  std::condition_variable condition_;
+};
 
 }  // namespace runjob

@@ -198,7 +198,7 @@ std::vector<Decision> decode_decisions(std::string_view bytes) {
     decision.type = reader.choice(Decision::Type::kClock);
     decision.name = reader.text();
     decision.first_extents = reader.numbers();
-    if (reader.number<std::uint8_t>() != 0) decision.for_joined = read_signature(reader);
+    if (reader.number<std::uint8_t>() != 0) decision.for_joined = std::make_shared<Signature>(read_signature(reader));
     decision.status = reader.status();
   }
   reader.end();

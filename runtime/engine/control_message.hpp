@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,7 +55,7 @@ struct Decision {
   /// join: the rank that joined last.
   std::vector<std::int64_t> first_extents;
   /// Of an allreduce in which ranks that have joined take part, with zeros.
-  std::optional<Signature> for_joined;
+  std::shared_ptr<const Signature> for_joined;
   Status status;
   /// Not sent: the last one of its message. What one message orders is fused with each other and with nothing else.
   bool ends_message = false;

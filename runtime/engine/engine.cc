@@ -105,17 +105,17 @@ std::shared_ptr<Completion> Engine::insert(Submission submission, bool is_said) 
   return operations_.insert(std::move(submission));
 }
 
-/// Sees to it that somebody says to the others what was submitted.
-void Engine::announce() {
+/// Sees to it that somebody says to the others what was submitted: the worker, when it returns true. A thread that is woken runs
+/// at once, where there are as many ranks as processors: without a lock that it would sleep for.
+bool Engine::announce() {
   const bool is_first = submitted_.size() == 1, must_wait = window_.is_used() && window_.closes(Clock::now());
-  if (must_wait && !is_first) return;  // whoever has slept since the first one knows until when
+  if (must_wait && !is_first) return false;  // whoever has slept since the first one knows until when
   if (!has_rounds_) {
     if (is_first || window_.is_used()) poll_.wake();
   } else if (awaits_round_) {
     rounds_->nudge();
-  } else if (!driving_) {
-    work_changed_.notify_one();
   }
+  return has_rounds_ && !driving_;
 }
 
 /// What is to be said now.
@@ -129,8 +129,11 @@ void Engine::begin_waiting() {
   if (parts_.cycle_time.count() == 0) return;
   const MutexLock lock(mutex_);
   window_.begin_waiting();
-  poll_.wake();
-  if (awaits_round_) rounds_->nudge();
+  if (!has_rounds_) {
+    poll_.wake();
+  } else if (awaits_round_) {
+    rounds_->nudge();
+  }
 }
 
 void Engine::end_waiting() {
@@ -141,10 +144,15 @@ void Engine::end_waiting() {
 
 std::shared_ptr<Completion> Engine::submit(Submission submission) {
   check(submission);
-  const MutexLock lock(mutex_);
-  check_in_flight(submission);
-  auto completion = insert(std::move(submission), /*is_said=*/false);
-  announce();
+  std::shared_ptr<Completion> completion;
+  bool wakes_worker = false;
+  {
+    const MutexLock lock(mutex_);
+    check_in_flight(submission);
+    completion = insert(std::move(submission), /*is_said=*/false);
+    wakes_worker = announce();
+  }
+  if (wakes_worker) work_changed_.notify_one();
   return completion;
 }
 
@@ -190,14 +198,15 @@ std::shared_ptr<Completion> Engine::run(const SubmissionView& submission, Deadli
 std::shared_ptr<Completion> Engine::run(Submission submission, Deadline deadline, Status& status) {
   check(submission);
   std::shared_ptr<Completion> completion;
-  bool drives = false;
+  bool drives = false, wakes_worker = false;
   {
     const MutexLock lock(mutex_);
     check_in_flight(submission);
     drives = become_driver();
     completion = insert(std::move(submission), /*is_said=*/false);
-    if (!drives) announce();
+    if (!drives) wakes_worker = announce();
   }
+  if (wakes_worker) work_changed_.notify_one();
   if (drives) drive_until(*completion, deadline);
   status = wait(*completion, deadline).value_or(Status());
   return completion;

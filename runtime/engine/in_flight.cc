@@ -27,6 +27,7 @@ void InFlight::set_done(Entry& entry) {
 std::optional<InFlight::Entry> InFlight::take(const std::string& name) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) return std::nullopt;
+  set_done(found->second);
   std::optional<Entry> entry = std::move(found->second);
   entries_.erase(found);
   return entry;

@@ -35,6 +35,7 @@ class InFlight {
   void set_done(Entry& entry);
   std::size_t running() const { return running_; }
 
+  /// Not running any more.
   std::optional<Entry> take(const std::string& name);
   /// All that are not running.
   std::vector<Entry> take_waiting();

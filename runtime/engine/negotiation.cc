@@ -271,7 +271,7 @@ Decision Negotiation::decide_without_joined(const std::string& name, const Tally
         Status(Errc::kMismatch, fmt::format("{}: {} has joined, and only allreduce goes on without it",
                                             operation_text(name, signature), rank_text(joined, members_)));
   } else {
-    decision.for_joined = signature;
+    decision.for_joined = std::make_shared<Signature>(signature);
   }
   if (!decision.status.ok()) decision.type = Decision::Type::kReject;
   return decision;

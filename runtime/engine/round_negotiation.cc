@@ -226,6 +226,7 @@ void RoundNegotiation::expand_all() {
 
 std::vector<Decision> RoundNegotiation::take() {
   std::vector<Decision> decisions = std::exchange(decisions_, {});
+  decisions_.reserve(decisions.size());  // the next round's are often as many
   for (const Id id : std::exchange(stale_, {})) forget(id);
   auto agreement = agreements_.begin();
   for (Decision& decision : negotiation_.take()) {

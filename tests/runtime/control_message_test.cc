@@ -42,13 +42,14 @@ TEST_CASE("decisions come back as they were", "[runtime][unit]") {
   std::vector<Decision> decisions(2);
   decisions[0].name = "x";
   decisions[0].first_extents = {0, 5};
-  decisions[0].for_joined = Signature{.kind = Kind::kAllreduce, .dtype = DType::kInt8, .prescale = 2, .shape = {4, 4}};
+  decisions[0].for_joined = std::make_shared<Signature>(
+      Signature{.kind = Kind::kAllreduce, .dtype = DType::kInt8, .prescale = 2, .shape = {4, 4}});
   decisions[1].type = Decision::Type::kAbort;
   decisions[1].status = Status(Errc::kPeerLost, "rank 1 is gone");
   const auto back = decode_decisions(encode(decisions));
   REQUIRE(back.size() == 2);
   CHECK(back[0].first_extents == std::vector<std::int64_t>{0, 5});
-  CHECK(back[0].for_joined == decisions[0].for_joined);
+  CHECK(*back[0].for_joined == *decisions[0].for_joined);
   CHECK_FALSE(back[1].for_joined);
   CHECK(back[1].type == Decision::Type::kAbort);
   CHECK(back[1].status.message() == "rank 1 is gone");

@@ -39,6 +39,10 @@ TEST_CASE("what runs is counted once and stays when the others are taken", "[run
   operations.set_done(running);
   operations.set_done(running);
   CHECK(operations.running() == 0);
+  operations.set_running(running);
+  CHECK(operations.take("b"));
+  CHECK(operations.running() == 0);
+  operations.insert(named("d"));
   CHECK(operations.take_all().size() == 1);
   CHECK(operations.empty());
 }

@@ -149,9 +149,9 @@ TEST_CASE("a rank that has joined gives zeros, for a group as for a tensor", "[r
   Signature group{.kind = Kind::kAllreduce};
   group.group = {{DType::kInt32, {2}}, {DType::kFloat64, {3}}};
   rank.add("group", group, nullptr);
-  rank.operation(0).decision.for_joined = group;
+  rank.operation(0).decision.for_joined = std::make_shared<Signature>(group);
   rank.add("tensor", sum(30), nullptr);
-  rank.operation(1).decision.for_joined = sum(30);
+  rank.operation(1).decision.for_joined = std::make_shared<Signature>(sum(30));
   rank.run();
   CHECK(rank.counts() == std::vector<std::size_t>{2, 3, 30});
   CHECK(rank.operation(0).status.ok());
