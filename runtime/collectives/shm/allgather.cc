@@ -25,6 +25,7 @@ struct Parts {
                             [](const Range& a, const Range& b) { return a.count < b.count; })
         ->count;
   }
+  std::size_t total() const { return ranges.back().first + ranges.back().count; }
   const Range& operator[](int rank) const { return ranges[static_cast<std::size_t>(rank)]; }
 };
 
@@ -44,6 +45,7 @@ class Stream {
   Stream(Ring& ring, const Call& call, const Parts& parts, CopyFunction copy)
       : ring_(ring),
         copy_(copy),
+        copy_out_(output_copy(parts.total(), /*in_place=*/false)),
         input_(static_cast<const std::byte*>(call.input)),
         output_(static_cast<std::byte*>(call.output)),
         parts_(parts),
@@ -70,7 +72,7 @@ class Stream {
     if (own.count == 0) return;  // nobody looks for more than there is
     copy_(ring_.slot(ring_.rank(), step), input_ + own.first, own.count);
     ring_.filled(step);
-    std::memcpy(output(ring_.rank(), own), input_ + own.first, own.count);
+    copy_out_(output(ring_.rank(), own), input_ + own.first, own.count);
   }
 
   void collect(std::size_t i) {
@@ -80,13 +82,14 @@ class Stream {
       const Range theirs = piece(peer, i);
       if (theirs.count == 0) continue;
       ring_.wait_filled(peer, step);
-      std::memcpy(output(peer, theirs), ring_.slot(peer, step), theirs.count);
+      copy_out_(output(peer, theirs), ring_.slot(peer, step), theirs.count);
     }
     ring_.done(step);
   }
 
   Ring& ring_;
   const CopyFunction copy_;  ///< into slots
+  const CopyFunction copy_out_;
   const std::byte* const input_;
   std::byte* const output_;
   const Parts& parts_;
@@ -99,7 +102,8 @@ class Stream {
 void read_directly(Channels& channels, const Call& call, const Parts& parts) {
   auto* output = static_cast<std::byte*>(call.output);
   const int own = channels.group.rank();
-  plain_copy(output + parts[own].first, static_cast<const std::byte*>(call.input), parts[own].count);
+  output_copy(parts.total(), /*in_place=*/false)(output + parts[own].first, static_cast<const std::byte*>(call.input),
+                                                 parts[own].count);
   for (int distance = 1; distance < channels.group.size(); ++distance) {
     const int peer = (own + distance) % channels.group.size();
     channels.peers.fetch_input(peer, 0, parts[peer].count, output + parts[peer].first);

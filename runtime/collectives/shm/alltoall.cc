@@ -29,11 +29,12 @@ class Alltoall {
         output_(static_cast<std::byte*>(call.output)),
         outgoing_(ranges_of(call.send_counts, size_of(call.dtype))),
         incoming_(ranges_of(call.counts, size_of(call.dtype))),
-        largest_(call.largest_part * size_of(call.dtype)) {}
+        largest_(call.largest_part * size_of(call.dtype)),
+        copy_out_(output_copy(incoming_.back().first + incoming_.back().count, /*in_place=*/false)) {}
 
   void run() {
     const auto own = static_cast<std::size_t>(channels_.group.rank());
-    plain_copy(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
+    copy_out_(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
     const std::size_t all = largest_ * incoming_.size();  // the same on all ranks
     if (all <= channels_.small.most_bytes()) {
       call_.tell_stage(shm_stage(call_.kind), kOneStep);
@@ -93,7 +94,7 @@ class Alltoall {
       if (peer == own) continue;
       const Range part = incoming_[static_cast<std::size_t>(peer)];
       const Range piece = sections.piece(part.count, i);
-      plain_copy(output_ + part.first + piece.first, sections.section(peer, own, i), piece.count);
+      copy_out_(output_ + part.first + piece.first, sections.section(peer, own, i), piece.count);
     }
   }
 
@@ -103,6 +104,7 @@ class Alltoall {
   std::byte* const output_;
   const std::vector<Range> outgoing_, incoming_;
   const std::size_t largest_;
+  const CopyFunction copy_out_;
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ void piece_by_piece(Ring& ring, const Call& call, std::size_t bytes, CopyFunctio
   const Pieces pieces(bytes, most);
   const std::uint64_t first_step = ring.take_steps(pieces.number(), most);
   auto* data = static_cast<std::byte*>(call.output);
+  const CopyFunction copy_out = output_copy(bytes, /*in_place=*/true);
   for (std::size_t i = 0; i < pieces.number(); ++i) {
     const std::uint64_t step = first_step + i;
     const Range piece = pieces[i];
@@ -37,7 +38,7 @@ void piece_by_piece(Ring& ring, const Call& call, std::size_t bytes, CopyFunctio
       ring.filled(step);
     } else {
       ring.wait_filled(call.root, step);
-      std::memcpy(data + piece.first, ring.slot(call.root, step), piece.count);
+      copy_out(data + piece.first, ring.slot(call.root, step), piece.count);
     }
     ring.done(step);
   }

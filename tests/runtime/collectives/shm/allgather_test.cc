@@ -52,6 +52,13 @@ TEST_CASE("an allgather concatenates parts of any sizes in rank order, empty one
   CHECK(errors == no_errors(3));
 }
 
+TEST_CASE("a large allgather writes its output past the caches", "[runtime][unit]") {
+  const auto errors = run_threads(small_layout(3), [](Channels& channels) {
+    gather(channels, {1'500'001, 3, 1'000'000});
+  });
+  CHECK(errors == no_errors(3));
+}
+
 TEST_CASE("an allgather directly, of symmetric and of ordinary memory", "[runtime][unit]") {
   const Placement placement = GENERATE(kSymmetric, kOrdinary, kMixed, kMixedWithoutCma);
   const auto errors = run_placed(small_layout(3), placement, [&](Channels& channels, SymmetricHeap* heap) {

@@ -49,6 +49,13 @@ TEST_CASE("an alltoall gives every rank its part of each, of any sizes, empty on
   CHECK(errors == no_errors(3));
 }
 
+TEST_CASE("a large alltoall writes its output past the caches", "[runtime][unit]") {
+  const auto errors = run_threads(small_layout(2), [](Channels& channels) {
+    exchange(channels, {{1'000'001, 300'003}, {300'005, 5}});
+  });
+  CHECK(errors == no_errors(2));
+}
+
 TEST_CASE("one rank's alltoall copies", "[runtime][unit]") {
   CHECK(run_threads(small_layout(1), [](Channels& channels) { exchange(channels, {{20000}}); }) == no_errors(1));
 }

@@ -27,6 +27,18 @@ TEST_CASE("a broadcast gives every rank the root's bytes, whatever came before",
   CHECK(errors == no_errors(size));
 }
 
+TEST_CASE("a large broadcast writes its output past the caches", "[runtime][unit]") {
+  const auto errors = run_threads(small_layout(2), [&](Channels& channels) {
+    std::vector<std::uint8_t> data((16u << 20) + 77), expected(data.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<std::uint8_t>(i * 7 + i / 4096);
+    if (channels.group.rank() == 1) data = expected;
+    broadcast(channels, {.kind = Kind::kBroadcast, .root = 1, .output = data.data() + 1, .count = data.size() - 1});
+    expected[0] = data[0];
+    if (data != expected) throw std::runtime_error("a broadcast differs");
+  });
+  CHECK(errors == no_errors(2));
+}
+
 TEST_CASE("a root may be steps ahead, but not further than there is room", "[runtime][unit]") {
   const auto errors = run_threads(small_layout(2), [&](Channels& channels) {
     for (int round = 0; round < 2000; ++round) {
