@@ -191,16 +191,17 @@ void Agent::on_told_to_end() {
 }
 
 /// A rank may save its work on SIGTERM, so it gets one: where a batch system ends the job, which may reach the launcher
-/// first, from that.
+/// first, from that. The launcher may say so twice: when an agent has been told, and when it has been itself.
 void Agent::on_end(const End& end) {
   const bool gentle = end.signal == SIGTERM && end.grace_ms > 0;
-  if (gentle && told_to_end_) return;
-  const bool others_may_tell = gentle && end.told && starter_ == Starter::kBatchSystem && phase_ == Phase::kRunning;
-  if (!others_may_tell) return end_ranks(end.signal, end.grace_ms);
+  if (gentle && (told_to_end_ || others_may_tell_)) return;
+  others_may_tell_ = gentle && end.told && starter_ == Starter::kBatchSystem && phase_ == Phase::kRunning;
+  if (!others_may_tell_) return end_ranks(end.signal, end.grace_ms);
   end_ranks(0, end.grace_ms);
   const std::chrono::milliseconds grace(end.grace_ms);
   told_timer_.expires_after(std::min<std::chrono::milliseconds>(1s, grace / 2));
   told_timer_.async_wait([this, grace](boost::system::error_code error) {
+    others_may_tell_ = false;
     if (!error && !told_to_end_ && phase_ == Phase::kEnding) end_ranks(SIGTERM, grace.count());
   });
 }

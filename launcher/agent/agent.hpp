@@ -103,6 +103,7 @@ class Agent {
   Phase phase_ = Phase::kWaiting;
   bool channel_lost_ = false;
   bool told_to_end_ = false;
+  bool others_may_tell_ = false;  ///< the ranks to end: for a moment, this does not
   Launch launch_;
   std::map<int, Rank> ranks_;
   int open_outputs_ = 0;

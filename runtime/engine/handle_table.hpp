@@ -31,7 +31,7 @@ class Completion {
     std::vector<Result> tensors = {};    ///< of a group
   };
 
-  /// Once.
+  /// Once. The caller shares this object until it returns: a waiter may let go of it at once.
   void finish(Status status) { finish(std::move(status), {}); }
   void finish(Status status, Result result);
 
