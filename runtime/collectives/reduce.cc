@@ -167,18 +167,7 @@ bool is_power_of_two(double factor) {
 
 ReduceFunction reduce_function(DType dtype, ReduceOp op, InstructionSet set) {
   if (is_half(dtype)) return half_pair_reduction(dtype, op, set);
-  switch (op) {
-    case ReduceOp::kAverage:
-    case ReduceOp::kSum:
-      return for_dtype<Sum>(dtype, set);
-    case ReduceOp::kMin:
-      return for_dtype<Min>(dtype, set);
-    case ReduceOp::kMax:
-      return for_dtype<Max>(dtype, set);
-    case ReduceOp::kProduct:
-      return for_dtype<Product>(dtype, set);
-  }
-  return nullptr;
+  return with_operator(op, [&](auto reduction) { return for_dtype<decltype(reduction)>(dtype, set); });
 }
 
 void scale(DType dtype, void* out, const void* in, std::size_t count, double multiplier, double divisor,

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/error.hpp"
 #include "runtime/collectives/multiversion.hpp"
+#include "runtime/collectives/operation.hpp"
 
 /// What a reduction does with two values; NaNs and integers that overflow as reduce.hpp says.
 namespace runjob::runtime {
@@ -45,5 +47,22 @@ struct Max {
     return static_cast<bool>(static_cast<int>(a > b) | static_cast<int>(a != a)) ? a : b;
   }
 };
+
+/// What `use` makes of the operator of `op`: Sum() for kSum and kAverage.
+template <class Use>
+auto with_operator(ReduceOp op, Use use) {
+  switch (op) {
+    case ReduceOp::kAverage:
+    case ReduceOp::kSum:
+      return use(Sum());
+    case ReduceOp::kMin:
+      return use(Min());
+    case ReduceOp::kMax:
+      return use(Max());
+    case ReduceOp::kProduct:
+      return use(Product());
+  }
+  throw Error(Errc::kBug, "no such reduction");
+}
 
 }  // namespace runjob::runtime
