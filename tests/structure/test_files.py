@@ -20,6 +20,7 @@ TESTED_ELSEWHERE = {
     "runtime/mpi_start/pmix_store.cc": "tests/python/mpi/test_mpirun.py",
     "runtime/probe/probe.cc": "tests/python/test_probe.py",
     "runtime/engine/engine_driver.cc": "tests/runtime/engine_test.cc",
+    "runtime/engine/engine_watcher.cc": "tests/runtime/engine_test.cc",
     "runtime/c_collectives.cc": "tests/runtime/c_api_test.cc",
     "runtime/c_operation.cc": "tests/runtime/c_api_test.cc",
     "tensorflow_operations/c_interface.cc": "tests/python/tensorflow/test_kernels.py",
