@@ -17,6 +17,8 @@ namespace runjob::runtime {
 struct Request {
   std::string name;
   Signature signature;
+  /// Not sent in the request: this rank has seen the end of an operation since it submitted the one before.
+  bool begins = false;
 
   bool operator==(const Request&) const = default;
 };
@@ -59,6 +61,8 @@ struct Decision {
   Status status;
   /// Not sent: the last one of its message. What one message orders is fused with each other and with nothing else.
   bool ends_message = false;
+  /// Not sent: where its data is in the messages of its round, if it is there.
+  std::size_t message_offset = 0;
 };
 
 std::string encode(const RankMessage& message);

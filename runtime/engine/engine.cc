@@ -11,6 +11,9 @@
 namespace runjob::runtime {
 namespace {
 
+/// Of a plan's bucket: what is submitted in a burst goes at once, and what follows the last one of a step takes no longer than this.
+constexpr std::size_t kBucketBytes = 4u << 20;
+
 EngineParts complete(EngineParts parts) {
   if (parts.timeline) return parts;
   auto off = std::make_shared<Timeline>(parts.rank, std::vector<std::string>());
@@ -48,7 +51,10 @@ Status Engine::connect(const std::vector<std::string>& addresses) {
     runner_.emplace([this](const Call& call) { return parts_.backend->run(call); }, *parts_.timeline, parts_.rank,
                     size_, parts_.fusion, parts_.backend->fusion_advice(), parts_.backend->symmetric_heap());
     observer_ = std::make_unique<TimelineObserver>(*parts_.timeline, parts_.members);
-    if (has_rounds_) exchange_.emplace(*rounds_, parts_.rank, parts_.members, parts_.cache_capacity, observer_.get());
+    if (has_rounds_) {
+      const RoundNegotiation::Settings settings{parts_.cache_capacity, kBucketBytes};
+      exchange_.emplace(*rounds_, parts_.rank, parts_.members, settings, observer_.get());
+    }
     worker_ = std::thread([this] { work(); });
     return status;
   }
@@ -93,7 +99,7 @@ std::shared_ptr<Completion> Engine::insert(Submission submission, bool is_said) 
     return completion;
   }
   if (!is_said) {
-    submitted_.push_back({submission.name, submission.signature});
+    submitted_.push_back({submission.name, submission.signature, /*begins=*/has_seen_end_.exchange(false)});
     if (window_.is_used()) window_.submitted(submission.signature, Clock::now());
   }
   parts_.timeline->submitted(submission.name, submission.signature.kind);
@@ -110,7 +116,7 @@ bool Engine::announce() {
   } else if (awaits_round_) {
     rounds_->nudge();
   }
-  return has_rounds_ && !driving_;
+  return has_rounds_ && !driving_ && has_work();
 }
 
 /// What is to be said now.
@@ -172,6 +178,7 @@ std::shared_ptr<Completion> Engine::run(const SubmissionView& submission, Deadli
   {
     const MutexLock lock(mutex_);
     name_at_once_.reset();
+    has_seen_end_.store(true, std::memory_order_relaxed);
     if (outcome || !exchange_->is_in_round()) {
       stop_driving();
     } else {
@@ -208,20 +215,27 @@ std::shared_ptr<Completion> Engine::run(Submission submission, Deadline deadline
 }
 
 std::optional<Status> Engine::wait(const Completion& completion, Deadline deadline) {
+  has_seen_end_.store(true, std::memory_order_relaxed);
   if (completion.done()) return completion.wait(std::nullopt);
   begin_waiting();
+  bool drives = false;
   {
-    bool drives = false;
-    {
-      const MutexLock lock(mutex_);
-      drives = become_driver();
+    const MutexLock lock(mutex_);
+    drives = become_driver();
+    if (!drives) {
+      ++waiters_;
+      if (awaits_round_ && bucket_lacks_ != 0) rounds_->nudge();
     }
-    if (drives) drive_until(completion, deadline);
   }
+  if (drives) drive_until(completion, deadline);
   std::optional<std::chrono::duration<double>> timeout;
   if (deadline)
     timeout = std::max(std::chrono::duration<double>(0), std::chrono::duration<double>(*deadline - Clock::now()));
   std::optional<Status> outcome = completion.wait(timeout);
+  if (!drives) {
+    const MutexLock lock(mutex_);
+    --waiters_;
+  }
   end_waiting();
   return outcome;
 }
@@ -234,6 +248,7 @@ Statistics Engine::statistics() const {
   if (!has_rounds_) return result;
   result.rounds = exchange_->rounds();
   result.rounds_with_data = exchange_->rounds_with_data();
+  result.planned_rounds = exchange_->planned_rounds();
   const Rounds::Traffic traffic = rounds_->traffic();
   result.host_messages = traffic.messages;
   result.host_bytes = traffic.bytes;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -123,12 +124,15 @@ class Engine {
   void work();
   bool has_work() const REQUIRES(mutex_);
   bool is_working() const REQUIRES(mutex_);
+  bool awaits_bucket() const REQUIRES(mutex_);
+  void await_work() REQUIRES(mutex_);
   bool become_driver() REQUIRES(mutex_);
   void stop_driving() REQUIRES(mutex_);
   void run_ordered();
   void drive_until(const Completion& completion, Deadline deadline);
   void drive(const Completion* until, Deadline deadline);
-  bool advance(Deadline deadline);
+  bool advance(bool is_awaited, Deadline deadline);
+  bool holds_bucket(bool is_awaited) REQUIRES(mutex_);
   void give();
   void finish_round();
   std::optional<Status> run_at_once(const SubmissionView& submission, Deadline deadline, Completion::Result& result);
@@ -155,6 +159,9 @@ class Engine {
   std::thread watcher_, worker_;
   Mutex shutdown_mutex_;  ///< one shutdown() at a time
 
+  /// Somebody here has waited for an operation since the last one was submitted.
+  std::atomic<bool> has_seen_end_{false};
+
   mutable Mutex mutex_;
   ConditionVariable phase_changed_, work_changed_, driver_gone_;
   Phase phase_ GUARDED_BY(mutex_) = Phase::kRunning;
@@ -173,8 +180,12 @@ class Engine {
   bool stop_ GUARDED_BY(mutex_) = false;  ///< shutdown() was called
   bool worker_stop_ GUARDED_BY(mutex_) = false;
   bool has_rounds_ GUARDED_BY(mutex_) = false;
-  bool driving_ GUARDED_BY(mutex_) = false;                          ///< somebody is the driver
-  bool awaits_round_ GUARDED_BY(mutex_) = false;                     ///< it sleeps until there is a reason for a round
+  bool driving_ GUARDED_BY(mutex_) = false;       ///< somebody is the driver
+  bool awaits_round_ GUARDED_BY(mutex_) = false;  ///< it sleeps until there is a reason for a round
+  int waiters_ GUARDED_BY(mutex_) = 0;            ///< threads that wait for an operation
+  /// Of what the driver holds back for a bucket of the plan: requests that it lacks, 0 when nothing is; and when it is given up.
+  std::size_t bucket_lacks_ GUARDED_BY(mutex_) = 0;
+  Clock::time_point bucket_due_ GUARDED_BY(mutex_);
   std::optional<std::string_view> name_at_once_ GUARDED_BY(mutex_);  ///< in flight, but not in operations_
   bool rounds_broken_ GUARDED_BY(mutex_) = false;                    ///< there will be no more of them
   /// By the control plane, message by message: to be run.
@@ -184,6 +195,7 @@ class Engine {
   Rounds* rounds_ = nullptr;  ///< set once, by connect()
   std::unique_ptr<NegotiationObserver> observer_;
   std::optional<RoundExchange> exchange_;
+  std::size_t held_ = 0;                   ///< requests, when bucket_due_ was set
   std::optional<OperationRunner> runner_;  ///< from connect() on
   StallInspector stalls_;                  ///< without rounds the engine thread's, where the negotiation is held
   std::optional<Clock::time_point> next_inspection_;

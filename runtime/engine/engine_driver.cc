@@ -24,7 +24,7 @@ void Engine::work() {
   for (;;) {
     {
       const MutexLock lock(mutex_);
-      while (!worker_stop_ && (driving_ || !has_work())) work_changed_.wait(mutex_);
+      while (!worker_stop_ && (driving_ || !has_work())) await_work();
       if (worker_stop_) return;
       driving_ = true;
     }
@@ -39,7 +39,18 @@ void Engine::work() {
 }
 
 bool Engine::has_work() const {
-  return has_rounds_ ? phase_ != Phase::kEnded && !rounds_broken_ && !operations_.empty() : !ordered_.empty();
+  if (!has_rounds_) return !ordered_.empty();
+  return phase_ != Phase::kEnded && !rounds_broken_ && !operations_.empty() && !awaits_bucket();
+}
+
+/// Whether there is nothing to do before a bucket is complete, or due.
+bool Engine::awaits_bucket() const {
+  return submitted_.size() < bucket_lacks_ && waiters_ == 0 && !stop_;
+}
+
+void Engine::await_work() {
+  if (driving_ || !awaits_bucket()) return work_changed_.wait(mutex_);
+  if (work_changed_.wait_until(mutex_, bucket_due_) == std::cv_status::timeout) bucket_lacks_ = 0;
 }
 
 /// Whether the backend is at work, which a rank that leaves must not cut off.
@@ -56,7 +67,7 @@ bool Engine::become_driver() {
 void Engine::stop_driving() {
   driving_ = false;
   if (stop_) driver_gone_.notify_all();
-  if (has_work()) work_changed_.notify_one();
+  if (has_work() || bucket_lacks_ != 0) work_changed_.notify_one();
 }
 
 /// Runs what the coordinator has ordered.
@@ -133,7 +144,7 @@ void Engine::drive_until(const Completion& completion, Deadline deadline) {
 void Engine::drive(const Completion* until, Deadline deadline) {
   try {
     while (!(until != nullptr && until->done())) {
-      if (advance(earlier(deadline, next_inspection_))) continue;
+      if (advance(until != nullptr, earlier(deadline, next_inspection_))) continue;
       const auto now = Clock::now();
       if (!next_inspection_ || now < *next_inspection_ || (deadline && now >= *deadline)) return;
       inspect_waiting(now);
@@ -166,8 +177,29 @@ void Engine::tell(StallInspector::Report report) {
   poll_.wake();
 }
 
+/// Whether what was submitted here waits for the rest of its bucket, and so does this rank's part in the next round. `is_awaited`:
+/// somebody waits for some of it, so that there may be no rest before it is done.
+bool Engine::holds_bucket(bool is_awaited) {
+  constexpr std::chrono::milliseconds kLongest{20};  // without anything new: a step's operations follow each other
+  bucket_lacks_ = 0;
+  const std::optional<std::size_t> lacks = exchange_->missing_in_bucket();
+  if (!lacks) {
+    held_ = 0;
+    return false;
+  }
+  const auto now = Clock::now();
+  if (const std::size_t held = exchange_->held(); held != std::exchange(held_, held))
+    bucket_due_ = now + (parts_.cycle_time.count() == 0 ? kLongest : parts_.cycle_time);
+  if (is_awaited || waiters_ > 0 || stop_ || now >= bucket_due_) {
+    if (!exchange_->has_something_to_say()) exchange_->release();
+    return false;
+  }
+  bucket_lacks_ = *lacks;
+  return exchange_->holds_all();
+}
+
 /// One round, or a sleep until there is a reason for one. False: there is nothing to do, or the deadline has passed.
-bool Engine::advance(Deadline deadline) {
+bool Engine::advance(bool is_awaited, Deadline deadline) {
   if (!exchange_->is_in_round()) {
     bool has_reason = false;
     Deadline wakes;
@@ -177,10 +209,13 @@ bool Engine::advance(Deadline deadline) {
       // A round that another rank has begun costs the same with all that was submitted here.
       const auto closes = window_.is_used() ? window_.closes(Clock::now()) : std::nullopt;
       if (!closes || stop_ || exchange_->has_reason()) exchange_->submit(take_submitted());
+      if (holds_bucket(is_awaited)) return false;
+      // Nothing that others wait for can be done before this rank has something to say.
+      if (operations_.empty() && !exchange_->has_something_to_say()) return false;
       has_reason = exchange_->has_reason();
-      if (!has_reason && operations_.empty()) return false;
       awaits_round_ = !has_reason;
       wakes = earlier(deadline, closes);
+      if (bucket_lacks_ != 0) wakes = earlier(wakes, bucket_due_);
     }
     if (!has_reason) {
       exchange_->wait(wakes);
@@ -237,13 +272,14 @@ void Engine::execute(std::vector<Decision> decisions, bool is_in_messages) {
   std::vector<AgreedOperation> operations = begin(std::move(decisions));
   if (!is_in_messages)
     return runner_->run(operations, [this](std::span<AgreedOperation* const> done) { on_done(done); });
+  std::vector<AgreedOperation*> done;
   for (AgreedOperation& operation : operations) {
     parts_.timeline->begin(operation.decision.name, operation.submission->signature.kind);
     operation.status = run_operation(combining(operation.decision), *parts_.timeline, *operation.submission,
                                      operation.decision, parts_.rank, size_, *operation.result);
-    AgreedOperation* const done = &operation;
-    on_done({&done, 1});
+    done.push_back(&operation);
   }
+  if (!done.empty()) on_done(done);
 }
 
 /// Those of the operations that are in flight here: when the job has ended, they need not be.

@@ -25,9 +25,10 @@ class RoundExchange {
   using InputOf = std::function<const void*(const std::string& name)>;
 
   /// The rest as for RoundNegotiation.
-  RoundExchange(Rounds& rounds, int rank, const Members& members, std::size_t capacity, NegotiationObserver* observer)
+  RoundExchange(Rounds& rounds, int rank, const Members& members, const RoundNegotiation::Settings& settings,
+                NegotiationObserver* observer)
       : rounds_(rounds),
-        negotiation_(rank, members, capacity, observer),
+        negotiation_(rank, members, settings, observer),
         rank_(rank),
         size_(static_cast<int>(members.size())) {}
 
@@ -36,6 +37,12 @@ class RoundExchange {
   /// Whether there is a reason for a round: something to say, or somebody who waits for this rank.
   bool has_reason() const { return has_something_to_say() || rounds_.is_awaited(); }
   bool has_something_to_say() const { return negotiation_.has_something_to_say(); }
+
+  /// See RoundNegotiation. What is held back is no reason to answer those who wait for this rank: it is about to be complete.
+  std::optional<std::size_t> missing_in_bucket() const { return negotiation_.missing_in_bucket(); }
+  std::size_t held() const { return negotiation_.held(); }
+  bool holds_all() const { return missing_in_bucket() && !has_something_to_say() && !negotiation_.is_busy(rank_); }
+  void release() { negotiation_.release(); }
 
   /// Whether this rank has given its message of a round that is not over.
   bool is_in_round() const { return is_in_round_; }
@@ -70,6 +77,7 @@ class RoundExchange {
   // So far. Any thread.
   std::uint64_t rounds() const { return count_.load(std::memory_order_relaxed); }
   std::uint64_t rounds_with_data() const { return count_with_data_.load(std::memory_order_relaxed); }
+  std::uint64_t planned_rounds() const { return count_planned_.load(std::memory_order_relaxed); }
 
   /// Sleeps until there may be a reason for a round; see Rounds.
   void wait(Deadline deadline) { rounds_.wait(deadline); }
@@ -77,18 +85,26 @@ class RoundExchange {
  private:
   using Id = RoundNegotiation::Id;
 
-  void give(Id id, const void* input);
+  using Word = RoundNegotiation::Word;
+
+  void give(Id id, const void* input, std::uint32_t follows);
+  void give_bucket(Word word, const InputOf& input_of);
+  std::optional<Outcome> decide_on_bucket(Word word);
+  bool fits_message(const std::vector<Id>& bucket) const;
   void count(bool with_data);
   /// Whether a round is all that such an operation needs.
   bool fits_message(Id id) const { return negotiation_.largest_input(id) <= rounds_.most_data_bytes(); }
+  Word tag_of_all() const;
   std::optional<Id> sole_id_of_all() const;
 
   Rounds& rounds_;
   RoundNegotiation negotiation_;
   const int rank_, size_;
   bool is_in_round_ = false;
-  std::atomic<std::uint64_t> count_{0}, count_with_data_{0};  ///< of rounds; one thread at a time adds
+  std::atomic<std::uint64_t> count_{0}, count_with_data_{0},
+      count_planned_{0};  ///< of rounds; one thread at a time adds
   MessageInputs inputs_;
+  std::vector<std::byte> packed_;  ///< a bucket's inputs
 };
 
 }  // namespace runjob::runtime

@@ -10,6 +10,7 @@ struct Statistics {
   std::uint64_t control_messages = 0;
   std::uint64_t rounds = 0;            ///< of negotiation; 0 without rounds
   std::uint64_t rounds_with_data = 0;  ///< those in which an operation's data went along, so that it was done with them
+  std::uint64_t planned_rounds = 0;    ///< those in which one number was all that was said of a bucket of operations
   // By a host's leader to other hosts, for rounds.
   std::uint64_t host_messages = 0, host_bytes = 0;
 

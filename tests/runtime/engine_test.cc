@@ -220,6 +220,74 @@ TEST_CASE("what was submitted and what is waited for go together", "[runtime][un
   }
 }
 
+namespace {
+
+/// Both ranks submit ten sums, the second one in the reverse order.
+std::vector<std::shared_ptr<Completion>> submit_step(const std::array<std::unique_ptr<Engine>, 2>& engines,
+                                                     std::vector<std::vector<float>>& values) {
+  std::vector<std::shared_ptr<Completion>> completions;
+  for (std::size_t name = 0; name < 10; ++name) {
+    completions.push_back(engines[0]->submit(sum(std::to_string(name), values[name])));
+    completions.push_back(engines[1]->submit(sum(std::to_string(9 - name), values[10 + name])));
+  }
+  return completions;
+}
+
+void follow_a_plan(const std::array<std::unique_ptr<Engine>, 2>& engines) {
+  std::vector<std::vector<float>> values(20, std::vector<float>(300, 1));
+  for (int i = 0; engines[0]->statistics().planned_rounds == 0; ++i) {
+    REQUIRE(i < 100);
+    for (const auto& completion : submit_step(engines, values)) REQUIRE(outcome(completion).ok());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a step that repeats is agreed on in one round", "[runtime][unit]") {
+  const auto engines = pair(shared_memory());
+  follow_a_plan(engines);
+  const Statistics before = engines[0]->statistics();
+  for (int i = 0; i < 20; ++i) {
+    std::vector<std::vector<float>> values(20, std::vector<float>(300, 1));
+    for (const auto& completion : submit_step(engines, values)) CHECK(outcome(completion).ok());
+    for (const auto& each : values) CHECK(each == std::vector<float>(300, 2));
+  }
+  // Now and then the machine may let a rank wait for so long that it departs.
+  CHECK(engines[0]->statistics().planned_rounds - before.planned_rounds >= 10);
+}
+
+TEST_CASE("an operation of a plan whose other ones do not come is done all the same", "[runtime][unit]") {
+  const auto engines = pair(shared_memory());
+  follow_a_plan(engines);
+  std::vector<float> a(300, 1), b(300, 1), c(2, 1), d(2, 1);
+  const auto first = engines[0]->submit(sum("3", a)), second = engines[1]->submit(sum("3", b));
+  SECTION("when somebody waits for it") {
+    CHECK(engines[0]->wait(*first, kForEver)->ok());
+    CHECK(engines[1]->wait(*second, kForEver)->ok());
+  }
+  SECTION("when nobody does") {
+    CHECK(outcome(first).ok());
+    CHECK(outcome(second).ok());
+  }
+  SECTION("when another one, that is not of the plan, is waited for") {
+    run_on_both(engines, "other", c, d);
+    CHECK(outcome(second).ok());
+  }
+  CHECK(outcome(first).ok());
+  CHECK(a == std::vector<float>(300, 2));
+  follow_a_plan(engines);
+}
+
+TEST_CASE("a shutdown ends what is held back for a plan", "[runtime][unit]") {
+  const auto engines = pair(shared_memory());
+  follow_a_plan(engines);
+  std::vector<float> a(300, 1);
+  const auto held = engines[0]->submit(sum("3", a));
+  engines[GENERATE(0u, 1u)]->shutdown();
+  CHECK(outcome(held).code() == Errc::kAborted);
+  CHECK(a == std::vector<float>(300, 1));
+}
+
 TEST_CASE("a wait with a deadline gives up, and the operation goes on", "[runtime][unit]") {
   const auto engines = pair(shared_memory());
   std::vector<float> a(3, 1), b(3, 1);

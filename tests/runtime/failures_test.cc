@@ -152,6 +152,47 @@ TEST_CASE("a rank killed in the middle of a collective ends it on the others, an
   }
 }
 
+TEST_CASE("a rank killed anywhere in a step that repeats is named, and no sum is wrong", "[runtime][multiproc]") {
+  constexpr int kTensors = 20, kSteps = 12;
+  const int last =
+      GENERATE(0, 7, 20, 26);  // what the victim submits in its last step; in the last ones it waits for some
+  RankOptions options;
+  options.hosts =
+      GENERATE(std::vector<std::string>{"alpha", "alpha", "alpha"}, std::vector<std::string>{"alpha", "beta", "beta"});
+  const int victim = 1;
+  const auto outcomes = run_ranks(options, [&](int rank) {
+    check(runjob_init());
+    for (int step = 0;; ++step) {
+      std::vector<std::vector<float>> tensors(kTensors, std::vector<float>(4000, 1));
+      std::vector<runjob_handle> handles;
+      const bool is_last = rank == victim && step == kSteps;
+      for (int i = 0; i < kTensors && !(is_last && i == last); ++i) {
+        auto& tensor = tensors[static_cast<std::size_t>(i)];
+        const std::int64_t extent = std::ssize(tensor);
+        const runjob_code code =
+            runjob_allreduce_async(("t" + std::to_string(i)).c_str(), tensor.data(), tensor.data(), &extent, 1,
+                                   RUNJOB_FLOAT32, RUNJOB_SUM, 1, 1, 0, &handles.emplace_back());
+        if (code != RUNJOB_OK) return outcome_of(code);
+      }
+      for (int i = 0; is_last && i < last - kTensors; ++i) check(finish(handles[static_cast<std::size_t>(i)]));
+      if (is_last) std::raise(SIGKILL);
+      for (std::size_t i = 0; i < handles.size(); ++i) {
+        const runjob_code code = finish(handles[i]);
+        if (code != RUNJOB_OK) return outcome_of(code);
+        require(tensors[i] == std::vector<float>(4000, 3), "a wrong sum");
+      }
+    }
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    if (rank == victim) {
+      CHECK(killed(outcome));
+    } else {
+      check_lost(outcome, "rank 1 on " + options.hosts[1]);
+    }
+  }
+}
+
 TEST_CASE("after a loss the process lives on: later calls fail alike, and it can start again alone",
           "[runtime][multiproc]") {
   const auto outcomes = run_ranks(on_one_host(2), [](int rank) {

@@ -1,6 +1,7 @@
 #include "runtime/engine/round_exchange.hpp"
 
 #include <array>
+#include <map>
 #include <memory>
 
 #include "runtime/collectives/local_backend.hpp"
@@ -19,6 +20,8 @@ Submission sum(const std::string& name, std::vector<std::int32_t>& values) {
           values.data(),
           values.data()};
 }
+
+const RoundNegotiation::Settings kSettings{.capacity = 1024, .bucket_bytes = 1u << 20};
 
 /// For rounds whose results nobody looks at.
 const void* anything(const std::string&) {
@@ -40,7 +43,7 @@ struct Pair {
     for (const int rank : {0, 1}) {
       channels.push_back(std::make_unique<Channels>(segment.data(), layout, options_of(rank)));
       exchanges.push_back(std::make_unique<RoundExchange>(channels.back()->rounds, rank,
-                                                          std::vector<std::string>{"a", "a"}, 1024, nullptr));
+                                                          std::vector<std::string>{"a", "a"}, kSettings, nullptr));
     }
   }
 
@@ -71,7 +74,7 @@ constexpr auto kNow = Rounds::Clock::time_point();
 
 TEST_CASE("a rank alone agrees with itself", "[runtime][unit]") {
   LocalRounds rounds;
-  RoundExchange exchange(rounds, 0, {"a"}, 1024, nullptr);
+  RoundExchange exchange(rounds, 0, {"a"}, kSettings, nullptr);
   std::vector<std::int32_t> values{4};
   CHECK_FALSE(exchange.decide_at_once(lent(sum("x", values)), std::nullopt).decision);
   CHECK_FALSE(exchange.is_in_round());
@@ -131,4 +134,53 @@ TEST_CASE("what is large, unknown or not the only thing to say does not go at on
   ranks.exchanges[0]->submit({{"other", sum("other", small).signature}});
   CHECK_FALSE(ranks.exchanges[0]->decide_at_once(lent(sum("small", small)), kNow).decision);
   CHECK_FALSE(ranks.exchanges[0]->is_in_round());
+}
+
+TEST_CASE("a bucket of the plan takes one round, with its data in it when that is small", "[runtime][unit]") {
+  Pair ranks;
+  const bool is_small = GENERATE(true, false);
+  std::vector<std::int32_t> a{1, 2, 3}, b(is_small ? 2 : 5000, 5), c{};
+  std::map<std::string, std::vector<std::int32_t>*> values{{"a", &a}, {"b", &b}, {"c", &c}};
+  const auto submit = [&] {
+    for (auto& exchange : ranks.exchanges) {
+      for (const auto& [name, each] : values) exchange->submit({{name, sum(name, *each).signature}});
+    }
+  };
+  const auto input_of = [&](const std::string& name) -> const void* { return values.at(name)->data(); };
+  const auto round = [&] {
+    for (auto& exchange : ranks.exchanges) exchange->give(input_of);
+    for (auto& exchange : ranks.exchanges) REQUIRE(exchange->collect(std::nullopt));
+  };
+  for (int i = 0; i < 3; ++i) {
+    submit();
+    round();
+    for (auto& exchange : ranks.exchanges) CHECK(exchange->decide().decisions.size() == 3);
+    CHECK(ranks.exchanges[0]->planned_rounds() == 0);
+  }
+  ranks.exchanges[0]->submit({{"a", sum("a", a).signature}});
+  CHECK(ranks.exchanges[0]->holds_all());
+  CHECK_FALSE(ranks.exchanges[0]->has_reason());
+  ranks.exchanges[0]->release();
+  for (const char* name : {"b", "c"}) ranks.exchanges[0]->submit({{name, sum(name, *values[name]).signature}});
+  for (const auto& [name, each] : values) ranks.exchanges[1]->submit({{name, sum(name, *each).signature}});
+  round();  // one says what the other one says as a bucket
+  for (auto& exchange : ranks.exchanges) {
+    const auto outcome = exchange->decide();
+    CHECK(outcome.decisions.size() == 3);
+    CHECK_FALSE(outcome.is_in_messages);
+  }
+  submit();
+  round();
+  for (auto& exchange : ranks.exchanges) {
+    const auto outcome = exchange->decide();
+    REQUIRE(outcome.decisions.size() == 3);
+    CHECK(outcome.is_in_messages == is_small);
+    CHECK(exchange->planned_rounds() == 1);
+    for (const Decision& decision : outcome.decisions) {
+      std::vector<std::int32_t> result(values.at(decision.name)->size());
+      if (is_small) combine(*exchange, result, decision);
+      for (std::size_t i = 0; is_small && i < result.size(); ++i)
+        CHECK(result[i] == 2 * (*values.at(decision.name))[i]);
+    }
+  }
 }

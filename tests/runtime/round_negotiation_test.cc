@@ -1,79 +1,17 @@
 #include "runtime/engine/round_negotiation.hpp"
 
 #include <map>
-#include <memory>
 #include <random>
 #include <set>
 
 #include "base/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/runtime/negotiating_ranks.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
 using runjob::Error;
 using Type = Decision::Type;
-
-namespace {
-
-const Signature kSum{.kind = Kind::kAllreduce, .dtype = DType::kFloat32, .shape = {2, 3}};
-
-Signature gather(std::int64_t rows) {
-  return {.kind = Kind::kAllgather, .dtype = DType::kFloat32, .shape = {rows, 3}};
-}
-
-/// Every rank's negotiation, which hears what all say.
-class Ranks {
- public:
-  explicit Ranks(int size, std::size_t capacity = 1024, std::size_t most = 4096,
-                 NegotiationObserver* observer = nullptr)
-      : most_(most) {
-    const std::vector<std::string> hosts(static_cast<std::size_t>(size), "a");
-    for (int rank = 0; rank < size; ++rank) {
-      all_.push_back(std::make_unique<RoundNegotiation>(rank, hosts, capacity, rank == 0 ? observer : nullptr));
-    }
-  }
-
-  RoundNegotiation& operator[](std::size_t rank) { return *all_[rank]; }
-
-  void submit(std::size_t rank, const std::string& name, const Signature& signature = kSum) {
-    all_[rank]->submit({{name, signature}});
-  }
-
-  /// One round; what rank 0 decides, after a check that all decide alike.
-  std::vector<Decision> round() {
-    std::vector<std::string> messages;
-    for (auto& rank : all_) messages.push_back(rank->take_bytes(most_));
-    bytes_ = messages[0].size();
-    std::vector<std::vector<Decision>> decisions;
-    for (auto& listener : all_) {
-      for (std::size_t rank = 0; rank < all_.size(); ++rank) {
-        CHECK(messages[rank].size() <= most_);
-        listener->receive(static_cast<int>(rank), messages[rank]);
-      }
-      decisions.push_back(listener->take());
-    }
-    for (const auto& other : decisions) CHECK(encode(other) == encode(decisions[0]));
-    return decisions[0];
-  }
-
-  std::vector<Decision> rounds_until_silent() {
-    std::vector<Decision> result;
-    const auto speaks = [](const auto& rank) { return rank->has_something_to_say(); };
-    while (std::any_of(all_.begin(), all_.end(), speaks)) {
-      for (Decision& decision : round()) result.push_back(std::move(decision));
-    }
-    return result;
-  }
-
-  /// Of rank 0's last message.
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::size_t most_, bytes_ = 0;
-  std::vector<std::unique_ptr<RoundNegotiation>> all_;
-};
-
-}  // namespace
 
 TEST_CASE("rounds decide what all ranks have said, whenever they said it", "[runtime][unit]") {
   Ranks ranks(3);
@@ -193,11 +131,11 @@ TEST_CASE("what makes no sense is refused", "[runtime][unit]") {
       CHECK(error.code() == Errc::kProtocol);
     }
   };
-  refuses([&] { ranks[0].receive(1, id + 1); });
+  refuses([&] { ranks[0].receive(1, id + 1, true); });
   refuses([&] { ranks[0].receive(1, "abc"); });
   refuses([&] { ranks[0].receive(1, std::string_view("\1\0\0\0x", 5)); });
-  ranks[0].receive(1, id);
-  refuses([&] { ranks[0].receive(1, id); });
+  ranks[0].receive(1, id, true);
+  refuses([&] { ranks[0].receive(1, id, true); });
 }
 
 TEST_CASE("rounds tell the timeline who is ready, known or not", "[runtime][unit]") {
@@ -212,7 +150,7 @@ TEST_CASE("rounds tell the timeline who is ready, known or not", "[runtime][unit
     ranks.submit(0, "x");
     ranks.round();
   }
-  for (const std::size_t rank : {0u, 1u}) ranks[rank].agree(ranks[0].find("x", kSum).value());
+  for (const std::size_t rank : {0u, 1u}) ranks[rank].agree(ranks[0].find("x", kSum).value(), true);
   CHECK(observer.seen == "x1 x0 x1 x0 x0 x1 ");
 }
 

@@ -10,7 +10,7 @@
 #include "tests/runtime/calls.hpp"
 
 /// A soak: one rank of a job that runs random operations for a given number of seconds, and checks every result. All ranks draw
-/// the same operations; each submits them in an order of its own, some blocking, some not. Every epoch initialises anew, and
+/// the same operations; each submits them in an order of its own, some blocking, some not. Some steps repeat. Every epoch initialises anew, and
 /// ends with a join of ranks that have had different numbers of steps. Process sets come and go. Not part of the tests:
 ///     runjob -np 4 build/release/bin/runtime_soak SECONDS [SEED]
 /// tests/python/remote/soak_between_hosts.py runs it between hosts.
@@ -185,6 +185,20 @@ void change_sets(std::mt19937& common, int size, Sets& sets) {
   if (code == RUNJOB_OK) sets[id] = ranks;
 }
 
+/// The same step again and again, as in training, for which the ranks make a plan; now and then all leave an operation out.
+/// The operations done.
+long repeat(std::mt19937& common, Rank& self, const std::vector<Drawn>& step) {
+  long done = 0;
+  for (auto times = 2 + common() % 12; times > 0; --times) {
+    std::vector<Drawn> operations = step;
+    if (common() % 8 == 0 && !operations.empty())
+      operations.erase(operations.begin() + static_cast<std::ptrdiff_t>(common() % operations.size()));
+    done += std::ssize(operations);
+    self.run(std::move(operations));
+  }
+  return done;
+}
+
 /// Adds the operations done. False when rank 0's time is up.
 bool run_epoch(std::mt19937& common, unsigned seed, Clock::time_point end, long& done) {
   check(runjob_init_with_process_sets(nullptr, nullptr, 0, 1));
@@ -218,6 +232,7 @@ bool run_epoch(std::mt19937& common, unsigned seed, Clock::time_point end, long&
       self.run(operations);
     }
     done += static_cast<long>(operations.size());
+    if (common() % 4 == 0) done += repeat(common, self, operations);
   }
   for (int extra = 0; extra < rank % 3; ++extra) {
     std::vector<float> ones(16, 1);

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/round_negotiation.hpp"
+#include "tests/catch.hpp"
+
+namespace runjob::runtime {
+
+inline const Signature kSum{.kind = Kind::kAllreduce, .dtype = DType::kFloat32, .shape = {2, 3}};
+
+inline Signature gather(std::int64_t rows) {
+  return {.kind = Kind::kAllgather, .dtype = DType::kFloat32, .shape = {rows, 3}};
+}
+
+/// Every rank's negotiation, which hears what all say.
+class Ranks {
+ public:
+  explicit Ranks(int size, std::size_t capacity = 1024, std::size_t most = 4096,
+                 NegotiationObserver* observer = nullptr, std::size_t bucket_bytes = 0)
+      : most_(most) {
+    const std::vector<std::string> hosts(static_cast<std::size_t>(size), "a");
+    for (int rank = 0; rank < size; ++rank) {
+      all_.push_back(std::make_unique<RoundNegotiation>(rank, hosts, RoundNegotiation::Settings{capacity, bucket_bytes},
+                                                        rank == 0 ? observer : nullptr));
+    }
+  }
+
+  RoundNegotiation& operator[](std::size_t rank) { return *all_[rank]; }
+
+  void submit(std::size_t rank, const std::string& name, const Signature& signature = kSum) {
+    all_[rank]->submit({{name, signature}});
+  }
+
+  /// One round; what rank 0 decides, after a check that all decide alike.
+  std::vector<Decision> round() {
+    std::vector<std::optional<RoundNegotiation::Word>> buckets;
+    std::vector<std::string> messages;
+    for (auto& rank : all_) {
+      buckets.push_back(rank->take_bucket());
+      messages.push_back(buckets.back() ? "" : rank->take_bytes(most_));
+    }
+    bytes_ = messages[0].size();
+    const bool is_planned = buckets[0] && std::count(buckets.begin(), buckets.end(), buckets[0]) == std::ssize(buckets);
+    planned_ += is_planned ? 1 : 0;
+    std::vector<std::vector<Decision>> decisions;
+    for (auto& listener : all_) {
+      auto agreed = is_planned ? listener->agree_on_bucket(*buckets[0]) : std::nullopt;
+      for (std::size_t rank = 0; rank < all_.size() && !agreed; ++rank) {
+        CHECK(messages[rank].size() <= most_);
+        if (buckets[rank]) {
+          listener->receive_bucket(static_cast<int>(rank), *buckets[rank]);
+        } else {
+          listener->receive(static_cast<int>(rank), messages[rank]);
+        }
+      }
+      decisions.push_back(agreed ? std::move(*agreed) : listener->take());
+    }
+    for (const auto& other : decisions) CHECK(encode(other) == encode(decisions[0]));
+    return decisions[0];
+  }
+
+  /// What is held back is said, when nothing else is left to say.
+  std::vector<Decision> rounds_until_silent() {
+    std::vector<Decision> result;
+    const auto speaks = [](const auto& rank) { return rank->has_something_to_say(); };
+    const auto holds = [](const auto& rank) { return rank->held() != 0; };
+    for (;;) {
+      if (std::none_of(all_.begin(), all_.end(), speaks)) {
+        const auto holder = std::find_if(all_.begin(), all_.end(), holds);
+        if (holder == all_.end()) return result;
+        (*holder)->release();
+      }
+      for (Decision& decision : round()) result.push_back(std::move(decision));
+    }
+  }
+
+  /// Rounds in which all ranks said the same bucket.
+  int planned() const { return planned_; }
+  /// Of rank 0's last message.
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::size_t most_, bytes_ = 0;
+  int planned_ = 0;
+  std::vector<std::unique_ptr<RoundNegotiation>> all_;
+};
+
+}  // namespace runjob::runtime
