@@ -4,7 +4,7 @@ import json
 import statistics
 
 BLOCKING = ["--mode", "blocking", "--bytes", "8,4096", "--budget-ms", "400"]
-ASYNCHRONOUS = ["--mode", "asynchronous", "--bytes", "40960", "--in-flight", "100", "--budget-ms", "1000"]
+ASYNCHRONOUS = ["--mode", "asynchronous", "--bytes", "8,40960", "--in-flight", "100,100", "--budget-ms", "1000"]
 
 
 def run(bed, build, hosts, ranks, options):

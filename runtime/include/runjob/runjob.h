@@ -372,7 +372,8 @@ RUNJOB_API const char* runjob_backends_json(void);
  *   control_messages  over its connection to rank 0, or rank 0's to all. In a steady step only where there are no rounds: with Gloo
  *                     alone.
  *   rounds            in which all ranks said what was submitted to them; rounds_with_data: those that needed nothing else, since
- *                     a small operation's data went along.
+ *                     a small operation's data went along; planned_rounds: those in which all ranks said the same bucket of
+ *                     operations with one number, since the step repeats.
  *   host_messages     from host to host for rounds, and host_bytes: 0 but for the lowest rank of each host.
  * NULL when not initialised. Lent until the next call in this thread.
  */
