@@ -425,7 +425,8 @@ std::vector<Option> own_options() {
        .variables = {},
        .horovodrun_key = "",
        .default_text = "",
-       .help = "remove what runjob has left on the hosts: its agent, in ~/.cache/runjob; start nothing",
+       .help = "remove what runjob has left on the hosts, in ~/.cache/runjob: its agent, and what was measured; start "
+               "nothing",
        .is_action = true,
        .group = OptionGroup::kSsh},
       {.name = "check-build",

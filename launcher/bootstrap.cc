@@ -125,7 +125,7 @@ std::string bootstrap_command(const AgentFile& agent) {
 
 std::string clean_cache_command() {
   return for_login_shell(
-      "d=${XDG_CACHE_HOME:-$HOME/.cache}/runjob; rm -f \"$d\"/agent-* \"$d\"/upload.* && "
+      "d=${XDG_CACHE_HOME:-$HOME/.cache}/runjob; rm -f \"$d\"/agent-* \"$d\"/upload.* \"$d\"/ways-* && "
       "echo runjob-cache-cleaned",
       "");
 }

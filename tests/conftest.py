@@ -1,7 +1,9 @@
+import os
 import signal
 
 
 def pytest_configure():
+    os.environ["RUNJOB_REMEMBER_WAYS"] = "0"  # tests leave nothing in the home of whoever runs them
     # A shell without job control starts what it puts into the background with these ignored, and runjob passes on only what
     # is not: the tests are about runjob, not about how pytest was started.
     for number in (signal.SIGQUIT, signal.SIGINT):

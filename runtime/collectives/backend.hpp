@@ -89,8 +89,9 @@ struct MeshOptions {
   std::vector<int> hosts = {};  ///< by rank: equal numbers for ranks on one host; empty: all on one
   /// Whether these go through the hosts' leaders or columns; else a rank is as good as another, wherever it is.
   bool hierarchical_allreduce = true, hierarchical_allgather = true;
-  bool cma = true;               ///< shared memory: ranks may read each other's through the kernel
-  bool symmetric_memory = true;  ///< whether users may have memory that the ranks reach directly
+  bool cma = true;                   ///< shared memory: ranks may read each other's through the kernel
+  bool symmetric_memory = true;      ///< whether users may have memory that the ranks reach directly
+  std::string cache_directory = {};  ///< where jobs leave what they have measured; empty: nowhere
 
   int name(int of) const { return names.empty() ? of : names[static_cast<std::size_t>(of)]; }
 };

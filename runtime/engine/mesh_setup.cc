@@ -33,6 +33,7 @@ MeshOptions mesh_options(const RuntimeConfig& config, const MeshPlan& plan) {
   options.hosts = plan.hosts;
   options.cma = config.cma;
   options.symmetric_memory = plan.members.process_set() == 0;
+  options.cache_directory = config.cache_directory;
   options.hierarchical_allreduce = config.hierarchical_allreduce;
   options.hierarchical_allgather = config.hierarchical_allgather;
   return options;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
 
 /// The names that the runtime reads, without their prefix.
-constexpr std::array<std::string_view, 25> kRead = {"RENDEZVOUS",
+constexpr std::array<std::string_view, 26> kRead = {"RENDEZVOUS",
                                                     "JOB_KEY_FILE",
                                                     "RANK",
                                                     "START_TIMEOUT",
@@ -40,7 +40,8 @@ constexpr std::array<std::string_view, 25> kRead = {"RENDEZVOUS",
                                                     "DYNAMIC_PROCESS_SETS",
                                                     "FUSION_THRESHOLD",
                                                     "DISABLE_GROUP_FUSION",
-                                                    "CYCLE_TIME"};
+                                                    "CYCLE_TIME",
+                                                    "REMEMBER_WAYS"};
 
 struct Variable {
   std::string name;  ///< as it was set, for messages
@@ -131,6 +132,16 @@ void read_hierarchy(const Environment& environment, RuntimeConfig& config) {
     config.hierarchical_allgather = parse_bool(found->value, found->name);
 }
 
+/// Where other caches of the user are. Source  XDG Base Directory Specification: a path that is not absolute counts as not set.
+std::string read_cache_directory(const Environment& environment) {
+  if (const auto found = find(environment, "REMEMBER_WAYS"); found && !parse_bool(found->value, found->name)) return {};
+  for (const auto& [name, folder] : {std::pair("XDG_CACHE_HOME", "/runjob"), std::pair("HOME", "/.cache/runjob")}) {
+    const auto found = environment.find(name);
+    if (found != environment.end() && found->second.starts_with('/')) return found->second + folder;
+  }
+  return {};
+}
+
 }  // namespace
 
 RuntimeConfig read_runtime_config(const Environment& environment) {
@@ -144,6 +155,7 @@ RuntimeConfig read_runtime_config(const Environment& environment) {
     config.shared_memory = parse_bool(found->value, found->name);
   }
   if (const auto found = find(environment, "CMA")) config.cma = parse_bool(found->value, found->name);
+  config.cache_directory = read_cache_directory(environment);
   read_hierarchy(environment, config);
   if (const auto found = find(environment, "GLOO_TIMEOUT_SECONDS")) {
     config.gloo_timeout = parse_duration(found->value, found->name);

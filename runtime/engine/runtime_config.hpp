@@ -30,6 +30,9 @@ struct RuntimeConfig {
   bool shared_memory = true;
   /// RUNJOB_CMA: whether they may read each other's memory through the kernel where that is faster.
   bool cma = true;
+  /// XDG_CACHE_HOME, HOME: the folder in which what was measured of this machine is kept for the next job; empty with
+  /// RUNJOB_REMEMBER_WAYS=0 and without a home: nothing is.
+  std::string cache_directory;
   /// RUNJOB_HIERARCHICAL_ALLREDUCE, RUNJOB_HIERARCHICAL_ALLGATHER: whether these, between hosts, join what a host's ranks have
   /// in shared memory first; else every rank talks to ranks of other hosts by itself.
   bool hierarchical_allreduce = true, hierarchical_allgather = true;

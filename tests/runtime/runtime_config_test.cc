@@ -122,3 +122,14 @@ TEST_CASE("what looks like a mistake is remarked, and nothing else", "[runtime][
   REQUIRE(alone.warnings.size() == 1);
   CHECK_THAT(alone.warnings[0], ContainsSubstring("HOROVOD_SIZE is 4, but RUNJOB_RENDEZVOUS is not set"));
 }
+
+TEST_CASE("what is remembered is in the user's cache folder", "[runtime][unit]") {
+  const auto directory = [](const Environment& environment) {
+    return read_runtime_config(environment).cache_directory;
+  };
+  CHECK(directory({}).empty());
+  CHECK(directory({{"HOME", "/home/u"}}) == "/home/u/.cache/runjob");
+  CHECK(directory({{"HOME", "/home/u"}, {"XDG_CACHE_HOME", "/cache"}}) == "/cache/runjob");
+  CHECK(directory({{"HOME", "/home/u"}, {"XDG_CACHE_HOME", "relative"}}) == "/home/u/.cache/runjob");
+  CHECK(directory({{"HOME", "/home/u"}, {"RUNJOB_REMEMBER_WAYS", "0"}}).empty());
+}

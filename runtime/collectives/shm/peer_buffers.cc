@@ -42,8 +42,15 @@ PeerBuffers::PeerBuffers(Group& group, SmallExchange& small, Ring& ring, PeerOpt
       ring_(ring),
       options_(std::move(options)),
       table_(Layout::kSlots * ring.slot_bytes()),
+      remembered_(group.rank() == 0 ? options_.ways_directory : "", group.size()),
       least_read_bytes_(options_.cma == CmaUse::kAlways ? 1 : RouteTable::kLeastReadBytes),
-      places_(static_cast<std::size_t>(group.size())) {}
+      places_(static_cast<std::size_t>(group.size())) {
+  for (const RouteTable::Found& found : remembered_.read()) table_.expect(found);
+}
+
+PeerBuffers::~PeerBuffers() {
+  if (group_.rank() == 0) remembered_.write(table_.found());
+}
 
 /// Whether ordinary memory may be read for it, as far as this rank knows.
 bool PeerBuffers::may_read(const Offer& offer) const {

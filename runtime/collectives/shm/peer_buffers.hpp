@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/shm/remembered_ways.hpp"
 #include "runtime/collectives/shm/ring.hpp"
 #include "runtime/collectives/shm/route_table.hpp"
 #include "runtime/collectives/shm/small_exchange.hpp"
@@ -24,6 +25,7 @@ enum class CmaUse { kNever, kWhenFaster, kAlways };
 struct PeerOptions {
   std::shared_ptr<SymmetricHeap> heap = nullptr;  ///< none: all buffers are ordinary
   CmaUse cma = CmaUse::kNever;                    ///< kWhenFaster and kNever may meet; kAlways is on all ranks or none
+  std::string ways_directory = {};                ///< where jobs leave what they have found out; empty: nowhere
   /// How long a rank whose message failed waits for the others to stop writing into its buffers.
   std::chrono::milliseconds farewell{100};
 };
@@ -55,6 +57,9 @@ class PeerBuffers {
   };
 
   PeerBuffers(Group& group, SmallExchange& small, Ring& ring, PeerOptions options);
+  ~PeerBuffers();
+  PeerBuffers(const PeerBuffers&) = delete;
+  PeerBuffers& operator=(const PeerBuffers&) = delete;
 
   /// Agrees on a route and calls one of the two, `by_ring` with what copies into the slots, `directly` with the route. When that has
   /// returned on all ranks, nobody touches another one's buffers any more; when it has thrown, nobody does a moment later who is
@@ -130,6 +135,7 @@ class PeerBuffers {
   Ring& ring_;
   const PeerOptions options_;
   RouteTable table_;
+  const RememberedWays remembered_;
   const std::size_t least_read_bytes_;  ///< of messages whose ordinary memory may be read
   enum class Cma { kUnknown, kNo, kYes } cma_ = Cma::kUnknown;
   std::vector<pid_t> processes_;  ///< by rank, after the probe

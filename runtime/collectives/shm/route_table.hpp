@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <vector>
 
 #include "runtime/collectives/operation.hpp"
 
@@ -40,6 +42,33 @@ class RouteTable {
 
   // Rank 0:
 
+  /// What was found out of messages of `bytes` bytes, a power of two, up to twice as many.
+  struct Found {
+    Kind kind = Kind::kAllreduce;
+    std::size_t bytes = 0;
+    Way way = Way::kSlots;
+
+    bool operator==(const Found&) const = default;
+  };
+  /// Found by another job on such a machine: all is as if it had been found now, for the first time.
+  void expect(const Found& found) {
+    Entry& entry = at(found.kind, found.bytes);
+    entry.messages.fill(std::numeric_limits<int>::max());
+    entry.best.fill(std::chrono::nanoseconds::max());
+    entry.best[static_cast<std::size_t>(found.way)] = {};
+  }
+  /// What a job may expect of the next one: not what the first tries alone have shown.
+  std::vector<Found> found() const {
+    std::vector<Found> all;
+    for (std::size_t kind = 0; kind < entries_.size(); ++kind) {
+      for (std::size_t power = 0; power < entries_[kind].size(); ++power) {
+        if (const auto way = entries_[kind][power].found)
+          all.push_back({static_cast<Kind>(kind), std::size_t{1} << power, *way});
+      }
+    }
+    return all;
+  }
+
   /// What the next message tries; nothing when each way was tried often enough. Reading takes part where it is possible.
   std::optional<Way> next_try(Kind kind, std::size_t bytes, bool can_read) const {
     const Entry& entry = at(kind, bytes);
@@ -67,7 +96,9 @@ class RouteTable {
   void settle(Kind kind, std::size_t bytes, Way way) {
     Entry& entry = at(kind, bytes);
     const int times = std::min(entry.next_times, kSettledMessages);
+    const std::optional<Way> found = times > kFirstSettledMessages ? way : entry.found;
     entry = {};
+    entry.found = found;
     entry.settled = way;
     entry.remaining = times * static_cast<int>(kWays) * messages_of_way(bytes);
     entry.next_times = times * 4;
@@ -88,6 +119,7 @@ class RouteTable {
     std::optional<Way> settled;
     int remaining = 0;  ///< messages until that ends
     int next_times = kFirstSettledMessages;
+    std::optional<Way> found;  ///< the last one that was settled, but for the first
   };
   using Entries = std::array<std::array<Entry, 64>, 8>;  // by kind and power of two
 

@@ -56,7 +56,10 @@ def test_the_agent_is_uploaded_once(bed):
 
 def test_the_cache_is_cleaned_on_every_host(bed):
     run(bed, "-H", "s1,s2", "true")
+    measured = cached_agents(bed.hosts[0])[0].with_name("ways-0.json")
+    measured.write_text("{}")
     done = run(bed, "-H", "s1,s2,nosuchhost", "--clean-cache")
+    assert not measured.exists()
     assert done.returncode == 125
     assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("runjob: error: nosuchhost: ")
     assert [cached_agents(host) for host in bed.hosts[:2]] == [[], []]

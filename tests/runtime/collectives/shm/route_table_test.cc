@@ -98,3 +98,27 @@ TEST_CASE("a way is settled, at first for few messages, then for many, and then 
     CHECK(table.fastest(Kind::kAlltoall, kMegabyte, true) == Way::kSlots);
   }
 }
+
+TEST_CASE("what another job has found is taken at once, tried again soon, and told only when that confirms it",
+          "[runtime][unit]") {
+  RouteTable table(kSlotsBytes);
+  const RouteTable::Found expected{Kind::kAllreduce, kMegabyte, Way::kStreamedSlots};
+  table.expect(expected);
+  CHECK_FALSE(table.next_try(Kind::kAllreduce, kMegabyte, true));
+  CHECK(table.next_try(Kind::kAllgather, kMegabyte, true));
+  CHECK(table.fastest(Kind::kAllreduce, kMegabyte, true) == Way::kStreamedSlots);
+  table.settle(Kind::kAllreduce, kMegabyte, Way::kStreamedSlots);
+  CHECK(table.found().empty());
+  while (table.take_settled(Kind::kAllreduce, kMegabyte)) {
+  }
+  try_all(table, Kind::kAllreduce, kMegabyte, true, {microseconds(3), microseconds(2), microseconds(4)});
+  table.settle(Kind::kAllreduce, kMegabyte, table.fastest(Kind::kAllreduce, kMegabyte, true));
+  CHECK(table.found() == std::vector<RouteTable::Found>{expected});
+}
+
+TEST_CASE("a way that is not there any more is not expected", "[runtime][unit]") {
+  RouteTable table(kSlotsBytes);
+  table.expect({Kind::kAllreduce, kMegabyte, Way::kRead});
+  CHECK(table.fastest(Kind::kAllreduce, kMegabyte, true) == Way::kRead);
+  CHECK(table.fastest(Kind::kAllreduce, kMegabyte, false) == Way::kSlots);
+}
