@@ -5,7 +5,7 @@
 namespace runjob::runtime {
 
 RepeatingCycle::Event RepeatingCycle::agreed(const Step& step) {
-  if (only_ == step.id) return Event::kNone;  // a loop around one operation: nothing to recognise, in no time
+  if (is_only(step.id)) return Event::kNone;
   only_.reset();
   if (step.id >= seen_.size()) seen_.resize(step.id + 1);
   Seen& seen = seen_[step.id];

@@ -25,6 +25,8 @@ class RepeatingCycle {
   };
 
   Event agreed(const Step& step);
+  /// Whether the last two cycles were this operation alone: then agreed() does nothing.
+  bool is_only(std::uint32_t id) const { return only_ == id; }
   /// Something without a number was agreed on, or nothing that came before counts any more.
   void interrupted();
   /// Of the cycle that ended last, in its order. A step begins something when it did so in either of the last two.

@@ -231,12 +231,6 @@ void RoundNegotiation::make_unready(Slot& slot) {
   slot.ready_count = 0;
 }
 
-void RoundNegotiation::agree(Id id, bool begins) {
-  agreed(id);
-  step(id, begins);
-  end_round();
-}
-
 std::optional<std::vector<Decision>> RoundNegotiation::agree_on_bucket(Word word) {
   const std::vector<Id>& ids = bucket(word);
   const bool is_new = std::all_of(ids.begin(), ids.end(), [&](Id id) { return slots_[id].ready_count == 0; });
@@ -253,12 +247,9 @@ std::optional<std::vector<Decision>> RoundNegotiation::agree_on_bucket(Word word
   return decisions;
 }
 
-/// All ranks have said it.
-void RoundNegotiation::agreed(Id id) {
-  Slot& slot = slots_[id];
-  touch(slot);
-  last_agreed_ = id;
-  if (observer_ == nullptr || !observer_->is_listening()) return;
+/// All ranks have said it at once.
+void RoundNegotiation::tell_ready(Id id) {
+  const Slot& slot = slots_[id];
   for (std::size_t rank = 0; rank < size_; ++rank) {
     observer_->rank_ready(slot.decision.name, slot.signature_of(static_cast<int>(rank)).kind, static_cast<int>(rank));
   }

@@ -110,7 +110,12 @@ class RoundNegotiation {
   void receive(int rank, Id id, bool begins);
   void receive_bucket(int rank, Word word);
   /// A round in which all ranks said `id` alone; in place of receive() and take().
-  void agree(Id id, bool begins);
+  void agree(Id id, bool begins) {
+    agreed(id);
+    if (cycle_.is_only(id)) return;  // a loop around one operation takes no time for what it is not
+    step(id, begins);
+    end_round();
+  }
   static bool is_bucket(Word word);
   /// The numbers in a bucket. Lent until the end of the round.
   const std::vector<Id>& bucket(Word word) const { return plan_.buckets()[find_bucket(word)].ids; }
@@ -151,7 +156,12 @@ class RoundNegotiation {
   std::optional<Id> find_name(std::string_view name) const;
   std::size_t find_bucket(Word word) const;
   void step(Id id, bool begins);
-  void agreed(Id id);
+  void agreed(Id id) {
+    touch(slots_[id]);
+    last_agreed_ = id;
+    if (observer_ != nullptr && observer_->is_listening()) tell_ready(id);
+  }
+  void tell_ready(Id id);
   void end_round();
   void forget_steps();
   void follow(StepPlan plan);
