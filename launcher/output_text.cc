@@ -1,6 +1,7 @@
 #include "launcher/output_text.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace runjob {
 namespace {
@@ -50,7 +51,8 @@ void OutputText::feed(Source& source, std::string_view bytes, std::string_view t
       source.held += piece;
       piece = source.held;
     }
-    put(source, piece, timestamp);
+    if (const bool is_cut = std::exchange(source.is_cut, false); !is_cut || piece != "\n")
+      put(source, piece, timestamp);
     source.held.clear();
     from = end;
   }
@@ -60,6 +62,7 @@ void OutputText::feed(Source& source, std::string_view bytes, std::string_view t
 
 void OutputText::flush(Source& source, std::string_view timestamp) {
   if (source.held.empty()) return;
+  source.is_cut = false;
   put(source, source.held, timestamp);
   source.held.clear();
 }

@@ -14,6 +14,7 @@ void PlainText::write_to(std::string& out) {
 void PlainText::put(Source& source, std::string_view piece, std::string_view timestamp) {
   if (open_ != &source) {
     const bool line_of_another = open_ != nullptr || (returned_ != nullptr && returned_ != &source);
+    if (open_ != nullptr) open_->is_cut = true;
     if (line_of_another) text_.push_back('\n');
     text_ += timestamp;
     text_ += source.tag;

@@ -103,10 +103,12 @@ void TerminalText::put_line(Source& source, std::string_view text, std::string_v
   if (bar != bars_.end()) bars_.erase(bar);
   put_beginning(source, text, timestamp);
   begin_line();
+  source.is_cut = false;
 }
 
 void TerminalText::put_update(Source& source, std::string_view text, std::string_view timestamp, bool unfinished) {
   if (open_ == &source) begin_line();  // it was a bar and no prompt; its first state stays as a line
+  source.is_cut = false;
   Bar& bar = bars_[source.order];
   if (bar.unfinished) {
     bar.text += text;
@@ -128,7 +130,9 @@ void TerminalText::put_beginning(Source& source, std::string_view text, std::str
 }
 
 void TerminalText::begin_line() {
-  if (open_ != nullptr) lines_.push_back('\n');
+  if (open_ == nullptr) return;
+  lines_.push_back('\n');
+  open_->is_cut = true;
   open_ = nullptr;
 }
 

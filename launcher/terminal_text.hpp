@@ -53,8 +53,8 @@ class TerminalText : public OutputText {
   std::string lines_;        // to be written above the rows
   std::map<int, Bar> bars_;  // by source
   std::string status_;
-  const Source* open_ = nullptr;  // whose unfinished line the lines end with: no rows stand below it
-  std::size_t drawn_rows_ = 0;    // on the screen, the cursor at the end of the last one
+  Source* open_ = nullptr;      // whose unfinished line the lines end with: no rows stand below it
+  std::size_t drawn_rows_ = 0;  // on the screen, the cursor at the end of the last one
   bool changed_ = false;
 };
 

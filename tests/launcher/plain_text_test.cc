@@ -57,6 +57,15 @@ TEST_CASE("a line shown early goes on where it stopped, or anew after another ra
   CHECK(text.out == "[0]<stdout>:half\n[11]<stderr>:between\n[0]<stdout>: done\n");
 }
 
+TEST_CASE("a line shown early and then cut has no more than one end", "[unit]") {
+  Text text;
+  text.feed(text.a, "whole");
+  text.flush(text.a);
+  text.feed(text.b, "between\n");
+  text.feed(text.a, "\n\nnext\n");
+  CHECK(text.out == "[0]<stdout>:whole\n[11]<stderr>:between\n[0]<stdout>:\n[0]<stdout>:next\n");
+}
+
 TEST_CASE("a carriage return ends a piece, and its newline stays with it", "[unit]") {
   Text text;
   text.feed(text.a, " 10%\r 20%\r");

@@ -100,6 +100,15 @@ TEST_CASE("complete lines look as in a file", "[unit]") {
   CHECK(out == "T a:one\nT a:two\nb:three\n");
 }
 
+TEST_CASE("a line shown early and then cut has no more than one end on a terminal", "[unit]") {
+  Terminal terminal;
+  terminal.feed(terminal.a, "whole");
+  CHECK(terminal.flush(terminal.a) == "a:whole|");
+  CHECK(terminal.feed(terminal.b, "between\n") == "a:whole|b:between||");
+  CHECK(terminal.feed(terminal.a, "\n") == "a:whole|b:between||");
+  CHECK(terminal.feed(terminal.a, "\n") == "a:whole|b:between|a:||");
+}
+
 TEST_CASE("progress bars stay in place below the lines, one for each source", "[unit]") {
   Terminal terminal;
   CHECK(terminal.feed(terminal.b, " 1%\r") == "b: 1%|");
