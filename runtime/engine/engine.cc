@@ -223,7 +223,7 @@ std::optional<Status> Engine::wait(const Completion& completion, Deadline deadli
     const MutexLock lock(mutex_);
     drives = become_driver();
     if (!drives) {
-      ++waiters_;
+      awaited_.push_back(&completion);
       if (awaits_round_ && bucket_lacks_ != 0) rounds_->nudge();
     }
   }
@@ -234,7 +234,7 @@ std::optional<Status> Engine::wait(const Completion& completion, Deadline deadli
   std::optional<Status> outcome = completion.wait(timeout);
   if (!drives) {
     const MutexLock lock(mutex_);
-    --waiters_;
+    awaited_.erase(std::find(awaited_.begin(), awaited_.end(), &completion));
   }
   end_waiting();
   return outcome;

@@ -124,6 +124,7 @@ class Engine {
   void work();
   bool has_work() const REQUIRES(mutex_);
   bool is_working() const REQUIRES(mutex_);
+  bool is_awaited() const REQUIRES(mutex_);
   bool awaits_bucket() const REQUIRES(mutex_);
   void await_work() REQUIRES(mutex_);
   bool become_driver() REQUIRES(mutex_);
@@ -131,8 +132,8 @@ class Engine {
   void run_ordered();
   void drive_until(const Completion& completion, Deadline deadline);
   void drive(const Completion* until, Deadline deadline);
-  bool advance(bool is_awaited, Deadline deadline);
-  bool holds_bucket(bool is_awaited) REQUIRES(mutex_);
+  bool advance(bool has_waiter, Deadline deadline);
+  bool holds_bucket(bool has_waiter) REQUIRES(mutex_);
   void give();
   void finish_round();
   std::optional<Status> run_at_once(const SubmissionView& submission, Deadline deadline, Completion::Result& result);
@@ -180,9 +181,9 @@ class Engine {
   bool stop_ GUARDED_BY(mutex_) = false;  ///< shutdown() was called
   bool worker_stop_ GUARDED_BY(mutex_) = false;
   bool has_rounds_ GUARDED_BY(mutex_) = false;
-  bool driving_ GUARDED_BY(mutex_) = false;       ///< somebody is the driver
-  bool awaits_round_ GUARDED_BY(mutex_) = false;  ///< it sleeps until there is a reason for a round
-  int waiters_ GUARDED_BY(mutex_) = 0;            ///< threads that wait for an operation
+  bool driving_ GUARDED_BY(mutex_) = false;                    ///< somebody is the driver
+  bool awaits_round_ GUARDED_BY(mutex_) = false;               ///< it sleeps until there is a reason for a round
+  std::vector<const Completion*> awaited_ GUARDED_BY(mutex_);  ///< by threads that do not drive
   /// Of what the driver holds back for a bucket of the plan: requests that it lacks, 0 when nothing is; and when it is given up.
   std::size_t bucket_lacks_ GUARDED_BY(mutex_) = 0;
   Clock::time_point bucket_due_ GUARDED_BY(mutex_);

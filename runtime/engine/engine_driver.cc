@@ -45,7 +45,12 @@ bool Engine::has_work() const {
 
 /// Whether there is nothing to do before a bucket is complete, or due.
 bool Engine::awaits_bucket() const {
-  return submitted_.size() < bucket_lacks_ && waiters_ == 0 && !stop_;
+  return submitted_.size() < bucket_lacks_ && !is_awaited() && !stop_;
+}
+
+/// Whether somebody waits for what is in flight. Who waits for what is done is only about to notice.
+bool Engine::is_awaited() const {
+  return std::any_of(awaited_.begin(), awaited_.end(), [](const Completion* each) { return !each->done(); });
 }
 
 void Engine::await_work() {
@@ -177,9 +182,9 @@ void Engine::tell(StallInspector::Report report) {
   poll_.wake();
 }
 
-/// Whether what was submitted here waits for the rest of its bucket, and so does this rank's part in the next round. `is_awaited`:
-/// somebody waits for some of it, so that there may be no rest before it is done.
-bool Engine::holds_bucket(bool is_awaited) {
+/// Whether what was submitted here waits for the rest of its bucket, and so does this rank's part in the next round. `has_waiter`:
+/// the driver itself waits for some of it, so that there may be no rest before it is done.
+bool Engine::holds_bucket(bool has_waiter) {
   constexpr std::chrono::milliseconds kLongest{20};  // without anything new: a step's operations follow each other
   bucket_lacks_ = 0;
   const std::optional<std::size_t> lacks = exchange_->missing_in_bucket();
@@ -190,7 +195,7 @@ bool Engine::holds_bucket(bool is_awaited) {
   const auto now = Clock::now();
   if (const std::size_t held = exchange_->held(); held != std::exchange(held_, held))
     bucket_due_ = now + (parts_.cycle_time.count() == 0 ? kLongest : parts_.cycle_time);
-  if (is_awaited || waiters_ > 0 || stop_ || now >= bucket_due_) {
+  if (has_waiter || is_awaited() || stop_ || now >= bucket_due_) {
     if (!exchange_->has_something_to_say()) exchange_->release();
     return false;
   }
@@ -199,7 +204,7 @@ bool Engine::holds_bucket(bool is_awaited) {
 }
 
 /// One round, or a sleep until there is a reason for one. False: there is nothing to do, or the deadline has passed.
-bool Engine::advance(bool is_awaited, Deadline deadline) {
+bool Engine::advance(bool has_waiter, Deadline deadline) {
   if (!exchange_->is_in_round()) {
     bool has_reason = false;
     Deadline wakes;
@@ -209,7 +214,7 @@ bool Engine::advance(bool is_awaited, Deadline deadline) {
       // A round that another rank has begun costs the same with all that was submitted here.
       const auto closes = window_.is_used() ? window_.closes(Clock::now()) : std::nullopt;
       if (!closes || stop_ || exchange_->has_reason()) exchange_->submit(take_submitted());
-      if (holds_bucket(is_awaited)) return false;
+      if (holds_bucket(has_waiter)) return false;
       // Nothing that others wait for can be done before this rank has something to say.
       if (operations_.empty() && !exchange_->has_something_to_say()) return false;
       has_reason = exchange_->has_reason();
