@@ -25,7 +25,7 @@ class ShmBackend : public Backend {
   std::string address() const override { return address_; }
   Status connect(const std::vector<std::string>& addresses) override;
   Status run(const Call& call) override;
-  FusionAdvice fusion_advice() const override { return {.fuses_below = 64u << 10, .buffer_bytes = 256u << 10}; }
+  FusionAdvice fusion_advice() const override { return {.fuses_below = 64u << 10, .buffer_bytes = 1u << 20}; }
   std::shared_ptr<SymmetricHeap> symmetric_heap() const override { return heap_; }
   void abort(const Status& why) override;
   Rounds* rounds() override { return &channels_->rounds; }
