@@ -14,7 +14,7 @@ namespace {
 
 /// RUNJOB_ variables that are not options of runjob: what a rank is given, then what its runtime reads.
 /// docs/environment.md explains them.
-constexpr std::array<std::string_view, 42> kNotOptions = {"RENDEZVOUS",
+constexpr std::array<std::string_view, 43> kNotOptions = {"RENDEZVOUS",
                                                           "JOB_KEY_FILE",
                                                           "JOB_ID",
                                                           "RANK",
@@ -30,6 +30,7 @@ constexpr std::array<std::string_view, 42> kNotOptions = {"RENDEZVOUS",
                                                           "GLOO_TIMEOUT_SECONDS",
                                                           "SHARED_MEMORY",
                                                           "CMA",
+                                                          "REMEMBER_WAYS",
                                                           "CONTROLLER",
                                                           "CPU_OPERATIONS",
                                                           "ELASTIC",
