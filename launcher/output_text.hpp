@@ -18,8 +18,8 @@ class OutputText {
     std::string tag;        ///< stands before each line
     std::string held;       ///< the beginning of a line
     bool after_cr = false;  ///< the last piece ended with '\r': a '\n' that follows belongs to it
-    bool is_cut =
-        false;  ///< of a line shown early, after which another source has begun a new one: its '\n' is there already
+    /// Its line was shown early, and then another source has begun a new one: the '\n' is there already.
+    bool is_cut = false;
   };
 
   /// Longest line that is held; longer ones come out in parts.

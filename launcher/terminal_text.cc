@@ -102,13 +102,11 @@ void TerminalText::put_line(Source& source, std::string_view text, std::string_v
   }
   if (bar != bars_.end()) bars_.erase(bar);
   put_beginning(source, text, timestamp);
-  begin_line();
-  source.is_cut = false;
+  end_line();
 }
 
 void TerminalText::put_update(Source& source, std::string_view text, std::string_view timestamp, bool unfinished) {
-  if (open_ == &source) begin_line();  // it was a bar and no prompt; its first state stays as a line
-  source.is_cut = false;
+  if (open_ == &source) end_line();  // it was a bar and no prompt; its first state stays as a line
   Bar& bar = bars_[source.order];
   if (bar.unfinished) {
     bar.text += text;
@@ -129,10 +127,15 @@ void TerminalText::put_beginning(Source& source, std::string_view text, std::str
   open_ = &source;
 }
 
+/// Of another source than the one whose line is open.
 void TerminalText::begin_line() {
   if (open_ == nullptr) return;
-  lines_.push_back('\n');
   open_->is_cut = true;
+  end_line();
+}
+
+void TerminalText::end_line() {
+  lines_.push_back('\n');
   open_ = nullptr;
 }
 

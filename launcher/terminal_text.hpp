@@ -46,6 +46,7 @@ class TerminalText : public OutputText {
   void put_update(Source& source, std::string_view text, std::string_view timestamp, bool unfinished);
   void put_beginning(Source& source, std::string_view text, std::string_view timestamp);
   void begin_line();
+  void end_line();
   void settle_bar(int order);
   std::vector<std::string> rows() const;
 

@@ -191,6 +191,15 @@ Signature signature_of(const Signature& signature, std::size_t tensor) {
   return result;
 }
 
+std::size_t input_bytes(const Signature& signature, std::optional<DType> wire) {
+  std::size_t bytes = 0;
+  for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
+    const Signature alone = signature_of(signature, tensor);
+    bytes += static_cast<std::size_t>(element_count(alone.shape)) * size_of(wire_dtype(alone.dtype, wire));
+  }
+  return bytes;
+}
+
 DType wire_dtype(DType dtype, std::optional<DType> wire) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64 ? wire.value_or(dtype) : dtype;
 }

@@ -137,6 +137,8 @@ Shape even_splits(std::string_view name, const Shape& shape, int size);
 std::size_t tensor_count(const Signature& signature);
 /// Of one of its tensors alone.
 Signature signature_of(const Signature& signature, std::size_t tensor);
+/// Of all its tensors, when their values travel as `wire` where they can; nullopt: as they are.
+std::size_t input_bytes(const Signature& signature, std::optional<DType> wire);
 
 /// How messages name one of `count` tensors, counted from 0: "g_2of3".
 std::string tensor_name(std::string_view group, std::size_t tensor, std::size_t count);

@@ -50,17 +50,6 @@ std::size_t place_of(std::string_view name, std::size_t places) {
   return ((first + last * 3 + name.size()) * kGoldenRatio >> 32) % places;
 }
 
-/// Bytes that an allreduce has to reduce, the same on all ranks; nothing for others.
-std::size_t reduced_bytes(const Signature& signature) {
-  if (signature.kind != Kind::kAllreduce) return 0;
-  std::size_t bytes = 0;
-  for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
-    const Signature each = signature.group.empty() ? signature : signature_of(signature, tensor);
-    bytes += static_cast<std::size_t>(element_count(each.shape)) * size_of(each.dtype);
-  }
-  return bytes;
-}
-
 bool all_equal(const std::vector<Signature>& signatures) {
   return std::all_of(signatures.begin(), signatures.end(), [&](const Signature& s) { return s == signatures.front(); });
 }
@@ -327,7 +316,6 @@ std::vector<int> RoundNegotiation::missing(const std::string& name) const {
 void RoundNegotiation::make_stale(Id id) {
   Slot& slot = slots_[id];
   slot.is_stale = true;
-  plan_ends_ = plan_ends_ || plan_.contains(id);
   stale_.push_back(id);
   for (std::size_t rank = 0; rank < size_; ++rank) {
     const int number = static_cast<int>(rank);
@@ -378,7 +366,7 @@ void RoundNegotiation::remember(Agreement agreement, const Decision& decision) {
   const int size = static_cast<int>(size_);
   slot.largest_input = runtime::largest_input(own, decision);
   slot.own = own_message_of(own, rank_, size);
-  slot.bytes = reduced_bytes(own);
+  slot.bytes = own.kind == Kind::kAllreduce ? input_bytes(own, std::nullopt) : 0;
   if (own.group.empty()) slot.prepared = prepare_operation(own, decision, rank_, size);
   slot.ready.assign(size_, false);
   slot.age = ages_.insert(ages_.begin(), id);

@@ -136,7 +136,7 @@ class RoundNegotiation {
     int ready_count = 0;
     bool is_stale = false;  ///< some rank changed it in this round
     bool begins = false;    ///< some rank has said so
-    std::size_t bytes = 0;  ///< to be reduced
+    std::size_t bytes = 0;  ///< to be reduced, which all ranks have alike
     std::list<Id>::iterator age;
 
     const Signature& signature_of(int rank) const {

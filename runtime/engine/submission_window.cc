@@ -1,22 +1,10 @@
 #include "runtime/engine/submission_window.hpp"
 
 namespace runjob::runtime {
-namespace {
-
-std::size_t bytes_of(const Signature& signature) {
-  std::size_t bytes = 0;
-  for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
-    const Signature alone = signature_of(signature, tensor);
-    bytes += static_cast<std::size_t>(element_count(alone.shape)) * size_of(wire_dtype(alone.dtype, alone.wire));
-  }
-  return bytes;
-}
-
-}  // namespace
 
 void SubmissionWindow::submitted(const Signature& signature, Clock::time_point now) {
   if (!end_) end_ = now + cycle_time_;
-  bytes_ += bytes_of(signature);
+  bytes_ += input_bytes(signature, signature.wire);
   is_urgent_ = is_urgent_ || signature.kind == Kind::kBarrier || signature.kind == Kind::kJoin;
 }
 

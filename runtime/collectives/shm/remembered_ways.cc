@@ -56,11 +56,12 @@ nlohmann::ordered_json to_json(const RouteTable::Found& found) {
 
 }  // namespace
 
-RememberedWays::RememberedWays(const std::string& directory, int ranks)
-    : machine_(fmt::format("runjob {}: {} ranks, {} processors, {}, {}", kVersion, ranks,
-                           std::thread::hardware_concurrency(), to_string(best_instruction_set()), processor_model())),
-      path_(directory.empty() ? ""
-                              : fmt::format("{}/ways-{:016x}.json", directory, std::hash<std::string>()(machine_))) {}
+RememberedWays::RememberedWays(const std::string& directory, int ranks) {
+  if (directory.empty()) return;
+  machine_ = fmt::format("runjob {}: {} ranks, {} processors, {}, {}", kVersion, ranks,
+                         std::thread::hardware_concurrency(), to_string(best_instruction_set()), processor_model());
+  path_ = fmt::format("{}/ways-{:016x}.json", directory, std::hash<std::string>()(machine_));
+}
 
 std::vector<RouteTable::Found> RememberedWays::read() const {
   std::vector<RouteTable::Found> all;
