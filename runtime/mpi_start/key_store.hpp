@@ -44,8 +44,8 @@ class KeyStore {
   /// After a fence that has timed out: the ranks that have not put it, found out in `patience` at most; nullopt where that cannot be known.
   virtual std::optional<std::vector<int>> absent(const std::string& key, std::chrono::milliseconds patience) = 0;
 
-  /// `tell` is called, on a thread of the store's, when the launcher has gone and nobody ends this process: once, or never where a
-  /// launcher takes its ranks with it. A later call replaces it.
+  /// `tell` is called when the launcher has gone and nobody ends this process: once, on a thread of the store's, or here when it has
+  /// gone already; or never where a launcher takes its ranks with it. A later call replaces it.
   virtual void on_loss(std::function<void(const Status&)> tell) = 0;
 
   /// The process ends in good order: a launcher takes one that leaves its store otherwise for a failure, and ends the job. Takes a second at

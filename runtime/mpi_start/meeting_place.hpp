@@ -29,7 +29,7 @@ class MeetingPlace {
   /// Gives `blob` and returns those of all ranks, by rank. `name`: another one each time. Errors  as join().
   virtual std::vector<std::string> gather(const std::string& name, const std::string& blob, Milliseconds timeout) = 0;
 
-  /// `tell` is called, on another thread, when the launcher has gone and nobody ends this process any more: once, or never.
+  /// `tell` is called, on another thread or in here, when the launcher has gone and nobody ends this process any more: once, or never.
   virtual void on_loss(std::function<void(const Status&)> tell) = 0;
 };
 

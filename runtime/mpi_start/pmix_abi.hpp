@@ -13,7 +13,7 @@ namespace runjob::runtime::pmix {
 inline constexpr std::size_t kMaxNamespaceBytes = 256, kMaxKeyBytes = 512;  ///< with their end
 
 using Status = int;
-inline constexpr Status kSuccess = 0, kOperationSucceeded = -157;
+inline constexpr Status kSuccess = 0, kUnreachable = -25, kOperationSucceeded = -157;
 
 inline constexpr std::uint32_t kRankWildcard = UINT32_MAX - 1;  ///< the job itself, not one of its ranks
 

@@ -55,32 +55,55 @@ class Promised {
   std::shared_ptr<State> state_ = std::make_shared<State>();  // owners: who waits, and libpmix
 };
 
-/// Who wants to know that the launcher has gone. PMIx's handlers of events get no context of ours; it is never destroyed, since
-/// libpmix's thread may be in it at the end.
-struct Loss {
+/// Whether the launcher has gone, and who wants to know. PMIx's handlers of events get no context of ours; it is never destroyed,
+/// since libpmix's thread may be in it at the end.
+struct Launcher {
   Mutex mutex;
-  std::function<void(const Status&)> tell GUARDED_BY(mutex);
-  std::string launcher GUARDED_BY(mutex);
+  bool has_gone GUARDED_BY(mutex) = false;
+  std::function<void(const Status&)> tell GUARDED_BY(mutex);  // taken when told
+  std::string name GUARDED_BY(mutex);
 };
 
-Loss& loss() {
-  static Loss& only = *new Loss;
+Launcher& the_launcher() {
+  static Launcher& only = *new Launcher;
   return only;
 }
 
-void launcher_lost(std::size_t /*handler*/, pmix::Status /*status*/, const pmix::Proc* /*source*/, pmix::Info* /*info*/,
-                   std::size_t /*count*/, pmix::Info* /*results*/, std::size_t /*result_count*/,
-                   pmix::EventHandled handled, void* of_notification) noexcept {
+void tell_when_gone() {
   std::function<void(const Status&)> tell;
-  std::string launcher;
+  std::string name;
   {
-    Loss& wanted = loss();
-    const MutexLock lock(wanted.mutex);
-    tell = std::exchange(wanted.tell, nullptr);
-    launcher = wanted.launcher;
+    Launcher& launcher = the_launcher();
+    const MutexLock lock(launcher.mutex);
+    if (!launcher.has_gone) return;
+    tell = std::exchange(launcher.tell, nullptr);
+    name = launcher.name;
   }
-  if (tell) tell(Status(Errc::kAborted, fmt::format("{}, which has started this rank, has gone", launcher)));
+  if (tell) tell(Status(Errc::kAborted, fmt::format("{}, which has started this rank, has gone", name)));
+}
+
+void launcher_has_gone() {
+  {
+    Launcher& launcher = the_launcher();
+    const MutexLock lock(launcher.mutex);
+    launcher.has_gone = true;
+  }
+  tell_when_gone();
+}
+
+void handle_loss(std::size_t /*handler*/, pmix::Status /*status*/, const pmix::Proc* /*source*/, pmix::Info* /*info*/,
+                 std::size_t /*count*/, pmix::Info* /*results*/, std::size_t /*result_count*/,
+                 pmix::EventHandled handled, void* of_notification) noexcept {
+  launcher_has_gone();
   if (handled != nullptr) handled(pmix::kSuccess, nullptr, 0, nullptr, nullptr, of_notification);
+}
+
+/// The launcher was asked for events of its loss, and has not agreed. Has it gone meanwhile? Then there will be no event, and
+/// nothing that needs it can be begun.
+void events_refused(const PmixLibrary& library, const pmix::Proc& self) noexcept {
+  static const pmix::Proc only = self;  // libpmix may look at it until the fence ends
+  const auto done = [](pmix::Status /*status*/, void* /*context*/) noexcept {};
+  if (library.fence(&only, 1, nullptr, 0, done, nullptr) == pmix::kUnreachable) launcher_has_gone();
 }
 
 void copy_text(char* to, std::size_t room, const std::string& text, const char* what) {
@@ -120,21 +143,31 @@ PmixStore::PmixStore(const ForeignLauncher& launcher)
                 fmt::format("init() over PMIx: {} does not say how many ranks there are", launcher.name));
   check(size->status, "asking for the number of ranks");
   size_ = static_cast<int>(size->number);
-  Loss& wanted = loss();
-  const MutexLock lock(wanted.mutex);
-  wanted.launcher = launcher.name;
+  {
+    Launcher& known = the_launcher();
+    const MutexLock lock(known.mutex);
+    known.name = launcher.name;
+  }
+  watch_launcher();
+}
+
+/// libpmix is given this store, which is the process's only one and never destroyed.
+void PmixStore::watch_launcher() {
+  static pmix::Status codes[] = {pmix::kLostConnection, pmix::kLostConnectionToServer};
+  const auto added = [](pmix::Status status, std::size_t /*handler*/, void* store) noexcept {
+    const auto& self = *static_cast<const PmixStore*>(store);
+    if (status != pmix::kSuccess && status != pmix::kOperationSucceeded) events_refused(self.library_, self.self_);
+  };
+  static_cast<void>(library_.add_event_handler(codes, std::size(codes), nullptr, 0, handle_loss, added, this));
 }
 
 void PmixStore::on_loss(std::function<void(const Status&)> tell) {
   {
-    Loss& wanted = loss();
-    const MutexLock lock(wanted.mutex);
-    wanted.tell = std::move(tell);
+    Launcher& launcher = the_launcher();
+    const MutexLock lock(launcher.mutex);
+    launcher.tell = std::move(tell);
   }
-  if (std::exchange(handles_loss_, true)) return;
-  static pmix::Status codes[] = {pmix::kLostConnection, pmix::kLostConnectionToServer};
-  const auto added = [](pmix::Status /*status*/, std::size_t /*handler*/, void* /*context*/) noexcept {};
-  static_cast<void>(library_.add_event_handler(codes, std::size(codes), nullptr, 0, launcher_lost, added, nullptr));
+  tell_when_gone();
 }
 
 void PmixStore::leave() noexcept {

@@ -8,7 +8,7 @@
 namespace runjob::runtime {
 
 /// PMIx's, through the MPI's own libpmix. This process is PMIx's client until leave(), and libpmix has a thread of its own until
-/// then; an MPI in the same process is another user of it (PMIx counts them).
+/// then; an MPI in the same process is another user of it (PMIx counts them). Of the whole process, and never destroyed.
 class PmixStore : public KeyStore {
  public:
   /// Errors  Error(kUnavailable) without a libpmix; Error(kConnect) when the launcher's server does not take this process.
@@ -29,13 +29,13 @@ class PmixStore : public KeyStore {
   struct Answer;
   class Question;
 
+  void watch_launcher();
   Question ask(std::uint32_t rank, const std::string& key);
   void check(pmix::Status status, const std::string& what) const;
 
   PmixLibrary library_;
   pmix::Proc self_{};
   int size_ = 0;
-  bool handles_loss_ = false;  // libpmix has been told to say when the launcher has gone
 };
 
 }  // namespace runjob::runtime

@@ -27,6 +27,7 @@ TEST_CASE("what we declare of PMIx is what its header says", "[mpi_start][unit]"
   CHECK(std::is_same_v<pmix::Status, pmix_status_t>);
   CHECK(pmix::kSuccess == PMIX_SUCCESS);
   CHECK(pmix::kOperationSucceeded == PMIX_OPERATION_SUCCEEDED);
+  CHECK(pmix::kUnreachable == PMIX_ERR_UNREACH);
   CHECK(pmix::kLostConnection == PMIX_ERR_LOST_CONNECTION);
   CHECK(pmix::kLostConnectionToServer == PMIX_ERR_LOST_CONNECTION_TO_SERVER);
   CHECK(pmix::kRankWildcard == PMIX_RANK_WILDCARD);
