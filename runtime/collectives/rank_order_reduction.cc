@@ -31,23 +31,34 @@ void RankOrderReduction::run(void* out, std::span<const void* const> inputs, std
   if (reduce_halves_ != nullptr) {
     return reduce_halves_(out, inputs.data(), inputs.size(), count, static_cast<float>(postscale_ / divisor_));
   }
-  const bool in_float = is_half(dtype_);
-  const std::size_t piece = kPieceBytes / (in_float ? sizeof(float) : size_of(dtype_));
+  const bool in_float = is_half(dtype_), needs_room = writes_early_into(out, inputs);
+  const std::size_t element = size_of(dtype_), piece = kPieceBytes / (in_float ? sizeof(float) : element);
+  alignas(64) std::byte room[kPieceBytes];
   for (std::size_t first = 0; first < count; first += piece) {
     const std::size_t length = std::min(piece, count - first);
+    std::byte* result = static_cast<std::byte*>(out) + first * element;
     if (in_float) {
       run_piece_of_halves(out, inputs, first, length);
+    } else if (needs_room) {
+      run_piece(room, inputs, first, length);
+      std::memcpy(result, room, length * element);
     } else {
-      run_piece(out, inputs, first, length);
+      run_piece(result, inputs, first, length);
     }
   }
 }
 
-void RankOrderReduction::run_piece(void* out, std::span<const void* const> inputs, std::size_t first,
+/// Whether run_piece() would write over an input before it has read it.
+bool RankOrderReduction::writes_early_into(const void* out, std::span<const void* const> inputs) const {
+  const std::size_t first = prescale_ == 1 ? 2 : 1;  // until then nothing is written but over what was read
+  return first < inputs.size() &&
+         std::find(inputs.begin() + static_cast<std::ptrdiff_t>(first), inputs.end(), out) != inputs.end();
+}
+
+void RankOrderReduction::run_piece(std::byte* result, std::span<const void* const> inputs, std::size_t first,
                                    std::size_t count) const {
   alignas(64) std::byte scaled[kPieceBytes];
   const std::size_t offset = first * size_of(dtype_);
-  std::byte* result = static_cast<std::byte*>(out) + offset;
   const auto input = [&](std::size_t rank, void* room) -> const void* {
     const std::byte* source = static_cast<const std::byte*>(inputs[rank]) + offset;
     if (prescale_ == 1) return source;

@@ -21,12 +21,13 @@ class RankOrderReduction {
     return dtype == dtype_ && op == op_ && prescale == prescale_ && postscale == postscale_ && size == size_;
   }
 
-  /// `inputs`: by rank, `count` elements each; `out` overlaps none of them, but may be the first one.
+  /// `inputs`: by rank, `count` elements each; `out` overlaps none of them, but may be one of them.
   /// Cost  reads each input once and writes `out` once, as far as memory is concerned.
   void run(void* out, std::span<const void* const> inputs, std::size_t count) const;
 
  private:
-  void run_piece(void* out, std::span<const void* const> inputs, std::size_t first, std::size_t count) const;
+  bool writes_early_into(const void* out, std::span<const void* const> inputs) const;
+  void run_piece(std::byte* result, std::span<const void* const> inputs, std::size_t first, std::size_t count) const;
   void run_piece_of_halves(void* out, std::span<const void* const> inputs, std::size_t first, std::size_t count) const;
 
   DType dtype_;

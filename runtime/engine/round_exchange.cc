@@ -156,9 +156,9 @@ void RoundExchange::combine(const Call& call, const Decision& decision) {
   inputs.resize(static_cast<std::size_t>(size_));
   for (int rank = 0; rank < size_; ++rank)
     inputs[static_cast<std::size_t>(rank)] = rounds_.message(rank).subspan(decision.message_offset);
+  // What this rank has given goes to the others' processors: reading it here as well would be in their way.
   std::span<const std::byte>& own = inputs[static_cast<std::size_t>(rank_)];
-  if (call.kind != Kind::kAllreduce && call.kind != Kind::kBroadcast)  // whose output may be the input
-    own = {static_cast<const std::byte*>(call.input), own.size()};
+  own = {static_cast<const std::byte*>(call.input), own.size()};
   combine_messages(rounds_, call, decision, rank_, inputs_);
   if (decision.message_offset == 0) rounds_.expect_next(own.size());
 }

@@ -46,9 +46,11 @@ TEST_CASE("inputs are reduced in the order of the ranks, to the last bit", "[run
   CHECK(reduce(DType::kFloat32, ReduceOp::kMin, inputs) == least);
 }
 
-TEST_CASE("the result may take the first input's place", "[runtime][unit]") {
+TEST_CASE("the result may take any input's place", "[runtime][unit]") {
   const DType dtype = GENERATE(DType::kFloat16, DType::kInt16);
-  const std::size_t ranks = GENERATE(1u, 2u, 3u);
+  const ReduceOp op = GENERATE(ReduceOp::kSum, ReduceOp::kAverage);
+  const std::size_t ranks = GENERATE(1u, 2u, 3u, 4u);
+  const std::size_t place = GENERATE_REF(range(std::size_t{0}, ranks));
   const double prescale = GENERATE(1.0, 0.5);
   std::vector<std::vector<std::int16_t>> inputs(ranks, std::vector<std::int16_t>(9000));
   for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -56,12 +58,12 @@ TEST_CASE("the result may take the first input's place", "[runtime][unit]") {
       inputs[rank][i] = static_cast<std::int16_t>((i * 31 + rank * 7) % 15000);
     }
   }
-  const auto apart = reduce(dtype, ReduceOp::kSum, inputs, prescale);
+  const auto apart = reduce(dtype, op, inputs, prescale);
   std::vector<const void*> pointers;
   for (const auto& input : inputs) pointers.push_back(input.data());
-  RankOrderReduction(dtype, ReduceOp::kSum, prescale, 1, static_cast<int>(ranks))
-      .run(inputs[0].data(), pointers, inputs[0].size());
-  CHECK(inputs[0] == apart);
+  RankOrderReduction(dtype, op, prescale, 1, static_cast<int>(ranks))
+      .run(inputs[place].data(), pointers, inputs[place].size());
+  CHECK(inputs[place] == apart);
 }
 
 TEST_CASE("each input is scaled before, the result after the reduction", "[runtime][unit]") {

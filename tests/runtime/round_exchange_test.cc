@@ -30,10 +30,12 @@ const void* anything(const std::string&) {
 }
 
 /// A sum of what is in the messages.
-void combine(RoundExchange& exchange, std::vector<std::int32_t>& result, const Decision& decision) {
+void combine(RoundExchange& exchange, const std::vector<std::int32_t>& input, std::vector<std::int32_t>& output,
+             const Decision& decision) {
   Call call{.kind = Kind::kAllreduce, .dtype = DType::kInt32, .op = ReduceOp::kSum};
-  call.output = result.data();
-  call.count = result.size();
+  call.input = input.data();
+  call.output = output.data();
+  call.count = output.size();
   exchange.combine(call, decision);
 }
 
@@ -96,13 +98,13 @@ TEST_CASE("an operation that is known and small takes one round", "[runtime][uni
   CHECK(ranks.exchanges[1]->has_reason());
   const Decision* decision = ranks.exchanges[1]->decide_at_once(lent(sum("x", b)), std::nullopt).decision;
   REQUIRE(decision);
-  combine(*ranks.exchanges[1], b, *decision);
+  combine(*ranks.exchanges[1], b, b, *decision);
   CHECK(b == std::vector<std::int32_t>{11, 22});
   REQUIRE(ranks.exchanges[0]->collect(std::nullopt));
   const auto outcome = ranks.exchanges[0]->decide();
   REQUIRE(outcome.is_in_messages);
   CHECK(outcome.decisions[0].name == "x");
-  combine(*ranks.exchanges[0], a, outcome.decisions[0]);
+  combine(*ranks.exchanges[0], a, a, outcome.decisions[0]);
   CHECK(a == std::vector<std::int32_t>{11, 22});
 }
 
@@ -178,7 +180,7 @@ TEST_CASE("a bucket of the plan takes one round, with its data in it when that i
     CHECK(exchange->planned_rounds() == 1);
     for (const Decision& decision : outcome.decisions) {
       std::vector<std::int32_t> result(values.at(decision.name)->size());
-      if (is_small) combine(*exchange, result, decision);
+      if (is_small) combine(*exchange, *values.at(decision.name), result, decision);
       for (std::size_t i = 0; is_small && i < result.size(); ++i)
         CHECK(result[i] == 2 * (*values.at(decision.name))[i]);
     }

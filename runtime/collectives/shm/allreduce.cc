@@ -30,7 +30,8 @@ void reduce_all(Channels& channels, const Call& call) {
   std::memcpy(channels.small.begin(bytes), call.input, bytes);
   channels.small.give();
   std::vector<const void*> inputs;
-  for (int rank = 0; rank < size; ++rank) inputs.push_back(channels.small.take(rank, bytes));
+  for (int rank = 0; rank < size; ++rank)
+    inputs.push_back(rank == channels.group.rank() ? call.input : channels.small.take(rank, bytes));
   reduction_of(call, size).run(call.output, inputs, call.count);
 }
 
@@ -181,11 +182,10 @@ class Exchange : Pieced {
   void reduce(std::size_t i) {
     const Range piece = pieces_[i];
     wait_for_inputs(i, piece.first, 0);
-    const bool may_overwrite = input_ != output_ || ring_.rank() == 0;  // the first input may be the output as well
-    if (may_overwrite && !has_large_output()) {
-      reduction_.run(output_ + piece.first * element_, inputs_, piece.count);
-    } else {
+    if (has_large_output()) {
       sum_in_blocks(piece.first, piece.count, nullptr);
+    } else {
+      reduction_.run(output_ + piece.first * element_, inputs_, piece.count);
     }
     ring_.done(first_step_ + i);
   }
