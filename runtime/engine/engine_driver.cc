@@ -120,6 +120,7 @@ Status Engine::run_in_messages(const Decision& decision, PreparedOperation& prep
   try {
     lend_buffers(prepared, submission.input, submission.output, submission.output_bytes, result);
     if (!prepared.moves_nothing) exchange_->combine(prepared.call, decision);
+    exchange_->end_messages();
     return {};
   } catch (const std::exception& error) {  // the others have what they need
     return Status(Errc::kSystem, fmt::format("{}: {}",
@@ -284,6 +285,7 @@ void Engine::execute(std::vector<Decision> decisions, bool is_in_messages) {
                                      operation.decision, parts_.rank, size_, *operation.result);
     done.push_back(&operation);
   }
+  exchange_->end_messages();
   if (!done.empty()) on_done(done);
 }
 

@@ -158,9 +158,9 @@ void RoundExchange::combine(const Call& call, const Decision& decision) {
     inputs[static_cast<std::size_t>(rank)] = rounds_.message(rank).subspan(decision.message_offset);
   // What this rank has given goes to the others' processors: reading it here as well would be in their way.
   std::span<const std::byte>& own = inputs[static_cast<std::size_t>(rank_)];
+  message_bytes_ = decision.message_offset + own.size();
   own = {static_cast<const std::byte*>(call.input), own.size()};
   combine_messages(rounds_, call, decision, rank_, inputs_);
-  if (decision.message_offset == 0) rounds_.expect_next(own.size());
 }
 
 }  // namespace runjob::runtime

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/collectives/backend.hpp"
@@ -61,6 +62,8 @@ class RoundExchange {
   Outcome decide();
   /// Does what the call asks for, which is in the messages.
   void combine(const Call& call, const Decision& decision);
+  /// That was the last one of the round's.
+  void end_messages() { rounds_.expect_next(std::exchange(message_bytes_, 0)); }
 
   /// The shortest way, for the only operation in flight on this rank: one round, if it is small and all others do the same.
   /// Then it is in the messages, for combine(). Nulls: it must go on like any other; it was said already when is_in_round().
@@ -104,6 +107,7 @@ class RoundExchange {
   std::atomic<std::uint64_t> count_{0}, count_with_data_{0},
       count_planned_{0};  ///< of rounds; one thread at a time adds
   MessageInputs inputs_;
+  std::size_t message_bytes_ = 0;  ///< of this rank in the round whose messages combine() reads
   std::vector<std::byte> packed_;  ///< a bucket's inputs
 };
 

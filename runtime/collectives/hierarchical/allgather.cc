@@ -41,8 +41,7 @@ void in_short_messages(HostChannels& channels, const Call& call, const Parts& pa
   auto* output = static_cast<std::byte*>(call.output);
   const Range own = parts[topology.rank()];
   if (!channels.is_alone_on_host()) {
-    copy(small.begin(own.count), call.input, own.count);
-    small.give();
+    small.send(call.input, own.count);
   }
   if (channels.is_leader()) {
     copy(output + own.first, call.input, own.count);
@@ -53,11 +52,9 @@ void in_short_messages(HostChannels& channels, const Call& call, const Parts& pa
     cube_allgather({*channels.transport, topology.host(), topology.hosts()}, parts.of_hosts, output,
                    channels.messages.reserve(Transport::kMostShortBytes));
     if (channels.is_alone_on_host()) return;
-    std::memcpy(small.begin(parts.bytes), output, parts.bytes);
-    return small.give();
+    return small.send(output, parts.bytes);
   }
-  small.begin(0);
-  small.give();
+  small.send(nullptr, 0);
   std::memcpy(output, small.take(0, parts.bytes), parts.bytes);
 }
 

@@ -17,10 +17,7 @@ void allreduce_short(HostChannels& channels, const Call& call, void* output) {
   const Topology& topology = channels.topology;
   SmallExchange& small = channels.local.small;
   const std::size_t bytes = call.count * size_of(call.dtype);
-  if (!channels.is_alone_on_host()) {
-    std::memcpy(small.begin(bytes), call.input, bytes);
-    small.give();
-  }
+  if (!channels.is_alone_on_host()) small.send(call.input, bytes);
   if (channels.is_leader()) {
     const HostReduction reduction(call, topology.size());
     std::vector<const void*> inputs{call.input};
@@ -32,11 +29,9 @@ void allreduce_short(HostChannels& channels, const Call& call, void* output) {
                    call.count, reduction);
     reduction.finish(output, sum, call.count);
     if (channels.is_alone_on_host()) return;
-    std::memcpy(small.begin(bytes), output, bytes);
-    return small.give();
+    return small.send(output, bytes);
   }
-  small.begin(0);
-  small.give();
+  small.send(nullptr, 0);
   std::memcpy(output, small.take(0, bytes), bytes);
 }
 

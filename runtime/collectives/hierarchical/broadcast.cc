@@ -23,13 +23,9 @@ void in_short_messages(HostChannels& channels, const Call& call, std::size_t byt
   };
   if (topology.local_rank() == giver) {
     if (topology.host() != root_host) exchange();
-    if (!channels.is_alone_on_host()) {
-      std::memcpy(small.begin(bytes), call.output, bytes);
-      small.give();
-    }
+    if (!channels.is_alone_on_host()) small.send(call.output, bytes);
   } else {
-    small.begin(0);
-    small.give();
+    small.send(nullptr, 0);
     std::memcpy(call.output, small.take(giver, bytes), bytes);
   }
   if (topology.host() == root_host) exchange();

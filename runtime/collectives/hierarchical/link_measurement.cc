@@ -108,13 +108,11 @@ LinkCosts measure_links(HostChannels& channels, bool may_use_columns) {
     costs.columns = may_use_columns ? std::min(channels.topology.columns(), kMostColumns) : 1;
     costs = measurement.agree(costs);
     if (channels.is_alone_on_host()) return costs;
-    std::memcpy(small.begin(sizeof costs), &costs, sizeof costs);
-    small.give();
+    small.send(&costs, sizeof costs);
     return costs;
   }
   channels.next_tags();  // the leader has used some
-  small.begin(0);
-  small.give();
+  small.send(nullptr, 0);
   std::memcpy(&costs, small.take(0, sizeof costs), sizeof costs);
   return costs;
 }

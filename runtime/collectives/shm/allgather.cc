@@ -1,7 +1,6 @@
 #include "runtime/collectives/shm/allgather.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/collectives/shm/pieces.hpp"
 #include "runtime/collectives/shm/stage.hpp"
@@ -32,8 +31,7 @@ struct Parts {
 void in_one_step(Channels& channels, const Call& call, const Parts& parts) {
   auto* output = static_cast<std::byte*>(call.output);
   const int own = channels.group.rank();
-  plain_copy(channels.small.begin(parts[own].count), static_cast<const std::byte*>(call.input), parts[own].count);
-  channels.small.give();
+  channels.small.send(call.input, parts[own].count);
   for (int rank = 0; rank < channels.group.size(); ++rank) {
     const Range part = parts[rank];
     plain_copy(output + part.first, channels.small.take(rank, part.count), part.count);

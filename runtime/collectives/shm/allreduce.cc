@@ -1,6 +1,5 @@
 #include "runtime/collectives/shm/allreduce.hpp"
 
-#include <cstring>
 #include <vector>
 
 #include "runtime/collectives/rank_order_reduction.hpp"
@@ -27,8 +26,7 @@ RankOrderReduction reduction_of(const Call& call, int size) {
 void reduce_all(Channels& channels, const Call& call) {
   const int size = channels.group.size();
   const std::size_t bytes = call.count * size_of(call.dtype);
-  std::memcpy(channels.small.begin(bytes), call.input, bytes);
-  channels.small.give();
+  channels.small.send(call.input, bytes);
   std::vector<const void*> inputs;
   for (int rank = 0; rank < size; ++rank)
     inputs.push_back(rank == channels.group.rank() ? call.input : channels.small.take(rank, bytes));

@@ -10,12 +10,8 @@ namespace runjob::runtime {
 namespace {
 
 void in_one_step(SmallExchange& small, const Call& call, bool is_root, std::size_t bytes) {
-  if (is_root) {
-    std::memcpy(small.begin(bytes), call.output, bytes);
-    return small.give();
-  }
-  small.begin(0);
-  small.give();  // says that the steps before were read
+  if (is_root) return small.send(call.output, bytes);
+  small.send(nullptr, 0);  // says that the steps before were read
   std::memcpy(call.output, small.take(call.root, bytes), bytes);
 }
 

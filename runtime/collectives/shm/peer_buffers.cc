@@ -152,14 +152,12 @@ PeerBuffers::Route PeerBuffers::decide(const Offer& offer) {
 bool PeerBuffers::probe() {
   if (::getrandom(&token_, sizeof token_, 0) != sizeof token_) token_ = address_of(this);
   const Token own{address_of(&token_), token_, ::getpid()};
-  std::memcpy(small_.begin(sizeof own), &own, sizeof own);
-  small_.give();
+  small_.send(&own, sizeof own);
   processes_.assign(places_.size(), 0);
   std::vector<const std::byte*> tokens;
   for (int rank = 0; rank < group_.size(); ++rank) tokens.push_back(small_.take(rank, sizeof own));
   const bool can = options_.cma != CmaUse::kNever && can_read_all(tokens);
-  std::memcpy(small_.begin(sizeof can), &can, sizeof can);
-  small_.give();
+  small_.send(&can, sizeof can);
   bool all_can = true;
   for (int rank = 0; rank < group_.size(); ++rank) {
     all_can = read_as<bool>(small_.take(rank, sizeof can)) && all_can;

@@ -1,42 +1,75 @@
 #include "runtime/collectives/shm/shm_rounds.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/prefetch.hpp"
 
 namespace runjob::runtime {
+namespace {
+
+/// All but the part that nobody reads.
+inline void copy_parts(CopyFunction copy, std::byte* to, std::span<const std::byte> bytes, Rounds::Part unread) {
+  copy(to, bytes.data(), unread.first);
+  const std::size_t after = unread.first + unread.bytes;
+  if (bytes.size() > after) copy(to + after, bytes.data() + after, bytes.size() - after);
+}
+
+}  // namespace
 
 void ShmRounds::give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) {
   waits_since_.reset();
+  reads_since_.reset();
+  if (most_bytes_given_ >= CopyTable::kLeastBytes) small_.copies().count(most_bytes_given_);
+  most_bytes_given_ = 0;
   const Header header{static_cast<std::uint32_t>(bytes.size()), tag};
   std::byte* line = small_.begin(sizeof header);
   std::memcpy(line, &header, sizeof header);
   std::byte* to = bytes.size() <= kInlineBytes ? line + sizeof header : small_.cell(group_.rank(), bytes.size());
-  const std::size_t after = unread.first + unread.bytes;
-  if (unread.first != 0) std::memcpy(to, bytes.data(), unread.first);
-  if (bytes.size() > after) std::memcpy(to + after, bytes.data() + after, bytes.size() - after);
+  if (bytes.size() < CopyTable::kLeastBytes) {
+    copy_parts(&plain_copy, to, bytes, unread);
+  } else {
+    fill_cell(to, bytes, unread);
+  }
   small_.give();
   group_.announce_round();
 }
 
+/// A message for which it matters how.
+void ShmRounds::fill_cell(std::byte* cell, std::span<const std::byte> bytes, Part unread) {
+  const bool is_timed = small_.copies().is_timed(bytes.size());
+  const auto begin = is_timed ? Clock::now() : Clock::time_point();
+  copy_parts(small_.copy(bytes.size()), cell, bytes, unread);
+  if (!is_timed) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // until all of it has left this processor
+  small_.copies().add_write(bytes.size(), Clock::now() - begin);
+}
+
 bool ShmRounds::collect(Deadline deadline, const IsBusy& is_busy) {
   for (int peer = 0; peer < group_.size(); ++peer) {
-    const Step& given = small_.given(peer);
-    if (has_given(peer) || group_.look(peer, given, small_.step())) continue;
-    if (!waits_since_) waits_since_ = Clock::now();
-    const auto limit = is_busy(peer) ? *waits_since_ + group_.timeout() : Clock::time_point::max();
-    const auto has_come = [&] { return given.load(std::memory_order_seq_cst) >= small_.step(); };
-    group_.sleep_at(
-        peer, [&] { return has_come() || departed() >= 0; }, std::min(limit, deadline.value_or(limit)));
-    if (has_come()) continue;
-    if (const int gone = departed(); gone >= 0) group_.throw_lost(gone);
-    if (Clock::now() >= limit) group_.throw_timeout(peer);
-    return false;
+    if (!has_given(peer) && !wait_for(peer, deadline, is_busy)) return false;
+    most_bytes_given_ = std::max<std::size_t>(most_bytes_given_, header(peer).bytes);
   }
   small_.all_have_given();
+  if (small_.copies().is_timed(most_bytes_given_)) reads_since_ = Clock::now();
   return true;
+}
+
+/// False: not until the deadline.
+bool ShmRounds::wait_for(int peer, Deadline deadline, const IsBusy& is_busy) {
+  const Step& given = small_.given(peer);
+  if (group_.look(peer, given, small_.step())) return true;
+  if (!waits_since_) waits_since_ = Clock::now();
+  const auto limit = is_busy(peer) ? *waits_since_ + group_.timeout() : Clock::time_point::max();
+  const auto has_come = [&] { return given.load(std::memory_order_seq_cst) >= small_.step(); };
+  group_.sleep_at(
+      peer, [&] { return has_come() || departed() >= 0; }, std::min(limit, deadline.value_or(limit)));
+  if (has_come()) return true;
+  if (const int gone = departed(); gone >= 0) group_.throw_lost(gone);
+  if (Clock::now() >= limit) group_.throw_timeout(peer);
+  return false;
 }
 
 /// A rank that has left without giving its message of this round, which therefore nobody need wait for; -1 for none.
@@ -69,8 +102,10 @@ std::span<const std::byte> ShmRounds::message(int rank) const {
 /// The other ranks' processors have the lines of this rank's next flag and cell, from the time when they read them: fetching them back
 /// takes as long as an exchange of flags, but need not be waited for.
 void ShmRounds::expect_next(std::size_t bytes) {
-  small_.expect_next();
-  if (bytes > kInlineBytes) prefetch_to_write(group_.cell(group_.rank(), small_.step() + 1, bytes), bytes);
+  small_.expect_next(bytes > kInlineBytes ? bytes : 0);
+  if (!reads_since_) return;
+  small_.copies().add_read(most_bytes_given_, Clock::now() - *reads_since_);
+  reads_since_.reset();
 }
 
 void ShmRounds::reduce(const Call& call, std::span<const void* const> inputs, std::size_t count) const {

@@ -38,10 +38,14 @@ class ShmRounds : public Rounds {
 
   Header header(int rank) const;
   int departed() const;
+  void fill_cell(std::byte* cell, std::span<const std::byte> bytes, Part unread);
+  bool wait_for(int peer, Deadline deadline, const IsBusy& is_busy);
 
   Group& group_;
   SmallExchange& small_;
   std::optional<Clock::time_point> waits_since_;  ///< in this round, for a rank that did not come at once
+  std::size_t most_bytes_given_ = 0;              ///< the largest message of a round that all have given
+  std::optional<Clock::time_point> reads_since_;  ///< when its messages' reading is timed
   std::atomic<bool> nudged_{false};
   mutable std::optional<RankOrderReduction> reduction_;  ///< the last one: the next is often the same
 };

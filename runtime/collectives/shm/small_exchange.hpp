@@ -1,7 +1,9 @@
 #pragma once
 
 #include "runtime/collectives/prefetch.hpp"
+#include "runtime/collectives/shm/copy_table.hpp"
 #include "runtime/collectives/shm/group.hpp"
+#include "runtime/collectives/shm/streaming_copy.hpp"
 
 namespace runjob::runtime {
 
@@ -23,21 +25,34 @@ class SmallExchange {
   std::byte* begin(std::size_t bytes);
   /// The message is whole. Every rank calls it in every step.
   void give();
+  /// All of that: a step whose message is the `bytes` bytes at `from`.
+  void send(const void* from, std::size_t bytes) {
+    std::byte* to = begin(bytes);
+    copy(bytes)(to, static_cast<const std::byte*>(from), bytes);
+    give();
+  }
   /// Rank `peer`'s message of `bytes` bytes, which may be this rank; stays until the next give().
   const std::byte* take(int peer, std::size_t bytes);
 
   /// A hint: the caller has seen that every rank has given the step that was begun last.
   void all_have_given() { complete_ = step_; }
 
+  /// What copies a message of `bytes` bytes best to where it goes.
+  CopyFunction copy(std::size_t bytes) { return copies_.is_streamed(bytes) ? &streaming_copy : &plain_copy; }
+  /// Which learns that from some messages.
+  CopyTable& copies() { return copies_; }
+
   // For messages that say their length themselves: of the step that was begun last.
   std::uint64_t step() const { return step_; }
   const Step& given(int rank) const { return flag(rank).given; }
   std::byte* line(int rank) const { return flag(rank).payload; }
   std::byte* cell(int rank, std::size_t bytes) const { return group_.cell(rank, step_, bytes); }
-  /// This rank's flag of the next step is about to be written.
-  void expect_next() const {
+  /// This rank's flag of the next step is about to be written, and then a cell, with a message of `bytes` bytes; 0 for none.
+  void expect_next(std::size_t bytes) {
     FlagLine& next = group_.own().flags[(step_ + 1) % RankWords::kFlags];
     prefetch_to_write(next.payload, kCacheLineBytes);
+    if (bytes == 0 || copies_.is_streamed(bytes)) return;
+    prefetch_to_write(group_.cell(group_.rank(), step_ + 1, bytes), bytes);
   }
   /// Whether `peer` has given the step after that.
   bool has_begun_next(int peer) const {
@@ -49,6 +64,7 @@ class SmallExchange {
   std::byte* place(int rank, std::size_t bytes) const;
 
   Group& group_;
+  CopyTable copies_;
   std::uint64_t step_ = 0;
   std::uint64_t complete_ = 0;  ///< the last one that is known to be given by all
 };

@@ -1,5 +1,6 @@
 #include "runtime/collectives/shm/shm_rounds.hpp"
 
+#include <algorithm>
 #include <future>
 #include <stdexcept>
 
@@ -46,6 +47,26 @@ TEST_CASE("all ranks hear all messages, of any length, between other exchanges",
         channels.small.give();
         for (int rank = 0; rank < size; ++rank) static_cast<void>(channels.small.take(rank, 0));
       }
+    }
+  });
+  CHECK(errors == no_errors(size));
+}
+
+TEST_CASE("messages arrive whole whichever way they are written", "[runtime][unit]") {
+  const int size = GENERATE(2, 3);
+  const Rounds::Part unread{1000, 500};
+  const auto errors = run_threads(small_layout(size), [&](Channels& channels) {
+    const int own = channels.group.rank(), other = (own + 1) % size;
+    for (std::uint32_t i = 0; i < CopyTable::kFirstPeriod + 3 * CopyTable::kTries; ++i) {
+      const std::size_t bytes = 4095 - i % 64;
+      channels.rounds.give_without(i, message_of(own, bytes), unread);
+      if (!channels.rounds.collect(kNoDeadline, is_not_busy)) throw std::runtime_error("no end");
+      const auto message = channels.rounds.message(other), after = message.subspan(unread.first + unread.bytes);
+      const auto expected = message_of(other, bytes);
+      if (!std::equal(message.begin(), message.begin() + unread.first, expected.begin()) ||
+          !std::equal(after.begin(), after.end(), expected.begin() + unread.first + unread.bytes))
+        throw std::runtime_error("message");
+      channels.rounds.expect_next(bytes);
     }
   });
   CHECK(errors == no_errors(size));
