@@ -10,9 +10,9 @@ namespace runjob::runtime {
 
 /// What combine_messages() reads; kept from one operation to the next, so that none takes memory.
 struct MessageInputs {
-  /// All of each rank's input, not aligned; a broadcast needs its root's only. They overlap no output.
+  /// All of each rank's input, not aligned; a broadcast needs its root's only. They overlap no output, but this rank's may be it.
   std::vector<std::span<const std::byte>> by_rank;
-  std::vector<const void*> pointers;  ///< combine_messages()'s own
+  std::vector<const void*> pointers;  ///< room for those that are reduced
 };
 
 /// The result of a small collective, from all ranks' inputs, as rank `rank` computes it into `call.output`.

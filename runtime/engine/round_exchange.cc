@@ -35,6 +35,7 @@ void RoundExchange::give(const InputOf& input_of) {
 /// `input`: when it fits a message.
 void RoundExchange::give(Id id, const void* input, std::uint32_t follows) {
   const OwnMessage own = input != nullptr ? negotiation_.own_message(id) : OwnMessage();
+  message_bytes_ = own.bytes;
   rounds_.give_without(follows | (kFirstId + id), {static_cast<const std::byte*>(input), own.bytes}, own.unread);
 }
 
@@ -58,6 +59,7 @@ void RoundExchange::give_bucket(Word word, const InputOf& input_of) {
       if (bytes != 0) std::memcpy(packed_.data() + place, input_of(negotiation_.name(id)), bytes);
     }
   }
+  message_bytes_ = packed_.size();
   rounds_.give(word, packed_);
 }
 
@@ -152,15 +154,24 @@ std::vector<int> RoundExchange::missing(const std::string& name) const {
 
 void RoundExchange::combine(const Call& call, const Decision& decision) {
   if (const char* stage = rounds_.activity(call.kind)) call.tell_stage(stage, "round of negotiation");
+  // What this rank has given goes to the others' processors: reading it here as well would be in their way.
+  if (call.kind == Kind::kAllreduce) return reduce(call, decision.message_offset);
   std::vector<std::span<const std::byte>>& inputs = inputs_.by_rank;
   inputs.resize(static_cast<std::size_t>(size_));
   for (int rank = 0; rank < size_; ++rank)
     inputs[static_cast<std::size_t>(rank)] = rounds_.message(rank).subspan(decision.message_offset);
-  // What this rank has given goes to the others' processors: reading it here as well would be in their way.
   std::span<const std::byte>& own = inputs[static_cast<std::size_t>(rank_)];
-  message_bytes_ = decision.message_offset + own.size();
   own = {static_cast<const std::byte*>(call.input), own.size()};
   combine_messages(rounds_, call, decision, rank_, inputs_);
+}
+
+/// What combine_messages() does for the most frequent kind, which need not know how long the messages are.
+void RoundExchange::reduce(const Call& call, std::size_t offset) {
+  std::vector<const void*>& inputs = inputs_.pointers;
+  inputs.resize(static_cast<std::size_t>(size_));
+  for (int rank = 0; rank < size_; ++rank)
+    inputs[static_cast<std::size_t>(rank)] = rank == rank_ ? call.input : rounds_.message(rank).data() + offset;
+  rounds_.reduce(call, inputs, call.count);
 }
 
 }  // namespace runjob::runtime

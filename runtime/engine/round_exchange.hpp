@@ -93,6 +93,7 @@ class RoundExchange {
   void give(Id id, const void* input, std::uint32_t follows);
   void give_bucket(Word word, const InputOf& input_of);
   std::optional<Outcome> decide_on_bucket(Word word);
+  void reduce(const Call& call, std::size_t offset);
   bool fits_message(const std::vector<Id>& bucket) const;
   void count(bool with_data);
   /// Whether a round is all that such an operation needs.
@@ -107,7 +108,7 @@ class RoundExchange {
   std::atomic<std::uint64_t> count_{0}, count_with_data_{0},
       count_planned_{0};  ///< of rounds; one thread at a time adds
   MessageInputs inputs_;
-  std::size_t message_bytes_ = 0;  ///< of this rank in the round whose messages combine() reads
+  std::size_t message_bytes_ = 0;  ///< that this rank has given in this round, of inputs
   std::vector<std::byte> packed_;  ///< a bucket's inputs
 };
 

@@ -125,8 +125,9 @@ class Group {
   const GroupOptions options_;
   SpinTime spin_;
   Clock::time_point spun_since_;  ///< when the last look that was in vain began; nothing: there was none
-  int shared_looks_ = 0;          ///< in turn, on the processor that the peer ran on
-  Clock::time_point next_move_;   ///< not before
+  std::uint32_t publications_ = 0;
+  int shared_looks_ = 0;         ///< in turn, on the processor that the peer ran on
+  Clock::time_point next_move_;  ///< not before
   std::atomic<bool> cancelled_{false};
 };
 

@@ -43,7 +43,7 @@ struct RankWords {
   Progress progress;
   Doorbell doorbell;                     ///< of those who wait for this rank
   std::atomic<std::uint32_t> left;       ///< not zero: it takes no part any more; what it has given stays
-  std::atomic<std::uint32_t> processor;  ///< 1 + the one that it ran on when it last published; 0: not known
+  std::atomic<std::uint32_t> processor;  ///< 1 + the one that it ran on when it last said so; 0: not known
 };
 
 struct SegmentHeader {
