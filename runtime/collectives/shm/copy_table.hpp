@@ -20,7 +20,7 @@ namespace runjob::runtime {
 class CopyTable {
  public:
   static constexpr std::size_t kLeastBytes = 1024;  ///< below, the caches are always faster: docs/backends.md
-  /// Exchanges whose largest messages are of one power of two. Of each copy: as many as let messages of 16 KiB write all cells once.
+  /// Exchanges that have messages of a power of two. Of each copy: as many as let messages of 16 KiB write all cells once.
   static constexpr std::uint64_t kTries = 64;
   static constexpr std::uint64_t kTimed = 16;  ///< the last ones of these
   /// Tried again after so many; at first sooner, at each power of four.
@@ -32,7 +32,7 @@ class CopyTable {
     Entry& entry = at(bytes);
     return is_tried(entry) ? entry.place >= kTries : is_better_streamed(entry);
   }
-  /// Whether the table wants to know how long it takes, if that is its largest message.
+  /// Whether the table wants to know how long that takes, or reading messages of which it is the largest.
   bool is_timed(std::size_t bytes) const {
     if (bytes < kLeastBytes) return false;
     const Entry& entry = at(bytes);
@@ -43,15 +43,12 @@ class CopyTable {
   /// What it took this rank to read the others', of at most `bytes`, which were all there.
   void add_read(std::size_t bytes, std::chrono::nanoseconds time) { times(bytes).read.add(time); }
 
-  /// On all ranks alike: an exchange has ended, of which that was the largest message.
-  void count(std::size_t bytes) {
-    if (bytes < kLeastBytes) return;
-    Entry& entry = at(bytes);
-    ++entry.place;
-    if (++entry.exchanges % kPeriod != 0 && !is_early_period(entry.exchanges)) return;
-    entry.place = 0;
-    entry.plain = entry.streamed = {};
-    entry.is_new = true;
+  /// A set of messages' powers of two.
+  using Sizes = std::uint32_t;
+  static Sizes size_of_message(std::size_t bytes) { return bytes < kLeastBytes ? 0 : Sizes{1} << place_of(bytes); }
+  /// On all ranks alike: an exchange has ended, in which there were messages of these.
+  void count(Sizes sizes) {
+    for (; sizes != 0; sizes &= sizes - 1) count(entries_[static_cast<std::size_t>(std::countr_zero(sizes))]);
   }
 
  private:
@@ -88,6 +85,13 @@ class CopyTable {
     bool is_streamed = false;
   };
 
+  static void count(Entry& entry) {
+    ++entry.place;
+    if (++entry.exchanges % kPeriod != 0 && !is_early_period(entry.exchanges)) return;
+    entry.place = 0;
+    entry.plain = entry.streamed = {};
+    entry.is_new = true;
+  }
   static bool is_tried(const Entry& entry) { return entry.place < 2 * kTries; }
   Times& times(std::size_t bytes) {
     Entry& entry = at(bytes);

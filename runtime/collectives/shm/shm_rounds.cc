@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/prefetch.hpp"
@@ -22,7 +23,7 @@ inline void copy_parts(CopyFunction copy, std::byte* to, std::span<const std::by
 void ShmRounds::give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) {
   waits_since_.reset();
   reads_since_.reset();
-  if (most_bytes_given_ >= CopyTable::kLeastBytes) small_.copies().count(most_bytes_given_);
+  small_.copies().count(std::exchange(sizes_given_, 0));
   most_bytes_given_ = 0;
   const Header header{static_cast<std::uint32_t>(bytes.size()), tag};
   std::byte* line = small_.begin(sizeof header);
@@ -50,7 +51,9 @@ void ShmRounds::fill_cell(std::byte* cell, std::span<const std::byte> bytes, Par
 bool ShmRounds::collect(Deadline deadline, const IsBusy& is_busy) {
   for (int peer = 0; peer < group_.size(); ++peer) {
     if (!has_given(peer) && !wait_for(peer, deadline, is_busy)) return false;
-    most_bytes_given_ = std::max<std::size_t>(most_bytes_given_, header(peer).bytes);
+    const std::size_t bytes = header(peer).bytes;
+    most_bytes_given_ = std::max(most_bytes_given_, bytes);
+    sizes_given_ |= CopyTable::size_of_message(bytes);
   }
   small_.all_have_given();
   if (small_.copies().is_timed(most_bytes_given_)) reads_since_ = Clock::now();

@@ -10,10 +10,11 @@ namespace {
 struct Costs {
   std::chrono::nanoseconds plain_write, plain_read, streamed_write, streamed_read;
 };
+const CopyTable::Sizes k4096 = CopyTable::size_of_message(4096);
 constexpr Costs kApart{1700ns, 1500ns, 600ns, 900ns}, kTogether{300ns, 500ns, 500ns, 1100ns};
 
 void skip(CopyTable& table, std::uint64_t exchanges, std::size_t bytes) {
-  for (std::uint64_t i = 0; i < exchanges; ++i) table.count(bytes);
+  for (std::uint64_t i = 0; i < exchanges; ++i) table.count(CopyTable::size_of_message(bytes));
 }
 
 enum class Part { kBoth, kWrite, kRead, kInTurn };
@@ -28,7 +29,7 @@ void try_both(CopyTable& table, std::size_t bytes, const Costs& costs, Part part
       if (part == Part::kRead || (is_turn && (part == Part::kBoth || i % 2 == 1)))
         table.add_read(bytes, is_streamed ? costs.streamed_read : costs.plain_read);
     }
-    table.count(bytes);
+    table.count(CopyTable::size_of_message(bytes));
   }
 }
 
@@ -45,7 +46,7 @@ TEST_CASE("both copies are tried in each period, the last messages of each with 
   CopyTable table;
   skip(table, CopyTable::kPeriod, 4096);
   std::uint64_t streamed = 0, timed = 0, timed_streamed = 0;
-  for (std::uint64_t i = 0; i < CopyTable::kPeriod; ++i, table.count(4096)) {
+  for (std::uint64_t i = 0; i < CopyTable::kPeriod; ++i, table.count(k4096)) {
     const bool is_streamed = table.is_streamed(4096), is_timed = table.is_timed(4096);
     streamed += is_streamed ? 1 : 0;
     timed += is_timed ? 1 : 0;
@@ -59,10 +60,10 @@ TEST_CASE("both copies are tried in each period, the last messages of each with 
 TEST_CASE("a job's first messages are written as usual, and soon both copies are tried", "[runtime][unit]") {
   CopyTable table;
   std::uint64_t first = 0;
-  for (; !table.is_streamed(4096); ++first) table.count(4096);
+  for (; !table.is_streamed(4096); ++first) table.count(k4096);
   CHECK(first == CopyTable::kFirstPeriod + CopyTable::kTries);
   std::uint64_t streamed = 0;
-  for (; first < CopyTable::kPeriod; ++first, table.count(4096)) streamed += table.is_streamed(4096) ? 1 : 0;
+  for (; first < CopyTable::kPeriod; ++first, table.count(k4096)) streamed += table.is_streamed(4096) ? 1 : 0;
   CHECK(streamed == 4 * CopyTable::kTries);  // from 64, 256, 1024 and 4096 on
 }
 
@@ -86,7 +87,7 @@ TEST_CASE("messages that something else has delayed do not count", "[runtime][un
       table.add_write(4096, 10ns);
       table.add_read(4096, !is_streamed ? 3000ns : i % 4 == 0 ? 1ms : 1000ns);
     }
-    table.count(4096);
+    table.count(k4096);
   }
   CHECK(table.is_streamed(4096));
 }
@@ -108,4 +109,14 @@ TEST_CASE("in broadcasts ranks learn from what they write and what they read", "
   CopyTable table = first_trials(16384);
   try_both(table, 16384, kApart, Part::kInTurn);
   CHECK(table.is_streamed(16384));
+}
+
+TEST_CASE("messages of an exchange that differ in size count each for its own", "[runtime][unit]") {
+  CopyTable table;
+  const CopyTable::Sizes both = CopyTable::size_of_message(2048) | CopyTable::size_of_message(16384);
+  for (std::uint64_t i = 0; i < CopyTable::kFirstPeriod + CopyTable::kTries; ++i) table.count(both);
+  CHECK(table.is_streamed(2048));
+  CHECK(table.is_streamed(16384));
+  CHECK_FALSE(table.is_streamed(4096));
+  CHECK(CopyTable::size_of_message(CopyTable::kLeastBytes - 1) == 0);
 }
