@@ -173,13 +173,13 @@ std::shared_ptr<Completion> Engine::run(const SubmissionView& submission, Deadli
     at_once = may_run_at_once(submission);
   }
   if (!at_once) return run(to_submission(submission), deadline, status);
-  std::optional<Status> outcome = run_at_once(submission, deadline, result);
+  const bool is_done = run_at_once(submission, deadline, status, result);
   std::shared_ptr<Completion> completion;
   {
     const MutexLock lock(mutex_);
     name_at_once_.reset();
     has_seen_end_.store(true, std::memory_order_relaxed);
-    if (outcome || !exchange_->is_in_round()) {
+    if (is_done || !exchange_->is_in_round()) {
       stop_driving();
     } else {
       Submission said = to_submission(submission);
@@ -187,10 +187,7 @@ std::shared_ptr<Completion> Engine::run(const SubmissionView& submission, Deadli
       completion = insert(std::move(said), /*is_said=*/true);
     }
   }
-  if (outcome) {
-    status = std::move(*outcome);
-    return nullptr;
-  }
+  if (is_done) return nullptr;
   if (!completion) return run(to_submission(submission), deadline, status);
   drive_until(*completion, deadline);
   status = wait(*completion, deadline).value_or(Status());

@@ -69,7 +69,7 @@ class Engine {
   /// kPeerLost,
   ///         kTimeout...: the job has ended. Everything later arrives through the completion.
   std::shared_ptr<Completion> submit(Submission submission);
-  /// submit() and wait(), but faster. Null when it was done at once: then `result` has what it has left.
+  /// submit() and wait(), but faster. `status`: OK before. Null when it was done at once: then `result` has what it has left.
   std::shared_ptr<Completion> run(const SubmissionView& submission, Deadline deadline, Status& status,
                                   Completion::Result& result);
   /// submit() and wait(), faster.
@@ -136,10 +136,10 @@ class Engine {
   bool holds_bucket(bool has_waiter) REQUIRES(mutex_);
   void give();
   void finish_round();
-  std::optional<Status> run_at_once(const SubmissionView& submission, Deadline deadline, Completion::Result& result);
-  std::optional<Status> run_known(const SubmissionView& submission, Deadline deadline, Completion::Result& result);
-  Status run_in_messages(const Decision& decision, PreparedOperation& prepared, const SubmissionView& submission,
-                         Completion::Result& result);
+  bool run_at_once(const SubmissionView& submission, Deadline deadline, Status& status, Completion::Result& result);
+  bool run_known(const SubmissionView& submission, Deadline deadline, Status& status, Completion::Result& result);
+  void run_in_messages(const Decision& decision, PreparedOperation& prepared, const SubmissionView& submission,
+                       Status& status, Completion::Result& result);
   RunCall combining(const Decision& decision);
   void rounds_failed(const Status& status);
   void inspect_waiting(Clock::time_point now);

@@ -89,44 +89,45 @@ void Engine::run_ordered() {
   }
 }
 
-std::optional<Status> Engine::run_at_once(const SubmissionView& submission, Deadline deadline,
-                                          Completion::Result& result) {
+bool Engine::run_at_once(const SubmissionView& submission, Deadline deadline, Status& status,
+                         Completion::Result& result) {
   if (submission.signature.kind != Kind::kBroadcast || submission.signature.process_set == 0)
-    return run_known(submission, deadline, result);
+    return run_known(submission, deadline, status, result);
   SubmissionView counted = submission;
   const std::optional<int> root = parts_.members.index_of(submission.signature.root);
-  if (!root) return std::nullopt;
+  if (!root) return false;
   counted.signature.root = *root;
-  return run_known(counted, deadline, result);
+  return run_known(counted, deadline, status, result);
 }
 
-/// nullopt: it must go on like any other, and was said to the others if that has begun a round.
-std::optional<Status> Engine::run_known(const SubmissionView& submission, Deadline deadline,
-                                        Completion::Result& result) {
+/// False: it must go on like any other, and was said to the others if that has begun a round.
+bool Engine::run_known(const SubmissionView& submission, Deadline deadline, Status& status,
+                       Completion::Result& result) {
   try {
     const auto [decision, prepared] = exchange_->decide_at_once(submission, earlier(deadline, next_inspection_));
-    if (decision == nullptr) return std::nullopt;
-    return run_in_messages(*decision, *prepared, submission, result);
+    if (decision == nullptr) return false;
+    run_in_messages(*decision, *prepared, submission, status, result);
+    return true;
   } catch (const Error& error) {
     rounds_failed(Status(error));
   } catch (const std::exception& error) {
     rounds_failed(Status(Errc::kSystem, error.what()));
   }
-  return std::nullopt;
+  return false;
 }
 
-Status Engine::run_in_messages(const Decision& decision, PreparedOperation& prepared, const SubmissionView& submission,
-                               Completion::Result& result) {
+void Engine::run_in_messages(const Decision& decision, PreparedOperation& prepared, const SubmissionView& submission,
+                             Status& status, Completion::Result& result) {
   try {
     lend_buffers(prepared, submission.input, submission.output, submission.output_bytes, result);
     if (!prepared.moves_nothing) exchange_->combine(prepared.call, decision);
     exchange_->end_messages();
-    return {};
   } catch (const std::exception& error) {  // the others have what they need
-    return Status(Errc::kSystem, fmt::format("{}: {}",
-                                             operation_text(submission.name, submission.signature.kind,
-                                                            submission.signature.process_set),
-                                             error.what()));
+    status =
+        Status(Errc::kSystem,
+               fmt::format("{}: {}",
+                           operation_text(submission.name, submission.signature.kind, submission.signature.process_set),
+                           error.what()));
   }
 }
 
