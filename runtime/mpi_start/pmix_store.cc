@@ -99,11 +99,10 @@ void handle_loss(std::size_t /*handler*/, pmix::Status /*status*/, const pmix::P
 }
 
 /// The launcher was asked for events of its loss, and has not agreed. Has it gone meanwhile? Then there will be no event, and
-/// nothing that needs it can be begun.
+/// nothing that needs it can be begun. `self`: libpmix may look at it until the fence ends.
 void events_refused(const PmixLibrary& library, const pmix::Proc& self) noexcept {
-  static const pmix::Proc only = self;  // libpmix may look at it until the fence ends
   const auto done = [](pmix::Status /*status*/, void* /*context*/) noexcept {};
-  if (library.fence(&only, 1, nullptr, 0, done, nullptr) == pmix::kUnreachable) launcher_has_gone();
+  if (library.fence(&self, 1, nullptr, 0, done, nullptr) == pmix::kUnreachable) launcher_has_gone();
 }
 
 void copy_text(char* to, std::size_t room, const std::string& text, const char* what) {

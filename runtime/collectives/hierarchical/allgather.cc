@@ -40,9 +40,7 @@ void in_short_messages(HostChannels& channels, const Call& call, const Parts& pa
   SmallExchange& small = channels.local.small;
   auto* output = static_cast<std::byte*>(call.output);
   const Range own = parts[topology.rank()];
-  if (!channels.is_alone_on_host()) {
-    small.send(call.input, own.count);
-  }
+  if (!channels.is_alone_on_host()) small.send(call.input, own.count);
   if (channels.is_leader()) {
     copy(output + own.first, call.input, own.count);
     for (int local = 1; local < topology.local_size(); ++local) {

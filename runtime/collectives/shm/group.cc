@@ -53,8 +53,8 @@ Group::Group(void* segment, const Layout& layout, const GroupOptions& options)
     : segment_(static_cast<std::byte*>(segment)), layout_(layout), options_(options), spin_(options.patience.spin) {}
 
 void Group::publish(Step& word, std::uint64_t value) {
-  constexpr std::uint32_t kSometimes =
-      16;  // to ask where it runs takes as long as all the rest; who waits says it anyway
+  // To ask where it runs takes as long as all the rest; who waits says it anyway.
+  constexpr std::uint32_t kSometimes = 16;
   if (publications_++ % kSometimes == 0) say_processor();
   runtime::publish(word, value, own().doorbell);
 }

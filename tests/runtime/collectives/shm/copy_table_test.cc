@@ -13,7 +13,7 @@ struct Costs {
 const CopyTable::Sizes k4096 = CopyTable::size_of_message(4096);
 constexpr Costs kApart{1700ns, 1500ns, 600ns, 900ns}, kTogether{300ns, 500ns, 500ns, 1100ns};
 
-void skip(CopyTable& table, std::uint64_t exchanges, std::size_t bytes) {
+void advance(CopyTable& table, std::uint64_t exchanges, std::size_t bytes) {
   for (std::uint64_t i = 0; i < exchanges; ++i) table.count(CopyTable::size_of_message(bytes));
 }
 
@@ -22,12 +22,11 @@ enum class Part { kBoth, kWrite, kRead, kInTurn };
 /// A period's trials.
 void try_both(CopyTable& table, std::size_t bytes, const Costs& costs, Part part = Part::kBoth) {
   for (std::uint64_t i = 0; i < 2 * CopyTable::kTries; ++i) {
-    const bool is_streamed = table.is_streamed(bytes), is_turn = part == Part::kBoth || part == Part::kInTurn;
+    const bool is_streamed = table.is_streamed(bytes);
+    const Part now = part != Part::kInTurn ? part : i % 2 == 0 ? Part::kWrite : Part::kRead;
     if (table.is_timed(bytes)) {
-      if (part == Part::kWrite || (is_turn && (part == Part::kBoth || i % 2 == 0)))
-        table.add_write(bytes, is_streamed ? costs.streamed_write : costs.plain_write);
-      if (part == Part::kRead || (is_turn && (part == Part::kBoth || i % 2 == 1)))
-        table.add_read(bytes, is_streamed ? costs.streamed_read : costs.plain_read);
+      if (now != Part::kRead) table.add_write(bytes, is_streamed ? costs.streamed_write : costs.plain_write);
+      if (now != Part::kWrite) table.add_read(bytes, is_streamed ? costs.streamed_read : costs.plain_read);
     }
     table.count(CopyTable::size_of_message(bytes));
   }
@@ -36,7 +35,7 @@ void try_both(CopyTable& table, std::size_t bytes, const Costs& costs, Part part
 /// To where the first trials begin.
 CopyTable first_trials(std::size_t bytes) {
   CopyTable table;
-  skip(table, CopyTable::kFirstPeriod, bytes);
+  advance(table, CopyTable::kFirstPeriod, bytes);
   return table;
 }
 
@@ -44,7 +43,7 @@ CopyTable first_trials(std::size_t bytes) {
 
 TEST_CASE("both copies are tried in each period, the last messages of each with a clock", "[runtime][unit]") {
   CopyTable table;
-  skip(table, CopyTable::kPeriod, 4096);
+  advance(table, CopyTable::kPeriod, 4096);
   std::uint64_t streamed = 0, timed = 0, timed_streamed = 0;
   for (std::uint64_t i = 0; i < CopyTable::kPeriod; ++i, table.count(k4096)) {
     const bool is_streamed = table.is_streamed(4096), is_timed = table.is_timed(4096);
@@ -74,7 +73,7 @@ TEST_CASE("the copy that takes less for writing and reading together is kept", "
   CHECK(table.is_streamed(8191));
   CHECK_FALSE(table.is_streamed(8192));  // each power of two by itself
   CHECK_FALSE(table.is_streamed(64));
-  skip(table, 256 - CopyTable::kFirstPeriod - 2 * CopyTable::kTries, 4096);
+  advance(table, 256 - CopyTable::kFirstPeriod - 2 * CopyTable::kTries, 4096);
   try_both(table, 4096, kTogether);
   CHECK_FALSE(table.is_streamed(4096));
 }
@@ -97,10 +96,10 @@ TEST_CASE("who has only written, or only read, goes on as before", "[runtime][un
   CopyTable table = first_trials(4096);
   try_both(table, 4096, kApart, part);
   CHECK_FALSE(table.is_streamed(4096));
-  skip(table, 256 - CopyTable::kFirstPeriod - 2 * CopyTable::kTries, 4096);
+  advance(table, 256 - CopyTable::kFirstPeriod - 2 * CopyTable::kTries, 4096);
   try_both(table, 4096, kApart);
   REQUIRE(table.is_streamed(4096));
-  skip(table, 1024 - 256 - 2 * CopyTable::kTries, 4096);
+  advance(table, 1024 - 256 - 2 * CopyTable::kTries, 4096);
   try_both(table, 4096, kTogether, part);
   CHECK(table.is_streamed(4096));
 }
