@@ -20,7 +20,7 @@ namespace runjob::runtime {
 class CopyTable {
  public:
   static constexpr std::size_t kLeastBytes = 1024;  ///< below, the caches are always faster: docs/backends.md
-  /// Exchanges that have messages of a power of two. Of each copy: as many as let messages of 16 KiB write all cells once.
+  /// Exchanges that have messages of a power of two. Of each copy: as many as let messages of 64 KiB write all cells once.
   static constexpr std::uint64_t kTries = 64;
   static constexpr std::uint64_t kTimed = 16;  ///< the last ones of these
   /// Tried again after so many; at first sooner, at each power of four.
@@ -114,7 +114,7 @@ class CopyTable {
   const Entry& at(std::size_t bytes) const { return entries_[place_of(bytes)]; }
   Entry& at(std::size_t bytes) { return entries_[place_of(bytes)]; }
 
-  static constexpr std::size_t kEntries = 5;
+  static constexpr std::size_t kEntries = 7;
   std::array<Entry, kEntries> entries_{};  // by power of two, from kLeastBytes on; the last one for all above
 };
 

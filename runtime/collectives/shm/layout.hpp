@@ -70,6 +70,10 @@ class Layout {
   int size() const { return static_cast<int>(size_); }
   /// The largest small message.
   std::size_t cell_bytes() const { return cell_bytes_; }
+  /// The largest message that there is room for in a cell.
+  std::size_t most_cell_bytes() const { return std::max(cell_bytes_, half_bytes_ / 2); }
+  /// Of the cells of a rank.
+  std::size_t cells_bytes() const { return 2 * half_bytes_; }
   /// The largest piece of a large one.
   std::size_t slot_bytes() const { return slot_bytes_; }
 
@@ -89,7 +93,7 @@ class Layout {
 
  private:
   static constexpr std::size_t kPage = 4096;
-  static constexpr std::size_t kMostCellBytes = 16u << 10;   // measured: docs/backends.md
+  static constexpr std::size_t kMostCellBytes = 64u << 10;   // measured: docs/backends.md
   static constexpr std::size_t kMostSlotBytes = 256u << 10;  // measured: docs/backends.md
   static constexpr std::size_t kMostCellsBytes = 16u << 20;  // of all ranks
   static constexpr std::size_t kMostRingBytes = 64u << 20;   // so that hundreds of ranks do not fill the memory

@@ -32,7 +32,8 @@ TEST_CASE("slots and cells of different ranks do not overlap and end with the se
   for (const int size : {2, 3, 8, 256}) {
     const Layout layout(size);
     CHECK(layout.words(size) <= layout.cell(0, 0, 0));
-    for (const std::size_t bytes : {std::size_t{57}, std::size_t{3000}, layout.cell_bytes()}) {
+    for (const std::size_t bytes :
+         {std::size_t{57}, std::size_t{3000}, layout.cell_bytes(), layout.most_cell_bytes()}) {
       CAPTURE(size, bytes);
       std::size_t most[2] = {}, least[2] = {~std::size_t{0}, ~std::size_t{0}};
       for (std::uint64_t step = 1; step < 100; ++step) {
