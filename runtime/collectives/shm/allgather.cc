@@ -28,22 +28,22 @@ struct Parts {
   const Range& operator[](int rank) const { return ranges[static_cast<std::size_t>(rank)]; }
 };
 
-void in_one_step(Channels& channels, const Call& call, const Parts& parts) {
+void in_one_step(Channels& channels, const Call& call, const Parts& parts, CopyFunction copy) {
   auto* output = static_cast<std::byte*>(call.output);
   const int own = channels.group.rank();
-  channels.small.send(call.input, parts[own].count);
-  for (int rank = 0; rank < channels.group.size(); ++rank) {
-    const Range part = parts[rank];
-    plain_copy(output + part.first, channels.small.take(rank, part.count), part.count);
+  channels.small.send(call.input, parts[own].count, copy);
+  plain_copy(output + parts[own].first, static_cast<const std::byte*>(call.input), parts[own].count);
+  for (int distance = 1; distance < channels.group.size(); ++distance) {
+    const int peer = (own + distance) % channels.group.size();
+    plain_copy(output + parts[peer].first, channels.small.take(peer, parts[peer].count), parts[peer].count);
   }
 }
 
 class Stream {
  public:
-  Stream(Ring& ring, const Call& call, const Parts& parts, CopyFunction copy)
+  Stream(Ring& ring, const Call& call, const Parts& parts, Copies copies)
       : ring_(ring),
-        copy_(copy),
-        copy_out_(output_copy(parts.total(), /*in_place=*/false)),
+        copies_(copies),
         input_(static_cast<const std::byte*>(call.input)),
         output_(static_cast<std::byte*>(call.output)),
         parts_(parts),
@@ -68,9 +68,9 @@ class Stream {
     ring_.wait_free(step);
     const Range own = piece(ring_.rank(), i);
     if (own.count == 0) return;  // nobody looks for more than there is
-    copy_(ring_.slot(ring_.rank(), step), input_ + own.first, own.count);
+    copies_.in(ring_.slot(ring_.rank(), step), input_ + own.first, own.count);
     ring_.filled(step);
-    copy_out_(output(ring_.rank(), own), input_ + own.first, own.count);
+    copies_.out(output(ring_.rank(), own), input_ + own.first, own.count);
   }
 
   void collect(std::size_t i) {
@@ -80,14 +80,13 @@ class Stream {
       const Range theirs = piece(peer, i);
       if (theirs.count == 0) continue;
       ring_.wait_filled(peer, step);
-      copy_out_(output(peer, theirs), ring_.slot(peer, step), theirs.count);
+      copies_.out(output(peer, theirs), ring_.slot(peer, step), theirs.count);
     }
     ring_.done(step);
   }
 
   Ring& ring_;
-  const CopyFunction copy_;  ///< into slots
-  const CopyFunction copy_out_;
+  const Copies copies_;
   const std::byte* const input_;
   std::byte* const output_;
   const Parts& parts_;
@@ -100,8 +99,7 @@ class Stream {
 void read_directly(Channels& channels, const Call& call, const Parts& parts) {
   auto* output = static_cast<std::byte*>(call.output);
   const int own = channels.group.rank();
-  output_copy(parts.total(), /*in_place=*/false)(output + parts[own].first, static_cast<const std::byte*>(call.input),
-                                                 parts[own].count);
+  plain_copy(output + parts[own].first, static_cast<const std::byte*>(call.input), parts[own].count);
   for (int distance = 1; distance < channels.group.size(); ++distance) {
     const int peer = (own + distance) % channels.group.size();
     channels.peers.fetch_input(peer, 0, parts[peer].count, output + parts[peer].first);
@@ -113,13 +111,19 @@ void read_directly(Channels& channels, const Call& call, const Parts& parts) {
 void allgather(Channels& channels, const Call& call) {
   const Parts parts(call);
   if (parts.largest() <= channels.small.most_bytes()) {
-    call.tell_stage(shm_stage(call.kind), kOneStep);
-    return in_one_step(channels, call, parts);
+    call.tell_stage(shm_stage(call.kind), kInOneStep);
+    return in_one_step(channels, call, parts, channels.small.copy(parts[channels.group.rank()].count));
   }
   const std::size_t own_bytes = parts[channels.group.rank()].count;
   channels.peers.run(
-      {.kind = call.kind, .bytes = parts.largest(), .input = call.input, .input_bytes = own_bytes, .call = &call},
-      [&](CopyFunction copy) { Stream(channels.ring, call, parts, copy).run(); },
+      {.kind = call.kind,
+       .bytes = parts.largest(),
+       .input = call.input,
+       .input_bytes = own_bytes,
+       .copied_out = {static_cast<std::byte*>(call.output), parts.total()},
+       .call = &call},
+      [&](CopyFunction copy) { in_one_step(channels, call, parts, copy); },
+      [&](Copies copies) { Stream(channels.ring, call, parts, copies).run(); },
       [&](PeerBuffers::Route) { read_directly(channels, call, parts); });
 }
 

@@ -16,17 +16,14 @@ constexpr std::size_t kLeastPieceBytes = 32u << 10;
 constexpr std::size_t kWantedPieces = 4;
 constexpr std::size_t kBlockBytes = 8u << 10;
 
-/// A result so large will have left the cache before somebody reads it.
-constexpr std::size_t kLeastStreamedBytes = 16u << 20;
-
 RankOrderReduction reduction_of(const Call& call, int size) {
   return {call.dtype, call.op, call.prescale, call.postscale, size};
 }
 
-void reduce_all(Channels& channels, const Call& call) {
+void in_one_step(Channels& channels, const Call& call, CopyFunction copy) {
   const int size = channels.group.size();
   const std::size_t bytes = call.count * size_of(call.dtype);
-  channels.small.send(call.input, bytes);
+  channels.small.send(call.input, bytes, copy);
   std::vector<const void*> inputs;
   for (int rank = 0; rank < size; ++rank)
     inputs.push_back(rank == channels.group.rank() ? call.input : channels.small.take(rank, bytes));
@@ -36,9 +33,9 @@ void reduce_all(Channels& channels, const Call& call) {
 /// What both ways through the slots have.
 class Pieced {
  protected:
-  Pieced(Ring& ring, const Call& call, CopyFunction copy)
+  Pieced(Ring& ring, const Call& call, Copies copies)
       : ring_(ring),
-        copy_(copy),
+        copies_(copies),
         element_(size_of(call.dtype)),
         bytes_(call.count * element_),
         input_(static_cast<const std::byte*>(call.input)),
@@ -70,17 +67,18 @@ class Pieced {
     for (std::size_t i = 0; i < blocks.number(); ++i) {
       const Range block = blocks[i];
       reduction_.run(sum, inputs_, block.count);
-      if (slot != nullptr) copy_(slot + block.first * element_, sum, block.count * element_);
+      if (slot != nullptr) copies_.in(slot + block.first * element_, sum, block.count * element_);
       copy_out(first + block.first, sum, block.count);
       for (const void*& input : inputs_) input = static_cast<const std::byte*>(input) + block.count * element_;
     }
   }
 
-  bool has_large_output() const { return output_ != input_ && bytes_ >= kLeastStreamedBytes; }
-  /// To the output, at element `first`. In place, the output's lines are in the cache: they were input a moment ago.
+  /// In place, the output's lines are in the cache: they were input a moment ago.
+  bool streams_output() const { return copies_.out == &streaming_copy && output_ != input_; }
+  /// To the output, at element `first`.
   void copy_out(std::size_t first, const std::byte* from, std::size_t count) const {
     std::byte* to = output_ + first * element_;
-    if (has_large_output()) {
+    if (streams_output()) {
       streaming_copy(to, from, count * element_);
     } else {
       plain_copy(to, from, count * element_);
@@ -88,7 +86,7 @@ class Pieced {
   }
 
   Ring& ring_;
-  const CopyFunction copy_;    ///< into slots
+  const Copies copies_;
   const std::size_t element_;  ///< its bytes
   const std::size_t bytes_;    ///< of the whole buffer
   const std::byte* const input_;
@@ -103,7 +101,7 @@ class Pieced {
 /// Each rank reduces its part of every piece and collects the other parts, which takes as many bytes however many ranks there are.
 class Pipeline : Pieced {
  public:
-  Pipeline(Ring& ring, const Call& call, CopyFunction copy) : Pieced(ring, call, copy) {}
+  Pipeline(Ring& ring, const Call& call, Copies copies) : Pieced(ring, call, copies) {}
 
   void run() {
     const std::size_t count = pieces_.number();
@@ -124,8 +122,8 @@ class Pipeline : Pieced {
     const Range piece = pieces_[i], own = part(piece, ring_.rank());
     const std::byte* source = input_ + piece.first * element_;
     const std::size_t after = own.first + own.count;
-    copy_(in_slot(ring_.rank(), i, 0), source, own.first * element_);
-    copy_(in_slot(ring_.rank(), i, after), source + after * element_, (piece.count - after) * element_);
+    copies_.in(in_slot(ring_.rank(), i, 0), source, own.first * element_);
+    copies_.in(in_slot(ring_.rank(), i, after), source + after * element_, (piece.count - after) * element_);
     ring_.filled(first_step_ + i);
   }
 
@@ -134,7 +132,7 @@ class Pipeline : Pieced {
     const Range piece = pieces_[i], own = part(piece, ring_.rank());
     wait_for_inputs(i, piece.first, own.first);
     std::byte* result = in_slot(ring_.rank(), i, own.first);
-    if (copy_ == &plain_copy) {
+    if (copies_.in == &plain_copy) {
       reduction_.run(result, inputs_, own.count);
       ring_.reduced(first_step_ + i);
       copy_out(piece.first + own.first, result, own.count);
@@ -161,7 +159,7 @@ class Pipeline : Pieced {
 /// each piece.
 class Exchange : Pieced {
  public:
-  Exchange(Ring& ring, const Call& call, CopyFunction copy) : Pieced(ring, call, copy) {}
+  Exchange(Ring& ring, const Call& call, Copies copies) : Pieced(ring, call, copies) {}
 
   void run() {
     for (std::size_t i = 0; i <= pieces_.number(); ++i) {
@@ -173,14 +171,14 @@ class Exchange : Pieced {
  private:
   void contribute(std::size_t i) {
     ring_.wait_free(first_step_ + i);
-    copy_(in_slot(ring_.rank(), i, 0), input_ + pieces_[i].first * element_, pieces_[i].count * element_);
+    copies_.in(in_slot(ring_.rank(), i, 0), input_ + pieces_[i].first * element_, pieces_[i].count * element_);
     ring_.filled(first_step_ + i);
   }
 
   void reduce(std::size_t i) {
     const Range piece = pieces_[i];
     wait_for_inputs(i, piece.first, 0);
-    if (has_large_output()) {
+    if (streams_output()) {
       sum_in_blocks(piece.first, piece.count, nullptr);
     } else {
       reduction_.run(output_ + piece.first * element_, inputs_, piece.count);
@@ -189,10 +187,10 @@ class Exchange : Pieced {
   }
 };
 
-void through_slots(Ring& ring, const Call& call, CopyFunction copy) {
+void through_slots(Ring& ring, const Call& call, Copies copies) {
   // Summing those of 16 bits takes longer than moving them: two ranks had better share it.
-  if (ring.size() == 2 && !is_half(call.dtype)) return Exchange(ring, call, copy).run();
-  Pipeline(ring, call, copy).run();
+  if (ring.size() == 2 && !is_half(call.dtype)) return Exchange(ring, call, copies).run();
+  Pipeline(ring, call, copies).run();
 }
 
 }  // namespace
@@ -200,8 +198,8 @@ void through_slots(Ring& ring, const Call& call, CopyFunction copy) {
 void allreduce(Channels& channels, const Call& call) {
   const std::size_t bytes = call.count * size_of(call.dtype);
   if (bytes <= channels.small.most_bytes()) {
-    call.tell_stage(shm_stage(call.kind), kOneStep);
-    return reduce_all(channels, call);
+    call.tell_stage(shm_stage(call.kind), kInOneStep);
+    return in_one_step(channels, call, channels.small.copy(bytes));
   }
   channels.peers.run(
       {.kind = call.kind,
@@ -210,8 +208,10 @@ void allreduce(Channels& channels, const Call& call) {
        .input_bytes = bytes,
        .output = call.output,
        .output_bytes = bytes,
+       .copied_out = {static_cast<std::byte*>(call.output), call.output == call.input ? 0 : bytes},
        .call = &call},
-      [&](CopyFunction copy) { through_slots(channels.ring, call, copy); },
+      [&](CopyFunction copy) { in_one_step(channels, call, copy); },
+      [&](Copies copies) { through_slots(channels.ring, call, copies); },
       [&](PeerBuffers::Route route) { allreduce_directly(channels, call, route); });
 }
 

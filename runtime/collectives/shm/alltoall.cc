@@ -29,16 +29,13 @@ class Alltoall {
         output_(static_cast<std::byte*>(call.output)),
         outgoing_(ranges_of(call.send_counts, size_of(call.dtype))),
         incoming_(ranges_of(call.counts, size_of(call.dtype))),
-        largest_(call.largest_part * size_of(call.dtype)),
-        copy_out_(output_copy(incoming_.back().first + incoming_.back().count, /*in_place=*/false)) {}
+        largest_(call.largest_part * size_of(call.dtype)) {}
 
   void run() {
-    const auto own = static_cast<std::size_t>(channels_.group.rank());
-    copy_out_(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
     const std::size_t all = largest_ * incoming_.size();  // the same on all ranks
     if (all <= channels_.small.most_bytes()) {
-      call_.tell_stage(shm_stage(call_.kind), kOneStep);
-      return in_one_step(all);
+      call_.tell_stage(shm_stage(call_.kind), kInOneStep);
+      return in_one_step(all, channels_.small.copy(all));
     }
     std::vector<std::size_t> places;  // where in the input what is for each rank begins
     for (const Range& part : outgoing_) places.push_back(part.first);
@@ -49,31 +46,41 @@ class Alltoall {
          .input = input_,
          .input_bytes = input_bytes,
          .splits = places,
+         .copied_out = {output_, incoming_.back().first + incoming_.back().count},
          .call = &call_},
-        [&](CopyFunction copy) { through_sections(copy); }, [&](PeerBuffers::Route) { read_directly(); });
+        [&](CopyFunction copy) { in_one_step(all, copy); }, [&](Copies copies) { through_sections(copies); },
+        [&](PeerBuffers::Route) { read_directly(); });
   }
 
  private:
-  void in_one_step(std::size_t bytes) {
+  void copy_own_part(CopyFunction copy) const {
+    const auto own = static_cast<std::size_t>(channels_.group.rank());
+    copy(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
+  }
+
+  void in_one_step(std::size_t bytes, CopyFunction copy) {
+    const auto own = static_cast<std::size_t>(channels_.group.rank());
     std::byte* message = channels_.small.begin(bytes);
     for (std::size_t peer = 0; peer < outgoing_.size(); ++peer)
-      plain_copy(message + peer * largest_, input_ + outgoing_[peer].first, outgoing_[peer].count);
+      if (peer != own) copy(message + peer * largest_, input_ + outgoing_[peer].first, outgoing_[peer].count);
     channels_.small.give();
-    const auto own = static_cast<std::size_t>(channels_.group.rank());
+    copy_own_part(&plain_copy);
     for (std::size_t peer = 0; peer < incoming_.size(); ++peer) {
       const std::byte* theirs = channels_.small.take(static_cast<int>(peer), bytes);
       if (peer != own) plain_copy(output_ + incoming_[peer].first, theirs + own * largest_, incoming_[peer].count);
     }
   }
 
-  void through_sections(CopyFunction copy) {
+  void through_sections(Copies copies) {
+    copy_own_part(copies.out);
     Sections sections(channels_.ring, largest_);
-    sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i, copy); },
-                 [&](std::size_t i) { collect(sections, i); });
+    sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i, copies.in); },
+                 [&](std::size_t i) { collect(sections, i, copies.out); });
   }
 
   /// Each rank copies what is for it from where it lies.
   void read_directly() const {
+    copy_own_part(&plain_copy);
     const int own = channels_.group.rank();
     for (int distance = 1; distance < channels_.group.size(); ++distance) {
       const int peer = (own + distance) % channels_.group.size();
@@ -88,13 +95,13 @@ class Alltoall {
     copy(to, input_ + part.first + piece.first, piece.count);
   }
 
-  void collect(const Sections& sections, std::size_t i) const {
+  void collect(const Sections& sections, std::size_t i, CopyFunction copy) const {
     const int own = channels_.group.rank();
     for (int peer = 0; peer < channels_.group.size(); ++peer) {
       if (peer == own) continue;
       const Range part = incoming_[static_cast<std::size_t>(peer)];
       const Range piece = sections.piece(part.count, i);
-      copy_out_(output_ + part.first + piece.first, sections.section(peer, own, i), piece.count);
+      copy(output_ + part.first + piece.first, sections.section(peer, own, i), piece.count);
     }
   }
 
@@ -104,7 +111,6 @@ class Alltoall {
   std::byte* const output_;
   const std::vector<Range> outgoing_, incoming_;
   const std::size_t largest_;
-  const CopyFunction copy_out_;
 };
 
 }  // namespace

@@ -9,8 +9,9 @@
 namespace runjob::runtime {
 namespace {
 
-void in_one_step(SmallExchange& small, const Call& call, bool is_root, std::size_t bytes) {
-  if (is_root) return small.send(call.output, bytes);
+void in_one_step(Channels& channels, const Call& call, std::size_t bytes, CopyFunction copy) {
+  SmallExchange& small = channels.small;
+  if (channels.group.rank() == call.root) return small.send(call.output, bytes, copy);
   small.send(nullptr, 0);  // says that the steps before were read
   std::memcpy(call.output, small.take(call.root, bytes), bytes);
 }
@@ -19,22 +20,21 @@ void in_one_step(SmallExchange& small, const Call& call, bool is_root, std::size
 constexpr std::size_t kLeastPieceBytes = 16u << 10;
 constexpr std::size_t kWantedPieces = 16;
 
-void piece_by_piece(Ring& ring, const Call& call, std::size_t bytes, CopyFunction copy) {
+void piece_by_piece(Ring& ring, const Call& call, std::size_t bytes, Copies copies) {
   const std::size_t most = piece_bytes(bytes, kWantedPieces, kLeastPieceBytes, ring.slot_bytes());
   const Pieces pieces(bytes, most);
   const std::uint64_t first_step = ring.take_steps(pieces.number(), most);
   auto* data = static_cast<std::byte*>(call.output);
-  const CopyFunction copy_out = output_copy(bytes, /*in_place=*/true);
   for (std::size_t i = 0; i < pieces.number(); ++i) {
     const std::uint64_t step = first_step + i;
     const Range piece = pieces[i];
     ring.wait_free(step);
     if (ring.rank() == call.root) {
-      copy(ring.slot(ring.rank(), step), data + piece.first, piece.count);
+      copies.in(ring.slot(ring.rank(), step), data + piece.first, piece.count);
       ring.filled(step);
     } else {
       ring.wait_filled(call.root, step);
-      copy_out(data + piece.first, ring.slot(call.root, step), piece.count);
+      copies.out(data + piece.first, ring.slot(call.root, step), piece.count);
     }
     ring.done(step);
   }
@@ -72,8 +72,8 @@ void directly(Channels& channels, const Call& call, std::size_t bytes, PeerBuffe
 void broadcast(Channels& channels, const Call& call) {
   const std::size_t bytes = call.count * size_of(call.dtype);
   if (bytes <= channels.small.most_bytes()) {
-    call.tell_stage(shm_stage(call.kind), kOneStep);
-    return in_one_step(channels.small, call, channels.group.rank() == call.root, bytes);
+    call.tell_stage(shm_stage(call.kind), kInOneStep);
+    return in_one_step(channels, call, bytes, channels.small.copy(bytes));
   }
   channels.peers.run(
       {.kind = call.kind,
@@ -82,8 +82,10 @@ void broadcast(Channels& channels, const Call& call) {
        .input_bytes = bytes,
        .output = call.output,
        .output_bytes = bytes,
+       .copied_out = {static_cast<std::byte*>(call.output), bytes},
        .call = &call},
-      [&](CopyFunction copy) { piece_by_piece(channels.ring, call, bytes, copy); },
+      [&](CopyFunction copy) { in_one_step(channels, call, bytes, copy); },
+      [&](Copies copies) { piece_by_piece(channels.ring, call, bytes, copies); },
       [&](PeerBuffers::Route route) { directly(channels, call, bytes, route); });
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/collectives/shm/peer_buffers.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <sys/random.h>
 #include <unistd.h>
@@ -16,6 +17,12 @@ namespace {
 
 /// The most that is copied without a look whether the group has ended.
 constexpr std::size_t kUnchecked = 1u << 20;
+
+/// Below, a system call costs too much: docs/backends.md.
+constexpr std::size_t kLeastReadBytes = 128u << 10;
+
+/// Below, an output is in a core's own cache when it is read.
+constexpr std::size_t kLeastStreamedBytes = 1u << 20;
 
 /// What a rank says of itself in the probe.
 struct Token {
@@ -34,6 +41,13 @@ std::uint64_t address_of(const void* memory) {
   return reinterpret_cast<std::uintptr_t>(memory);
 }
 
+/// Unless all buffers are symmetric.
+PeerBuffers::Route route_of(Way way) {
+  if (way == Way::kRead) return PeerBuffers::Route::kRead;
+  const bool is_whole = way == Way::kOneStep || way == Way::kStreamedOneStep;
+  return is_whole ? PeerBuffers::Route::kOneStep : PeerBuffers::Route::kRing;
+}
+
 }  // namespace
 
 PeerBuffers::PeerBuffers(Group& group, SmallExchange& small, Ring& ring, PeerOptions options)
@@ -41,9 +55,9 @@ PeerBuffers::PeerBuffers(Group& group, SmallExchange& small, Ring& ring, PeerOpt
       small_(small),
       ring_(ring),
       options_(std::move(options)),
-      table_(Layout::kSlots * ring.slot_bytes()),
+      table_(std::max(Layout::kSlots * ring.slot_bytes(), group.layout().cells_bytes())),
       remembered_(group.rank() == 0 ? options_.ways_directory : "", group.size()),
-      least_read_bytes_(options_.cma == CmaUse::kAlways ? 1 : RouteTable::kLeastReadBytes),
+      least_read_bytes_(options_.way == Way::kRead ? 1 : kLeastReadBytes),
       places_(static_cast<std::size_t>(group.size())) {
   for (const RouteTable::Found& found : remembered_.read()) table_.expect(found);
 }
@@ -54,7 +68,37 @@ PeerBuffers::~PeerBuffers() {
 
 /// Whether ordinary memory may be read for it, as far as this rank knows.
 bool PeerBuffers::may_read(const Offer& offer) const {
-  return options_.cma != CmaUse::kNever && offer.bytes >= least_read_bytes_ && cma_ != Cma::kNo;
+  return options_.cma && offer.bytes >= least_read_bytes_ && cma_ != Cma::kNo;
+}
+
+Ways PeerBuffers::possible_ways(const Offer& offer) const {
+  Ways ways{Way::kSlots, Way::kStreamedSlots};
+  // Messages of up to twice its size less one take the same way.
+  if (2 * std::bit_floor(offer.bytes) <= group_.layout().most_cell_bytes()) {
+    ways.add(Way::kOneStep);
+    ways.add(Way::kStreamedOneStep);
+  }
+  if (may_read(offer)) ways.add(Way::kRead);
+  if (offer.copied_out.size() >= kLeastStreamedBytes) {
+    ways.add(Way::kStreamedOutput);
+    ways.add(Way::kStreamed);
+  }
+  return ways;
+}
+
+/// Of the message's way.
+Copies PeerBuffers::copies() const {
+  const bool streams_in = way_ == Way::kStreamedOneStep || way_ == Way::kStreamedSlots || way_ == Way::kStreamed;
+  const bool streams_out = way_ == Way::kStreamedOutput || way_ == Way::kStreamed;
+  return {streams_in ? &streaming_copy : &plain_copy, streams_out ? &streaming_copy : &plain_copy};
+}
+
+/// As whoever wanted it will: what was written past the caches comes back from further away.
+void PeerBuffers::read_once(std::span<const std::byte> output) {
+  constexpr std::size_t kLine = 64;
+  unsigned sum = 0;
+  for (std::size_t i = 0; i < output.size(); i += kLine) sum += std::to_integer<unsigned>(output[i]);
+  asm volatile("" : : "r"(sum));  // or it would be left out
 }
 
 /// Rank 0's, for all.
@@ -63,21 +107,22 @@ void PeerBuffers::choose_way(const Offer& offer, Place& place) const {
     place.way = *settled_;
     return;
   }
-  const bool can_read = may_read(offer);
-  place.is_probe = can_read && cma_ == Cma::kUnknown;
+  place.is_probe = may_read(offer) && cma_ == Cma::kUnknown;
   if (place.is_probe) return;
-  if (can_read && options_.cma == CmaUse::kAlways) {
-    place.way = Way::kRead;
+  const Ways possible = possible_ways(offer);
+  if (options_.way && possible.has(*options_.way)) {
+    place.way = *options_.way;
     return;
   }
-  const auto way = table_.next_try(offer.kind, offer.bytes, can_read);
-  place.way = way ? *way : table_.fastest(offer.kind, offer.bytes, can_read);
+  const auto way = table_.next_try(offer.kind, offer.bytes, possible);
+  place.way = way ? *way : table_.fastest(offer.kind, offer.bytes, possible);
   place.is_trial = way.has_value();
 }
 
 /// As the timeline names it.
 const char* PeerBuffers::algorithm(Route route) const {
-  if (route == Route::kRing) return way_ == Way::kStreamedSlots ? "streamed pipeline" : "pipeline";
+  if (route == Route::kOneStep) return way_ == Way::kOneStep ? kInOneStep : "streamed one step";
+  if (route == Route::kRing) return way_ == Way::kSlots ? "pipeline" : "streamed pipeline";
   return by_pointer_ ? "symmetric memory" : "CMA";
 }
 
@@ -96,8 +141,7 @@ PeerBuffers::Place PeerBuffers::place_of(const Offer& offer) const {
   return place;
 }
 
-/// Such messages always go through the slots, and no other rank can have reason to do otherwise with this one: no need to hear
-/// from them.
+/// Such messages never need the others' places, and no other rank can have reason to use this one's: no need to hear from them.
 bool PeerBuffers::is_settled_without_others(const Place& own) const {
   return !own.is_symmetric && settled_.value_or(Way::kRead) != Way::kRead;
 }
@@ -113,7 +157,7 @@ PeerBuffers::Route PeerBuffers::agree(const Offer& offer) {
   std::memcpy(message, &own, sizeof own);
   if (splits_bytes > 0) std::memcpy(message + sizeof own, offer.splits.data(), splits_bytes);
   small_.give();
-  if (is_settled_without_others(own)) return Route::kRing;
+  if (is_settled_without_others(own)) return route_of(way_);
   splits_.resize(offer.splits.size() * places_.size());
   bool is_symmetric = true, has_mapped = true;
   for (int rank = 0; rank < group_.size(); ++rank) {
@@ -141,11 +185,11 @@ PeerBuffers::Route PeerBuffers::decide(const Offer& offer) {
   is_trial_ = first.is_trial;
   if (first.is_probe) {
     cma_ = probe() ? Cma::kYes : Cma::kNo;
-    if (cma_ == Cma::kYes && options_.cma == CmaUse::kAlways) way_ = Way::kRead;
+    if (cma_ == Cma::kYes && options_.way == Way::kRead) way_ = Way::kRead;
   } else if (!is_trial_ && !settled_) {
     table_.settle(offer.kind, offer.bytes, way_);
   }
-  return way_ == Way::kRead ? Route::kRead : Route::kRing;
+  return route_of(way_);
 }
 
 /// Whether every rank can read every other one's memory: all come to the same answer.
@@ -156,7 +200,7 @@ bool PeerBuffers::probe() {
   processes_.assign(places_.size(), 0);
   std::vector<const std::byte*> tokens;
   for (int rank = 0; rank < group_.size(); ++rank) tokens.push_back(small_.take(rank, sizeof own));
-  const bool can = options_.cma != CmaUse::kNever && can_read_all(tokens);
+  const bool can = options_.cma && can_read_all(tokens);
   small_.send(&can, sizeof can);
   bool all_can = true;
   for (int rank = 0; rank < group_.size(); ++rank) {

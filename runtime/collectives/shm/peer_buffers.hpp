@@ -18,14 +18,13 @@
 
 namespace runjob::runtime {
 
-/// Whether ordinary memory of other ranks is read through the kernel (cross memory attach).
-enum class CmaUse { kNever, kWhenFaster, kAlways };
-
 /// What PeerBuffers works with.
 struct PeerOptions {
   std::shared_ptr<SymmetricHeap> heap = nullptr;  ///< none: all buffers are ordinary
-  CmaUse cma = CmaUse::kNever;                    ///< kWhenFaster and kNever may meet; kAlways is on all ranks or none
-  std::string ways_directory = {};                ///< where jobs leave what they have found out; empty: nowhere
+  /// Whether ordinary memory of other ranks may be read through the kernel (cross memory attach); it is when all ranks say so and may.
+  bool cma = false;
+  std::optional<Way> way = {};      ///< for tests: of all messages that may take it, the same on all ranks
+  std::string ways_directory = {};  ///< where jobs leave what they have found out; empty: nowhere
   /// How long a rank whose message failed waits for the others to stop writing into its buffers.
   std::chrono::milliseconds farewell{100};
 };
@@ -39,9 +38,10 @@ struct PeerOptions {
 class PeerBuffers {
  public:
   enum class Route {
-    kRing,  ///< through the slots
-    kRead,  ///< view() and fetch() may be called
-    kWrite  ///< pointers to all ranks' input and output as well; allreduce and broadcast only
+    kOneStep,  ///< through cells, as small messages
+    kRing,     ///< through the slots
+    kRead,     ///< view() and fetch() may be called
+    kWrite     ///< pointers to all ranks' input and output as well; allreduce and broadcast only
   };
 
   /// A rank's part of a message.
@@ -53,7 +53,9 @@ class PeerBuffers {
     void* output = nullptr;                    ///< allreduce's and broadcast's, since others read or write it too
     std::size_t output_bytes = 0;              ///< 0 for none
     std::span<const std::size_t> splits = {};  ///< what others need to know besides: one number for each rank
-    const Call* call = nullptr;                ///< is told the route
+    /// What this rank copies out of others' slots, unless it is the input too; the time of a trial has reading it once in it.
+    std::span<const std::byte> copied_out = {};
+    const Call* call = nullptr;  ///< is told the route
   };
 
   PeerBuffers(Group& group, SmallExchange& small, Ring& ring, PeerOptions options);
@@ -61,30 +63,25 @@ class PeerBuffers {
   PeerBuffers(const PeerBuffers&) = delete;
   PeerBuffers& operator=(const PeerBuffers&) = delete;
 
-  /// Agrees on a route and calls one of the two, `by_ring` with what copies into the slots, `directly` with the route. When that has
-  /// returned on all ranks, nobody touches another one's buffers any more; when it has thrown, nobody does a moment later who is
-  /// still running.
-  template <class ByRing, class Directly>
-  void run(const Offer& offer, ByRing by_ring, Directly directly) {
+  /// Agrees on a route and calls one of the three: `in_one_step` with what writes the message, `by_ring` with what writes slots and
+  /// output, `directly` with the route. When that has returned on all ranks, nobody touches another one's buffers any more; when it has
+  /// thrown, nobody does a moment later who is still running.
+  template <class InOneStep, class ByRing, class Directly>
+  void run(const Offer& offer, InOneStep in_one_step, ByRing by_ring, Directly directly) {
     const Route route = agree(offer);
     if (offer.call != nullptr) offer.call->tell_stage(shm_stage(offer.kind), algorithm(route));
+    if (route == Route::kWrite) return write(directly);
     const auto start = std::chrono::steady_clock::now();
-    if (route == Route::kRing) {
-      by_ring(way_ == Way::kStreamedSlots ? &streaming_copy : &plain_copy);
-      if (is_trial_) finish(ring_.take_steps(1));  // reading has to wait for this as well
-    } else if (route == Route::kRead) {
-      directly(route);
-      finish(ring_.take_steps(1));
+    if (route == Route::kOneStep) {
+      in_one_step(copies().in);
+    } else if (route == Route::kRing) {
+      by_ring(copies());
     } else {
-      const std::uint64_t step = ring_.take_steps(1);
-      try {
-        directly(route);
-        finish(step);
-      } catch (...) {
-        withdraw(step);
-        throw;
-      }
+      directly(route);
     }
+    if (is_trial_) read_once(offer.copied_out);
+    // The others may still read this rank's memory; and so that times of all ways are comparable, none is without this.
+    if (is_trial_ || route == Route::kRead) finish(ring_.take_steps(1));
     if (is_trial_ && group_.rank() == 0)
       table_.add(offer.kind, offer.bytes, way_, std::chrono::steady_clock::now() - start);
   }
@@ -118,6 +115,9 @@ class PeerBuffers {
   };
 
   Route agree(const Offer& offer);
+  Copies copies() const;
+  static void read_once(std::span<const std::byte> output);
+  Ways possible_ways(const Offer& offer) const;
   const char* algorithm(Route route) const;
   Place place_of(const Offer& offer) const;
   void choose_way(const Offer& offer, Place& place) const;
@@ -126,6 +126,17 @@ class PeerBuffers {
   Route decide(const Offer& offer);
   bool probe();
   bool can_read_all(const std::vector<const std::byte*>& tokens);
+  template <class Directly>
+  void write(Directly directly) {
+    const std::uint64_t step = ring_.take_steps(1);
+    try {
+      directly(Route::kWrite);
+      finish(step);
+    } catch (...) {
+      withdraw(step);
+      throw;
+    }
+  }
   void finish(std::uint64_t step);
   void withdraw(std::uint64_t step);
   void copy(int rank, std::uint64_t window_offset, std::uint64_t address, std::size_t bytes, std::byte* to) const;

@@ -30,12 +30,13 @@ class Reducescatter {
 
   void run() {
     if (bytes_ <= channels_.small.most_bytes()) {
-      call_.tell_stage(shm_stage(call_.kind), kOneStep);
-      return in_one_step();
+      call_.tell_stage(shm_stage(call_.kind), kInOneStep);
+      return in_one_step(channels_.small.copy(bytes_));
     }
     channels_.peers.run(
         {.kind = call_.kind, .bytes = bytes_, .input = input_, .input_bytes = bytes_, .call = &call_},
-        [&](CopyFunction copy) { through_sections(copy); }, [&](PeerBuffers::Route) { read_directly(); });
+        [&](CopyFunction copy) { in_one_step(copy); }, [&](Copies copies) { through_sections(copies.in); },
+        [&](PeerBuffers::Route) { read_directly(); });
   }
 
  private:
@@ -67,12 +68,19 @@ class Reducescatter {
     }
   }
 
-  void in_one_step() {
-    plain_copy(channels_.small.begin(bytes_), input_, bytes_);
+  /// What others reduce goes into the message, at the place that it has in the input.
+  void in_one_step(CopyFunction copy) {
+    const int rank = channels_.group.rank();
+    const Range own = parts_[static_cast<std::size_t>(rank)];
+    const std::size_t after = own.first + own.count;
+    std::byte* message = channels_.small.begin(bytes_);
+    copy(message, input_, own.first);
+    copy(message + after, input_ + after, bytes_ - after);
     channels_.small.give();
-    const Range own = parts_[static_cast<std::size_t>(channels_.group.rank())];
-    for (std::size_t peer = 0; peer < inputs_.size(); ++peer)
-      inputs_[peer] = channels_.small.take(static_cast<int>(peer), bytes_) + own.first;
+    for (int peer = 0; peer < channels_.group.size(); ++peer) {
+      inputs_[static_cast<std::size_t>(peer)] =
+          (peer == rank ? input_ : channels_.small.take(peer, bytes_)) + own.first;
+    }
     reduction_.run(output_, inputs_, own.count / element_);
   }
 

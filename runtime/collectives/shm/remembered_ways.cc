@@ -30,8 +30,13 @@ std::string processor_model() {
   return {};
 }
 
-const std::vector<std::pair<Way, std::string>> kWayNames = {
-    {Way::kSlots, "slots"}, {Way::kStreamedSlots, "streamed slots"}, {Way::kRead, "read"}};
+const std::vector<std::pair<Way, std::string>> kWayNames = {{Way::kOneStep, "one step"},
+                                                            {Way::kStreamedOneStep, "streamed one step"},
+                                                            {Way::kSlots, "slots"},
+                                                            {Way::kStreamedSlots, "streamed slots"},
+                                                            {Way::kRead, "read"},
+                                                            {Way::kStreamedOutput, "streamed output"},
+                                                            {Way::kStreamed, "streamed slots and output"}};
 
 constexpr Kind kKinds[] = {Kind::kAllreduce, Kind::kAllgather, Kind::kBroadcast, Kind::kAlltoall, Kind::kReducescatter};
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -14,11 +15,29 @@
 
 namespace runjob::runtime {
 
-/// How a message too large for one step goes from rank to rank.
+/// How a message that is not a small one goes from rank to rank.
 enum class Way : std::uint8_t {
-  kSlots,          ///< through the ring of slots
-  kStreamedSlots,  ///< the same, but what goes into slots is written past the caches (streaming_copy.hpp)
-  kRead            ///< each rank reads the others' memory, by the kernel
+  kOneStep,          ///< like a small one: whole, into a cell
+  kStreamedOneStep,  ///< the same, but the cell is written past the caches (streaming_copy.hpp)
+  kSlots,            ///< through the ring of slots
+  kStreamedSlots,    ///< the same, but the slots are written past the caches
+  kRead,             ///< each rank reads the others' memory, by the kernel
+  kStreamedOutput,   ///< as kSlots, but the output is written past the caches
+  kStreamed          ///< as kStreamedSlots, but so is the output
+};
+
+/// Some of them.
+class Ways {
+ public:
+  constexpr Ways(std::initializer_list<Way> ways) {
+    for (const Way way : ways) add(way);
+  }
+  constexpr void add(Way way) { bits_ |= bit(way); }
+  constexpr bool has(Way way) const { return (bits_ & bit(way)) != 0; }
+
+ private:
+  static constexpr unsigned bit(Way way) { return 1u << static_cast<unsigned>(way); }
+  unsigned bits_ = 0;
 };
 
 /// Which way messages take. The fastest one depends on the processor, and on which two of its cores the ranks run just now: sharing
@@ -29,16 +48,15 @@ enum class Way : std::uint8_t {
 /// A function of what it is told: no clock, no state but these.
 class RouteTable {
  public:
-  static constexpr std::size_t kWays = 3;
-  static constexpr std::size_t kLeastReadBytes = 128u << 10;  ///< below, a system call costs too much: docs/backends.md
-  static constexpr int kTries = 3;                            ///< of each way; the fastest one counts
-  static constexpr std::size_t kLargeBytes = 8u << 20;        ///< from there on fewer do: each takes milliseconds
+  static constexpr std::size_t kWays = 7;
+  static constexpr int kTries = 3;                      ///< of each way; the fastest one counts
+  static constexpr std::size_t kLargeBytes = 8u << 20;  ///< from there on fewer do: each takes milliseconds
   static constexpr int kTriesOfLarge = 2;
-  static constexpr int kFirstSettledMessages = 2;  ///< for each one that is tried
+  static constexpr int kFirstSettledMessages = 1;  ///< for each one that is tried
   static constexpr int kSettledMessages = 32;      ///< the same, from the third time on
 
-  /// `slots_bytes`: of all of a rank's slots. A way that uses slots is as fast as it will be when it has written them all once.
-  explicit RouteTable(std::size_t slots_bytes) : slots_bytes_(slots_bytes) {}
+  /// `shared_bytes`: what a rank has of shared memory for messages. A way is as fast as it will be when it has written all of it once.
+  explicit RouteTable(std::size_t shared_bytes) : shared_bytes_(shared_bytes) {}
 
   // Rank 0:
 
@@ -69,11 +87,16 @@ class RouteTable {
     return all;
   }
 
-  /// What the next message tries; nothing when each way was tried often enough. Reading takes part where it is possible.
-  std::optional<Way> next_try(Kind kind, std::size_t bytes, bool can_read) const {
+  /// What the next message tries; nothing when each of the ways that are `possible` was tried often enough. The output is written
+  /// past the caches with the faster one of the two ways of writing slots only.
+  std::optional<Way> next_try(Kind kind, std::size_t bytes, Ways possible) const {
     const Entry& entry = at(kind, bytes);
-    for (std::ptrdiff_t way = 0; way < number_of_ways(bytes, can_read); ++way) {
-      if (entry.messages[static_cast<std::size_t>(way)] < messages_of_way(bytes)) return static_cast<Way>(way);
+    for (std::size_t number = 0; number < kWays; ++number) {
+      const auto way = static_cast<Way>(number);
+      if (entry.messages[number] >= messages_of_way(bytes) || !possible.has(way)) continue;
+      if (way == Way::kStreamedOutput && is_faster(entry, Way::kStreamedSlots, Way::kSlots)) continue;
+      if (way == Way::kStreamed && !is_faster(entry, Way::kStreamedSlots, Way::kSlots)) continue;
+      return way;
     }
     return std::nullopt;
   }
@@ -84,10 +107,15 @@ class RouteTable {
     const int counted = ++entry.messages[which] - (messages_of_way(bytes) - tries_of_way(bytes));
     if (counted >= 1) entry.best[which] = counted == 1 ? time : std::min(entry.best[which], time);
   }
-  /// When all have been tried.
-  Way fastest(Kind kind, std::size_t bytes, bool can_read) const {
-    const auto first = at(kind, bytes).best.begin();
-    return static_cast<Way>(std::min_element(first, first + number_of_ways(bytes, can_read)) - first);
+  /// When all that are possible have been tried.
+  Way fastest(Kind kind, std::size_t bytes, Ways possible) const {
+    const Entry& entry = at(kind, bytes);
+    Way fastest = Way::kSlots;
+    for (std::size_t number = 0; number < kWays; ++number) {
+      const auto way = static_cast<Way>(number);
+      if (entry.messages[number] > 0 && possible.has(way) && is_faster(entry, way, fastest)) fastest = way;
+    }
+    return fastest;
   }
 
   // All ranks:
@@ -123,21 +151,21 @@ class RouteTable {
   };
   using Entries = std::array<std::array<Entry, 64>, 8>;  // by kind and power of two
 
-  static std::ptrdiff_t number_of_ways(std::size_t bytes, bool can_read) {
-    return can_read && bytes >= kLeastReadBytes ? 3 : 2;
+  static bool is_faster(const Entry& entry, Way way, Way than) {
+    return entry.best[static_cast<std::size_t>(way)] < entry.best[static_cast<std::size_t>(than)];
   }
   static int tries_of_way(std::size_t bytes) { return bytes < kLargeBytes ? kTries : kTriesOfLarge; }
-  /// With those that write all slots once, which a large one does by itself.
+  /// With those that write all of it once, which a large one does by itself.
   int messages_of_way(std::size_t bytes) const {
     constexpr std::size_t kMost = 64;
     const std::size_t least = bytes < kLargeBytes ? 1 : 0;
-    return static_cast<int>(std::clamp(slots_bytes_ >> power(bytes), least, kMost)) + tries_of_way(bytes);
+    return static_cast<int>(std::clamp(shared_bytes_ >> power(bytes), least, kMost)) + tries_of_way(bytes);
   }
   static std::size_t power(std::size_t bytes) { return static_cast<std::size_t>(std::bit_width(bytes)) - 1; }
   const Entry& at(Kind kind, std::size_t bytes) const { return entries_[static_cast<std::size_t>(kind)][power(bytes)]; }
   Entry& at(Kind kind, std::size_t bytes) { return entries_[static_cast<std::size_t>(kind)][power(bytes)]; }
 
-  std::size_t slots_bytes_;
+  std::size_t shared_bytes_;
   Entries entries_{};
 };
 

@@ -58,7 +58,7 @@ Status ShmBackend::connect(const std::vector<std::string>& addresses) {
     const Patience patience = Patience::for_ranks(options_.size, processor_share(processors));
     channels_ = std::make_unique<Channels>(
         segment_.data(), layout_, GroupOptions{options_.rank, patience, options_.operation_timeout, options_.names},
-        PeerOptions{heap_, options_.cma ? CmaUse::kWhenFaster : CmaUse::kNever, options_.cache_directory});
+        PeerOptions{.heap = heap_, .cma = options_.cma, .ways_directory = options_.cache_directory});
   } catch (const Error& error) {
     const bool is_peers_end = error.code() == Errc::kPeerLost || error.code() == Errc::kAborted;
     const char* remedy = is_peers_end ? "" : "; RUNJOB_SHARED_MEMORY=0 does without";

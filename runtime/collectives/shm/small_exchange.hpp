@@ -19,6 +19,7 @@ class SmallExchange {
  public:
   explicit SmallExchange(Group& group) : group_(group) {}
 
+  /// What is small; messages may be larger, up to the layout's most_cell_bytes().
   std::size_t most_bytes() const { return group_.layout().cell_bytes(); }
 
   /// Begins the next step. Returns where this rank's message of `bytes` bytes goes; null when it has none (0).
@@ -26,11 +27,12 @@ class SmallExchange {
   /// The message is whole. Every rank calls it in every step.
   void give();
   /// All of that: a step whose message is the `bytes` bytes at `from`.
-  void send(const void* from, std::size_t bytes) {
+  void send(const void* from, std::size_t bytes, CopyFunction copier) {
     std::byte* to = begin(bytes);
-    copy(bytes)(to, static_cast<const std::byte*>(from), bytes);
+    copier(to, static_cast<const std::byte*>(from), bytes);
     give();
   }
+  void send(const void* from, std::size_t bytes) { send(from, bytes, copy(bytes)); }
   /// Rank `peer`'s message of `bytes` bytes, which may be this rank; stays until the next give().
   const std::byte* take(int peer, std::size_t bytes);
 

@@ -25,6 +25,6 @@ inline const char* shm_stage(Kind kind) {
 }
 
 /// The algorithm of what every rank reads at once, after one wait.
-inline constexpr char kOneStep[] = "one step";
+inline constexpr char kInOneStep[] = "one step";
 
 }  // namespace runjob::runtime

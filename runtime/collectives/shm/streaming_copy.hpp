@@ -20,12 +20,9 @@ inline void plain_copy(std::byte* to, const std::byte* from, std::size_t bytes) 
 /// One of the two.
 using CopyFunction = void (*)(std::byte* to, const std::byte* from, std::size_t bytes);
 
-/// What writes an output of `bytes` in all, piece by piece: past the caches when they would not keep it until it is read.
-/// `in_place`: it is in memory that was input, and may be in the cache. The limits were measured for two ranks, with 1 MiB of cache
-/// of each core's own and 32 that both share.
-inline CopyFunction output_copy(std::size_t bytes, bool in_place) {
-  constexpr std::size_t kLeastStreamedBytes = 4u << 20, kLeastInPlaceBytes = 16u << 20;
-  return bytes < (in_place ? kLeastInPlaceBytes : kLeastStreamedBytes) ? &plain_copy : &streaming_copy;
-}
+/// What writes a message into slots, and from there to the output.
+struct Copies {
+  CopyFunction in = &plain_copy, out = &plain_copy;
+};
 
 }  // namespace runjob::runtime

@@ -96,19 +96,21 @@ TEST_CASE("an output that is ordinary memory goes through the slots", "[runtime]
 TEST_CASE("direct and other operations of mixed sizes in a row, looking and sleeping", "[runtime][unit]") {
   const int size = GENERATE(2, 4);
   const Patience patience = GENERATE(Patience{}, Patience{std::chrono::microseconds(50), 0}, Patience{{}, 3});
-  const CmaUse cma = GENERATE(CmaUse::kNever, CmaUse::kAlways);
-  const auto errors = run_heap_threads(small_layout(size), {.cma = cma, .patience = patience}, [&](HeapRank rank) {
-    for (std::size_t i = 0; i < 300; ++i) {
-      const std::size_t count = 1 + i * 37 % 3001;
-      const bool is_symmetric = i % 3 != 0 && (i % 7 != 0 || rank.rank() != 1);
-      std::vector<std::int64_t> values(count, static_cast<std::int64_t>(i) + rank.rank());
-      const Placed placed(is_symmetric ? &rank.heap : nullptr, values.data(), count * sizeof values[0]);
-      allreduce(rank.channels, {.dtype = DType::kInt64, .input = placed.get(), .output = placed.get(), .count = count});
-      std::memcpy(values.data(), placed.get(), count * sizeof values[0]);
-      const auto ranks = static_cast<std::int64_t>(size);
-      const std::int64_t sum = ranks * static_cast<std::int64_t>(i) + ranks * (ranks - 1) / 2;
-      if (values != std::vector<std::int64_t>(count, sum)) throw std::runtime_error("round " + std::to_string(i));
-    }
-  });
+  const Way way = GENERATE(Way::kSlots, Way::kRead);
+  const auto errors = run_heap_threads(
+      small_layout(size), {.cma = way == Way::kRead, .way = way, .patience = patience}, [&](HeapRank rank) {
+        for (std::size_t i = 0; i < 300; ++i) {
+          const std::size_t count = 1 + i * 37 % 3001;
+          const bool is_symmetric = i % 3 != 0 && (i % 7 != 0 || rank.rank() != 1);
+          std::vector<std::int64_t> values(count, static_cast<std::int64_t>(i) + rank.rank());
+          const Placed placed(is_symmetric ? &rank.heap : nullptr, values.data(), count * sizeof values[0]);
+          allreduce(rank.channels,
+                    {.dtype = DType::kInt64, .input = placed.get(), .output = placed.get(), .count = count});
+          std::memcpy(values.data(), placed.get(), count * sizeof values[0]);
+          const auto ranks = static_cast<std::int64_t>(size);
+          const std::int64_t sum = ranks * static_cast<std::int64_t>(i) + ranks * (ranks - 1) / 2;
+          if (values != std::vector<std::int64_t>(count, sum)) throw std::runtime_error("round " + std::to_string(i));
+        }
+      });
   CHECK(errors == no_errors(size));
 }

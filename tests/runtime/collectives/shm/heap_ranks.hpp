@@ -23,7 +23,8 @@ struct HeapRank {
 };
 
 struct HeapOptions {
-  CmaUse cma = CmaUse::kNever;
+  bool cma = false;
+  std::optional<Way> way = {};
   Patience patience = {};
   std::size_t window = 64u << 20;
 };
@@ -46,7 +47,7 @@ inline std::vector<std::string> run_heap_threads(const Layout& layout,
         const HeapOptions options = options_of_rank(rank);
         auto heap = std::make_shared<SymmetricHeap>(copy_of(segment), layout.bytes(), window, rank, layout.size());
         Channels channels(segment.data(), layout, options_of(rank, options.patience),
-                          {.heap = heap, .cma = options.cma, .farewell = std::chrono::seconds(60)});
+                          {.heap = heap, .cma = options.cma, .way = options.way, .farewell = std::chrono::seconds(60)});
         body({channels, *heap});
       } catch (const std::exception& error) {
         errors[static_cast<std::size_t>(rank)] = error.what();
@@ -66,14 +67,14 @@ inline std::vector<std::string> run_heap_threads(const Layout& layout, const Hea
 /// Where the ranks' buffers are and what they may do.
 struct Placement {
   bool on_even, on_odd;  ///< whether ranks of such numbers have symmetric memory
-  CmaUse cma;
+  Way way;               ///< of ordinary memory
 
   bool is_symmetric(int rank) const { return rank % 2 == 0 ? on_even : on_odd; }
   /// Whether the slots are not needed.
-  bool is_direct() const { return (on_even && on_odd) || cma == CmaUse::kAlways; }
+  bool is_direct() const { return (on_even && on_odd) || way == Way::kRead; }
 };
-inline constexpr Placement kSymmetric{true, true, CmaUse::kNever}, kOrdinary{false, false, CmaUse::kAlways},
-    kMixed{true, false, CmaUse::kAlways}, kMixedWithoutCma{true, false, CmaUse::kNever};
+inline constexpr Placement kSymmetric{true, true, Way::kSlots}, kOrdinary{false, false, Way::kRead},
+    kMixed{true, false, Way::kRead}, kMixedWithoutCma{true, false, Way::kSlots};
 
 /// A copy of a buffer, in `heap`, or in ordinary memory when that is null.
 class Placed {
@@ -102,7 +103,7 @@ class Placed {
 /// run_heap_threads() with such buffers; `body` gets the heap to put them into.
 inline std::vector<std::string> run_placed(const Layout& layout, const Placement& placement,
                                            const std::function<void(Channels&, SymmetricHeap* heap)>& body) {
-  return run_heap_threads(layout, {.cma = placement.cma}, [&](HeapRank rank) {
+  return run_heap_threads(layout, {.cma = placement.way == Way::kRead, .way = placement.way}, [&](HeapRank rank) {
     rank.heap.map_others();
     body(rank.channels, placement.is_symmetric(rank.rank()) ? &rank.heap : nullptr);
   });

@@ -1,6 +1,7 @@
 #include "runtime/collectives/shm/peer_buffers.hpp"
 
 #include <algorithm>
+#include <set>
 #include <sys/mman.h>
 
 #include "base/error.hpp"
@@ -14,12 +15,13 @@ using Route = PeerBuffers::Route;
 namespace {
 
 constexpr std::size_t kBytes = 5000;
-constexpr std::size_t kLarge = RouteTable::kLeastReadBytes;
+constexpr std::size_t kLarge = 128u << 10;  // may be read
+constexpr std::size_t kOutput = 1u << 20;   // may be written past the caches
 
 Route route_of(Channels& channels, const Offer& offer) {
-  Route taken = Route::kRing;
+  Route taken = Route::kRing;  // or in one step
   channels.peers.run(
-      offer, [](CopyFunction) {}, [&](Route route) { taken = route; });
+      offer, [](CopyFunction) {}, [](Copies) {}, [&](Route route) { taken = route; });
   return taken;
 }
 
@@ -82,9 +84,7 @@ TEST_CASE("without symmetric memory and CMA there is the ring", "[runtime][unit]
 
 TEST_CASE("ordinary memory is read when every rank may", "[runtime][unit]") {
   const bool all_may = GENERATE(true, false);
-  const auto options = [&](int rank) {
-    return HeapOptions{.cma = all_may || rank != 1 ? CmaUse::kAlways : CmaUse::kNever};
-  };
+  const auto options = [&](int rank) { return HeapOptions{.cma = all_may || rank != 1, .way = Way::kRead}; };
   const auto errors = run_heap_threads(small_layout(3), options, [&](HeapRank rank) {
     std::vector<std::byte> ordinary(kLarge);
     const Route route = all_may ? Route::kRead : Route::kRing;
@@ -95,23 +95,34 @@ TEST_CASE("ordinary memory is read when every rank may", "[runtime][unit]") {
 
 TEST_CASE("ways are tried out, and all ranks go the same one", "[runtime][unit]") {
   constexpr int kMessages = 1500;  // more than until all are tried again
+  const auto [bytes, output_bytes, tried] = GENERATE(table<std::size_t, std::size_t, std::set<std::string>>(
+      {{kBytes, 0, {"one step", "streamed one step", "slots", "streamed slots"}},
+       {kLarge, kOutput - 1, {"slots", "streamed slots", "read"}},
+       {kLarge, kOutput, {"slots", "streamed slots", "read", "streamed output"}}}));
   std::vector<std::vector<std::string>> ways(3);
-  const auto errors = run_heap_threads(small_layout(3), {.cma = CmaUse::kWhenFaster}, [&](HeapRank rank) {
-    std::vector<std::byte> ordinary(kLarge);
-    auto& own = ways[static_cast<std::size_t>(rank.rank())];
-    for (int i = 0; i < kMessages; ++i) {
-      rank.channels.peers.run(
-          in_place(ordinary.data(), kLarge),
-          [&](CopyFunction copy) { own.push_back(copy == &streaming_copy ? "streamed" : "slots"); },
-          [&](Route) { own.push_back("read"); });
-    }
-    require_route(rank.channels, in_place(ordinary.data(), kBytes), Route::kRing, "too small");
-  });
+  const auto name = [](CopyFunction copy) { return copy == &streaming_copy ? "streamed " : ""; };
+  const auto errors =
+      run_heap_threads(small_layout(3), {.cma = true}, [&, size = bytes, last = output_bytes](HeapRank rank) {
+        std::vector<std::byte> ordinary(kLarge), output(last);
+        auto& own = ways[static_cast<std::size_t>(rank.rank())];
+        Offer offer = in_place(ordinary.data(), size);
+        offer.copied_out = output;
+        for (int i = 0; i < kMessages; ++i) {
+          rank.channels.peers.run(
+              offer, [&](CopyFunction copy) { own.push_back(std::string(name(copy)) + "one step"); },
+              [&](Copies copies) {
+                own.push_back(copies.out == &streaming_copy ? "streamed output"
+                                                            : std::string(name(copies.in)) + "slots");
+              },
+              [&](Route) { own.push_back("read"); });
+        }
+      });
   CHECK(errors == no_errors(3));
-  const auto number = [&](const char* way) { return std::count(ways[0].begin(), ways[0].end(), way); };
-  CHECK(number("slots") >= 2 * RouteTable::kTries);  // and the first one is the probe's
-  CHECK(number("streamed") >= 2 * RouteTable::kTries);
-  CHECK(number("read") >= 2 * RouteTable::kTries);
+  for (const std::string& way : tried) {
+    CAPTURE(way);
+    CHECK(std::count(ways[0].begin(), ways[0].end(), way) >= 2 * RouteTable::kTries);
+  }
+  CHECK(std::set(ways[0].begin(), ways[0].end()) == tried);
   CHECK(ways[1] == ways[0]);
   CHECK(ways[2] == ways[0]);
 }
@@ -141,7 +152,8 @@ TEST_CASE("bytes come from where they are, and splits with them", "[runtime][uni
       }
     };
     channels.peers.run(
-        offer, [](CopyFunction) { throw std::runtime_error("the ring"); }, look);
+        offer, [](CopyFunction) { throw std::runtime_error("one step"); },
+        [](Copies) { throw std::runtime_error("the ring"); }, look);
   });
   CHECK(errors == no_errors(3));
 }
@@ -162,7 +174,7 @@ TEST_CASE("a rank whose message fails returns when the others write nothing any 
     };
     try {
       rank.channels.peers.run(
-          in_place(mine), [](CopyFunction) {}, fail);
+          in_place(mine), [](CopyFunction) {}, [](Copies) {}, fail);
     } catch (...) {
       if (rank.rank() == 0) was_writing = writes;
       throw;
@@ -176,7 +188,7 @@ TEST_CASE("a message that a rank does not finish succeeds on none", "[runtime][u
   const auto errors = run_heap_threads(small_layout(3), HeapOptions{}, [&](HeapRank rank) {
     auto* mine = rank.make<std::byte>(kBytes);
     rank.channels.peers.run(
-        in_place(mine), [](CopyFunction) {},
+        in_place(mine), [](CopyFunction) {}, [](Copies) {},
         [&](Route) {
           if (rank.rank() == 2) rank.channels.group.end();
         });
@@ -185,13 +197,13 @@ TEST_CASE("a message that a rank does not finish succeeds on none", "[runtime][u
 }
 
 TEST_CASE("memory that cannot be read is an error that names its rank", "[runtime][unit]") {
-  const auto errors = run_heap_threads(small_layout(2), {.cma = CmaUse::kAlways}, [&](HeapRank rank) {
+  const auto errors = run_heap_threads(small_layout(2), {.cma = true, .way = Way::kRead}, [&](HeapRank rank) {
     void* page = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (rank.rank() == 1) ::munmap(static_cast<std::byte*>(page) + 4096, 4096);
     std::byte room[kBytes];
     try {
       rank.channels.peers.run(
-          input_only(Kind::kAllgather, page), [](CopyFunction) {},
+          input_only(Kind::kAllgather, page), [](CopyFunction) {}, [](Copies) {},
           [&](Route) {
             if (rank.rank() == 0) rank.channels.peers.fetch_input(1, 0, kBytes, room);
           });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -39,16 +40,21 @@ inline GroupOptions options_of(int rank, Patience patience = {},
   return {.rank = rank, .patience = patience, .timeout = timeout};
 }
 
-/// Runs `body` on a thread for each rank. Returns what each has thrown, by rank: "" for nothing.
+/// Every way that needs no other rank's own memory.
+inline constexpr std::array kOrdinaryWays = {Way::kOneStep,       Way::kStreamedOneStep, Way::kSlots,
+                                             Way::kStreamedSlots, Way::kStreamedOutput,  Way::kStreamed};
+
+/// Runs `body` on a thread for each rank. Returns what each has thrown, by rank: "" for nothing. `way`: of all messages that may take it;
+/// nothing: one after the other, as they turn out to be faster.
 inline std::vector<std::string> run_threads(const Layout& layout, const std::function<void(Channels&)>& body,
-                                            Patience patience = {}) {
+                                            Patience patience = {}, std::optional<Way> way = {}) {
   const TestSegment segment(layout);
   std::vector<std::string> errors(static_cast<std::size_t>(layout.size()));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < layout.size(); ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        Channels channels(segment.data(), layout, options_of(rank, patience));
+        Channels channels(segment.data(), layout, options_of(rank, patience), PeerOptions{.way = way});
         body(channels);
       } catch (const std::exception& error) {
         errors[static_cast<std::size_t>(rank)] = error.what();
