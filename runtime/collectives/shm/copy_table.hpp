@@ -6,8 +6,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <utility>
+
+#include "runtime/collectives/shm/trial_times.hpp"
 
 namespace runjob::runtime {
 
@@ -52,30 +53,11 @@ class CopyTable {
   }
 
  private:
-  class Samples {
-   public:
-    void add(std::chrono::nanoseconds time) {
-      if (count_ < values_.size()) values_[count_++] = time;
-    }
-    bool are_enough() const { return count_ >= kTimed / 4; }
-    /// The mean of all but the slowest ones, which something else has delayed.
-    std::chrono::nanoseconds typical() {
-      const std::size_t counted = count_ - count_ / 4;
-      std::sort(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(count_));
-      return std::accumulate(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(counted),
-                             std::chrono::nanoseconds(0)) /
-             static_cast<std::int64_t>(counted);
-    }
-
-   private:
-    std::array<std::chrono::nanoseconds, kTimed> values_{};
-    std::size_t count_ = 0;
-  };
   struct Times {
-    Samples write, read;
+    TrialTimes write, read;
 
-    bool are_enough() const { return write.are_enough() && read.are_enough(); }
-    std::chrono::nanoseconds typical() { return write.typical() + read.typical(); }
+    bool are_enough() const { return std::min(write.count(), read.count()) >= kTimed / 4; }
+    std::chrono::nanoseconds typical() const { return write.typical() + read.typical(); }
   };
   struct Entry {
     std::uint64_t exchanges = 0;

@@ -119,8 +119,8 @@ class PeerBuffers {
   static void read_once(std::span<const std::byte> output);
   Ways possible_ways(const Offer& offer) const;
   const char* algorithm(Route route) const;
-  Place place_of(const Offer& offer) const;
-  void choose_way(const Offer& offer, Place& place) const;
+  Place place_of(const Offer& offer);
+  void choose_way(const Offer& offer, Place& place);
   bool may_read(const Offer& offer) const;
   bool is_settled_without_others(const Place& own) const;
   Route decide(const Offer& offer);

@@ -7,11 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "runtime/collectives/operation.hpp"
+#include "runtime/collectives/shm/trial_times.hpp"
 
 namespace runjob::runtime {
 
@@ -49,11 +50,11 @@ class Ways {
 class RouteTable {
  public:
   static constexpr std::size_t kWays = 7;
-  static constexpr int kTries = 3;                      ///< of each way; the fastest one counts
+  static constexpr int kTries = 6;                      ///< of each way, at least
   static constexpr std::size_t kLargeBytes = 8u << 20;  ///< from there on fewer do: each takes milliseconds
-  static constexpr int kTriesOfLarge = 2;
-  static constexpr int kFirstSettledMessages = 1;  ///< for each one that is tried
-  static constexpr int kSettledMessages = 32;      ///< the same, from the third time on
+  static constexpr int kTriesOfLarge = 2;               ///< or one, when that takes much longer than another way
+  static constexpr int kFirstSettledMessages = 1;       ///< for each one that is tried
+  static constexpr int kSettledMessages = 32;           ///< the same, from the fourth time on
 
   /// `shared_bytes`: what a rank has of shared memory for messages. A way is as fast as it will be when it has written all of it once.
   explicit RouteTable(std::size_t shared_bytes) : shared_bytes_(shared_bytes) {}
@@ -69,19 +70,14 @@ class RouteTable {
     bool operator==(const Found&) const = default;
   };
   /// Found by another job on such a machine: all is as if it had been found now, for the first time.
-  void expect(const Found& found) {
-    Entry& entry = at(found.kind, found.bytes);
-    entry.messages.fill(std::numeric_limits<int>::max());
-    entry.best.fill(std::chrono::nanoseconds::max());
-    entry.best[static_cast<std::size_t>(found.way)] = {};
-  }
-  /// What a job may expect of the next one: not what the first tries alone have shown.
+  void expect(const Found& found) { at(found.kind, found.bytes).expected = found.way; }
+  /// What a job may expect of the next one: not what the first tries alone have shown, but of large messages, of which it may have few.
   std::vector<Found> found() const {
     std::vector<Found> all;
     for (std::size_t kind = 0; kind < entries_.size(); ++kind) {
       for (std::size_t power = 0; power < entries_[kind].size(); ++power) {
-        if (const auto way = entries_[kind][power].found)
-          all.push_back({static_cast<Kind>(kind), std::size_t{1} << power, *way});
+        const auto& entry = entries_[kind][power];
+        if (entry && entry->found) all.push_back({static_cast<Kind>(kind), std::size_t{1} << power, *entry->found});
       }
     }
     return all;
@@ -89,31 +85,31 @@ class RouteTable {
 
   /// What the next message tries; nothing when each of the ways that are `possible` was tried often enough. The output is written
   /// past the caches with the faster one of the two ways of writing slots only.
-  std::optional<Way> next_try(Kind kind, std::size_t bytes, Ways possible) const {
+  std::optional<Way> next_try(Kind kind, std::size_t bytes, Ways possible) {
     const Entry& entry = at(kind, bytes);
-    for (std::size_t number = 0; number < kWays; ++number) {
+    for (std::size_t number = 0; !entry.expected && number < kWays; ++number) {
       const auto way = static_cast<Way>(number);
-      if (entry.messages[number] >= messages_of_way(bytes) || !possible.has(way)) continue;
-      if (way == Way::kStreamedOutput && is_faster(entry, Way::kStreamedSlots, Way::kSlots)) continue;
-      if (way == Way::kStreamed && !is_faster(entry, Way::kStreamedSlots, Way::kSlots)) continue;
+      if (entry.trials[number].messages >= messages_of_way(bytes) || !possible.has(way)) continue;
+      const bool streams_slots = time_of(entry, Way::kStreamedSlots) < time_of(entry, Way::kSlots);
+      if (way == (streams_slots ? Way::kStreamedOutput : Way::kStreamed)) continue;
+      if (bytes >= kLargeBytes && is_hopeless(entry, way)) continue;
       return way;
     }
     return std::nullopt;
   }
   /// What a try took.
   void add(Kind kind, std::size_t bytes, Way way, std::chrono::nanoseconds time) {
-    Entry& entry = at(kind, bytes);
-    const auto which = static_cast<std::size_t>(way);
-    const int counted = ++entry.messages[which] - (messages_of_way(bytes) - tries_of_way(bytes));
-    if (counted >= 1) entry.best[which] = counted == 1 ? time : std::min(entry.best[which], time);
+    Trial& trial = at(kind, bytes).trials[static_cast<std::size_t>(way)];
+    const int all = messages_of_way(bytes), timed = std::max(tries_of_way(bytes), all / 2);
+    if (++trial.messages > all - timed) trial.times.add(time);
   }
   /// When all that are possible have been tried.
-  Way fastest(Kind kind, std::size_t bytes, Ways possible) const {
+  Way fastest(Kind kind, std::size_t bytes, Ways possible) {
     const Entry& entry = at(kind, bytes);
     Way fastest = Way::kSlots;
     for (std::size_t number = 0; number < kWays; ++number) {
       const auto way = static_cast<Way>(number);
-      if (entry.messages[number] > 0 && possible.has(way) && is_faster(entry, way, fastest)) fastest = way;
+      if (possible.has(way) && time_of(entry, way) < time_of(entry, fastest)) fastest = way;
     }
     return fastest;
   }
@@ -124,9 +120,9 @@ class RouteTable {
   void settle(Kind kind, std::size_t bytes, Way way) {
     Entry& entry = at(kind, bytes);
     const int times = std::min(entry.next_times, kSettledMessages);
-    const std::optional<Way> found = times > kFirstSettledMessages ? way : entry.found;
-    entry = {};
-    entry.found = found;
+    entry.expected.reset();
+    entry.trials = {};
+    if (times > kFirstSettledMessages || bytes >= kLargeBytes) entry.found = way;
     entry.settled = way;
     entry.remaining = times * static_cast<int>(kWays) * messages_of_way(bytes);
     entry.next_times = times * 4;
@@ -141,18 +137,34 @@ class RouteTable {
   }
 
  private:
+  using Time = std::chrono::nanoseconds;
+  struct Trial {
+    int messages = 0;
+    TrialTimes times;  ///< of the last ones
+  };
   struct Entry {
-    std::array<int, kWays> messages{};  ///< tried so far, by way
-    std::array<std::chrono::nanoseconds, kWays> best{};
+    std::optional<Way> expected;  ///< in place of all trials
+    std::array<Trial, kWays> trials{};
     std::optional<Way> settled;
     int remaining = 0;  ///< messages until that ends
     int next_times = kFirstSettledMessages;
-    std::optional<Way> found;  ///< the last one that was settled, but for the first
+    std::optional<Way> found;  ///< the last one that was settled that tells of the next job
   };
-  using Entries = std::array<std::array<Entry, 64>, 8>;  // by kind and power of two
 
-  static bool is_faster(const Entry& entry, Way way, Way than) {
-    return entry.best[static_cast<std::size_t>(way)] < entry.best[static_cast<std::size_t>(than)];
+  /// The longest of all without a trial.
+  static Time time_of(const Entry& entry, Way way) {
+    if (entry.expected) return *entry.expected == way ? Time::zero() : Time::max();
+    const TrialTimes& times = entry.trials[static_cast<std::size_t>(way)].times;
+    return times.count() == 0 ? Time::max() : times.typical();
+  }
+  /// Whether it has shown to take a quarter longer than another one.
+  static bool is_hopeless(const Entry& entry, Way way) {
+    const Time time = time_of(entry, way);
+    for (std::size_t other = 0; time != Time::max() && other < kWays; ++other) {
+      if (const Time its = time_of(entry, static_cast<Way>(other)); its != Time::max() && time - its > its / 4)
+        return true;
+    }
+    return false;
   }
   static int tries_of_way(std::size_t bytes) { return bytes < kLargeBytes ? kTries : kTriesOfLarge; }
   /// With those that write all of it once, which a large one does by itself.
@@ -162,11 +174,14 @@ class RouteTable {
     return static_cast<int>(std::clamp(shared_bytes_ >> power(bytes), least, kMost)) + tries_of_way(bytes);
   }
   static std::size_t power(std::size_t bytes) { return static_cast<std::size_t>(std::bit_width(bytes)) - 1; }
-  const Entry& at(Kind kind, std::size_t bytes) const { return entries_[static_cast<std::size_t>(kind)][power(bytes)]; }
-  Entry& at(Kind kind, std::size_t bytes) { return entries_[static_cast<std::size_t>(kind)][power(bytes)]; }
+  Entry& at(Kind kind, std::size_t bytes) {
+    auto& entry = entries_[static_cast<std::size_t>(kind)][power(bytes)];
+    if (!entry) entry = std::make_unique<Entry>();
+    return *entry;
+  }
 
   std::size_t shared_bytes_;
-  Entries entries_{};
+  std::array<std::array<std::unique_ptr<Entry>, 64>, 8> entries_;  ///< by kind and power of two; null: no message yet
 };
 
 }  // namespace runjob::runtime
