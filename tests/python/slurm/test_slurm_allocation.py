@@ -253,10 +253,10 @@ def test_an_agent_that_is_missing_on_a_node_is_named_with_a_remedy():
 
 
 def test_a_firewall_between_a_node_and_the_head_is_named():
-    """srun has ports of its own there, as where administrators open some."""
-    closed = "tcp dport { 10000-60000, 60101-65535 } tcp flags & (syn|ack) == syn reject with tcp reset"
+    """srun has ports of its own there, as where administrators open some: none of those that the kernel gives to runjob."""
+    closed = "tcp dport { 10000-61000, 61101-65535 } tcp flags & (syn|ack) == syn reject with tcp reset"
     rules = f"add table inet t\nadd chain inet t o {{ type filter hook output priority 0; }}\nadd rule inet t o {closed}\n"
-    with Slurm(nodes=2, cpus=1, config="SrunPortRange=60001-60100\n") as slurm:
+    with Slurm(nodes=2, cpus=1, config="SrunPortRange=61001-61100\n") as slurm:
         slurm.nodes[1].run(["nft", "-f", "-"], user="root", input=rules, check=True)
         done = salloc(slurm, "-N2 -n2", "true")
         assert done.returncode == 125
