@@ -132,6 +132,13 @@ std::vector<double> take_samples(Interface& interface, const Arguments& argument
   return times_us;
 }
 
+/// Until the scheduler has spread the ranks of a new job over the cores. Of four ranks on two cores three often begin on
+/// one of them and stay there for 50 to 100 ms, as long as a small size is measured.
+void settle(Interface& interface, const Arguments& arguments) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double, std::milli>(arguments.budget_ms);
+  while (interface.of_rank_0(std::chrono::steady_clock::now() < end ? 1 : 0) != 0) interface.barrier();
+}
+
 void print_times(std::size_t bytes, std::size_t operations, const std::vector<double>& times_us) {
   std::string line =
       "{\"bytes\": " + std::to_string(bytes) + ", \"operations\": " + std::to_string(operations) + ", \"times_us\": [";
@@ -158,6 +165,7 @@ void measure(Interface& interface, const Arguments& arguments) {
   const bool prints = interface.rank() == 0;
   if (prints) std::printf("{\"library\": \"%s\"}\n", interface.library().c_str());
   const std::string reason = interface.lacks();
+  settle(interface, arguments);
   for (const Size& size : arguments.sizes) {
     if (reason.empty()) {
       measure_size(interface, arguments, size);
