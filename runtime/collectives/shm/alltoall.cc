@@ -53,9 +53,9 @@ class Alltoall {
   }
 
  private:
-  void copy_own_part(CopyFunction copy) const {
+  void copy_own_part() const {
     const auto own = static_cast<std::size_t>(channels_.group.rank());
-    copy(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
+    plain_copy(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
   }
 
   void in_one_step(std::size_t bytes, CopyFunction copy) {
@@ -64,7 +64,7 @@ class Alltoall {
     for (std::size_t peer = 0; peer < outgoing_.size(); ++peer)
       if (peer != own) copy(message + peer * largest_, input_ + outgoing_[peer].first, outgoing_[peer].count);
     channels_.small.give();
-    copy_own_part(&plain_copy);
+    copy_own_part();
     for (std::size_t peer = 0; peer < incoming_.size(); ++peer) {
       const std::byte* theirs = channels_.small.take(static_cast<int>(peer), bytes);
       if (peer != own) plain_copy(output_ + incoming_[peer].first, theirs + own * largest_, incoming_[peer].count);
@@ -72,7 +72,6 @@ class Alltoall {
   }
 
   void through_sections(Copies copies) {
-    copy_own_part(copies.out);
     Sections sections(channels_.ring, largest_);
     sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i, copies.in); },
                  [&](std::size_t i) { collect(sections, i, copies.out); });
@@ -80,7 +79,7 @@ class Alltoall {
 
   /// Each rank copies what is for it from where it lies.
   void read_directly() const {
-    copy_own_part(&plain_copy);
+    copy_own_part();
     const int own = channels_.group.rank();
     for (int distance = 1; distance < channels_.group.size(); ++distance) {
       const int peer = (own + distance) % channels_.group.size();
@@ -98,10 +97,11 @@ class Alltoall {
   void collect(const Sections& sections, std::size_t i, CopyFunction copy) const {
     const int own = channels_.group.rank();
     for (int peer = 0; peer < channels_.group.size(); ++peer) {
-      if (peer == own) continue;
       const Range part = incoming_[static_cast<std::size_t>(peer)];
       const Range piece = sections.piece(part.count, i);
-      copy(output_ + part.first + piece.first, sections.section(peer, own, i), piece.count);
+      const std::byte* from = peer == own ? input_ + outgoing_[static_cast<std::size_t>(own)].first + piece.first
+                                          : sections.section(peer, own, i);
+      copy(output_ + part.first + piece.first, from, piece.count);
     }
   }
 

@@ -49,7 +49,8 @@ struct RankWords {
 struct SegmentHeader {
   /// 0, or 1 + the rank that ended everything; written by the first one that does.
   alignas(kLineBytes) std::atomic<std::uint32_t> ended_by;
-  Doorbell next_round;  ///< of those who wait for any rank to begin the next round of messages
+  Doorbell next_round;       ///< of those who wait for any rank to begin the next round of messages
+  std::uint64_t slot_bytes;  ///< what is used of each slot; rank 0's, before the others have the segment
 };
 
 /// The sizes of a segment for `size` ranks: header, words of every rank, cells of every rank, slots of every rank,
@@ -66,6 +67,18 @@ class Layout {
             std::bit_floor(std::clamp<std::size_t>(kMostCellsBytes / 2 / size_, cell_bytes_ * 2, cell_bytes_ * 32))),
         slot_bytes_(round_up(slot_bytes)),
         board_bytes_(round_up(board_bytes)) {}
+
+  /// The same with slots of `bytes` bytes, unless they are smaller: for a segment with this layout.
+  Layout with_slots(std::size_t bytes) const {
+    return {size(), cell_bytes_, std::clamp(bytes, kPage, slot_bytes_), board_bytes_};
+  }
+  /// How large slots should be at most for `size` ranks on so many processors: what the ranks of a processor write and read should stay in
+  /// its caches.
+  static std::size_t slot_bytes_on(double processors, int size) {
+    const double each = processors * static_cast<double>(kRingBytesOfProcessor / kSlots) / size;
+    return each < static_cast<double>(kMostSlotBytes) ? std::max(static_cast<std::size_t>(each), kLeastSlotBytes)
+                                                      : kMostSlotBytes;
+  }
 
   int size() const { return static_cast<int>(size_); }
   /// The largest small message.
@@ -95,15 +108,17 @@ class Layout {
   static constexpr std::size_t kPage = 4096;
   static constexpr std::size_t kMostCellBytes = 64u << 10;   // measured: docs/backends.md
   static constexpr std::size_t kMostSlotBytes = 256u << 10;  // measured: docs/backends.md
-  static constexpr std::size_t kMostCellsBytes = 16u << 20;  // of all ranks
-  static constexpr std::size_t kMostRingBytes = 64u << 20;   // so that hundreds of ranks do not fill the memory
+  static constexpr std::size_t kLeastSlotBytes = 4 * kPage;
+  static constexpr std::size_t kRingBytesOfProcessor = 4u << 20;  // measured: docs/backends.md
+  static constexpr std::size_t kMostCellsBytes = 16u << 20;       // of all ranks
+  static constexpr std::size_t kMostRingBytes = 64u << 20;        // so that hundreds of ranks do not fill the memory
 
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
   static constexpr std::size_t cell_bytes_for(std::size_t size) {
     return std::max(kPage, round_up(kMostCellBytes * 2 / size));
   }
   static constexpr std::size_t slot_bytes_for(std::size_t size) {
-    return std::clamp(round_up(kMostRingBytes / (size * kSlots)), 4 * kPage, kMostSlotBytes);
+    return std::clamp(round_up(kMostRingBytes / (size * kSlots)), kLeastSlotBytes, kMostSlotBytes);
   }
   static constexpr std::size_t round_up(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
   std::size_t first_cell() const { return round_up(words(size())); }

@@ -13,6 +13,13 @@
 #include "runtime/collectives/shm/sharing.hpp"
 
 namespace runjob::runtime {
+namespace {
+
+SegmentHeader& header_of(const Segment& segment) {
+  return *static_cast<SegmentHeader*>(segment.data());
+}
+
+}  // namespace
 
 ShmBackend::ShmBackend(const MeshOptions& options, const std::string& socket_directory)
     : options_(options), layout_(options.size) {
@@ -48,16 +55,18 @@ ShmBackend::~ShmBackend() {
 
 Status ShmBackend::connect(const std::vector<std::string>& addresses) {
   try {
-    segment_ = exchange_segment(addresses);
+    std::vector<std::string> processors;
+    for (const std::string& address : addresses) processors.push_back(decode_sharing_offer(address).processors);
+    const double share = processor_share(processors);
+    segment_ = exchange_segment(addresses, share);
+    const Layout layout = layout_.with_slots(header_of(segment_).slot_bytes);
     const std::size_t window = segment_.behind() / static_cast<std::size_t>(options_.size);
     if (UniqueFd file = segment_.take_descriptor(); window > 0) {
       heap_ = std::make_shared<SymmetricHeap>(std::move(file), layout_.bytes(), window, options_.rank, options_.size);
     }
-    std::vector<std::string> processors;
-    for (const std::string& address : addresses) processors.push_back(decode_sharing_offer(address).processors);
-    const Patience patience = Patience::for_ranks(options_.size, processor_share(processors));
+    const Patience patience = Patience::for_ranks(options_.size, share);
     channels_ = std::make_unique<Channels>(
-        segment_.data(), layout_, GroupOptions{options_.rank, patience, options_.operation_timeout, options_.names},
+        segment_.data(), layout, GroupOptions{options_.rank, patience, options_.operation_timeout, options_.names},
         PeerOptions{.heap = heap_, .cma = options_.cma, .ways_directory = options_.cache_directory});
   } catch (const Error& error) {
     const bool is_peers_end = error.code() == Errc::kPeerLost || error.code() == Errc::kAborted;
@@ -69,10 +78,11 @@ Status ShmBackend::connect(const std::vector<std::string>& addresses) {
   return failure_;
 }
 
-/// Rank 0 gives it away, the others get it.
-Segment ShmBackend::exchange_segment(const std::vector<std::string>& addresses) {
+/// Rank 0 gives it away, the others get it. `processors`: how many the ranks have, as far as this one knows.
+Segment ShmBackend::exchange_segment(const std::vector<std::string>& addresses, double processors) {
   const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_->get(), options_.names};
   if (options_.rank == 0) {
+    header_of(segment_).slot_bytes = Layout::slot_bytes_on(processors, options_.size);
     handover_->serve(segment_.descriptor(), options_.size, limits);
     handover_.reset();
     return std::move(segment_);

@@ -32,7 +32,7 @@ class ShmBackend : public Backend {
 
  private:
   void prepare(const std::string& socket_directory);
-  Segment exchange_segment(const std::vector<std::string>& addresses);
+  Segment exchange_segment(const std::vector<std::string>& addresses, double processors);
   Status fail(const Error& error, std::string_view what);
 
   const MeshOptions options_;

@@ -51,3 +51,15 @@ TEST_CASE("slots and cells of different ranks do not overlap and end with the se
     CHECK(layout.bytes() < (128u << 20));
   }
 }
+
+TEST_CASE("ranks that share processors use less of each slot, at the same places of the segment", "[runtime][unit]") {
+  const Layout all(8), less = all.with_slots(Layout::slot_bytes_on(2, 8));
+  CHECK(Layout::slot_bytes_on(2, 4) == all.slot_bytes());
+  CHECK(Layout::slot_bytes_on(1000, 8) == all.slot_bytes());
+  CHECK(less.slot_bytes() == all.slot_bytes() / 2);
+  CHECK(less.bytes() < all.bytes());
+  CHECK(less.cell(7, 3, 100) == all.cell(7, 3, 100));
+  CHECK(less.slot(0, 0) == all.slot(0, 0));
+  CHECK(Layout(1000).with_slots(Layout::slot_bytes_on(0.1, 1000)).slot_bytes() > 0);
+  CHECK(all.with_slots(0).slot_bytes() > 0);
+}

@@ -62,6 +62,19 @@ TEST_CASE("shared memory: calls run in their order", "[runtime][net]") {
   CHECK(d.back() == 6);
 }
 
+TEST_CASE("shared memory: many ranks for few processors agree on what they use of it", "[runtime][net]") {
+  constexpr int kSize = 9;
+  auto ranks = connected(kSize);
+  std::vector<std::vector<float>> values(kSize, std::vector<float>(300000, 1));
+  std::vector<std::future<Status>> statuses;
+  for (int rank = 0; rank < kSize; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    statuses.push_back(start(*ranks[at], sum(values[at])));
+  }
+  for (auto& status : statuses) CHECK(status.get().message().empty());
+  for (const auto& sums : values) CHECK(sums == std::vector<float>(300000, kSize));
+}
+
 TEST_CASE("shared memory: an abort ends what runs and what follows with the reason, and no other job",
           "[runtime][net]") {
   auto aborted = connected(2), untouched = connected(2);
