@@ -15,6 +15,8 @@
 
 namespace runjob::runtime {
 
+class SymmetricHeap;
+
 /// One collective that all ranks have agreed on. Never empty: the engine answers zero elements itself.
 struct Call {
   Kind kind = Kind::kAllreduce;  ///< never kBarrier: negotiation alone is one
@@ -37,8 +39,6 @@ struct Call {
     if (on_stage) on_stage(stage, algorithm);
   }
 };
-
-class SymmetricHeap;
 
 /// When it pays to run several allreduces as one, for which their tensors are copied into a buffer and out of it.
 struct FusionAdvice {
@@ -89,8 +89,10 @@ struct MeshOptions {
   std::vector<int> hosts = {};  ///< by rank: equal numbers for ranks on one host; empty: all on one
   /// Whether these go through the hosts' leaders or columns; else a rank is as good as another, wherever it is.
   bool hierarchical_allreduce = true, hierarchical_allgather = true;
-  bool cma = true;                   ///< shared memory: ranks may read each other's through the kernel
-  bool symmetric_memory = true;      ///< whether users may have memory that the ranks reach directly
+  bool cma = true;               ///< shared memory: ranks may read each other's through the kernel
+  bool symmetric_memory = true;  ///< whether users may have memory that the ranks reach directly
+  /// That of the job whose ranks `names` has, when it has some; null: these are all of its ranks, which make it.
+  std::shared_ptr<SymmetricHeap> symmetric_heap = nullptr;
   std::string cache_directory = {};  ///< where jobs leave what they have measured; empty: nowhere
 
   int name(int of) const { return names.empty() ? of : names[static_cast<std::size_t>(of)]; }

@@ -134,7 +134,7 @@ void begin(Job& job, const RuntimeConfig& config, const MeshPlan& plan, Prepared
   if (config.timeline && plan.rank != 0) timeline->start(job.timeline_options);
   job.symmetric_heap = backend.symmetric_heap();
   job.process_sets = std::make_shared<ProcessSets>(
-      JobFacts{config, plan.rank, plan.members, plan.hosts, plan.timeout, timeline}, job.engine);
+      JobFacts{config, plan.rank, plan.members, plan.hosts, plan.timeout, timeline, job.symmetric_heap}, job.engine);
   job.engine->on_failure([weak = std::weak_ptr(job.process_sets)](const Status& why) {
     if (const std::shared_ptr<ProcessSets> sets = weak.lock()) sets->end(why);
     return false;

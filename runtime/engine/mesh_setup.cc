@@ -32,7 +32,8 @@ MeshOptions mesh_options(const RuntimeConfig& config, const MeshPlan& plan) {
   for (int member = 0; member < plan.size(); ++member) options.names.push_back(plan.members.rank(member));
   options.hosts = plan.hosts;
   options.cma = config.cma;
-  options.symmetric_memory = plan.members.process_set() == 0;
+  options.symmetric_memory = plan.members.process_set() == 0;  // a process set has its job's, or none
+  options.symmetric_heap = plan.symmetric_heap;
   options.cache_directory = config.cache_directory;
   options.hierarchical_allreduce = config.hierarchical_allreduce;
   options.hierarchical_allgather = config.hierarchical_allgather;

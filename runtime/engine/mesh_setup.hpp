@@ -26,6 +26,7 @@ struct MeshPlan {
   Members members;
   std::vector<int> hosts;  ///< by member: equal numbers for ranks on one host
   std::chrono::milliseconds timeout{0};
+  std::shared_ptr<SymmetricHeap> symmetric_heap;  ///< of a process set's job; null when that has none
 
   int size() const { return static_cast<int>(members.size()); }
   bool has_one_host() const;

@@ -148,6 +148,7 @@ MeshPlan ProcessSets::plan_for(int id, const std::vector<int>& ranks) const {
   plan.members = Members(id, ranks, std::move(hosts));
   plan.rank = plan.members.index_of(facts_.rank).value_or(-1);
   plan.timeout = facts_.start_timeout;
+  plan.symmetric_heap = facts_.symmetric_heap;
   return plan;
 }
 

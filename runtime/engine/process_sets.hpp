@@ -22,7 +22,8 @@ struct JobFacts {
   Members members;         ///< all ranks
   std::vector<int> hosts;  ///< by rank: equal numbers for ranks on one host
   std::chrono::milliseconds start_timeout{0};
-  std::shared_ptr<Timeline> timeline;  ///< shared with the engines
+  std::shared_ptr<Timeline> timeline;             ///< shared with the engines
+  std::shared_ptr<SymmetricHeap> symmetric_heap;  ///< shared with the sets' backends; null when there is none
 };
 
 /// The process sets of a job, as one rank knows them: number 0 is the whole job; each other one is an engine of its own among

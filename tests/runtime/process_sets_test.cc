@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <numeric>
 #include <thread>
 
@@ -18,6 +19,15 @@ const std::vector<std::string> kOneHost(4, "alpha"), kTwoHosts{"alpha", "alpha",
 
 bool contains(const Ranks& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+/// Of memory that ranks share.
+int writable_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);)
+    count += line.find(" rw-s ") != line.npos && line.find("/memfd:runjob") != line.npos;
+  return count;
 }
 
 /// Sums ranks + `offset` over the set, several times.
@@ -327,10 +337,11 @@ TEST_CASE("a job that is joined again has no sets but those it is given", "[runt
   }));
 }
 
-TEST_CASE("symmetric memory is ordinary memory for a set", "[runtime][multiproc]") {
+TEST_CASE("symmetric memory is symmetric for a set too", "[runtime][multiproc]") {
   check_all_ok(run_ranks(with_sets(kOneHost), [](int rank) {
     check(runjob_init());
     const std::int32_t set = add_set({0, 2, 3});
+    const int before = writable_mappings();
     constexpr std::int64_t kCount = 300000;
     void* memory = nullptr;
     check(runjob_symmetric_alloc(kCount * sizeof(float), &memory));
@@ -341,6 +352,8 @@ TEST_CASE("symmetric memory is ordinary memory for a set", "[runtime][multiproc]
       if (each == set && rank == 1) continue;
       check(runjob_allreduce("x", values, values, &kCount, 1, RUNJOB_FLOAT32, RUNJOB_SUM, 1, 1, each, -1, &handle));
       require(values[0] == values[kCount - 1] && values[0] == (each == set ? 5.0f : 16.0f), "sum");
+      const int of_others = each == set ? 2 : 3;
+      require(writable_mappings() == before + 1 + of_others, "which ranks' windows are used");
     }
     check(runjob_symmetric_free(memory));
     return outcome_of(runjob_shutdown());

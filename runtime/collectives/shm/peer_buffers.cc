@@ -252,6 +252,11 @@ void PeerBuffers::withdraw(std::uint64_t step) {
   }
 }
 
+std::byte* PeerBuffers::in_window(int rank, std::size_t offset, std::size_t bytes) const {
+  const int in_heap = options_.heap_ranks.empty() ? rank : options_.heap_ranks[static_cast<std::size_t>(rank)];
+  return options_.heap->at(in_heap, offset, bytes);
+}
+
 void PeerBuffers::copy(int rank, std::uint64_t window_offset, std::uint64_t address, std::size_t bytes,
                        std::byte* to) const {
   const Pieces pieces(bytes, kUnchecked);
@@ -259,7 +264,7 @@ void PeerBuffers::copy(int rank, std::uint64_t window_offset, std::uint64_t addr
     const Range piece = pieces[i];
     group_.check();
     if (by_pointer_) {
-      std::memcpy(to + piece.first, options_.heap->at(rank, window_offset + piece.first, piece.count), piece.count);
+      std::memcpy(to + piece.first, in_window(rank, window_offset + piece.first, piece.count), piece.count);
     } else {
       const pid_t process = processes_[static_cast<std::size_t>(rank)];
       read_process(rank, process, address + piece.first, to + piece.first, piece.count);
@@ -269,7 +274,7 @@ void PeerBuffers::copy(int rank, std::uint64_t window_offset, std::uint64_t addr
 
 const std::byte* PeerBuffers::view_input(int rank, std::size_t offset, std::size_t bytes, std::byte* room) const {
   const Place& place = places_[static_cast<std::size_t>(rank)];
-  if (by_pointer_) return options_.heap->at(rank, place.input + offset, bytes);
+  if (by_pointer_) return in_window(rank, place.input + offset, bytes);
   copy(rank, 0, place.input_address + offset, bytes, room);
   return room;
 }
@@ -285,11 +290,11 @@ void PeerBuffers::fetch_output(int rank, std::size_t offset, std::size_t bytes, 
 }
 
 const std::byte* PeerBuffers::input(int rank, std::size_t bytes) const {
-  return options_.heap->at(rank, places_[static_cast<std::size_t>(rank)].input, bytes);
+  return in_window(rank, places_[static_cast<std::size_t>(rank)].input, bytes);
 }
 
 std::byte* PeerBuffers::output(int rank, std::size_t bytes) const {
-  return options_.heap->at(rank, places_[static_cast<std::size_t>(rank)].output, bytes);
+  return in_window(rank, places_[static_cast<std::size_t>(rank)].output, bytes);
 }
 
 std::size_t PeerBuffers::split(int rank, int index) const {

@@ -21,6 +21,7 @@ namespace runjob::runtime {
 /// What PeerBuffers works with.
 struct PeerOptions {
   std::shared_ptr<SymmetricHeap> heap = nullptr;  ///< none: all buffers are ordinary
+  std::vector<int> heap_ranks = {};               ///< by rank: its number in the heap; empty: the same
   /// Whether ordinary memory of other ranks may be read through the kernel (cross memory attach); it is when all ranks say so and may.
   bool cma = false;
   std::optional<Way> way = {};      ///< for tests: of all messages that may take it, the same on all ranks
@@ -139,6 +140,7 @@ class PeerBuffers {
   }
   void finish(std::uint64_t step);
   void withdraw(std::uint64_t step);
+  std::byte* in_window(int rank, std::size_t offset, std::size_t bytes) const;
   void copy(int rank, std::uint64_t window_offset, std::uint64_t address, std::size_t bytes, std::byte* to) const;
 
   Group& group_;

@@ -37,7 +37,8 @@ void ShmBackend::prepare(const std::string& socket_directory) {
   offer.processors = own_processors();
   cancel_.emplace();
   if (options_.rank == 0) {
-    const std::size_t window = options_.symmetric_memory ? SymmetricHeap::window_bytes(options_.size) : 0;
+    const bool makes_heap = options_.symmetric_memory && !options_.symmetric_heap;
+    const std::size_t window = makes_heap ? SymmetricHeap::window_bytes(options_.size) : 0;
     const std::size_t windows = window * static_cast<std::size_t>(options_.size);
     segment_ = Segment::create(layout_.bytes(), windows);
     handover_ = std::make_unique<Handover>(socket_directory);
@@ -50,7 +51,7 @@ void ShmBackend::prepare(const std::string& socket_directory) {
 ShmBackend::~ShmBackend() {
   const MutexLock lock(mutex_);
   if (group_ != nullptr) group_->leave();
-  if (heap_) heap_->forget_others();
+  if (heap_) heap_->end_use();
 }
 
 Status ShmBackend::connect(const std::vector<std::string>& addresses) {
@@ -63,11 +64,17 @@ Status ShmBackend::connect(const std::vector<std::string>& addresses) {
     const std::size_t window = segment_.behind() / static_cast<std::size_t>(options_.size);
     if (UniqueFd file = segment_.take_descriptor(); window > 0) {
       heap_ = std::make_shared<SymmetricHeap>(std::move(file), layout_.bytes(), window, options_.rank, options_.size);
+    } else {
+      heap_ = options_.symmetric_heap;
     }
+    if (heap_) heap_->begin_use();
     const Patience patience = Patience::for_ranks(options_.size, share);
     channels_ = std::make_unique<Channels>(
         segment_.data(), layout, GroupOptions{options_.rank, patience, options_.operation_timeout, options_.names},
-        PeerOptions{.heap = heap_, .cma = options_.cma, .ways_directory = options_.cache_directory});
+        PeerOptions{.heap = heap_,
+                    .heap_ranks = options_.names,
+                    .cma = options_.cma,
+                    .ways_directory = options_.cache_directory});
   } catch (const Error& error) {
     const bool is_peers_end = error.code() == Errc::kPeerLost || error.code() == Errc::kAborted;
     const char* remedy = is_peers_end ? "" : "; RUNJOB_SHARED_MEMORY=0 does without";

@@ -38,6 +38,7 @@ SymmetricHeap::SymmetricHeap(UniqueFd file, std::size_t first_byte, std::size_t 
       open_(static_cast<std::size_t>(size)) {}
 
 SymmetricHeap::~SymmetricHeap() {
+  const MutexLock lock(mutex_);
   forget_others();
   if (base_ == nullptr) return;
   ::madvise(window_of(rank_), open_[static_cast<std::size_t>(rank_)], MADV_REMOVE);  // others may map the file for long
@@ -121,19 +122,29 @@ void SymmetricHeap::map_others() {
 
 bool SymmetricHeap::is_mapped() const {
   const MutexLock lock(mutex_);
-  return base_ != nullptr;
+  return base_ != nullptr && !forgotten_;
 }
 
 std::byte* SymmetricHeap::at(int rank, std::size_t offset, std::size_t bytes) {
   if (offset > window_ || bytes > window_ - offset) {
     throw Error(Errc::kProtocol, fmt::format("rank {} named memory that it does not have", rank));
   }
+  const MutexLock lock(mutex_);
   if (rank != rank_ && !open_window(rank, offset + bytes)) throw system_error("mprotect of shared memory", errno);
   return window_of(rank) + offset;
 }
 
-void SymmetricHeap::forget_others() {
+void SymmetricHeap::begin_use() {
   const MutexLock lock(mutex_);
+  ++users_;
+}
+
+void SymmetricHeap::end_use() {
+  const MutexLock lock(mutex_);
+  if (--users_ == 0) forget_others();
+}
+
+void SymmetricHeap::forget_others() {
   file_.reset();
   if (std::exchange(forgotten_, true) || base_ == nullptr) return;
   std::byte* const end = base_ + window_ * static_cast<std::size_t>(size_);

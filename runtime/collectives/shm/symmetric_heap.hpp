@@ -14,8 +14,8 @@ namespace runjob::runtime {
 /// window for each rank, from which that rank allocates alone: nothing needs to be alike on the ranks. Windows are as large as
 /// the host's memory; a page takes memory when it is first written, and large free parts are given back.
 ///
-/// Life     shared by the backend and the memory that was allocated: the memory stays valid when the backend is gone.
-/// Threads  any for what concerns this rank's window; one for map_others(), at() and forget_others().
+/// Life     shared by the backends, a job's and its process sets', and the memory that was allocated, which stays valid when they are gone.
+/// Threads  any.
 /// Fork     a child shares the window with its parent, and must not free anything of it.
 /// Source   the symmetric heap of OpenSHMEM 1.5, section 6, without its rule that all ranks allocate alike.
 class SymmetricHeap {
@@ -43,13 +43,17 @@ class SymmetricHeap {
   /// Bytes of `rank`'s window, as this process sees them.
   /// Errors  Error(kProtocol) when they are not in it; Error(kSystem).
   std::byte* at(int rank, std::size_t offset, std::size_t bytes);
-  /// From now on nothing of the other ranks' is kept here. Then at() must not be called any more.
-  void forget_others();
+
+  /// A backend uses the other ranks' windows, until it says that it does not any more; when the last one has said so, nothing of
+  /// theirs is kept here, and at() must not be called again.
+  void begin_use();
+  void end_use();
 
  private:
   bool map() REQUIRES(mutex_);
+  void forget_others() REQUIRES(mutex_);
   std::byte* window_of(int rank) const { return base_ + static_cast<std::size_t>(rank) * window_; }
-  bool open_window(int rank, std::size_t end);
+  bool open_window(int rank, std::size_t end) REQUIRES(mutex_);
   void give_back() REQUIRES(mutex_);
 
   const std::size_t first_byte_, window_;
@@ -59,11 +63,11 @@ class SymmetricHeap {
   UniqueFd file_ GUARDED_BY(mutex_);  ///< until it is mapped
   OffsetAllocator allocator_ GUARDED_BY(mutex_);
   std::size_t kept_ GUARDED_BY(mutex_) = 0;  ///< bytes that were freed, but not given back
+  int users_ GUARDED_BY(mutex_) = 0;         ///< backends
   bool forgotten_ GUARDED_BY(mutex_) = false;
   std::byte* base_ = nullptr;  ///< of all windows; set once, under the mutex
-  /// How much of each window may be accessed here, from its beginning. This rank's own: under the mutex; the others': the thread's that
-  /// calls at().
-  std::vector<std::size_t> open_;
+  /// How much of each window may be accessed here, from its beginning.
+  std::vector<std::size_t> open_ GUARDED_BY(mutex_);
 };
 
 }  // namespace runjob::runtime

@@ -33,6 +33,12 @@ struct Pair {
   }
 };
 
+/// The use of its only backend.
+void end(SymmetricHeap& heap) {
+  heap.begin_use();
+  heap.end_use();
+}
+
 }  // namespace
 
 TEST_CASE("a rank sees what another one writes into its window, wherever each has mapped it", "[runtime][unit]") {
@@ -109,8 +115,8 @@ TEST_CASE("memory stays when the other ranks' is forgotten, and goes with its he
   std::memset(mine, 3, 5000);
   pair.one->map_others();
   CHECK(*pair.one->at(0, 0, 1) == std::byte{3});
-  pair.zero->forget_others();
-  pair.one->forget_others();
+  end(*pair.zero);
+  end(*pair.one);
   CHECK(pair.zero->allocate(1) != nullptr);
   CHECK(mine[4999] == 3);
   CHECK(pair.one->allocate(1) != nullptr);
@@ -120,9 +126,22 @@ TEST_CASE("memory stays when the other ranks' is forgotten, and goes with its he
   CHECK(::mincore(mine, 4096, &resident) == -1);  // ENOMEM: nothing is mapped there
 }
 
+TEST_CASE("the other ranks' windows stay until the last backend has ended", "[runtime][unit]") {
+  const Pair pair;
+  *static_cast<char*>(pair.one->allocate(1)) = 7;
+  pair.zero->map_others();
+  pair.zero->begin_use();
+  pair.zero->begin_use();
+  pair.zero->end_use();
+  CHECK(*pair.zero->at(1, 0, 1) == std::byte{7});
+  CHECK(pair.zero->is_mapped());
+  pair.zero->end_use();
+  CHECK_FALSE(pair.zero->is_mapped());
+}
+
 TEST_CASE("a heap that nobody has used before the end gives nothing after it", "[runtime][unit]") {
   const Pair pair;
-  pair.zero->forget_others();
+  end(*pair.zero);
   CHECK(pair.zero->allocate(1) == nullptr);
   CHECK_FALSE(pair.zero->is_mapped());
 }
