@@ -16,7 +16,8 @@ namespace runjob::runtime {
 /// four times faster where the ranks' cores do not share their last cache, and slower where they do, and either may change at any
 /// time. So both are tried from time to time, like the ways of larger messages (route_table.hpp), but without a word between the ranks:
 /// who reads need not know. All try the same at the same time, since all count the same exchanges, so that each learns what it
-/// takes to write a message so and to read one that was written so, and decides for itself.
+/// takes to write a message so and to read one that was written so, and decides for itself. Who has nothing to read, as a broadcast's
+/// root, knows one half: writing past the caches must take it less than half the time.
 /// A function of what it is told: no clock, no state but these.
 class CopyTable {
  public:
@@ -55,9 +56,6 @@ class CopyTable {
  private:
   struct Times {
     TrialTimes write, read;
-
-    bool are_enough() const { return std::min(write.count(), read.count()) >= kTimed / 4; }
-    std::chrono::nanoseconds typical() const { return write.typical() + read.typical(); }
   };
   struct Entry {
     std::uint64_t exchanges = 0;
@@ -81,8 +79,17 @@ class CopyTable {
   }
   /// Looks at new times when their trials are over: in between, that would take some time itself.
   static bool is_better_streamed(Entry& entry) {
-    if (std::exchange(entry.is_new, false) && entry.plain.are_enough() && entry.streamed.are_enough())
-      entry.is_streamed = entry.streamed.typical() < entry.plain.typical();
+    const auto are_enough = [](const TrialTimes& plain, const TrialTimes& streamed) {
+      return std::min(plain.count(), streamed.count()) >= kTimed / 4;
+    };
+    const Times &plain = entry.plain, &streamed = entry.streamed;
+    if (!std::exchange(entry.is_new, false) || !are_enough(plain.write, streamed.write)) return entry.is_streamed;
+    if (are_enough(plain.read, streamed.read)) {
+      entry.is_streamed =
+          streamed.write.typical() + streamed.read.typical() < plain.write.typical() + plain.read.typical();
+    } else {
+      entry.is_streamed = 2 * streamed.write.typical() < plain.write.typical();
+    }
     return entry.is_streamed;
   }
   /// Whether it is a power of four from kFirstPeriod on, but less than kPeriod.

@@ -24,7 +24,7 @@ void ShmRounds::give_without(std::uint32_t tag, std::span<const std::byte> bytes
   waits_since_.reset();
   reads_since_.reset();
   small_.copies().count(std::exchange(sizes_given_, 0));
-  most_bytes_given_ = 0;
+  most_bytes_to_read_ = 0;
   const Header header{static_cast<std::uint32_t>(bytes.size()), tag};
   std::byte* line = small_.begin(sizeof header);
   std::memcpy(line, &header, sizeof header);
@@ -52,11 +52,11 @@ bool ShmRounds::collect(Deadline deadline, const IsBusy& is_busy) {
   for (int peer = 0; peer < group_.size(); ++peer) {
     if (!has_given(peer) && !wait_for(peer, deadline, is_busy)) return false;
     const std::size_t bytes = header(peer).bytes;
-    most_bytes_given_ = std::max(most_bytes_given_, bytes);
+    if (peer != group_.rank()) most_bytes_to_read_ = std::max(most_bytes_to_read_, bytes);
     sizes_given_ |= CopyTable::size_of_message(bytes);
   }
   small_.all_have_given();
-  if (small_.copies().is_timed(most_bytes_given_)) reads_since_ = Clock::now();
+  if (small_.copies().is_timed(most_bytes_to_read_)) reads_since_ = Clock::now();
   return true;
 }
 
@@ -107,7 +107,7 @@ std::span<const std::byte> ShmRounds::message(int rank) const {
 void ShmRounds::expect_next(std::size_t bytes) {
   small_.expect_next(bytes > kInlineBytes ? bytes : 0);
   if (!reads_since_) return;
-  small_.copies().add_read(most_bytes_given_, Clock::now() - *reads_since_);
+  small_.copies().add_read(most_bytes_to_read_, Clock::now() - *reads_since_);
   reads_since_.reset();
 }
 

@@ -45,7 +45,7 @@ class ShmRounds : public Rounds {
   SmallExchange& small_;
   std::optional<Clock::time_point> waits_since_;  ///< in this round, for a rank that did not come at once
   CopyTable::Sizes sizes_given_ = 0;              ///< of the messages of a round that all have given
-  std::size_t most_bytes_given_ = 0;              ///< the largest one of them
+  std::size_t most_bytes_to_read_ = 0;            ///< the largest one of the others'
   std::optional<Clock::time_point> reads_since_;  ///< when its messages' reading is timed
   std::atomic<bool> nudged_{false};
   mutable std::optional<RankOrderReduction> reduction_;  ///< the last one: the next is often the same
