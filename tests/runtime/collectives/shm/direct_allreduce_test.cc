@@ -13,8 +13,7 @@ namespace {
 enum class Form { kInPlace, kApart, kInterior, kOutputOrdinary };
 
 /// `heap`: null for ordinary memory. The ranks' places differ, since each has other memory besides.
-Bytes allreduce_of(Channels& channels, SymmetricHeap* heap, const ReductionCase& c, Form form) {
-  const Bytes values = random_input(c.dtype, c.count, channels.group.rank());
+Bytes allreduce_of(Channels& channels, SymmetricHeap* heap, const ReductionCase& c, const Bytes& values, Form form) {
   const std::size_t bytes = values.size(), before = form == Form::kInterior ? 24 : 0;
   const Bytes nothing(static_cast<std::size_t>(channels.group.rank()) * 5000 + 1), room(bytes + before);
   const Placed other(heap, nothing.data(), nothing.size());
@@ -38,14 +37,15 @@ Bytes allreduce_of(Channels& channels, SymmetricHeap* heap, const ReductionCase&
 /// Every rank's result of every case has the bits of the reduction in rank order, which are the ring's.
 void check_cases(const Layout& layout, const Placement& placement, const std::vector<ReductionCase>& cases,
                  const std::vector<Form>& forms) {
-  std::vector<Bytes> results;
-  for (const ReductionCase& c : cases) results.push_back(expected(c, layout.size()));
+  const std::vector<ReductionData> data = data_of(cases, layout.size());
   const auto errors = run_placed(layout, placement, [&](Channels& channels, SymmetricHeap* heap) {
     for (const Form form : forms) {
       for (std::size_t i = 0; i < cases.size(); ++i) {
         ReductionCase c = cases[i];
         c.in_place = form == Form::kInPlace || form == Form::kInterior;
-        if (allreduce_of(channels, heap, c, form) != results[i]) throw std::runtime_error("case " + std::to_string(i));
+        const Bytes& input = data[i].inputs[static_cast<std::size_t>(channels.group.rank())];
+        if (!same_bytes(allreduce_of(channels, heap, c, input, form), data[i].result))
+          throw std::runtime_error("case " + std::to_string(i));
       }
     }
     const bool is_direct = placement.is_direct() && forms.back() != Form::kOutputOrdinary;

@@ -24,10 +24,28 @@ struct ReductionCase {
   bool in_place = false;
 };
 
-inline Bytes expected(const ReductionCase& c, int size) {
+/// What the ranks give, by rank, and what each of them gets. Made once for all ranks: a sanitizer makes it slow.
+struct ReductionData {
   std::vector<Bytes> inputs;
-  for (int rank = 0; rank < size; ++rank) inputs.push_back(random_input(c.dtype, c.count, rank));
-  return reduce_inputs(inputs, c.dtype, c.op, c.prescale, c.postscale);
+  Bytes result;
+};
+
+inline ReductionData data_of(const ReductionCase& c, int size) {
+  ReductionData data;
+  for (int rank = 0; rank < size; ++rank) data.inputs.push_back(random_input(c.dtype, c.count, rank));
+  data.result = reduce_inputs(data.inputs, c.dtype, c.op, c.prescale, c.postscale);
+  return data;
+}
+
+inline std::vector<ReductionData> data_of(const std::vector<ReductionCase>& cases, int size) {
+  std::vector<ReductionData> data;
+  for (const ReductionCase& c : cases) data.push_back(data_of(c, size));
+  return data;
+}
+
+/// One call for a sanitizer, where == of two vectors of std::byte is one for each byte.
+inline bool same_bytes(const Bytes& a, const Bytes& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace runjob::runtime
