@@ -23,9 +23,12 @@ bool is_limited(__rlimit_resource resource) {
 
 std::size_t SymmetricHeap::window_bytes(int size) {
   constexpr std::size_t kMostOfAll = std::size_t{32} << 40;  // of 128 TiB of addresses that a process has
+  constexpr std::size_t kStagger = 17;                       // pages, an odd number
   if (is_limited(RLIMIT_FSIZE) || is_limited(RLIMIT_AS)) return 0;
-  const auto memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::getpagesize());
-  return std::min(std::bit_ceil(memory), std::bit_floor(kMostOfAll / static_cast<std::size_t>(size)));
+  const auto page = static_cast<std::size_t>(::getpagesize());
+  const std::size_t memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * page;
+  const std::size_t room = std::min(std::bit_ceil(memory), std::bit_floor(kMostOfAll / static_cast<std::size_t>(size)));
+  return room + kStagger * page;
 }
 
 SymmetricHeap::SymmetricHeap(UniqueFd file, std::size_t first_byte, std::size_t window, int rank, int size)

@@ -20,7 +20,10 @@ namespace runjob::runtime {
 /// Source   the symmetric heap of OpenSHMEM 1.5, section 6, without its rule that all ranks allocate alike.
 class SymmetricHeap {
  public:
-  /// How large each of `size` windows should be; 0 where a limit of this process forbids files or mappings of such a size.
+  /// How large each of `size` windows should be; 0 where a limit of this process forbids files or mappings of such a size. Not a power
+  /// of two: AMD's processors find a line in their first cache by a hash of bits 12 to 27 of its address, so that buffers a multiple of
+  /// 256 MiB apart put each other out of it.
+  /// Source  M. Lipp et al., "Take A Way: Exploring the Security Implications of AMD's Cache Way Predictors", 2020, section 4.
   static std::size_t window_bytes(int size);
 
   /// `file`: a descriptor of the segment, whose windows begin at `first_byte`. Maps nothing yet.

@@ -164,6 +164,8 @@ TEST_CASE("a forked child has its parent's memory, but not the other ranks'", "[
 TEST_CASE("windows are as large as the memory, and there are none where a limit forbids it", "[runtime][unit]") {
   const auto memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * 4096;
   CHECK(SymmetricHeap::window_bytes(2) >= memory);
+  CHECK(SymmetricHeap::window_bytes(2) % (std::size_t{256} << 20) !=
+        0);  // the ranks' buffers stay in a first cache together
   CHECK(SymmetricHeap::window_bytes(100000) > 0);
   CHECK(SymmetricHeap::window_bytes(100000) * 100000 <= std::size_t{1} << 46);
   const auto resource = GENERATE(RLIMIT_FSIZE, RLIMIT_AS);
