@@ -73,11 +73,23 @@ const std::shared_ptr<LineSink>& line_sink() {
   return sink;
 }
 
-void set_format(spdlog::logger& logger, const std::string& origin) {
+const char* pattern_of(Stamp stamp) {
+  switch (stamp) {
+    case Stamp::kNone:
+      return "";
+    case Stamp::kPlace:
+      return "[%L %s:%#] ";
+    case Stamp::kTimeAndPlace:
+      return "[%Y-%m-%d %H:%M:%S.%f: %L %s:%#] ";
+  }
+  return "";
+}
+
+void set_format(spdlog::logger& logger, const std::string& origin, Stamp stamp) {
   std::string escaped;
   for (const char c : origin) escaped += c == '%' ? std::string("%%") : std::string(1, c);
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<LevelWord>('*').set_pattern("runjob: %*" + escaped + "%v");
+  formatter->add_flag<LevelWord>('*').set_pattern(std::string("runjob: ") + pattern_of(stamp) + "%*" + escaped + "%v");
   logger.set_formatter(std::move(formatter));
 }
 
@@ -87,7 +99,7 @@ spdlog::logger& logger() {
   static spdlog::logger& instance = *[] {
     auto* made = new spdlog::logger("runjob", line_sink());
     made->set_level(spdlog::level::warn);
-    set_format(*made, "");
+    set_format(*made, "", Stamp::kNone);
     return made;
   }();
   return instance;
@@ -95,9 +107,10 @@ spdlog::logger& logger() {
 
 }  // namespace
 
-void configure(Level level, const std::string& origin) {
+void configure(Level level, const std::string& origin, Stamp stamp) {
+  shown_level.store(level, std::memory_order_relaxed);
   logger().set_level(to_spdlog(level));
-  set_format(logger(), origin);
+  set_format(logger(), origin, stamp);
 }
 
 Level parse_level(std::string_view text, std::string_view what) {
@@ -111,19 +124,16 @@ Level parse_level(std::string_view text, std::string_view what) {
   if (word == "ERROR" || word == "FATAL") return Level::kError;
   if (word == "OFF") return Level::kOff;
   throw Error(Errc::kUsage,
-              fmt::format("{}: '{}' is not a log level: TRACE, DEBUG, INFO, WARNING, ERROR or FATAL", what, text));
+              fmt::format("{}: '{}' is not a log level: TRACE, DEBUG, INFO, WARNING, ERROR, FATAL or OFF", what, text));
 }
 
 void redirect(std::function<void(std::string_view line)> writer) {
   line_sink()->redirect(std::move(writer));
 }
 
-bool enabled(Level level) {
-  return logger().should_log(to_spdlog(level));
-}
-
-void write(Level level, std::string_view message) {
-  logger().log(to_spdlog(level), spdlog::string_view_t(message.data(), message.size()));
+void write(Level level, std::string_view message, Place place) {
+  const spdlog::source_loc source(place.file, place.line, /*funcname_in=*/"");
+  logger().log(source, to_spdlog(level), spdlog::string_view_t(message.data(), message.size()));
 }
 
 }  // namespace runjob::log

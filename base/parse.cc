@@ -51,8 +51,11 @@ std::int64_t parse_integer(std::string_view text, std::string_view what, std::in
 
 bool parse_bool(std::string_view text, std::string_view what) {
   const std::string word = lower(text);
-  if (word == "1" || word == "true" || word == "yes" || word == "on") return true;
-  if (word == "0" || word == "false" || word == "no" || word == "off") return false;
+  if (word == "true" || word == "yes" || word == "on") return true;
+  if (word == "false" || word == "no" || word == "off") return false;
+  std::string_view rest;
+  const auto number = leading_number<std::int64_t>(word, rest);
+  if (number && rest.empty() && *number >= 0) return *number > 0;
   refuse(text, what, "1 or 0, true or false");
 }
 

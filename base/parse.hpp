@@ -12,7 +12,7 @@ namespace runjob {
 /// A decimal integer in [low, high], with an optional sign.
 std::int64_t parse_integer(std::string_view text, std::string_view what, std::int64_t low, std::int64_t high);
 
-/// 1, 0, true, false, yes, no, on, off in any case.
+/// true, false, yes, no, on, off in any case, or a whole number, which is true above 0, as for Horovod.
 bool parse_bool(std::string_view text, std::string_view what);
 
 /// A size in bytes: "1048576", or with KB, MB, GB (or K, M, G, KiB, MiB, GiB), all meaning powers of 1024.

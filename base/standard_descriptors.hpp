@@ -2,8 +2,8 @@
 
 namespace runjob {
 
-/// Opens /dev/null for each of descriptors 0, 1 and 2 that is closed, so that none of them comes to mean something else.
-/// To be called before anything else opens a descriptor.
+/// Opens /dev/null for each of descriptors 0, 1 and 2 that is closed, so that no file opened later gets their numbers.
+/// Must be called before anything else opens a descriptor.
 void open_standard_descriptors();
 
 }  // namespace runjob

@@ -3,13 +3,13 @@
 #include <functional>
 #include <string>
 
-#include "launcher/job_spec.hpp"
+#include "launcher/job_spec/job_spec.hpp"
 
 namespace runjob {
 
-/// What a program does with a job that the command line describes.
+/// The actions of a program for a job that the command line describes.
 struct JobActions {
-  /// Whether it can: otherwise the process becomes `other_program`, another one of ours.
+  /// True if this program can run the job. Otherwise the process becomes `other_program`, another program of runjob.
   std::function<bool(const JobSpec&)> runs_here;
   std::string other_program;
   std::function<int(const JobSpec&)> run;          ///< returns the exit status

@@ -1,8 +1,8 @@
 #include "cli/command.hpp"
-#include "launcher/run_job.hpp"
+#include "launcher/job/run_job.hpp"
 
-/// runjob: jobs on this host. SSH and its cryptography would double the time that a short one takes to start, so they are in
-/// a program of their own, which this one becomes for jobs with other hosts, and as one rank of a job of SLURM's.
+/// runjob: jobs on this host. SSH and its cryptography would double the start time of a short job. They are therefore
+/// in a program of their own, which this one becomes for jobs with other hosts, and as one rank of a SLURM job.
 int main(int argc, char** argv) {
   using namespace runjob;
   const auto only_this_host = [](const JobSpec& spec) {

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "cli/command.hpp"
-#include "launcher/agent_connector.hpp"
-#include "launcher/clean_cache.hpp"
-#include "launcher/run_job.hpp"
+#include "launcher/job/run_job.hpp"
+#include "launcher/remote/agent_connector.hpp"
+#include "launcher/remote/clean_cache.hpp"
 #include "launcher/slurm/slurm_connector.hpp"
-#include "launcher/step/run_task.hpp"
+#include "launcher/srun_task/run_task.hpp"
 
 namespace {
 

@@ -1,17 +1,22 @@
 #include "cli/run_command_line.hpp"
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 #include "cli/call_descriptors.hpp"
-#include "cli/check_build.hpp"
-#include "cli/command_line.hpp"
-#include "cli/gather_settings.hpp"
-#include "cli/help.hpp"
-#include "cli/print_config.hpp"
-#include "cli/version.hpp"
-#include "launcher/job_map.hpp"
+#include "cli/check_build/check_build.hpp"
+#include "cli/check_build/version.hpp"
+#include "cli/options/command_line.hpp"
+#include "cli/options/help.hpp"
+#include "cli/settings/gather_settings.hpp"
+#include "cli/settings/print_config.hpp"
+#include "launcher/job_spec/job_map.hpp"
 
 namespace runjob {
 namespace {
+
+/// Scripts look for this sentence of horovodrun's.
+constexpr const char* kHorovodrunLead = "Horovod detected that one or more processes exited with non-zero status: ";
 
 void check_command(const std::vector<std::string>& command) {
   if (command.empty())
@@ -20,11 +25,29 @@ void check_command(const std::vector<std::string>& command) {
     throw Error(Errc::kUsage, "the command is an empty word; write a program: runjob -np 2 python train.py");
 }
 
+bool is_tag_style(const std::string& word) {
+  try {
+    parse_tag_style(word, "");
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// `--tag-output time python a.py` runs `time`, which the user hardly meant.
+void warn_of_parts(const CommandLine& line, const Effects& effects) {
+  if (line.without_value.empty() || !is_tag_style(line.command.front())) return;
+  effects.warn(
+      fmt::format("the command is '{0}', because {1} takes its parts after '=': write {1}={0} for the parts, or -- "
+                  "before the command",
+                  line.command.front(), line.without_value));
+}
+
 }  // namespace
 
 int run_command_line(const std::vector<std::string>& arguments, const Surroundings& surroundings,
                      const Effects& effects) {
-  const CommandLine line = parse_command_line(arguments);
+  const CommandLine line = parse_command_line(arguments, surroundings.as_horovodrun);
   const auto print = [&](const std::string& text) {
     effects.print(text);
     return 0;
@@ -39,9 +62,10 @@ int run_command_line(const std::vector<std::string>& arguments, const Surroundin
   if (line.has("print-config")) return print(config_text(settings));
   if (line.has("clean-cache")) return effects.clean_cache(spec);
   check_command(line.command);
+  warn_of_parts(line, effects);
   spec.command = line.command;
   spec.call = call_descriptors(line, spec);
-  spec.says_as_horovodrun = surroundings.as_horovodrun;
+  if (surroundings.as_horovodrun) spec.failure_lead = kHorovodrunLead;
   if (line.has("dry-run")) return print(job_plan(spec));
   if (spec.display_map && !spec.slurm_task) effects.tell(job_map(spec));
   return effects.run_job(spec);

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/build_job_spec.hpp"
+#include "cli/settings/build_job_spec.hpp"
 
 namespace runjob {
 
-/// What runjob does besides computing: passed in, so that tests can look at it.
+/// The side effects of runjob, passed in so that tests can observe them.
 struct Effects {
   std::function<void(const std::string&)> print;   ///< to standard output
   std::function<void(const std::string&)> warn;    ///< one line to standard error

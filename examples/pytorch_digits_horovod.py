@@ -51,7 +51,7 @@ def factor(step, warmup, steps, size):
     """What the scaled learning rate is multiplied with: from 1 / size to 1 during the warm-up, then down to 0."""
     if step < warmup:
         return 1 / size + (1 - 1 / size) * step / warmup
-    return (steps - step) / (steps - warmup)
+    return (steps - step) / max(1, steps - warmup)  # the scheduler also asks after the last step
 
 
 def train(model, loader, optimizer, scheduler):

@@ -41,8 +41,7 @@ def main():
         for batch, expected in data:
             loss = step(batch, expected)
             if is_first:  # when the optimizer has its variables, too
-                variables = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
-                hvd.broadcast_variables([*model.variables, *variables], root_rank=0)
+                hvd.broadcast_variables([*model.variables, *optimizer.variables()], root_rank=0)
                 is_first = False
         mean = hvd.allreduce(loss, name="loss")
         guesses = tf.argmax(model(x_test), axis=1).numpy()

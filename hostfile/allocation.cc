@@ -1,6 +1,7 @@
 #include "hostfile/allocation.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <numeric>
 
@@ -21,6 +22,35 @@ std::string describe(const std::vector<Host>& hosts, std::int64_t slots) {
   if (hosts.size() > kShown) list += ", ...";
   return fmt::format("{} slot{} on {} host{} ({})", slots, slots == 1 ? "" : "s", hosts.size(),
                      hosts.size() == 1 ? "" : "s", list);
+}
+
+/// Adds the slots that `np` ranks need beyond those of `hosts`.
+void add_missing_slots(std::vector<Host>& hosts, std::optional<int> np, MapBy map_by) {
+  std::int64_t missing = np.value_or(0);
+  for (const Host& host : hosts) missing -= host.slots;
+  const auto count = static_cast<std::int64_t>(hosts.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    Host& host = hosts[static_cast<std::size_t>(i)];
+    if (map_by.policy == MapBy::Policy::kPerNode) {
+      host.slots = std::max(host.slots, map_by.ranks_per_node);
+    } else if (missing > 0 && missing <= kMaxRanks) {
+      host.slots += static_cast<int>(missing / count + (i < missing % count ? 1 : 0));
+    }
+  }
+}
+
+/// Reads one of Open MPI's modifiers of a policy into `map_by`. Returns false if `word` is none.
+bool take_modifier(std::string_view word, std::string_view what, MapBy& map_by) {
+  std::string lower(word);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  constexpr std::string_view kCores = "pe=";
+  if (lower.starts_with(kCores)) {
+    map_by.cores_per_rank = static_cast<int>(parse_integer(word.substr(kCores.size()), what, 1, kMaxRanks));
+    return true;
+  }
+  if (lower != "oversubscribe" && lower != "nooversubscribe") return false;
+  map_by.oversubscribe = lower == "oversubscribe";
+  return true;
 }
 
 /// How many ranks each host may get.
@@ -98,14 +128,29 @@ void number_across_hosts(std::vector<Placement>& placements) {
 }  // namespace
 
 MapBy parse_map_by(std::string_view text, std::string_view what) {
-  if (text == "slot") return {MapBy::Policy::kSlot, 0};
-  if (text == "node") return {MapBy::Policy::kNode, 0};
+  MapBy map_by;
+  std::string_view policy = text;
+  for (std::size_t end = policy.find_last_of(":,"); end != std::string_view::npos; end = policy.find_last_of(":,")) {
+    if (!take_modifier(policy.substr(end + 1), what, map_by)) break;
+    policy = policy.substr(0, end);
+  }
+  if (policy == "slot") return map_by;
   constexpr std::string_view kBefore = "ppr:";
   constexpr std::string_view kAfter = ":node";
-  if (!text.starts_with(kBefore) || !text.ends_with(kAfter) || text.size() <= kBefore.size() + kAfter.size())
-    throw Error(Errc::kUsage, fmt::format("{}: '{}' is not slot, node or ppr:N:node", what, text));
-  const std::string_view number = text.substr(kBefore.size(), text.size() - kBefore.size() - kAfter.size());
-  return {MapBy::Policy::kPerNode, static_cast<int>(parse_integer(number, what, 1, kMaxRanks))};
+  if (policy == "node") {
+    map_by.policy = MapBy::Policy::kNode;
+    return map_by;
+  }
+  if (!policy.starts_with(kBefore) || !policy.ends_with(kAfter) || policy.size() <= kBefore.size() + kAfter.size())
+    throw Error(
+        Errc::kUsage,
+        fmt::format("{}: '{}' is not slot, node or ppr:N:node, which choose a rank's host; --bind-to core, numa "
+                    "or socket chooses its place there",
+                    what, text));
+  const std::string_view number = policy.substr(kBefore.size(), policy.size() - kBefore.size() - kAfter.size());
+  map_by.policy = MapBy::Policy::kPerNode;
+  map_by.ranks_per_node = static_cast<int>(parse_integer(number, what, 1, kMaxRanks));
+  return map_by;
 }
 
 Allocation place_ranks(const std::vector<Host>& hosts, const std::vector<int>& host_of_rank) {
@@ -135,7 +180,8 @@ Allocation place_ranks(const std::vector<Host>& hosts, const std::vector<int>& h
   return allocation;
 }
 
-Allocation allocate(const std::vector<Host>& hosts, std::optional<int> np, MapBy map_by) {
+Allocation allocate(std::vector<Host> hosts, std::optional<int> np, MapBy map_by) {
+  if (map_by.oversubscribe) add_missing_slots(hosts, np, map_by);
   const std::vector<int> places = places_on(hosts, map_by);
   const int size = count_ranks(hosts, places, np, map_by);
   return place_ranks(hosts, map_by.policy == MapBy::Policy::kNode ? by_node(places, size) : by_slot(places, size));

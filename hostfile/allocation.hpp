@@ -49,12 +49,16 @@ struct MapBy {
     kPerNode  ///< as many ranks on each host, then the next one
   };
   Policy policy = Policy::kSlot;
-  int ranks_per_node = 0;  ///< of kPerNode
+  int ranks_per_node = 0;      ///< of kPerNode
+  bool oversubscribe = false;  ///< hosts get as many more slots as the ranks need
+  int cores_per_rank = 0;      ///< Open MPI's PE=N; 0 if not given. It does not change which host a rank gets.
 
   bool operator==(const MapBy&) const = default;
 };
 
-/// Open MPI's words: "slot", "node", "ppr:N:node". Errors  Error(kUsage) naming `what`.
+/// Parses Open MPI's words: "slot", "node", "ppr:N:node", each with the modifiers ":OVERSUBSCRIBE", ":NOOVERSUBSCRIBE" and
+/// ":PE=N" in any case.
+/// Errors  Error(kUsage) naming `what`.
 MapBy parse_map_by(std::string_view text, std::string_view what);
 
 inline constexpr int kMaxRanks = 1'000'000;  ///< in one job
@@ -62,10 +66,11 @@ inline constexpr int kMaxRanks = 1'000'000;  ///< in one job
 /// Places `np` ranks on `hosts` as `map_by` says; without `np` every slot is filled, or every host has its ranks_per_node.
 /// Hosts that get no rank are left out. A host must not occur twice (the parsers have
 /// merged such), or it counts as two hosts.
-/// local_size counts the ranks that the host gets, not its slots.
+/// local_size counts the ranks that the host gets, not its slots. With `map_by.oversubscribe`, missing slots are added: the
+/// same number to each host, and one more to the first ones.
 /// Errors  kUsage when `np` < 1, when there are fewer slots than ranks (names both numbers), when a host has
 ///         fewer slots than ranks_per_node, when there are more than kMaxRanks ranks, or when there is no host.
-Allocation allocate(const std::vector<Host>& hosts, std::optional<int> np, MapBy map_by = {});
+Allocation allocate(std::vector<Host> hosts, std::optional<int> np, MapBy map_by = {});
 
 /// The ranks on hosts that somebody else has chosen: for each rank the index of its host in `hosts`. Hosts without a rank are
 /// left out.

@@ -18,7 +18,7 @@ bool is_blank(char c) {
   return c == ' ' || c == '\t';
 }
 
-std::string take_user(TextCursor& cursor) {
+std::string take_user_value(TextCursor& cursor) {
   const std::size_t start = cursor.position();
   const std::string user(cursor.take_while([](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -106,7 +106,7 @@ class OptionReader {
     } else if (name == "port") {
       options_.port = cursor_.take_number("a port", 1, 65'535);
     } else if (name == "user") {
-      options_.user = take_user(cursor_);
+      options_.user = take_user_value(cursor_);
     } else if (name == "identity") {
       options_.identity = take_identity(cursor_);
     } else if (name == "gpus") {

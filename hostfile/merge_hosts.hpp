@@ -11,25 +11,23 @@ namespace runjob {
 
 inline constexpr int kMaxSlots = 65'536;  ///< on one host
 
-/// Collects hosts in order; a host named again (same name in any case, same user, same port) is merged into
-/// its first mention:
-///   slots add up; GPUs are joined, each once, in the order given; an identity file may be given once or
-///   twice alike. With GPUs at one place and without at another, or with two identity files, nobody can tell
-///   what was meant: that is an error.
+/// Collects hosts in order. A host named again (same name in any case, same user, same port) is merged into its first
+/// mention: slots add up, and GPUs are joined, each once, in the order given. The merge is refused if only one mention
+/// has GPUs, or if they have different identity files, because the intention is then ambiguous.
 class HostMerger {
  public:
-  /// What is wrong with `host`, given what came before; "" when it was taken.
+  /// Adds `host`. Returns the reason if it contradicts an earlier mention; "" if it was added.
   [[nodiscard]] std::string add(const Host& host);
 
-  /// How many hosts were added, a host named again counted again: the work done, which is what kMaxHosts
-  /// bounds.
+  /// The number of hosts that were added, including hosts named again. It measures the work done, which kMaxHosts
+  /// limits.
   std::size_t mentions() const { return mentions_; }
   const std::vector<Host>& hosts() const { return hosts_; }
 
  private:
   std::vector<Host> hosts_;
   std::size_t mentions_ = 0;
-  std::unordered_map<std::string, std::size_t> index_;  // of each host's name, user and port
+  std::unordered_map<std::string, std::size_t> index_;  // index in hosts_ by name, user and port
 };
 
 }  // namespace runjob

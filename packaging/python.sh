@@ -84,6 +84,6 @@ install_runjob() {
 
 # Changes whenever a file that goes into the distributions does.
 sources_fingerprint() {
-  find pyproject.toml CMakeLists.txt packaging/wheel_backend.py packaging/carry_gloo.py cmake base hostfile rendezvous launcher runtime cli python -type f \
-    -not -path '*/__pycache__/*' -not -path '*.egg-info/*' -print0 | sort -z | xargs -0 cksum | cksum
+  find pyproject.toml CMakeLists.txt packaging/wheel_backend.py packaging/carry_gloo.py cmake base hostfile rendezvous sealed launcher runtime bindings cli python \
+    -type f -not -path '*/__pycache__/*' -not -path '*.egg-info/*' -print0 | sort -z | xargs -0 cksum | cksum
 }

@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
-# All tests, from a fresh clone: installs what they need, builds, runs them, and ends with the runners' own summaries.
-# Status 0 only if every suite ran and passed.
+# The tests, from a fresh clone: installs what they need, builds, runs them, and ends with the runners' own summaries.
+# The status is 0 only if every suite ran and passed.
 #
-#   packaging/test.sh [--quick] [--no-packages]
+#   packaging/test.sh [--quick | --thorough] [--no-packages]
+#   packaging/test.sh [--no-packages] SUBJECT...
 #
 #   --quick         without sanitizers and fuzzing
+#   --thorough      everything, and what takes long: a debug build that compiles each source alone, with its tests; a minute of
+#                   fuzzing for each parser; older versions of TensorFlow
 #   --no-packages   do not install system packages; they are there
+#   SUBJECT         only the tests of a folder, such as `hostfile`, `runtime/engine` or `torch`, and only what they need is
+#                   built. An unknown one gets a list.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source-path=SCRIPTDIR/..
@@ -13,14 +18,16 @@ source packaging/steps.sh
 source packaging/packages.sh
 source packaging/python.sh
 
-quick=no packages=yes
+extent=usual packages=yes subjects=()
 for option in "$@"; do
   case "$option" in
-    --quick) quick=yes ;;
+    --quick | --thorough) extent=${option#--} ;;
     --no-packages) packages=no ;;
-    *) fail "unknown option $option; there are --quick and --no-packages" ;;
+    -*) fail "unknown option $option; there are --quick, --thorough and --no-packages" ;;
+    *) subjects+=("$option") ;;
   esac
 done
+[ ${#subjects[@]} = 0 ] || [ "$extent" = usual ] || fail "--$extent is for all tests; leave it out with a subject"
 
 # suite NAME COMMAND...: runs it with its output shown, and goes on to the next one when it fails.
 failed=()
@@ -38,41 +45,75 @@ run_ctest() { ctest --preset "$1" --no-tests=error -j "$(nproc)" "${@:2}"; }
 # The tests of a file one after the other, and the files beside each other: one more than there are cores, since many tests wait.
 run_pytest() { "$python" -m pytest -q -n $(($(nproc) + 1)) --dist loadfile --durations=15 "$@"; }
 
-# Each fuzz target for a few seconds, beginning with the folder `corpus` beside its source; having no target is a failure
-# too.
+# run_fuzzers SECONDS: each fuzz target for so long, beginning with the folder `corpus` beside its source. Having no target is a
+# failure too.
 run_fuzzers() {
-  local target name source status=0
+  local seconds=$1 target name source status=0
   for target in build/fuzz/bin/*_fuzz; do
     name=$(basename "$target" _fuzz)
     source=$(find tests -name "${name}_fuzz.cc")
     echo "   $name"
     mkdir -p "build/fuzz/corpus/$name"
-    "$target" -max_total_time=5 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 -artifact_prefix="$PWD/build/fuzz/" \
+    "$target" -max_total_time="$seconds" -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 -artifact_prefix="$PWD/build/fuzz/" \
       "build/fuzz/corpus/$name" "${source%/*}/corpus" || status=1
   done
   return $status
 }
 
-[ $packages = no ] || install_packages "$BUILD_PACKAGES $TEST_PACKAGES"
-use_own_environment "$TEST_MODULES"
-use_compiler_cache
+# run_subjects LINES: builds what the tests of these lines of packaging/subjects.py need, and runs them.
+run_subjects() {
+  local lines=$1 kind name tags targets=() folders=()
+  mapfile -t targets < <(sed -n 's/^target //p' <<<"$lines")
+  mapfile -t folders < <(sed -n 's/^pytest //p' <<<"$lines")
+  use_compiler_cache
+  [ ${#targets[@]} = 0 ] || build release "${targets[@]}"
+  while read -r kind name tags; do
+    case "$kind" in
+      ctest) suite "C++ tests: $name" run_ctest release -R "^$name: ?" ;;
+      cases) suite "C++ tests: some of $name" "build/release/bin/$name" --filenames-as-tags "$tags" ;;
+    esac
+  done <<<"$lines"
+  if [ ${#folders[@]} -gt 0 ] || grep -q '^tensorflow$' <<<"$lines"; then
+    use_own_environment "$TEST_MODULES"
+  fi
+  ! grep -q '^install$' <<<"$lines" || install_runjob
+  [ ${#folders[@]} = 0 ] || suite "Python tests: ${folders[*]}" run_pytest "${folders[@]}"
+  ! grep -q '^tensorflow$' <<<"$lines" || suite "TensorFlow and Keras" env PYTHON="$python" packaging/tensorflow.sh newest
+}
 
-suite "structure: dependencies, tests, headers, formatting" "$python" -m pytest -q tests/structure
-build release
-suite "C++ tests" run_ctest release
-if [ $quick = no ]; then
-  build asan
-  suite "C++ tests under the address and undefined behaviour sanitizers" run_ctest asan
-  build tsan mpi_start_test rendezvous_test runtime_test shm_test runjob_gloo  # the launcher and the agent have one thread each
-  suite "C++ tests under the thread sanitizer" run_ctest tsan -R '^(mpi_start|rendezvous|runtime|shm)'
-  build fuzz frames_fuzz hostfile_fuzz interface_filter_fuzz pmi_message_fuzz rendezvous_fuzz ssh_files_fuzz
-  suite "fuzzing the parsers" run_fuzzers
+run_all() {
+  use_own_environment "$TEST_MODULES"
+  use_compiler_cache
+
+  suite "structure: dependencies, tests, headers, formatting" "$python" -m pytest -q tests/structure
+  build release
+  suite "C++ tests" run_ctest release
+  if [ "$extent" != quick ]; then
+    build asan
+    suite "C++ tests under the address and undefined behaviour sanitizers" run_ctest asan
+    # The launcher and the agent have one thread each.
+    build tsan mpi_start_test rendezvous_test runtime_test shm_test tcp_test runjob_gloo
+    suite "C++ tests under the thread sanitizer" run_ctest tsan -R '^(mpi_start|rendezvous|runtime|shm|tcp)'
+    build fuzz frames_fuzz hostfile_fuzz interface_filter_fuzz pmi_message_fuzz rendezvous_fuzz ssh_files_fuzz
+    suite "fuzzing the parsers" run_fuzzers "$([ "$extent" = thorough ] && echo 60 || echo 5)"
+  fi
+  install_runjob
+  suite "Python and end-to-end tests" run_pytest --ignore=tests/structure --ignore=tests/python/tensorflow tests
+  suite "TensorFlow and Keras" env PYTHON="$python" packaging/tensorflow.sh newest
+  if [ "$extent" = thorough ]; then
+    suite "older TensorFlow" env PYTHON="$python" packaging/tensorflow.sh 2.16 2.13
+    build debug
+    suite "C++ tests of the debug build" run_ctest debug
+  fi
+}
+
+lines=$(python3 packaging/subjects.py "${subjects[@]}" 2>&1) || fail "$lines"
+[ $packages = no ] || install_packages "$BUILD_PACKAGES $TEST_PACKAGES"
+if [ ${#subjects[@]} -gt 0 ]; then
+  run_subjects "$lines"
+else
+  run_all
 fi
-install_runjob
-suite "Python and end-to-end tests" run_pytest --ignore=tests/structure --ignore=tests/python/tensorflow tests
-suite "TensorFlow and Keras" env PYTHON="$python" packaging/tensorflow.sh newest
-# All cases that one job runs, among them the operations and models that train, and a whole example.
-suite "older TensorFlow" env PYTHON="$python" packaging/tensorflow.sh 2.16 2.13 -- -k "test_every_case or keras_digits"
 
 say "all suites ended after $((SECONDS / 60)) min $((SECONDS % 60)) s"
 [ ${#failed[@]} = 0 ] || fail "failed: $(IFS=';'; echo "${failed[*]}")"

@@ -1,9 +1,10 @@
 #include "rendezvous/auth.hpp"
 
-#include <sodium/crypto_auth_hmacsha256.h>
 #include <sodium/crypto_hash_sha256.h>
 #include <sodium/randombytes.h>
 #include <sodium/utils.h>
+
+#include "rendezvous/hmac.hpp"
 
 namespace runjob::rendezvous {
 namespace {
@@ -11,43 +12,6 @@ namespace {
 const unsigned char* data(std::string_view bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
-
-/// HMAC-SHA256 over fields of any length, each with its length before it, so that no two lists of fields are
-/// one text.
-class Hmac {
- public:
-  Hmac(const std::array<unsigned char, 32>& key, std::string_view purpose) {
-    ::crypto_auth_hmacsha256_init(&state_, key.data(), key.size());
-    add(purpose);
-  }
-
-  Hmac& add(std::string_view field) {
-    number(field.size());
-    ::crypto_auth_hmacsha256_update(&state_, data(field), field.size());
-    return *this;
-  }
-  Hmac& add(const std::array<unsigned char, 32>& field) {
-    return add(std::string_view(reinterpret_cast<const char*>(field.data()), field.size()));
-  }
-  Hmac& number(std::uint64_t value) {
-    std::array<unsigned char, 8> bytes{};
-    for (unsigned char& byte : bytes) {
-      byte = static_cast<unsigned char>(value);
-      value >>= 8;
-    }
-    ::crypto_auth_hmacsha256_update(&state_, bytes.data(), bytes.size());
-    return *this;
-  }
-
-  Mac result() {
-    Mac mac;
-    ::crypto_auth_hmacsha256_final(&state_, mac.data());
-    return mac;
-  }
-
- private:
-  crypto_auth_hmacsha256_state state_;
-};
 
 }  // namespace
 

@@ -11,7 +11,7 @@
 #include "rendezvous/job_key.hpp"
 #include "rendezvous/protocol.hpp"
 
-/// How both ends of an HTTP connection prove that they hold the job's key. docs/rendezvous.md has it for
+/// How both ends of an HTTP connection prove that they hold the job's key. docs/internals/rendezvous.md has it for
 /// readers of the wire.
 ///
 ///   client  GET /v1/session      Runjob-Nonce: c                 the first request of a connection

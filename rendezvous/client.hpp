@@ -11,22 +11,20 @@
 
 namespace runjob::rendezvous {
 
-/// A rank's blocking view of the rendezvous, over one keep-alive connection. When that breaks before an
-/// answer is there, the request is sent once more on a new one. That is safe: a value is put, got and removed
-/// with the same result twice, and gathers and barriers carry a call number by which the service knows a
-/// repeated one.
+/// A rank's blocking client of the rendezvous, over one keep-alive connection. If the connection breaks before an
+/// answer arrives, the request is sent once more on a new one. That is safe: putting, getting and removing a value give
+/// the same result twice, and gathers and barriers carry a call number by which the service recognises a repetition.
 /// Threads  one at a time; starts none.
-/// Errors   every call throws Error: kConnect (address and reason), kTimeout (the service's text naming who
-///          is missing), kAborted (the job is over), kAuth (not admitted, a key file that
-///          cannot be used, or an answer that somebody else gave), kUnavailable (a bound of the
-///          service is reached), kProtocol (an answer that makes no sense, or a request refused),
-///          kInvalidArgument (a name or blob over its bound), kUsage (a bad address).
+/// Errors   every call throws Error: kConnect (address and reason), kTimeout (the service's text naming the missing
+///          ranks), kAborted (the job is over), kAuth (not admitted, a key file that cannot be used, or an answer
+///          without a valid signature), kUnavailable (a limit of the service is reached), kProtocol (an invalid answer,
+///          or a rejected request), kInvalidArgument (a name or blob over its limit), kUsage (a bad address).
 class Client {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
-  /// `address`: "unix:PATH" or "http://HOST:PORT" (the value of RUNJOB_RENDEZVOUS). `key_file`: of the job's
-  /// key (RUNJOB_JOB_KEY_FILE), needed for http://; with it everything is signed. Does not connect yet.
+  /// `address` is the value of RUNJOB_RENDEZVOUS: "unix:PATH" or "http://HOST:PORT". `key_file` is the file of the
+  /// job's key (RUNJOB_JOB_KEY_FILE), required for http://; with it every request is signed. Does not connect yet.
   Client(std::string_view address, int rank, const std::optional<std::string>& key_file = std::nullopt);
   ~Client();
   Client(Client&&) noexcept;
@@ -34,8 +32,8 @@ class Client {
 
   JoinReply join(Milliseconds timeout);
 
-  /// Gives `blob` and returns all of them, by index. `count` participants with distinct `index`; default: all
-  /// ranks.
+  /// Gives `blob` and returns the blobs of all participants, by index. There are `count` participants with distinct
+  /// `index`; by default all ranks.
   /// Cost  one round trip.
   std::vector<std::string> gather(std::string_view name, std::string_view blob, Milliseconds timeout);
   std::vector<std::string> gather(std::string_view name, std::string_view blob, int count, int index,
@@ -43,7 +41,7 @@ class Client {
 
   void barrier(std::string_view name, Milliseconds timeout);
 
-  /// The value, waiting for it up to `wait`; nullopt when it is not there by then.
+  /// The value, after waiting for it for at most `wait`; nullopt if it does not exist by then.
   std::optional<std::string> get(std::string_view scope, std::string_view key, Milliseconds wait = Milliseconds(0));
   void put(std::string_view scope, std::string_view key, std::string_view value);
   void remove(std::string_view scope, std::string_view key);

@@ -6,7 +6,7 @@
 
 namespace runjob::rendezvous {
 
-/// The secret of one job, 256 random bits: who holds it belongs to the job. It travels in frames, through
+/// The secret of one job, 256 random bits. A process that has it belongs to the job. The key travels in frames, through
 /// standard input or in a file of mode 0600, never on a command line and never in the environment.
 /// Threads  a value; its memory is wiped at the end.
 class JobKey {
@@ -15,18 +15,21 @@ class JobKey {
 
   static JobKey random();
 
-  /// 64 hexadecimal digits. Errors  Error(kAuth), which does not show `text`.
+  /// Parses 64 hexadecimal digits.
+  /// Errors  Error(kAuth), which does not show `text`.
   static JobKey from_hex(std::string_view text);
 
-  /// A file of 64 hexadecimal digits and perhaps a newline, which belongs to this user and which nobody else
-  /// may read. Errors  Error(kAuth) naming the path, what is wrong with it, and the remedy.
+  /// Reads a file of 64 hexadecimal digits and an optional newline. It must belong to this user, and no other user may
+  /// read it.
+  /// Errors  Error(kAuth) naming the path, the problem and the remedy.
   static JobKey read_file(const std::string& path);
 
   ~JobKey();
   JobKey(const JobKey&) = default;
   JobKey& operator=(const JobKey&) = default;
 
-  /// Makes `path`, which must not exist yet, for this user alone. Errors  Error(kSystem).
+  /// Creates `path`, which must not exist yet, readable by this user alone.
+  /// Errors  Error(kSystem).
   void write_file(const std::string& path) const;
 
   const Bytes& bytes() const { return bytes_; }

@@ -124,7 +124,7 @@ std::string dump(const Json& document) {
 }  // namespace
 
 std::string to_json(const Failing& failing) {
-  return dump({{"own", failing.own}, {"reason", failing.reason}});
+  return dump({{"own", failing.own}, {"reason", failing.reason}, {"late", failing.late}});
 }
 
 Failing failing_from_json(const std::string& text) {
@@ -132,7 +132,9 @@ Failing failing_from_json(const std::string& text) {
   const bool well_formed = document.is_object() && document.contains("own") && document["own"].is_boolean() &&
                            document.contains("reason") && document["reason"].is_string();
   if (!well_formed) throw Error(Errc::kProtocol, "expected a JSON object with \"own\" and \"reason\"");
-  return {document["own"].get<bool>(), document["reason"].get<std::string>()};
+  const auto late = document.find("late");
+  return {document["own"].get<bool>(), document["reason"].get<std::string>(),
+          late != document.end() && late->is_number_integer() ? late->get<int>() : -1};
 }
 
 Digest Body::digest() const {

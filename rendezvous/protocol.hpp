@@ -10,7 +10,7 @@
 #include <vector>
 
 /// What a rank and the rendezvous say to each other: HTTP/1.1 requests on versioned paths, whatever carries
-/// them. docs/rendezvous.md is the same for readers of the wire.
+/// them. docs/internals/rendezvous.md is the same for readers of the wire.
 ///
 ///   POST   /v1/join                  JSON {"rank","pid"}  -> JSON, see JoinReply
 ///   POST   /v1/gather/<name>         one blob             -> CBOR array of all blobs, by index
@@ -18,7 +18,7 @@
 ///   GET    /v1/kv/<scope>/<key>                           -> the value's bytes, or 404
 ///   PUT    /v1/kv/<scope>/<key>      raw bytes            -> empty
 ///   DELETE /v1/kv/<scope>/<key>                           -> empty, also when there was none
-///   POST   /v1/failing               JSON {"own","reason"} -> empty; see Failing
+///   POST   /v1/failing               JSON {"own","reason","late"} -> empty; see Failing
 ///   GET    /v1/status                                     -> JSON: what the job waits for
 ///
 /// Queries: gather and barrier take `count`, `index`, `wait` and `call`; GET of a value takes `wait`.
@@ -126,6 +126,7 @@ Place place_from_json(const std::string& text);
 struct Failing {
   bool own = true;     ///< an error of its own; false: another rank has left, and its operations cannot be completed
   std::string reason;  ///< for people
+  int late = -1;       ///< the rank for which an operation waited so long that the job ends; -1 for none
 };
 
 std::string to_json(const Failing& failing);

@@ -5,9 +5,9 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "runtime/backends/backend_registry.hpp"
 #include "runtime/c_operation.hpp"
 #include "runtime/c_status.hpp"
-#include "runtime/collectives/backend_registry.hpp"
 #include "runtime/process.hpp"
 
 /// The C interface: turns C arguments into values and everything thrown into a code and a text. No logic.
@@ -22,7 +22,7 @@ using runjob::Status;
 /// Lent to the caller until its next call in the same thread.
 thread_local std::string last_document;
 
-/// A property of this rank's place; -1 when not initialised.
+/// Calls `property` with this rank's job; returns -1 when not initialised.
 template <class Property>
 int place(Property property) noexcept {
   const std::shared_ptr<const Job> job = Process::current().job();
@@ -53,10 +53,16 @@ runjob_code runjob_shutdown(void) {
   });
 }
 
+runjob_code runjob_shutdown_at_exit(void) {
+  return guarded([] {
+    Process::current().shutdown(Goodbye::kProgramEnd);
+    return Status();
+  });
+}
+
 runjob_code runjob_failing(const char* reason) {
   return guarded([&] {
-    const std::shared_ptr<const Job> job = Process::current().job();
-    if (job && job->failure_report) job->failure_report->failing(reason == nullptr ? "" : reason);
+    Process::current().failing(reason == nullptr ? "" : reason);
     return Status();
   });
 }
@@ -106,7 +112,8 @@ runjob_code runjob_wait(runjob_handle handle, double timeout_seconds) {
     const Engine::Deadline deadline = to_deadline(timeout_seconds);
     const auto completion = find(handle);
     const std::shared_ptr<Engine> engine = Process::current().handles().engine(handle);
-    outcome = engine ? engine->wait(*completion, deadline) : completion->wait(std::nullopt);  // without one it is done
+    // an operation without an engine is done
+    outcome = engine ? engine->wait(*completion, deadline) : completion->wait(std::nullopt);
     if (outcome) Process::current().report_loss(*outcome);
     return outcome.value_or(Status());
   });
@@ -155,7 +162,7 @@ runjob_code runjob_symmetric_alloc(size_t bytes, void** memory) {
   return guarded([&] {
     if (memory == nullptr) throw Error(Errc::kInvalidArgument, "symmetric memory needs somewhere to put its address");
     Process& process = Process::current();
-    *memory = process.symmetric_memory().allocate(bytes, process.member_job()->symmetric_heap);
+    *memory = process.symmetric_memory().allocate(bytes, process.member_job()->job_buffers);
     return Status();
   });
 }

@@ -14,7 +14,7 @@ using runjob::Errc;
 using runjob::Error;
 using runjob::Status;
 
-/// One of a group. `writes`: into the caller's buffer, which must be there.
+/// Adds one tensor to a group. With `writes`, the operation writes into the caller's buffer, which must not be null.
 void add_tensor(Submission& group, const runjob_tensor& tensor, const std::string& name, bool reads, bool writes) {
   SubmissionView alone =
       view(name.c_str(), group.signature.kind, tensor.shape, tensor.ndim, static_cast<runjob_dtype>(tensor.dtype), 0);
@@ -26,7 +26,7 @@ void add_tensor(Submission& group, const runjob_tensor& tensor, const std::strin
   group.group.push_back({reads ? tensor.input : tensor.output, tensor.output, alone.output_bytes});
 }
 
-/// `terms`: all but the tensors.
+/// Makes the submission of a group. `terms` describes everything except the tensors.
 Submission make_group(const SubmissionView& terms, const runjob_tensor* tensors, int32_t count) {
   const Kind kind = terms.signature.kind;
   if (count < 1 || tensors == nullptr) {

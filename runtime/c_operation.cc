@@ -20,7 +20,7 @@ ReduceOp to_reduce_op(runjob_reduce_op op) {
   return static_cast<ReduceOp>(op);
 }
 
-/// Null: as the tensor is.
+/// The dtype in which values travel; null for the tensor's own.
 std::optional<DType> to_wire(runjob_compression compression) {
   switch (compression) {
     case RUNJOB_COMPRESSION_NONE:
@@ -40,7 +40,7 @@ DType to_dtype(runjob_dtype dtype) {
   return static_cast<DType>(dtype);
 }
 
-/// What `use` does with the engine that runs such an operation, a Submission or a view of one.
+/// Calls `use` with the engine that runs `operation`, a Submission or a view of one, and returns its result.
 template <class Operation, class Use>
 auto with_engine(const Operation& operation, Use use) {
   return Process::current().with_job([&](const Job& job) {
@@ -54,12 +54,12 @@ void check_handle(const runjob_handle* handle) {
   if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
 }
 
-/// Whether an operation leaves something that has no buffer of the caller's.
+/// True if the operation leaves a result for which the caller gave no buffer.
 bool has_result(Kind kind) {
   return kind == Kind::kReducescatter || kind == Kind::kJoin || has_own_first_extent(kind);
 }
 
-/// Of a result that should have filled the caller's room.
+/// Throws when a result did not fill the caller's buffer exactly.
 void check_room(const SubmissionView& submission, const Completion::Result& result) {
   const std::size_t element = size_of(submission.signature.dtype), needed = element_count(result.shape) * element;
   if (needed == submission.output_bytes) return;
@@ -68,14 +68,13 @@ void check_room(const SubmissionView& submission, const Completion::Result& resu
                                                   needed / element, submission.output_bytes / element));
 }
 
-/// Of an operation that may be done at once, and then has no completion: `status` and `result` are what came of it.
-void leave_handle(const std::shared_ptr<Engine>& engine, std::shared_ptr<Completion> completion, const Status& status,
-                  Completion::Result result, runjob_handle* handle) {
-  if (!completion) {
-    completion = std::make_shared<Completion>();
-    completion->finish(status, std::move(result));
+/// Gives the caller a handle. An operation that was done at once gets a completion for it.
+void leave_handle(const std::shared_ptr<Engine>& engine, Engine::Outcome& outcome, runjob_handle* handle) {
+  if (!outcome.completion) {
+    outcome.completion = std::make_shared<Completion>();
+    outcome.completion->finish(outcome.status, std::move(outcome.result));
   }
-  *handle = Process::current().handles().add(std::move(completion), engine);
+  *handle = Process::current().handles().add(std::move(outcome.completion), engine);
 }
 
 }  // namespace
@@ -138,7 +137,7 @@ Status submit(const SubmissionView& submission, runjob_handle* handle) {
 }
 
 Engine::Deadline to_deadline(double timeout_seconds) {
-  constexpr double kLongest = 1e8;  // seconds, far inside what a clock can add
+  constexpr double kLongest = 1e8;  // seconds, far below the largest duration that can be added to a clock
   if (std::isnan(timeout_seconds)) throw Error(Errc::kInvalidArgument, "the timeout is not a number");
   if (timeout_seconds < 0 || timeout_seconds > kLongest) return std::nullopt;
   return Engine::Clock::now() +
@@ -150,19 +149,19 @@ Status run(const SubmissionView& submission, double timeout_seconds, runjob_hand
   if (!(timeout_seconds < 0) || (fills_room && submission.output == nullptr)) check_handle(handle);
   if (handle != nullptr) *handle = 0;
   const Engine::Deadline deadline = to_deadline(timeout_seconds);
-  Status status;
-  with_engine(submission, [&](const std::shared_ptr<Engine>& engine) {
-    Completion::Result result;
-    auto completion = engine->run(submission, deadline, status, result);
-    in_progress = completion && !completion->done();
+  Engine::Outcome outcome = with_engine(submission, [&](const std::shared_ptr<Engine>& engine) {
+    Engine::Outcome result = engine->run(submission, deadline);
+    in_progress = result.completion && !result.completion->done();
     if (fills_room) {
-      if (status.ok()) check_room(submission, completion ? completion->result() : result);
-    } else if (in_progress || (leaves_result && status.ok())) {
-      leave_handle(engine, std::move(completion), status, std::move(result), handle);
+      if (result.status.ok()) check_room(submission, result.completion ? result.completion->result() : result.result);
+    } else if (in_progress || (leaves_result && result.status.ok())) {
+      leave_handle(engine, result, handle);
     }
+    return result;
   });
-  if (!status.ok()) Process::current().report_loss(status);
-  return status;
+  if (outcome.status.ok()) return {};
+  Process::current().report_loss(outcome.status);
+  return std::move(outcome.status);
 }
 
 Status run(Submission group, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
@@ -172,9 +171,10 @@ Status run(Submission group, double timeout_seconds, runjob_handle* handle, bool
   const Engine::Deadline deadline = to_deadline(timeout_seconds);
   Status status;
   with_engine(group, [&](const std::shared_ptr<Engine>& engine) {
-    const auto completion = engine->run(std::move(group), deadline, status);
-    in_progress = !completion->done();
-    if (in_progress || (leaves_result && status.ok())) leave_handle(engine, completion, status, {}, handle);
+    Engine::Outcome outcome = engine->run(std::move(group), deadline);
+    in_progress = !outcome.completion->done();
+    if (in_progress || (leaves_result && outcome.status.ok())) leave_handle(engine, outcome, handle);
+    status = std::move(outcome.status);
   });
   if (!status.ok()) Process::current().report_loss(status);
   return status;
@@ -184,7 +184,7 @@ std::shared_ptr<Completion> find(runjob_handle handle) {
   Process& process = Process::current();
   auto completion = process.handles().find(handle);
   if (completion) return completion;
-  static_cast<void>(process.member_job());  // "not initialized" is the better error
+  static_cast<void>(process.member_job());  // throws "not initialized", which is the better error
   throw Error(Errc::kInvalidArgument, fmt::format("{} is not a handle", handle));
 }
 

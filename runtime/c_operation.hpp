@@ -6,8 +6,9 @@
 #include "runtime/c_status.hpp"
 #include "runtime/engine/engine.hpp"
 
-/// How the files of the C interface turn its arguments into an operation, and hand that to the engine of this process.
-/// Errors  Error, where nothing else is said; guarded() turns it into a code.
+/// Functions that the files of the C interface share: they turn its arguments into an operation and pass that to the
+/// engine of this process.
+/// Errors  Error, unless noted otherwise; guarded() turns it into a code.
 namespace runjob::runtime {
 
 // Arguments.
@@ -16,32 +17,33 @@ ShapeView to_shape(const int64_t* shape, int32_t ndim);
 SubmissionView view(const char* name, Kind kind, int32_t process_set);
 SubmissionView view(const char* name, Kind kind, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
                     int32_t process_set);
-/// Refuses a null `buffer`, called `which`, for elements.
+/// Throws when `buffer` is null although the operation has elements. The message calls the buffer `which`.
 void check_buffer(const SubmissionView& submission, const void* buffer, const char* which);
 void set_reduction(SubmissionView& submission, runjob_reduce_op op, double prescale, double postscale,
                    runjob_compression compression = RUNJOB_COMPRESSION_NONE);
-/// Where the caller wants a result to be written, if it fits.
+/// Sets the caller's buffer for the result. The result is written there if it fits.
 void set_room(SubmissionView& submission, void* output, int64_t output_bytes);
-/// Negative means for ever.
+/// The deadline of a C timeout. A negative timeout means no deadline.
 Engine::Deadline to_deadline(double timeout_seconds);
 
 // Operations.
 
 Status submit(Submission submission, runjob_handle* handle);
 Status submit(const SubmissionView& submission, runjob_handle* handle);
-/// Submits and waits. A handle is left when the operation has a result or is not done; `in_progress` tells the latter. Without
-/// somewhere for a handle the result must fill the caller's room.
+/// Submits and waits. Leaves a handle when the operation has a result or is not done; `in_progress` is true in the
+/// latter case. If `handle` is null, the result must fill the caller's buffer exactly.
 Status run(const SubmissionView& submission, double timeout_seconds, runjob_handle* handle, bool& in_progress);
-/// The same of a group, whose results always need a handle.
+/// The same for a group, whose results always need a handle.
 Status run(Submission group, double timeout_seconds, runjob_handle* handle, bool& in_progress);
 /// Errors  Error(kNotInitialized) in a forked child and before any init, kInvalidArgument for an unknown handle.
 std::shared_ptr<Completion> find(runjob_handle handle);
-/// The result of a done operation. Errors  the operation's, and as find(); kInvalidArgument when it is not done.
+/// The result of a finished operation.
+/// Errors  the operation's own; those of find(); kInvalidArgument when the operation is not done.
 Status find_result(runjob_handle handle, std::shared_ptr<Completion>& completion);
-/// Lends the caller a result.
+/// Lends a result to the caller through the C interface's output arguments.
 void give(const Completion::Result& result, const void** data, const int64_t** shape, int32_t* ndim);
 
-/// Runs what `make` makes and turns "not yet" into a code.
+/// Submits and waits for the operation that `make` returns, and turns "not done yet" into RUNJOB_IN_PROGRESS.
 template <class Make>
 runjob_code guarded_run(Make make, double timeout_seconds, runjob_handle* handle) noexcept {
   bool in_progress = false;

@@ -29,7 +29,7 @@ auto with_process_sets(Use use) {
   return Process::current().with_job([&](const Job& job) { return use(*job.process_sets); });
 }
 
-/// A change after init().
+/// Runs a change of the sets after init().
 template <class Change>
 runjob_code guarded_change(Change change) noexcept {
   return runjob::runtime::guarded([&] {
@@ -37,7 +37,7 @@ runjob_code guarded_change(Change change) noexcept {
       if (!sets.is_dynamic()) {
         throw Error(Errc::kInvalidArgument,
                     "process sets can be added and removed after init() only with RUNJOB_DYNAMIC_PROCESS_SETS=1 (or "
-                    "HOROVOD_DYNAMIC_PROCESS_SETS=1) in the environment, or when init() is told so: in Python with "
+                    "HOROVOD_DYNAMIC_PROCESS_SETS=1) in the environment, or with an argument of init(): in Python "
                     "init(process_sets=\"dynamic\")");
       }
       change(sets);
@@ -46,7 +46,7 @@ runjob_code guarded_change(Change change) noexcept {
   });
 }
 
-/// Copies as many as there is room for.
+/// Copies at most `room` values.
 void give(const std::vector<int>& values, int32_t* to, int32_t room, int32_t* count) {
   if (count == nullptr || room < 0 || (room > 0 && to == nullptr)) {
     throw Error(Errc::kInvalidArgument, "a list needs somewhere to be put");
@@ -55,7 +55,7 @@ void give(const std::vector<int>& values, int32_t* to, int32_t room, int32_t* co
   std::copy_n(values.begin(), std::min<std::size_t>(values.size(), static_cast<std::size_t>(room)), to);
 }
 
-/// -1 for an error.
+/// Calls `property`; returns -1 for an error.
 template <class Property>
 int number_of(Property property) noexcept {
   int result = -1;
@@ -70,14 +70,14 @@ int number_of(Property property) noexcept {
 
 runjob_code runjob_init_with_process_sets(const int32_t* ranks, const int32_t* sizes, int32_t count, int32_t dynamic) {
   return guarded([&] {
-    Process::Wish wish;
-    wish.dynamic_process_sets = dynamic != 0;
+    Process::InitArguments arguments;
+    arguments.dynamic_process_sets = dynamic != 0;
     for (const int size : to_ranks(sizes, count)) {
-      wish.process_sets.push_back(to_ranks(ranks, size));
-      std::sort(wish.process_sets.back().begin(), wish.process_sets.back().end());
+      arguments.process_sets.push_back(to_ranks(ranks, size));
+      std::sort(arguments.process_sets.back().begin(), arguments.process_sets.back().end());
       ranks += size;
     }
-    Process::current().init(runjob::current_environment(), wish);
+    Process::current().init(runjob::current_environment(), arguments);
     return Status();
   });
 }

@@ -6,16 +6,16 @@
 #include "base/error.hpp"
 #include "base/status.hpp"
 
-/// How the C interface answers: with a code, and a text for who asks in the same thread.
+/// The C interface's answers: a code, and a text that the same thread can read.
 namespace runjob::runtime {
 
-/// Keeps a failure's text for last_message().
+/// Stores a failure's text for last_message() and returns its code.
 runjob_code report(const Status& status);
 
-/// Of the last failure in this thread; lent until the next one.
+/// The text of the last failure in this thread. Lent until the next one.
 const char* last_message();
 
-/// Runs `body`, which returns a Status, and lets nothing through.
+/// Runs `body`, which returns a Status, and turns every exception into a code.
 template <class Body>
 runjob_code guarded(Body body) noexcept {
   try {

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "base/one_line.hpp"
 #include "runtime/control/fork_guard.hpp"
 
 namespace runjob::runtime {
@@ -14,7 +15,11 @@ namespace {
 
 std::atomic<Process*> instance{nullptr};
 
-/// The parent's threads do not exist in the child, and its locks may be held for ever: leave all of it alone.
+/// Of a failure's reason, as the other ranks get it.
+constexpr std::size_t kMostReasonBytes = 400;
+
+/// Forgets the parent's state in a forked child. The parent's threads do not exist in the child, and its locks may be
+/// held for ever; so nothing of it is touched.
 void forget_parent() {
   instance.store(nullptr, std::memory_order_relaxed);
 }
@@ -30,19 +35,20 @@ Process& Process::current() {
   return *found;
 }
 
-void Process::init(const Environment& environment, const Wish& wish) {
+void Process::init(const Environment& environment, const InitArguments& arguments) {
   const MutexLock one_at_a_time(lifecycle_mutex_);
   if (job()) return;
   RuntimeConfig config = read_runtime_config(environment);
-  config.dynamic_process_sets = config.dynamic_process_sets || wish.dynamic_process_sets;
-  const std::string sets = wish.process_sets.empty() ? "none" : fmt::format("{}", fmt::join(wish.process_sets, ", "));
+  config.dynamic_process_sets = config.dynamic_process_sets || arguments.dynamic_process_sets;
+  const std::string sets =
+      arguments.process_sets.empty() ? "none" : fmt::format("{}", fmt::join(arguments.process_sets, ", "));
   const auto joined = std::make_shared<const Job>(join_job(config, init_counts_, sets));
   {
     const MutexLock lock(mutex_);
     job_ = joined;
   }
   std::optional<Error> refused;
-  for (const std::vector<int>& ranks : wish.process_sets) {
+  for (const std::vector<int>& ranks : arguments.process_sets) {
     try {
       joined->process_sets->add(ranks);
     } catch (const Error& error) {
@@ -52,19 +58,32 @@ void Process::init(const Environment& environment, const Wish& wish) {
   if (refused) throw *refused;
 }
 
-void Process::shutdown() {
+void Process::shutdown(Goodbye how) {
   const MutexLock one_at_a_time(lifecycle_mutex_);
   std::shared_ptr<const Job> leaving;
+  std::string failure;
   {
     const MutexLock lock(mutex_);
     leaving = std::move(job_);
     job_ = nullptr;
+    failure = std::exchange(failure_, {});
   }
   if (!leaving) return;
-  leaving->process_sets->begin_shutdown();  // all at once: they share the second
-  leaving->engine->begin_shutdown();
+  const std::string self = fmt::format("rank {} on {}", leaving->place.rank, leaving->place.hostname);
+  const Status why = failure.empty() ? goodbye_reason(self, how)
+                                     : Status(Errc::kPeerLost, fmt::format("{} failed: {}", self, failure));
+  leaving->process_sets->begin_shutdown(why);  // all sets at once, so that together they wait only once
+  leaving->engine->begin_shutdown(why);
   leaving->process_sets->shutdown();
   leaving->engine->shutdown();
+}
+
+void Process::failing(const std::string& reason) {
+  const std::shared_ptr<const Job> current = job();
+  if (!current) return;
+  if (current->failure_report) current->failure_report->failing(reason);
+  const MutexLock lock(mutex_);
+  if (failure_.empty()) failure_ = one_line(reason.substr(0, kMostReasonBytes));
 }
 
 std::shared_ptr<const Job> Process::job() const {

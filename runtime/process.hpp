@@ -7,38 +7,47 @@
 
 #include "base/error.hpp"
 #include "base/mutex.hpp"
-#include "runtime/engine/handle_table.hpp"
-#include "runtime/engine/job.hpp"
+#include "runtime/job/job.hpp"
+#include "runtime/life/goodbye.hpp"
+#include "runtime/operations/handle_table.hpp"
 #include "runtime/symmetric_memory.hpp"
 
 namespace runjob::runtime {
 
-/// What the C interface acts on: this process's membership in a job, if any, and its handles, which outlive
-/// it. One per process and never destroyed, since threads of ours and of the user may run while the process
-/// exits; a forked child starts with a fresh one. Threads  any.
+/// The state behind the C interface: this process's membership in a job, if any, and its handles, which outlive the
+/// membership.
+/// Owner    There is one in each process. It is never destroyed, because threads of runjob and of the user may run
+///          while the process exits. A forked child starts with a new one.
+/// Threads  any.
 class Process {
  public:
-  /// The process's own.
+  /// The object of this process.
   static Process& current();
 
-  /// What the user asks of init().
-  struct Wish {
-    std::vector<std::vector<int>> process_sets;  ///< to be added at once
-    bool dynamic_process_sets = false;  ///< whether others may be added later, beside what the environment says
+  /// The user's arguments of init().
+  struct InitArguments {
+    std::vector<std::vector<int>> process_sets;  ///< sets that are added at once
+    /// true: other sets may be added later, even if the environment does not allow it
+    bool dynamic_process_sets = false;
   };
 
-  /// Does nothing when it is a member already.
-  /// Errors  as join_job(); as ProcessSets::add(), of the first set that cannot be added: then the process is a member all the same,
-  ///         and has the other sets.
-  void init(const Environment& environment, const Wish& wish);
-  void init(const Environment& environment) { init(environment, Wish()); }
-  void shutdown();
+  /// Joins a job. Does nothing when the process is a member already.
+  /// Errors  those of join_job(). Those of ProcessSets::add() for the first set that cannot be added: the process is
+  ///         then a member all the same, and has the other sets.
+  void init(const Environment& environment, const InitArguments& arguments);
+  void init(const Environment& environment) { init(environment, InitArguments()); }
+  /// Leaves the job. The other ranks learn how: after failing(), that this rank failed, and why.
+  void shutdown(Goodbye how = Goodbye::kShutdown);
+  /// Reports that this rank is about to end because of its own error. Does nothing when not initialised.
+  void failing(const std::string& reason);
 
-  /// Null when not initialised.
+  /// The job of this process; null when not initialised.
   std::shared_ptr<const Job> job() const;
+  /// The job of this process.
   /// Errors  Error(kNotInitialized).
   std::shared_ptr<const Job> member_job() const;
-  /// What `use` does with that job. When it throws because of a lost rank, the launcher is told, as by report_loss().
+  /// Calls `use` with that job and returns its result. If it throws because a rank is lost, the launcher is notified as
+  /// by report_loss().
   template <class Use>
   auto with_job(Use use) const {
     const std::shared_ptr<const Job> job = member_job();
@@ -49,8 +58,8 @@ class Process {
       throw;
     }
   }
-  /// Tells the launcher too what the caller is told, when it means that this rank cannot go on because of another.
-  /// Not after our own shutdown(): then there is no job any more.
+  /// Reports `outcome` to the launcher too if it means that this rank cannot continue because of another rank. After
+  /// this process's own shutdown() there is no job, and nothing is reported.
   void report_loss(const Status& outcome) const;
 
   HandleTable& handles() { return handles_; }
@@ -62,6 +71,7 @@ class Process {
 
   mutable Mutex mutex_;
   std::shared_ptr<const Job> job_ GUARDED_BY(mutex_);  // shared with the calls that are using it
+  std::string failure_ GUARDED_BY(mutex_);             ///< the reason that failing() was given in this job
 
   HandleTable handles_;
   SymmetricMemory symmetric_memory_;

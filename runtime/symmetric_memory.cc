@@ -8,10 +8,11 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "runtime/collectives/shm/memory/offset_allocator.hpp"
 
 namespace runjob::runtime {
 
-void* SymmetricMemory::allocate(std::size_t bytes, const std::shared_ptr<SymmetricHeap>& heap) {
+void* SymmetricMemory::allocate(std::size_t bytes, const std::shared_ptr<BufferAllocator>& heap) {
   if (bytes > PTRDIFF_MAX) throw Error(Errc::kUnavailable, fmt::format("there is no memory for {} bytes", bytes));
   void* memory = heap ? heap->allocate(bytes) : nullptr;
   const bool is_symmetric = memory != nullptr;
@@ -29,7 +30,7 @@ void* SymmetricMemory::allocate(std::size_t bytes, const std::shared_ptr<Symmetr
 
 void SymmetricMemory::free(void* memory) {
   if (memory == nullptr) return;
-  std::shared_ptr<SymmetricHeap> heap;
+  std::shared_ptr<BufferAllocator> heap;
   {
     const MutexLock lock(mutex_);
     const auto found = owners_.find(memory);

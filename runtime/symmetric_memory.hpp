@@ -5,25 +5,28 @@
 #include <unordered_map>
 
 #include "base/mutex.hpp"
-#include "runtime/collectives/shm/symmetric_heap.hpp"
+#include "runtime/collectives/memory.hpp"
 
 namespace runjob::runtime {
 
-/// The memory that this process's user has from runjob_symmetric_alloc(), of every job that it has been in.
+/// The memory that the user of this process has allocated with runjob_symmetric_alloc(), in every job that the process
+/// has been in.
 /// Threads  any.
 class SymmetricMemory {
  public:
-  /// At least `bytes` bytes, page-aligned, in `heap`; without one, ordinary memory.
+  /// Allocates at least `bytes` bytes, page-aligned, in `heap`; without a heap, ordinary memory.
   /// Errors  Error(kUnavailable).
-  void* allocate(std::size_t bytes, const std::shared_ptr<SymmetricHeap>& heap);
+  void* allocate(std::size_t bytes, const std::shared_ptr<BufferAllocator>& heap);
 
-  /// Null is allowed. Errors  Error(kInvalidArgument) for what allocate() did not return, or was freed before.
+  /// Frees memory of allocate(). Null is allowed.
+  /// Errors  Error(kInvalidArgument) for an address that allocate() did not return or that was freed before.
   void free(void* memory);
 
  private:
   Mutex mutex_;
-  /// Where each piece is from; null: it is ordinary. A heap goes with its last piece, if its job has.
-  std::unordered_map<void*, std::shared_ptr<SymmetricHeap>> owners_ GUARDED_BY(mutex_);
+  /// The heap of each allocation; null for ordinary memory. A heap is destroyed with its last allocation if its job has
+  /// ended.
+  std::unordered_map<void*, std::shared_ptr<BufferAllocator>> owners_ GUARDED_BY(mutex_);
 };
 
 }  // namespace runjob::runtime

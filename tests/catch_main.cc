@@ -3,12 +3,3 @@
 #define CATCH_CONFIG_MAIN
 #include <catch2/catch.hpp>
 #endif
-
-#include <cstdlib>
-
-namespace {
-
-/// Tests leave nothing in the home of whoever runs them.
-[[maybe_unused]] const int off = ::setenv("RUNJOB_REMEMBER_WAYS", "0", /*overwrite=*/1);
-
-}  // namespace

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
 from testbed import Testbed  # noqa: E402
 
-from . import engine  # noqa: E402
+from . import engine, peers  # noqa: E402
 
 BACKENDS = ("hierarchical", "gloo")
 SHORT = ["8:2000", "1024:1000", "16384:500"]
@@ -30,8 +30,12 @@ def parse_arguments():
     parser.add_argument("--rate-mbit", type=int, default=1000, help="of each host's cable for long messages (default: %(default)s)")
     parser.add_argument("--mib", type=int, default=64, help="of a long message (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="turns that the backends take (default: %(default)s)")
-    parser.add_argument("--what", choices=("short", "long", "both", "engine"), default="both")
-    parser.add_argument("--builds", default=str(ROOT / "build/release"), help="of --what engine: build folders, separated by commas (default: %(default)s)")
+    parser.add_argument("--what", choices=("short", "long", "both", "engine", "peers"), default="both")
+    parser.add_argument("--operations", default=",".join(peers.OPERATIONS), help="of --what peers (default: %(default)s)")
+    parser.add_argument("--bytes", default=peers.SIZES, help="of --what peers (default: %(default)s)")
+    parser.add_argument("--budget-ms", type=int, default=150, help="of --what peers, for each size (default: %(default)s)")
+    parser.add_argument("--peers", default="", help="of --what peers: only these beside runjob (default: all that are installed)")
+    parser.add_argument("--builds", default=str(ROOT / "build/release"), help="of --what engine and peers: build folders, separated by commas (default: %(default)s)")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all numbers")
     return parser.parse_args()
 
@@ -89,9 +93,27 @@ def measure_engine(arguments, counts):
                 print(f"{count} hosts, {operations} of {nbytes} bytes: {times}", flush=True)
 
 
+def measure_peers(arguments, counts):
+    builds = [pathlib.Path(word).resolve() for word in arguments.builds.split(",")]
+    found, absent = peers.find(builds, peers.programs_folder())
+    for reason in absent:
+        print(reason, flush=True)
+    wanted = arguments.peers.split(",") if arguments.peers else list(found)
+    found = {name: words for name, words in found.items() if name in wanted or name.startswith("runjob")}
+    tables = []
+    with Testbed(max(counts), visible=[str(build) for build in builds]) as bed:
+        for count in counts:
+            print(f"{count} hosts, {arguments.ranks} ranks on each, microseconds:", flush=True)
+            tables += peers.measure(bed, bed.hosts[:count], arguments.ranks, arguments, found)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(tables, indent=1) + "\n", encoding="utf-8")
+
+
 def main():
     arguments = parse_arguments()
     counts = [int(word) for word in arguments.hosts.split(",")]
+    if arguments.what == "peers":
+        return measure_peers(arguments, counts)
     if arguments.what == "engine":
         return measure_engine(arguments, counts)
     report = {"short": {}, "long": {}, "ranks": arguments.ranks, "rate_mbit": arguments.rate_mbit}

@@ -2,8 +2,8 @@
 ///
 ///     between_hosts_rank BACKEND RANK HOST,HOST,... ADDRESS BYTES:TIMES...
 ///
-/// BACKEND is "hierarchical" or "gloo"; the hosts are numbers, by rank. Says its address in hexadecimal digits, reads those of all
-/// ranks, one a line, and then measures; rank 0 prints a line of JSON for each size.
+/// BACKEND is "hierarchical" or "gloo"; the hosts are numbers, by rank. Prints its address in hexadecimal digits, reads
+/// those of all ranks, one a line, and then measures. Rank 0 prints a line of JSON for each size.
 
 #include <chrono>
 #include <cstdio>
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "runtime/collectives/gloo/gloo_backend.hpp"
-#include "runtime/collectives/gloo/gloo_transport.hpp"
 #include "runtime/collectives/hierarchical/hierarchical_backend.hpp"
+#include "runtime/collectives/tcp/tcp_transport.hpp"
 
 namespace {
 
@@ -40,15 +40,17 @@ std::string from_hex(const std::string& text) {
   return bytes;
 }
 
-std::unique_ptr<Backend> make(const std::string& name, const MeshOptions& options) {
-  const auto flat = [](const MeshOptions& mesh) { return std::make_unique<GlooBackend>(mesh); };
+std::unique_ptr<DataBackend> make(const std::string& name, const MeshOptions& options) {
+  const auto transport = [](const TransportOptions& between) { return std::make_unique<TcpTransport>(between); };
+  const auto flat = [&](const MeshOptions& mesh) {
+    return std::make_unique<GlooBackend>(mesh, transport(all_pairs(mesh)));
+  };
   if (name == "gloo") return flat(options);
-  const auto transport = [](const TransportOptions& between) { return std::make_unique<GlooTransport>(between); };
   return std::make_unique<HierarchicalBackend>(options, "", HostParts{transport, flat});
 }
 
 /// Seconds of each of `times` allreduces, after as many to warm up as are useful.
-std::vector<double> measure(Backend& backend, std::size_t bytes, int times) {
+std::vector<double> measure(DataBackend& backend, std::size_t bytes, int times) {
   constexpr int kMostWarmUps = 100;
   std::vector<float> values(bytes / sizeof(float), 1);
   const Call call{.kind = Kind::kAllreduce,
@@ -80,7 +82,7 @@ void run(const std::vector<std::string>& words) {
   for (std::string host; std::getline(hosts, host, ',');) options.hosts.push_back(std::stoi(host));
   options.size = static_cast<int>(options.hosts.size());
   options.bind_address = words.at(3);
-  const std::unique_ptr<Backend> backend = make(words.at(0), options);
+  const std::unique_ptr<DataBackend> backend = make(words.at(0), options);
   std::cout << to_hex(backend->address()) << std::endl;
   std::vector<std::string> addresses;
   for (std::string line; static_cast<int>(addresses.size()) < options.size && std::getline(std::cin, line);)

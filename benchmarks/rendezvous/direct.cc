@@ -1,3 +1,5 @@
+#include "benchmarks/rendezvous/direct.hpp"
+
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -16,12 +18,11 @@
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
 
-#include "benchmarks/rendezvous/measurement.hpp"
 #include "hostfile/parse_hosts.hpp"
-#include "launcher/rank_place.hpp"
+#include "launcher/supervision/rank_place.hpp"
 #include "rendezvous/client.hpp"
-#include "rendezvous/http_server.hpp"
-#include "rendezvous/service.hpp"
+#include "rendezvous/server/http_server.hpp"
+#include "rendezvous/server/service.hpp"
 
 namespace runjob::benchmark {
 namespace {
@@ -43,7 +44,7 @@ class Directory {
   std::string path_ = "/tmp/runjob-benchmark-XXXXXX";
 };
 
-/// The service behind its TCP front, until SIGTERM; says its port through `port`.
+/// Runs the service behind its TCP front until SIGTERM. Stores its port in `port`.
 [[noreturn]] void run_head(Size size, const std::string& key_file, std::atomic<int>& port) {
   const Allocation allocation =
       allocate(parse_host_list(fmt::format("node[0001-{:04}]:{}", size.hosts, size.ranks_per_host)), {});

@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <string>
 #include <sys/resource.h>
 
@@ -6,17 +5,8 @@
 
 #include "base/error.hpp"
 #include "base/parse.hpp"
-#include "benchmarks/rendezvous/measurement.hpp"
-
-namespace runjob::benchmark {
-
-void require(bool condition, std::string_view what) {
-  if (condition) return;
-  std::fputs(fmt::format("rendezvous_benchmark: error: {}\n", what).c_str(), stderr);
-  std::_Exit(1);
-}
-
-}  // namespace runjob::benchmark
+#include "benchmarks/rendezvous/direct.hpp"
+#include "benchmarks/rendezvous/relay.hpp"
 
 /// rendezvous_benchmark relay|direct HOSTS RANKS_PER_HOST: measures once and prints JSON.
 int main(int argc, char** argv) {

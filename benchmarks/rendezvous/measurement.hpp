@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-/// What both benchmarks take and give.
+/// The input and the result of both benchmarks, and the functions that they share.
 namespace runjob::benchmark {
 
 struct Size {
@@ -30,13 +30,7 @@ inline double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// What cannot go on: ends the program with `what`.
+/// Ends the program with the error `what` unless `condition` holds.
 void require(bool condition, std::string_view what);
-
-/// The real job, its agents simulated by another process over one socket pair for each host.
-Measurement measure_relay(Size size);
-
-/// The TCP front, its ranks simulated by threads of another process, each with a client of its own.
-Measurement measure_direct(Size size);
 
 }  // namespace runjob::benchmark

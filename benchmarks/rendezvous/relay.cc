@@ -1,3 +1,5 @@
+#include "benchmarks/rendezvous/relay.hpp"
+
 #include <memory>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -11,10 +13,9 @@
 #include <fmt/format.h>
 
 #include "base/environment.hpp"
-#include "benchmarks/rendezvous/measurement.hpp"
 #include "benchmarks/rendezvous/simulated_agent.hpp"
 #include "hostfile/parse_hosts.hpp"
-#include "launcher/job.hpp"
+#include "launcher/job/job.hpp"
 
 namespace runjob::benchmark {
 namespace {

@@ -41,35 +41,35 @@ void SimulatedAgent::start() {
   Hello hello;
   hello.version = kVersion;
   hello.cores = size_.ranks_per_host;
-  writer_.send_control(FrameType::kHello, -1, encode(hello));
+  writer_.send_control(ToLauncher::kHello, -1, encode(hello));
 }
 
 asio::awaitable<void> SimulatedAgent::read_frames() {
-  const FrameParser::OnFrame handler = [this](const FrameHeader& header, std::string_view payload) {
+  const FrameParser<ToAgent>::OnFrame handler = [this](const FrameHeader<ToAgent>& header, std::string_view payload) {
     on_frame(header, payload);
   };
   for (;;) {
-    const FrameParser::Space space = parser_.space();
+    const FrameParser<ToAgent>::Space space = parser_.space();
     const std::size_t bytes = co_await channel_.read_some(asio::mutable_buffer(space.data, space.size));
     if (bytes == 0) co_return;
     parser_.consume(bytes, handler);
   }
 }
 
-void SimulatedAgent::on_frame(const FrameHeader& header, std::string_view payload) {
-  if (header.type == FrameType::kLaunch) on_launch(decode<Launch>(payload));
-  if (header.type == FrameType::kReply) on_reply(decode<RelayedReply>(payload));
+void SimulatedAgent::on_frame(const FrameHeader<ToAgent>& header, std::string_view payload) {
+  if (header.type == ToAgent::kLaunch) on_launch(decode<Launch>(payload));
+  if (header.type == ToAgent::kReply) on_reply(decode<RelayedReply>(payload));
 }
 
 void SimulatedAgent::on_launch(Launch launch) {
   launch_ = std::move(launch);
   require(std::ssize(launch_.ranks) == size_.ranks_per_host, "a host was given another number of ranks");
   for (const LaunchRank& rank : launch_.ranks) {
-    writer_.send_control(FrameType::kStarted, rank.rank, encode(Started{1000 + rank.rank, {}}));
+    writer_.send_control(ToLauncher::kStarted, rank.rank, encode(Started{1000 + rank.rank, {}}));
     // Reading the answers is the ranks' work, each on its own host; here one does it for all.
     const std::string join = rendezvous::join_reply(rank.place, launch_.topology);
     require(rank.rank != 0 || rendezvous::join_reply_from_json(join).size == size_.ranks(), "a join of another job");
-    writer_.send_control(FrameType::kJoined, rank.rank, {});
+    writer_.send_control(ToLauncher::kJoined, rank.rank, {});
     progress_.rank_joined();
     ask(rank.rank, fmt::format("/v1/barrier/start?wait=60s&call={}", rank.rank), {});
   }
@@ -78,7 +78,7 @@ void SimulatedAgent::on_launch(Launch launch) {
 void SimulatedAgent::ask(int rank, const std::string& target, std::string body) {
   asked_.emplace(next_request_, rank);
   const RelayedRequest request{next_request_++, {"POST", target, std::move(body), rank}};
-  writer_.send_control(FrameType::kRequest, -1, encode(request));
+  writer_.send_control(ToLauncher::kRequest, -1, encode(request));
 }
 
 void SimulatedAgent::on_reply(const RelayedReply& message) {
@@ -100,16 +100,16 @@ void SimulatedAgent::on_reply(const RelayedReply& message) {
   progress_.leader_gathered();
   for (const LaunchRank& rank : launch_.ranks) {
     for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
-      FrameHeader end_of_stream;
-      end_of_stream.type = FrameType::kOutput;
+      FrameHeader<ToLauncher> end_of_stream;
+      end_of_stream.type = ToLauncher::kOutput;
       end_of_stream.stream = stream;
       end_of_stream.rank = rank.rank;
       writer_.send_bulk(end_of_stream, nullptr, 0);
     }
-    writer_.send_control(FrameType::kExited, rank.rank, encode(Exited()));
+    writer_.send_control(ToLauncher::kExited, rank.rank, encode(Exited()));
   }
-  FrameHeader finished;
-  finished.type = FrameType::kFinished;
+  FrameHeader<ToLauncher> finished;
+  finished.type = ToLauncher::kFinished;
   writer_.send_bulk(finished, nullptr, 0);
   writer_.finish();
 }

@@ -7,9 +7,9 @@
 #include <boost/asio/io_context.hpp>
 
 #include "benchmarks/rendezvous/measurement.hpp"
-#include "launcher/fd_channel.hpp"
-#include "launcher/frame_writer.hpp"
-#include "launcher/messages.hpp"
+#include "launcher/channel/fd_channel.hpp"
+#include "launcher/channel/frame_writer.hpp"
+#include "launcher/channel/messages.hpp"
 
 namespace runjob::benchmark {
 
@@ -21,10 +21,10 @@ class Progress {
   void rank_joined() { count(joined_, size_.ranks(), times_.joined); }
   void rank_passed_barrier() { count(passed_, size_.ranks(), times_.barrier_passed); }
   void leader_gathered() { count(gathered_, size_.hosts, times_.gathered); }
-  /// Whether it was the last one.
+  /// Counts an agent that has left. Returns true for the last one.
   bool agent_left() { return ++left_ == size_.hosts; }
   bool all_gathered() const { return gathered_ == size_.hosts; }
-  /// Of the shared clock.
+  /// Times of the shared clock.
   const Measurement& times() const { return times_; }
 
  private:
@@ -37,8 +37,8 @@ class Progress {
   Measurement times_;
 };
 
-/// One agent and its ranks as the launcher sees them: real frames on a real channel, but no processes. Each rank starts,
-/// joins and enters a barrier; then the first one of the host gathers a blob from those of all hosts; then all end.
+/// One agent and its ranks for the launcher: real frames on a real channel, but no processes. Each rank starts, joins
+/// and enters a barrier; then the first one of the host gathers a blob from those of all hosts; then all end.
 /// Threads  the loop's one thread.
 class SimulatedAgent {
  public:
@@ -47,7 +47,7 @@ class SimulatedAgent {
 
  private:
   boost::asio::awaitable<void> read_frames();
-  void on_frame(const FrameHeader& header, std::string_view payload);
+  void on_frame(const FrameHeader<ToAgent>& header, std::string_view payload);
   void on_launch(Launch launch);
   void on_reply(const RelayedReply& message);
   void ask(int rank, const std::string& target, std::string body);
@@ -55,8 +55,8 @@ class SimulatedAgent {
   boost::asio::io_context& context_;
   UniqueFd input_;  // until channel_ has it
   FdChannel channel_;
-  FrameWriter writer_;
-  FrameParser parser_;
+  FrameWriter<ToLauncher> writer_;
+  FrameParser<ToAgent> parser_;
   const Size size_;
   Progress& progress_;
   Launch launch_;

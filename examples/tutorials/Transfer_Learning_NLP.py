@@ -49,7 +49,7 @@ else:
     df.to_pickle("dataset.pkl")
 
 train_df, remaining = train_test_split(df, random_state=42, train_size=0.5, stratify=df.target.values)
-valid_df, _ = train_test_split(remaining, random_state=42, train_size=0.1, stratify=remaining.target.values)
+valid_df, _ = train_test_split(remaining, random_state=42, train_size=0.8, stratify=remaining.target.values)
 print("The shape of training {} and validation {} datasets.".format(train_df.shape, valid_df.shape))
 print("##-------------------------##")
 

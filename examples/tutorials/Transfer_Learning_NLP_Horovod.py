@@ -84,8 +84,8 @@ else:
     df = text_data.sentences()
     df.to_pickle("dataset.pkl")
 
-train_df, remaining = train_test_split(df, random_state=42, train_size=0.9, stratify=df.target.values)
-valid_df, _ = train_test_split(remaining, random_state=42, train_size=0.5, stratify=remaining.target.values)
+train_df, remaining = train_test_split(df, random_state=42, train_size=0.7, stratify=df.target.values)
+valid_df, _ = train_test_split(remaining, random_state=42, train_size=0.9, stratify=remaining.target.values)
 
 if hvd.rank() == 0:
     print("The shape of training {} and validation {} datasets.".format(train_df.shape, valid_df.shape))

@@ -60,7 +60,7 @@ def training_step(images, labels, first_batch):
 
     if first_batch:
         hvd.broadcast_variables(mnist_model.variables, root_rank=0)
-        hvd.broadcast_variables(opt.variables() if callable(opt.variables) else opt.variables, root_rank=0)  # Keras 3 has no ()
+        hvd.broadcast_variables(opt.variables(), root_rank=0)
 
     return loss_value
 

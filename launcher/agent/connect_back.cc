@@ -18,7 +18,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_handle.hpp"
-#include "launcher/slurm/agent_call.hpp"
+#include "launcher/sealed_channel/agent_call.hpp"
 
 namespace runjob {
 namespace {

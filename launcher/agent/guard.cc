@@ -14,7 +14,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/unique_handle.hpp"
-#include "launcher/agent/process_tree.hpp"
+#include "launcher/processes/process_tree.hpp"
 
 namespace runjob {
 namespace {
@@ -36,8 +36,8 @@ std::string make_directory() {
       "runjob needs a directory for its sockets on this host, in XDG_RUNTIME_DIR or /tmp, and cannot make one", reason);
 }
 
-/// Waits until the agent has died, or has not although the channel is dead and its time is up. `agent_end`: a pipe whose other
-/// end only the agent holds; a pidfd would need Linux 5.3.
+/// Waits until the agent has died, or has not although the channel is dead and its time is up. `agent_end`: a pipe
+/// whose other end only the agent holds; a pidfd would need Linux 5.3.
 void wait_for_end(int agent_end, const GuardShared& shared) {
   pollfd watched[2] = {{agent_end, POLLIN, 0}, {STDIN_FILENO, POLLRDHUP, 0}};
   while (::poll(watched, 2, -1) < 0 && errno == EINTR) {

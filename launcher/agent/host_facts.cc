@@ -11,8 +11,8 @@
 
 #include "base/unique_handle.hpp"
 #include "base/version.hpp"
-#include "launcher/agent/cpu_topology.hpp"
-#include "launcher/agent/interface_facts.hpp"
+#include "launcher/agent/placement/cpu_topology.hpp"
+#include "launcher/network/interface_facts.hpp"
 
 namespace runjob {
 namespace {

@@ -2,17 +2,18 @@
 
 #include <cstdint>
 
-#include "launcher/messages.hpp"
+#include "launcher/channel/messages.hpp"
 
 namespace runjob {
 
-/// Whether other hosts are part of the job, or the user chooses among networks: then the launcher wants to know this one's.
+/// kSome if the job has other hosts, or the user chooses among networks: then the launcher needs the networks of this
+/// host.
 enum class Neighbours { kNone, kSome };
 
-/// What this host is, for the agent's first frame. Looks for a free port by binding to it.
+/// Describes this host for the agent's first frame. Finds a free port by binding to it.
 Hello host_facts(Neighbours neighbours);
 
-/// How often the kernel's out-of-memory killer has struck on this host since it started; 0 when unknown.
+/// The number of processes that the kernel's out-of-memory killer has ended since this host started; 0 if unknown.
 /// Source  proc(5), /proc/vmstat, oom_kill (Linux 4.13).
 std::int64_t oom_kills();
 

@@ -4,12 +4,12 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
-#include "launcher/messages.hpp"
+#include "launcher/channel/messages.hpp"
 
 namespace runjob {
 namespace asio = boost::asio;
 
-InputPipe::InputPipe(asio::any_io_executor executor, UniqueFd writer, int rank, FrameWriter& frames)
+InputPipe::InputPipe(asio::any_io_executor executor, UniqueFd writer, int rank, FrameWriter<ToLauncher>& frames)
     : pipe_(executor, writer.release()),
       wake_up_(executor, asio::steady_timer::time_point::max()),
       rank_(rank),
@@ -31,7 +31,7 @@ asio::awaitable<void> InputPipe::run() {
       static_cast<void>(written);
       if (error) broken_ = true;
     }
-    frames_.send_control(FrameType::kInputCredit, rank_, encode(Credit{static_cast<std::int64_t>(bytes.size())}));
+    frames_.send_control(ToLauncher::kInputCredit, rank_, encode(Credit{static_cast<std::int64_t>(bytes.size())}));
   }
   close();
 }

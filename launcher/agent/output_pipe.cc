@@ -23,12 +23,12 @@ std::int64_t wall_clock_us() {
 }  // namespace
 
 OutputPipe::OutputPipe(asio::any_io_executor executor, UniqueFd reader, int rank, Stream stream, std::int64_t credit,
-                       FrameWriter& writer)
+                       FrameWriter<ToLauncher>& writer)
     : pipe_(executor, reader.release()),
       wake_up_(executor, asio::steady_timer::time_point::max()),
       credit_(credit),
       writer_(writer) {
-  header_.type = FrameType::kOutput;
+  header_.type = ToLauncher::kOutput;
   header_.stream = stream;
   header_.rank = rank;
 }

@@ -7,37 +7,37 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/unique_handle.hpp"
-#include "launcher/frame_writer.hpp"
+#include "launcher/channel/frame_writer.hpp"
 
 namespace runjob {
 
-/// One output stream of one rank: reads its pipe and sends the bytes as kOutput frames, as far as the
-/// launcher's credit and the writer's queue allow; the rest waits in the pipe, which is what slows the rank
-/// down. Threads  the loop's one thread. The owner spawns run() and keeps this object until it has returned.
+/// One output stream of one rank: reads its pipe and sends the bytes as kOutput frames, as far as the launcher's credit
+/// and the writer's queue allow. The rest waits in the pipe, which slows the rank down.
+/// Owner    the owner spawns run() and keeps this object until run() has returned.
+/// Threads  the loop's one thread.
 class OutputPipe {
  public:
-  /// `reader`: the read end, becomes non-blocking. `credit`: bytes that may be sent at first. `writer`
-  /// outlives this.
+  /// `reader`: the read end, which becomes non-blocking. `credit`: the bytes that may be sent at first. `writer`
+  /// outlives this object.
   OutputPipe(boost::asio::any_io_executor executor, UniqueFd reader, int rank, Stream stream, std::int64_t credit,
-             FrameWriter& writer);
+             FrameWriter<ToLauncher>& writer);
 
   /// Returns at the end of the stream, after having sent an empty frame.
   boost::asio::awaitable<void> run();
 
   void add_credit(std::int64_t bytes);
 
-  /// To be called when the writer's queue has become shorter.
+  /// Call it when the writer's queue has become shorter.
   void on_queue_shorter();
 
-  /// From now on reads and throws away: there is nobody to send to, and the rank must not break on a closed
-  /// pipe.
+  /// From now on the bytes are read and thrown away: the launcher is gone, and the rank must not fail on a closed pipe.
   void discard();
 
-  /// Whether it has sent all there was and waits for more, which only comes if somebody still holds the write
-  /// end.
+  /// True while it waits for more bytes, having sent all others. Only a process that holds the write end can write
+  /// more.
   bool idle() const { return reading_; }
 
-  /// Ends run() although somebody may still hold the write end; what is in the pipe is lost.
+  /// Ends run() even if a process still holds the write end. The bytes in the pipe are lost.
   void close();
 
  private:
@@ -45,10 +45,10 @@ class OutputPipe {
   bool allowed() const;
 
   boost::asio::posix::stream_descriptor pipe_;
-  boost::asio::steady_timer wake_up_;  // never expires: cancelled when it may be allowed to go on
-  FrameHeader header_;
+  boost::asio::steady_timer wake_up_;  // never expires; cancelled when allowed() may have become true
+  FrameHeader<ToLauncher> header_;
   std::int64_t credit_;
-  FrameWriter& writer_;
+  FrameWriter<ToLauncher>& writer_;
   bool reading_ = false;
   bool discarding_ = false;
   bool closed_ = false;

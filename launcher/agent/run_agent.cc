@@ -12,8 +12,8 @@
 #include "launcher/agent/agent.hpp"
 #include "launcher/agent/connect_back.hpp"
 #include "launcher/agent/guard.hpp"
-#include "launcher/fd_channel.hpp"
-#include "launcher/sealed/sealed_channel.hpp"
+#include "launcher/channel/fd_channel.hpp"
+#include "launcher/sealed_channel/sealed_channel.hpp"
 
 namespace runjob {
 

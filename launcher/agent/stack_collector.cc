@@ -17,9 +17,9 @@
 
 #include "base/log.hpp"
 #include "base/unique_handle.hpp"
-#include "launcher/agent/cpu_topology.hpp"
-#include "launcher/agent/session_processes.hpp"
-#include "launcher/child_process.hpp"
+#include "launcher/agent/placement/cpu_topology.hpp"
+#include "launcher/processes/child_process.hpp"
+#include "launcher/processes/session_processes.hpp"
 
 namespace runjob {
 namespace {

@@ -11,24 +11,25 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "base/environment.hpp"
-#include "launcher/messages.hpp"
+#include "launcher/channel/messages.hpp"
 
 namespace runjob {
 
-/// Finds out where the ranks of this host are: asks eu-stack or gdb for the stack of each rank's program, as many at a time as
-/// there are cores; then makes the programs that can (Python's faulthandler) print their own, which ends them.
-/// Threads  the loop's one thread. Must outlive the loop's run.
+/// Collects the stacks of this host's ranks. It runs eu-stack or gdb on each rank's program, as many at a time as there
+/// are cores. Then it makes the programs that can (Python's faulthandler) print their own stack, which ends them.
+/// Owner    its owner keeps it until the loop's run has ended.
+/// Threads  the loop's one thread.
 class StackCollector {
  public:
   using Report = std::function<void(int rank, StackTrace trace)>;
 
   StackCollector(boost::asio::any_io_executor executor, Report report);
 
-  /// Reports each of `ranks` (with its process) once, also one that has ended. To be called once. `environment`: for the tools,
-  /// which are looked for in its PATH.
+  /// Reports each of `ranks` (with its process) once, also one that has ended. Must be called only once. `environment`
+  /// is that of the tools, which are searched in its PATH.
   void collect(const std::vector<std::pair<int, pid_t>>& ranks, Environment environment);
 
-  /// To be called after the reports.
+  /// Must be called after the reports.
   void dump_python();
 
  private:
@@ -41,7 +42,7 @@ class StackCollector {
   Report report_;
   Environment environment_;
   std::deque<std::pair<int, pid_t>> waiting_;
-  std::vector<pid_t> python_;  // leaders of the sessions with a program that prints its own stack
+  std::vector<pid_t> python_;  // leaders of the sessions whose program prints its own stack
 };
 
 }  // namespace runjob

@@ -5,18 +5,18 @@
 #include <tuple>
 #include <vector>
 
+#include "launcher/channel/host_address.hpp"
 #include "launcher/network/candidates.hpp"
-#include "launcher/network/host_address.hpp"
 #include "launcher/network/probe_outcome.hpp"
 
-/// Which address each host of a job gets, from what its agents have tried. Pure functions.
+/// Chooses the address of each host of a job from the agents' probes. Pure functions.
 ///
-/// Every host tries all candidates of the next one (the last one those of the first), and of the first, where the ranks meet. These are at
-/// most two hosts for each, and they are enough: addresses in one network whose ring is closed reach each other, and where
-/// there are routes between networks, one that leads to the first host's leads on.
+/// Every host tries all candidates of the next host (the last one those of the first), and of the first host, where the
+/// ranks meet. These are at most two hosts for each, and they are enough: addresses in one network whose ring is closed
+/// reach each other, and if there are routes between networks, a route to the first host's network leads to the others.
 namespace runjob {
 
-/// A connection that one host tries: to a candidate of another.
+/// The id of one probe: a connection of one host to a candidate of another.
 struct ProbeId {
   int from = 0;
   int to = 0;
@@ -27,16 +27,16 @@ struct ProbeId {
   }
 };
 
-/// What has been tried so far.
+/// The outcomes so far.
 using ProbeOutcomes = std::map<ProbeId, ProbeOutcome>;
 
-/// The hosts, out of `hosts`, whose candidates `from` tries.
+/// The indexes, among `hosts` hosts, of the hosts whose candidates `from` tries.
 std::vector<int> probe_targets(int from, int hosts);
 
-/// For each host its address, all of one family. Preferred, in this order: loopback, when all hosts turn out to be one;
-/// networks of their own over containers' and tunnels; the fastest; one network for all; IPv4; the default route's.
-/// A single host needs no outcomes.
-/// Errors  Error(kConnect) in one line: which host does not reach which, what was tried, what to do.
+/// The address of each host, all of one family. Preferred, in this order: loopback, if all hosts are one; networks of
+/// the hosts over those of containers and tunnels; the fastest; one network for all; IPv4; the default route's. A
+/// single host needs no outcomes.
+/// Errors  Error(kConnect) in one line: which host does not reach which, the tried addresses, and the remedy.
 std::vector<HostAddress> choose_addresses(const std::vector<HostNetwork>& hosts, const ProbeOutcomes& outcomes);
 
 }  // namespace runjob

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/network/network_facts.hpp"
+#include "launcher/channel/network_facts.hpp"
 
 namespace runjob {
 

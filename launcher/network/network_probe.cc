@@ -66,20 +66,20 @@ void NetworkProbe::listen() {
     ProbeListen message{states_[i].token, {}};
     for (const Candidate& each : networks_[i].candidates) message.addresses.push_back(each.address);
     states_[i].waited_for = true;
-    send_(static_cast<int>(i), FrameType::kProbeListen, encode(message));
+    send_(static_cast<int>(i), ToAgent::kProbeListen, encode(message));
   }
 }
 
-void NetworkProbe::on_frame(int host, FrameType type, std::string_view payload) {
+void NetworkProbe::on_frame(int host, ToLauncher type, std::string_view payload) {
   if (step_ == Step::kDone) return;  // too late
   Host& state = at(host);
-  const auto expected = step_ == Step::kListening ? FrameType::kProbeListening : FrameType::kProbeResults;
+  const auto expected = step_ == Step::kListening ? ToLauncher::kProbeListening : ToLauncher::kProbeResults;
   if (!state.waited_for || type != expected) {
     throw Error(Errc::kProtocol, fmt::format("{} sent an answer to a probe that it was not asked for", name_of(host)));
   }
   state.waited_for = false;
-  const bool fits = type == FrameType::kProbeListening ? take_ports(host, decode<ProbeListening>(payload))
-                                                       : take_outcomes(state, decode<ProbeResults>(payload));
+  const bool fits = type == ToLauncher::kProbeListening ? take_ports(host, decode<ProbeListening>(payload))
+                                                        : take_outcomes(state, decode<ProbeResults>(payload));
   if (!fits) throw Error(Errc::kProtocol, fmt::format("{} sent half an answer to a probe", name_of(host)));
   if (!waits()) on_step_over();
 }
@@ -114,7 +114,7 @@ void NetworkProbe::connect() {
     const ProbeConnect message = connections_of(from);
     if (message.targets.empty()) continue;
     at(from).waited_for = true;
-    send_(from, FrameType::kProbeConnect, encode(message));
+    send_(from, ToAgent::kProbeConnect, encode(message));
   }
   if (!waits()) on_step_over();
 }
@@ -171,7 +171,7 @@ bool NetworkProbe::waits() const {
 void NetworkProbe::finish(Status status, std::vector<HostAddress> addresses) {
   patience_timer_.cancel();
   if (step_ != Step::kIdle) {
-    for (int host = 0; host < static_cast<int>(networks_.size()); ++host) send_(host, FrameType::kProbeEnd, {});
+    for (int host = 0; host < static_cast<int>(networks_.size()); ++host) send_(host, ToAgent::kProbeEnd, {});
   }
   step_ = Step::kDone;
   done_(std::move(status), std::move(addresses));

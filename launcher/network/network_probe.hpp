@@ -10,7 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/status.hpp"
-#include "launcher/frame.hpp"
+#include "launcher/channel/frame.hpp"
 #include "launcher/network/choose_addresses.hpp"
 #include "launcher/network/probe_messages.hpp"
 
@@ -23,35 +23,36 @@ struct ProbedHost {
   bool local = false;  ///< it is the launcher's own
 };
 
-/// Finds the address by which each host of a job is reached, by letting the agents try: all listen, then each connects to the
-/// candidates of two others (choose_addresses.hpp). When these do not suffice, the interfaces of containers and tunnels are
-/// tried too. Nothing is tried when there is one host, or when all are this one: then it is loopback, or the best of what the
-/// filter names.
+/// Finds the address by which each host of a job is reached, by letting the agents try: all listen, then each connects
+/// to the candidates of two others (choose_addresses.hpp). When these do not suffice, the interfaces of containers and
+/// tunnels are tried too. Nothing is tried when there is one host, or when all are this one: then it is loopback, or
+/// the best of what the filter names.
 /// Threads  the executor's one thread.
 class NetworkProbe {
  public:
-  /// `payload` goes to that host's agent.
-  using Send = std::function<void(int host, FrameType type, std::string payload)>;
-  /// Called once, from start(), on_frame() or the loop, as the last thing there: the addresses by host, or Errc::kUsage, kConnect or kTimeout with one
-  /// line that names the hosts and what to do.
+  /// Sends a frame with `payload` to the agent of `host`.
+  using Send = std::function<void(int host, ToAgent type, std::string payload)>;
+  /// Called once, as the last action of start(), of on_frame() or of a handler of the loop: with the addresses by host,
+  /// or with Errc::kUsage, kConnect or kTimeout and one line that names the hosts and the remedy.
   using Done = std::function<void(Status status, std::vector<HostAddress> addresses)>;
 
-  /// An agent that has not answered by `patience` will not: each of them needs at most a second, twice.
+  /// An agent that has not answered within `patience` is given up; each of them needs at most a second, twice.
   NetworkProbe(const boost::asio::any_io_executor& executor, std::vector<ProbedHost> hosts,
                const InterfaceFilter& filter, Send send, Done done,
                std::chrono::milliseconds patience = std::chrono::seconds(10));
 
   void start();
 
-  /// kProbeListening or kProbeResults. Errors  Error(kProtocol) for an answer to nothing, or that does not fit.
-  void on_frame(int host, FrameType type, std::string_view payload);
+  /// Takes kProbeListening or kProbeResults. Errors  Error(kProtocol) for an answer that was not asked for or does not
+  /// fit.
+  void on_frame(int host, ToLauncher type, std::string_view payload);
 
  private:
   enum class Step { kIdle, kListening, kNetworks, kPrivate, kDone };
   struct Host {
     ProbeToken token;
     std::vector<ProbePort> ports;  // by candidate
-    std::vector<ProbeId> asked;    // what its agent tries now
+    std::vector<ProbeId> asked;    // the attempts that its agent makes now
     bool waited_for = false;
   };
 

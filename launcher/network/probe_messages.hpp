@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/messages.hpp"
+#include "launcher/channel/messages.hpp"
 #include "launcher/network/probe_outcome.hpp"
 
 /// The control payloads by which the launcher lets its agents try each other's addresses, as values: see messages.hpp.

@@ -2,16 +2,16 @@
 
 namespace runjob {
 
-/// What came of connecting to another host's address.
+/// The outcome of a connection to another host's address.
 struct ProbeOutcome {
   enum class Kind {
     kReached,       ///< that host's agent answered
-    kStranger,      ///< something else did: another host has the same address
-    kNotListening,  ///< that host cannot use the address itself
+    kStranger,      ///< another program or host answered: several hosts have this address
+    kNotListening,  ///< that host cannot listen on the address itself
     kFailed,
   };
   Kind kind = Kind::kFailed;
-  int error_number = 0;  ///< of kNotListening and kFailed, as errno
+  int error_number = 0;  ///< errno, for kNotListening and kFailed
 
   bool operator==(const ProbeOutcome&) const = default;
 };

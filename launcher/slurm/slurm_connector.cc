@@ -11,8 +11,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/program_path.hpp"
-#include "launcher/agent/interface_facts.hpp"
-#include "launcher/slurm/agent_call.hpp"
+#include "launcher/network/interface_facts.hpp"
+#include "launcher/sealed_channel/agent_call.hpp"
 #include "launcher/slurm/srun_command.hpp"
 
 namespace runjob {

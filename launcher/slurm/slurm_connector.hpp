@@ -10,16 +10,16 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "launcher/host_connector.hpp"
-#include "launcher/job_spec.hpp"
-#include "launcher/slurm/agent_listener.hpp"
+#include "launcher/job/host_connector.hpp"
+#include "launcher/job_spec/job_spec.hpp"
+#include "launcher/sealed_channel/agent_listener.hpp"
 #include "launcher/slurm/srun_program.hpp"
 
 namespace runjob {
 
-/// Connects a job to agents on the nodes of the SLURM allocation that we are in. One srun starts all of them; each connects
-/// back to us, which is the one port that runjob ever listens on, and the connections are sealed with a key that only the
-/// agents get, through srun's standard input.
+/// Connects a job to agents on the nodes of the SLURM allocation in which runjob runs. One srun starts all of them.
+/// Each agent connects back to this process, which is the only case in which runjob listens on a port. The connections
+/// are sealed with a key that only the agents get, through srun's standard input.
 /// Owner    outlives the coroutines of open(), not the channels.
 /// Threads  the loop's one thread.
 class SlurmConnector : public HostConnector {
@@ -28,8 +28,8 @@ class SlurmConnector : public HostConnector {
   SlurmConnector(boost::asio::any_io_executor executor, const JobSpec& spec);
   ~SlurmConnector() override;
 
-  /// The channel to the agent on that node, which SLURM starts with all others at the first call.
-  /// Errors  Error with what srun says about it.
+  /// The channel to the agent on that node. SLURM starts all agents at the first call.
+  /// Errors  Error with srun's message about the node.
   boost::asio::awaitable<ReadyChannel> open(const Host& host, RemoteMessage on_message) override;
 
   void finish() override;
@@ -37,8 +37,8 @@ class SlurmConnector : public HostConnector {
  private:
   struct Node {
     std::unique_ptr<boost::asio::steady_timer> news;  // cancelled when there is a channel or a failure
-    std::unique_ptr<Channel> channel;                 // once its agent is there
-    std::string failure;                              // or why it will not be
+    std::unique_ptr<Channel> channel;                 // set once its agent is connected
+    std::string failure;                              // the reason why there will be no agent
     bool served = false;                              // open() has returned the channel
   };
 
@@ -53,8 +53,8 @@ class SlurmConnector : public HostConnector {
   const JobSpec& spec_;
   const std::string agent_;            // path of runjob-agent
   std::map<std::string, Node> nodes_;  // by name, which SLURM keeps unique
-  std::vector<std::string> lines_;     // the last ones that srun has said
-  std::vector<std::string> ended_;     // nodes whose agent has, until more lines have come
+  std::vector<std::string> lines_;     // the last lines of srun
+  std::vector<std::string> ended_;     // nodes whose agent has ended, until more lines have arrived
   boost::asio::steady_timer more_lines_;
   std::optional<AgentListener> listener_;
   std::optional<SrunProgram> srun_;

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "hostfile/slurm_hostlist.hpp"
-#include "launcher/rank_environment.hpp"
+#include "launcher/processes/rank_environment.hpp"
 
 namespace runjob {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_handle.hpp"
-#include "launcher/child_process.hpp"
+#include "launcher/processes/child_process.hpp"
 
 namespace runjob {
 namespace {

@@ -11,25 +11,26 @@
 
 namespace runjob {
 
-/// srun as a child of this process: what it reads, what it says, and its end.
+/// srun as a child of this process, with its input, its output and its end.
 /// Threads  the loop's one thread, which it does not outlive.
 class SrunProgram {
  public:
   struct Events {
-    std::function<void(const std::string& line)> on_line;  ///< of its standard error and output
-    std::function<void(const std::string& how)> on_end;    ///< "exited with status 1"; after its last line
+    std::function<void(const std::string& line)> on_line;  ///< a line of its standard error or output
+    std::function<void(const std::string& how)> on_end;    ///< "exited with status 1"; called after its last line
   };
 
-  /// Starts `command`; `input` is all that it reads. Errors  Error(kUnavailable) when it cannot be executed.
+  /// Starts `command` with `input` as its whole standard input.
+  /// Errors  Error(kUnavailable) when it cannot be executed.
   SrunProgram(boost::asio::any_io_executor executor, const std::vector<std::string>& command,
               const Environment& environment, const std::string& input, Events events);
-  /// Kills it if it still runs.
+  /// Kills srun if it still runs.
   ~SrunProgram();
   SrunProgram(const SrunProgram&) = delete;
   SrunProgram& operator=(const SrunProgram&) = delete;
 
-  /// Waits for its end, up to a few seconds; blocks. To be called when the agents have ended: until srun has too, the step
-  /// exists, and the next one would have to wait.
+  /// Waits for its end, up to a few seconds; blocks. Must be called when the agents have ended: the step exists until
+  /// srun has ended too, and the next step would have to wait.
   void finish();
 
  private:

@@ -2,10 +2,10 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "launcher/ssh/files/ssh_target.hpp"
 #include "launcher/ssh/key_agent.hpp"
 #include "launcher/ssh/key_choice.hpp"
 #include "launcher/ssh/ssh_session.hpp"
-#include "launcher/ssh/ssh_target.hpp"
 
 namespace runjob {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/channel.hpp"
-#include "launcher/remote_message.hpp"
+#include "launcher/channel/channel.hpp"
+#include "launcher/channel/remote_message.hpp"
 #include "launcher/ssh/ssh_session.hpp"
 
 namespace runjob {

@@ -4,31 +4,31 @@
 #include <string>
 #include <vector>
 
-#include "launcher/ssh/known_hosts.hpp"
-#include "launcher/ssh/ssh_target.hpp"
+#include "launcher/ssh/files/known_hosts.hpp"
+#include "launcher/ssh/files/ssh_target.hpp"
 
 namespace runjob {
 
-/// Decides whether a host is the one that it says it is, from the known_hosts files, which are read once in a job.
+/// Checks a host's identity against the known_hosts files, which are read once in a job.
 /// Threads  the loop's one thread.
 class HostKeyCheck {
  public:
-  /// The host key algorithms to offer, best first: those of keys that are known, then the others.
-  /// Errors  SshProgramNeeded when libssh2 can check none of the keys that are known.
+  /// The host key algorithms to offer, best first: those of the known keys, then the others.
+  /// Errors  SshProgramNeeded when libssh2 can check none of the known keys.
   std::string algorithms(const SshTarget& target);
 
-  /// Returns when `key` is the host's. A new key is added to known_hosts where the target accepts it.
-  /// Errors  Error(kAuth) with what is wrong and what to do.
+  /// Returns if `key` is the host's. A new key is added to known_hosts if the target accepts it.
+  /// Errors  Error(kAuth) with the problem and the remedy.
   void check(const SshTarget& target, const PublicKey& key);
 
  private:
   std::vector<KnownHost>& entries_of(const SshTarget& target);
   void accept(const SshTarget& target, const PublicKey& key);
 
-  std::map<std::vector<std::string>, std::vector<KnownHost>> entries_;  // by the files' names
+  std::map<std::vector<std::string>, std::vector<KnownHost>> entries_;  // by the names of the files
 };
 
-/// Adds a line to the file, which is made with its folder (modes 0600 and 0700) where it is not there.
+/// Adds a line to the file. The file and its folder are created (modes 0600 and 0700) if they do not exist.
 /// Errors  Error(kSystem).
 void append_known_host(const std::string& file, const std::string& line);
 

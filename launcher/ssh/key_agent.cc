@@ -8,7 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
-#include "launcher/ssh/ssh_data.hpp"
+#include "launcher/ssh/files/ssh_data.hpp"
 
 namespace runjob {
 namespace {

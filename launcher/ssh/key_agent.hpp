@@ -9,7 +9,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 
-#include "launcher/ssh/public_key.hpp"
+#include "launcher/ssh/files/public_key.hpp"
 
 namespace runjob {
 

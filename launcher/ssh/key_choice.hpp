@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/ssh/identity_file.hpp"
+#include "launcher/ssh/files/identity_file.hpp"
 #include "launcher/ssh/key_agent.hpp"
 
 namespace runjob {

@@ -12,13 +12,13 @@
 
 #include "base/error.hpp"
 #include "hostfile/text_cursor.hpp"
+#include "launcher/channel/with_timeout.hpp"
 #include "launcher/ssh/authenticate.hpp"
 #include "launcher/ssh/connect_socket.hpp"
-#include "launcher/ssh/identity_file.hpp"
+#include "launcher/ssh/files/identity_file.hpp"
 #include "launcher/ssh/key_agent.hpp"
 #include "launcher/ssh/resolve_name.hpp"
 #include "launcher/ssh/ssh_program_needed.hpp"
-#include "launcher/ssh/with_timeout.hpp"
 
 namespace runjob {
 namespace {

@@ -7,12 +7,12 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 
+#include "launcher/job_spec/ssh_options.hpp"
 #include "launcher/ssh/channel_ssh.hpp"
+#include "launcher/ssh/files/ssh_target.hpp"
 #include "launcher/ssh/handshake_limit.hpp"
 #include "launcher/ssh/host_key_check.hpp"
 #include "launcher/ssh/key_choice.hpp"
-#include "launcher/ssh/ssh_options.hpp"
-#include "launcher/ssh/ssh_target.hpp"
 
 namespace runjob {
 

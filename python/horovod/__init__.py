@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._absent import explain
 from ._owner import refuse_other_owners
 
 __version__ = "0.28.1"  # of the Horovod that this stands in for
 
 refuse_other_owners()
+explain()
 
 
 def __getattr__(name: str) -> Any:
@@ -17,4 +19,4 @@ def __getattr__(name: str) -> Any:
         from .runner import run
 
         return run
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

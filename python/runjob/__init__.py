@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .exceptions import Error, HorovodInternalError, HostsUpdatedInterrupt
 
 if TYPE_CHECKING:
-    from .run_errors import RankError, RunError
-    from .run_function import run
+    from .launch.run_errors import RankError, RunError
+    from .launch.run_function import run
 
 __version__ = "0.1.0"
 
@@ -29,8 +29,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """What ranks do not need is imported when it is asked for first."""
     if name in ("RankError", "RunError", "run"):
-        from . import run_errors, run_function
+        from .launch import run_errors, run_function
 
         globals()[name] = getattr(run_function if name == "run" else run_errors, name)
         return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -80,11 +80,15 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     # ranks, sizes, how many sets, dynamic
     "runjob_init_with_process_sets": (c_int, [_NUMBERS, _NUMBERS, c_int32, c_int32]),
     "runjob_shutdown": (c_int, []),
+    "runjob_shutdown_at_exit": (c_int, []),
     "runjob_is_initialized": (c_int, []),
     "runjob_failing": (c_int, [c_char_p]),
     # file, whether to mark cycles, whether all ranks record
     "runjob_start_timeline": (c_int, [c_char_p, c_int, c_int]),
     "runjob_stop_timeline": (c_int, []),
+    # operation, names, tensors, since when each waits, their number, process set
+    "runjob_timeline_tensors": (c_int, [c_char_p, POINTER(c_char_p), POINTER(Tensor), POINTER(c_int64), c_int32, c_int32]),
+    "runjob_timeline_records_tensors": (c_int, []),
     "runjob_rank": (c_int, []),
     "runjob_size": (c_int, []),
     "runjob_local_rank": (c_int, []),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from . import communicator
 from ._library import library
 
 
@@ -50,8 +51,10 @@ def ccl_built() -> bool:
 
 
 def mpi_threads_supported() -> bool:
-    """Whether MPI may be called from several threads; False when MPI is not in use."""
-    return False
+    """Whether the program's threads may call MPI beside runjob: True for ranks that mpirun, mpiexec or srun has started, unless MPI
+    was initialized without support for threads. False where MPI has started nothing, because its world is not the job then.
+    """
+    return communicator.is_mpi_threaded()
 
 
 gloo_enabled = gloo_built

@@ -5,43 +5,28 @@ Threads  any, but init() and shutdown() must not overlap each other.
 
 from __future__ import annotations
 
-import atexit
-import os
-import sys
-import threading
-import time
-from types import TracebackType
-from typing import Any, Callable
+from typing import Any
 
-from ._library import library
-from .exceptions import AbortedError, Code, NotInitializedError, PeerLostError, from_code
+from . import communicator
+from . import process_sets as sets
+from .job import (
+    cross_rank,
+    cross_size,
+    is_homogeneous,
+    is_initialized,
+    local_rank,
+    local_size,
+    rank,
+    shutdown,
+    size,
+    start_timeline,
+    stop_timeline,
+)
 
-#: How long one call into the library blocks at most, so that Python can run signal handlers in between.
-SIGNAL_INTERVAL_SECONDS = 0.2
-#: How long a rank that fails because another one left lets that one end first.
-_VICTIM_GRACE_SECONDS = 2.0
-
-_init_ended: threading.Event | None = None
-_generation = 0
-_hooks_installed = False
-
-
-def check(code: int) -> None:
-    """Raises the exception that belongs to `code`, with the library's text; nothing for OK."""
-    if code != Code.OK:
-        raise from_code(code, library().runjob_error_message().decode(errors="replace"))
-
-
-def wait(handle: int) -> None:
-    """Blocks until the library's operation `handle` is done. Signal handlers and other threads run meanwhile.
-
-    Errors  the operation's; KeyboardInterrupt leaves it in flight.
-    """
-    runjob_wait = library().runjob_wait
-    code = runjob_wait(handle, SIGNAL_INTERVAL_SECONDS)
-    while code == Code.IN_PROGRESS:
-        code = runjob_wait(handle, SIGNAL_INTERVAL_SECONDS)
-    check(code)
+__all__ = [
+    "cross_rank", "cross_size", "init", "is_homogeneous", "is_initialized", "local_rank", "local_size", "rank", "shutdown", "size",
+    "start_timeline", "stop_timeline",
+]  # fmt: skip
 
 
 def init(comm: Any = None, process_sets: Any = None) -> None:
@@ -53,174 +38,12 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
     process_sets  ProcessSets to begin with, the same on all ranks; or "dynamic": sets may be added and removed later, as with
                   HOROVOD_DYNAMIC_PROCESS_SETS=1.
     Blocks        until all ranks have called it, at most the job's start timeout.
+    Warns         on rank 0, when the program has initialized an MPI whose world has another number of ranks than the job.
     Errors        HorovodInternalError naming who is missing, or who gives other sets; ValueError for a comm that cannot be; ValueError
                   for a set that cannot be or is given twice: then the job is there all the same, with the other sets; RuntimeError
                   for a list under mpirun without mpi4py.
     """
-    from . import process_sets as sets  # which builds on this module
-
+    is_new = not is_initialized()
     sets.join(comm, process_sets)
-
-
-def join_job(join: Callable[[], int], meanwhile: Callable[[threading.Event], None] | None = None) -> None:
-    """What init() does with the library: `join` is its function, which blocks. Nothing when already in a job.
-
-    meanwhile  runs in this thread until the event that it gets is set, which is when `join` has returned.
-    """
-    global _generation, _init_ended
-    if is_initialized():
-        return
-    _install_exit_hooks()
-    _init_ended = threading.Event()
-    try:
-        call_interruptibly(join, _init_ended, meanwhile)
-    finally:
-        if is_initialized():
-            _generation += 1
-
-
-def shutdown() -> None:
-    """Leaves the job; operations in flight end with an error, on every rank. Takes under a second; waits for no other rank."""
-    if _init_ended is not None and not _init_ended.is_set():
-        return  # init() was interrupted and still runs: the process is ending, and there is nothing to leave yet
-    check(library().runjob_shutdown())
-
-
-def start_timeline(file_path: str | os.PathLike[str], mark_cycles: bool = False, all_ranks: bool = False) -> None:
-    """Begins a trace of the collectives in rank 0's file `file_path`, for Perfetto and chrome://tracing; one before it ends.
-
-    mark_cycles  marks each round of negotiation.
-    all_ranks    a track for each rank; then every rank must call this. Otherwise calls of other ranks than 0 do nothing.
-    Errors       NotInitializedError; ValueError when the file cannot be created.
-    """
-    check(library().runjob_start_timeline(os.fsencode(file_path), mark_cycles, all_ranks))
-
-
-def stop_timeline() -> None:
-    """Writes what is left of the trace. Does nothing when there is none.
-
-    With all_ranks, every rank calls it; rank 0 waits for the others' last records, for a second at most.
-    Errors  NotInitializedError.
-    """
-    check(library().runjob_stop_timeline())
-
-
-def is_initialized() -> bool:
-    """Whether init() has succeeded and shutdown() has not been called since."""
-    return bool(library().runjob_is_initialized() == 1)
-
-
-def generation() -> int:
-    """Which job this process is in, for what counts operations: changes with every init(), and in a forked child."""
-    return _generation
-
-
-def _enter_fork() -> None:
-    global _generation
-    _generation += 1  # the child is in no job, and none of its parent's calls ends in it
-
-
-os.register_at_fork(after_in_child=_enter_fork)
-
-
-def rank() -> int:
-    """This process's index among all. Errors  NotInitializedError, a ValueError, as for all places."""
-    return _place(library().runjob_rank())
-
-
-def size() -> int:
-    """The number of ranks."""
-    return _place(library().runjob_size())
-
-
-def local_rank() -> int:
-    """This process's index among those on its host."""
-    return _place(library().runjob_local_rank())
-
-
-def local_size() -> int:
-    """The number of ranks on this host."""
-    return _place(library().runjob_local_size())
-
-
-def cross_rank() -> int:
-    """This host's index among the hosts that have this local rank."""
-    return _place(library().runjob_cross_rank())
-
-
-def cross_size() -> int:
-    """The number of hosts that have this local rank."""
-    return _place(library().runjob_cross_size())
-
-
-def is_homogeneous() -> bool:
-    """Whether every host has the same number of ranks."""
-    rank()
-    return bool(library().runjob_is_homogeneous() == 1)
-
-
-def _place(value: int) -> int:
-    if value < 0:
-        raise NotInitializedError("runjob has not been initialized; call init() first")
-    return value
-
-
-def call_interruptibly(
-    function: Callable[[], int],
-    ended: threading.Event | None = None,
-    meanwhile: Callable[[threading.Event], None] | None = None,
-) -> None:
-    """Runs a library call that may block for long in a thread of its own: the main thread stays able to take Ctrl-C.
-
-    ended      is set when the call has returned, which may be after an interruption.
-    meanwhile  as of join_job().
-    """
-    outcome: list[tuple[int, str]] = []
-    ended = ended or threading.Event()
-
-    def run() -> None:
-        code = function()
-        outcome.append((code, library().runjob_error_message().decode(errors="replace")))  # the text is this thread's
-        ended.set()
-
-    threading.Thread(target=run, name="runjob call", daemon=True).start()
-    if meanwhile is not None:
-        meanwhile(ended)
-    while not ended.wait(SIGNAL_INTERVAL_SECONDS):  # not join(): interrupted, it takes the thread for ended (CPython 3.11)
-        pass
-    code, message = outcome[0]
-    if code != Code.OK:
-        raise from_code(code, message)
-
-
-def _install_exit_hooks() -> None:
-    """Once: leave the job when the interpreter ends, and at once when an exception ends the program.
-
-    The second is for a program that has other threads: the interpreter joins them before it runs atexit functions, and
-    one that is inside a collective would keep a failed rank, and with it the job, alive for ever.
-    """
-    global _hooks_installed
-    if _hooks_installed:
-        return
-    _hooks_installed = True
-    atexit.register(shutdown)
-    print_exception = sys.excepthook
-
-    def abort(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
-        print_exception(kind, value, traceback)
-        if hasattr(sys, "ps1"):  # an interactive session goes on after an error
-            return
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError, AttributeError):  # closed, or a pipe without a reader: nobody to tell
-                pass
-        if isinstance(value, (AbortedError, PeerLostError)):
-            # Another rank is the cause, and may still be on its way out. Our launcher knows that; others name the rank
-            # that ends first, and stop this one then.
-            time.sleep(_VICTIM_GRACE_SECONDS)
-        else:
-            library().runjob_failing(f"{kind.__name__}: {value}".encode(errors="replace"))
-        shutdown()
-
-    sys.excepthook = abort
+    if is_new and comm is None:
+        communicator.warn_of_another_world()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ctypes import POINTER, byref, c_int32, c_int64, c_void_p
 from typing import Any, Generic, NamedTuple
 
-from . import basics, process_sets
+from . import job, process_sets
 from ._library import library
 from .arrays import Array, Arrays
 from .handles import Call, Collective
@@ -121,7 +121,7 @@ class Calls(Generic[Array]):
 
     def _take(self, core_handle: int, like: Array, room: Array | None) -> Array:
         data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()
-        basics.check(library().runjob_output(core_handle, byref(data), byref(shape), byref(ndim)))
+        job.check(library().runjob_output(core_handle, byref(data), byref(shape), byref(ndim)))
         return self.own(data, shape, ndim, like, room)
 
     def _room(self, tensor: Array, rows: Callable[[int], int]) -> Array | None:
@@ -148,5 +148,5 @@ def _splits(splits: Any) -> list[int]:
 
 def _received_splits(core_handle: int) -> list[int]:
     splits, count = POINTER(c_int64)(), c_int32()
-    basics.check(library().runjob_received_splits(core_handle, byref(splits), byref(count)))
+    job.check(library().runjob_received_splits(core_handle, byref(splits), byref(count)))
     return splits[: count.value]

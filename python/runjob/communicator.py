@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import basics
+from . import job
 from .exceptions import UnavailableError, WaitTimeoutError
 
 if TYPE_CHECKING:  # it imports an HTTP server, which few programs need
-    from .relay import Exchange, Place
+    from .launch.relay import Exchange, Place
 
 #: What an MPI gives to each of its ranks: number, how many there are.
 _MPI_PAIRS = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
@@ -32,7 +34,7 @@ def is_communicator(comm: Any) -> bool:
 
 
 def placed(comm: Any, join: Callable[[], int]) -> Callable[[], None]:
-    """What init(comm) calls instead of basics.join_job(join): `join` is the library's function.
+    """What init(comm) calls instead of job.join_job(join): `join` is the library's function.
 
     Errors  ValueError for a comm that cannot be; RuntimeError for ranks that nobody can bring together.
     """
@@ -48,7 +50,7 @@ def placed(comm: Any, join: Callable[[], int]) -> Callable[[], None]:
         return lambda: _join_over_agent(ranks, environment, join)
     if _started_by_mpi(environment) < 2:
         if ranks == [0]:
-            return lambda: basics.join_job(join)
+            return lambda: job.join_job(join)
         raise ValueError(f"init(comm={ranks}): this process was started alone; start ranks with runjob -np N, or with mpirun -np N")
     return lambda: _join_over_mpi(_subset_of_world(ranks), join)
 
@@ -56,7 +58,7 @@ def placed(comm: Any, join: Callable[[], int]) -> Callable[[], None]:
 def _join_by_environment(environment: Mapping[str, str], join: Callable[[], int]) -> None:
     """The library finds the other ranks by itself; with an MPI whose launcher it cannot use, mpi4py does."""
     try:
-        basics.join_job(join)
+        job.join_job(join)
     except UnavailableError as error:
         if environment.get("RUNJOB_RENDEZVOUS") or _started_by_mpi(environment) < 2:
             raise
@@ -73,6 +75,33 @@ def _started_by_mpi(environment: Mapping[str, str]) -> int:
         if environment.get(rank, "").isdigit() and environment.get(size, "").isdigit():
             return int(environment[size])
     return 0
+
+
+def is_mpi_threaded() -> bool:
+    """Whether an MPI has started this process, and threads of the process may call it. runjob itself makes no MPI call."""
+    if os.environ.get("RUNJOB_RENDEZVOUS") or not _started_by_mpi(os.environ):
+        return False
+    MPI = _initialized_mpi()
+    return MPI is None or bool(MPI.Query_thread() == MPI.THREAD_MULTIPLE)
+
+
+def warn_of_another_world() -> None:
+    """On rank 0, when the program has initialized an MPI whose world is not the job, as one is that did not start the ranks."""
+    MPI = _initialized_mpi()
+    if MPI is None or job.rank() != 0 or MPI.COMM_WORLD.Get_size() == job.size():
+        return
+    warnings.warn(
+        f"the job has {job.size()} ranks, but mpi4py's MPI.COMM_WORLD has {MPI.COMM_WORLD.Get_size()}: MPI did not start these "
+        f"ranks, so mpi4py does not connect them and each would get results of its own. Start the program with `mpirun -np "
+        f"{job.size()} python ...` instead, or replace mpi4py's calls by those of runjob, such as allgather_object()",
+        stacklevel=3,
+    )
+
+
+def _initialized_mpi() -> Any:
+    """The module mpi4py.MPI, if the program has imported it and MPI is in use; else None."""
+    MPI = sys.modules.get("mpi4py.MPI")
+    return MPI if MPI is not None and MPI.Is_initialized() and not MPI.Is_finalized() else None
 
 
 def _world() -> Any:
@@ -118,7 +147,7 @@ def _check_same_ranks(comm: Any, environment: Mapping[str, str], join: Callable[
             f"init(comm=...): this is rank {place[0]} of {place[1]} of the communicator, and runjob started it as rank {ours[0]} of "
             f"{ours[1]}; leave comm out, or start the program with mpirun instead of runjob"
         )
-    return lambda: basics.join_job(join)
+    return lambda: job.join_job(join)
 
 
 def _join_over_mpi(comm: Any, join: Callable[[], int]) -> None:
@@ -126,7 +155,7 @@ def _join_over_mpi(comm: Any, join: Callable[[], int]) -> None:
 
     if comm == MPI.COMM_NULL:
         raise ValueError("init(comm=MPI.COMM_NULL): this process is not in the communicator, and must not call init() with it")
-    if basics.is_initialized():
+    if job.is_initialized():
         return
     timeout = _start_timeout()
     try:
@@ -142,7 +171,7 @@ def _join_over_mpi(comm: Any, join: Callable[[], int]) -> None:
 
 def _place_of_mpi(comm: Any, MPI: Any, timeout: float) -> Place:
     """Who shares memory is on one host."""
-    from .relay import Place
+    from .launch.relay import Place
 
     with_memory = comm.Split_type(MPI.COMM_TYPE_SHARED)
     first = with_memory.bcast(comm.Get_rank())
@@ -174,13 +203,13 @@ def _wait_for_all(comm: Any, timeout: float) -> None:
 
 
 def _join_over_agent(ranks: list[int], environment: Mapping[str, str], join: Callable[[], int]) -> None:
-    from .relay import AgentConnection, Place
+    from .launch.relay import AgentConnection, Place
 
     rank, size = int(environment["RUNJOB_RANK"]), int(environment["RUNJOB_SIZE"])
     _check_member(ranks, rank, size)
     if ranks == list(range(size)):
-        return basics.join_job(join)
-    if basics.is_initialized():
+        return job.join_job(join)
+    if job.is_initialized():
         return None
     address = environment["RUNJOB_RENDEZVOUS"]
     if not address.startswith("unix:"):
@@ -211,7 +240,7 @@ def _start_timeout() -> float:
 
 
 def _join(place: Place, exchange: Exchange, join: Callable[[], int]) -> None:
-    from .relay import relayed
+    from .launch.relay import relayed
 
     with relayed(place, exchange) as relay:
-        basics.join_job(join, relay.serve_until)
+        job.join_job(join, relay.serve_until)

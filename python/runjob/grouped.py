@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import POINTER, byref, c_int32, c_int64, c_void_p
 from typing import Any, Generic, cast
 
-from . import basics, compression, handles, process_sets, reduce_ops
+from . import compression, handles, job, process_sets, reduce_ops
 from ._library import Tensor, library
 from .arrays import Array, Given
 from .calls import Calls, Reduction
 from .compression import Compressor, NoneCompressor
+from .dtypes import NUMBERS
 from .exceptions import InvalidArgumentError
 from .handles import Call, Collective
 from .process_sets import ProcessSet, global_process_set
@@ -30,7 +31,7 @@ ALLREDUCE = Collective("grouped_allreduce")
 ALLGATHER = Collective("grouped_allgather")
 REDUCESCATTER = Collective("grouped_reducescatter")
 
-_BOOL = 9  # runjob_dtype of runjob.h
+_BOOL = NUMBERS["bool"]
 
 
 class GroupedCalls(Generic[Array]):
@@ -106,7 +107,7 @@ class GroupedCalls(Generic[Array]):
 
     def _take(self, core_handle: int, index: int, like: Array, room: Array | None) -> Array:
         data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()
-        basics.check(library().runjob_grouped_output(core_handle, index, byref(data), byref(shape), byref(ndim)))
+        job.check(library().runjob_grouped_output(core_handle, index, byref(data), byref(shape), byref(ndim)))
         return self._calls.own(data, shape, ndim, like, room)
 
     # What the library refuses too, here in words of a list.

@@ -12,10 +12,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+from collections.abc import Mapping
 from ctypes import byref, c_int64
 from typing import Any, Callable
 
-from . import basics, process_sets
+from . import job, process_sets
 from ._library import library
 from .exceptions import Code, Error
 from .wire_names import Turn, Turns
@@ -96,7 +97,7 @@ class Call:
     def submit(self, wire_name: bytes) -> None:
         core_handle = c_int64()
         try:
-            basics.check(self.kind.submit(wire_name, *self.arguments, byref(core_handle)))
+            job.check(self.kind.submit(wire_name, *self.arguments, byref(core_handle)))
         finally:
             self.core_handle = core_handle.value
 
@@ -104,11 +105,11 @@ class Call:
         core_handle = c_int64()
         try:
             # Comes back now and then for the sake of signal handlers.
-            code = self.kind.block(wire_name, *self.arguments, basics.SIGNAL_INTERVAL_SECONDS, byref(core_handle))
+            code = self.kind.block(wire_name, *self.arguments, job.SIGNAL_INTERVAL_SECONDS, byref(core_handle))
             if code == _IN_PROGRESS:
-                basics.wait(core_handle.value)
+                job.wait(core_handle.value)
             elif code != _OK:
-                basics.check(code)
+                job.check(code)
             return self.result(core_handle.value)
         finally:
             if core_handle.value:
@@ -119,7 +120,7 @@ class Call:
         return int(library().runjob_poll(self.core_handle))
 
     def wait(self) -> None:
-        basics.wait(self.core_handle)
+        job.wait(self.core_handle)
 
     def take(self) -> Any:
         return self.result(self.core_handle)
@@ -160,6 +161,11 @@ _table = _Table()
 _left: dict[int, Call] = {}  # by the library's handle: calls nobody waits for any more, whose operations use their tensors
 
 
+def in_flight() -> Mapping[int, Call]:
+    """The operations that have been started and not yet synchronized, by handle."""
+    return _table.operations
+
+
 def start(operation: Call) -> int:
     """Begins an operation and returns its handle."""
     handle, number = _table.next(operation.process_set)
@@ -192,7 +198,7 @@ def run(operation: Call) -> Any:
 def _await(call: Call) -> None:
     """Blocks until the operation that an interrupted run() has left is done."""
     with contextlib.suppress(Error):  # nobody asks for its outcome any more
-        basics.wait(call.core_handle)
+        job.wait(call.core_handle)
     _forget(call.core_handle)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import basics
+from . import job
 from .learning_rate import LearningRate
 
 
@@ -102,7 +102,7 @@ class LearningRateWarmup(LearningRateSchedule):
         steps_per_epoch: int | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         def factor(epoch: float) -> float:
-            size = basics.size()
+            size = job.size()
             epoch += 1.0 / (self.steps_per_epoch or 1)  # at the end of a batch
             return (epoch * (size - 1) / warmup_epochs + 1) / size
 
@@ -113,7 +113,7 @@ class LearningRateWarmup(LearningRateSchedule):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Notes the rate in `logs`, and says so when it is the last one."""
         super().on_epoch_end(epoch, logs)
-        if self.verbose > 0 and basics.rank() == 0 and epoch == self.warmup_epochs - 1 and self._rate is not None:
+        if self.verbose > 0 and job.rank() == 0 and epoch == self.warmup_epochs - 1 and self._rate is not None:
             print(f"\nEpoch {epoch + 1}: finished gradual learning rate warmup to {self._rate.get():g}.")
 
 

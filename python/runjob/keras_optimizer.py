@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -29,13 +30,21 @@ def is_distributed(optimizer: Any) -> bool:
 def distribute(optimizer: Any, mixin: type[Distributed], accumulation: Any, model: Any) -> Any:
     """`optimizer` itself, of a class that is called like its own and is saved as it.
 
-    mixin   steps on reduced gradients.
-    model   Keras's class.
-    Errors  ValueError when it is distributed already.
+    mixin  steps on reduced gradients.
+    model  Keras's class.
+
+    One that is distributed already gets the options of this call, keeps its local variables, and warns.
     """
     own = type(optimizer)
     if is_distributed(optimizer):
-        raise ValueError(f"this {own.__name__} is distributed already: DistributedOptimizer() was called with it before")
+        accumulation.reduction.local |= optimizer._accumulation.reduction.local
+        object.__setattr__(optimizer, "_accumulation", accumulation)
+        warnings.warn(
+            f"this {own.__name__} is distributed already: the options of this call replace those of the earlier one, and gradients are "
+            "reduced once",
+            stacklevel=4,
+        )
+        return optimizer
     optimizer.__class__ = type(own.__name__, (mixin, own), {"__module__": _module(own), "__qualname__": own.__qualname__})
     object.__setattr__(optimizer, "_accumulation", accumulation)
     model_methods.watch(model, is_distributed)

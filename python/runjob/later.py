@@ -13,9 +13,7 @@ def getattr_for(module: str, names: Iterable[str]) -> Callable[[str], Any]:
 
     def __getattr__(name: str) -> Any:
         if name in known:
-            raise NotInThisVersionError(
-                f"{module}.{name} is not in this version of runjob; it comes with a later one", name=name
-            )
-        raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
+            raise NotInThisVersionError(f"{module}.{name} is not in this version of runjob; it comes with a later one")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return __getattr__

@@ -13,9 +13,10 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from . import basics, handles
+from . import handles, job
 from .arrays import Arrays, c_array
 from .calls import Calls
+from .dtypes import NUMBERS
 from .process_sets import ProcessSet, global_process_set
 
 
@@ -28,7 +29,7 @@ def broadcast_object(
     Errors  pickle's; HorovodInternalError and its kinds.
     """
     name = name or "object"
-    is_root = basics.rank() == root_rank
+    is_root = job.rank() == root_rank
     payload = bytearray(_dumps(obj)) if is_root else bytearray()
     length = bytearray(struct.pack("=q", len(payload)))
     handles.run(_calls.broadcast(length, root_rank, f"{name}.sz", process_set, in_place=True))
@@ -98,7 +99,7 @@ class _Bytes(Arrays[bytearray]):
         return (len(array),)
 
     def form(self, array: bytearray) -> tuple[Any, int, int]:
-        return c_array((len(array),)), 1, 0  # RUNJOB_UINT8
+        return c_array((len(array),)), 1, NUMBERS["uint8"]
 
     def is_array(self, value: object) -> bool:
         return isinstance(value, bytearray)

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from ctypes import POINTER, byref, c_int32, c_int64, c_void_p
 from typing import Generic, cast
 
-from . import basics, compression, handles, process_sets, reduce_ops
+from . import compression, handles, job, process_sets, reduce_ops
 from ._library import library
 from .arrays import Array, Given
 from .calls import BARRIER, Calls, Reduction
@@ -212,17 +212,19 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 
 def join(device: int = -1) -> int:
-    """Says that this rank has no more data, and returns when all ranks have: the rank that joined last, the same on all.
+    """Announces that this rank has no more data, and returns when all ranks have: the rank that joined last, the same on all.
 
     Until then, zeros of this rank take part in the others' allreduces; their averages still divide by the size. All other
-    operations but barriers raise a HorovodInternalError on them. `device` has no effect: nothing is computed on it.
+    operations but barriers raise a HorovodInternalError on them. Afterwards operations without a name are counted from the
+    beginning on all ranks. `device` has no effect: nothing is computed on it.
     """
     handle = c_int64()
-    basics.check(library().runjob_join_async(byref(handle)))
+    job.check(library().runjob_join_async(byref(handle)))
     try:
-        basics.wait(handle.value)
+        job.wait(handle.value)
         data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()
-        basics.check(library().runjob_output(handle, byref(data), byref(shape), byref(ndim)))
+        job.check(library().runjob_output(handle, byref(data), byref(shape), byref(ndim)))
+        job.note_join()
         return int(ctypes.cast(data, POINTER(c_int32))[0])
     finally:
         library().runjob_release(handle)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_int32
 from typing import Any
 
-from . import basics
+from . import communicator, job
 from ._library import library
 
 
@@ -42,11 +42,17 @@ class ProcessSet:
 
     @property
     def process_set_id(self) -> int | None:
-        """The library's number, the same on all ranks."""
+        """The library's number, the same on all ranks. It can be set, to that of a set with these ranks or to None; that registers
+        nothing with the other ranks.
+        """
         registered = self._registered
-        if registered is None or registered[0] != basics.generation() or not basics.is_initialized():
+        if registered is None or registered[0] != job.generation() or not job.is_initialized():
             return None
         return registered[1]
+
+    @process_set_id.setter
+    def process_set_id(self, number: int | None) -> None:
+        self._registered = None if number is None else (job.generation(), int(number))
 
     @property
     def ranks(self) -> list[int] | None:
@@ -62,18 +68,18 @@ class ProcessSet:
         if self.process_set_id is None:
             return None
         if not self.included():
-            raise ValueError(f"rank {basics.rank()} is not in {self}")
-        return self._ranks.index(basics.rank())
+            raise ValueError(f"rank {job.rank()} is not in {self}")
+        return self._ranks.index(job.rank())
 
     def included(self) -> bool | None:
         """Whether this rank is in it."""
-        return None if self.process_set_id is None else basics.rank() in self._ranks
+        return None if self.process_set_id is None else job.rank() in self._ranks
 
     def __str__(self) -> str:
         return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm={self.mpi_comm})"
 
     def _register(self, number: int) -> None:
-        self._registered = (basics.generation(), number)
+        self._registered = (job.generation(), number)
 
     def _invalidate(self) -> None:
         self._registered = None
@@ -89,16 +95,16 @@ class GlobalProcessSet(ProcessSet):
 
     @property
     def ranks(self) -> list[int] | None:
-        return list(range(basics.size())) if basics.is_initialized() else None
+        return list(range(job.size())) if job.is_initialized() else None
 
     def size(self) -> int | None:
-        return basics.size() if basics.is_initialized() else None
+        return job.size() if job.is_initialized() else None
 
     def rank(self) -> int | None:
-        return basics.rank() if basics.is_initialized() else None
+        return job.rank() if job.is_initialized() else None
 
     def included(self) -> bool | None:
-        return True if basics.is_initialized() else None
+        return True if job.is_initialized() else None
 
 
 global_process_set = GlobalProcessSet()
@@ -120,7 +126,7 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
         process_set = ProcessSet(process_set)
     ranks, number = process_set.ranks or [], c_int32()
     array = (c_int32 * len(ranks))(*ranks)
-    basics.call_interruptibly(lambda: library().runjob_process_set_add(array, len(ranks), byref(number)))
+    job.call_interruptibly(lambda: library().runjob_process_set_add(array, len(ranks), byref(number)))
     _adopt(process_set, number.value)
     return process_set
 
@@ -134,7 +140,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
     number = process_set.process_set_id
     if number is None or number == 0:
         return False
-    basics.call_interruptibly(lambda: library().runjob_process_set_remove(number))
+    job.call_interruptibly(lambda: library().runjob_process_set_remove(number))
     process_set._invalidate()
     return True
 
@@ -158,20 +164,22 @@ def identifier(process_set: ProcessSet) -> int:
 def size_of(process_set: ProcessSet) -> int:
     """How many ranks it has, for an operation. Errors  as identifier()."""
     identifier(process_set)
-    return basics.size() if process_set.process_set_id == 0 else len(process_set._ranks)
+    return job.size() if process_set.process_set_id == 0 else len(process_set._ranks)
 
 
 def rank_in(process_set: ProcessSet) -> int:
     """This rank's index in it, for an operation; 0 when it is not in it, which the library refuses. Errors  as identifier()."""
     identifier(process_set)
     if process_set.process_set_id == 0:
-        return basics.rank()
-    return process_set._ranks.index(basics.rank()) if basics.rank() in process_set._ranks else 0
+        return job.rank()
+    return process_set._ranks.index(job.rank()) if job.rank() in process_set._ranks else 0
 
 
 def epoch(number: int) -> tuple[int, int]:
-    """Changes when `number` becomes another set: what is counted for a set starts anew then."""
-    return basics.generation(), _epochs.get(number, 0)
+    """Changes when `number` becomes another set, and for the set of all ranks when they have joined: what is counted for a set
+    starts anew then.
+    """
+    return job.generation(), job.joins() if number == 0 else _epochs.get(number, 0)
 
 
 def join(comm: Any, process_sets: Sequence[ProcessSet] | str | None) -> None:
@@ -205,15 +213,13 @@ def _join(comm: Any, sets: list[ProcessSet], dynamic: bool) -> ValueError | None
     arguments = (
         (c_int32 * len(flat))(*flat), (c_int32 * len(unique))(*map(len, unique)), len(unique), int(dynamic),
     )  # fmt: skip
-    if basics.is_initialized():
+    if job.is_initialized():
         return None
-    from . import communicator  # needed once
-
     join_with = communicator.placed(comm, lambda: library().runjob_init_with_process_sets(*arguments))
     try:
         join_with()
     except ValueError as error:
-        if not basics.is_initialized():
+        if not job.is_initialized():
             raise
         return error
     return None
@@ -230,9 +236,9 @@ def _adopt(process_set: ProcessSet, number: int) -> None:
 def _list_of(function: Callable[..., int]) -> list[int]:
     """What a function of the library gives, that takes an array, its length, and where to put how many there are."""
     count = c_int32()
-    basics.check(function(None, 0, byref(count)))
+    job.check(function(None, 0, byref(count)))
     room = (c_int32 * count.value)()
-    basics.check(function(room, len(room), byref(count)))
+    job.check(function(room, len(room), byref(count)))
     return room[: count.value]
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ctypes
 import weakref
 
-from . import basics
+from . import job
 from ._library import library
 
 
 def allocate(size: int) -> ctypes.Array[ctypes.c_ubyte]:
     """`size` bytes as a buffer that frees them when nobody refers to it any more. Errors  NotInitializedError before init()."""
     address = ctypes.c_void_p()
-    basics.check(library().runjob_symmetric_alloc(size, ctypes.byref(address)))
+    job.check(library().runjob_symmetric_alloc(size, ctypes.byref(address)))
     buffer = (ctypes.c_ubyte * size).from_address(address.value or 0)
     # Not at exit, where arrays may still be in use; the memory goes with the process.
     weakref.finalize(buffer, library().runjob_symmetric_free, address).atexit = False

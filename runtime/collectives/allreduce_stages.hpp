@@ -7,9 +7,9 @@
 
 namespace runjob::runtime {
 
-/// What every allreduce does around its exchange with the other ranks: prescaling into a buffer that is then
-/// reduced in place, and averaging and postscaling out of it. 16-bit floats are exchanged as float32 and
-/// rounded once. Owner  the call's buffers stay the caller's; they must outlive this object.
+/// The stages around every allreduce's exchange with the other ranks: prescaling into a buffer that is then reduced in
+/// place, and averaging and postscaling out of it. 16-bit floats are exchanged as float32 and rounded once.
+/// Owner  the call's buffers stay the caller's; they must outlive this object.
 class AllreduceStages {
  public:
   /// Prescales the input into the buffer to reduce.
@@ -19,13 +19,13 @@ class AllreduceStages {
   DType dtype() const { return dtype_; }
   std::size_t bytes() const { return call_.count * size_of(dtype_); }
 
-  /// Averages, postscales and leaves the result in the call's output.
+  /// Averages, postscales and writes the result to the call's output.
   void finish();
 
  private:
   const Call& call_;
   int size_;
-  DType dtype_;  ///< of the buffer to reduce
+  DType dtype_;  ///< dtype of the buffer to reduce
   std::vector<float> wide_;
   void* data_;
 };

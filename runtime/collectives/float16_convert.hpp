@@ -5,8 +5,8 @@
 
 #include "runtime/collectives/instruction_set.hpp"
 
-/// float16, as its bits, to float32 and back for whole buffers, with the processor's own conversions where it has them.
-/// Pure. A NaN stays a NaN; its other bits depend on the instruction set.
+/// Conversions of whole buffers between float16, as bits, and float32. They use the processor's own instructions if it
+/// has them. Pure. A NaN stays a NaN; its other bits depend on the instruction set.
 namespace runjob::runtime {
 
 using Float16ToFloats = void (*)(float* out, const std::uint16_t* in, std::size_t count);

@@ -3,9 +3,9 @@
 #include <bit>
 #include <cstdint>
 
-/// Conversions between float32 and the two 16-bit floats, which are carried as their bits.
-/// Source  IEEE 754-2019 binary16 (1 sign, 5 exponent, 10 fraction bits); bfloat16 is the upper half of
-/// binary32. Rounding is to nearest, ties to even; a NaN stays a NaN, what is too large becomes infinite.
+/// Conversions between float32 and the two 16-bit floats, which are represented by their bits. Rounding is to nearest,
+/// ties to even; a NaN stays a NaN, and values that are too large become infinite.
+/// Source  IEEE 754-2019 binary16 (1 sign, 5 exponent, 10 fraction bits); bfloat16 is the upper half of binary32.
 namespace runjob::runtime {
 
 inline float bfloat16_to_float(std::uint16_t bits) {

@@ -42,11 +42,12 @@ void reduce_plain(void* out, const void* const* inputs, std::size_t ranks, std::
 
 #if defined(__x86_64__)
 
-// Vectors of 256 bits also where there are longer ones: these loops are faster than what a compiler made of plain ones with AVX-512.
+// The vectors have 256 bits even where longer ones exist: these loops are faster than the code that a compiler
+// generates from plain loops with AVX-512.
 
 #define RUNJOB_AVX2_INLINE RUNJOB_TARGET_AVX2 [[gnu::always_inline]] static inline
 
-/// As many 16-bit floats as fill a vector, widened: in two vectors, in whatever order.
+/// A vector full of 16-bit floats, widened into two vectors, in any order.
 struct Wide {
   __m256 first, second;
 };
@@ -64,7 +65,7 @@ struct Float16Lanes {
   }
 };
 
-/// The even ones and the odd ones: a bfloat16 is widened where it is.
+/// The even and the odd elements: each bfloat16 is widened at its position.
 struct Bfloat16Lanes {
   RUNJOB_AVX2_INLINE Wide widen(const std::uint16_t* in) {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in));
@@ -76,8 +77,8 @@ struct Bfloat16Lanes {
     const __m256i both = _mm256_blend_epi16(even, rounded(values.second), 0xaa);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), both);
   }
-  /// The result is in the upper halves, as float_to_bfloat16() has it. A NaN comes from arithmetic, which has set the bit that
-  /// keeps it one, and must not be rounded up to infinity.
+  /// Rounds; the result is in the upper halves, as in float_to_bfloat16(). A NaN comes from arithmetic, which has set
+  /// the bit that keeps it a NaN, so that rounding up cannot make it infinite.
   RUNJOB_AVX2_INLINE __m256i rounded(__m256 values) {
     const __m256i bits = _mm256_castps_si256(values);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -108,7 +109,8 @@ RUNJOB_AVX2_INLINE Wide scaled(const Wide& values, __m256 factor) {
   return {_mm256_mul_ps(values.first, factor), _mm256_mul_ps(values.second, factor)};
 }
 
-/// The elements from `first` on that fill `vectors` of them, again and again. Returns where the rest begins.
+/// Reduces the elements from `first` on that fill `vectors` vectors, repeatedly. Returns the index of the first
+/// remaining element.
 template <class Half, class Op, std::size_t vectors>
 RUNJOB_AVX2_INLINE std::size_t reduce_blocks(std::uint16_t* out, const void* const* inputs, std::size_t ranks,
                                              std::size_t first, std::size_t count, __m256 factor) {

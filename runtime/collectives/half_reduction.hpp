@@ -9,8 +9,8 @@
 /// The reduction of float16 and bfloat16 through float32, in registers: one pass over memory. Pure.
 namespace runjob::runtime {
 
-/// out[i] = (inputs[0][i] op inputs[1][i] op ... inputs[ranks - 1][i]) * factor, rounded once; `out` may be one of the inputs,
-/// and overlaps none otherwise. kAverage reduces as kSum.
+/// out[i] = (inputs[0][i] op inputs[1][i] op ... inputs[ranks - 1][i]) * factor, rounded once. `out` may be one of the
+/// inputs, and must not overlap them otherwise. kAverage reduces like kSum.
 using HalfReduction = void (*)(void* out, const void* const* inputs, std::size_t ranks, std::size_t count,
                                float factor);
 

@@ -4,8 +4,8 @@
 
 namespace runjob::runtime {
 
-/// A loop compiled once for each InstructionSet. `Loop::run` must be RUNJOB_INLINE, so that it becomes part of each of the
-/// three functions and is vectorized with what that one may use.
+/// A loop that is compiled once for each InstructionSet. `Loop::run` must be RUNJOB_INLINE, so that it becomes part of
+/// each of the three functions and is vectorized with the instructions of that function.
 /// Source  GCC's manual, "x86 Function Attributes": a function may be inlined into one whose target has more.
 #define RUNJOB_INLINE [[gnu::always_inline]] static inline
 
@@ -32,7 +32,7 @@ RUNJOB_TARGET_AVX512 void run_avx512(Args... args) {
   Loop::run(args...);
 }
 
-/// The version of Loop for `set`: a pointer to a function of `Args`.
+/// The version of Loop for `set`, as a pointer to a function of `Args`.
 template <class Loop, class... Args>
 auto version_of(InstructionSet set) -> void (*)(Args...) {
   switch (set) {

@@ -16,7 +16,7 @@ namespace {
 }
 
 void check_reduction(std::string_view name, const Signature& signature) {
-  if (signature.dtype != DType::kBool) return;
+  if (row_of(signature.dtype).kind != ElementKind::kBool) return;
   if (signature.op == ReduceOp::kAverage) refuse(name, signature, "bool values cannot be averaged");
   if (signature.prescale != 1 || signature.postscale != 1) {
     refuse(name, signature, "bool values cannot be scaled");
@@ -26,7 +26,9 @@ void check_reduction(std::string_view name, const Signature& signature) {
 void check_wire(std::string_view name, const Signature& signature) {
   if (!signature.wire) return;
   if (signature.kind != Kind::kAllreduce) refuse(name, signature, "only an allreduce can be compressed");
-  if (*signature.wire != DType::kFloat16 && *signature.wire != DType::kBfloat16)
+  if (signature.memory != MemoryKind::kHost)
+    refuse(name, signature, fmt::format("values in {} cannot be compressed", to_string(signature.memory)));
+  if (!is_half(*signature.wire))
     refuse(name, signature, fmt::format("values cannot be compressed to {}", to_string(*signature.wire)));
 }
 
@@ -51,7 +53,7 @@ void check_splits(std::string_view name, const Signature& signature, int size) {
                      to_string(signature.splits), rows, size));
 }
 
-/// Of the dimensions from `first` on.
+/// The product of the extents from dimension `first` on.
 std::int64_t product(ShapeView shape, std::size_t first) {
   std::int64_t count = 1;
   bool empty = false, overflow = false;
@@ -70,7 +72,7 @@ std::int64_t product(ShapeView shape, std::size_t first) {
   return count;
 }
 
-/// What even_splits() would give.
+/// True if the splits are those of even_splits().
 bool are_even(const Shape& splits) {
   return std::adjacent_find(splits.begin(), splits.end(), std::not_equal_to<>()) == splits.end();
 }
@@ -82,7 +84,8 @@ bool describes(const SignatureView& view, const Signature& signature) {
   return view.kind == signature.kind && view.dtype == signature.dtype && view.op == signature.op &&
          view.root == signature.root && view.process_set == signature.process_set &&
          view.prescale == signature.prescale && view.postscale == signature.postscale && view.wire == signature.wire &&
-         signature.group.empty() && std::ranges::equal(view.shape, signature.shape) &&
+         view.memory == signature.memory && signature.group.empty() &&
+         std::ranges::equal(view.shape, signature.shape) &&
          (has_splits ? std::ranges::equal(view.splits, signature.splits) : are_even(signature.splits));
 }
 
@@ -104,12 +107,6 @@ std::string_view to_string(Kind kind) {
       return "reducescatter";
   }
   return "unknown";
-}
-
-std::string_view to_string(DType dtype) {
-  constexpr std::string_view kNames[kDTypeCount] = {"uint8",   "int8",    "uint16",  "int16", "int32",   "int64",
-                                                    "float16", "float32", "float64", "bool",  "bfloat16"};
-  return kNames[static_cast<int>(dtype)];
 }
 
 std::string_view to_string(ReduceOp op) {
@@ -147,10 +144,6 @@ bool has_own_first_extent(Kind kind) {
 
 bool is_kind(int number) {
   return (number >= 0 && number <= 3) || (number >= 5 && number <= 7);
-}
-
-bool is_dtype(int number) {
-  return number >= 0 && number < kDTypeCount;
 }
 
 bool is_reduce_op(int number) {
@@ -201,7 +194,7 @@ std::size_t input_bytes(const Signature& signature, std::optional<DType> wire) {
 }
 
 DType wire_dtype(DType dtype, std::optional<DType> wire) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 ? wire.value_or(dtype) : dtype;
+  return row_of(dtype).kind == ElementKind::kFloat ? wire.value_or(dtype) : dtype;
 }
 
 std::string tensor_name(std::string_view group, std::size_t tensor, std::size_t count) {

@@ -10,8 +10,8 @@
 namespace runjob::runtime {
 namespace {
 
-/// Of float32 and float64 each, it stays in the first cache.
-constexpr std::size_t kPiece = 512;
+/// A piece of float32 and one of float64 fit in the first-level cache together.
+constexpr std::size_t kPieceElements = 512;
 
 struct NarrowDoubles {
   RUNJOB_INLINE void run(float* out, const double* in, std::size_t count, double factor) {
@@ -25,7 +25,7 @@ struct WidenFloats {
   }
 };
 
-/// Values of float32, scaled: `in` itself where it will do, else what is in `room`.
+/// The values as scaled float32. Returns `in` itself if no conversion is needed; otherwise the values are in `room`.
 const float* scaled_floats(DType from, const void* in, std::size_t first, std::size_t count, double factor, float* room,
                            InstructionSet set) {
   if (from == DType::kFloat64) {
@@ -40,18 +40,18 @@ const float* scaled_floats(DType from, const void* in, std::size_t first, std::s
 }
 
 void narrow_all(DType to, void* out, DType from, const void* in, std::size_t count, double factor, InstructionSet set) {
-  alignas(64) float room[kPiece];
-  for (std::size_t done = 0; done < count; done += kPiece) {
-    const std::size_t piece = std::min(kPiece, count - done);
+  alignas(64) float room[kPieceElements];
+  for (std::size_t done = 0; done < count; done += kPieceElements) {
+    const std::size_t piece = std::min(kPieceElements, count - done);
     narrow(to, static_cast<std::uint16_t*>(out) + done, scaled_floats(from, in, done, piece, factor, room, set), piece,
            set);
   }
 }
 
 void widen_all(DType to, void* out, DType from, const void* in, std::size_t count, double factor, InstructionSet set) {
-  alignas(64) float room[kPiece];
-  for (std::size_t done = 0; done < count; done += kPiece) {
-    const std::size_t piece = std::min(kPiece, count - done);
+  alignas(64) float room[kPieceElements];
+  for (std::size_t done = 0; done < count; done += kPieceElements) {
+    const std::size_t piece = std::min(kPieceElements, count - done);
     float* wide = to == DType::kFloat32 ? static_cast<float*>(out) + done : room;
     widen(from, wide, static_cast<const std::uint16_t*>(in) + done, piece, set);
     if (to == DType::kFloat64) {

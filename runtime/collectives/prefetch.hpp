@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 
-/// Hints that cache lines of shared memory are needed soon: to read what another processor has written, or to write over what it has
-/// read. They go on while the caller does, so that several lines travel at once.
+/// Hints that cache lines of shared memory are needed soon: to read data that another processor has written, or to
+/// overwrite data that it has read. The processor fetches them while the caller continues, so that several lines are in
+/// transit at once.
 namespace runjob::runtime {
 
-/// More of them would only wait in line.
+/// The processor would only queue further requests.
 inline constexpr std::size_t kMostPrefetchedBytes = 4096;
 inline constexpr std::size_t kCacheLineBytes = 64;
 

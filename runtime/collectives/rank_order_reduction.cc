@@ -7,7 +7,7 @@
 namespace runjob::runtime {
 namespace {
 
-/// Two buffers of it and the output's part fit the first cache (32 KiB at least).
+/// Two buffers of this size and the output's part fit in the first-level cache (32 KiB at least).
 constexpr std::size_t kPieceBytes = 8192;
 
 }  // namespace
@@ -48,9 +48,9 @@ void RankOrderReduction::run(void* out, std::span<const void* const> inputs, std
   }
 }
 
-/// Whether run_piece() would write over an input before it has read it.
+/// True if run_piece() would write over an input before it has read it.
 bool RankOrderReduction::writes_early_into(const void* out, std::span<const void* const> inputs) const {
-  const std::size_t first = prescale_ == 1 ? 2 : 1;  // until then nothing is written but over what was read
+  const std::size_t first = prescale_ == 1 ? 2 : 1;  // until then, only inputs that were already read are overwritten
   return first < inputs.size() &&
          std::find(inputs.begin() + static_cast<std::ptrdiff_t>(first), inputs.end(), out) != inputs.end();
 }
@@ -70,7 +70,7 @@ void RankOrderReduction::run_piece(std::byte* result, std::span<const void* cons
     reduce_(result, sum, input(rank, scaled), count);
     sum = result;
   }
-  if (sum != result) std::memcpy(result, sum, count * size_of(dtype_));  // of one rank
+  if (sum != result) std::memcpy(result, sum, count * size_of(dtype_));  // one rank only
   if (postscale_ != 1 || divisor_ != 1) scale(dtype_, result, result, count, postscale_, divisor_);
 }
 

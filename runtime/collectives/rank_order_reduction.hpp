@@ -9,20 +9,21 @@
 namespace runjob::runtime {
 
 /// The whole arithmetic of an allreduce over the inputs of all ranks: prescaling, reduction in the order of the ranks,
-/// averaging and postscaling. Because of the order the result has the same bits whoever computes it, in whatever pieces, as
-/// often as it is repeated. float16 and bfloat16 are widened to float32 first and rounded once at the end.
+/// averaging and postscaling. Because of the order, the result has the same bits on any rank, in any division into
+/// pieces, and in every repetition. float16 and bfloat16 are widened to float32 first and rounded once at the end.
 /// Threads  any; holds no buffers.
 class RankOrderReduction {
  public:
   RankOrderReduction(DType dtype, ReduceOp op, double prescale, double postscale, int size);
 
-  /// Whether it was made of these.
+  /// True if the object was made with these arguments.
   bool is_of(DType dtype, ReduceOp op, double prescale, double postscale, int size) const {
     return dtype == dtype_ && op == op_ && prescale == prescale_ && postscale == postscale_ && size == size_;
   }
 
-  /// `inputs`: by rank, `count` elements each; `out` overlaps none of them, but may be one of them.
-  /// Cost  reads each input once and writes `out` once, as far as memory is concerned.
+  /// `inputs` has one buffer for each rank, by rank, of `count` elements each. `out` may be one of them, and must not
+  /// overlap them otherwise.
+  /// Cost  reads each input once from memory and writes `out` once.
   void run(void* out, std::span<const void* const> inputs, std::size_t count) const;
 
  private:
@@ -34,10 +35,10 @@ class RankOrderReduction {
   ReduceOp op_;
   int size_;
   double prescale_, postscale_, divisor_;
-  bool is_plain_;                 ///< nothing is scaled
-  ReduceFunction reduce_;         ///< of dtype_
-  ReduceFunction reduce_floats_;  ///< of float32
-  HalfReduction reduce_halves_;   ///< null unless it does all of it
+  bool is_plain_;                 ///< true: nothing is scaled
+  ReduceFunction reduce_;         ///< for dtype_
+  ReduceFunction reduce_floats_;  ///< for float32
+  HalfReduction reduce_halves_;   ///< null unless it does the whole reduction
 };
 
 }  // namespace runjob::runtime

@@ -16,7 +16,8 @@
 namespace runjob::runtime {
 namespace {
 
-// In each loop `out` may be one of the others, but never overlap it otherwise: that is what "ivdep" tells the compiler.
+// In each loop `out` may be one of the other buffers, but must not overlap them otherwise. "ivdep" informs the compiler
+// of this.
 
 template <class T, class Op>
 struct ReduceNumbers {
@@ -72,27 +73,24 @@ ReduceFunction for_dtype(DType dtype, InstructionSet set) {
       return reduce_version<ReduceBools<kEither>>(set);
     case DType::kFloat16:
     case DType::kBfloat16:
-      break;  // reduce_function() has them elsewhere
+      break;  // reduce_function() handles these elsewhere
   }
   return nullptr;
 }
 
 template <class T>
 RUNJOB_INLINE T from_double(double value) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<T>(value);
-  } else {
-    constexpr T kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
-    if (value != value) return 0;
-    if (value <= static_cast<double>(kLow)) return kLow;
-    if (value >= static_cast<double>(kHigh)) return kHigh;  // as double, 2^63 - 1 is 2^63: outside
-    return static_cast<T>(value);
-  }
+  constexpr T kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+  if (value != value) return 0;
+  if (value <= static_cast<double>(kLow)) return kLow;
+  if (value >= static_cast<double>(kHigh)) return kHigh;  // as a double, 2^63 - 1 becomes 2^63, which is out of range
+  return static_cast<T>(value);
 }
 
-/// The dividing loop is slower than memory; a power of two has an exact reciprocal, and then both give the same bits.
+/// Integers. The loop with a division is slower than memory. A power of two has an exact reciprocal, so that both loops
+/// give the same result.
 template <class T, bool divide>
-struct ScaleNumbers {
+struct ScaleIntegers {
   RUNJOB_INLINE void run(void* out, const void* in, std::size_t count, double multiplier, double second) {
     auto* result = static_cast<T*>(out);
     const auto* source = static_cast<const T*>(in);
@@ -104,9 +102,8 @@ struct ScaleNumbers {
   }
 };
 
-/// By a power of two, which needs no more precision than T has.
 template <class T>
-struct ScaleExponents {
+struct ScaleFloats {
   RUNJOB_INLINE void run(void* out, const void* in, std::size_t count, T factor) {
     auto* result = static_cast<T*>(out);
     const auto* source = static_cast<const T*>(in);
@@ -119,18 +116,14 @@ template <class T>
 void scale_numbers(void* out, const void* in, std::size_t count, double multiplier, double divisor,
                    InstructionSet set) {
   if constexpr (std::is_floating_point_v<T>) {
-    const double factor = multiplier / divisor;
-    if (is_power_of_two(multiplier) && is_power_of_two(divisor) && is_power_of_two(factor)) {
-      return version_of<ScaleExponents<T>, void*, const void*, std::size_t, T>(set)(out, in, count,
-                                                                                    static_cast<T>(factor));
-    }
-  }
-  if (is_power_of_two(divisor)) {
-    version_of<ScaleNumbers<T, false>, void*, const void*, std::size_t, double, double>(set)(out, in, count, multiplier,
-                                                                                             1 / divisor);
+    version_of<ScaleFloats<T>, void*, const void*, std::size_t, T>(set)(out, in, count,
+                                                                        static_cast<T>(multiplier / divisor));
+  } else if (is_power_of_two(divisor)) {
+    version_of<ScaleIntegers<T, false>, void*, const void*, std::size_t, double, double>(set)(out, in, count,
+                                                                                              multiplier, 1 / divisor);
   } else {
-    version_of<ScaleNumbers<T, true>, void*, const void*, std::size_t, double, double>(set)(out, in, count, multiplier,
-                                                                                            divisor);
+    version_of<ScaleIntegers<T, true>, void*, const void*, std::size_t, double, double>(set)(out, in, count, multiplier,
+                                                                                             divisor);
   }
 }
 

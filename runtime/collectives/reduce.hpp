@@ -5,27 +5,29 @@
 #include "runtime/collectives/instruction_set.hpp"
 #include "runtime/collectives/operation.hpp"
 
-/// Element-wise arithmetic for every dtype: pure functions over dense buffers.
-/// Integers wrap. bool reads any non-zero byte as true and writes 0 or 1. A NaN in either operand of min or
-/// max is the result, so that the outcome does not depend on the order of the ranks.
+/// Element-wise arithmetic for every dtype: pure functions over dense buffers. Integers wrap. bool reads any non-zero
+/// byte as true and writes 0 or 1. A NaN in either operand of min or max is the result, so that the outcome does not
+/// depend on the order of the ranks.
 namespace runjob::runtime {
 
 /// out[i] = a[i] op b[i]; `out` may be `a` or `b`.
 using ReduceFunction = void (*)(void* out, const void* a, const void* b, std::size_t count);
 
-/// kAverage reduces as kSum. float16 and bfloat16 are rounded once per call: callers that reduce more than
-/// two values use widen() and narrow() around float32.
+/// kAverage reduces like kSum. float16 and bfloat16 are rounded once per call: callers that reduce more than two values
+/// use widen() and narrow() around float32.
 ReduceFunction reduce_function(DType dtype, ReduceOp op, InstructionSet set = best_instruction_set());
 
-/// out[i] = in[i] * multiplier / divisor, in double, for integers truncated toward zero and limited to the
-/// type's range (a NaN becomes 0); `out` may be `in`. Not for bool.
+/// Scales as Horovod does. Floats: out[i] = in[i] * (multiplier / divisor); the factor is computed in double and
+/// rounded to float32, or stays float64 for float64. 16-bit floats are scaled as float32. Integers: out[i] = in[i] *
+/// multiplier / divisor in double, truncated toward zero and limited to the type's range (a NaN becomes 0). `out` may
+/// be `in`. Not for bool.
 void scale(DType dtype, void* out, const void* in, std::size_t count, double multiplier, double divisor,
            InstructionSet set = best_instruction_set());
 
-/// Whether multiplying a float by it only changes its exponent, so that it is exact in whatever precision.
+/// True if a multiplication by `factor` only changes a float's exponent, so that it is exact in any precision.
 bool is_power_of_two(double factor);
 
-/// float16 or bfloat16 to float32 and back.
+/// Conversions of float16 or bfloat16 to float32 and back.
 void widen(DType half, float* out, const void* in, std::size_t count, InstructionSet set = best_instruction_set());
 void narrow(DType half, void* out, const float* in, std::size_t count, InstructionSet set = best_instruction_set());
 

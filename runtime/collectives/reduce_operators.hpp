@@ -7,7 +7,7 @@
 #include "runtime/collectives/multiversion.hpp"
 #include "runtime/collectives/operation.hpp"
 
-/// What a reduction does with two values; NaNs and integers that overflow as reduce.hpp says.
+/// The reduction of two values. reduce.hpp defines the results for NaNs and for integers that overflow.
 namespace runjob::runtime {
 
 /// Small integers promote to int before arithmetic and int overflow is undefined: compute in the unsigned type.
@@ -33,7 +33,7 @@ struct Product {
   }
 };
 
-/// Without a short circuit, which would keep the compiler from vectorizing.
+/// No short circuit, because that would keep the compiler from vectorizing.
 struct Min {
   template <class T>
   RUNJOB_INLINE T of(T a, T b) {
@@ -48,7 +48,7 @@ struct Max {
   }
 };
 
-/// What `use` makes of the operator of `op`: Sum() for kSum and kAverage.
+/// Calls `use` with the operator of `op`, which is Sum() for kSum and kAverage, and returns its result.
 template <class Use>
 auto with_operator(ReduceOp op, Use use) {
   switch (op) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,61 +12,75 @@
 
 namespace runjob::runtime {
 
-/// Memory that long messages leave from and arrive in: at most one of each kind at a time.
-/// Owner    the memory is lent until the buffer is destroyed, which waits for nobody and leaves nothing behind that writes.
+/// Work of a rank that must go on while it waits for something else, such as messages to and from other hosts.
+/// Threads  one at a time.
+class WaitingWork {
+ public:
+  virtual ~WaitingWork() = default;
+
+  /// Does what can be done without waiting. True while there is unfinished work. Failures show in the work's own calls.
+  virtual bool move() = 0;
+  /// Sleeps until move() can do something, or for `most`.
+  virtual void pause(std::chrono::microseconds most) = 0;
+};
+
+/// Memory that long messages are sent from and received in: at most one of each at a time.
+/// Owner    the memory is lent until the buffer is destroyed. Its destructor does not wait, and nothing writes to the
+///          memory afterwards.
 /// Threads  one.
 /// Errors   values, as Transport's.
 class TransportBuffer {
  public:
   virtual ~TransportBuffer() = default;
 
-  /// Return at once. Sender and receiver of a message give the same tag and the same number of bytes, above 0; messages
-  /// between two members with different tags may be received in any order.
+  /// Both return at once. Sender and receiver of a message pass the same tag and the same number of bytes, above 0.
+  /// Messages between two members with different tags may be received in any order; those with one tag come in the
+  /// order in which they were sent.
   virtual Status send(int peer, std::uint64_t tag, std::size_t offset, std::size_t bytes) = 0;
   virtual Status receive(int peer, std::uint64_t tag, std::size_t offset, std::size_t bytes) = 0;
 
-  /// Until the memory of the last send() may be changed again; at once when there was none.
+  /// Waits until the memory of the last send() may be changed again; returns at once when there was none.
   virtual Status wait_sent() = 0;
-  /// Until the message of the last receive() is there.
+  /// Waits until the message of the last receive() has arrived.
   virtual Status wait_received() = 0;
 };
 
 /// Messages between the members of a small group of ranks, each on a host of its own.
-/// Life     made; address() given to all members; connect() with all addresses; messages; destroyed.
-/// Threads  one caller at a time, but abort() from any thread.
-/// Errors   values only, since a transport may live in a module of its own: kTimeout, kPeerLost or kAborted, and the peer's
-///          rank in the text. After one, nothing works any more.
-class Transport {
+/// Life     constructed; address() given to all members; connect() with all addresses; messages; destroyed.
+/// Waiting  messages move only in calls of the transport. As long as one has begun and not finished, move() must be
+///          called again and again, also while the caller waits for something else.
+/// Threads  one caller at a time, except that any thread may call abort().
+/// Errors   values: kTimeout, kPeerLost or kAborted, with the peer's rank in the text. After an error every call fails.
+class Transport : public WaitingWork {
  public:
-  /// The longest short message.
+  /// The size of the longest short message.
   static constexpr std::size_t kMostShortBytes = 64u << 10;
 
-  virtual ~Transport() = default;
-
   virtual std::string address() const = 0;
-  /// `addresses`: by member.
+  /// `addresses` has the address of each member, by member.
   virtual Status connect(const std::vector<std::string>& addresses) = 0;
 
-  /// Short messages to and from `short_peers`: in their order, without tags, with the shortest way. Two members may both send
-  /// first and receive then.
+  /// Short messages to and from `short_peers`, in order, without tags, by the path with the least latency. Two members
+  /// may both send first and then receive. A message may be empty.
   virtual Status send_short(int peer, const void* data, std::size_t bytes) = 0;
   virtual Status receive_short(int peer, void* data, std::size_t bytes) = 0;
 
-  /// For messages to and from `long_peers`.
+  /// A buffer for messages to and from `long_peers`.
   virtual std::unique_ptr<TransportBuffer> buffer(void* data, std::size_t bytes) = 0;
 
-  /// Every call, now and later, ends with an error soon; also a connect().
+  /// Ends every call, current and later, with an error soon; also a connect().
   virtual void abort() = 0;
 };
 
 struct TransportOptions {
-  int member = 0;          ///< which one this is
-  std::vector<int> ranks;  ///< of the members, for messages to people
-  /// Whom this member exchanges short and long messages with. Who has a peer is its peer.
+  int member = 0;          ///< index of this member
+  std::vector<int> ranks;  ///< ranks of the members, for messages
+  /// The members with which this member exchanges short and long messages. The relation is mutual.
   std::vector<int> short_peers, long_peers;
-  std::string bind_address;  ///< numeric
+  std::string bind_address;                 ///< numeric
+  std::array<unsigned char, 32> job_key{};  ///< zero bytes when the addresses travel in secret
   std::chrono::milliseconds connect_timeout{30000}, operation_timeout{30000};
-  std::chrono::microseconds spin{0};  ///< how long a short message is looked for before the thread sleeps
+  std::chrono::microseconds spin{0};  ///< how long a thread spins for a short message before it sleeps
 };
 
 }  // namespace runjob::runtime

@@ -15,12 +15,12 @@
 namespace runjob::runtime {
 namespace {
 
-/// A host that vanishes sends nothing, not even an end: the kernel asks it every 2 s after 5 s of silence,
-/// five times.
+/// Sets the keepalive of a TCP socket. A host that vanishes sends nothing, not even an end of stream: after 5 s of
+/// silence the kernel probes it every 2 s, five times.
 void prepare_socket(int fd) {
   const int on = 1, idle = 5, interval = 2, probes = 5;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on,
-               sizeof on);  // these fail harmlessly on other sockets than TCP
+               sizeof on);  // these fail harmlessly on sockets other than TCP
   ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
@@ -75,7 +75,7 @@ void ControlChannel::flush() {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return;
     } else if (errno != EINTR) {
-      sent_ = outgoing_.size();  // the reading side tells the end, after what the peer still said
+      sent_ = outgoing_.size();  // the reading side reports the end, after the peer's last frames
     }
   }
   outgoing_.clear();

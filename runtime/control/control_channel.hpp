@@ -8,17 +8,17 @@
 
 namespace runjob::runtime {
 
-/// Frames (a 32-bit little-endian length and that many bytes) over a connected stream socket, never blocking.
-/// Owner    of the socket, which it makes non-blocking and which a fork()ed child does not keep.
+/// Frames over a connected stream socket, never blocking. A frame is a 32-bit little-endian length and that many bytes.
+/// Owner    of the socket, which it makes non-blocking. A fork()ed child does not keep the socket.
 /// Threads  one.
-/// Errors   none thrown: a connection that ended, failed or sent a frame beyond the bound is_open() no more;
-///          frames received before that can still be taken.
+/// Errors   none thrown. A connection that ended, failed or sent a frame beyond the limit is no longer is_open();
+///          frames that were received before can still be taken.
 class ControlChannel {
  public:
   static constexpr std::size_t kMaxFrameBytes = 64u << 20;
 
   ControlChannel() = default;
-  /// `max_frame_bytes` bounds what is received.
+  /// `max_frame_bytes` limits the size of received frames.
   explicit ControlChannel(UniqueFd socket, std::size_t max_frame_bytes = kMaxFrameBytes);
   ~ControlChannel();
   ControlChannel(ControlChannel&&) noexcept;
@@ -26,15 +26,15 @@ class ControlChannel {
 
   bool is_open() const { return static_cast<bool>(socket_); }
   int fd() const { return socket_.get(); }
-  short poll_events() const;  ///< what poll() should wait for
+  short poll_events() const;  ///< the events that poll() should wait for
 
-  /// Sends what the socket takes now and keeps the rest for flush().
+  /// Sends as much as the socket accepts now and keeps the rest for flush().
   void send(std::string_view frame);
   void flush();
 
-  /// Reads what is there.
+  /// Reads all bytes that have arrived.
   void receive();
-  /// The next complete frame.
+  /// The next complete frame; nullopt when there is none.
   std::optional<std::string> next_frame();
 
   void set_max_frame_bytes(std::size_t bytes) { max_frame_bytes_ = bytes; }
@@ -44,7 +44,7 @@ class ControlChannel {
   UniqueFd socket_;
   std::size_t max_frame_bytes_ = kMaxFrameBytes;
   std::string outgoing_, incoming_;
-  std::size_t sent_ = 0, taken_ = 0;  ///< how much of them is done with
+  std::size_t sent_ = 0, taken_ = 0;  ///< bytes of them that were sent, taken
 };
 
 }  // namespace runjob::runtime

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <optional>
@@ -15,25 +14,13 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "runtime/control/numeric_address.hpp"
 
 namespace runjob::runtime {
 namespace {
 
 constexpr std::size_t kTokenBytes = 16, kMaxHelloBytes = 64;
-
-using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
-
-AddressList parse_address(const std::string& address, std::uint16_t port) {
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  const int error = ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &list);
-  if (error != 0) {
-    throw Error(Errc::kConnect, fmt::format("'{}' is no numeric address: {}", address, ::gai_strerror(error)));
-  }
-  return {list, ::freeaddrinfo};
-}
+constexpr int kLongQueue = 1024;  // strangers that connect before the members do must not fill it
 
 [[noreturn]] void fail(const std::string& what, int error_number) {
   throw Error(Errc::kConnect, system_error(what, error_number).what());
@@ -44,7 +31,7 @@ int milliseconds_until(Deadline deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
 }
 
-/// Takes the same time wherever the first difference is.
+/// Compares two tokens in a time that does not depend on the position of the first difference.
 bool same_token(const std::string& a, const std::string& b) {
   if (a.size() != b.size()) return false;
   unsigned difference = 0;
@@ -59,7 +46,7 @@ struct Hello {
   char token[kTokenBytes] = {};
 };
 
-/// The member that `channel` proves to be; nullopt while it has not said so. Closes a channel that is refused.
+/// The member that `channel` belongs to; nullopt until it has identified itself. Closes a channel that is refused.
 std::optional<std::size_t> greet(ControlChannel& channel, const std::string& token, int own,
                                  const std::vector<ControlChannel>& members) {
   channel.receive();
@@ -88,9 +75,9 @@ std::vector<std::string> missing_members(const std::vector<ControlChannel>& memb
   return missing;
 }
 
-/// Waits for an event on `descriptors`; false when the deadline was first.
+/// Waits for an event on `descriptors`. Returns false when the deadline passes first.
 bool poll_until(std::vector<pollfd>& descriptors, const WaitLimits& limits) {
-  descriptors.push_back({limits.cancel, POLLIN, 0});  // -1 is passed over
+  descriptors.push_back({limits.cancel, POLLIN, 0});  // poll() ignores -1
   int ready = 0;
   do {
     ready = ::poll(descriptors.data(), descriptors.size(), milliseconds_until(limits.deadline));
@@ -115,7 +102,7 @@ ControlListener listen_for_members(const std::string& address, int size) {
   listener.socket.reset(::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int fd = listener.socket.get();
   if (fd < 0) fail("making a socket", errno);
-  if (::bind(fd, list->ai_addr, list->ai_addrlen) != 0 || ::listen(fd, size + 16) != 0) {
+  if (::bind(fd, list->ai_addr, list->ai_addrlen) != 0 || ::listen(fd, std::max(size + 16, kLongQueue)) != 0) {
     fail(fmt::format("listening on {}", address), errno);
   }
   sockaddr_storage bound{};

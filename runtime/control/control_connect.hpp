@@ -8,17 +8,18 @@
 #include "base/unique_handle.hpp"
 #include "runtime/control/control_channel.hpp"
 
-/// Setting up control channels between members of a group, which have numbers: some listen, others connect to them and prove with
-/// the listener's token that they belong to the group. Blocking, with a deadline. TCP on numeric addresses.
+/// Sets up control channels between the members of a group, which have indexes. Some members listen. Others connect to
+/// them and prove with the listener's token that they belong to the group. The functions block, with a deadline. They
+/// use TCP on numeric addresses.
 namespace runjob::runtime {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// When a wait ends without what it waits for.
+/// The limits of a wait: a deadline and a cancellation.
 struct WaitLimits {
   Deadline deadline;
-  int cancel = -1;              ///< a descriptor: becoming readable ends the wait; -1 for none
-  std::vector<int> names = {};  ///< the ranks' numbers in their job, for messages; empty: the same as here
+  int cancel = -1;              ///< a descriptor that ends the wait when it becomes readable; -1 for none
+  std::vector<int> names = {};  ///< the members' ranks in their job, for messages; empty if equal to the indexes
 };
 
 struct ControlListener {
@@ -26,20 +27,21 @@ struct ControlListener {
   std::uint16_t port = 0;
 };
 
-/// 128 random bits.
+/// A token of 128 random bits.
 std::string make_token();
 
 /// Listens on any free port of `address`, for a group of `size`.
 /// Errors  Error(kConnect).
 ControlListener listen_for_members(const std::string& address, int size);
 
-/// Waits until every member with a number above `own` has said hello; the result's index is the number, the others stay unused.
-/// A connection that does not present the token is dropped. `names`: by number.
+/// Waits until every member with an index above `own` has identified itself. The position in the result is the member's
+/// index; the other positions stay unused. A connection that does not present the token is closed. `names` has the
+/// members' names by index.
 /// Errors  Error: kTimeout naming the missing members, kAborted when cancelled.
 std::vector<ControlChannel> accept_members(const ControlListener& listener, const std::string& token, int own,
                                            const std::vector<std::string>& names, const WaitLimits& limits);
 
-/// Where a member listens, and what it wants to hear there.
+/// The address at which a member listens, and the token that it expects.
 struct ControlAddress {
   std::string address;  ///< numeric
   std::uint16_t port = 0;
@@ -48,7 +50,7 @@ struct ControlAddress {
   bool operator==(const ControlAddress&) const = default;
 };
 
-/// `own`: the number of who connects. `name`: of who listens.
+/// Connects to the member at `to`. `own` is the index of this member, `name` the name of the listening one.
 /// Errors  Error: kConnect and kTimeout naming the address, kAborted when cancelled.
 ControlChannel connect_to_member(const ControlAddress& to, int own, const std::string& name, const WaitLimits& limits);
 

@@ -8,9 +8,9 @@
 namespace runjob::runtime::fork_guard {
 namespace {
 
-/// Never destroyed: threads may still run while the process exits.
+/// The guard's state. It is never destroyed, because threads may still run while the process exits.
 struct State {
-  std::mutex mutex;  // held across fork(), so that a child finds `descriptors` whole
+  std::mutex mutex;  // held across fork(), so that a child finds `descriptors` consistent
   std::set<int> descriptors;
   void (*in_child)() = nullptr;
 };

@@ -6,33 +6,14 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "runtime/engine/timeline_observer.hpp"
+#include "base/log.hpp"
+#include "runtime/life/goodbye.hpp"
 
 namespace runjob::runtime {
-namespace {
-
-/// Of a plan's bucket: what is submitted in a burst goes at once, and what follows the last one of a step takes no longer than this.
-constexpr std::size_t kBucketBytes = 4u << 20;
-
-EngineParts complete(EngineParts parts) {
-  if (parts.timeline) return parts;
-  auto off = std::make_shared<Timeline>(parts.rank, std::vector<std::string>());
-  parts.timeline = std::make_unique<EngineTimeline>(std::move(off), parts.members.process_set());
-  return parts;
-}
-
-}  // namespace
 
 Engine::Engine(EngineParts parts)
-    : parts_(complete(std::move(parts))),
-      size_(static_cast<int>(parts_.members.size())),
-      self_(rank_text(parts_.rank, parts_.members)),
-      carries_records_(parts_.rank != 0 && parts_.members.process_set() == 0),
-      window_(parts_.cycle_time, parts_.backend->fusion_advice().buffer_bytes),
-      stalls_(parts_.stall_limits, parts_.members),
-      next_inspection_(stalls_.next(Clock::now())) {
-  if (carries_records_) parts_.timeline->shared().on_messages([this] { poll_.wake(); });
-  watcher_ = std::thread([this] { watch_job(); });
+    : state_(std::move(parts)), execution_(state_), driver_(state_, execution_), watcher_(state_, execution_) {
+  watcher_.start();
 }
 
 Engine::~Engine() {
@@ -41,36 +22,24 @@ Engine::~Engine() {
 
 Status Engine::connect(const std::vector<std::string>& addresses) {
   constexpr auto kVerdict = 2 * Coordinator::kVerdictGrace;
-  Status status = parts_.backend->connect(addresses);
-  const MutexLock lock(mutex_);
-  is_connecting_ = false;
-  if (phase_ != Phase::kRunning) poll_.wake();
-  if (status.ok()) {
-    rounds_ = parts_.backend->rounds();
-    has_rounds_ = rounds_ != nullptr;
-    runner_.emplace([this](const Call& call) { return parts_.backend->run(call); }, *parts_.timeline, parts_.rank,
-                    size_, parts_.fusion, parts_.backend->fusion_advice(), parts_.backend->symmetric_heap());
-    observer_ = std::make_unique<TimelineObserver>(*parts_.timeline, parts_.members);
-    if (has_rounds_) {
-      const RoundNegotiation::Settings settings{parts_.cache_capacity, kBucketBytes};
-      exchange_.emplace(*rounds_, parts_.rank, parts_.members, settings, observer_.get());
-    }
-    worker_ = std::thread([this] { work(); });
-    return status;
-  }
-  failures_.push_back(status);
-  poll_.wake();
+  Status status = state_.parts.backend->connect(addresses);
+  if (status.ok()) driver_.start();
+  const MutexLock lock(state_.mutex);
+  state_.phase.enter(PhaseEvent::kConnected, {});
+  state_.poll.wake();  // decisions may have waited for this
+  if (status.ok()) return status;
+  state_.report(LifeReport::Type::kFailed, status);
   const auto deadline = Clock::now() + kVerdict;
-  while (phase_ == Phase::kRunning) {
-    if (phase_changed_.wait_until(mutex_, deadline) == std::cv_status::timeout) return status;
+  while (state_.phase.is_open()) {
+    if (state_.changed.wait_until(state_.mutex, deadline) == std::cv_status::timeout) return status;
   }
-  return end_;
+  return state_.phase.reason();
 }
 
 void Engine::check(Submission& submission) const {
   Signature& signature = submission.signature;
   if (signature.kind == Kind::kBroadcast && signature.process_set != 0) {
-    const std::optional<int> root = parts_.members.index_of(signature.root);
+    const std::optional<int> root = state_.parts.members.index_of(signature.root);
     if (!root) {
       throw Error(Errc::kInvalidArgument, fmt::format("{}: root rank {} is not in process set {}",
                                                       operation_text(submission.name, signature.kind, 0),
@@ -79,243 +48,223 @@ void Engine::check(Submission& submission) const {
     signature.root = *root;
   }
   if (signature.kind == Kind::kAlltoall && signature.splits.empty())
-    signature.splits = even_splits(submission.name, signature.shape, size_);
-  check_operation(submission.name, signature, size_);
+    signature.splits = even_splits(submission.name, signature.shape, state_.size);
+  check_operation(submission.name, signature, state_.size);
+  if (signature.memory == MemoryKind::kHost) return;
+  const MutexLock lock(state_.mutex);  // shutdown() may close the backend meanwhile
+  if (state_.parts.backend) check_memory(*state_.parts.backend, submission.name, signature);
 }
 
-/// Errors  Error, why the operation is refused.
+/// Errors  Error with the reason why the operation is refused.
 void Engine::check_in_flight(const Submission& submission) const {
-  if (phase_ != Phase::kRunning || stop_) end_.throw_if_failed();
-  const bool is_at_once = name_at_once_ && *name_at_once_ == submission.name;
-  if (!is_at_once && !operations_.contains(submission.name)) return;
+  if (!state_.is_open()) state_.outcome_of(submission, state_.phase.reason()).throw_if_failed();
+  if (!state_.work.is_in_flight(submission.name)) return;
   throw Error(Errc::kInvalidArgument, fmt::format("{}: an operation of this name is still in flight on {}",
-                                                  operation_text(submission.name, submission.signature), self_));
+                                                  operation_text(submission.name, submission.signature), state_.self));
 }
 
-std::shared_ptr<Completion> Engine::insert(Submission submission, bool is_said) {
-  if (phase_ == Phase::kEnded) {
+/// Adds an operation whose request is announced already.
+std::shared_ptr<Completion> Engine::insert(Submission submission) {
+  if (state_.phase.is_ended()) {
     auto completion = std::make_shared<Completion>();
-    completion->finish(end_);
+    completion->finish(state_.outcome_of(submission, state_.phase.reason()));
     return completion;
   }
-  if (!is_said) {
-    submitted_.push_back({submission.name, submission.signature, /*begins=*/has_seen_end_.exchange(false)});
-    if (window_.is_used()) window_.submitted(submission.signature, Clock::now());
-  }
-  parts_.timeline->submitted(submission.name, submission.signature.kind);
-  return operations_.insert(std::move(submission));
+  state_.parts.timeline->submitted(submission.name, submission.signature.kind);
+  if (log::enabled(log::Level::kTrace))
+    log::trace("{} is submitted", operation_text(submission.name, submission.signature));
+  return state_.work.operations.insert(std::move(submission));
 }
 
-/// Sees to it that somebody says to the others what was submitted: the worker, when it returns true. A thread that is woken runs
-/// at once, where there are as many ranks as processors: without a lock that it would sleep for.
-bool Engine::announce() {
-  const bool is_first = submitted_.size() == 1, must_wait = window_.is_used() && window_.closes(Clock::now());
-  if (must_wait && !is_first) return false;  // whoever has slept since the first one knows until when
-  if (!has_rounds_) {
-    if (is_first || window_.is_used()) poll_.wake();
-  } else if (awaits_round_) {
-    rounds_->nudge();
-  }
-  return has_rounds_ && !driving_ && has_work();
+/// Adds an operation whose request is to be announced.
+std::shared_ptr<Completion> Engine::announce(Submission submission) {
+  if (!state_.phase.is_ended())
+    state_.work.add({submission.name, submission.signature, /*begins=*/has_seen_end_.exchange(false)});
+  return insert(std::move(submission));
 }
 
-/// What is to be said now.
-std::vector<Request> Engine::take_submitted() {
-  if (window_.is_used()) window_.clear();
-  return std::exchange(submitted_, {});
-}
-
-/// For as long as somebody waits, nothing that was submitted here waits for more.
-void Engine::begin_waiting() {
-  if (parts_.cycle_time.count() == 0) return;
-  const MutexLock lock(mutex_);
-  window_.begin_waiting();
-  if (!has_rounds_) {
-    poll_.wake();
-  } else if (awaits_round_) {
-    rounds_->nudge();
-  }
-}
-
-void Engine::end_waiting() {
-  if (parts_.cycle_time.count() == 0) return;
-  const MutexLock lock(mutex_);
-  window_.end_waiting();
+/// Sees to it that a driver announces the request: the thread "runjob-driver", which the caller notifies when this
+/// returns true. A thread that is woken runs at once, where there are as many ranks as processors: without a lock that
+/// it would sleep for.
+bool Engine::wake_driver() {
+  const WorkQueue& work = state_.work;
+  const bool is_first = work.requests() == 1, must_wait = work.window.is_used() && work.window.closes(Clock::now());
+  if (must_wait && !is_first) return false;  // the driver has slept since the first one, and knows until when
+  if (work.role() == DriverRole::kAsleep) state_.rounds->nudge();
+  return !work.has_driver() && state_.has_work();
 }
 
 std::shared_ptr<Completion> Engine::submit(Submission submission) {
   check(submission);
   std::shared_ptr<Completion> completion;
-  bool wakes_worker = false;
+  bool needs_driver = false;
   {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     check_in_flight(submission);
-    completion = insert(std::move(submission), /*is_said=*/false);
-    wakes_worker = announce();
+    completion = announce(std::move(submission));
+    needs_driver = wake_driver();
   }
-  if (wakes_worker) work_changed_.notify_one();
+  if (needs_driver) state_.work_changed.notify_one();
   return completion;
 }
 
-/// Then the calling thread is the driver.
-bool Engine::may_run_at_once(const SubmissionView& submission) {
-  if (phase_ != Phase::kRunning || stop_ || parts_.timeline->is_on()) return false;
-  if (!operations_.empty() || !submitted_.empty() || !become_driver()) return false;
-  name_at_once_ = submission.name;
+/// Leaves the role, unless the operation was announced but is not done: then it goes on like any other, with a
+/// completion.
+void Engine::leave_at_once(const SubmissionView& submission, bool is_done, Outcome& outcome) {
+  state_.work.at_once.reset();
+  has_seen_end_.store(true, std::memory_order_relaxed);
+  if (is_done || !driver_.is_in_round()) return state_.leave_role();
+  Submission announced = to_submission(submission);
+  check(announced);
+  outcome.completion = insert(std::move(announced));
+}
+
+/// In a process set the root of a broadcast is counted among its members.
+bool Engine::run_at_once(const SubmissionView& submission, Deadline deadline, Outcome& outcome) {
+  const SignatureView& signature = submission.signature;
+  if (signature.kind != Kind::kBroadcast || signature.process_set == 0)
+    return driver_.run_at_once(submission, deadline, outcome.status, outcome.result);
+  const std::optional<int> root = state_.parts.members.index_of(signature.root);
+  if (!root) return false;
+  SubmissionView counted = submission;
+  counted.signature.root = *root;
+  return driver_.run_at_once(counted, deadline, outcome.status, outcome.result);
+}
+
+/// Makes the calling thread the driver when the operation is the only one of this rank.
+bool Engine::take_role_at_once(const SubmissionView& submission) {
+  WorkQueue& work = state_.work;
+  if (!state_.is_open() || state_.parts.timeline->is_on()) return false;
+  if (!work.operations.empty() || work.requests() != 0 || !work.take_role(state_.phase)) return false;
+  work.at_once = submission.name;
   return true;
 }
 
-std::shared_ptr<Completion> Engine::run(const SubmissionView& submission, Deadline deadline, Status& status,
-                                        Completion::Result& result) {
-  bool at_once = false;
+Engine::Outcome Engine::run(const SubmissionView& submission, Deadline deadline) {
+  Outcome outcome;  // the only variable that is returned, so that it is never moved
+  bool is_done = false, at_once = false;
   {
-    const MutexLock lock(mutex_);
-    at_once = may_run_at_once(submission);
+    const MutexLock lock(state_.mutex);
+    at_once = take_role_at_once(submission);
   }
-  if (!at_once) return run(to_submission(submission), deadline, status);
-  const bool is_done = run_at_once(submission, deadline, status, result);
-  std::shared_ptr<Completion> completion;
-  {
-    const MutexLock lock(mutex_);
-    name_at_once_.reset();
-    has_seen_end_.store(true, std::memory_order_relaxed);
-    if (is_done || !exchange_->is_in_round()) {
-      stop_driving();
-    } else {
-      Submission said = to_submission(submission);
-      check(said);
-      completion = insert(std::move(said), /*is_said=*/true);
-    }
+  if (at_once) {
+    is_done = run_at_once(submission, deadline, outcome);
+    const MutexLock lock(state_.mutex);
+    leave_at_once(submission, is_done, outcome);
   }
-  if (is_done) return nullptr;
-  if (!completion) return run(to_submission(submission), deadline, status);
-  drive_until(*completion, deadline);
-  status = wait(*completion, deadline).value_or(Status());
-  return completion;
+  if (is_done) return outcome;
+  if (outcome.completion) {
+    driver_.drive_until(*outcome.completion, deadline);
+    outcome.status = wait(*outcome.completion, deadline).value_or(Status());
+  } else {
+    outcome = run(to_submission(submission), deadline);
+  }
+  return outcome;
 }
 
-std::shared_ptr<Completion> Engine::run(Submission submission, Deadline deadline, Status& status) {
+Engine::Outcome Engine::run(Submission submission, Deadline deadline) {
   check(submission);
-  std::shared_ptr<Completion> completion;
-  bool drives = false, wakes_worker = false;
+  Outcome outcome;
+  bool drives = false, needs_driver = false;
   {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     check_in_flight(submission);
-    drives = become_driver();
-    completion = insert(std::move(submission), /*is_said=*/false);
-    if (!drives) wakes_worker = announce();
+    drives = state_.work.take_role(state_.phase);
+    outcome.completion = announce(std::move(submission));
+    if (!drives) needs_driver = wake_driver();
   }
-  if (wakes_worker) work_changed_.notify_one();
-  if (drives) drive_until(*completion, deadline);
-  status = wait(*completion, deadline).value_or(Status());
-  return completion;
+  if (needs_driver) state_.work_changed.notify_one();
+  if (drives) driver_.drive_until(*outcome.completion, deadline);
+  outcome.status = wait(*outcome.completion, deadline).value_or(Status());
+  return outcome;
 }
 
 std::optional<Status> Engine::wait(const Completion& completion, Deadline deadline) {
   has_seen_end_.store(true, std::memory_order_relaxed);
   if (completion.done()) return completion.wait(std::nullopt);
-  begin_waiting();
+  driver_.begin_waiting();
   bool drives = false;
   {
-    const MutexLock lock(mutex_);
-    drives = become_driver();
+    const MutexLock lock(state_.mutex);
+    WorkQueue& work = state_.work;
+    drives = work.take_role(state_.phase);
     if (!drives) {
-      awaited_.push_back(&completion);
-      if (awaits_round_ && bucket_lacks_ != 0) rounds_->nudge();
+      work.awaited.push_back(&completion);
+      if (work.role() == DriverRole::kAsleep && work.hold) state_.rounds->nudge();
     }
   }
-  if (drives) drive_until(completion, deadline);
+  if (drives) driver_.drive_until(completion, deadline);
   std::optional<std::chrono::duration<double>> timeout;
   if (deadline)
     timeout = std::max(std::chrono::duration<double>(0), std::chrono::duration<double>(*deadline - Clock::now()));
   std::optional<Status> outcome = completion.wait(timeout);
   if (!drives) {
-    const MutexLock lock(mutex_);
-    awaited_.erase(std::find(awaited_.begin(), awaited_.end(), &completion));
+    const MutexLock lock(state_.mutex);
+    std::vector<const Completion*>& awaited = state_.work.awaited;
+    awaited.erase(std::find(awaited.begin(), awaited.end(), &completion));
   }
-  end_waiting();
+  driver_.end_waiting();
   return outcome;
 }
 
 Statistics Engine::statistics() const {
-  const MutexLock lock(mutex_);
-  Statistics result;
-  if (!parts_.control) return result;
-  result.control_messages = parts_.control->messages_sent();
-  if (!has_rounds_) return result;
-  result.rounds = exchange_->rounds();
-  result.rounds_with_data = exchange_->rounds_with_data();
-  result.planned_rounds = exchange_->planned_rounds();
-  const Rounds::Traffic traffic = rounds_->traffic();
-  result.host_messages = traffic.messages;
-  result.host_bytes = traffic.bytes;
+  Statistics result = driver_.statistics();
+  const MutexLock lock(state_.mutex);
+  if (state_.parts.control) result.control_messages = state_.parts.control->messages_sent();
   return result;
 }
 
 void Engine::shutdown() {
   const MutexLock one_at_a_time(shutdown_mutex_);
-  if (!watcher_.joinable()) return;
+  if (!watcher_.is_running()) return;
   begin_shutdown();
   watcher_.join();
-  Status end;
+  Status reason;
   bool cuts_off = false;
   {
-    const MutexLock lock(mutex_);
-    phase_ = Phase::kEnded;
-    end = end_;
-    cuts_off = is_working() || !has_rounds_;
-    worker_stop_ = true;
-    work_changed_.notify_all();
-    if (has_rounds_) rounds_->leave();
+    const MutexLock lock(state_.mutex);
+    reason = state_.phase.reason();
+    cuts_off = state_.is_working() || state_.rounds == nullptr;
+    state_.phase.enter(PhaseEvent::kEnd, reason);
+    if (state_.rounds != nullptr) state_.rounds->leave();
   }
-  if (cuts_off) parts_.backend->abort(end);
-  if (worker_.joinable()) worker_.join();
+  if (cuts_off) state_.parts.backend->abort(reason);
+  driver_.stop();
   std::vector<InFlight::Entry> left;
+  std::unique_ptr<Backend> backend;
   {
-    const MutexLock lock(mutex_);
-    while (driving_) driver_gone_.wait(mutex_);
-    has_rounds_ = false;
-    left = operations_.take_all();
+    const MutexLock lock(state_.mutex);
+    left = state_.work.operations.take_all();
+    backend = std::move(state_.parts.backend);
   }
-  parts_.backend.reset();
-  for (InFlight::Entry& entry : left) finish(std::move(entry), end);
+  backend.reset();
+  for (InFlight::Entry& entry : left) execution_.finish(std::move(entry), reason);
   {
-    const MutexLock lock(mutex_);  // statistics() may look at it
-    parts_.control.reset();
+    const MutexLock lock(state_.mutex);  // statistics() may look at it
+    state_.parts.control.reset();
   }
-  if (parts_.members.process_set() == 0) parts_.timeline->shared().close();
+  if (state_.parts.members.process_set() == 0) state_.parts.timeline->shared().close();
 }
 
 void Engine::begin_shutdown(Status why) {
-  const MutexLock lock(mutex_);
-  if (std::exchange(stop_, true)) return;
-  if (end_.ok()) end_ = why.ok() ? Status(Errc::kAborted, self_ + " called shutdown()") : why;
-  farewell_ = std::move(why);
-  poll_.wake();
+  const MutexLock lock(state_.mutex);
+  if (state_.farewell) return;
+  state_.phase.expect(why.ok() ? goodbye_reason(state_.self, Goodbye::kShutdown) : why);
+  state_.farewell = {std::move(why), Clock::now() + Watcher::kFarewell};
+  state_.poll.wake();
 }
 
 bool Engine::fail(Status why) {
-  const MutexLock lock(mutex_);
-  if (phase_ != Phase::kRunning || stop_) return false;
-  set_failures_.push_back(std::move(why));
-  poll_.wake();
+  const MutexLock lock(state_.mutex);
+  if (!state_.is_open()) return false;
+  state_.report(LifeReport::Type::kSetFailed, std::move(why));
   return true;
 }
 
 void Engine::end(Status why) {
-  const MutexLock lock(mutex_);
-  ended_outside_ = std::move(why);
-  poll_.wake();
-}
-
-void Engine::on_failure(std::function<bool(const Status&)> tell) {
-  Status failure;
-  {
-    const MutexLock lock(mutex_);
-    failure = failure_;
-    if (failure.ok()) tell_failure_ = std::move(tell);
-  }
-  if (!failure.ok()) static_cast<void>(tell(failure));
+  const MutexLock lock(state_.mutex);
+  state_.ended_outside = std::move(why);
+  state_.poll.wake();
 }
 
 }  // namespace runjob::runtime

@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/engine/handle_table.hpp"
-#include "runtime/engine/stall_inspector.hpp"
-#include "runtime/engine/submission.hpp"
+#include "runtime/negotiation/stall_inspector.hpp"
+#include "runtime/negotiation/submission.hpp"
+#include "runtime/operations/handle_table.hpp"
 
 namespace runjob::runtime {
 
@@ -20,28 +20,28 @@ class InFlight {
     Submission submission;
     std::shared_ptr<Completion> completion;
     bool running = false;      ///< the backend may touch the buffers
-    std::uint64_t serial = 0;  ///< another one for each operation
+    std::uint64_t serial = 0;  ///< differs for each operation
     Completion::Result result;
   };
 
   bool empty() const { return entries_.empty(); }
   bool contains(const std::string& name) const { return !entries_.empty() && entries_.count(name) != 0; }
   std::shared_ptr<Completion> insert(Submission submission);
-  /// Null when there is none.
+  /// Null when no operation has this name.
   Entry* find(const std::string& name);
 
-  /// Counts it as running, once.
+  /// Counts the operation as running, once.
   void set_running(Entry& entry);
   void set_done(Entry& entry);
   std::size_t running() const { return running_; }
 
-  /// Not running any more.
+  /// Removes the operation, which is not running any more.
   std::optional<Entry> take(const std::string& name);
-  /// All that are not running.
+  /// Removes all operations that are not running.
   std::vector<Entry> take_waiting();
   std::vector<Entry> take_all();
 
-  /// Those that are not running, without the ranks that they wait for.
+  /// The operations that are not running, without the ranks that they wait for.
   std::vector<WaitingOperation> waiting() const;
 
  private:

@@ -2,26 +2,41 @@
 
 #include <utility>
 
-#include "runtime/engine/members.hpp"
-#include "runtime/engine/negotiation_observer.hpp"
+#include "runtime/collectives/rounds.hpp"
+#include "runtime/life/trace_receiver.hpp"
+#include "runtime/negotiation/members.hpp"
+#include "runtime/negotiation/negotiation_observer.hpp"
 #include "runtime/timeline/engine_timeline.hpp"
 
 namespace runjob::runtime {
 
-/// Writes to the timeline which rank became ready when, and what the other ranks record. `timeline` outlives it.
+/// Writes to the timeline which rank became ready when: at the time at which it gave its message of the round.
+/// `timeline` and `rounds` outlive it.
 class TimelineObserver : public NegotiationObserver {
  public:
-  TimelineObserver(EngineTimeline& timeline, Members members) : timeline_(timeline), members_(std::move(members)) {}
+  TimelineObserver(EngineTimeline& timeline, Members members, const Rounds& rounds)
+      : timeline_(timeline), members_(std::move(members)), rounds_(rounds) {}
   bool is_listening() const override { return timeline_.is_on(); }
   void rank_ready(const std::string& name, Kind kind, int rank) override {
-    timeline_.rank_ready(name, kind, members_.rank(rank));
+    if (timeline_.records_ranks()) timeline_.rank_ready(name, kind, members_.rank(rank), rounds_.given_at(rank));
   }
+  void round_ended() override { timeline_.round_ended(); }
+
+ private:
+  EngineTimeline& timeline_;
+  const Members members_;
+  const Rounds& rounds_;
+};
+
+/// Writes to the timeline the records of other ranks. `timeline` outlives it.
+class TimelineReceiver : public TraceReceiver {
+ public:
+  explicit TimelineReceiver(EngineTimeline& timeline) : timeline_(timeline) {}
   std::int64_t clock() const override { return timeline_.shared().clock(); }
   void take_records(std::string records) override { timeline_.shared().take_records(std::move(records)); }
 
  private:
   EngineTimeline& timeline_;
-  const Members members_;
 };
 
 }  // namespace runjob::runtime

@@ -19,8 +19,8 @@ class WakeablePoll {
   /// Errors  Error(kSystem).
   using Deadlines = std::initializer_list<std::optional<Clock::time_point>>;
 
-  /// Waits for an event on `descriptors`, whose `revents` are set, for wake(), called now or since the last wait(), or until
-  /// the earliest of the deadlines that there are.
+  /// Waits for an event on `descriptors`, whose `revents` are set, for a wake() now or since the last wait(), or until
+  /// the earliest of the deadlines.
   void wait(std::vector<pollfd>& descriptors, Deadlines deadlines);
   void wake();
 

@@ -27,7 +27,8 @@ int number(const Environment& environment, std::string_view name, int low, int o
   return static_cast<int>(parse_integer(value, name, low, std::numeric_limits<int>::max()));
 }
 
-/// Beside the launcher's other files: an MPI that brings its own libpmix has it there, where the system does not look.
+/// The folders beside the launcher's other files. An MPI that has its own libpmix keeps it there, where the system does
+/// not look.
 std::vector<std::string> library_folders(const Environment& environment) {
   std::vector<std::string> folders;
   const auto add = [&](const std::string& prefix) {
@@ -72,7 +73,7 @@ ForeignLauncher started_with_pmi(const Environment& environment) {
   return launcher;
 }
 
-/// A rank by its number, but without a key store that we could use.
+/// A process that has a rank, but no key store that runjob can use.
 ForeignLauncher started_somehow(const Environment& environment) {
   ForeignLauncher launcher;
   for (const auto& [rank, size, name] :
@@ -93,9 +94,10 @@ ForeignLauncher started_somehow(const Environment& environment) {
   return launcher;
 }
 
-/// srun's tasks without any PMI: each is alone, which nobody wants who has started several. One of them says it.
+/// The warning for srun's tasks without any PMI. Each task is then a job of its own, which is never intended when
+/// several were started. One of them logs the warning.
 std::string warning_of_tasks_alone(const Environment& environment) {
-  // Not in a batch script or a shell of salloc, which are one process each and have SLURM_NTASKS as well.
+  // No warning in a batch script or a shell of salloc, which are one process each and have SLURM_NTASKS as well.
   if (!is_set(environment, "SLURM_STEP_ID") || value_of(environment, "SLURM_PROCID") != "0") return "";
   const std::string tasks = value_of(environment, "SLURM_STEP_NUM_TASKS");
   if (tasks.empty() || tasks == "1") return "";
@@ -111,7 +113,8 @@ ForeignLauncher read_foreign_launcher(const Environment& environment) {
   const bool has_pmi =
       is_set(environment, "PMI_FD") && is_set(environment, "PMI_RANK") && is_set(environment, "PMI_SIZE");
   const bool has_pmix = is_set(environment, "PMIX_NAMESPACE") && is_set(environment, "PMIX_RANK");
-  // Hydra's own variable: within a task of srun --mpi=pmix, both are there, and it is the inner one.
+  // MPI_LOCALNRANKS is Hydra's own variable. Within a task of srun --mpi=pmix both are present, and Hydra is the inner
+  // launcher.
   const bool is_hydra = has_pmi && is_set(environment, "MPI_LOCALNRANKS");
   ForeignLauncher launcher;
   if (has_pmix && !is_hydra) {

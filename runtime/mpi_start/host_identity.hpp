@@ -4,11 +4,12 @@
 
 namespace runjob::runtime {
 
-/// Differs between any two hosts, and between two network namespaces of one, as containers have: ranks with the same one reach each
-/// other by its loopback. Errors  Error(kUnavailable).
+/// An identity that differs between any two hosts, and between two network namespaces of one host, such as those of
+/// containers. Ranks with the same identity reach each other by loopback.
+/// Errors  Error(kUnavailable).
 std::string host_identity();
 
-/// The name that this host has for people.
+/// The host's name in messages.
 std::string host_name();
 
 }  // namespace runjob::runtime

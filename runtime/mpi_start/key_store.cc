@@ -31,14 +31,15 @@ std::unique_ptr<KeyStore> open_key_store(const ForeignLauncher& launcher) {
                           launcher.name));
 }
 
-/// The process's only one, never destroyed, since a thread may be inside of it when the process ends.
+/// The only store of the process. It is never destroyed, because a thread may be using it when the process ends.
 std::atomic<KeyStore*> opened{nullptr};
 std::atomic<pid_t> owner{0};
 
-/// Runs after all that is registered with atexit(), as MPI's end in mpi4py is: an MPI wants the store until then.
+/// Runs after all functions that are registered with atexit(). MPI's finalisation in mpi4py is one of them, and an MPI
+/// uses the store until then.
 [[gnu::destructor]] void leave_store() {
   KeyStore* store = opened.load();
-  // A child, forked, is not the process that the launcher waits for.
+  // The launcher does not wait for a forked child.
   if (store != nullptr && owner.load() == ::getpid() && !store->fence_is_open()) store->leave();
 }
 

@@ -12,25 +12,29 @@
 
 namespace runjob::runtime {
 
-/// Where the ranks of a job find each other: our launcher's rendezvous, or another launcher's key store. Threads  one.
+/// The service through which the ranks of a job find each other: the rendezvous of runjob's launcher, or another
+/// launcher's key store.
+/// Threads  one.
 class MeetingPlace {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
   virtual ~MeetingPlace() = default;
 
-  /// Differs between the jobs that this process may be in.
+  /// A name that differs between the jobs that this process may be in.
   virtual std::string name() const = 0;
 
-  /// This process's place. `timeout`: the user's; nullopt for the default.
-  /// Errors  Error: kConnect, kTimeout naming who is missing.
+  /// Joins and returns this process's ranks. `timeout` is the user's; nullopt means the default.
+  /// Errors  Error: kConnect, kTimeout naming the missing ranks.
   virtual rendezvous::JoinReply join(std::optional<Milliseconds> timeout) = 0;
 
-  /// Gives `blob` and returns those of all ranks, by rank. `name`: another one each time. Errors  as join().
+  /// Gives `blob` and returns those of all ranks, by rank. `name` must differ between calls.
+  /// Errors  as join().
   virtual std::vector<std::string> gather(const std::string& name, const std::string& blob, Milliseconds timeout) = 0;
 
-  /// `tell` is called, on another thread or in here, when the launcher has gone and nobody ends this process any more: once, or never.
-  virtual void on_loss(std::function<void(const Status&)> tell) = 0;
+  /// Registers `notify`, which is called at most once, on another thread or in this call, when the launcher is lost and
+  /// no other process ends this one.
+  virtual void on_loss(std::function<void(const Status&)> notify) = 0;
 };
 
 }  // namespace runjob::runtime

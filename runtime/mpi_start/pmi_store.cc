@@ -16,15 +16,15 @@
 namespace runjob::runtime {
 namespace {
 
-/// For what the launcher answers by itself, without another rank.
+/// The deadline of requests that the launcher answers by itself, without another rank.
 KeyStore::TimePoint soon() {
   return std::chrono::steady_clock::now() + std::chrono::seconds(30);
 }
 
-/// Old launchers read lines of 1024 bytes, whatever they say of a value.
+/// Old launchers read lines of 1024 bytes, whatever limit they announce for values.
 constexpr std::size_t kMostPieceBytes = 512;
 
-/// Which socket that is; 0 when it is none.
+/// The inode of the socket; 0 when the descriptor is not a socket.
 ino_t socket_at(int descriptor) {
   struct stat status {};
   return ::fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
@@ -56,7 +56,7 @@ PmiStore::PmiStore(const ForeignLauncher& launcher)
   kvsname_ = ask({"get_my_kvsname", {}}, "my_kvsname", soon()).value("kvsname");
 }
 
-/// In pieces, each of which says in its first character whether another one follows.
+/// Stores the value in pieces. The first character of each piece is a flag for a further piece.
 void PmiStore::put(const std::string& key, const std::string& value) {
   const std::string text = to_hexadecimal(value);
   const std::size_t most = most_value_bytes_ - 1;
@@ -89,7 +89,7 @@ void PmiStore::leave() noexcept {
   try {
     constexpr std::chrono::seconds kPatience{1};
     if (is_open()) ask({"finalize", {}}, "finalize_ack", std::chrono::steady_clock::now() + kPatience);
-  } catch (const Error&) {  // the launcher has gone, or takes its time: nobody is left to tell
+  } catch (const Error&) {  // the launcher is gone or does not answer: there is no receiver
   }
 }
 
@@ -102,7 +102,7 @@ std::string PmiStore::get_piece(int rank, const std::string& key, std::size_t pi
   const std::string value = ask(question, "get_result", deadline).value("value");
   if (!value.starts_with('+') && !value.starts_with('.')) {
     throw Error(Errc::kProtocol,
-                fmt::format("init() over PMI: what rank {} has said under {} is not of runjob", rank, key));
+                fmt::format("init() over PMI: the value of rank {} under {} is not of runjob", rank, key));
   }
   return value;
 }
@@ -129,7 +129,7 @@ void PmiStore::send(const std::string& line) {
   }
 }
 
-/// Takes no byte of what comes after the line, which is another user's of the socket.
+/// Reads no byte beyond the line, because the next bytes may be for another user of the socket.
 std::string PmiStore::receive_line(TimePoint deadline) {
   constexpr std::size_t kMostBytes = 64u << 10;
   std::string line;

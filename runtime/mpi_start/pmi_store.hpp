@@ -8,23 +8,25 @@
 
 namespace runjob::runtime {
 
-/// PMI-1's, over the socket that the process has inherited: one line asks, one answers. srun --mpi=pmi2 speaks it too.
+/// PMI-1's key store, over the socket that the process has inherited: one line is a request, one line its answer. srun
+/// --mpi=pmi2 supports it too.
 ///
-/// An MPI in the same process uses the same socket. That is fine as long as not both do at the same time, and it does only in its own
-/// initialisation and end, when it also tells the launcher that the process is done with it, and closes it.
+/// Sharing  An MPI in the same process uses the same socket. That is safe as long as they do not use it at the same
+///          time. An MPI uses it only in its own initialisation and finalisation. The latter also reports the end of
+///          the process to the launcher and closes the socket.
 class PmiStore : public KeyStore {
  public:
-  /// Errors  Error(kConnect) when the socket is not there; Error(kProtocol).
+  /// Errors  Error(kConnect) when the socket does not exist; Error(kProtocol).
   explicit PmiStore(const ForeignLauncher& launcher);
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   void put(const std::string& key, const std::string& value) override;
   std::string get(int rank, const std::string& key, TimePoint deadline) override;
-  /// PMI-1 shows nothing before the fence has ended: always nullopt.
+  /// PMI-1 shows no values before the fence has ended: always nullopt.
   std::optional<std::vector<int>> absent(const std::string& key, std::chrono::milliseconds patience) override;
-  /// mpiexec's daemon, which would go too, and slurmstepd end their processes by themselves: never.
-  void on_loss(std::function<void(const Status&)> /*tell*/) override {}
+  /// Never called: mpiexec's daemon, which would be lost too, and slurmstepd end their processes themselves.
+  void on_loss(std::function<void(const Status&)> /*notify*/) override {}
   void leave() noexcept override;
 
  private:
@@ -36,11 +38,11 @@ class PmiStore : public KeyStore {
   std::string receive_line(TimePoint deadline);
   void wait_for_bytes(TimePoint deadline) const;
 
-  int descriptor_;    // the process's
-  ino_t socket_ = 0;  // which one that is: an MPI that ends closes it, and another file may get its number
+  int descriptor_;    // owned by the process
+  ino_t socket_ = 0;  // the socket's inode: an MPI that ends closes the socket, and another file may get its descriptor
   int rank_, size_;
-  std::string name_;     // the launcher's
-  std::string kvsname_;  // the job's
+  std::string name_;     // name of the launcher
+  std::string kvsname_;  // name of the job's key-value space
   std::size_t most_value_bytes_ = 0;
 };
 

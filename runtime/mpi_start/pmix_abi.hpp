@@ -3,14 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What we use of PMIx's client interface, declared here so that runjob is built without its headers and runs with whichever
-/// libpmix.so.2 the MPI brings: these have been the same from PMIx 3.0 to 5.0. A test compares them with the headers installed.
+/// The part of PMIx's client interface that runjob uses. It is declared here, so that runjob is built without PMIx's
+/// headers and runs with any libpmix.so.2 that an MPI has: these declarations are the same from PMIx 3.0 to 5.0. A test
+/// compares them with the installed headers.
 ///
-/// Source  PMIx standard 4.1, chapters 3 (constants, pmix_proc_t, pmix_value_t, pmix_info_t), 5 (PMIx_Init), 7 (put, commit, get) and
-///         8 (fence), 9 (events); the names of OpenPMIx 4.2.2's include/pmix_common.h.
+/// Source  PMIx standard 4.1, chapters 3 (constants, pmix_proc_t, pmix_value_t, pmix_info_t), 5 (PMIx_Init), 7 (put,
+///         commit, get) and 8 (fence), 9 (events); the names of OpenPMIx 4.2.2's include/pmix_common.h.
 namespace runjob::runtime::pmix {
 
-inline constexpr std::size_t kMaxNamespaceBytes = 256, kMaxKeyBytes = 512;  ///< with their end
+inline constexpr std::size_t kMaxNamespaceBytes = 256, kMaxKeyBytes = 512;  ///< including the terminating zero
 
 using Status = int;
 inline constexpr Status kSuccess = 0, kUnreachable = -25, kOperationSucceeded = -157;
@@ -39,7 +40,7 @@ struct Value {
     bool flag;
     std::uint32_t uint32;
     ByteObject bytes;
-    std::uint64_t room[4];  // the library's union may be smaller: it is never given more than one of these
+    std::uint64_t room[4];  // the library's union may be smaller, so it gets at most one of these
   } data;
 };
 
@@ -49,12 +50,12 @@ struct Info {
   Value value;
 };
 
-/// The launcher's daemon has gone; the second one is PMIx 3's.
+/// The launcher's daemon is lost; the second code is PMIx 3's.
 inline constexpr Status kLostConnection = -61, kLostConnectionToServer = -101;
 
 using OperationDone = void (*)(Status status, void* context);
 using ValueFound = void (*)(Status status, Value* value, void* context);
-/// What a handler of events calls at its end.
+/// The function that an event handler calls at its end.
 using EventHandled = void (*)(Status status, Info* results, std::size_t count, OperationDone done, void* context,
                               void* of_notification);
 using EventHandler = void (*)(std::size_t handler, Status status, const Proc* source, Info* info, std::size_t count,

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kFile[] = "libpmix.so.2";
 
-/// Null when it is nowhere; `tried` gets what the system says.
+/// Returns null when no folder has the library; `tried` gets the system's messages.
 void* open(const std::vector<std::string>& folders, std::string& tried) {
   if (void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return library;
   for (const std::string& folder : folders) {

@@ -7,7 +7,8 @@
 
 namespace runjob::runtime {
 
-/// The functions of libpmix that we call. It stays open to the end of the process, since threads of its own may run.
+/// The functions of libpmix that runjob calls. The library stays open to the end of the process, because it may have
+/// threads.
 struct PmixLibrary {
   pmix::Status (*init)(pmix::Proc* self, pmix::Info* info, std::size_t count) = nullptr;
   pmix::Status (*finalize)(const pmix::Info* info, std::size_t count) = nullptr;
@@ -22,8 +23,9 @@ struct PmixLibrary {
   const char* (*error_text)(pmix::Status status) = nullptr;
 };
 
-/// The one that this process has opened already, as an MPI does; else the first found: in `folders`, then where the system looks.
-/// Errors  Error(kUnavailable) saying what to install, and `launcher`, for which it is.
+/// Opens libpmix: the one that this process has opened already, as an MPI does; otherwise the first one found in
+/// `folders`, and then where the system looks.
+/// Errors  Error(kUnavailable) naming the package to install, and `launcher`, which needs it.
 PmixLibrary open_pmix_library(const std::vector<std::string>& folders, const std::string& launcher);
 
 }  // namespace runjob::runtime

@@ -14,21 +14,22 @@ namespace runjob::runtime {
 
 namespace {
 
-/// What libpmix is given with a question: it may look at this until it answers.
-struct Asked {
-  pmix::Proc whom{};
+/// The arguments of a request to libpmix, which may read them until it answers.
+struct Request {
+  pmix::Proc process{};
   std::string key;
   pmix::Info info{};
 };
 
-/// What libpmix will say on its own thread, perhaps after we have stopped waiting for it. Copies are the same one.
+/// The answer that libpmix will give on its own thread, perhaps after this process has stopped waiting for it. Copies
+/// share one answer.
 template <class Answer>
 class Promised {
  public:
-  /// To be filled before the question is put.
-  Asked& asked() { return state_->asked; }
+  /// The arguments. They must be set before the request is made.
+  Request& request() { return state_->request; }
 
-  /// For libpmix, which gives it to finish() once.
+  /// The context for libpmix, which passes it to finish() exactly once.
   void* context() const { return new std::shared_ptr<State>(state_); }
   static void finish(void* context, Answer answer) {
     const std::unique_ptr<std::shared_ptr<State>> state(static_cast<std::shared_ptr<State>*>(context));
@@ -37,7 +38,7 @@ class Promised {
     (*state)->done.notify_all();
   }
 
-  /// nullopt when the deadline has passed.
+  /// Waits for the answer; nullopt when the deadline has passed.
   std::optional<Answer> wait(KeyStore::TimePoint deadline) const {
     const MutexLock lock(state_->mutex);
     while (!state_->answer && state_->done.wait_until(state_->mutex, deadline) == std::cv_status::no_timeout) {
@@ -47,20 +48,20 @@ class Promised {
 
  private:
   struct State {
-    Asked asked;
+    Request request;
     Mutex mutex;
     ConditionVariable done;
     std::optional<Answer> answer GUARDED_BY(mutex);
   };
-  std::shared_ptr<State> state_ = std::make_shared<State>();  // owners: who waits, and libpmix
+  std::shared_ptr<State> state_ = std::make_shared<State>();  // owners: the waiting thread, and libpmix
 };
 
-/// Whether the launcher has gone, and who wants to know. PMIx's handlers of events get no context of ours; it is never destroyed,
-/// since libpmix's thread may be in it at the end.
+/// The state of the launcher, and the callback that is notified of its loss. PMIx's event handlers get no context of
+/// the caller. It is never destroyed, because libpmix's thread may be using it at the end of the process.
 struct Launcher {
   Mutex mutex;
-  bool has_gone GUARDED_BY(mutex) = false;
-  std::function<void(const Status&)> tell GUARDED_BY(mutex);  // taken when told
+  bool is_lost GUARDED_BY(mutex) = false;
+  std::function<void(const Status&)> notify GUARDED_BY(mutex);  // moved out when called
   std::string name GUARDED_BY(mutex);
 };
 
@@ -69,40 +70,40 @@ Launcher& the_launcher() {
   return only;
 }
 
-void tell_when_gone() {
-  std::function<void(const Status&)> tell;
+void notify_when_lost() {
+  std::function<void(const Status&)> notify;
   std::string name;
   {
     Launcher& launcher = the_launcher();
     const MutexLock lock(launcher.mutex);
-    if (!launcher.has_gone) return;
-    tell = std::exchange(launcher.tell, nullptr);
+    if (!launcher.is_lost) return;
+    notify = std::exchange(launcher.notify, nullptr);
     name = launcher.name;
   }
-  if (tell) tell(Status(Errc::kAborted, fmt::format("{}, which has started this rank, has gone", name)));
+  if (notify) notify(Status(Errc::kAborted, fmt::format("{}, which has started this rank, has gone", name)));
 }
 
-void launcher_has_gone() {
+void report_launcher_loss() {
   {
     Launcher& launcher = the_launcher();
     const MutexLock lock(launcher.mutex);
-    launcher.has_gone = true;
+    launcher.is_lost = true;
   }
-  tell_when_gone();
+  notify_when_lost();
 }
 
 void handle_loss(std::size_t /*handler*/, pmix::Status /*status*/, const pmix::Proc* /*source*/, pmix::Info* /*info*/,
                  std::size_t /*count*/, pmix::Info* /*results*/, std::size_t /*result_count*/,
                  pmix::EventHandled handled, void* of_notification) noexcept {
-  launcher_has_gone();
+  report_launcher_loss();
   if (handled != nullptr) handled(pmix::kSuccess, nullptr, 0, nullptr, nullptr, of_notification);
 }
 
-/// The launcher was asked for events of its loss, and has not agreed. Has it gone meanwhile? Then there will be no event, and
-/// nothing that needs it can be begun. `self`: libpmix may look at it until the fence ends.
+/// Called when the launcher has refused to send events of its loss. If it is already lost, there will be no event, and
+/// nothing that needs it can be started. libpmix may read `self` until the fence ends.
 void events_refused(const PmixLibrary& library, const pmix::Proc& self) noexcept {
   const auto done = [](pmix::Status /*status*/, void* /*context*/) noexcept {};
-  if (library.fence(&self, 1, nullptr, 0, done, nullptr) == pmix::kUnreachable) launcher_has_gone();
+  if (library.fence(&self, 1, nullptr, 0, done, nullptr) == pmix::kUnreachable) report_launcher_loss();
 }
 
 void copy_text(char* to, std::size_t room, const std::string& text, const char* what) {
@@ -128,7 +129,7 @@ PmixStore::PmixStore(const ForeignLauncher& launcher)
                 fmt::format("init(): {} has started this process, but PMIx cannot reach it: {}; is it still running?",
                             launcher.name, library_.error_text(status)));
   }
-  if (self_.name_space != launcher.pmix_namespace) {  // it would be a job of this process alone
+  if (self_.name_space != launcher.pmix_namespace) {  // otherwise it would be a job of this process alone
     static_cast<void>(library_.finalize(nullptr, 0));
     throw Error(Errc::kConnect,
                 fmt::format("init(): PMIx says that this process is of job '{}', and {} that it is of '{}'",
@@ -138,8 +139,7 @@ PmixStore::PmixStore(const ForeignLauncher& launcher)
   const std::optional<Answer> size =
       ask(pmix::kRankWildcard, pmix::kJobSizeKey).wait(std::chrono::steady_clock::now() + kPatience);
   if (!size)
-    throw Error(Errc::kTimeout,
-                fmt::format("init() over PMIx: {} does not say how many ranks there are", launcher.name));
+    throw Error(Errc::kTimeout, fmt::format("init() over PMIx: {} does not give the number of ranks", launcher.name));
   check(size->status, "asking for the number of ranks");
   size_ = static_cast<int>(size->number);
   {
@@ -150,7 +150,7 @@ PmixStore::PmixStore(const ForeignLauncher& launcher)
   watch_launcher();
 }
 
-/// libpmix is given this store, which is the process's only one and never destroyed.
+/// libpmix keeps a pointer to this store, which is the only one of the process and is never destroyed.
 void PmixStore::watch_launcher() {
   static pmix::Status codes[] = {pmix::kLostConnection, pmix::kLostConnectionToServer};
   const auto added = [](pmix::Status status, std::size_t /*handler*/, void* store) noexcept {
@@ -160,13 +160,13 @@ void PmixStore::watch_launcher() {
   static_cast<void>(library_.add_event_handler(codes, std::size(codes), nullptr, 0, handle_loss, added, this));
 }
 
-void PmixStore::on_loss(std::function<void(const Status&)> tell) {
+void PmixStore::on_loss(std::function<void(const Status&)> notify) {
   {
     Launcher& launcher = the_launcher();
     const MutexLock lock(launcher.mutex);
-    launcher.tell = std::move(tell);
+    launcher.notify = std::move(notify);
   }
-  tell_when_gone();
+  notify_when_lost();
 }
 
 void PmixStore::leave() noexcept {
@@ -184,16 +184,18 @@ void PmixStore::put(const std::string& key, const std::string& value) {
 void PmixStore::wait_for_all(TimePoint deadline) {
   check(library_.commit(), "giving values to the launcher");
   Promised<pmix::Status> end;
-  Asked& asked = end.asked();
-  copy_text(asked.info.key, sizeof asked.info.key, pmix::kCollectDataKey, "the key");
-  asked.info.value.type = pmix::kBool;
-  asked.info.value.data.flag = true;
-  asked.whom = self_;
-  asked.whom.rank = pmix::kRankWildcard;
+  Request& request = end.request();
+  copy_text(request.info.key, sizeof request.info.key, pmix::kCollectDataKey, "the key");
+  request.info.value.type = pmix::kBool;
+  request.info.value.data.flag = true;
+  request.process = self_;
+  request.process.rank = pmix::kRankWildcard;
   void* context = end.context();
-  const auto done = [](pmix::Status status, void* of_end) noexcept { Promised<pmix::Status>::finish(of_end, status); };
-  const pmix::Status begun = library_.fence(&asked.whom, 1, &asked.info, 1, done, context);
-  if (begun != pmix::kSuccess) Promised<pmix::Status>::finish(context, begun);  // it will not
+  const auto done = [](pmix::Status status, void* promised) noexcept {
+    Promised<pmix::Status>::finish(promised, status);
+  };
+  const pmix::Status started = library_.fence(&request.process, 1, &request.info, 1, done, context);
+  if (started != pmix::kSuccess) Promised<pmix::Status>::finish(context, started);  // libpmix will not call it
   const std::optional<pmix::Status> ended = end.wait(deadline);
   if (!ended) throw Error(Errc::kTimeout, "");
   check(*ended, "waiting for all ranks");
@@ -201,9 +203,8 @@ void PmixStore::wait_for_all(TimePoint deadline) {
 
 std::string PmixStore::get(int rank, const std::string& key, TimePoint deadline) {
   const std::optional<Answer> answer = ask(static_cast<std::uint32_t>(rank), key).wait(deadline);
-  if (!answer)
-    throw Error(Errc::kTimeout, fmt::format("init() over PMIx: no answer for what rank {} says in time", rank));
-  check(answer->status, fmt::format("getting what rank {} says", rank));
+  if (!answer) throw Error(Errc::kTimeout, fmt::format("init() over PMIx: no value of rank {} in time", rank));
+  check(answer->status, fmt::format("reading the value of rank {}", rank));
   return answer->bytes;
 }
 
@@ -222,20 +223,20 @@ std::optional<std::vector<int>> PmixStore::absent(const std::string& key, std::c
 PmixStore::Question PmixStore::ask(std::uint32_t rank, const std::string& key) {
   const auto found = [](pmix::Status status, pmix::Value* value, void* context) noexcept {
     Answer answer{status, "", 0};
-    if (status == pmix::kSuccess && value != nullptr) {  // the library's, until we return
+    if (status == pmix::kSuccess && value != nullptr) {  // owned by the library until this function returns
       if (value->type == pmix::kByteObject) answer.bytes.assign(value->data.bytes.bytes, value->data.bytes.size);
       if (value->type == pmix::kUint32) answer.number = value->data.uint32;
     }
     Question::finish(context, std::move(answer));
   };
   Question question;
-  Asked& asked = question.asked();
-  asked.whom = self_;
-  asked.whom.rank = rank;
-  asked.key = key;
+  Request& request = question.request();
+  request.process = self_;
+  request.process.rank = rank;
+  request.key = key;
   void* context = question.context();
-  const pmix::Status begun = library_.get(&asked.whom, asked.key.c_str(), nullptr, 0, found, context);
-  if (begun != pmix::kSuccess) Question::finish(context, {begun, "", 0});
+  const pmix::Status started = library_.get(&request.process, request.key.c_str(), nullptr, 0, found, context);
+  if (started != pmix::kSuccess) Question::finish(context, {started, "", 0});
   return question;
 }
 

@@ -7,11 +7,13 @@
 
 namespace runjob::runtime {
 
-/// PMIx's, through the MPI's own libpmix. This process is PMIx's client until leave(), and libpmix has a thread of its own until
-/// then; an MPI in the same process is another user of it (PMIx counts them). Of the whole process, and never destroyed.
+/// PMIx's key store, through the MPI's own libpmix.
+/// Life    This process is PMIx's client until leave(), and libpmix has a thread until then. An MPI in the same process
+///         is another client; PMIx counts them.
+/// Owner   the process; never destroyed.
 class PmixStore : public KeyStore {
  public:
-  /// Errors  Error(kUnavailable) without a libpmix; Error(kConnect) when the launcher's server does not take this process.
+  /// Errors  Error(kUnavailable) without a libpmix; Error(kConnect) when the launcher's server rejects this process.
   explicit PmixStore(const ForeignLauncher& launcher);
   PmixStore(const PmixStore&) = delete;
   PmixStore& operator=(const PmixStore&) = delete;
@@ -21,7 +23,7 @@ class PmixStore : public KeyStore {
   void put(const std::string& key, const std::string& value) override;
   std::string get(int rank, const std::string& key, TimePoint deadline) override;
   std::optional<std::vector<int>> absent(const std::string& key, std::chrono::milliseconds patience) override;
-  void on_loss(std::function<void(const Status&)> tell) override;
+  void on_loss(std::function<void(const Status&)> notify) override;
   void leave() noexcept override;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 using rendezvous::JoinReply;
 
-/// How long other ranks may need to start, as for a job that runjob has started in a batch system.
+/// The time that other ranks may need to start, as in a job that runjob has started in a batch system.
 constexpr std::chrono::seconds kStartTimeout{120};
 
 int index_of(const std::vector<std::string>& texts, const std::string& text) {
@@ -69,7 +69,7 @@ std::vector<std::string> StoreMeeting::gather(const std::string& name, const std
   return blobs;
 }
 
-/// "rank 3 has not come", as far as it can be known.
+/// A text such as "rank 3 has not come", as far as the missing ranks can be determined.
 std::string StoreMeeting::missing(const std::string& key) const {
   constexpr std::chrono::seconds kPatience{2};
   const std::optional<std::vector<int>> absent = store_.absent(key, kPatience);
@@ -82,7 +82,7 @@ JoinReply place_among(int rank, const std::vector<std::string>& identities, cons
   place.rank = rank;
   place.size = static_cast<int>(identities.size());
   std::vector<std::string> hosts;
-  std::vector<int> counts;  // of each host's ranks
+  std::vector<int> counts;  // number of ranks of each host
   std::vector<int> local_ranks;
   for (std::size_t each = 0; each < identities.size(); ++each) {
     const int host = index_of(hosts, identities[each]);

@@ -11,19 +11,20 @@
 
 namespace runjob::runtime {
 
-/// A meeting place made of another launcher's key store, without a server of ours.
+/// A meeting place made of another launcher's key store. It needs no server of runjob.
 class StoreMeeting : public MeetingPlace {
  public:
   static constexpr char kName[] = "key store";
 
-  /// `round`: how many meetings this process has had there before, the same on all ranks, since what has been put stays.
+  /// `round` is the number of earlier meetings of this process there, the same on all ranks. It is part of the keys,
+  /// because stored values stay.
   StoreMeeting(const ForeignLauncher& launcher, KeyStore& store, int round);
 
   std::string name() const override { return kName; }
-  /// Whoever has the same host identity is on one host.
+  /// Joins. Ranks with the same host identity are on one host.
   rendezvous::JoinReply join(std::optional<Milliseconds> timeout) override;
   std::vector<std::string> gather(const std::string& name, const std::string& blob, Milliseconds timeout) override;
-  void on_loss(std::function<void(const Status&)> tell) override { store_.on_loss(std::move(tell)); }
+  void on_loss(std::function<void(const Status&)> notify) override { store_.on_loss(std::move(notify)); }
 
  private:
   std::string missing(const std::string& key) const;
@@ -33,7 +34,7 @@ class StoreMeeting : public MeetingPlace {
   int round_;
 };
 
-/// The place of rank `rank`, when `identities` and `names` are those of the ranks' hosts, by rank. Pure.
+/// The local and cross ranks of rank `rank`. `identities` and `names` are those of the ranks' hosts, by rank. Pure.
 rendezvous::JoinReply place_among(int rank, const std::vector<std::string>& identities,
                                   const std::vector<std::string>& names);
 

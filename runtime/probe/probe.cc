@@ -1,5 +1,5 @@
-/// runjob-probe: opens librunjob and prints what it says of its backends. A program of its own, so that a backend
-/// that crashes or hangs when it is opened takes only this process with it.
+/// runjob-probe opens librunjob and prints the capabilities of its backends. It is a program of its own, so that a
+/// backend that crashes or hangs when it is opened ends only this process.
 /// Prints  the JSON document of runjob_backends_json(), exit status 0; or one line with the reason, status 1.
 #include <array>
 #include <cstdio>
@@ -12,7 +12,7 @@
 
 namespace {
 
-/// The directory of this program, "" when /proc is not there.
+/// The directory of this program; "" when /proc is not available.
 std::string own_directory() {
   std::array<char, 4096> path{};
   const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
@@ -20,7 +20,7 @@ std::string own_directory() {
   return program.substr(0, program.find_last_of('/') + 1);
 }
 
-/// Opens librunjob where it is relative to this program: beside it, in the build tree's lib, or installed
+/// Opens librunjob at its place relative to this program: beside it, in the build tree's lib, or installed
 /// (libexec/runjob is two levels below the prefix). `reason` becomes the first failure that is not "no such file".
 void* open_library(std::string& reason) {
   const std::string directory = own_directory();
@@ -52,7 +52,7 @@ int main() {
   static_assert(sizeof(backends_json) == sizeof(symbol));
   std::memcpy(&backends_json, &symbol, sizeof(symbol));
   const char* document = backends_json();
-  if (document == nullptr) return fail("librunjob.so did not say which backends there are");
+  if (document == nullptr) return fail("librunjob.so did not list its backends");
   std::printf("%s\n", document);
   return std::fflush(stdout) == 0 ? 0 : 1;
 }

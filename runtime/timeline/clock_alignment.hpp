@@ -7,15 +7,18 @@
 
 namespace runjob::runtime {
 
-/// How far another process's clock is from this one's, out of questions and answers. The answer that came fastest tells it
-/// best: the time on the way is at most what is not known of it. Only the latest count, since clocks drift.
-/// Units   nanoseconds.   Threads  one.
+/// Estimates the difference between another process's clock and this one's from questions and answers. The fastest
+/// answer gives the best estimate, because the error is at most the time of the round trip. Only the latest answers
+/// count, because clocks drift.
+/// Units   nanoseconds.
+/// Threads  one.
 /// Source  Cristian, "Probabilistic clock synchronization", 1989.
 class ClockAlignment {
  public:
-  /// Asked at `asked` and answered at `answered` by this clock; the other one showed `theirs`.
+  /// Adds one answer. The question was sent at `asked` and answered at `answered` by this clock; the other clock showed
+  /// `theirs`.
   void add(std::int64_t asked, std::int64_t theirs, std::int64_t answered);
-  /// What to add to this clock's time; nullopt before any answer.
+  /// The difference to add to this clock's time; nullopt before the first answer.
   std::optional<std::int64_t> offset() const;
   std::size_t answers() const { return samples_.size(); }
 
@@ -23,7 +26,7 @@ class ClockAlignment {
 
  private:
   struct Sample {
-    std::int64_t way, offset;
+    std::int64_t round_trip, offset;
   };
   std::deque<Sample> samples_;
 };

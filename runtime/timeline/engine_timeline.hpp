@@ -3,32 +3,39 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/timeline/timeline.hpp"
 
 namespace runjob::runtime {
 
-/// The timeline as one engine writes to it. The operations of a process set carry its number, since two sets may both have an
-/// operation of one name in flight.
+/// The timeline as one engine writes to it. The operations of a process set carry its id, because two sets may both
+/// have an operation of the same name in flight.
 /// Owner    shares the timeline with the other engines of the process.
 /// Threads  any.
 class EngineTimeline {
  public:
-  /// `process_set`: 0 for the whole job.
+  /// `process_set` is 0 for the whole job.
   EngineTimeline(std::shared_ptr<Timeline> timeline, int process_set)
       : timeline_(std::move(timeline)),
         suffix_(process_set == 0 ? "" : " (process set " + std::to_string(process_set) + ")") {}
 
   Timeline& shared() const { return *timeline_; }
   bool is_on() const { return timeline_->is_on(); }
+  /// True while rank_ready() is recorded.
+  bool records_ranks() const { return timeline_->records_ranks(); }
 
   void submitted(const std::string& tensor, Kind kind) {
     if (is_on()) timeline_->submitted(tensor + suffix_, kind);
   }
-  /// `rank`: in the job.
-  void rank_ready(const std::string& tensor, Kind kind, int rank) {
-    if (is_on()) timeline_->rank_ready(tensor + suffix_, kind, rank);
+  /// `rank` is the rank in the job.
+  void rank_ready(const std::string& tensor, Kind kind, int rank, std::int64_t ns) {
+    if (is_on()) timeline_->rank_ready(tensor + suffix_, kind, rank, ns);
   }
+  void set_tensors(const std::string& tensor, std::vector<TracedTensor> tensors) {
+    if (records_ranks()) timeline_->set_tensors(tensor + suffix_, std::move(tensors), suffix_);
+  }
+  void round_ended() { timeline_->round_ended(); }
   void reject(const std::string& tensor) {
     if (is_on()) timeline_->reject(tensor + suffix_);
   }

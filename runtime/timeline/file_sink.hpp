@@ -8,12 +8,13 @@
 
 namespace runjob::runtime {
 
-/// Writes records to a trace's file. A write that fails, or a file as long as it may be, ends it with one warning; in the
-/// latter case the trace says so as well.
+/// Writes records to a trace's file. A write that fails, and a file that has reached its size limit, end the trace with
+/// one warning. In the latter case the trace has a last event that reports it.
 class FileSink : public TraceSink {
  public:
-  /// `start_ns`: the steady clock's time that is 0 in the trace.   Units  `most_bytes`: of the file.
-  /// Errors  Error(kUsage) when the file cannot be created, naming `what`: the variable or option.
+  /// `start_ns` is the time of the steady clock that is 0 in the trace.
+  /// Units  `most_bytes`: size limit of the file in bytes.
+  /// Errors  Error(kUsage) when the file cannot be created. The message names `what`, the variable or option.
   FileSink(std::string path, std::string_view what, std::int64_t start_ns, std::uint64_t most_bytes);
   bool write(const std::vector<TraceRecord>& batch) override;
 

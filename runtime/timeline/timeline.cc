@@ -6,12 +6,6 @@
 #include "runtime/timeline/trace_clock.hpp"
 
 namespace runjob::runtime {
-namespace {
-
-/// The ranks' "processes" have greater numbers than any tensor's.
-constexpr int kFirstTrack = 1'000'000'000;
-
-}  // namespace
 
 Timeline::Timeline(int rank, std::vector<std::string> ranks) : rank_(rank), ranks_(std::move(ranks)) {}
 
@@ -33,18 +27,18 @@ void Timeline::start(const Options& options) {
   auto writer = std::make_shared<TraceWriter>(std::move(sink));
   const MutexLock lock(mutex_);
   mark_cycles_ = options.mark_cycles;
-  has_tracks_ = options.all_ranks;
+  lives_.emplace(rank_, options.all_ranks, [writer](TraceRecord record) { writer->add(std::move(record)); });
   ended_ranks_ = 0;
   shipment_ = std::move(shipment);
   writer_ = std::move(writer);
   is_on_ = true;
-  if (rank_ == 0 && has_tracks_) name_ranks();
+  if (rank_ == 0 && options.all_ranks) lives_->name_ranks(ranks_);
 }
 
 void Timeline::stop() {
   {
     const MutexLock lock(mutex_);
-    if (rank_ == 0 && writer_ && has_tracks_) await_ranks();
+    if (rank_ == 0 && lives_ && lives_->has_tracks()) await_ranks();
   }
   close();
 }
@@ -65,94 +59,71 @@ void Timeline::close() {
     is_on_ = false;
     writer = std::exchange(writer_, nullptr);
     if (writer) shipment = shipment_;
-    tensors_.clear();
+    lives_.reset();
   }
   writer.reset();
   if (shipment) shipment->finish();
 }
 
-void Timeline::submitted(const std::string& name, Kind kind) {
+void Timeline::submitted(const std::string& tensor, Kind kind) {
   if (!is_on()) return;
   const MutexLock lock(mutex_);
-  if (!has_tracks_) return;
-  Tensor& tensor = find(name);
-  if (tensor.submitted != nullptr) return;
-  tensor.submitted = negotiation_label(kind);
-  record_track(Type::kTrackBegin, tensor, tensor.submitted, name);
+  if (lives_) lives_->submitted(tensor, kind);
 }
 
-void Timeline::rank_ready(const std::string& name, Kind kind, int rank) {
-  if (!is_on() || rank_ != 0) return;
-  const MutexLock lock(mutex_);
-  Tensor& tensor = find(name);
-  if (tensor.state == State::kOperating || tensor.state == State::kInActivity) {
-    tensor.early.push_back({kind, rank});
-  } else {
-    tick(tensor, {kind, rank});
-  }
-}
-
-void Timeline::reject(const std::string& name) {
+void Timeline::rank_ready(const std::string& tensor, Kind kind, int rank, std::int64_t ns) {
   if (!is_on()) return;
   const MutexLock lock(mutex_);
-  Tensor& tensor = find(name);
-  end_negotiation(tensor);
-  end_life(tensor);
+  if (lives_) lives_->rank_ready(tensor, kind, rank, ns != 0 ? ns : trace_clock());
 }
 
-void Timeline::begin(const std::string& name, Kind kind) {
+void Timeline::set_tensors(const std::string& tensor, std::vector<TracedTensor> tensors, const std::string& suffix) {
   if (!is_on()) return;
+  for (TracedTensor& each : tensors) each.name += suffix;
   const MutexLock lock(mutex_);
-  Tensor& tensor = find(name);
-  end_negotiation(tensor);
-  tensor.operation = operation_label(kind);
-  record_begin(tensor, name, tensor.operation);
-  tensor.state = State::kOperating;
+  if (lives_) lives_->set_tensors(tensor, std::move(tensors));
 }
 
-void Timeline::begin_activity(const std::string& name, const char* activity, const char* algorithm) {
+void Timeline::round_ended() {
   if (!is_on()) return;
   const MutexLock lock(mutex_);
-  Tensor& tensor = find(name);
-  if (tensor.state != State::kOperating) return;
-  tensor.activity = activity;
-  record_begin(tensor, name, activity, algorithm);
-  tensor.state = State::kInActivity;
+  if (lives_) lives_->round_ended();
 }
 
-void Timeline::end_activity(const std::string& name) {
+void Timeline::reject(const std::string& tensor) {
   if (!is_on()) return;
   const MutexLock lock(mutex_);
-  end_activity(find(name));
+  if (lives_) lives_->reject(tensor);
 }
 
-void Timeline::end(const std::string& name, DType dtype, const Shape& shape) {
+void Timeline::begin(const std::string& tensor, Kind kind) {
   if (!is_on()) return;
   const MutexLock lock(mutex_);
-  Tensor& tensor = find(name);
-  if (tensor.state != State::kOperating && tensor.state != State::kInActivity) {
-    end_negotiation(tensor);
-    return end_life(tensor);
-  }
-  end_activity(tensor);
-  TraceRecord result{.type = Type::kResult, .pid = tensor.pid, .ns = trace_clock(), .dtype = dtype, .shape = shape};
-  if (has_tracks_) {
-    TraceRecord of_track = result;
-    of_track.type = Type::kTrackResult;
-    of_track.id = tensor.pid;
-    of_track.pid = track();
-    of_track.label = tensor.operation;
-    record(std::move(of_track));
-  }
-  if (rank_ == 0) record(std::move(result));
-  tensor.state = State::kIdle;
-  end_life(tensor);
+  if (lives_) lives_->begin(tensor, kind);
+}
+
+void Timeline::begin_activity(const std::string& tensor, const char* activity, const char* algorithm) {
+  if (!is_on()) return;
+  const MutexLock lock(mutex_);
+  if (lives_) lives_->begin_activity(tensor, activity, algorithm);
+}
+
+void Timeline::end_activity(const std::string& tensor) {
+  if (!is_on()) return;
+  const MutexLock lock(mutex_);
+  if (lives_) lives_->end_activity(tensor);
+}
+
+void Timeline::end(const std::string& tensor, DType dtype, const Shape& shape) {
+  if (!is_on()) return;
+  const MutexLock lock(mutex_);
+  if (lives_) lives_->end(tensor, dtype, shape);
 }
 
 void Timeline::mark_cycle() {
   if (!is_on() || rank_ != 0) return;
   const MutexLock lock(mutex_);
-  if (mark_cycles_) record({.type = Type::kCycle, .ns = trace_clock()});
+  if (mark_cycles_ && writer_) writer_->add({.type = TraceRecord::Type::kCycle, .ns = trace_clock()});
 }
 
 std::vector<TraceShipment::Message> Timeline::take_messages() {
@@ -191,88 +162,9 @@ void Timeline::take_records(std::string records) {
   if (records.empty()) {
     ++ended_ranks_;
     rank_ended_.notify_all();
-  } else if (has_tracks_) {
-    record({.type = Type::kText, .text = std::move(records)});
+  } else if (lives_ && lives_->has_tracks()) {
+    writer_->add({.type = TraceRecord::Type::kText, .text = std::move(records)});
   }
-}
-
-Timeline::Tensor& Timeline::find(const std::string& name) {
-  Tensor& tensor = tensors_[name];
-  if (tensor.pid != 0) return tensor;
-  tensor.pid = static_cast<int>(tensors_.size());
-  if (rank_ == 0) record({.type = Type::kTensor, .pid = tensor.pid, .text = name});
-  return tensor;
-}
-
-void Timeline::tick(Tensor& tensor, Tick tick) {
-  if (tensor.state == State::kIdle) {
-    record_tensor(Type::kBegin, tensor, negotiation_label(tick.kind));
-    tensor.state = State::kNegotiating;
-  }
-  record({.type = Type::kTick, .pid = tensor.pid, .id = tick.rank, .ns = trace_clock()});
-}
-
-void Timeline::record(TraceRecord record) {
-  if (writer_) writer_->add(std::move(record));
-}
-
-/// In the tensor's own "process", where it is written.
-void Timeline::record_tensor(Type type, const Tensor& tensor, const char* label) {
-  if (rank_ == 0) record({.type = type, .pid = tensor.pid, .ns = trace_clock(), .label = label});
-}
-
-/// On this rank's track, if there is one.
-void Timeline::record_track(Type type, const Tensor& tensor, const char* label, const std::string& name,
-                            const char* algorithm) {
-  if (!has_tracks_) return;
-  record({.type = type,
-          .pid = track(),
-          .id = tensor.pid,
-          .ns = trace_clock(),
-          .label = label,
-          .algorithm = algorithm,
-          .text = name});
-}
-
-void Timeline::record_begin(const Tensor& tensor, const std::string& name, const char* label, const char* algorithm) {
-  if (rank_ == 0)
-    record({.type = Type::kBegin, .pid = tensor.pid, .ns = trace_clock(), .label = label, .algorithm = algorithm});
-  record_track(Type::kTrackBegin, tensor, label, name, algorithm);
-}
-
-/// Whatever it is in the middle of.
-void Timeline::end_negotiation(Tensor& tensor) {
-  if (const char* label = std::exchange(tensor.submitted, nullptr)) record_track(Type::kTrackEnd, tensor, label);
-  end_activity(tensor);
-  if (tensor.state == State::kIdle) return;
-  if (tensor.state == State::kOperating) record_track(Type::kTrackEnd, tensor, tensor.operation);
-  record_tensor(Type::kEnd, tensor);
-  tensor.state = State::kIdle;
-}
-
-void Timeline::end_activity(Tensor& tensor) {
-  if (tensor.state != State::kInActivity) return;
-  record_tensor(Type::kEnd, tensor);
-  record_track(Type::kTrackEnd, tensor, tensor.activity);
-  tensor.state = State::kOperating;
-}
-
-void Timeline::end_life(Tensor& tensor) {
-  for (const Tick& early : std::exchange(tensor.early, {})) tick(tensor, early);
-}
-
-void Timeline::name_ranks() {
-  const int count = static_cast<int>(ranks_.size());
-  for (int rank = 0; rank < count; ++rank) {
-    record({.type = Type::kRank,
-            .pid = kFirstTrack + rank,
-            .id = rank - count,
-            .text = ranks_[static_cast<std::size_t>(rank)]});
-  }
-}
-
-int Timeline::track() const {
-  return kFirstTrack + rank_;
 }
 
 }  // namespace runjob::runtime

@@ -4,26 +4,27 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/mutex.hpp"
 #include "runtime/collectives/operation.hpp"
+#include "runtime/timeline/tensor_lives.hpp"
 #include "runtime/timeline/trace_shipment.hpp"
 #include "runtime/timeline/trace_writer.hpp"
 
 namespace runjob::runtime {
 
-/// A trace of the collectives in a file of rank 0's, which loads in Perfetto and chrome://tracing at every moment.
+/// A trace of the collectives in a file of rank 0. Perfetto and chrome://tracing can load it at any moment.
 ///
-/// Tensors   with Horovod's event names and record layout: each tensor is a "process", whose life is NEGOTIATE_<KIND> with a
-///           tick per rank, then <KIND> containing activities, as rank 0 sees them. An event that comes while the tensor's
-///           last life has not ended (a rank may be ahead) is recorded when it has.
-/// Ranks     if wanted, a "process" for each rank as well, with the operations as that rank sees them: the other ranks send their
-///           records to rank 0, with times of its clock.
-/// Off       until start(), and after stop(); then each call costs a look at a flag.
+/// Tensors   with Horovod's event names and record layout. Each tensor is a "process", whose life is NEGOTIATE_<KIND>
+///           with a tick per rank, then <KIND> containing activities, as rank 0 sees them. A rank may be ahead: an
+///           event of a tensor's next life is recorded when the present life has ended.
+/// Ranks     if requested, a "process" for each rank as well, with the operations as that rank sees them. The other
+///           ranks send their records to rank 0, with times of its clock.
+/// Off       until start(), and after stop(). Each call then costs one check of a flag.
 /// Threads   any.
 /// Source    Horovod's docs/timeline.rst for the names; the Trace Event Format for the fields.
 class Timeline {
@@ -31,85 +32,66 @@ class Timeline {
   static constexpr std::uint64_t kMostBytes = 256u << 20;
 
   struct Options {
-    std::string path;  ///< rank 0's
-    std::string what;  ///< how messages name where the path comes from: the variable or function
+    std::string path;  ///< used by rank 0
+    std::string what;  ///< the name of the path's source in messages: the variable or function
     bool mark_cycles = false;
-    bool all_ranks = false;                 ///< other ranks record only with it
-    std::uint64_t most_bytes = kMostBytes;  ///< of the file
+    bool all_ranks = false;                 ///< true: the other ranks record too
+    std::uint64_t most_bytes = kMostBytes;  ///< size limit of the file
   };
 
-  /// `ranks`: how people name them, by rank: "rank 3 on s4".
+  /// `ranks` has the names of the ranks for people, by rank: "rank 3 on s4".
   Timeline(int rank, std::vector<std::string> ranks);
-  ~Timeline();  ///< close()
+  ~Timeline();  ///< calls close()
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
-  /// Begins a new trace; one that is being written ends.
+  /// Starts a new trace. A trace that is being written ends first.
   /// Errors  Error(kUsage) when the file cannot be created.
   void start(const Options& options);
-  /// Writes what is left. Rank 0 with tracks waits for the other ranks' last records, which come when they stop as well, but
-  /// for a second at most.
+  /// Writes the rest of the trace. Rank 0 with tracks waits at most a second for the other ranks' last records, which
+  /// arrive when they stop too.
   void stop();
-  /// As stop(), but waits for nobody.
+  /// As stop(), but without waiting for other ranks.
   void close();
   bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
+  /// True while rank_ready() is recorded: on rank 0.
+  bool records_ranks() const { return rank_ == 0 && is_on(); }
 
-  /// This rank has submitted it.
+  /// This rank has submitted the operation.
   void submitted(const std::string& tensor, Kind kind);
-  void rank_ready(const std::string& tensor, Kind kind, int rank);
+  /// A rank was ready at the time `ns` of the steady clock; 0: now. The ticks of one round may come in any order.
+  void rank_ready(const std::string& tensor, Kind kind, int rank, std::int64_t ns = 0);
+  /// The tensors that the operation `tensor` moves from now on: each has a row with the operation's events, whose name
+  /// ends with `suffix`.
+  void set_tensors(const std::string& tensor, std::vector<TracedTensor> tensors, const std::string& suffix = "");
+  /// The ticks of the next round are not earlier than those before.
+  void round_ended();
   /// The ranks disagree: ends the negotiation.
   void reject(const std::string& tensor);
-  /// All are ready: ends the negotiation, begins the operation.
+  /// All ranks are ready: ends the negotiation and starts the operation.
   void begin(const std::string& tensor, Kind kind);
-  /// `activity`, `algorithm`: static; the latter may be null.
+  /// `activity` and `algorithm` are static strings; the latter may be null.
   void begin_activity(const std::string& tensor, const char* activity, const char* algorithm = nullptr);
   void end_activity(const std::string& tensor);
-  /// Ends whatever of `tensor` is open.
+  /// Ends everything of `tensor` that is open.
   void end(const std::string& tensor, DType dtype, const Shape& shape);
   void mark_cycle();
 
-  // Between the ranks. Whoever carries messages to rank 0 says how it is woken, once, before start().
+  // Messages between the ranks. The carrier of messages to rank 0 registers its wake-up function, once, before start().
   void on_messages(std::function<void()> wake) { wake_ = std::move(wake); }
-  /// Not rank 0's: what it is to be sent now.
+  /// Called on ranks other than rank 0: the messages that are to be sent to rank 0 now.
   std::vector<TraceShipment::Message> take_messages();
-  /// Everything recorded so far is in the file or in take_messages().
+  /// Returns when everything recorded so far is in the file or in take_messages().
   void drain();
-  /// Not rank 0's: see TraceShipment.
+  /// Called on ranks other than rank 0: see TraceShipment.
   void clock_answered(std::int64_t asked, std::int64_t theirs);
-  /// Rank 0's: its time, for an answer; and another rank's records, empty after the last ones.
+  /// Called on rank 0: its time, for an answer. take_records() gets another rank's records, and an empty text after the
+  /// last ones.
   std::int64_t clock() const;
   void take_records(std::string records);
 
  private:
-  enum class State { kIdle, kNegotiating, kOperating, kInActivity };
-  struct Tick {
-    Kind kind;
-    int rank;
-  };
-  struct Tensor {
-    int pid = 0;
-    State state = State::kIdle;
-    std::vector<Tick> early;          ///< of the next life
-    const char* submitted = nullptr;  ///< the name of this rank's part of the negotiation, while it lasts
-    const char* operation = nullptr;  ///< likewise
-    const char* activity = nullptr;
-  };
-  using Type = TraceRecord::Type;
-
-  Tensor& find(const std::string& name) REQUIRES(mutex_);
-  void tick(Tensor& tensor, Tick tick) REQUIRES(mutex_);
-  void record(TraceRecord record) REQUIRES(mutex_);
-  void record_begin(const Tensor& tensor, const std::string& name, const char* label, const char* algorithm = nullptr)
-      REQUIRES(mutex_);
-  void record_tensor(Type type, const Tensor& tensor, const char* label = "") REQUIRES(mutex_);
-  void record_track(Type type, const Tensor& tensor, const char* label, const std::string& name = {},
-                    const char* algorithm = nullptr) REQUIRES(mutex_);
-  void end_negotiation(Tensor& tensor) REQUIRES(mutex_);
-  void end_activity(Tensor& tensor) REQUIRES(mutex_);
-  void end_life(Tensor& tensor) REQUIRES(mutex_);
-  void name_ranks() REQUIRES(mutex_);
   void await_ranks() REQUIRES(mutex_);
-  int track() const;
 
   const int rank_;
   const std::vector<std::string> ranks_;
@@ -119,12 +101,11 @@ class Timeline {
 
   Mutex mutex_;
   ConditionVariable rank_ended_;
-  std::size_t ended_ranks_ GUARDED_BY(mutex_) = 0;  ///< others that record nothing any more
+  std::size_t ended_ranks_ GUARDED_BY(mutex_) = 0;  ///< number of other ranks that no longer record
   bool mark_cycles_ GUARDED_BY(mutex_) = false;
-  bool has_tracks_ GUARDED_BY(mutex_) = false;
-  std::unordered_map<std::string, Tensor> tensors_ GUARDED_BY(mutex_);
-  std::shared_ptr<TraceShipment> shipment_ GUARDED_BY(mutex_);  ///< another rank's than 0
-  std::shared_ptr<TraceWriter> writer_ GUARDED_BY(mutex_);      ///< while it is on
+  std::shared_ptr<TraceShipment> shipment_ GUARDED_BY(mutex_);  ///< set on ranks other than 0
+  std::shared_ptr<TraceWriter> writer_ GUARDED_BY(mutex_);      ///< set while the trace is on
+  std::optional<TensorLives> lives_ GUARDED_BY(mutex_);         ///< set while the trace is on
 };
 
 }  // namespace runjob::runtime

@@ -41,7 +41,7 @@ void TraceFile::flush() {
     if (count < 0 && errno != EINTR) throw system_error(fmt::format("writing '{}'", path_), errno);
     if (count > 0) done += static_cast<std::size_t>(count);
   }
-  // The newline stays: it stands before the bracket, after the last record.
+  // The newline stays in the file: it follows the last record and precedes the bracket.
   offset_ += bracket;
   pending_.clear();
 }

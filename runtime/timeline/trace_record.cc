@@ -21,7 +21,7 @@ std::string format_tensor(const TraceRecord& record) {
                      record.pid, json_escape(record.text), record.type == Type::kRank ? record.id : record.pid);
 }
 
-/// Horovod's; whole microseconds as there.
+/// Formats an event as Horovod does, with whole microseconds.
 std::string format_tensor_event(const TraceRecord& record, std::int64_t us) {
   switch (record.type) {
     case Type::kBegin: {

@@ -59,7 +59,7 @@ void TraceShipment::answer(std::int64_t asked, std::int64_t theirs) {
     if (alignment_.answers() >= kAnswersAtFirst && !early_.empty()) {
       messages_.push_back({.records = format_all(std::exchange(early_, {}), *alignment_.offset())});
     }
-    say_end();
+    send_end();
   }
   wake_();
 }
@@ -69,13 +69,13 @@ void TraceShipment::finish() {
     const MutexLock lock(mutex_);
     is_finished_ = true;
     if (!is_asking_ && !early_.empty()) ask();
-    say_end();
+    send_end();
   }
   wake_();
 }
 
-/// Once, when nothing waits for the clock any more.
-void TraceShipment::say_end() {
+/// Sends the end of the records once, when no record waits for the clock any more.
+void TraceShipment::send_end() {
   if (!is_finished_ || !early_.empty()) return;
   is_finished_ = false;
   messages_.push_back({});

@@ -11,40 +11,41 @@
 
 namespace runjob::runtime {
 
-/// Records of a rank on their way to rank 0's file, with the times of rank 0's trace. What is recorded before the first
-/// answer about its clock waits for it; while rank 0 records nothing, nothing is kept.
+/// Sends a rank's records to rank 0's file, with the times of rank 0's trace. Records wait until rank 0 has answered
+/// the first question about its clock. While rank 0 records nothing, no records are kept.
 /// Threads  any.
 class TraceShipment : public TraceSink {
  public:
-  /// What is to be sent to rank 0.
+  /// A message to rank 0.
   struct Message {
-    bool asks_clock = false;   ///< what time is it in the trace?
-    std::int64_t asked = 0;    ///< own clock, to come back with the answer
-    std::string records = {};  ///< if it does not ask; empty: there will be no more
+    bool asks_clock = false;   ///< true: asks for the time in the trace
+    std::int64_t asked = 0;    ///< this rank's clock, which comes back with the answer
+    std::string records = {};  ///< set if the message does not ask; empty: the last message
   };
   /// Rank 0's answer while it records nothing.
   static constexpr std::int64_t kNotRecording = -1;
 
-  /// `wake`: called whenever there is something to take.
+  /// `wake` is called whenever there is a message to take.
   explicit TraceShipment(std::function<void()> wake);
 
   bool write(const std::vector<TraceRecord>& batch) override;
-  /// Units  nanoseconds: of this rank's steady clock, and since the trace began.
+  /// Takes rank 0's answer about its clock.
+  /// Units  nanoseconds: `asked` of this rank's steady clock, `theirs` since the start of the trace.
   void answer(std::int64_t asked, std::int64_t theirs);
   std::vector<Message> take();
-  /// After the last write().
+  /// Called after the last write().
   void finish();
 
  private:
   void ask() REQUIRES(mutex_);
-  void say_end() REQUIRES(mutex_);
+  void send_end() REQUIRES(mutex_);
 
   const std::function<void()> wake_;
   Mutex mutex_;
   ClockAlignment alignment_ GUARDED_BY(mutex_);
   std::int64_t last_asked_ GUARDED_BY(mutex_) = 0;
   bool is_asking_ GUARDED_BY(mutex_) = false;
-  std::vector<TraceRecord> early_ GUARDED_BY(mutex_);  ///< there is no answer yet
+  std::vector<TraceRecord> early_ GUARDED_BY(mutex_);  ///< records from before the first answer
   std::vector<Message> messages_ GUARDED_BY(mutex_);
   bool is_finished_ GUARDED_BY(mutex_) = false;
 };

@@ -7,9 +7,9 @@
 namespace runjob::runtime {
 namespace {
 
-/// How long records may lie before they are written.
+/// The longest time between the recording of an event and its writing.
 constexpr std::chrono::milliseconds kPause{10};
-/// So many are written at once.
+/// When this many records wait, they are written at once.
 constexpr std::size_t kMostWaiting = 4096;
 
 }  // namespace

@@ -12,6 +12,9 @@ using namespace runjob;
 
 namespace {
 
+/// A value that writes a line when it is formatted.
+struct Formatted {};
+
 /// What `body` writes to standard error, run in a child so that the logger of this process stays as it is.
 template <class Body>
 std::string standard_error_of(Body body) {
@@ -36,6 +39,14 @@ std::string standard_error_of(Body body) {
 
 }  // namespace
 
+template <>
+struct fmt::formatter<Formatted> : fmt::formatter<std::string_view> {
+  auto format(const Formatted&, fmt::format_context& context) const {
+    static_cast<void>(!::write(STDERR_FILENO, "formatted\n", 10));
+    return fmt::formatter<std::string_view>::format("value", context);
+  }
+};
+
 TEST_CASE("a log line starts with runjob, its level and its origin", "[unit]") {
   const std::string text = standard_error_of([] {
     log::configure(log::Level::kInfo, "rank 3 on 100%s4: ");
@@ -50,10 +61,32 @@ TEST_CASE("a log line starts with runjob, its level and its origin", "[unit]") {
         "runjob: rank 3 on 100%s4: started\n");
 }
 
+TEST_CASE("with a stamp, a line has its time, the letter of its level, its file and its line", "[unit]") {
+  const std::string text = standard_error_of([] {
+    log::configure(log::Level::kTrace, "rank 3 on s4: ", log::Stamp::kTimeAndPlace);
+    log::trace("each {}", "operation");
+    log::configure(log::Level::kDebug, "", log::Stamp::kPlace);
+    log::warn("careful");
+  });
+  CHECK_THAT(text, Catch::Matchers::Matches(
+                       "runjob: \\[\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d\\.\\d{6}: T log_test\\.cc:\\d+\\] "
+                       "trace: rank 3 on s4: each operation\n"
+                       "runjob: \\[W log_test\\.cc:\\d+\\] warning: careful\n"));
+}
+
+TEST_CASE("a line that is not shown is not formatted", "[unit]") {
+  const std::string text = standard_error_of([] {
+    log::configure(log::Level::kInfo, "");
+    log::debug("{}", Formatted{});
+    log::info("{}", Formatted{});
+  });
+  CHECK(text == "formatted\nrunjob: value\n");
+}
+
 TEST_CASE("parse_level knows Horovod's levels and refuses others by name", "[unit]") {
   CHECK(log::parse_level("warning", "v") == log::Level::kWarn);
   CHECK(log::parse_level("FATAL", "v") == log::Level::kError);
   CHECK(log::parse_level("Trace", "v") == log::Level::kTrace);
   CHECK_THROWS_WITH(log::parse_level("loud", "--log-level"),
-                    "--log-level: 'loud' is not a log level: TRACE, DEBUG, INFO, WARNING, ERROR or FATAL");
+                    "--log-level: 'loud' is not a log level: TRACE, DEBUG, INFO, WARNING, ERROR, FATAL or OFF");
 }

@@ -23,9 +23,9 @@ TEST_CASE("parse_integer takes the whole text or refuses it by name", "[unit]") 
 }
 
 TEST_CASE("parse_bool accepts the usual words and nothing else", "[unit]") {
-  for (const char* yes : {"1", "true", "True", "YES", "on"}) CHECK(parse_bool(yes, "v"));
+  for (const char* yes : {"1", "2", "10", "true", "True", "YES", "on"}) CHECK(parse_bool(yes, "v"));
   for (const char* no : {"0", "false", "FALSE", "no", "off"}) CHECK_FALSE(parse_bool(no, "v"));
-  for (const char* bad : {"", "2", "yess", "tru", " 1"}) CHECK_THROWS_AS(parse_bool(bad, "v"), Error);
+  for (const char* bad : {"", "-1", "1x", "1.5", "yess", "tru", " 1"}) CHECK_THROWS_AS(parse_bool(bad, "v"), Error);
 }
 
 TEST_CASE("parse_bytes reads units as powers of 1024", "[unit]") {

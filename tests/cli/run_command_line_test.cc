@@ -97,3 +97,21 @@ TEST_CASE("warnings are told and the job still runs", "[unit]") {
             "unknown environment variable RUNJOB_NUM_PORC has no effect; did you mean RUNJOB_NUM_PROC?",
             "-x: MISSING is not set here, so the ranks do not get it"});
 }
+
+TEST_CASE("a command that looks like parts of --tag-output is run with a warning", "[unit]") {
+  const std::string warning =
+      "the command is 'time', because --tag-output takes its parts after '=': write --tag-output=time for the parts, "
+      "or -- "
+      "before the command";
+  const Run result = run({"--tag-output", "time", "python", "a.py"});
+  CHECK(result.spec->command == std::vector<std::string>{"time", "python", "a.py"});
+  CHECK(result.warnings == std::vector<std::string>{warning});
+  CHECK_THAT(run({"-tag-output", "time,host", "a.py"}).warnings.at(0), ContainsSubstring("-tag-output=time,host"));
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--tag-output", "python"},
+                                                                                     {"--tag-output", "--", "time"},
+                                                                                     {"-np", "2", "time"},
+                                                                                     {"--tag-output=rank", "time"}}) {
+    INFO(words.back());
+    CHECK(run(words).warnings.empty());
+  }
+}

@@ -93,12 +93,38 @@ TEST_CASE("by node, the longest list of the most uneven hosts is no obstacle", "
 
 TEST_CASE("a policy that is none of Open MPI's three is an error", "[unit]") {
   CHECK(parse_map_by("ppr:8:node", "") == MapBy{MapBy::Policy::kPerNode, 8});
-  for (const char* bad : {"", "core", "slot:PE=2", "ppr:2:socket", "ppr::node", "ppr:node", "node:ppr"}) {
+  for (const char* bad : {"", "core", "core:PE=2", "ppr:2:socket", "ppr::node", "ppr:node", "node:ppr", ":PE=2"}) {
     INFO(bad);
     CHECK_THROWS_WITH(parse_map_by(bad, "-map-by"),
-                      "-map-by: '" + std::string(bad) + "' is not slot, node or ppr:N:node");
+                      "-map-by: '" + std::string(bad) +
+                          "' is not slot, node or ppr:N:node, which choose a rank's host; --bind-to core, numa or "
+                          "socket chooses its place there");
   }
   CHECK_THROWS_WITH(parse_map_by("ppr:0:node", "-map-by"), "-map-by: '0' is not a whole number from 1 to 1000000");
+}
+
+TEST_CASE("Open MPI's modifiers of a policy are read, in any case", "[unit]") {
+  CHECK(parse_map_by("slot:PE=2", "") == MapBy{MapBy::Policy::kSlot, 0, false, 2});
+  CHECK(parse_map_by("node:oversubscribe", "") == MapBy{MapBy::Policy::kNode, 0, true, 0});
+  CHECK(parse_map_by("slot:NOOVERSUBSCRIBE", "") == MapBy{});
+  CHECK(parse_map_by("ppr:2:node:pe=4,OVERSUBSCRIBE", "") == MapBy{MapBy::Policy::kPerNode, 2, true, 4});
+  CHECK_THROWS_WITH(parse_map_by("slot:PE=0", "--map-by"), ContainsSubstring("--map-by: '0' is not a whole number"));
+}
+
+TEST_CASE("with oversubscribe, slots are added to all hosts until the ranks fit", "[unit]") {
+  const MapBy by_slot{MapBy::Policy::kSlot, 0, true, 0};
+  const auto on = [](const Allocation& allocation) {
+    std::string hosts;
+    for (const Placement& p : allocation.placements) hosts += allocation.hosts[static_cast<std::size_t>(p.host)].name;
+    return hosts;
+  };
+  CHECK(on(allocate(parse_host_list("a:2,b:1"), 8, by_slot)) == "aaaaabbb");
+  CHECK(on(allocate(parse_host_list("a:2,b:2"), 3, by_slot)) == "aab");
+  CHECK(on(allocate(parse_host_list("a:2,b:2"), std::nullopt, by_slot)) == "aabb");
+  CHECK(on(allocate(parse_host_list("a,b"), 5, {MapBy::Policy::kNode, 0, true, 0})) == "ababa");
+  CHECK(on(allocate(parse_host_list("a,b:4"), std::nullopt, {MapBy::Policy::kPerNode, 2, true, 0})) == "aabb");
+  CHECK_THROWS_WITH(allocate({}, 1, by_slot), ContainsSubstring("there is no host"));
+  CHECK_THROWS_AS(allocate(parse_host_list("a"), kMaxRanks + 2, by_slot), Error);
 }
 
 TEST_CASE("a host without a rank is left out, the others keep their options", "[unit]") {

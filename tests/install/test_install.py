@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+import open_mpi
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("RUNJOB_BUILD", ROOT / "build/release"))
 PROGRAM = pathlib.Path(__file__).parent / "program"
@@ -129,7 +131,8 @@ def test_the_example_of_an_allreduce(prefix, examples):
 
 
 def test_mpirun_starts_it_too(examples):
-    done = run("mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", examples / "allreduce", env=clean_environment(), cwd=examples)
+    start = [open_mpi.mpirun(), "--allow-run-as-root", "--oversubscribe", "-np", "3"]
+    done = run(*start, examples / "allreduce", env=clean_environment(), cwd=examples)
     assert re.fullmatch(r"3 ranks, 1048576 floats: each sum is 6, in [\d.]+ ms\n", done.stdout)
 
 

@@ -1,7 +1,7 @@
-/// Feeds any bytes to what reads from an agent's channel and from a step's tasks. The first byte chooses: 'f' gives the rest
-/// to the frame parser, in pieces whose size the second byte says, and checks that the pieces make no difference; 'm' gives
-/// it to each message's decoder, and checks that what is understood is understood the same when it is sent again; 's' does so
-/// with the messages of a SLURM step.
+/// Feeds any bytes to the readers of an agent's channel and of a step's messages. The first byte chooses the reader: 'f' gives
+/// the rest to the frame parsers of both directions, in pieces whose size is the second byte, and checks that the pieces make
+/// no difference; 'm' gives it to each message's decoder, and checks that a message that was decoded is decoded to the same
+/// when it is encoded again; 's' does so with the messages of a SLURM step.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "launcher/frame.hpp"
-#include "launcher/messages.hpp"
+#include "launcher/channel/frame.hpp"
+#include "launcher/channel/messages.hpp"
 #include "launcher/network/probe_messages.hpp"
-#include "launcher/step/step_messages.hpp"
+#include "launcher/srun_task/step_messages.hpp"
 
 using namespace runjob;
 
@@ -35,11 +35,12 @@ bool succeeds(Call call) {
   }
 }
 
-/// What a parser makes of the bytes: each frame, and its error.
+/// The frames that a parser finds in the bytes, and its error.
+template <FrameType Type>
 std::vector<std::string> frames_in(std::string_view bytes, std::size_t piece) {
-  FrameParser parser(256);
+  FrameParser<Type> parser(256);
   std::vector<std::string> seen;
-  const auto remember = [&seen](const FrameHeader& header, std::string_view payload) {
+  const auto remember = [&seen](const FrameHeader<Type>& header, std::string_view payload) {
     require(header.length == payload.size());
     std::string frame;
     append_header(frame, header);
@@ -53,6 +54,11 @@ std::vector<std::string> frames_in(std::string_view bytes, std::size_t piece) {
     seen.emplace_back("error");
   }
   return seen;
+}
+
+template <FrameType Type>
+void check_pieces(std::string_view bytes, std::size_t piece) {
+  require(frames_in<Type>(bytes, piece) == frames_in<Type>(bytes, bytes.size() + 1));
 }
 
 template <class Message>
@@ -94,7 +100,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   switch (bytes[0]) {
     case 'f':
-      require(frames_in(bytes.substr(2), static_cast<std::size_t>(data[1]) + 1) == frames_in(bytes.substr(2), size));
+      check_pieces<ToAgent>(bytes.substr(2), static_cast<std::size_t>(data[1]) + 1);
+      check_pieces<ToLauncher>(bytes.substr(2), static_cast<std::size_t>(data[1]) + 1);
       break;
     case 'm':
       check_messages(bytes.substr(1));

@@ -135,6 +135,79 @@ def test_tensorflow_that_a_python_is_too_new_for_is_left_out(tmp_path):
     assert (done.returncode, done.stdout) == (0, "== left out: TensorFlow 2.13, which does not exist for Python 3.99\n")
 
 
+def subjects(*arguments):
+    command = ["python3", ROOT / "packaging/subjects.py", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS)
+
+
+def steps(*arguments):
+    done = subjects(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_subject_with_a_program_of_its_own_runs_all_of_it_and_builds_nothing_else():
+    assert steps("hostfile") == steps("tests/hostfile/") == ["target hostfile_test", "ctest hostfile"]
+
+
+def test_a_subject_that_is_a_part_of_a_program_runs_the_cases_of_its_files():
+    target, cases = steps("runtime/engine")
+    assert target == "target runtime_test"
+    program, tags = re.fullmatch(r"cases (\w+) (.*)", cases).groups()
+    files = sorted((ROOT / "tests/runtime/engine").glob("*_test.cc"))
+    assert program == "runtime_test"
+    assert sorted(tags.split(",")) == [f"[#{file.stem}]" for file in files]
+
+
+def test_a_subject_has_the_python_tests_of_its_name_too():
+    lines = steps("launcher/output")
+    assert "pytest tests/python/launcher/test_output.py" in lines and "target runjob_command" in lines
+    assert steps("torch") == steps("python/torch") and "pytest tests/python/torch" in steps("torch")
+
+
+def test_what_reads_only_sources_builds_nothing():
+    assert steps("structure") == ["pytest tests/structure"]
+    assert steps("packaging") == ["install", "pytest tests/packaging"]
+
+
+def test_tensorflow_has_environments_of_its_own():
+    assert steps("tensorflow") == steps("bindings/tensorflow")
+    assert steps("tensorflow")[-2:] == ["target runjob_tensorflow", "tensorflow"]
+
+
+def test_several_subjects_build_each_target_once():
+    lines = steps("hostfile", "torch", "numpy", "hostfile")
+    assert len(lines) == len(set(lines)) and {"ctest hostfile", "pytest tests/python/numpy"} <= set(lines)
+
+
+def test_every_test_program_and_every_python_test_has_a_subject():
+    known = subjects("no such").stderr.split("There are:\n")[1].split()
+    every = steps(*known)
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        covered = {f"pytest {folder.relative_to(ROOT)}" for folder in (path, *path.parents) if ROOT in folder.parents}
+        assert covered & set(every) or "tensorflow" in path.parts, path
+    for path in (ROOT / "tests").rglob("CMakeLists.txt"):
+        for program in re.findall(r"runjob_add_test\((\w+)\s", path.read_text()):
+            assert program == "folder" or f"ctest {program}" in every, program
+
+
+def test_an_unknown_subject_names_the_nearest_one_and_lists_all():
+    done = run_script("packaging/test.sh", "runtime/enginee", OS_RELEASE="/no/such/file")
+    assert (done.returncode, done.stdout) == (1, ""), "it went on"
+    assert "there are no tests of 'runtime/enginee'; the nearest subject is 'runtime/engine'. There are:" in done.stderr
+    assert {"    hostfile", "    torch", "    structure"} <= set(done.stderr.splitlines())
+
+
+@pytest.mark.parametrize("subject", ["", "..", "/", "tests"])
+def test_what_is_no_folder_of_tests_is_no_subject(subject):
+    assert subjects(subject).returncode == 1
+
+
+def test_an_extent_and_a_subject_exclude_each_other():
+    done = run_script("packaging/test.sh", "--thorough", "hostfile")
+    assert done.returncode == 1 and "--thorough is for all tests; leave it out with a subject" in done.stderr
+
+
 def test_ci_runs_the_test_script_and_nothing_else():
     lines = (ROOT / ".ci/run").read_text().splitlines()
     assert lines == ["#!/usr/bin/env bash", 'exec bash "$(dirname "$0")/../packaging/test.sh"']

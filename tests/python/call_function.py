@@ -11,7 +11,7 @@ def call(source, name, arguments):
     """The function called `name` of the module in the file `source`, which is loaded once."""
     module_name = pathlib.Path(source).stem
     if module_name not in sys.modules:
-        sys.path.append(str(pathlib.Path(source).parent))  # as pytest does
+        sys.path += [str(pathlib.Path(source).parent), str(pathlib.Path(__file__).parents[1])]  # as pytest does
         spec = importlib.util.spec_from_file_location(module_name, source)
         sys.modules[module_name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[module_name])

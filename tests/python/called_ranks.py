@@ -16,6 +16,7 @@ from multiprocessing import connection
 from typing import Any, Callable
 
 import ranks
+from testbed import OutOfTime
 
 PROGRAM = ranks.ROOT / "tests" / "python" / "answer_calls.py"
 
@@ -68,7 +69,9 @@ class CalledRanks:
 
     def _wait_for(self, source: Any) -> None:
         ready = connection.wait([source, self._end], ranks.TIMEOUT_SECONDS)
-        assert source in ready, self._failure(f"status {self._job.wait()}" if ready else "no answer")
+        if not ready:
+            raise OutOfTime(self._failure(f"no answer of a rank within {ranks.TIMEOUT_SECONDS} s"))
+        assert source in ready, self._failure(f"status {self._job.wait()}")
 
     def _failure(self, what: str) -> str:
         return f"{what}\n{self._output.read_text(errors='replace')}"

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from typing import Any
 
+import open_mpi
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAUNCHER = pathlib.Path(os.environ.get("RUNJOB_BIN", ROOT / "build" / "release" / "bin" / "runjob"))
 TIMEOUT_SECONDS = 240  # of a job that hangs: no test depends on it
@@ -26,9 +28,9 @@ class Job:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """This process's, with our packages on Python's path."""
+    """This process's, with our packages on Python's path; a rank that imports mpi4py gets Open MPI."""
     path = os.pathsep.join(filter(None, [str(ROOT / "python"), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **extra}
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", open_mpi.ABI_VARIABLE: open_mpi.ABI, **extra}
 
 
 def start(results: pathlib.Path, what: Any, np: int, *arguments: Any, status: int | None = 0) -> Job:

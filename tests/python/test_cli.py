@@ -58,7 +58,10 @@ def error_of(result, status=2):
             "--status-file: the directory /nonexistent does not exist; make it first",
         ),
         (["--num-prok", "2", "true"], "unknown option --num-prok; did you mean --num-proc?"),
-        (["--host", "a", "true"], "option --host is ambiguous; write --hosts or --hostfile"),
+        (["--hos", "a", "true"], "option --hos is ambiguous; write --hosts or --hostfile"),
+        (["-npernod", "2", "true"], "unknown option -npernod; did you mean -npernode?"),
+        (["--nnodes", "2", "a.py"],
+         "--nnodes is torchrun's; start runjob once, on one host, with -H a:4,b:4: it starts the ranks of all hosts"),
         (["--config-file", "/nonexistent", "true"],
          "cannot read config file /nonexistent: No such file or directory; check the path and its permissions"),
         (["-x", "A\nB", "true"], "-x: 'A\\nB' is not the name of a variable; write NAME or NAME=VALUE"),
@@ -121,9 +124,91 @@ def test_horovodruns_yaml_is_read(tmp_path):
     assert 'timeline-filename = "t.json"' in result.stdout
     assert 'cycle-time-ms = "2"' in result.stdout or "cycle-time-ms = 2" in result.stdout
     assert result.stderr == (
-        "runjob: warning: file job.yaml: params.torus_allreduce has no effect: hosts are joined in one way, see "
+        "runjob: warning: file job.yaml, torus-allreduce has no effect: there is one algorithm between hosts, see "
         "--hierarchical-allreduce\n"
     )
+
+
+#: The keys of a config file of horovodrun's, all with values that ask for what runjob does anyway.
+HOROVODRUNS_KEYS = """
+controller: gloo
+params:
+  fusion_threshold_mb: 32
+  cycle_time_ms: 10
+  cache_capacity: 2048
+  hierarchical_allreduce: true
+  hierarchical_allgather: true
+  torus_allreduce: false
+autotune:
+  enabled: false
+  log_file: tuning.csv
+  warmup_samples: 5
+  steps_per_sample: 20
+  bayes_opt_max_samples: 50
+  gaussian_process_noise: 0.9
+timeline:
+  filename: t.json
+  mark_cycles: true
+stall_check:
+  enabled: true
+  warning_time_seconds: 120
+  shutdown_time_seconds: 240
+library_options:
+  mpi_threads_disable: true
+  num_nccl_streams: 1
+  gloo_timeout_seconds: 60
+logging:
+  level: INFO
+  hide_timestamp: true
+"""
+
+
+def test_a_yaml_file_that_asks_for_what_is_so_anyway_causes_no_warning(tmp_path):
+    (tmp_path / "job.yaml").write_text(HOROVODRUNS_KEYS)
+    result = runjob("--config-file", "job.yaml", "--dry-run", "true", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_unknown_and_empty_keys_of_a_yaml_file_are_warnings(tmp_path):
+    (tmp_path / "job.yaml").write_text("timeline:\n  filename:\n  mark_cycle: true\nverbose: false\n")
+    result = runjob("--config-file", "job.yaml", "--dry-run", "true", cwd=tmp_path)
+    assert result.returncode == 0
+    assert result.stderr == (
+        "runjob: warning: file job.yaml: line 2: timeline.filename has no value and is ignored\n"
+        "runjob: warning: file job.yaml: line 3: unknown key 'timeline.mark_cycle' is ignored; did you mean 'timeline.mark_cycles'?\n"
+    )
+
+
+def test_variables_of_horovods_that_change_nothing_are_one_line():
+    ignored = {"HOROVOD_AUTOTUNE": "1", "HOROVOD_CONTROLLER": "mpi", "HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_NUM_NCCL_STREAMS": "1"}
+    result = runjob("-np", "2", "-x", "HOROVOD_THREAD_AFFINITY=0,1", "true", **ignored)
+    assert (result.returncode, result.stderr) == (0, (
+        "runjob: warning: HOROVOD_CONTROLLER, HOROVOD_AUTOTUNE, HOROVOD_THREAD_AFFINITY have no effect with runjob; "
+        "docs/environment.md gives the reasons\n"
+    ))
+
+
+@pytest.mark.parametrize("name, value", [("HOROVOD_FUSION_THRESHOLD", "32e6"), ("HOROVOD_CONTROLLER", "jsrun"), ("RUNJOB_CMA", "x")])
+def test_a_variable_with_a_wrong_value_is_an_error_of_the_launcher(name, value):
+    assert error_of(runjob("-np", "2", "true", **{name: value})).startswith(f"environment {name}: '{value}' is not ")
+    assert error_of(runjob("-np", "2", "-x", f"{name}={value}", "true")).startswith(f"-x {name}: '{value}' is not ")
+
+
+@pytest.mark.parametrize("command, status, message", [
+    ("t1.py", 127, "command not found: t1.py (searched PATH); did you mean: python t1.py?"),
+    ("./t1.py", 126, "cannot execute ./t1.py: Permission denied; did you mean: python ./t1.py?"),
+])
+def test_a_python_file_as_command_gets_a_hint(tmp_path, command, status, message):
+    (tmp_path / "t1.py").write_text("print(1)\n")
+    assert error_of(runjob("-np", "2", command, cwd=tmp_path), status=status) == f"localhost: {message}"
+
+
+def test_parts_of_the_tag_as_command_are_run_with_a_warning(tmp_path):
+    (tmp_path / "time").write_text("#!/bin/sh\necho run \"$@\"\n")
+    (tmp_path / "time").chmod(0o755)
+    result = runjob("--tag-output", "time", "a.py", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert (result.returncode, result.stdout) == (0, "[0]<stdout>:run a.py\n")
+    assert result.stderr.startswith("runjob: warning: the command is 'time', because --tag-output takes its parts after '='")
 
 
 def test_a_ranks_variables_are_no_settings_and_a_mistyped_one_is_told():

@@ -18,8 +18,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "rendezvous/http_server.hpp"
-#include "rendezvous/service.hpp"
+#include "rendezvous/server/http_server.hpp"
+#include "rendezvous/server/service.hpp"
 
 namespace runjob::rendezvous {
 

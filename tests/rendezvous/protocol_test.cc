@@ -127,6 +127,9 @@ TEST_CASE("what a failing rank says survives, and anything else is refused", "[u
   const Failing failing = failing_from_json(to_json(Failing{false, "rank 1 is gone"}));
   CHECK_FALSE(failing.own);
   CHECK(failing.reason == "rank 1 is gone");
+  CHECK(failing.late == -1);
+  CHECK(failing_from_json(to_json(Failing{false, "allreduce 'x' has waited 3 s", 2})).late == 2);
+  CHECK(failing_from_json(R"({"own": true, "reason": ""})").late == -1);
   for (const char* bad :
        {"", "[]", "{}", R"({"own": 1, "reason": ""})", R"({"own": true})", R"({"own": true, "reason": 2})"}) {
     INFO(bad);

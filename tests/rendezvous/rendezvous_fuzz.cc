@@ -30,8 +30,8 @@
 
 #include "base/error.hpp"
 #include "rendezvous/auth.hpp"
-#include "rendezvous/gatekeeper.hpp"
-#include "rendezvous/service.hpp"
+#include "rendezvous/server/gatekeeper.hpp"
+#include "rendezvous/server/service.hpp"
 #include "rendezvous/target.hpp"
 
 using namespace runjob;

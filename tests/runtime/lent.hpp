@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/engine/submission.hpp"
+#include "runtime/negotiation/submission.hpp"
 
 /// A view of `submission`, for as long as that lives.
 inline runjob::runtime::SubmissionView lent(const runjob::runtime::Submission& submission) {

@@ -2,7 +2,7 @@
 #include <random>
 #include <set>
 
-#include "runtime/engine/round_negotiation.hpp"
+#include "runtime/negotiation/round_negotiation.hpp"
 #include "tests/catch.hpp"
 #include "tests/runtime/negotiating_ranks.hpp"
 
@@ -40,14 +40,14 @@ TEST_CASE("a step that repeats is one number, for which a rank holds back what i
   for (int i = 1; i <= 3; ++i) {
     for (const std::size_t rank : {0u, 1u}) {
       for (const char* name : {"d", "a", "b"}) ranks.submit(rank, name);
-      CHECK_FALSE(ranks[rank].has_something_to_say());
-      CHECK(ranks[rank].missing_in_bucket() == 1u);
+      CHECK_FALSE(ranks[rank].has_announcements());
+      CHECK(ranks[rank].plans().missing() == 1u);
       ranks.submit(rank, "c");
-      CHECK_FALSE(ranks[rank].missing_in_bucket());
+      CHECK_FALSE(ranks[rank].plans().missing());
     }
     CHECK(ranks.round().size() == 4);
     CHECK(ranks.planned() == i);
-    CHECK_FALSE(ranks[0].has_something_to_say());
+    CHECK_FALSE(ranks[0].has_announcements());
   }
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("a rank that does not wait for the rest of a bucket costs the plan one
   CHECK(ranks.round().size() == 1);
   for (const std::size_t rank : {0u, 1u}) {
     for (const char* name : {"b", "c", "d"}) ranks.submit(rank, name);
-    CHECK(ranks[rank].held() == 0);
+    CHECK(ranks[rank].plans().held() == 0);
   }
   CHECK(ranks.round().size() == 3);
   CHECK(ranks.planned() == 0);
@@ -103,7 +103,7 @@ TEST_CASE("a bucket that is never said by all at once is given up, and tried aga
   for (int i = 0; i < StepPlan::kMostFailures; ++i) wait_for_half();
   CHECK(ranks.planned() == 0);
   ranks.submit(0, "a");
-  CHECK(ranks[0].has_something_to_say());  // not held back any more
+  CHECK(ranks[0].has_announcements());  // not held back any more
   ranks.submit(1, "a");
   CHECK(ranks.rounds_until_silent().size() == 1);
   CHECK(run_step(ranks, 2, {"b", "c", "d"}).size() == 3);
@@ -130,7 +130,7 @@ TEST_CASE("a join, a change and a forgotten operation end the plan", "[runtime][
     run_step(ranks, 2, {"a"});  // new again
   }
   ranks.submit(0, "a");
-  CHECK(ranks[0].held() == 0);
+  CHECK(ranks[0].plans().held() == 0);
   ranks.submit(1, "a");
   ranks.rounds_until_silent();
   for (int i = 0; i < 6; ++i) CHECK(run_step(ranks, 2, kStep).size() == 4);
@@ -153,7 +153,6 @@ TEST_CASE("a bucket of another plan is refused", "[runtime][unit]") {
   for (const char* name : {"a", "b", "c", "d"}) ranks.submit(0, name);
   const auto word = ranks[0].take_bucket();
   REQUIRE(word);
-  CHECK(RoundNegotiation::is_bucket(*word));
   CHECK_THROWS_WITH(ranks[1].receive_bucket(0, *word ^ 1), ContainsSubstring("a plan that is not this one's"));
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine/round_negotiation.hpp"
+#include "runtime/negotiation/round_negotiation.hpp"
 #include "tests/catch.hpp"
 
 namespace runjob::runtime {
@@ -17,7 +17,13 @@ inline Signature gather(std::int64_t rows) {
   return {.kind = Kind::kAllgather, .dtype = DType::kFloat32, .shape = {rows, 3}};
 }
 
-/// Every rank's negotiation, which hears what all say.
+inline std::string bytes_of(const std::vector<Decision>& decisions) {
+  std::string bytes;
+  for (const Decision& decision : decisions) bytes += encode(decision);
+  return bytes;
+}
+
+/// The negotiation of every rank; each receives the announcements of all.
 class Ranks {
  public:
   explicit Ranks(int size, std::size_t capacity = 1024, std::size_t most = 4096,
@@ -25,8 +31,9 @@ class Ranks {
       : most_(most) {
     const std::vector<std::string> hosts(static_cast<std::size_t>(size), "a");
     for (int rank = 0; rank < size; ++rank) {
-      all_.push_back(std::make_unique<RoundNegotiation>(rank, hosts, RoundNegotiation::Settings{capacity, bucket_bytes},
-                                                        rank == 0 ? observer : nullptr));
+      all_.push_back(std::make_unique<RoundNegotiation>(
+          rank, hosts, RoundNegotiation::Settings{capacity, {.bucket_bytes = bucket_bytes}},
+          rank == 0 ? observer : nullptr));
     }
   }
 
@@ -36,9 +43,9 @@ class Ranks {
     all_[rank]->submit({{name, signature}});
   }
 
-  /// One round; what rank 0 decides, after a check that all decide alike.
+  /// One round; the decisions of rank 0, after a check that all ranks decide alike.
   std::vector<Decision> round() {
-    std::vector<std::optional<RoundNegotiation::Word>> buckets;
+    std::vector<std::optional<RoundNegotiation::Bucket>> buckets;
     std::vector<std::string> messages;
     for (auto& rank : all_) {
       buckets.push_back(rank->take_bucket());
@@ -60,15 +67,15 @@ class Ranks {
       }
       decisions.push_back(agreed ? std::move(*agreed) : listener->take());
     }
-    for (const auto& other : decisions) CHECK(encode(other) == encode(decisions[0]));
+    for (const auto& other : decisions) CHECK(bytes_of(other) == bytes_of(decisions[0]));
     return decisions[0];
   }
 
-  /// What is held back is said, when nothing else is left to say.
+  /// Requests that are held back are announced when nothing else is left.
   std::vector<Decision> rounds_until_silent() {
     std::vector<Decision> result;
-    const auto speaks = [](const auto& rank) { return rank->has_something_to_say(); };
-    const auto holds = [](const auto& rank) { return rank->held() != 0; };
+    const auto speaks = [](const auto& rank) { return rank->has_announcements(); };
+    const auto holds = [](const auto& rank) { return rank->plans().held() != 0; };
     for (;;) {
       if (std::none_of(all_.begin(), all_.end(), speaks)) {
         const auto holder = std::find_if(all_.begin(), all_.end(), holds);
@@ -79,7 +86,7 @@ class Ranks {
     }
   }
 
-  /// Rounds in which all ranks said the same bucket.
+  /// Rounds in which all ranks announced the same bucket.
   int planned() const { return planned_; }
   /// Of rank 0's last message.
   std::size_t bytes() const { return bytes_; }

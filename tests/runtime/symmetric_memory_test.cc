@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
-#include "runtime/collectives/shm/segment.hpp"
+#include "runtime/collectives/shm/memory/segment.hpp"
+#include "runtime/collectives/shm/memory/symmetric_heap.hpp"
 #include "tests/catch.hpp"
 #include "tests/runtime/calls.hpp"
 #include "tests/runtime/rank_processes.hpp"

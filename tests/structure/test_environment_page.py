@@ -7,7 +7,7 @@ import source_tree
 PAGE = source_tree.read("docs/environment.md")
 MANUAL = "docs/manual.md"
 NAME = re.compile(r"\b((?:RUNJOB|HOROVOD)_[A-Z][A-Z_]*[A-Z])\b")
-FOLDERS = ("launcher", "rendezvous", "runtime", "tensorflow_operations", "cli", "python")
+FOLDERS = ("base", "launcher", "rendezvous", "runtime", "sealed", "bindings", "cli", "python")
 
 
 def texts():

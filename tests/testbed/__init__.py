@@ -38,6 +38,7 @@ All else of the machine is visible, read-only: the source tree with what was bui
     host.kill()                         power off
 
     eventually(condition, what)         waits until the condition holds, and names it when it does not
+    with_enough_time(attempt, what)     for a test of a time limit: tries again with a longer one on a busy machine
 
 testbed.slurm.Slurm is a SLURM cluster made of such hosts.
 
@@ -45,9 +46,12 @@ Nothing is left when the `with` ends, or when the test's process is killed: PID 
 all its processes and namespaces. Several testbeds at once do not see each other.
 """
 
-from .errors import TestbedError
-from .eventually import eventually
+from .errors import NeedsRoot, TestbedError
+from .eventually import OutOfTime, eventually, with_enough_time
 from .specs import ETHERNET, HOME, INFINIBAND, USER, HostSpec, Network
 from .testbed import Testbed
 
-__all__ = ["ETHERNET", "HOME", "INFINIBAND", "USER", "HostSpec", "Network", "Testbed", "TestbedError", "eventually"]
+__all__ = [
+    "ETHERNET", "HOME", "INFINIBAND", "USER", "HostSpec", "NeedsRoot", "Network", "OutOfTime", "Testbed", "TestbedError", "eventually",
+    "with_enough_time",
+]  # fmt: skip

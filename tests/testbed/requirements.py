@@ -4,7 +4,7 @@ import os
 import pathlib
 import shutil
 
-from .errors import TestbedError
+from .errors import NeedsRoot, TestbedError
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PACKAGES = {
@@ -27,9 +27,13 @@ def program(name, package=None):
     return found
 
 
-def check():
+def check_root():
     if os.geteuid() != 0:
-        raise TestbedError("the testbed makes namespaces and starts sshd, which needs root; run the tests as root")
+        raise NeedsRoot("the testbed makes namespaces and starts sshd, which needs root; run the tests as root")
+
+
+def check():
+    check_root()
     for name in PACKAGES:
         program(name)
     for kind in ("net", "mnt", "pid", "uts", "ipc"):

@@ -86,18 +86,21 @@ def test_a_task_outlives_a_cut_of_its_nodes_network(slurm):
     assert srun.returncode == 0
 
 
-def test_nothing_of_the_machine_is_touched_and_nothing_left():
+def test_nothing_of_the_machine_is_touched_and_nothing_left(root, unchanged):
+    namespaces = set()
+
     def state():
         folders = ("/etc/slurm", "/etc/munge", "/run", "/var/spool", "/var/log", "/var/lib/munge")
         return {folder: sorted(os.listdir(folder)) for folder in folders if os.path.isdir(folder)}
 
-    before = state()
-    with Slurm(nodes=2) as one, Slurm(nodes=1) as other:
-        namespaces = {os.readlink(f"/proc/{host.init_pid}/ns/pid") for host in (*one.nodes, one.head, *other.nodes, other.head)}
-        assert one.run(["srun", "-N2", "hostname"]).returncode == 0
-        assert other.run(["srun", "hostname"]).stdout == "s1\n"
-        assert state() == before
-    assert state() == before
+    def use(check):
+        with Slurm(nodes=2) as one, Slurm(nodes=1) as other:
+            namespaces.update(os.readlink(f"/proc/{host.init_pid}/ns/pid") for host in (*one.nodes, one.head, *other.nodes, other.head))
+            assert one.run(["srun", "-N2", "hostname"]).returncode == 0
+            assert other.run(["srun", "hostname"]).stdout == "s1\n"
+            check()
+
+    unchanged(state, use)
     assert not [entry for entry in filter(str.isdigit, os.listdir("/proc")) if namespace_of(entry) in namespaces]
 
 

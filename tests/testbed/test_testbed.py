@@ -128,18 +128,19 @@ def test_two_testbeds_do_not_see_each_other(bed):
         assert "No route to host" in other.head.run(["ssh", "-o", "BatchMode=yes", bed.hosts[1].address, "true"]).stderr
 
 
-def test_the_machine_is_as_before():
+def test_the_machine_is_as_before(root, unchanged):
     def state():
         links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
         mounts = pathlib.Path("/proc/self/mountinfo").read_text()
         accounts = [pathlib.Path(path).read_bytes() for path in ("/etc/passwd", "/etc/group", "/etc/shadow", "/etc/hosts")]
         return links, mounts, accounts, os.listdir("/run"), os.listdir("/etc/ssh"), os.listdir("/home")
 
-    before = state()
-    with Testbed(hosts=2) as bed:
-        assert ssh(bed, "s1", "true").returncode == 0
-        assert state() == before
-    assert state() == before
+    def use(check):
+        with Testbed(hosts=2) as bed:
+            assert ssh(bed, "s1", "true").returncode == 0
+            check()
+
+    unchanged(state, use)
 
 
 # Programs
@@ -363,7 +364,7 @@ def processes_in(namespaces):
 
 
 @pytest.mark.parametrize("killed", ["owner", "keeper"])
-def test_nothing_is_left_after_kill_9(killed):
+def test_nothing_is_left_after_kill_9(root, killed):
     with subprocess.Popen([sys.executable, "-c", OWNER, TESTS], stdout=subprocess.PIPE, text=True) as owner:
         pids = [int(word) for word in owner.stdout.readline().split()]
         namespaces = {os.readlink(f"/proc/{pid}/ns/{kind}") for pid in pids for kind in ("net", "pid", "mnt")}
@@ -384,7 +385,7 @@ def test_nothing_is_left_after_an_exception():
     assert not processes_in(namespaces)
 
 
-def test_a_host_that_cannot_be_made_is_an_error_that_says_why():
+def test_a_host_that_cannot_be_made_is_an_error_that_says_why(root):
     with pytest.raises(TestbedError, match=r"s2: FileNotFoundError: .*/no/such/folder"):
         Testbed([HostSpec(), HostSpec(hide=["/no/such/folder"])]).__enter__()
 
@@ -392,25 +393,25 @@ def test_a_host_that_cannot_be_made_is_an_error_that_says_why():
 # Without what it needs
 
 
-def test_what_the_user_may_not_read_is_an_error_that_says_so(tmp_path):
+def test_what_the_user_may_not_read_is_an_error_that_says_so(root, tmp_path):
     tmp_path.chmod(0o700)
     with pytest.raises(TestbedError, match=f"may not read {tmp_path}; chmod"):
         Testbed(visible=[tmp_path]).__enter__()
 
 
 def test_without_root_the_message_says_so():
-    code = "import os, sys; sys.path.insert(0, sys.argv[1]); os.setuid(65534); from testbed import Testbed; Testbed().__enter__()"
+    code = "import os, sys; sys.path.insert(0, sys.argv[1]); os.getuid() or os.setuid(65534); from testbed import Testbed; Testbed().__enter__()"
     done = subprocess.run(["/usr/bin/python3", "-c", code, TESTS], capture_output=True, text=True, check=False, cwd="/")
     assert done.stderr.splitlines()[-1].endswith("which needs root; run the tests as root")
 
 
-def test_without_a_program_the_message_names_its_package(monkeypatch):
+def test_without_a_program_the_message_names_its_package(root, monkeypatch):
     monkeypatch.setattr(requirements, "PATH", "/nowhere")
     with pytest.raises(TestbedError, match="needs ip; install the package iproute2"):
         Testbed().__enter__()
 
 
-def test_without_the_right_to_make_namespaces_the_message_says_so():
+def test_without_the_right_to_make_namespaces_the_message_says_so(root):
     code = "import sys; sys.path.insert(0, sys.argv[1]); from testbed import Testbed; Testbed().__enter__()"
     done = subprocess.run(
         ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", code, TESTS], capture_output=True, text=True, check=False

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-/// The native programs of benchmarks/collectives. They need nothing but the C++ library and the interface that they measure,
+/// The native programs of benchmarks/collectives. They need only the C++ library and the interface that they measure,
 /// because each MPI compiles its own with its own mpicxx.
 namespace runjob::benchmark {
 
@@ -18,11 +18,11 @@ enum class Mode { blocking, asynchronous };
 enum class Memory { ordinary, symmetric };
 
 struct Size {
-  std::size_t bytes = 0;      // what each rank gives
+  std::size_t bytes = 0;      // bytes of each rank's input
   std::size_t in_flight = 1;  // with Mode::asynchronous
 };
 
-/// What every program takes:
+/// The arguments of every program:
 ///
 ///     --op NAME --dtype NAME --mode NAME [--memory NAME] --bytes LIST [--in-flight LIST] [--np N]
 ///     [--budget-ms N] [--min-iterations N] [--max-iterations N]

@@ -66,7 +66,7 @@ bool is_right_as(Operation operation, const Encoding& encoding, const std::byte*
                  int size, int root) {
   const std::size_t count = output_count(operation, inputs, size);
   const std::size_t block = inputs / static_cast<std::size_t>(size);
-  const std::size_t first = static_cast<std::size_t>(rank) * block;  // of what is this rank's part
+  const std::size_t first = static_cast<std::size_t>(rank) * block;  // start of this rank's part
   switch (operation) {
     case Operation::allreduce:
       return equals<Bits>(encoding, result, count, [&](std::size_t i) { return summed(i, size); });

@@ -9,8 +9,8 @@
 
 namespace runjob::benchmark {
 
-/// One operation that can be in flight beside the others, its buffers lent by the loop. allreduce and broadcast work in place,
-/// on `input`; the others have an `output`.
+/// One operation that can be in flight beside the others. Its buffers are lent by the loop. allreduce and broadcast
+/// work in place, on `input`; the others have an `output`.
 struct Slot {
   std::size_t index = 0;
   std::string name;  // the same on all ranks, another one for each slot
@@ -21,7 +21,9 @@ struct Slot {
   std::size_t outputs = 0;
 };
 
-/// What the loop asks of a library. Made for one operation and dtype. One thread. Errors are exceptions.
+/// The interface of a library for the loop. Made for one operation and dtype.
+/// Threads  one.
+/// Errors   exceptions.
 class Interface {
  public:
   virtual ~Interface() = default;

@@ -15,14 +15,15 @@
 
 #include "benchmarks/collectives/native/arguments.hpp"
 
-/// What the machine itself can do while all ranks do it at once: copy so many bytes, or scale them in place. An allreduce in
-/// place reads and writes each byte at least once, as scaling does. Started without a launcher: it forks its ranks.
+/// Measures the limits of the machine while all ranks work at once: the time to copy a number of bytes, or to scale
+/// them in place. An allreduce in place reads and writes each byte at least once, as scaling does. Runs without a
+/// launcher: it forks its ranks.
 namespace runjob::benchmark {
 namespace {
 
 constexpr int kSamples = 5;
 
-/// What the ranks share. The others work on until rank 0 has measured.
+/// The state that the ranks share. The others keep working until rank 0 has measured.
 struct Shared {
   std::atomic<int> arrived{0};
   std::atomic<int> rounds_done{0};
@@ -72,8 +73,8 @@ double timed(Work work, std::size_t repeats) {
          static_cast<double>(repeats);
 }
 
-/// Each sample is a fifth of the budget long, so that with more ranks than cores the others' turns are in it: the median of
-/// single copies would be that of a rank that has its core for itself.
+/// Each sample takes a fifth of the budget, so that with more ranks than cores it includes the others' turns: the
+/// median of single copies would be that of a rank with a core of its own.
 template <class Work>
 std::vector<double> sample(const Arguments& arguments, Work work) {
   const double once_us = std::min(timed(work, 3), timed(work, 3));
@@ -124,7 +125,7 @@ int run_ranks(const Arguments& arguments) {
     const pid_t child = ::fork();
     if (child < 0) throw std::runtime_error("fork failed");
     if (child == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // they work until rank 0 says that it is done
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // they work until rank 0 has finished
       run_rank(arguments, shared, rank);
       std::_Exit(0);
     }

@@ -104,8 +104,8 @@ void check_results(Interface& interface, Mode mode, Slots& slots) {
   for (const Slot& slot : slots.all()) slots.check(slot);
 }
 
-/// How many samples to take next, after `done` of them; 0 for the end. In growing batches, because the first ones may be far
-/// faster than the rest: with more ranks than cores, waiting takes nothing or a time slice.
+/// The number of samples to take next, after `done` of them; 0 for the end. Batches grow, because the first samples may
+/// be far faster than the rest: with more ranks than cores, a wait takes nothing or a time slice.
 long next_batch(const Arguments& arguments, long done, double elapsed_us) {
   const double remaining_us = arguments.budget_ms * 1000 - elapsed_us;
   if (remaining_us <= 0) return 0;
@@ -132,8 +132,8 @@ std::vector<double> take_samples(Interface& interface, const Arguments& argument
   return times_us;
 }
 
-/// Until the scheduler has spread the ranks of a new job over the cores. Of four ranks on two cores three often begin on
-/// one of them and stay there for 50 to 100 ms, as long as a small size is measured.
+/// Waits until the scheduler has spread the ranks of a new job over the cores. With four ranks on two cores three often
+/// start on one of them and stay there for 50 to 100 ms, as long as a small size is measured.
 void settle(Interface& interface, const Arguments& arguments) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double, std::milli>(arguments.budget_ms);
   while (interface.of_rank_0(std::chrono::steady_clock::now() < end ? 1 : 0) != 0) interface.barrier();

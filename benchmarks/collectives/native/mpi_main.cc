@@ -8,7 +8,8 @@
 namespace runjob::benchmark {
 namespace {
 
-/// The element type of a dtype for reductions; MPI_DATATYPE_NULL where this MPI has none. The standard knows no 16-bit floats.
+/// The element type of a dtype for reductions; MPI_DATATYPE_NULL if this MPI has none. The standard has no 16-bit
+/// floats.
 MPI_Datatype reducible(DType dtype) {
   if (dtype == DType::float32) return MPI_FLOAT;
 #ifdef MPIX_C_FLOAT16

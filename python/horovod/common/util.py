@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from runjob import backends
 
-_FRAMEWORKS = ("torch",)  # of which this version has a module
+_FRAMEWORKS = ("keras", "tensorflow", "torch")  # each has a module horovod.<name>
 _Value = TypeVar("_Value")
 
 

@@ -2,5 +2,7 @@
 
 from runjob.keras import *  # noqa: F403
 
-from . import callbacks as callbacks  # type: ignore[no-redef]
 from . import elastic as elastic  # type: ignore[no-redef]
+from .optimizer import DistributedOptimizer as DistributedOptimizer  # type: ignore[assignment]
+
+import horovod.keras.callbacks as callbacks  # type: ignore[no-redef]  # isort: skip  # `from . import` would take runjob's

@@ -16,7 +16,6 @@ _LEAD = "Horovod detected that one or more processes exited with non-zero status
 _NO_EFFECT = {
     "reset_limit": "only elastic jobs have resets, and this version of runjob has none",
     "cooldown_range": "only elastic jobs exclude hosts, and this version of runjob has none",
-    "disable_cache": "runjob keeps nothing of earlier jobs' checks",
     "use_mpi": "runjob starts the ranks itself, without mpirun",
     "mpi_args": "runjob starts the ranks itself, without mpirun",
 }

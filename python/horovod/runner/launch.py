@@ -8,7 +8,7 @@ import sys
 
 def run_commandline() -> None:
     """Becomes the program, with this process's arguments. Returns never; says what is wrong when it cannot be found."""
-    from runjob.run_command import find
+    from runjob.launch.run_command import find
 
     try:
         program = find()

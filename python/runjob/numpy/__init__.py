@@ -12,37 +12,11 @@ a dtype like the others.
 
 from .. import common
 from ..common import *  # noqa: F403
+from . import operations
 from .compression import Compression
-from .operations import (
-    allgather,
-    allgather_async,
-    allreduce,
-    allreduce_,
-    allreduce_async,
-    allreduce_async_,
-    alltoall,
-    alltoall_async,
-    broadcast,
-    broadcast_,
-    broadcast_async,
-    broadcast_async_,
-    grouped_allgather,
-    grouped_allgather_async,
-    grouped_allreduce,
-    grouped_allreduce_,
-    grouped_allreduce_async,
-    grouped_allreduce_async_,
-    grouped_reducescatter,
-    grouped_reducescatter_async,
-    reducescatter,
-    reducescatter_async,
-)
+from .operations import *  # noqa: F403
 from .symmetric import empty_symmetric
 
-__all__ = [
-    "Compression", "allgather", "allgather_async", "allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "alltoall",
-    "alltoall_async", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_", "empty_symmetric", "grouped_allgather",
-    "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async", "grouped_allreduce_async_",
-    "grouped_reducescatter", "grouped_reducescatter_async", "reducescatter", "reducescatter_async",
-]  # fmt: skip
+__all__ = ["Compression", "empty_symmetric"]
+__all__ += operations.__all__
 __all__ += common.__all__

@@ -11,18 +11,12 @@ import numpy
 from numpy.typing import NDArray
 
 from ..arrays import Arrays, c_array
+from ..dtypes import NUMBERS
 
 NDArrayAny = NDArray[Any]
 
-#: runjob_dtype of runjob.h. ml_dtypes.bfloat16 joins when it is first seen.
-DTYPES: dict[numpy.dtype[Any], int] = {
-    numpy.dtype(name): number
-    for name, number in {
-        "uint8": 0, "int8": 1, "uint16": 2, "int16": 3, "int32": 4, "int64": 5,
-        "float16": 6, "float32": 7, "float64": 8, "bool": 9,
-    }.items()
-}  # fmt: skip
-_BFLOAT16 = 10
+#: Those that NumPy has by itself. ml_dtypes.bfloat16 joins when it is first seen.
+DTYPES: dict[numpy.dtype[Any], int] = {numpy.dtype(name): number for name, number in NUMBERS.items() if name != "bfloat16"}
 
 
 def number_of(dtype: numpy.dtype[Any], operation: str) -> int:
@@ -31,7 +25,7 @@ def number_of(dtype: numpy.dtype[Any], operation: str) -> int:
     if number is not None:
         return number
     if dtype.name == "bfloat16" and dtype.itemsize == 2 and dtype.isnative:
-        return DTYPES.setdefault(dtype, _BFLOAT16)
+        return DTYPES.setdefault(dtype, NUMBERS["bfloat16"])
     if not dtype.isnative and dtype.newbyteorder("=") in DTYPES:
         raise ValueError(
             f"{operation} does not take {dtype.str}, whose bytes are in another order than this machine's; "

@@ -10,6 +10,13 @@ from ..operations import Operations
 from .arrays import NDArrayAny, NumpyArrays
 from .compression import NATIVE
 
+__all__ = [
+    "allgather", "allgather_async", "allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async",
+    "broadcast", "broadcast_", "broadcast_async", "broadcast_async_", "grouped_allgather", "grouped_allgather_async",
+    "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
+    "grouped_reducescatter_async", "reducescatter", "reducescatter_async",
+]  # fmt: skip
+
 _calls: Calls[NDArrayAny] = Calls(NumpyArrays())
 _operations: Operations[ArrayLike, NDArrayAny] = Operations(_calls, NATIVE)
 _groups: GroupedOperations[ArrayLike, NDArrayAny] = GroupedOperations(GroupedCalls(_calls), NATIVE)

@@ -12,7 +12,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .. import common, later
+from .. import callable_variables, common, later
 from ..common import *  # noqa: F403
 from . import kernels
 
@@ -62,6 +62,7 @@ __all__ = [
 __all__ += [name for name in common.__all__ if name not in (*__all__, "poll", "synchronize")]
 
 differentiable.register()
+callable_variables.install()
 
 _later = later.getattr_for(__name__, LATER)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from .. import basics, process_sets
+from .. import job, process_sets
 from ..reduce_ops import Average, Sum
 from . import nodes
 from .kernels import operations
@@ -63,8 +63,8 @@ def _gathered(tensor: Any, gradient: Any, set_id: int) -> Any:
 
 def _own_index(set_id: int) -> int:
     if set_id == 0:
-        return basics.rank()
-    return process_sets.get_process_set_ids_and_ranks()[set_id].index(basics.rank())
+        return job.rank()
+    return process_sets.get_process_set_ids_and_ranks()[set_id].index(job.rank())
 
 
 def _broadcast(operation: Any, gradient: Any) -> Any:

@@ -20,7 +20,7 @@ def broadcast_(
     variables: Iterable[Any], root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Any:
     """Gives `variables`, of TensorFlow or Keras, root_rank's values, as one operation. Returns the variables; in a graph of
-    TensorFlow 1, an operation.
+    TensorFlow 1, their values after that, in the same order: to run one of them runs its assignment.
 
     variables  the same shapes and dtypes in the same order on all ranks.
     Errors     as broadcast().
@@ -34,14 +34,15 @@ def broadcast_(
     assigned = [variable.assign(_as_kept(value, variable)) for variable, value in zip(given, received)]
     if tf.compat.v1.executing_eagerly_outside_functions():
         return given
-    return tf.group(*(each for each in assigned if each is not None))
+    return assigned
 
 
 def broadcast_variables(
     variables: Iterable[Any], root_rank: int, process_set: ProcessSet = global_process_set, inplace: bool = False
 ) -> Any:
-    """broadcast_(): `inplace` has no effect."""
-    return broadcast_(variables, root_rank, process_set=process_set)
+    """broadcast_(), which returns one operation in a graph of TensorFlow 1. `inplace` has no effect."""
+    found = broadcast_(variables, root_rank, process_set=process_set)
+    return found if tf.compat.v1.executing_eagerly_outside_functions() else tf.group(*(each for each in found if each is not None))
 
 
 def broadcast_global_variables(root_rank: int) -> Any:

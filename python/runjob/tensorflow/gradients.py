@@ -37,19 +37,22 @@ class GradientReduction:
         self._predivide = float(gradient_predivide_factor)
         self._scale_local_gradients = scale_local_gradients
         self._devices = {"device_dense": device_dense, "device_sparse": device_sparse}
-        self._local: set[Any] = set()
+        self.local: set[Any] = set()
 
     def register_local(self, variable: Any) -> None:
         """Leaves its gradients to each rank."""
-        self._local.add(_identity(variable))
+        self.local.add(_identity(variable))
 
     def is_local(self, variable: Any) -> bool:
         """Whether register_local() was called with it."""
-        return _identity(variable) in self._local
+        return _identity(variable) in self.local
 
     def reduced(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """The gradients of `variables`, in their order; None stays None, on all ranks or on none."""
+        """The gradients of `variables`, in their order; None stays None, on all ranks or on none. A rank that is not in the set keeps its
+        own."""
         results = list(gradients)
+        if self.process_set.included() is False:
+            return results
         places = []
         for index, (gradient, variable) in enumerate(zip(results, variables)):
             if gradient is None:

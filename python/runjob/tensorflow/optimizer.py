@@ -31,7 +31,7 @@ def DistributedOptimizer(  # noqa: N802  Horovod's name
     backward_passes_per_step      adds gradients up that many times before they are reduced and applied.
     average_aggregated_gradients  divides what was added up by that number.
     Others                        as of DistributedGradientTape().
-    Errors                        ValueError for what is no optimizer, one that is distributed already, and options that exclude each other.
+    Errors                        ValueError for what is no optimizer, and for options that exclude each other.
     """
     reduction = GradientReduction(
         compression, sparse_as_dense, op, gradient_predivide_factor, num_groups, groups, process_set, scale_local_gradients,

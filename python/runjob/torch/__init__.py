@@ -6,9 +6,7 @@
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 """
 
-from typing import TYPE_CHECKING
-
-from .. import common, later
+from .. import common
 from ..common import *  # noqa: F403
 from . import elastic
 from .compression import Compression
@@ -38,19 +36,14 @@ from .operations import (
 from .optimizer import DistributedOptimizer
 from .sparse import sparse_allreduce_async
 from .symmetric import empty_symmetric
-
-#: What horovod.torch has besides.
-LATER = ("SyncBatchNorm",)
+from .sync_batch_norm import SyncBatchNorm
 
 __all__ = [
-    "Compression", "DistributedOptimizer", "allgather", "allgather_async", "allreduce", "allreduce_", "allreduce_async",
-    "allreduce_async_", "alltoall", "alltoall_async", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
+    "Compression", "DistributedOptimizer", "SyncBatchNorm", "allgather", "allgather_async", "allreduce", "allreduce_",
+    "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
     "broadcast_optimizer_state", "broadcast_parameters", "elastic", "empty_symmetric", "grouped_allgather",
     "grouped_allgather_async",
     "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
     "grouped_reducescatter_async", "reducescatter", "reducescatter_async", "sparse_allreduce_async",
 ]  # fmt: skip
 __all__ += common.__all__
-
-if not TYPE_CHECKING:  # with it, type checkers would take every name for one
-    __getattr__ = later.getattr_for(__name__, LATER)

@@ -1,16 +1,18 @@
-"""How the ranks come to the same idea of their gradients: each says what it has, all hear all, and all conclude the same."""
+"""How the ranks come to the same idea of their gradients: each announces what it has to all, and all conclude the same."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import torch
 
-from .. import handles
+from .. import handles, process_sets
+from ..calls import Reduction
 from ..exceptions import MismatchError
 from ..process_sets import ProcessSet
+from ..reduce_ops import Sum
 from .operations import calls
 
 
@@ -41,58 +43,78 @@ class Agreement(NamedTuple):
 
 
 def agree(name: str, forms: dict[str, Form], came: Sequence[str], process_set: ProcessSet) -> Agreement:
-    """Blocks until all ranks of the set have called it under `name`.
+    """Blocks until all ranks of the set have called it under `name`, or have joined.
 
     forms  this rank's gradients, in an order that is the same on all ranks. came: those that came in the last step, in order.
     Errors  MismatchError, on all ranks, which names a parameter that not all of them have alike.
     """
-    said = json.dumps({"forms": forms, "came": list(came)}).encode() + b"\n"
-    call = calls.allgather(torch.frombuffer(bytearray(said), dtype=torch.uint8), name, process_set)
-    heard = [_read(line) for line in handles.run(call).numpy().tobytes().splitlines()]
-    return conclude(heard)
+    own = json.dumps({"forms": forms, "came": list(came)}).encode()
+    texts = _gather(name, own, process_set)
+    return conclude({rank: _read(text) for rank, text in enumerate(texts) if text})
 
 
-def _read(line: bytes) -> tuple[dict[str, Form], list[str]]:
-    said = json.loads(line)
-    return {name: Form(*map(_tuples, form)) for name, form in said["forms"].items()}, said["came"]
+def _gather(name: str, own: bytes, process_set: ProcessSet) -> list[bytes]:
+    """The texts of all ranks, as two allreduces: those, and no other operation, take zeros for a rank that has joined. Its text
+    is empty."""
+    rank = process_sets.rank_in(process_set)
+    lengths = torch.zeros(process_sets.size_of(process_set), dtype=torch.int64)
+    lengths[rank] = len(own)
+    ends = [0, *_sum(lengths, f"{name}.lengths", process_set).cumsum(0).tolist()]
+    texts = torch.zeros(ends[-1], dtype=torch.uint8)
+    texts[ends[rank] : ends[rank + 1]] = torch.frombuffer(bytearray(own), dtype=torch.uint8)
+    gathered = _sum(texts, name, process_set).numpy().tobytes()
+    return [gathered[first:end] for first, end in zip(ends, ends[1:])]
+
+
+def _sum(tensor: torch.Tensor, name: str, process_set: ProcessSet) -> torch.Tensor:
+    return cast(torch.Tensor, handles.run(calls.allreduce(tensor, name, Reduction(Sum, 1.0, 1.0, process_set), in_place=True)))
+
+
+def _read(text: bytes) -> tuple[dict[str, Form], list[str]]:
+    content = json.loads(text)
+    return {name: Form(*map(_tuples, form)) for name, form in content["forms"].items()}, content["came"]
 
 
 def _tuples(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def conclude(heard: Sequence[tuple[dict[str, Form], Sequence[str]]]) -> Agreement:
-    """What follows from the ranks' (forms, came). The order is that of the first rank to which any have come; the others follow."""
-    first = heard[0][0]
-    came = next((came for _, came in heard if came), ())
-    for rank, (forms, _) in enumerate(heard):
-        _check_names(first, forms, rank)
+def conclude(announced: Mapping[int, tuple[dict[str, Form], Sequence[str]]]) -> Agreement:
+    """What follows from the (forms, came) of the ranks that have not joined. The order of the gradients is that of the first rank to
+    which any have come.
+    """
+    ranks = sorted(announced)
+    first = announced[ranks[0]][0]
+    came = next((announced[rank][1] for rank in ranks if announced[rank][1]), ())
+    forms = {rank: announced[rank][0] for rank in ranks}
+    for rank in ranks:
+        _check_names(ranks[0], rank, forms)
     order = [*came, *(name for name in first if name not in set(came))]
-    return Agreement({name: _common(name, [forms[name] for forms, _ in heard]) for name in order}, len(came))
+    return Agreement({name: _common(name, {rank: forms[rank][name] for rank in ranks}) for name in order}, len(came))
 
 
-def _check_names(first: dict[str, Form], forms: dict[str, Form], rank: int) -> None:
-    for here, there, without in ((first, forms, rank), (forms, first, 0)):
-        lacking = [name for name in here if name not in there]
+def _check_names(first: int, rank: int, forms: Mapping[int, dict[str, Form]]) -> None:
+    for one, other in ((first, rank), (rank, first)):
+        lacking = [name for name in forms[one] if name not in forms[other]]
         if lacking:
             raise MismatchError(
-                f"DistributedOptimizer: the gradient of {lacking[0]} is reduced on rank {rank - without} of the process set but not on "
-                f"rank {without}; give all ranks the same parameters, with the same names and requires_grad"
+                f"DistributedOptimizer: the gradient of {lacking[0]} is reduced on rank {one} of the process set but not on "
+                f"rank {other}; give all ranks the same parameters, with the same names and requires_grad"
             )
 
 
-def _common(name: str, forms: Sequence[Form]) -> Form:
-    first = forms[0]
-    for rank, form in enumerate(forms):
+def _common(name: str, forms: Mapping[int, Form]) -> Form:
+    first_rank, first = next(iter(forms.items()))
+    for rank, form in forms.items():
         for what in ("shape", "dtype"):
             ours, theirs = getattr(first, what), getattr(form, what)
             if ours != theirs:
                 raise MismatchError(
-                    f"DistributedOptimizer: the ranks disagree about {name}: its {what} is {ours} on rank 0 of the process set "
-                    f"and {theirs} on rank {rank}"
+                    f"DistributedOptimizer: the ranks disagree about {name}: its {what} is {ours} on rank {first_rank} of the "
+                    f"process set and {theirs} on rank {rank}"
                 )
-    strides = first.strides if all(form.strides == first.strides for form in forms) else None
-    return Form(first.shape, first.dtype, strides, max(form.sparse_dims for form in forms))
+    strides = first.strides if all(form.strides == first.strides for form in forms.values()) else None
+    return Form(first.shape, first.dtype, strides, max(form.sparse_dims for form in forms.values()))
 
 
 def form_of(parameter: torch.Tensor, sparse_dims: int) -> Form:

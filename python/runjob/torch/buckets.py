@@ -10,6 +10,7 @@ Threads  those of the backward pass, one at a time, and the one that calls finis
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 
@@ -20,6 +21,7 @@ from ..calls import Reduction
 from ..compression import Compressor
 from ..exceptions import Error
 from ..process_sets import ProcessSet
+from . import timeline_rows
 from .operations import calls
 from .sparse import sparse_allreduce_async
 from .symmetric import empty_symmetric
@@ -56,16 +58,18 @@ class Slot:
 
     passes_left  backward passes until it is complete. is_here: it has been taken, in this step.
     view         its place in its bucket's memory, once that is there; p.grad when the gradient lies in it.
+    came_ns      when it was complete in this step, by time.monotonic_ns(), while a timeline is recorded.
     sparse_dims  of a gradient that travels as a sparse one; 0: it travels as a dense one, also when it is sparse.
     """
 
-    __slots__ = ("hook", "is_here", "name", "parameter", "passes_left", "sparse_dims", "taker", "view")
+    __slots__ = ("came_ns", "hook", "is_here", "name", "parameter", "passes_left", "sparse_dims", "taker", "view")
 
     def __init__(self, parameter: torch.Tensor, name: str, passes: int) -> None:
         self.parameter = parameter
         self.name = name
         self.passes_left = passes
         self.is_here = False
+        self.came_ns = 0
         self.sparse_dims = 0
         self.taker: Bucket | Alone | None = None
         self.view: torch.Tensor | None = None
@@ -104,6 +108,7 @@ class Bucket:
         """Nothing has come yet."""
         self.missing = len(self.slots)
         self._is_unused = True  # the memory, in this step
+        self._is_recorded = timeline_rows.are_recorded()  # so that hold() does not ask for each gradient
 
     @property
     def is_submitted(self) -> bool:
@@ -112,6 +117,8 @@ class Bucket:
     def hold(self, slot: Slot, is_complete: bool) -> None:
         """Takes what has been accumulated of a gradient; one that is not complete only if it can go on in the bucket's memory."""
         slot.is_here = is_complete
+        if self._is_recorded and is_complete:
+            slot.came_ns = time.monotonic_ns()
         gradient = slot.parameter.grad
         if gradient is slot.view:
             return
@@ -138,7 +145,16 @@ class Bucket:
             if not word:
                 self._words[index] = self._reduction.word(False)
         self._version = self._flat._version
+        if timeline_rows.are_recorded():
+            self._show_gradients()
         self._handle = self._reduction.start(self._flat, self.name)
+
+    def _show_gradients(self) -> None:
+        """Gives each gradient a row in the timeline, with what happens to the bucket."""
+        timeline_rows.show(
+            self.name, [slot.name for slot in self.slots], [slot.parameter.shape for slot in self.slots],
+            [slot.came_ns if slot.is_here else 0 for slot in self.slots], self._dtype, self._reduction.process_set,
+        )  # fmt: skip
 
     def finish(self) -> None:
         """Waits. Errors  the reduction's; AssertionError when a gradient has gone meanwhile. It is over also then."""
@@ -278,6 +294,9 @@ class Alone:
         if gradient is None:
             gradient = torch.zeros_like(self.slot.parameter, requires_grad=False)
         compressed, context = self._reduction.compression.compress(gradient.detach())
+        if timeline_rows.are_recorded():
+            shape, dtype = compressed.shape, compressed.dtype
+            timeline_rows.show(self.name, [self.slot.name], [shape], [0], dtype, self._reduction.process_set)
         handle = self._reduction.start(compressed.contiguous(), self.name)
         return lambda: self._reduction.compression.decompress(handles.synchronize(handle), context)
 

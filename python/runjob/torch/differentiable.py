@@ -1,5 +1,5 @@
 """The collectives that autograd follows: each is a torch.autograd.Function around its synchronous call, and without it that call
-where no gradient is wanted.
+where no gradient is wanted. The functions' names and arguments are those of horovod.torch.mpi_ops.
 
 Backward   allreduce: the same allreduce of the gradients. allgather: this rank's slice of their average.
            broadcast: their average on the root, zero elsewhere. alltoall: they go back where the rows came from.
@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import torch
 
-from .. import basics, process_sets, reduce_ops
+from .. import job, process_sets, reduce_ops
 from ..calls import Reduction
 from ..compression import Compressor, split
 from ..handles import run
@@ -25,13 +25,17 @@ from .operations import calls
 
 class HorovodAllreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, name: str | None, reduction: Reduction) -> Any:
-        ctx.reduction = reduction
-        return run(calls.allreduce(tensor, name, reduction))
+    def forward(
+        ctx: Any, tensor: torch.Tensor, average: bool | None, name: str | None, op: int | None, prescale_factor: float = 1.0,
+        postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
+    ) -> Any:  # fmt: skip
+        op = reduce_ops.resolve(op, average)
+        ctx.arguments = (op, prescale_factor, postscale_factor, process_set)
+        return run(calls.allreduce(tensor, name, Reduction(*ctx.arguments)))
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
-        return apply(HorovodAllreduce, gradient, None, ctx.reduction), None, None
+        return apply(HorovodAllreduce, gradient, None, None, *ctx.arguments), None, None, None, None, None, None
 
 
 class HorovodAllgather(torch.autograd.Function):
@@ -60,7 +64,7 @@ class HorovodBroadcast(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
         average = _average(gradient, ctx.process_set)
-        if basics.rank() != ctx.root_rank:
+        if job.rank() != ctx.root_rank:
             average = torch.zeros_like(average)
         return average, None, None, None
 
@@ -82,15 +86,18 @@ class HorovodAlltoall(torch.autograd.Function):
 
 class HorovodReducescatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, name: str | None, reduction: Reduction) -> Any:
-        ctx.reduction = reduction
-        return run(calls.reducescatter(tensor, name, reduction))
+    def forward(
+        ctx: Any, tensor: torch.Tensor, name: str | None, op: int, process_set: ProcessSet = global_process_set,
+        prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+    ) -> Any:  # fmt: skip
+        ctx.reduction = Reduction(reduce_ops.resolve(op, None), prescale_factor, postscale_factor, process_set)
+        return run(calls.reducescatter(tensor, name, ctx.reduction))
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
         factor = scattered_factor(ctx.reduction)
         scaled = gradient * factor if factor != 1 else gradient
-        return apply(HorovodAllgather, scaled, None, ctx.reduction.process_set), None, None
+        return apply(HorovodAllgather, scaled, None, ctx.reduction.process_set), None, None, None, None, None
 
 
 def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
@@ -98,7 +105,7 @@ def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
 
 
 def _average(gradient: torch.Tensor, process_set: ProcessSet) -> torch.Tensor:
-    average: torch.Tensor = apply(HorovodAllreduce, gradient, None, Reduction(Average, 1.0, 1.0, process_set))
+    average: torch.Tensor = apply(HorovodAllreduce, gradient, None, None, Average, 1.0, 1.0, process_set)
     return average
 
 
@@ -130,10 +137,13 @@ def allreduce(
     Errors  ValueError for what can never work; HorovodInternalError and its kinds, MismatchError when the ranks disagree.
     """
     op = reduce_ops.resolve(op, average)
-    compression, native = split(compression, NATIVE)
-    compressed, context = compression.compress(tensor)
-    arguments = (compressed, name, Reduction(op, prescale_factor, postscale_factor, process_set, native))
-    reduced = apply(HorovodAllreduce, *arguments) if is_followed(compressed) else run(calls.allreduce(*arguments))
+    if is_followed(tensor):
+        compressed, context = compression.compress(tensor)
+        reduced = apply(HorovodAllreduce, compressed, None, name, op, prescale_factor, postscale_factor, process_set)
+    else:
+        compression, native = split(compression, NATIVE)
+        compressed, context = compression.compress(tensor)
+        reduced = run(calls.allreduce(compressed, name, Reduction(op, prescale_factor, postscale_factor, process_set, native)))
     output: torch.Tensor = compression.decompress(reduced, context)
     return output
 
@@ -199,8 +209,10 @@ def reducescatter(
     Errors    as allreduce(); ValueError for a scalar.
     """
     compressed, context = compression.compress(tensor)
-    reduction = Reduction(reduce_ops.resolve(op, None), prescale_factor, postscale_factor, process_set)
-    arguments = (compressed, name, reduction)
-    reduced = apply(HorovodReducescatter, *arguments) if is_followed(compressed) else run(calls.reducescatter(*arguments))
+    if is_followed(compressed):
+        reduced = apply(HorovodReducescatter, compressed, name, op, process_set, prescale_factor, postscale_factor)
+    else:
+        reduction = Reduction(reduce_ops.resolve(op, None), prescale_factor, postscale_factor, process_set)
+        reduced = run(calls.reducescatter(compressed, name, reduction))
     output: torch.Tensor = compression.decompress(reduced, context)
     return output

@@ -6,7 +6,7 @@ from typing import Any, Iterable, Mapping, NamedTuple
 
 import torch
 
-from .. import basics
+from .. import job
 from ..handles import synchronize
 from ..objects import allgather_object, broadcast_object
 from ..process_sets import ProcessSet, global_process_set
@@ -34,11 +34,15 @@ def broadcast_parameters(
 
 
 class _Placeholder(NamedTuple):
-    """Stands for a tensor in a state that is sent as an object; the tensor itself follows."""
+    """Stands for a tensor in a state that is sent as an object; the tensor itself follows.
+
+    is_with_parameter  the tensor lies on the device of its parameter, and not always on the CPU as Adam's count of steps does.
+    """
 
     number: int
     shape: tuple[int, ...]
     dtype: torch.dtype
+    is_with_parameter: bool
 
 
 def broadcast_optimizer_state(
@@ -47,23 +51,24 @@ def broadcast_optimizer_state(
     model: torch.nn.Module | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
-    """Gives every rank root_rank's state and options (learning rate and so on); ranks that have no state yet get one.
+    """Gives every rank root_rank's state and options (learning rate and so on); ranks that have no state yet get one. The state of a
+    parameter lies on the device that the parameter has on the rank.
 
     model   not needed; taken for compatibility.
     Errors  ValueError for torch.optim.LBFGS, and where parameter groups differ from the root's.
     """
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("broadcast_optimizer_state cannot broadcast the state of torch.optim.LBFGS")
-    is_root = basics.rank() == root_rank
+    is_root = job.rank() == root_rank
     sent: list[torch.Tensor] = []
-    outline = _replace_tensors(_state_of(optimizer), sent) if is_root else None
+    outline = _outline(optimizer, sent) if is_root else None
     outline = broadcast_object(outline, root_rank, "optimizer_state", process_set)
     placeholders: list[_Placeholder] = []
     _collect(outline, placeholders)
     tensors = sent if is_root else [torch.empty(p.shape, dtype=p.dtype) for p in placeholders]
     _broadcast_all([(f"optimizer_state.{i}", tensor) for i, tensor in enumerate(tensors)], root_rank, process_set)
     if not is_root:
-        _adopt(optimizer, _insert_tensors(outline, tensors))
+        _adopt(optimizer, outline, tensors)
 
 
 def _broadcast_all(named: list[tuple[str | None, torch.Tensor]], root_rank: int, process_set: ProcessSet) -> None:
@@ -78,19 +83,28 @@ def _broadcast_all(named: list[tuple[str | None, torch.Tensor]], root_rank: int,
             tensor.detach().copy_(dense)
 
 
-def _state_of(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
-    """Options and states by group, the states in the order of the group's parameters: no object identities."""
+def _outline(optimizer: torch.optim.Optimizer, tensors: list[torch.Tensor]) -> list[dict[str, Any]]:
+    """Options and states by group, the states in the order of the group's parameters: no object identities. Placeholders stand for
+    the tensors in them, which are added to `tensors`."""
     return [
         {
-            "options": {key: value for key, value in group.items() if key != "params"},
-            "states": [dict(optimizer.state.get(parameter, {})) for parameter in group["params"]],
+            "options": _replace_tensors(
+                {key: value for key, value in group.items() if key != "params"}, tensors, _device_of_group(group)
+            ),
+            "states": [
+                _replace_tensors(dict(optimizer.state.get(parameter, {})), tensors, parameter.device) for parameter in group["params"]
+            ],
         }
         for group in optimizer.param_groups
     ]
 
 
-def _adopt(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]]) -> None:
-    """The opposite of _state_of(), in place: schedulers keep references to the groups."""
+def _device_of_group(group: dict[str, Any]) -> torch.device:
+    return group["params"][0].device if group["params"] else torch.device("cpu")
+
+
+def _adopt(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]], tensors: list[torch.Tensor]) -> None:
+    """The opposite of _outline(), in place: schedulers keep references to the groups."""
     ours = [len(group["params"]) for group in optimizer.param_groups]
     theirs = [len(group["states"]) for group in groups]
     if ours != theirs:
@@ -98,28 +112,32 @@ def _adopt(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]]) -> No
             f"broadcast_optimizer_state: the optimizer has parameter groups of sizes {ours} here and {theirs} on the root"
         )
     for group, received in zip(optimizer.param_groups, groups):
-        options = received["options"]
+        options = _insert_tensors(received["options"], tensors, _device_of_group(group))
         if "param_names" in group:  # this rank's own names
             options.pop("param_names", None)
         group.update(options)
         for parameter, state in zip(group["params"], received["states"]):
             if state:
-                optimizer.state[parameter] = state
+                optimizer.state[parameter] = _insert_tensors(state, tensors, parameter.device)
             else:
                 optimizer.state.pop(parameter, None)
 
 
-def _replace_tensors(value: Any, tensors: list[torch.Tensor]) -> Any:
+def _replace_tensors(value: Any, tensors: list[torch.Tensor], device: torch.device) -> Any:
+    """`device`: that of the parameter."""
     if isinstance(value, torch.Tensor):
         tensors.append(value)
-        return _Placeholder(len(tensors) - 1, tuple(value.shape), value.dtype)
-    return _map(value, lambda item: _replace_tensors(item, tensors))
+        is_with_parameter = value.device == device and (value.dim() > 0 or not value.is_cpu)
+        return _Placeholder(len(tensors) - 1, tuple(value.shape), value.dtype, is_with_parameter)
+    return _map(value, lambda item: _replace_tensors(item, tensors, device))
 
 
-def _insert_tensors(value: Any, tensors: list[torch.Tensor]) -> Any:
+def _insert_tensors(value: Any, tensors: list[torch.Tensor], device: torch.device) -> Any:
+    """`device`: that of the parameter."""
     if isinstance(value, _Placeholder):
-        return tensors[value.number]
-    return _map(value, lambda item: _insert_tensors(item, tensors))
+        tensor = tensors[value.number]
+        return tensor.to(device) if value.is_with_parameter else tensor
+    return _map(value, lambda item: _insert_tensors(item, tensors, device))
 
 
 def _collect(value: Any, placeholders: list[_Placeholder]) -> None:

@@ -2,7 +2,8 @@
 
 In the first step nothing is sent before synchronize(): there the ranks tell each other what gradients they have, and in which order
 those came. They do so again after a step in which a rank has seen a parameter that is new, frozen or unfrozen; that it has is one
-of the words that travel with every step's gradients. So the ranks always have the same buckets.
+of the words that travel with every step's gradients. And they do so in the first step after all of them have joined. So the ranks
+always have the same buckets.
 
 Threads  those of the backward pass, one at a time, and the one that steps.
 """
@@ -17,7 +18,7 @@ from typing import Any
 
 import torch
 
-from .. import basics
+from .. import job
 from .agreement import agree, form_of
 from .buckets import Alone, Bucket, GradientReduction, Slot
 from .layout import Layout
@@ -27,17 +28,20 @@ _numbers = itertools.count()  # optimizers are made in the same order on all ran
 
 
 class Gradients:
-    """is_active  whether there is another rank to reduce with; without one, nothing is noticed and nothing done."""
+    """is_active  whether there is another rank to reduce with; without one, nothing is noticed and nothing done.
+
+    names            of all parameters. sparse_as_dense: as given to DistributedOptimizer.
+    """
 
     def __init__(
         self, names: dict[torch.Tensor, str], reduction: GradientReduction, passes: int, groups: int | list[list[str]] | None,
         sparse_as_dense: bool,
     ) -> None:  # fmt: skip
         self.name = f"DistributedOptimizer.{next(_numbers)}"
-        self._names = names
+        self.names = names
         self._reduction = reduction
         self._groups = groups
-        self._sparse_as_dense = sparse_as_dense
+        self.sparse_as_dense = sparse_as_dense
         self.passes = passes
         self._slots: dict[torch.Tensor, Slot] = {}
         self._noticed: list[Slot] = []  # the same ones; for when this has ended
@@ -45,10 +49,12 @@ class Gradients:
         self._begin_job()
 
     def _begin_job(self) -> None:
-        """Also after another init(): other ranks, other memory, and nothing in flight any more."""
+        """Also after another init(): other ranks, other memory, and nothing in flight any more. And when all ranks have joined: one
+        that joined early does not know what the others have agreed on since.
+        """
         process_set = self._reduction.process_set
-        is_alone = basics.size() == 1
-        self._generation = basics.generation()
+        is_alone = job.size() == 1
+        self._generation, self._joins = job.generation(), job.joins()
         self.is_active = not is_alone and bool(process_set.included()) and process_set.size() > 1
         self._layout: Layout | None = None
         self._agreements = 0
@@ -69,15 +75,26 @@ class Gradients:
 
     def _is_of_another_job(self) -> bool:
         """A forked child, which is in no job, goes on alone where its parent did."""
-        return self._generation != basics.generation() and (self.is_active or basics.is_initialized())
+        return self._generation != job.generation() and (self.is_active or job.is_initialized())
 
     def are_in_flight(self) -> bool:
         """Whether a gradient is complete, and not yet reduced."""
         return self._complete > 0
 
+    def parameters(self) -> set[torch.Tensor]:
+        """Those whose gradients are noticed."""
+        return set(self._slots)
+
+    def in_flight(self) -> dict[torch.Tensor, tuple[None, None]]:
+        """The parameters whose gradients are complete, and not yet reduced."""
+        return {slot.parameter: (None, None) for slot in self._slots.values() if slot.passes_left == 0}
+
     def follow(self, param_groups: Sequence[dict[str, Any]]) -> None:
         """Notices from now on the gradients of those parameters that require them."""
         if self._is_of_another_job():
+            self._begin_job()
+        elif self._joins != job.joins():
+            self.drop()
             self._begin_job()
         if not self.is_active:
             return
@@ -85,7 +102,7 @@ class Gradients:
         if len(trainable) == len(self._slots) and all(parameter in self._slots for parameter in trainable):
             return
         self._is_changed = True
-        self._names = add_names(param_groups, self._names)
+        self.names = add_names(param_groups, self.names)
         before, self._slots = self._slots, {}
         for parameter in trainable:
             self._slots[parameter] = before.pop(parameter, None) or self._new_slot(parameter)
@@ -153,7 +170,7 @@ class Gradients:
             if gradients is not None:
                 gradients._has_come(gradients._slots[parameter])
 
-        slot = Slot(parameter, self._names[parameter], self.passes)
+        slot = Slot(parameter, self.names[parameter], self.passes)
         slot.hook = parameter.register_post_accumulate_grad_hook(hook)  # type: ignore[no-untyped-call]
         self._noticed.append(slot)
         return slot
@@ -166,7 +183,7 @@ class Gradients:
                 "raise backward_passes_per_step to accumulate"
             )
         taker = slot.taker
-        if slot.parameter.grad.is_sparse and not self._sparse_as_dense and isinstance(taker, (Bucket, type(None))):
+        if slot.parameter.grad.is_sparse and not self.sparse_as_dense and isinstance(taker, (Bucket, type(None))):
             self._turns_sparse(slot)
             taker = None
         if taker is not None:
@@ -182,8 +199,11 @@ class Gradients:
         if taker is None:
             return
         taker.missing -= 1
-        if taker.missing == 0 and taker is not self._layout.closing and self._generation == basics.generation():
+        if taker.missing == 0 and taker is not self._layout.closing and self._has_layout_of_all_ranks():
             taker.submit()
+
+    def _has_layout_of_all_ranks(self) -> bool:
+        return self._generation == job.generation() and self._joins == job.joins()
 
     def _turns_sparse(self, slot: Slot) -> None:
         """A gradient that was planned as a dense one: it is not sent with its bucket, but after the ranks have agreed anew."""

@@ -48,13 +48,15 @@ def grouped_allreduce(
     Errors        as allreduce(), and ValueError for an empty list.
     """
     op = reduce_ops.resolve(op, average)
-    compression, native = split(compression, NATIVE)
-    compressed, contexts = _compress(compression, tensors, "grouped_allreduce")
-    reduction = Reduction(op, prescale_factor, postscale_factor, process_set, native)
-    if any(map(is_followed, compressed)):
-        reduced = apply(HorovodGroupedAllreduce, name, reduction, *compressed)
+    tensors = _groups.listed(tensors, "grouped_allreduce")
+    if any(map(is_followed, tensors)):
+        compressed, contexts = _compress(compression, tensors)
+        arguments = (None, name, op, prescale_factor, postscale_factor, process_set)
+        reduced = apply(HorovodGroupedAllreduce, *arguments, *compressed)
     else:
-        reduced = run(_groups.allreduce(compressed, name, reduction))
+        compression, native = split(compression, NATIVE)
+        compressed, contexts = _compress(compression, tensors)
+        reduced = run(_groups.allreduce(compressed, name, Reduction(op, prescale_factor, postscale_factor, process_set, native)))
     return list(map(compression.decompress, reduced, contexts))
 
 
@@ -85,25 +87,29 @@ def grouped_reducescatter(
     Backward  defined for Sum and Average.
     Errors    as reducescatter(), and ValueError for an empty list.
     """
-    compressed, contexts = _compress(compression, tensors, "grouped_reducescatter")
-    reduction = Reduction(reduce_ops.resolve(op, None), prescale_factor, postscale_factor, process_set)
+    compressed, contexts = _compress(compression, _groups.listed(tensors, "grouped_reducescatter"))
     if any(map(is_followed, compressed)):
-        reduced = apply(HorovodGroupedReducescatter, name, reduction, *compressed)
+        arguments = (name, op, process_set, prescale_factor, postscale_factor)
+        reduced = apply(HorovodGroupedReducescatter, *arguments, *compressed)
     else:
+        reduction = Reduction(reduce_ops.resolve(op, None), prescale_factor, postscale_factor, process_set)
         reduced = run(_groups.reducescatter(compressed, name, reduction))
     return list(map(compression.decompress, reduced, contexts))
 
 
 class HorovodGroupedAllreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, name: str | None, reduction: Reduction, *tensors: torch.Tensor) -> Any:
-        ctx.reduction = reduction
-        return tuple(run(_groups.allreduce(tensors, name, reduction)))
+    def forward(
+        ctx: Any, average: bool | None, name: str | None, op: int | None, prescale_factor: float, postscale_factor: float,
+        process_set: ProcessSet, *tensors: torch.Tensor,
+    ) -> Any:  # fmt: skip
+        ctx.arguments = (reduce_ops.resolve(op, average), prescale_factor, postscale_factor, process_set)
+        return tuple(run(_groups.allreduce(tensors, name, Reduction(*ctx.arguments))))
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        reduced = iter(apply(HorovodGroupedAllreduce, None, ctx.reduction, *_floats(gradients)))
-        return None, None, *_in_place_of_floats(gradients, reduced)
+        reduced = iter(apply(HorovodGroupedAllreduce, None, None, *ctx.arguments, *_floats(gradients)))
+        return (*[None] * 6, *_in_place_of_floats(gradients, reduced))
 
 
 class HorovodGroupedAllgather(torch.autograd.Function):
@@ -116,8 +122,8 @@ class HorovodGroupedAllgather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        reduction = Reduction(Average, 1.0, 1.0, ctx.process_set)
-        averages = iter(apply(HorovodGroupedAllreduce, None, reduction, *_floats(gradients)))
+        arguments = (None, None, Average, 1.0, 1.0, ctx.process_set)
+        averages = iter(apply(HorovodGroupedAllreduce, *arguments, *_floats(gradients)))
         rows = run(calls.allgather(torch.tensor([ctx.rows]), None, ctx.process_set))
         firsts = rows[: process_sets.rank_in(ctx.process_set)].sum(dim=0).tolist()
         slices = zip(_in_place_of_floats(gradients, averages), firsts, ctx.rows)
@@ -126,16 +132,19 @@ class HorovodGroupedAllgather(torch.autograd.Function):
 
 class HorovodGroupedReducescatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, name: str | None, reduction: Reduction, *tensors: torch.Tensor) -> Any:
-        ctx.reduction = reduction
-        return tuple(run(_groups.reducescatter(tensors, name, reduction)))
+    def forward(
+        ctx: Any, name: str | None, op: int, process_set: ProcessSet, prescale_factor: float, postscale_factor: float,
+        *tensors: torch.Tensor,
+    ) -> Any:  # fmt: skip
+        ctx.reduction = Reduction(reduce_ops.resolve(op, None), prescale_factor, postscale_factor, process_set)
+        return tuple(run(_groups.reducescatter(tensors, name, ctx.reduction)))
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         factor = scattered_factor(ctx.reduction)
         scaled = [each * factor if factor != 1 else each for each in _floats(gradients)]
         gathered = iter(apply(HorovodGroupedAllgather, None, ctx.reduction.process_set, *scaled))
-        return None, None, *_in_place_of_floats(gradients, gathered)
+        return (*[None] * 5, *_in_place_of_floats(gradients, gathered))
 
 
 def _floats(gradients: Iterable[torch.Tensor]) -> list[torch.Tensor]:
@@ -147,9 +156,7 @@ def _in_place_of_floats(gradients: Iterable[torch.Tensor], results: Iterator[tor
     return tuple(next(results) if each.is_floating_point() else None for each in gradients)
 
 
-def _compress(
-    compression: type[Compressor], tensors: Sequence[torch.Tensor], operation: str
-) -> tuple[list[torch.Tensor], list[Any]]:
+def _compress(compression: type[Compressor], tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], list[Any]]:
     """What is sent, and the contexts."""
-    pairs = [compression.compress(tensor) for tensor in _groups.listed(tensors, operation)]
+    pairs = [compression.compress(tensor) for tensor in tensors]
     return [compressed for compressed, _ in pairs], [context for _, context in pairs]

@@ -89,7 +89,9 @@ class _DistributedMixin(_Optimizer):
             return super().step(self._synchronizing(closure))
         if self._is_synchronized:
             warnings.warn(
-                "step() after synchronize() reduces the gradients a second time; put it into skip_synchronize()", stacklevel=2
+                "optimizer.step() called without optimizer.skip_synchronize() context after optimizer.synchronize(): the gradients "
+                "are reduced a second time. Put step() into `with optimizer.skip_synchronize():`",
+                stacklevel=2,
             )
         self.synchronize()
         self._is_synchronized = False
@@ -140,6 +142,17 @@ class _DistributedMixin(_Optimizer):
         self._is_synchronized = False
         self._should_synchronize = True
         super().load_state_dict(*args, **kwargs)
+
+    # Attributes of Horovod's optimizer. Scripts read them.
+
+    op = property(lambda self: self._reduction.op, doc="The reduction, such as Average.")
+    process_set = property(lambda self: self._reduction.process_set, doc="The ranks that reduce gradients.")
+    gradient_predivide_factor = property(lambda self: self._reduction.postscale_factor, doc="As given.")
+    sparse_as_dense = property(lambda self: self._gradients.sparse_as_dense, doc="As given.")
+    _compression = property(lambda self: self._reduction.compression, doc="The compressor.")
+    _parameter_names = property(lambda self: self._gradients.names, doc="The name of each parameter.")
+    _requires_update = property(lambda self: self._gradients.parameters(), doc="The parameters whose gradients are reduced.")
+    _handles = property(lambda self: self._gradients.in_flight(), doc="(None, None) for each parameter whose gradient is in flight.")
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         classes: tuple[type, ...] = type(self).__mro__

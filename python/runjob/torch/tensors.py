@@ -10,22 +10,10 @@ from typing import Any
 import torch
 
 from ..arrays import Arrays, c_array
+from ..dtypes import NUMBERS
 
-#: runjob_dtype of runjob.h. torch.uint16 is there from PyTorch 2.3 on.
-DTYPES = {
-    torch.uint8: 0,
-    torch.int8: 1,
-    torch.int16: 3,
-    torch.int32: 4,
-    torch.int64: 5,
-    torch.float16: 6,
-    torch.float32: 7,
-    torch.float64: 8,
-    torch.bool: 9,
-    torch.bfloat16: 10,
-}
-if hasattr(torch, "uint16"):
-    DTYPES[torch.uint16] = 2
+#: The dtypes that this PyTorch has: torch.uint16 is there from PyTorch 2.3 on.
+DTYPES: dict[torch.dtype, int] = {getattr(torch, name): number for name, number in NUMBERS.items() if hasattr(torch, name)}
 
 
 def check(tensor: Any, operation: str) -> None:

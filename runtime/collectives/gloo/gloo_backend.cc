@@ -8,11 +8,9 @@
 #include <gloo/allreduce.h>
 #include <gloo/alltoallv.h>
 #include <gloo/broadcast.h>
-#include <gloo/common/error.h>
 
+#include "base/error.hpp"
 #include "runtime/collectives/allreduce_stages.hpp"
-#include "runtime/collectives/gloo/gloo_device.hpp"
-#include "runtime/collectives/gloo/sigpipe_block.hpp"
 #include "runtime/collectives/rank_order_reduction.hpp"
 #include "runtime/collectives/reduce.hpp"
 
@@ -41,67 +39,31 @@ void set_output(gloo::AllreduceOptions& options, void* data, std::size_t count, 
   }
 }
 
-/// Gloo has one exception type for a connection's end and for a timeout, and tells them apart in the text
-/// only.
-Status to_status(const char* what, const std::exception& error) {
-  const std::string_view text(error.what());
-  const bool timeout = text.find("Timed out") != text.npos || text.find("timed out") != text.npos;
-  return Status(timeout ? Errc::kTimeout : Errc::kPeerLost, fmt::format("Gloo, {}: {}", what, text));
-}
-
 }  // namespace
 
-GlooBackend::GlooBackend(const MeshOptions& options) : options_(options) {
-  const SigpipeBlock block;  // for Gloo's own thread, which starts here
-  context_ = std::make_shared<GlooContext>(options.rank, options.size, make_gloo_device(options.bind_address),
-                                           options.connect_timeout);
-  context_->set_names(options.names);
-}
-
-GlooBackend::~GlooBackend() {
-  abort(Status(Errc::kAborted, "the backend was closed"));
-  const SigpipeBlock block;
-  context_.reset();
-}
+GlooBackend::GlooBackend(const MeshOptions& options, std::unique_ptr<Transport> transport)
+    : options_(options),
+      transport_(std::move(transport)),
+      context_(std::make_shared<GlooContext>(options.rank, options.size, *transport_)) {}
 
 Status GlooBackend::connect(const std::vector<std::string>& addresses) {
-  const SigpipeBlock block;
-  try {
-    auto own = context_->own_endpoints(), peers = context_->peer_endpoints(addresses);
-    {
-      const MutexLock lock(mutex_);
-      own_ = std::move(own);
-      peers_ = std::move(peers);
-      failure_.throw_if_failed();
-    }
-    context_->connect(addresses);
-    context_->set_operation_timeout(options_.operation_timeout);
-    return {};
-  } catch (const std::exception& error) {
-    const Status status = to_status("while starting", error);
-    const MutexLock lock(mutex_);
-    return failure_.ok() ? failure_ = status : failure_;
-  }
+  return kept(transport_->connect(addresses));
 }
 
 void GlooBackend::abort(const Status& why) {
-  std::vector<Endpoint> own, peers;
-  {
-    const MutexLock lock(mutex_);
-    if (failure_.ok()) failure_ = why;
-    own = own_;
-    peers = peers_;
-  }
-  shut_down_sockets(own, peers);
-  context_->abort_waits();
+  static_cast<void>(kept(why));
+  transport_->abort();
+}
+
+/// The first failure, which is the one that counts.
+Status GlooBackend::kept(const Status& status) {
+  const MutexLock lock(mutex_);
+  if (failure_.ok()) failure_ = status;
+  return failure_;
 }
 
 Status GlooBackend::run(const Call& call) {
-  const SigpipeBlock block;
-  {
-    const MutexLock lock(mutex_);
-    if (!failure_.ok()) return failure_;
-  }
+  if (const Status failure = kept({}); !failure.ok()) return failure;
   try {
     switch (call.kind) {
       case Kind::kAllreduce:
@@ -125,10 +87,10 @@ Status GlooBackend::run(const Call& call) {
         break;
     }
     return {};
+  } catch (const Error& error) {
+    return kept(Status(error.code(), fmt::format("Gloo, {}: {}", to_string(call.kind), error.what())));
   } catch (const std::exception& error) {
-    const Status status = to_status(to_string(call.kind).data(), error);
-    const MutexLock lock(mutex_);
-    return failure_.ok() ? failure_ = status : failure_;
+    return kept(Status(Errc::kSystem, fmt::format("Gloo, {}: {}", to_string(call.kind), error.what())));
   }
 }
 

@@ -1,77 +1,115 @@
 #include "runtime/collectives/gloo/gloo_context.hpp"
 
-#include <stdexcept>
+#include <deque>
+#include <memory>
+#include <utility>
 
 #include <gloo/transport/address.h>
 #include <gloo/transport/context.h>
+#include <gloo/transport/pair.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include "base/error.hpp"
 
 namespace runjob::runtime {
+namespace {
 
-GlooContext::GlooContext(int own_rank, int rank_count, std::shared_ptr<gloo::transport::Device> device,
-                         std::chrono::milliseconds connect_timeout)
-    : gloo::Context(own_rank, rank_count) {
-  device_ = std::move(device);
-  transportContext_ = transport_ = std::make_shared<AbortableTransport>(device_->createContext(rank, size));
-  transport_->set_timeout(connect_timeout);  // a pair keeps what holds when it is made, for connecting
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer != rank) transportContext_->createPair(peer);
+using GlooBuffer = gloo::transport::UnboundBuffer;
+using Timeout = std::chrono::milliseconds;  // not looked at: the transport has its own limit
+
+/// Gloo begins several messages of one buffer and then waits for each: they are waited for in their order.
+class MessageBuffer : public GlooBuffer {
+ public:
+  MessageBuffer(Transport& transport, void* data, std::size_t bytes) : GlooBuffer(data, bytes), transport_(transport) {}
+
+  void send(int peer, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
+    begin(sent_, peer, offset, bytes,
+          [&](TransportBuffer& buffer, std::size_t length) { return buffer.send(peer, slot, offset, length); });
   }
-}
-
-std::string GlooContext::addresses() const {
-  std::string result;
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
-    const std::vector<char> bytes = transportContext_->getPair(peer)->address().bytes();
-    result.append(bytes.data(), bytes.size());
+  void recv(int peer, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
+    begin(received_, peer, offset, bytes,
+          [&](TransportBuffer& buffer, std::size_t length) { return buffer.receive(peer, slot, offset, length); });
   }
-  return result;
-}
-
-void GlooContext::connect(const std::vector<std::string>& addresses) {
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
-    const std::string bytes = address_for(peer, addresses.at(static_cast<std::size_t>(peer)));
-    try {
-      transportContext_->getPair(peer)->connect({bytes.begin(), bytes.end()});
-    } catch (const std::exception& error) {
-      const int name = names_.empty() ? peer : names_.at(static_cast<std::size_t>(peer));
-      throw std::runtime_error("connecting to rank " + std::to_string(name) + ": " + error.what());
-    }
+  void recv(std::vector<int> peers, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
+    if (peers.size() != 1) throw Error(Errc::kBug, "Gloo receives from any of several ranks");
+    recv(peers.front(), slot, offset, bytes);
   }
-}
 
-void GlooContext::set_operation_timeout(std::chrono::milliseconds timeout) {
-  setTimeout(timeout);
-  transport_->set_timeout(timeout);
-}
-
-std::vector<Endpoint> GlooContext::own_endpoints() const {
-  std::vector<Endpoint> result;
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
-    const std::vector<char> bytes = transportContext_->getPair(peer)->address().bytes();
-    result.push_back(endpoint_of({bytes.data(), bytes.size()}));
+  bool waitSend(int* peer, Timeout) override {
+    return end(sent_, peer, [](TransportBuffer& buffer) { return buffer.wait_sent(); });
   }
-  return result;
-}
-
-std::vector<Endpoint> GlooContext::peer_endpoints(const std::vector<std::string>& addresses) const {
-  std::vector<Endpoint> result;
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
-    result.push_back(endpoint_of(address_for(peer, addresses.at(static_cast<std::size_t>(peer)))));
+  bool waitRecv(int* peer, Timeout) override {
+    return end(received_, peer, [](TransportBuffer& buffer) { return buffer.wait_received(); });
   }
-  return result;
-}
+  // Nobody calls these: the transport's abort() ends all waits.
+  void abortWaitSend() override {}
+  void abortWaitRecv() override {}
 
-/// Out of the addresses of rank `peer`, the one that is meant for this rank. All addresses have one length.
-std::string GlooContext::address_for(int peer, const std::string& addresses) const {
-  const std::size_t others = static_cast<std::size_t>(size) - 1;
-  if (addresses.empty() || addresses.size() % others != 0) throw std::runtime_error("a rank's Gloo addresses are cut");
-  const std::size_t length = addresses.size() / others;
-  const auto place = static_cast<std::size_t>(rank < peer ? rank : rank - 1);
-  return addresses.substr(place * length, length);
+ private:
+  struct Message {
+    int peer;
+    std::unique_ptr<TransportBuffer> buffer;  ///< null for an empty one, which does not travel
+  };
+
+  template <class Begin>
+  void begin(std::deque<Message>& messages, int peer, std::size_t offset, std::size_t bytes, Begin begin_it) {
+    const std::size_t length = bytes == kUnspecifiedByteCount ? size - offset : bytes;
+    messages.push_back({peer, nullptr});
+    if (length == 0) return;
+    messages.back().buffer = transport_.buffer(ptr, size);
+    begin_it(*messages.back().buffer, length).throw_if_failed();
+  }
+
+  template <class Wait>
+  static bool end(std::deque<Message>& messages, int* peer, Wait wait) {
+    if (messages.empty()) throw Error(Errc::kBug, "Gloo waits for a message that it has not begun");
+    const Message message = std::move(messages.front());
+    messages.pop_front();
+    if (peer != nullptr) *peer = message.peer;
+    if (message.buffer) wait(*message.buffer).throw_if_failed();
+    return true;
+  }
+
+  Transport& transport_;
+  std::deque<Message> sent_, received_;
+};
+
+/// Gloo checks that it has a pair with each rank, and sends through buffers.
+class NoPair : public gloo::transport::Pair {
+ public:
+  const gloo::transport::Address& address() const override { refuse(); }
+  void connect(const std::vector<char>&) override { refuse(); }
+  void close() override {}
+  void setSync(bool, bool) override { refuse(); }
+  std::unique_ptr<gloo::transport::Buffer> createSendBuffer(int, void*, std::size_t) override { refuse(); }
+  std::unique_ptr<gloo::transport::Buffer> createRecvBuffer(int, void*, std::size_t) override { refuse(); }
+  void send(GlooBuffer*, std::uint64_t, std::size_t, std::size_t) override { refuse(); }
+  void recv(GlooBuffer*, std::uint64_t, std::size_t, std::size_t) override { refuse(); }
+
+ private:
+  [[noreturn]] static void refuse() { throw Error(Errc::kBug, "Gloo uses a connection of its own"); }
+};
+
+class MessageContext : public gloo::transport::Context {
+ public:
+  MessageContext(int own_rank, int rank_count, Transport& transport)
+      : gloo::transport::Context(own_rank, rank_count), transport_(transport) {}
+
+  std::unique_ptr<gloo::transport::Pair>& getPair(int) override { return pair_; }
+  std::unique_ptr<gloo::transport::Pair>& createPair(int) override { return pair_; }
+  std::unique_ptr<GlooBuffer> createUnboundBuffer(void* data, std::size_t bytes) override {
+    return std::make_unique<MessageBuffer>(transport_, data, bytes);
+  }
+
+ private:
+  Transport& transport_;
+  std::unique_ptr<gloo::transport::Pair> pair_ = std::make_unique<NoPair>();
+};
+
+}  // namespace
+
+GlooContext::GlooContext(int own_rank, int rank_count, Transport& transport) : gloo::Context(own_rank, rank_count) {
+  transportContext_ = std::make_shared<MessageContext>(own_rank, rank_count, transport);
 }
 
 }  // namespace runjob::runtime

@@ -6,24 +6,15 @@
 
 #include "base/version.hpp"
 #include "runtime/collectives/gloo/gloo_backend.hpp"
-#include "runtime/collectives/gloo/gloo_transport.hpp"
 
 namespace {
 
 using namespace runjob::runtime;
 
-runjob::Status create(const MeshOptions& options, std::unique_ptr<Backend>& backend) {
+runjob::Status create(const MeshOptions& options, std::unique_ptr<Transport> transport,
+                      std::unique_ptr<DataBackend>& backend) {
   try {
-    backend = std::make_unique<GlooBackend>(options);
-    return {};
-  } catch (const std::exception& error) {
-    return runjob::Status(runjob::Errc::kUnavailable, std::string("Gloo: ") + error.what());
-  }
-}
-
-runjob::Status create_transport(const TransportOptions& options, std::unique_ptr<Transport>& transport) {
-  try {
-    transport = std::make_unique<GlooTransport>(options);
+    backend = std::make_unique<GlooBackend>(options, std::move(transport));
     return {};
   } catch (const std::exception& error) {
     return runjob::Status(runjob::Errc::kUnavailable, std::string("Gloo: ") + error.what());
@@ -56,4 +47,4 @@ const char* library_path() {
 
 /// What librunjob.so looks up: see runtime/collectives/backend.hpp.
 extern "C" __attribute__((visibility("default")))
-const BackendPlugin runjob_backend_plugin = {runjob::kVersion, create, create_transport, library_version, library_path};
+const BackendPlugin runjob_backend_plugin = {runjob::kVersion, create, library_version, library_path};

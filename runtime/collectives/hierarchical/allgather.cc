@@ -3,9 +3,9 @@
 #include <cstring>
 #include <optional>
 
-#include "runtime/collectives/hierarchical/cube_exchange.hpp"
-#include "runtime/collectives/hierarchical/pipeline.hpp"
-#include "runtime/collectives/hierarchical/ring_exchange.hpp"
+#include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
+#include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
+#include "runtime/collectives/hierarchical/exchanges/ring_exchange.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -66,7 +66,7 @@ class Walk {
         own_(parts[channels.topology.rank()]),
         input_(static_cast<const std::byte*>(call.input)),
         output_(static_cast<std::byte*>(call.output)),
-        plan_(RingPlan::cut(parts.of_hosts, segment_bytes(parts.largest, ring_.slot_bytes()))),
+        plan_(RingPlan::cut(parts.of_hosts, segment_bytes(parts.largest, ring_.cell_bytes()))),
         walk_(channels, plan_, channels.costs.columns, static_cast<std::size_t>(channels.topology.hosts()) - 1,
               2 * static_cast<std::size_t>(channels.topology.hosts()) - 2) {
     if (walk_.is_column()) lanes_.emplace(*channels.transport, output_, parts.bytes);
@@ -89,7 +89,7 @@ class Walk {
     if (!walk_.is_first(i) || channels_.is_alone_on_host()) return;
     const Range mine = overlap(walk_.segment(i), own_);
     if (mine.count == 0) return;
-    std::memcpy(walk_.in_slot(ring_.slot(ring_.rank(), step), i, mine), input_ + (mine.first - own_.first), mine.count);
+    std::memcpy(walk_.in_slot(ring_.cell(ring_.rank(), step), i, mine), input_ + (mine.first - own_.first), mine.count);
   }
 
   void receive(std::size_t i) {
@@ -113,7 +113,7 @@ class Walk {
       walk_.send(i, *lanes_, part.first);
     }
     if (channels_.is_alone_on_host()) return;
-    std::memcpy(walk_.in_slot(ring_.slot(ring_.rank(), step), i, part), output_ + part.first, part.count);
+    std::memcpy(walk_.in_slot(ring_.cell(ring_.rank(), step), i, part), output_ + part.first, part.count);
   }
 
   void collect(std::size_t i, std::uint64_t step, const Range& part) {
@@ -126,7 +126,7 @@ class Walk {
         continue;
       }
       ring_.wait_filled(local, step);
-      std::memcpy(output_ + theirs.first, walk_.in_slot(ring_.slot(local, step), i, theirs), theirs.count);
+      std::memcpy(output_ + theirs.first, walk_.in_slot(ring_.cell(local, step), i, theirs), theirs.count);
     }
   }
 
@@ -135,7 +135,7 @@ class Walk {
       const Range part = walk_.part(i, column);
       if (column == ring_.rank() || part.count == 0) continue;
       ring_.wait_reduced(column, step);
-      std::memcpy(output_ + part.first, walk_.in_slot(ring_.slot(column, step), i, part), part.count);
+      std::memcpy(output_ + part.first, walk_.in_slot(ring_.cell(column, step), i, part), part.count);
     }
   }
 

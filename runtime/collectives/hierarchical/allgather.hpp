@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/collectives/backend.hpp"
-#include "runtime/collectives/hierarchical/host_channels.hpp"
+#include "runtime/collectives/hierarchical/exchanges/host_channels.hpp"
 
 namespace runjob::runtime {
 

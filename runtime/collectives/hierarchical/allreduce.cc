@@ -3,11 +3,11 @@
 #include <cstring>
 #include <numeric>
 
-#include "runtime/collectives/hierarchical/cube_exchange.hpp"
-#include "runtime/collectives/hierarchical/halving_doubling.hpp"
-#include "runtime/collectives/hierarchical/host_reduction.hpp"
-#include "runtime/collectives/hierarchical/pipeline.hpp"
-#include "runtime/collectives/hierarchical/ring_reduction.hpp"
+#include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
+#include "runtime/collectives/hierarchical/exchanges/halving_doubling.hpp"
+#include "runtime/collectives/hierarchical/exchanges/host_reduction.hpp"
+#include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
+#include "runtime/collectives/hierarchical/exchanges/ring_reduction.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -44,7 +44,7 @@ class ThroughLeader {
         call_(call),
         element_(size_of(call.dtype)),
         pieces_(call.count,
-                piece_bytes(call.count * element_, kWantedPieces, kLeastBytes, ring_.slot_bytes()) / element_),
+                piece_bytes(call.count * element_, kWantedPieces, kLeastBytes, ring_.cell_bytes()) / element_),
         reduction_(call, channels.topology.size()),
         inputs_(static_cast<std::size_t>(ring_.size())) {}
 
@@ -71,14 +71,14 @@ class ThroughLeader {
   }
 
   void give(std::size_t i, std::uint64_t step) const {
-    if (!channels_.is_leader()) std::memcpy(ring_.slot(ring_.rank(), step), input(i), pieces_[i].count * element_);
+    if (!channels_.is_leader()) std::memcpy(ring_.cell(ring_.rank(), step), input(i), pieces_[i].count * element_);
   }
 
   void add(std::size_t i, std::uint64_t step) {
     if (!channels_.is_leader()) return;
     for (int rank = 0; rank < ring_.size(); ++rank) {
       if (rank != 0) ring_.wait_filled(rank, step);
-      inputs_[static_cast<std::size_t>(rank)] = rank == 0 ? input(i) : ring_.slot(rank, step);
+      inputs_[static_cast<std::size_t>(rank)] = rank == 0 ? input(i) : ring_.cell(rank, step);
     }
     reduction_.begin(sums_ + pieces_[i].first * size_of(reduction_.wide()), inputs_, pieces_[i].count);
   }
@@ -86,13 +86,13 @@ class ThroughLeader {
   void finish(std::size_t i, std::uint64_t step) const {
     if (!channels_.is_leader()) return;
     reduction_.finish(output(i), sums_ + pieces_[i].first * size_of(reduction_.wide()), pieces_[i].count);
-    if (!channels_.is_alone_on_host()) std::memcpy(ring_.slot(0, step), output(i), pieces_[i].count * element_);
+    if (!channels_.is_alone_on_host()) std::memcpy(ring_.cell(0, step), output(i), pieces_[i].count * element_);
   }
 
   void take(std::size_t i, std::uint64_t step) const {
     if (channels_.is_leader()) return;
     ring_.wait_filled(0, step);
-    std::memcpy(output(i), ring_.slot(0, step), pieces_[i].count * element_);
+    std::memcpy(output(i), ring_.cell(0, step), pieces_[i].count * element_);
   }
 
   HostChannels& channels_;

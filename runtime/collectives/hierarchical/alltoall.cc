@@ -4,8 +4,8 @@
 #include <numeric>
 #include <optional>
 
-#include "runtime/collectives/hierarchical/pipeline.hpp"
-#include "runtime/collectives/hierarchical/ring_exchange.hpp"
+#include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
+#include "runtime/collectives/hierarchical/exchanges/ring_exchange.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -17,20 +17,20 @@ class Tables {
  public:
   Tables(Ring& ring, Counts own, int size) : size_(static_cast<std::size_t>(size)) {
     const std::size_t bytes = own.size() * sizeof(std::size_t);
-    const Pieces pieces(bytes, ring.slot_bytes());
+    const Pieces pieces(bytes, ring.cell_bytes());
     tables_.assign(static_cast<std::size_t>(ring.size()), Counts(own.size()));
     tables_[static_cast<std::size_t>(ring.rank())] = std::move(own);
     run_pipeline(
         ring, pieces.number(),
         [&](std::size_t i, std::uint64_t step) {
-          std::memcpy(ring.slot(ring.rank(), step), piece(ring.rank(), pieces[i]), pieces[i].count);
+          std::memcpy(ring.cell(ring.rank(), step), piece(ring.rank(), pieces[i]), pieces[i].count);
         },
         [](std::size_t, std::uint64_t) {},
         [&](std::size_t i, std::uint64_t step) {
           for (int rank = 0; rank < ring.size(); ++rank) {
             if (rank == ring.rank()) continue;
             ring.wait_filled(rank, step);
-            std::memcpy(piece(rank, pieces[i]), ring.slot(rank, step), pieces[i].count);
+            std::memcpy(piece(rank, pieces[i]), ring.cell(rank, step), pieces[i].count);
           }
         });
   }
@@ -93,7 +93,7 @@ class Alltoall {
         output_(static_cast<std::byte*>(call.output)),
         input_offsets_(offsets_of(call.send_counts, size_of(call.dtype))),
         output_offsets_(offsets_of(call.counts, size_of(call.dtype))),
-        segment_(segment_bytes(call.largest_part * size_of(call.dtype), ring_.slot_bytes())),
+        segment_(segment_bytes(call.largest_part * size_of(call.dtype), ring_.cell_bytes())),
         tags_(channels.next_tags()) {
     const Tables tables(ring_, table_of(call), topology_.size());
     for (int distance = 0; distance < topology_.hosts(); ++distance) add_streams(tables, distance);
@@ -160,7 +160,7 @@ class Alltoall {
   }
 
   void give(std::size_t i, std::uint64_t step) const {
-    if (!channels_.is_leader()) put(items_[i], ring_.slot(ring_.rank(), step));
+    if (!channels_.is_leader()) put(items_[i], ring_.cell(ring_.rank(), step));
   }
 
   void receive(std::size_t i) {
@@ -175,7 +175,7 @@ class Alltoall {
     const std::size_t next = i + Lanes::kNumber - 1;
     if (next < items_.size()) receive(next);
     const Item& item = items_[i];
-    std::byte* own_slot = ring_.slot(0, step);
+    std::byte* own_slot = ring_.cell(0, step);
     if (item.distance == 0) return gather(item, step, own_slot);
     send(i, step);
     const Range range = segment(incoming(item), item);
@@ -202,7 +202,7 @@ class Alltoall {
       if (theirs.count == 0) continue;
       ring_.wait_filled(block.local, step);
       const std::size_t at = theirs.first - range.first;
-      std::memcpy(to + at, ring_.slot(block.local, step) + at, theirs.count);
+      std::memcpy(to + at, ring_.cell(block.local, step) + at, theirs.count);
     }
   }
 
@@ -214,7 +214,7 @@ class Alltoall {
       if (mine.count == 0) continue;
       ring_.wait_reduced(0, step);
       std::memcpy(output_ + block.offset + (mine.first - block.range.first),
-                  ring_.slot(0, step) + (mine.first - range.first), mine.count);
+                  ring_.cell(0, step) + (mine.first - range.first), mine.count);
     }
   }
 

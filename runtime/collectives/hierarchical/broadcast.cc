@@ -3,9 +3,9 @@
 #include <cstring>
 #include <optional>
 
-#include "runtime/collectives/hierarchical/cube_exchange.hpp"
-#include "runtime/collectives/hierarchical/pipeline.hpp"
-#include "runtime/collectives/shm/pieces.hpp"
+#include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
+#include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
+#include "runtime/collectives/shm/memory/pieces.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -41,7 +41,7 @@ class Chain {
         root_(place_ == 0 ? channels.topology.local_rank_of(call.root) : -1),
         columns_(channels.costs.columns),
         data_(static_cast<std::byte*>(call.output)),
-        pieces_(bytes, piece_bytes(bytes, kWanted, kLeast, ring_.slot_bytes())),
+        pieces_(bytes, piece_bytes(bytes, kWanted, kLeast, ring_.cell_bytes())),
         tags_(channels.next_tags()) {
     if (is_column()) lanes_.emplace(*channels.transport, data_, bytes);
   }
@@ -69,12 +69,12 @@ class Chain {
     return part;
   }
   std::byte* in_slot(int rank, std::uint64_t step, std::size_t i, const Range& range) const {
-    return ring_.slot(rank, step) + (range.first - pieces_[i].first);
+    return ring_.cell(rank, step) + (range.first - pieces_[i].first);
   }
 
   void give(std::size_t i, std::uint64_t step) const {
     if (!is_root() || channels_.is_alone_on_host()) return;
-    std::memcpy(ring_.slot(ring_.rank(), step), data_ + pieces_[i].first, pieces_[i].count);
+    std::memcpy(ring_.cell(ring_.rank(), step), data_ + pieces_[i].first, pieces_[i].count);
   }
 
   void receive(std::size_t i) {

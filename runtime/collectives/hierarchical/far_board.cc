@@ -7,7 +7,7 @@ namespace runjob::runtime {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kMostDataOfAll = 32u << 10;  // measured: docs/backends.md
+constexpr std::size_t kMostDataOfAll = 32u << 10;  // measured: docs/performance.md
 constexpr std::size_t kMostOfAll = 1u << 20, kLeastBytes = 256, kEnoughBytes = 4096;
 
 std::size_t of_each(std::size_t all, int ranks) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/collectives/shm/layout.hpp"
+#include "runtime/collectives/shm/memory/layout.hpp"
 
 namespace runjob::runtime {
 

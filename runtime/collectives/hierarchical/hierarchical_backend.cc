@@ -7,14 +7,13 @@
 
 #include <fmt/format.h>
 
-#include "runtime/collectives/gloo/sigpipe_block.hpp"
 #include "runtime/collectives/hierarchical/allgather.hpp"
 #include "runtime/collectives/hierarchical/allreduce.hpp"
 #include "runtime/collectives/hierarchical/alltoall.hpp"
 #include "runtime/collectives/hierarchical/broadcast.hpp"
 #include "runtime/collectives/hierarchical/link_measurement.hpp"
-#include "runtime/collectives/shm/processor_share.hpp"
-#include "runtime/collectives/shm/sharing.hpp"
+#include "runtime/collectives/shm/memory/sharing.hpp"
+#include "runtime/collectives/shm/tuning/processor_share.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -26,23 +25,30 @@ Layout layout_of(const Topology& topology) {
   std::size_t most = 1;
   for (int host = 0; host < topology.hosts(); ++host) most = std::max(most, topology.ranks(host).size());
   const Layout fullest(static_cast<int>(most));
-  return Layout(topology.local_size(), fullest.cell_bytes(), fullest.slot_bytes(), FarBoard::bytes(topology.size()));
+  return Layout(topology.local_size(), fullest.cell_bytes(), fullest.ring_cell_bytes(),
+                FarBoard::bytes(topology.size()));
 }
 
-std::string settings_of(const MeshOptions& options) {
-  return fmt::format("hierarchical allreduce {}, allgather {}", options.hierarchical_allreduce ? "on" : "off",
-                     options.hierarchical_allgather ? "on" : "off");
+std::string settings_of(const HierarchicalOptions& options) {
+  return fmt::format("hierarchical allreduce {}, allgather {}", options.allreduce ? "on" : "off",
+                     options.allgather ? "on" : "off");
 }
 
 }  // namespace
 
 HierarchicalBackend::HierarchicalBackend(const MeshOptions& options, const std::string& socket_directory,
-                                         HostParts parts)
-    : options_(options), topology_(options.rank, options.hosts), layout_(layout_of(topology_)) {
+                                         HostParts parts, HierarchicalOptions hierarchical)
+    : options_(options),
+      hierarchical_(hierarchical),
+      topology_(options.rank, options.groups.empty() ? options.hosts : options.groups),
+      machines_(options.rank, options.hosts),
+      layout_(layout_of(topology_)) {
   HostOffer offer;
-  offer.settings = settings_of(options);
-  offer.sharing = offer_sharing(socket_directory);
-  if (topology_.local_rank() < topology_.columns()) {
+  offer.settings = settings_of(hierarchical);
+  offer.processors = own_processors();
+  cancel_.emplace();
+  if (topology_.local_size() == machines_.local_size()) offer.sharing = offer_sharing(socket_directory);
+  if (topology_.local_rank() < topology_.columns() && !is_flat_always()) {
     transport_ = parts.make_transport(transport_options());
     offer.transport = transport_->address();
   }
@@ -50,7 +56,7 @@ HierarchicalBackend::HierarchicalBackend(const MeshOptions& options, const std::
     listener_ = listen_for_members(options_.bind_address, topology_.hosts());
     offer.leader = {options_.bind_address, listener_.port, make_token()};
   }
-  if (is_flat(Kind::kAllreduce) || is_flat(Kind::kAllgather)) {
+  if (has_flat_mesh()) {
     flat_ = parts.make_flat(options);
     offer.flat = flat_->address();
   }
@@ -60,13 +66,12 @@ HierarchicalBackend::HierarchicalBackend(const MeshOptions& options, const std::
 std::string HierarchicalBackend::offer_sharing(const std::string& socket_directory) {
   SharingOffer offer;
   try {
-    offer.host = this_host();
-    offer.processors = own_processors();
-    cancel_.emplace();
+    offer.place = this_place();
     if (topology_.local_rank() == 0 && topology_.local_size() > 1) {
       segment_ = Segment::create(layout_.bytes());
       handover_ = std::make_unique<Handover>(socket_directory);
       offer.path = handover_->path();
+      offer.name = handover_->name();
       offer.token = handover_->token();
     }
   } catch (const Error& error) {
@@ -82,6 +87,7 @@ TransportOptions HierarchicalBackend::transport_options() const {
   options.member = topology_.host();
   for (const int rank : topology_.column(topology_.local_rank())) options.ranks.push_back(options_.name(rank));
   options.bind_address = options_.bind_address;
+  options.job_key = options_.job_key;
   options.connect_timeout = options_.connect_timeout;
   options.operation_timeout = options_.operation_timeout;
   const int hosts = topology_.hosts(), left = (options.member + hosts - 1) % hosts,
@@ -103,7 +109,7 @@ TransportOptions HierarchicalBackend::transport_options() const {
 std::chrono::microseconds HierarchicalBackend::spin() const {
   constexpr std::chrono::microseconds kAsLongAsWaking{50};
   const std::vector<std::string> own{own_processors()};
-  return processor_share(own) > topology_.local_size() ? kAsLongAsWaking : std::chrono::microseconds(0);
+  return processor_share(own) > machines_.local_size() ? kAsLongAsWaking : std::chrono::microseconds(0);
 }
 
 HierarchicalBackend::~HierarchicalBackend() {
@@ -112,14 +118,14 @@ HierarchicalBackend::~HierarchicalBackend() {
 
 Status HierarchicalBackend::connect(const std::vector<std::string>& addresses) {
   try {
-    const SigpipeBlock block;
     std::vector<HostOffer> offers;
     for (const std::string& address : addresses) offers.push_back(decode_host_offer(address));
+    check_settings(offers);
     meet_host(offers);
     meet_others(offers);
     if (topology_.hosts() > 1) make_rounds(offers);
     channels_ = std::make_unique<HostChannels>(HostChannels{topology_, *local_, transport_.get()});
-    channels_->costs = measure_links(*channels_, processors_ >= topology_.local_size());
+    if (!is_flat_always()) channels_->costs = measure_links(*channels_, processors_ >= machines_.local_size());
   } catch (const Error& error) {
     return fail(error, "while starting");
   }
@@ -127,13 +133,24 @@ Status HierarchicalBackend::connect(const std::vector<std::string>& addresses) {
   return failure_;
 }
 
+/// Errors  Error(kMismatch).
+void HierarchicalBackend::check_settings(const std::vector<HostOffer>& offers) const {
+  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
+    if (offers[rank].settings == offers.front().settings) continue;
+    throw Error(Errc::kMismatch,
+                fmt::format("rank {} has '{}', but rank {} '{}'", options_.name(static_cast<int>(rank)),
+                            offers[rank].settings, options_.name(0), offers.front().settings));
+  }
+}
+
 void HierarchicalBackend::meet_host(const std::vector<HostOffer>& offers) {
   const std::vector<int>& ranks = topology_.ranks(topology_.host());
   void* memory = memory_of_host(offers.at(static_cast<std::size_t>(ranks.front())));
   processors_ = processors_of_host(offers);
-  GroupOptions options{topology_.local_rank(), Patience::for_ranks(topology_.local_size(), processors_),
+  GroupOptions options{topology_.local_rank(), Patience::for_ranks(machines_.local_size(), processors_),
                        options_.operation_timeout};
   options.names = local_names();
+  options.work = transport_.get();
   local_ = std::make_unique<Channels>(memory, layout_, options);
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();
@@ -163,8 +180,9 @@ void* HierarchicalBackend::memory_of_host(const HostOffer& of_leader) {
     handover_.reset();
   } else {
     const SharingOffer offer = decode_sharing_offer(of_leader.sharing);
+    const std::string& socket = socket_for(this_place(), offer);
     segment_ =
-        Segment::attach(receive_descriptor(offer.path, offer.token, topology_.local_rank(), limits), layout_.bytes());
+        Segment::attach(receive_descriptor(socket, offer.token, topology_.local_rank(), limits), layout_.bytes());
   }
   segment_.take_descriptor().reset();
   return segment_.data();
@@ -172,9 +190,8 @@ void* HierarchicalBackend::memory_of_host(const HostOffer& of_leader) {
 
 double HierarchicalBackend::processors_of_host(const std::vector<HostOffer>& offers) const {
   std::vector<std::string> processors;
-  for (const int rank : topology_.ranks(topology_.host())) {
-    processors.push_back(decode_sharing_offer(offers.at(static_cast<std::size_t>(rank)).sharing).processors);
-  }
+  for (const int rank : machines_.ranks(machines_.host()))
+    processors.push_back(offers.at(static_cast<std::size_t>(rank)).processors);
   return processor_share(processors);
 }
 
@@ -199,9 +216,8 @@ void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
     exchange_ = std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers, limits), spin(),
                                                  options_.names);
   }
-  const bool is_flat_at_all = is_flat(Kind::kAllreduce) || is_flat(Kind::kAllgather);
   rounds_.emplace(topology_, local_->group, local_->rounds, board, exchange_.get(),
-                  HostRounds::Options{options_.operation_timeout, /*carries_data=*/!is_flat_at_all});
+                  HostRounds::Options{options_.operation_timeout, /*carries_data=*/!has_flat_mesh()});
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();
   ends_exchange_ = exchange_.get();
@@ -226,8 +242,13 @@ std::vector<ControlChannel> HierarchicalBackend::meet_leaders(const std::vector<
 }
 
 bool HierarchicalBackend::is_flat(Kind kind) const {
-  return (kind == Kind::kAllreduce && !options_.hierarchical_allreduce) ||
-         (kind == Kind::kAllgather && !options_.hierarchical_allgather);
+  return is_flat_always() || (kind == Kind::kAllreduce && !hierarchical_.allreduce) ||
+         (kind == Kind::kAllgather && !hierarchical_.allgather);
+}
+
+Rounds& HierarchicalBackend::rounds() {
+  if (rounds_) return *rounds_;
+  return local_->rounds;
 }
 
 Status HierarchicalBackend::run(const Call& call) {
@@ -236,7 +257,6 @@ Status HierarchicalBackend::run(const Call& call) {
     if (!failure_.ok()) return failure_;
   }
   try {
-    const SigpipeBlock block;  // the transport asks for it
     if (is_flat(call.kind)) {
       flat_->run(call).throw_if_failed();
     } else {

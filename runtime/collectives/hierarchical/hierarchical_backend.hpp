@@ -8,19 +8,24 @@
 #include "base/event_fd.hpp"
 #include "base/mutex.hpp"
 #include "runtime/collectives/backend.hpp"
-#include "runtime/collectives/hierarchical/host_channels.hpp"
+#include "runtime/collectives/hierarchical/exchanges/host_channels.hpp"
 #include "runtime/collectives/hierarchical/host_offer.hpp"
 #include "runtime/collectives/hierarchical/host_rounds.hpp"
-#include "runtime/collectives/shm/handover.hpp"
-#include "runtime/collectives/shm/segment.hpp"
+#include "runtime/collectives/shm/memory/handover.hpp"
+#include "runtime/collectives/shm/memory/segment.hpp"
 #include "runtime/control/control_connect.hpp"
 
 namespace runjob::runtime {
 
+/// The operations that use the groups' leaders and columns. The others treat all ranks alike, wherever they are.
+struct HierarchicalOptions {
+  bool allreduce = true, allgather = true;
+};
+
 /// How a HierarchicalBackend gets what lies in other modules. Both throw Error(kUnavailable).
 struct HostParts {
   std::function<std::unique_ptr<Transport>(const TransportOptions&)> make_transport;
-  std::function<std::unique_ptr<Backend>(const MeshOptions&)> make_flat;  ///< a mesh of all ranks
+  std::function<std::unique_ptr<DataBackend>(const MeshOptions&)> make_flat;  ///< a mesh of all ranks
 };
 
 /// Bytes of malloc()'s.
@@ -29,14 +34,18 @@ using PrivateMemory = std::unique_ptr<void, decltype(&std::free)>;
 /// Collectives of a job on several hosts: shared memory within each, a transport between the hosts' leaders, and one for each
 /// column whose ranks are on all hosts. A host's leader makes its segment and hands it to the others in connect(), which
 /// also measures the links. Collectives for which the options say so go through a flat mesh of all ranks instead.
+///
+/// Groups  Ranks of one host that do not share memory are groups of one rank each, between which everything is as between
+///         hosts: "host" in this folder means such a group, but for the processors, which the ranks of a real host share.
 /// A failure ends the calls of those who wait for that rank, in memory or over the network, and so on; a rank that waits for
 /// another column's is ended by its own abort(), which the engine calls on every rank.
-/// A rank that cannot share memory says so in its address: all ranks ask objection_to_hosts(), and with an objection nobody calls
-/// connect().
+/// A rank that cannot share memory announces so in its address: all ranks call agree_on_mesh(), and when these groups are
+/// not those that all ranks can use, nobody calls connect().
 class HierarchicalBackend : public Backend {
  public:
   /// `socket_directory`: see Handover. Errors  what `parts` throw.
-  HierarchicalBackend(const MeshOptions& options, const std::string& socket_directory, HostParts parts);
+  HierarchicalBackend(const MeshOptions& options, const std::string& socket_directory, HostParts parts,
+                      HierarchicalOptions hierarchical = {});
   ~HierarchicalBackend() override;
 
   std::string address() const override { return address_; }
@@ -44,15 +53,16 @@ class HierarchicalBackend : public Backend {
   Status run(const Call& call) override;
   FusionAdvice fusion_advice() const override { return kNetworkFusion; }
   void abort(const Status& why) override;
-  Rounds* rounds() override { return rounds_ ? &*rounds_ : nullptr; }
+  Rounds& rounds() override;
 
-  /// What was measured; the same on all ranks. After connect().
+  /// The measured costs of the links, the same on all ranks. After connect(), unless every collective is flat.
   const LinkCosts& costs() const { return channels_->costs; }
 
  private:
   std::string offer_sharing(const std::string& socket_directory);
   TransportOptions transport_options() const;
   std::chrono::microseconds spin() const;
+  void check_settings(const std::vector<HostOffer>& offers) const;
   void meet_host(const std::vector<HostOffer>& offers);
   void meet_others(const std::vector<HostOffer>& offers);
   std::vector<int> local_names() const;
@@ -61,15 +71,19 @@ class HierarchicalBackend : public Backend {
   void* memory_of_host(const HostOffer& of_leader);
   double processors_of_host(const std::vector<HostOffer>& offers) const;
   bool is_flat(Kind kind) const;
+  bool has_flat_mesh() const { return !hierarchical_.allreduce || !hierarchical_.allgather; }
+  bool is_flat_always() const { return !hierarchical_.allreduce && !hierarchical_.allgather; }
   void run_between_hosts(const Call& call);
   Status fail(const Error& error, std::string_view what);
   void end();
 
   const MeshOptions options_;
-  const Topology topology_;
+  const HierarchicalOptions hierarchical_;
+  const Topology topology_;  ///< of the groups
+  const Topology machines_;  ///< of the hosts: equal to topology_ when the ranks of each host share memory
   const Layout layout_;
-  std::unique_ptr<Transport> transport_;  ///< null for a rank of no complete column
-  std::unique_ptr<Backend> flat_;         ///< null when nothing uses it
+  std::unique_ptr<Transport> transport_;  ///< null for a rank of no complete column, and when every collective is flat
+  std::unique_ptr<DataBackend> flat_;     ///< null when nothing uses it
   std::unique_ptr<Handover> handover_;    ///< the leader's, until all have come
   ControlListener listener_;              ///< a leader's, for other leaders
   std::optional<EventFd> cancel_;         ///< connect() is to end

@@ -4,16 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "runtime/collectives/hierarchical/topology.hpp"
 #include "runtime/collectives/json_bytes.hpp"
-#include "runtime/collectives/shm/sharing.hpp"
 
 namespace runjob::runtime {
 namespace {
 
 using nlohmann::json;
 
-/// No other backend's addresses begin like this.
+/// Addresses of other backends do not begin like this.
 constexpr std::string_view kMark = "runjob hosts 1\n";
 
 }  // namespace
@@ -21,6 +19,7 @@ constexpr std::string_view kMark = "runjob hosts 1\n";
 std::string encode(const HostOffer& offer) {
   const json document = {
       {"sharing", to_binary(offer.sharing)},
+      {"processors", to_binary(offer.processors)},
       {"transport", to_binary(offer.transport)},
       {"flat", to_binary(offer.flat)},
       {"leader",
@@ -37,6 +36,7 @@ HostOffer decode_host_offer(const std::string& address) {
     const json document = json::from_cbor(address.begin() + kMark.size(), address.end());
     const json& leader = document.at("leader");
     return {from_binary(document.at("sharing")),
+            from_binary(document.at("processors")),
             from_binary(document.at("transport")),
             from_binary(document.at("flat")),
             {leader.at("address").get<std::string>(), leader.at("port").get<std::uint16_t>(),
@@ -49,26 +49,6 @@ HostOffer decode_host_offer(const std::string& address) {
 
 bool is_host_offer(const std::string& address) {
   return address.starts_with(kMark);
-}
-
-std::optional<std::string> objection_to_hosts(const std::vector<std::string>& addresses,
-                                              const std::vector<int>& hosts) {
-  std::vector<HostOffer> offers;
-  for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
-    if (!is_host_offer(addresses[rank])) return fmt::format("rank {} has it switched off", rank);
-    offers.push_back(decode_host_offer(addresses[rank]));
-    if (offers.back().settings != offers.front().settings) {
-      return fmt::format("rank {} has '{}', but rank 0 '{}'", rank, offers.back().settings, offers.front().settings);
-    }
-  }
-  const Topology topology(0, hosts);
-  for (int host = 0; host < topology.hosts(); ++host) {
-    std::vector<std::string> sharing;
-    for (const int rank : topology.ranks(host)) sharing.push_back(offers[static_cast<std::size_t>(rank)].sharing);
-    if (sharing.size() == 1) continue;
-    if (auto objection = objection_to_sharing(sharing, topology.ranks(host))) return objection;
-  }
-  return std::nullopt;
 }
 
 }  // namespace runjob::runtime

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "runtime/collectives/hierarchical/tree_reduction.hpp"
+#include "runtime/collectives/hierarchical/exchanges/tree_reduction.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -80,10 +80,14 @@ bool HostRounds::collect_hosts(Deadline deadline, const IsBusy& is_busy) {
 }
 
 std::string HostRounds::block() const {
+  const bool with_ages = group_.header().notes_times.load(std::memory_order_relaxed) != 0;
+  const std::int64_t now = with_ages ? Clock::now().time_since_epoch() / std::chrono::nanoseconds(1) : 0;
   std::vector<RoundMessage> messages;
-  for (int local = 0; local < topology_.local_size(); ++local)
-    messages.push_back({local_.tag(local), local_.message(local)});
-  return encode_block(messages);
+  for (int local = 0; local < topology_.local_size(); ++local) {
+    const std::int64_t given = with_ages ? local_.given_at(local) : 0;
+    messages.push_back({local_.tag(local), local_.message(local), given == 0 ? 0 : age_us(given, now)});
+  }
+  return encode_block(messages, with_ages);
 }
 
 /// Whether a host may have to be woken for this round although it would hear of it only from one that hears of it by and by.
@@ -138,6 +142,11 @@ std::uint32_t HostRounds::tag(int rank) const {
 
 std::span<const std::byte> HostRounds::message(int rank) const {
   return is_here(rank) ? local_.message(topology_.local_rank_of(rank)) : board_.message(round_, rank);
+}
+
+std::int64_t HostRounds::given_at(int rank) const {
+  if (is_here(rank)) return local_.given_at(topology_.local_rank_of(rank));
+  return exchange_ == nullptr ? 0 : exchange_->given_at(rank);
 }
 
 bool HostRounds::is_awaited() const {

@@ -3,9 +3,9 @@
 #include <atomic>
 #include <memory>
 
+#include "runtime/collectives/hierarchical/exchanges/topology.hpp"
 #include "runtime/collectives/hierarchical/far_board.hpp"
 #include "runtime/collectives/hierarchical/leader_exchange.hpp"
-#include "runtime/collectives/hierarchical/topology.hpp"
 #include "runtime/collectives/rounds.hpp"
 #include "runtime/collectives/shm/shm_rounds.hpp"
 
@@ -17,6 +17,7 @@ namespace runjob::runtime {
 ///
 /// has_given()  what has not come to this host counts as not given. Whoever waits for long asks around, so that it is known of each
 ///              rank although the messages of its host, or of one that passes them on, are still held up.
+/// given_at()   of a rank of another host: the arrival of its message here less the message's age; known to the leader only.
 /// leave()      of a leader: also the other ranks of its host may need it for messages that it would have passed on.
 class HostRounds : public Rounds {
  public:
@@ -38,6 +39,8 @@ class HostRounds : public Rounds {
   bool has_given(int rank) const override;
   std::uint32_t tag(int rank) const override;
   std::span<const std::byte> message(int rank) const override;
+  std::int64_t given_at(int rank) const override;
+  void note_times(bool are_noted) override { local_.note_times(are_noted); }
   bool is_awaited() const override;
   void wait(Deadline deadline) override;
   const char* activity(Kind kind) const override;

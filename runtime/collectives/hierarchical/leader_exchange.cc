@@ -27,6 +27,10 @@ UniqueFd make_poll(int links, const EventFd& event) {
   return poll;
 }
 
+std::int64_t now_ns() {
+  return LeaderExchange::Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
 int milliseconds_until(LeaderExchange::Clock::time_point deadline) {
   if (deadline == LeaderExchange::Clock::time_point::max()) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - LeaderExchange::Clock::now()).count();
@@ -47,6 +51,7 @@ LeaderExchange::LeaderExchange(const Topology& topology, Group& group, const Far
       links_(std::move(channels)),
       step_(way_.steps()),
       early_(static_cast<std::size_t>(topology.hosts())),
+      given_ns_(static_cast<std::size_t>(topology.size())),
       spin_(spin),
       driver_poll_(make_poll(links_.descriptor(), wake_driver_)),
       thread_poll_(make_poll(links_.descriptor(), wake_thread_)),
@@ -70,6 +75,7 @@ void LeaderExchange::begin(const std::string& block) {
   step_ = 0;
   blocks_ = block;
   ends_.assign(1, block.size());
+  aged_ns_.assign(1, has_ages(block) ? now_ns() : 0);
   links_.send(way_.target(0), {Type::kBlocks, round_, blocks_});
   advance_steps();
 }
@@ -80,6 +86,11 @@ bool LeaderExchange::advance() {
   if (step_ == way_.steps()) return true;
   failure_.throw_if_failed();
   return false;
+}
+
+std::int64_t LeaderExchange::given_at(int rank) const {
+  const MutexLock lock(mutex_);
+  return given_ns_[static_cast<std::size_t>(rank)];
 }
 
 void LeaderExchange::wait(Clock::time_point deadline) {
@@ -180,23 +191,45 @@ void LeaderExchange::advance_steps() {
       return;
     }
     if (early.front().round != round_) throw Error(Errc::kProtocol, "a host has sent messages of another round");
-    append_blocks(early.front().bytes, source, way_.blocks(step_));
+    append_blocks(early.front(), source, way_.blocks(step_));
     early.pop_front();
     if (++step_ == way_.steps()) return group_.publish(board_.heard(), round_);
+    refresh_ages(way_.blocks(step_));
     const std::size_t end = ends_[static_cast<std::size_t>(way_.blocks(step_)) - 1];
     links_.send(way_.target(step_), {Type::kBlocks, round_, std::string_view(blocks_).substr(0, end)});
   }
 }
 
+/// Adds the time that the first `count` blocks have lain here to their ages.
+void LeaderExchange::refresh_ages(int count) {
+  std::size_t begin = 0;
+  for (int i = 0; i < count; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    char* const block = blocks_.data() + begin;
+    begin = ends_[index];
+    if (!has_ages({block, begin - static_cast<std::size_t>(block - blocks_.data())})) continue;
+    const std::int64_t now = now_ns();
+    const std::vector<int>& ranks = topology_.ranks((way_.host + i) % topology_.hosts());
+    add_age(block, ranks.size(), age_us(aged_ns_[index], now));
+    aged_ns_[index] = now;
+  }
+}
+
 /// The blocks of `count` hosts from `source` on.
-void LeaderExchange::append_blocks(const std::string& bytes, int source, int count) {
+void LeaderExchange::append_blocks(const Blocks& blocks, int source, int count) {
+  const std::string& bytes = blocks.bytes;
   std::string_view rest = bytes;
   for (int i = 0; i < count; ++i) {
-    const std::vector<int>& ranks = topology_.ranks((source + i) % topology_.hosts());
-    take_block(rest, ranks.size(), FarBoard::most_bytes(board_.ranks()),
-               [&](std::size_t index, const RoundMessage& message) {
-                 board_.put(round_, ranks[index], message.tag, message.bytes);
-               });
+    const int host = (source + i) % topology_.hosts();
+    const std::vector<int>& ranks = topology_.ranks(host);
+    const bool with_ages = take_block(
+        rest, ranks.size(), FarBoard::most_bytes(board_.ranks()), [&](std::size_t index, const RoundMessage& message) {
+          board_.put(round_, ranks[index], message.tag, message.bytes);
+          given_ns_[static_cast<std::size_t>(ranks[index])] = blocks.received_ns - std::int64_t{message.age_us} * 1000;
+        });
+    // Rank 0's host asks for ages with its own ones.
+    if (host == topology_.host_of(0)) group_.header().notes_times.store(with_ages ? 1 : 0, std::memory_order_relaxed);
+    aged_ns_.push_back(blocks.received_ns);
     for (const int rank : ranks) board_.given(rank).store(round_, std::memory_order_release);
     ends_.push_back(blocks_.size() + bytes.size() - rest.size());
   }
@@ -223,7 +256,7 @@ void LeaderExchange::on_frame(int host, const Frame& frame) {
 }
 
 void LeaderExchange::on_blocks(int host, const Frame& frame) {
-  early_[static_cast<std::size_t>(host)].push_back({frame.round, std::string(frame.payload)});
+  early_[static_cast<std::size_t>(host)].push_back({frame.round, std::string(frame.payload), now_ns()});
   note_begun(frame.round);
 }
 

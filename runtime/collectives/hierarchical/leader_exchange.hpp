@@ -12,11 +12,11 @@
 #include "base/mutex.hpp"
 #include "base/status.hpp"
 #include "base/unique_handle.hpp"
-#include "runtime/collectives/hierarchical/dissemination.hpp"
+#include "runtime/collectives/hierarchical/exchanges/dissemination.hpp"
+#include "runtime/collectives/hierarchical/exchanges/message_block.hpp"
+#include "runtime/collectives/hierarchical/exchanges/topology.hpp"
 #include "runtime/collectives/hierarchical/far_board.hpp"
 #include "runtime/collectives/hierarchical/leader_links.hpp"
-#include "runtime/collectives/hierarchical/message_block.hpp"
-#include "runtime/collectives/hierarchical/topology.hpp"
 #include "runtime/collectives/rounds.hpp"
 #include "runtime/collectives/shm/group.hpp"
 
@@ -45,6 +45,10 @@ class LeaderExchange {
   void begin(const std::string& block);
   /// Takes in what has come. True when all messages of the round are on the board.
   bool advance();
+  /// The time at which a rank of another host gave its message of the round that was complete last: that of its arrival
+  /// here less its age. Without an age, and by the time on the wire, it is too late.
+  /// Units  nanoseconds of the steady clock.
+  std::int64_t given_at(int rank) const;
   /// Sleeps until there may be something to advance() with, an interrupt() or the deadline.
   void wait(Clock::time_point deadline);
 
@@ -79,6 +83,7 @@ class LeaderExchange {
   struct Blocks {
     std::uint64_t round;
     std::string bytes;
+    std::int64_t received_ns;
   };
 
   void set_attention(bool has_it);
@@ -91,7 +96,8 @@ class LeaderExchange {
   void on_present(int host, const Frame& frame) REQUIRES(mutex_);
   void on_left(const Frame& frame) REQUIRES(mutex_);
   void note_begun(std::uint64_t round) REQUIRES(mutex_);
-  void append_blocks(const std::string& bytes, int source, int count) REQUIRES(mutex_);
+  void refresh_ages(int count) REQUIRES(mutex_);
+  void append_blocks(const Blocks& blocks, int source, int count) REQUIRES(mutex_);
   std::string present(std::uint64_t round) const;
   void fail(const Error& error) REQUIRES(mutex_);
 
@@ -109,6 +115,8 @@ class LeaderExchange {
   std::string blocks_ GUARDED_BY(mutex_);                     ///< of it, from the own host on
   std::vector<std::size_t> ends_ GUARDED_BY(mutex_);          ///< where each of them ends
   std::vector<std::deque<Blocks>> early_ GUARDED_BY(mutex_);  ///< by host: what has come and was not looked at yet
+  std::vector<std::int64_t> aged_ns_ GUARDED_BY(mutex_);      ///< of each of `blocks_`: the time of its ages
+  std::vector<std::int64_t> given_ns_ GUARDED_BY(mutex_);     ///< by rank; see given_at()
   Status failure_ GUARDED_BY(mutex_);
   bool has_attention_ GUARDED_BY(mutex_) = false;
   bool stop_ GUARDED_BY(mutex_) = false;

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <functional>
 
-#include "runtime/collectives/hierarchical/cube_exchange.hpp"
+#include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
 
 namespace runjob::runtime {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/collectives/hierarchical/host_channels.hpp"
+#include "runtime/collectives/hierarchical/exchanges/host_channels.hpp"
 
 namespace runjob::runtime {
 

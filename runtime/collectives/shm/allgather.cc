@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "runtime/collectives/shm/pieces.hpp"
+#include "runtime/collectives/shm/memory/pieces.hpp"
 #include "runtime/collectives/shm/stage.hpp"
 
 namespace runjob::runtime {
 namespace {
 
-/// Every rank's bytes, and where they go in the output.
+/// The number of bytes of every rank's part, and its place in the output.
 struct Parts {
   std::vector<Range> ranges;  ///< in bytes, by rank
 
@@ -41,17 +41,18 @@ void in_one_step(Channels& channels, const Call& call, const Parts& parts, CopyF
 
 class Stream {
  public:
-  Stream(Ring& ring, const Call& call, const Parts& parts, Copies copies)
+  Stream(Ring& ring, const Call& call, const Parts& parts, const Algorithm& algorithm)
       : ring_(ring),
-        copies_(copies),
+        copy_in_(copy_with(algorithm.in)),
+        copy_out_(copy_with(algorithm.out)),
         input_(static_cast<const std::byte*>(call.input)),
         output_(static_cast<std::byte*>(call.output)),
         parts_(parts),
-        piece_bytes_(std::min(parts.largest(), ring.slot_bytes())),
+        piece_bytes_(std::min(parts.largest(), ring.cell_bytes())),
         steps_(Pieces(parts.largest(), piece_bytes_).number()),
         first_step_(ring.take_steps(steps_, piece_bytes_)) {}
 
-  /// Gives piece i before it collects piece i - 1, so that nobody waits for it.
+  /// Gives piece i before it collects piece i - 1, so that no rank waits for it.
   void run() {
     for (std::size_t i = 0; i <= steps_; ++i) {
       if (i < steps_) give(i);
@@ -67,10 +68,10 @@ class Stream {
     const std::uint64_t step = first_step_ + i;
     ring_.wait_free(step);
     const Range own = piece(ring_.rank(), i);
-    if (own.count == 0) return;  // nobody looks for more than there is
-    copies_.in(ring_.slot(ring_.rank(), step), input_ + own.first, own.count);
+    if (own.count == 0) return;  // no rank waits for a piece that does not exist
+    copy_in_(ring_.cell(ring_.rank(), step), input_ + own.first, own.count);
     ring_.filled(step);
-    copies_.out(output(ring_.rank(), own), input_ + own.first, own.count);
+    copy_out_(output(ring_.rank(), own), input_ + own.first, own.count);
   }
 
   void collect(std::size_t i) {
@@ -80,13 +81,13 @@ class Stream {
       const Range theirs = piece(peer, i);
       if (theirs.count == 0) continue;
       ring_.wait_filled(peer, step);
-      copies_.out(output(peer, theirs), ring_.slot(peer, step), theirs.count);
+      copy_out_(output(peer, theirs), ring_.cell(peer, step), theirs.count);
     }
     ring_.done(step);
   }
 
   Ring& ring_;
-  const Copies copies_;
+  const CopyFunction copy_in_, copy_out_;
   const std::byte* const input_;
   std::byte* const output_;
   const Parts& parts_;
@@ -102,7 +103,7 @@ void read_directly(Channels& channels, const Call& call, const Parts& parts) {
   plain_copy(output + parts[own].first, static_cast<const std::byte*>(call.input), parts[own].count);
   for (int distance = 1; distance < channels.group.size(); ++distance) {
     const int peer = (own + distance) % channels.group.size();
-    channels.peers.fetch_input(peer, 0, parts[peer].count, output + parts[peer].first);
+    channels.buffers.fetch_input(peer, 0, parts[peer].count, output + parts[peer].first);
   }
 }
 
@@ -111,20 +112,26 @@ void read_directly(Channels& channels, const Call& call, const Parts& parts) {
 void allgather(Channels& channels, const Call& call) {
   const Parts parts(call);
   if (parts.largest() <= channels.small.most_bytes()) {
-    call.tell_stage(shm_stage(call.kind), kInOneStep);
+    call.tell_stage(shm_stage(call.kind), name_of({Path::kOneStep}));
     return in_one_step(channels, call, parts, channels.small.copy(parts[channels.group.rank()].count));
   }
   const std::size_t own_bytes = parts[channels.group.rank()].count;
-  channels.peers.run(
-      {.kind = call.kind,
-       .bytes = parts.largest(),
-       .input = call.input,
-       .input_bytes = own_bytes,
-       .copied_out = {static_cast<std::byte*>(call.output), parts.total()},
-       .call = &call},
-      [&](CopyFunction copy) { in_one_step(channels, call, parts, copy); },
-      [&](Copies copies) { Stream(channels.ring, call, parts, copies).run(); },
-      [&](PeerBuffers::Route) { read_directly(channels, call, parts); });
+  const LargeMessage::Part message{.kind = call.kind,
+                                   .bytes = parts.largest(),
+                                   .buffers = {.input = call.input, .input_bytes = own_bytes},
+                                   .copied_out = {static_cast<std::byte*>(call.output), parts.total()},
+                                   .call = &call};
+  channels.large.run(message, [&](const Algorithm& algorithm) {
+    switch (algorithm.path) {
+      case Path::kOneStep:
+        return in_one_step(channels, call, parts, copy_with(algorithm.in));
+      case Path::kPipeline:
+        return Stream(channels.ring, call, parts, algorithm).run();
+      case Path::kCma:
+      case Path::kSymmetric:
+        return read_directly(channels, call, parts);
+    }
+  });
 }
 
 }  // namespace runjob::runtime

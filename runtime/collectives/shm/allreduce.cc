@@ -4,14 +4,14 @@
 
 #include "runtime/collectives/rank_order_reduction.hpp"
 #include "runtime/collectives/shm/direct_allreduce.hpp"
-#include "runtime/collectives/shm/pieces.hpp"
+#include "runtime/collectives/shm/memory/pieces.hpp"
 #include "runtime/collectives/shm/stage.hpp"
-#include "runtime/collectives/shm/streaming_copy.hpp"
+#include "runtime/collectives/shm/tuning/streaming_copy.hpp"
 
 namespace runjob::runtime {
 namespace {
 
-/// Pieces this small still pay for the steps they need; with fewer than four of them nothing overlaps.
+/// Pieces of this size still pay for their steps; with fewer than four pieces nothing overlaps.
 constexpr std::size_t kLeastPieceBytes = 32u << 10;
 constexpr std::size_t kWantedPieces = 4;
 constexpr std::size_t kBlockBytes = 8u << 10;
@@ -30,63 +30,62 @@ void in_one_step(Channels& channels, const Call& call, CopyFunction copy) {
   reduction_of(call, size).run(call.output, inputs, call.count);
 }
 
-/// What both ways through the slots have.
+/// The base of both algorithms that move pieces through ring cells.
 class Pieced {
  protected:
-  Pieced(Ring& ring, const Call& call, Copies copies)
+  Pieced(Ring& ring, const Call& call, const Algorithm& algorithm)
       : ring_(ring),
-        copies_(copies),
+        copy_in_(copy_with(algorithm.in)),
+        out_(algorithm.out),
         element_(size_of(call.dtype)),
         bytes_(call.count * element_),
         input_(static_cast<const std::byte*>(call.input)),
         output_(static_cast<std::byte*>(call.output)),
         reduction_(reduction_of(call, ring.size())),
-        piece_bytes_(piece_bytes(bytes_, kWantedPieces, kLeastPieceBytes, ring.slot_bytes())),
+        piece_bytes_(piece_bytes(bytes_, kWantedPieces, kLeastPieceBytes, ring.cell_bytes())),
         pieces_(call.count, piece_bytes_ / element_),
         first_step_(ring.take_steps(pieces_.number(), piece_bytes_)),
         inputs_(static_cast<std::size_t>(ring.size())) {}
 
-  std::byte* in_slot(int rank, std::size_t i, std::size_t element) const {
-    return ring_.slot(rank, first_step_ + i) + element * element_;
+  std::byte* in_cell(int rank, std::size_t i, std::size_t element) const {
+    return ring_.cell(rank, first_step_ + i) + element * element_;
   }
 
-  /// Waits for what all ranks give to piece i, of which the elements from `first` on are wanted. The piece begins at element
-  /// `begin` of the whole buffer.
+  /// Waits until all ranks have contributed to piece i and sets `inputs_` to its elements from `first` on. The piece
+  /// begins at element `begin` of the whole buffer.
   void wait_for_inputs(std::size_t i, std::size_t begin, std::size_t first) {
     for (int peer = 0; peer < ring_.size(); ++peer) {
       const bool is_own = peer == ring_.rank();
       if (!is_own) ring_.wait_filled(peer, first_step_ + i);
-      inputs_[static_cast<std::size_t>(peer)] = is_own ? input_ + (begin + first) * element_ : in_slot(peer, i, first);
+      inputs_[static_cast<std::size_t>(peer)] = is_own ? input_ + (begin + first) * element_ : in_cell(peer, i, first);
     }
   }
 
-  /// Sums `inputs_` a block at a time, which both the output, at element `first`, and `slot`, if any, get from the first cache.
-  void sum_in_blocks(std::size_t first, std::size_t count, std::byte* slot) {
+  /// Sums `inputs_` a block at a time. Each block is copied from the first cache to element `first` of the output, and
+  /// to `cell` unless that is null.
+  void sum_in_blocks(std::size_t first, std::size_t count, std::byte* cell) {
     alignas(64) std::byte sum[kBlockBytes];
     const Pieces blocks(count, kBlockBytes / element_);
     for (std::size_t i = 0; i < blocks.number(); ++i) {
       const Range block = blocks[i];
       reduction_.run(sum, inputs_, block.count);
-      if (slot != nullptr) copies_.in(slot + block.first * element_, sum, block.count * element_);
+      if (cell != nullptr) copy_in_(cell + block.first * element_, sum, block.count * element_);
       copy_out(first + block.first, sum, block.count);
       for (const void*& input : inputs_) input = static_cast<const std::byte*>(input) + block.count * element_;
     }
   }
 
-  /// In place, the output's lines are in the cache: they were input a moment ago.
-  bool streams_output() const { return copies_.out == &streaming_copy && output_ != input_; }
-  /// To the output, at element `first`.
+  /// False in place: the lines of the output are in the cache, since they were input a moment ago.
+  bool streams_output() const { return out_ == Stores::kStreaming && output_ != input_; }
+  /// Copies `count` elements to element `first` of the output.
   void copy_out(std::size_t first, const std::byte* from, std::size_t count) const {
-    std::byte* to = output_ + first * element_;
-    if (streams_output()) {
-      streaming_copy(to, from, count * element_);
-    } else {
-      plain_copy(to, from, count * element_);
-    }
+    copy_with(streams_output() ? Stores::kStreaming : Stores::kCached)(output_ + first * element_, from,
+                                                                       count * element_);
   }
 
   Ring& ring_;
-  const Copies copies_;
+  const CopyFunction copy_in_;
+  const Stores out_;
   const std::size_t element_;  ///< its bytes
   const std::size_t bytes_;    ///< of the whole buffer
   const std::byte* const input_;
@@ -98,10 +97,11 @@ class Pieced {
   std::vector<const void*> inputs_;  ///< by rank
 };
 
-/// Each rank reduces its part of every piece and collects the other parts, which takes as many bytes however many ranks there are.
+/// Each rank reduces its part of every piece and collects the other parts. The bytes that a rank moves hardly depend on
+/// the number of ranks.
 class Pipeline : Pieced {
  public:
-  Pipeline(Ring& ring, const Call& call, Copies copies) : Pieced(ring, call, copies) {}
+  Pipeline(Ring& ring, const Call& call, const Algorithm& algorithm) : Pieced(ring, call, algorithm) {}
 
   void run() {
     const std::size_t count = pieces_.number();
@@ -113,53 +113,54 @@ class Pipeline : Pieced {
   }
 
  private:
-  /// Where in the buffers rank `rank`'s part of `piece` is; in a slot it is at the same place of the piece.
+  /// Rank `rank`'s part of `piece`, relative to the beginning of the piece, in the buffers and in the ring cells.
   Range part(const Range& piece, int rank) const { return part_of(piece.count, element_, rank, ring_.size()); }
 
-  /// Copies what the other ranks reduce into this rank's slot: all of the piece but its own part.
+  /// Copies the parts that the other ranks reduce into this rank's ring cell: all of the piece except for its own part.
   void contribute(std::size_t i) {
     ring_.wait_free(first_step_ + i);
     const Range piece = pieces_[i], own = part(piece, ring_.rank());
     const std::byte* source = input_ + piece.first * element_;
     const std::size_t after = own.first + own.count;
-    copies_.in(in_slot(ring_.rank(), i, 0), source, own.first * element_);
-    copies_.in(in_slot(ring_.rank(), i, after), source + after * element_, (piece.count - after) * element_);
+    copy_in_(in_cell(ring_.rank(), i, 0), source, own.first * element_);
+    copy_in_(in_cell(ring_.rank(), i, after), source + after * element_, (piece.count - after) * element_);
     ring_.filled(first_step_ + i);
   }
 
-  /// Reduces this rank's part into its own slot, where the others find it, and to the output.
+  /// Reduces this rank's part into its own ring cell, where the others read it, and into the output.
   void reduce(std::size_t i) {
     const Range piece = pieces_[i], own = part(piece, ring_.rank());
     wait_for_inputs(i, piece.first, own.first);
-    std::byte* result = in_slot(ring_.rank(), i, own.first);
-    if (copies_.in == &plain_copy) {
+    std::byte* result = in_cell(ring_.rank(), i, own.first);
+    if (copy_in_ == &plain_copy) {
       reduction_.run(result, inputs_, own.count);
       ring_.reduced(first_step_ + i);
       copy_out(piece.first + own.first, result, own.count);
     } else {
-      sum_in_blocks(piece.first + own.first, own.count, result);  // the slot would have to be fetched again
+      sum_in_blocks(piece.first + own.first, own.count, result);  // the ring cell would have to be fetched again
       ring_.reduced(first_step_ + i);
     }
   }
 
-  /// Copies what the others have reduced to the output, beginning with the next rank: not all at one.
+  /// Copies the parts that the others have reduced to the output. Each rank begins with the next one, so that not all
+  /// read from the same rank at once.
   void collect(std::size_t i) {
     const Range piece = pieces_[i];
     for (int distance = 1; distance < ring_.size(); ++distance) {
       const int peer = (ring_.rank() + distance) % ring_.size();
       const Range theirs = part(piece, peer);
       ring_.wait_reduced(peer, first_step_ + i);
-      copy_out(piece.first + theirs.first, in_slot(peer, i, theirs.first), theirs.count);
+      copy_out(piece.first + theirs.first, in_cell(peer, i, theirs.first), theirs.count);
     }
     ring_.done(first_step_ + i);
   }
 };
 
-/// Each rank gives all of its input and makes the whole sum: for two ranks as many bytes as in the pipeline, and one wait less for
-/// each piece.
+/// Each rank contributes all of its input and makes the whole sum. With two ranks that moves as many bytes as the
+/// pipeline and takes one wait less for each piece.
 class Exchange : Pieced {
  public:
-  Exchange(Ring& ring, const Call& call, Copies copies) : Pieced(ring, call, copies) {}
+  Exchange(Ring& ring, const Call& call, const Algorithm& algorithm) : Pieced(ring, call, algorithm) {}
 
   void run() {
     for (std::size_t i = 0; i <= pieces_.number(); ++i) {
@@ -171,7 +172,7 @@ class Exchange : Pieced {
  private:
   void contribute(std::size_t i) {
     ring_.wait_free(first_step_ + i);
-    copies_.in(in_slot(ring_.rank(), i, 0), input_ + pieces_[i].first * element_, pieces_[i].count * element_);
+    copy_in_(in_cell(ring_.rank(), i, 0), input_ + pieces_[i].first * element_, pieces_[i].count * element_);
     ring_.filled(first_step_ + i);
   }
 
@@ -187,10 +188,10 @@ class Exchange : Pieced {
   }
 };
 
-void through_slots(Ring& ring, const Call& call, Copies copies) {
-  // Summing those of 16 bits takes longer than moving them: two ranks had better share it.
-  if (ring.size() == 2 && !is_half(call.dtype)) return Exchange(ring, call, copies).run();
-  Pipeline(ring, call, copies).run();
+void through_ring(Ring& ring, const Call& call, const Algorithm& algorithm) {
+  // To sum 16-bit floats takes longer than to move them, so that two ranks should share the sums.
+  if (ring.size() == 2 && !is_half(call.dtype)) return Exchange(ring, call, algorithm).run();
+  Pipeline(ring, call, algorithm).run();
 }
 
 }  // namespace
@@ -198,21 +199,26 @@ void through_slots(Ring& ring, const Call& call, Copies copies) {
 void allreduce(Channels& channels, const Call& call) {
   const std::size_t bytes = call.count * size_of(call.dtype);
   if (bytes <= channels.small.most_bytes()) {
-    call.tell_stage(shm_stage(call.kind), kInOneStep);
+    call.tell_stage(shm_stage(call.kind), name_of({Path::kOneStep}));
     return in_one_step(channels, call, channels.small.copy(bytes));
   }
-  channels.peers.run(
-      {.kind = call.kind,
-       .bytes = bytes,
-       .input = call.input,
-       .input_bytes = bytes,
-       .output = call.output,
-       .output_bytes = bytes,
-       .copied_out = {static_cast<std::byte*>(call.output), call.output == call.input ? 0 : bytes},
-       .call = &call},
-      [&](CopyFunction copy) { in_one_step(channels, call, copy); },
-      [&](Copies copies) { through_slots(channels.ring, call, copies); },
-      [&](PeerBuffers::Route route) { allreduce_directly(channels, call, route); });
+  const LargeMessage::Part message{
+      .kind = call.kind,
+      .bytes = bytes,
+      .buffers = {.input = call.input, .input_bytes = bytes, .output = call.output, .output_bytes = bytes},
+      .copied_out = {static_cast<std::byte*>(call.output), call.output == call.input ? 0 : bytes},
+      .call = &call};
+  channels.large.run(message, [&](const Algorithm& algorithm) {
+    switch (algorithm.path) {
+      case Path::kOneStep:
+        return in_one_step(channels, call, copy_with(algorithm.in));
+      case Path::kPipeline:
+        return through_ring(channels.ring, call, algorithm);
+      case Path::kCma:
+      case Path::kSymmetric:
+        return allreduce_directly(channels, call, algorithm.path);
+    }
+  });
 }
 
 }  // namespace runjob::runtime

@@ -9,7 +9,7 @@
 namespace runjob::runtime {
 namespace {
 
-/// One after the other in a buffer, in bytes, by rank.
+/// The parts of a buffer, one after the other, in bytes, by rank.
 std::vector<Range> ranges_of(const std::vector<std::size_t>& counts, std::size_t element_bytes) {
   std::vector<Range> ranges;
   std::size_t before = 0;
@@ -34,22 +34,28 @@ class Alltoall {
   void run() {
     const std::size_t all = largest_ * incoming_.size();  // the same on all ranks
     if (all <= channels_.small.most_bytes()) {
-      call_.tell_stage(shm_stage(call_.kind), kInOneStep);
+      call_.tell_stage(shm_stage(call_.kind), name_of({Path::kOneStep}));
       return in_one_step(all, channels_.small.copy(all));
     }
-    std::vector<std::size_t> places;  // where in the input what is for each rank begins
-    for (const Range& part : outgoing_) places.push_back(part.first);
+    std::vector<std::size_t> begins;  // by rank: where its part of the input begins
+    for (const Range& part : outgoing_) begins.push_back(part.first);
     const std::size_t input_bytes = outgoing_.back().first + outgoing_.back().count;
-    channels_.peers.run(
-        {.kind = call_.kind,
-         .bytes = all,
-         .input = input_,
-         .input_bytes = input_bytes,
-         .splits = places,
-         .copied_out = {output_, incoming_.back().first + incoming_.back().count},
-         .call = &call_},
-        [&](CopyFunction copy) { in_one_step(all, copy); }, [&](Copies copies) { through_sections(copies); },
-        [&](PeerBuffers::Route) { read_directly(); });
+    const LargeMessage::Part message{.kind = call_.kind,
+                                     .bytes = all,
+                                     .buffers = {.input = input_, .input_bytes = input_bytes, .splits = begins},
+                                     .copied_out = {output_, incoming_.back().first + incoming_.back().count},
+                                     .call = &call_};
+    channels_.large.run(message, [&](const Algorithm& algorithm) {
+      switch (algorithm.path) {
+        case Path::kOneStep:
+          return in_one_step(all, copy_with(algorithm.in));
+        case Path::kPipeline:
+          return through_sections(copy_with(algorithm.in), copy_with(algorithm.out));
+        case Path::kCma:
+        case Path::kSymmetric:
+          return read_directly();
+      }
+    });
   }
 
  private:
@@ -71,20 +77,20 @@ class Alltoall {
     }
   }
 
-  void through_sections(Copies copies) {
+  void through_sections(CopyFunction copy_in, CopyFunction copy_out) {
     Sections sections(channels_.ring, largest_);
-    sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i, copies.in); },
-                 [&](std::size_t i) { collect(sections, i, copies.out); });
+    sections.run([&](int peer, std::byte* to, std::size_t i) { give(sections, peer, to, i, copy_in); },
+                 [&](std::size_t i) { collect(sections, i, copy_out); });
   }
 
-  /// Each rank copies what is for it from where it lies.
+  /// Each rank copies its parts out of the other ranks' inputs.
   void read_directly() const {
     copy_own_part();
     const int own = channels_.group.rank();
     for (int distance = 1; distance < channels_.group.size(); ++distance) {
       const int peer = (own + distance) % channels_.group.size();
       const Range part = incoming_[static_cast<std::size_t>(peer)];
-      channels_.peers.fetch_input(peer, channels_.peers.split(peer, own), part.count, output_ + part.first);
+      channels_.buffers.fetch_input(peer, channels_.buffers.split(peer, own), part.count, output_ + part.first);
     }
   }
 

@@ -5,10 +5,11 @@
 
 namespace runjob::runtime {
 
-/// Gives every rank of a host its part of each rank's buffer: each copies what is for others in and what is for it out, large
-/// parts piece by piece at the same time.
-/// Cost    N(p-1)/p bytes in and as many out on each rank, when all parts are alike.
-/// Errors  throws what Group throws.
+/// Gives every rank of a group its part of each rank's input. Each rank copies the parts for others in and its own
+/// parts out, large parts piece by piece at the same time.
+/// Owner    the call's buffers are lent until it returns.
+/// Cost     with equal parts each rank copies N(p-1)/p bytes in and as many out.
+/// Errors   throws what Group and BufferExchange throw.
 void alltoall(Channels& channels, const Call& call);
 
 }  // namespace runjob::runtime

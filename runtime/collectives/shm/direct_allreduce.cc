@@ -4,27 +4,28 @@
 #include <vector>
 
 #include "runtime/collectives/rank_order_reduction.hpp"
-#include "runtime/collectives/shm/pieces.hpp"
+#include "runtime/collectives/shm/memory/pieces.hpp"
 
 namespace runjob::runtime {
 namespace {
 
-RankOrderReduction reduction_of(const Call& call, int size) {
+RankOrderReduction reduction_for(const Call& call, int size) {
   return {call.dtype, call.op, call.prescale, call.postscale, size};
 }
 
-/// Piece by piece, so that what was reduced is still in the first cache when it is copied to the other outputs.
+/// Works piece by piece, so that a reduced piece is still in the first cache when it is copied to the other outputs.
 void write_to_all(Channels& channels, const Call& call) {
-  constexpr std::size_t kPieceBytes = 8u << 10;  // of two ranks' buffers in 32 KiB: measured, docs/backends.md
+  // The pieces of two ranks fit a first cache of 32 KiB: measured, docs/performance.md.
+  constexpr std::size_t kPieceBytes = 8u << 10;
   const auto size = static_cast<std::size_t>(channels.group.size());
   const std::size_t element = size_of(call.dtype), bytes = call.count * element;
-  const RankOrderReduction reduction = reduction_of(call, channels.group.size());
+  const RankOrderReduction reduction = reduction_for(call, channels.group.size());
   const Range own = part_of(call.count, element, channels.group.rank(), channels.group.size());
   std::vector<const std::byte*> inputs;
   std::vector<std::byte*> outputs;
   for (int rank = 0; rank < channels.group.size(); ++rank) {
-    inputs.push_back(channels.peers.input(rank, bytes) + own.first * element);
-    outputs.push_back(channels.peers.output(rank, bytes) + own.first * element);
+    inputs.push_back(channels.buffers.input(rank, bytes) + own.first * element);
+    outputs.push_back(channels.buffers.output(rank, bytes) + own.first * element);
   }
   std::vector<const void*> pieces(size);
   const Pieces cut(own.count, kPieceBytes / element);
@@ -32,13 +33,14 @@ void write_to_all(Channels& channels, const Call& call) {
     channels.group.check();
     const std::size_t offset = cut[i].first * element;
     for (std::size_t rank = 0; rank < size; ++rank) pieces[rank] = inputs[rank] + offset;
-    reduction.run(outputs[0] + offset, pieces, cut[i].count);  // in place, that is the first input
+    reduction.run(outputs[0] + offset, pieces, cut[i].count);  // in place, the first output is the first input
     for (std::size_t rank = 1; rank < size; ++rank)
       std::memcpy(outputs[rank] + offset, outputs[0] + offset, cut[i].count * element);
   }
 }
 
-/// Reads what it reduces piece i of while the others may still reduce theirs; then copies piece i - 1 of all from them.
+/// Reads the others' inputs and reduces piece i of its slice, while the others do the same; then copies piece i - 1 of
+/// all other slices from the ranks that have reduced them.
 class ReadAndCollect {
  public:
   ReadAndCollect(Channels& channels, const Call& call)
@@ -47,9 +49,9 @@ class ReadAndCollect {
         count_(call.count),
         input_(static_cast<const std::byte*>(call.input)),
         output_(static_cast<std::byte*>(call.output)),
-        reduction_(reduction_of(call, channels.group.size())),
+        reduction_(reduction_for(call, channels.group.size())),
         piece_bytes_(bytes_of_piece(channels.group.size())),
-        room_(channels.peers.scratch((inputs_of(channels) + 1) * piece_bytes_)),
+        room_(channels.buffers.scratch((inputs_of(channels) + 1) * piece_bytes_)),
         inputs_(inputs_of(channels)) {}
 
   void run() {
@@ -67,7 +69,7 @@ class ReadAndCollect {
 
  private:
   static std::size_t inputs_of(const Channels& channels) { return static_cast<std::size_t>(channels.group.size()); }
-  /// So that the pieces of all ranks, which are summed together, stay in the second cache.
+  /// The size with which the pieces of all ranks, which are summed together, stay in the second cache.
   static std::size_t bytes_of_piece(int size) {
     constexpr std::size_t kOfAll = 512u << 10, kLeast = 16u << 10, kMost = 256u << 10;
     return piece_bytes(kOfAll, static_cast<std::size_t>(size), kLeast, kMost);
@@ -87,10 +89,10 @@ class ReadAndCollect {
       const auto index = static_cast<std::size_t>(rank);
       std::byte* room = room_ + index * piece_bytes_;
       inputs_[index] =
-          rank == own ? input_ + part.first : channels_.peers.view_input(rank, part.first, part.count, room);
+          rank == own ? input_ + part.first : channels_.buffers.view_input(rank, part.first, part.count, room);
     }
     std::byte* output = output_ + part.first;
-    // In place, the output is this rank's input, which must not change before it is summed, unless it is the first one.
+    // In place, the output is this rank's input. It must not change before it is summed, unless it is the first input.
     std::byte* sum = own == 0 ? output : room_ + inputs_.size() * piece_bytes_;
     reduction_.run(sum, inputs_, part.count / element_);
     if (sum != output && part.count > 0) std::memcpy(output, sum, part.count);
@@ -102,7 +104,7 @@ class ReadAndCollect {
       const Range part = piece(peer, i);
       if (part.count == 0) continue;
       channels_.ring.wait_reduced(peer, step);
-      channels_.peers.fetch_output(peer, part.first, part.count, output_ + part.first);
+      channels_.buffers.fetch_output(peer, part.first, part.count, output_ + part.first);
     }
   }
 
@@ -113,14 +115,14 @@ class ReadAndCollect {
   std::byte* const output_;
   const RankOrderReduction reduction_;
   const std::size_t piece_bytes_;
-  std::byte* const room_;            ///< a piece of each rank's, and their sum
+  std::byte* const room_;            ///< a piece of each rank, and their sum
   std::vector<const void*> inputs_;  ///< by rank
 };
 
 }  // namespace
 
-void allreduce_directly(Channels& channels, const Call& call, PeerBuffers::Route route) {
-  if (route == PeerBuffers::Route::kWrite) return write_to_all(channels, call);
+void allreduce_directly(Channels& channels, const Call& call, Path path) {
+  if (path == Path::kSymmetric) return write_to_all(channels, call);
   ReadAndCollect(channels, call).run();
 }
 

@@ -5,14 +5,17 @@
 
 namespace runjob::runtime {
 
-/// The allreduce of large buffers without slots, for PeerBuffers::run(). Rank i reduces the i-th slice of all ranks' inputs, in the
-/// order of the ranks: the bits are those of the ring.
+/// The allreduce of large buffers without ring cells, for LargeMessage::run(). Rank i reduces slice i of all ranks'
+/// inputs in the order of the ranks: the bits are the same as through the ring.
 ///
-/// kWrite: and writes it into all ranks' outputs. Cost  N read and N written on each rank, which is the least that there can be.
-/// kRead: and the others copy it from its output. Cost  N read to reduce, 2N(p-1)/p copied on each rank.
-/// Source  "reduce-scatter and allgather" of Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in
-///         MPICH", IJHPCA 19 (2005), section 4.5, over mapped memory.
-/// Errors  what PeerBuffers and Group throw.
-void allreduce_directly(Channels& channels, const Call& call, PeerBuffers::Route route);
+/// kSymmetric  rank i also writes the result into all ranks' outputs.
+///             Cost  each rank reads N bytes and writes N bytes, which is the least possible.
+/// kCma        the others copy the result from its output.
+///             Cost  each rank reads N bytes to reduce them, and copies 2N(p-1)/p.
+/// Owner   the call's buffers are lent until run() returns on all ranks.
+/// Source  "reduce-scatter and allgather" of Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
+///         Operations in MPICH", IJHPCA 19 (2005), section 4.5, over mapped memory.
+/// Errors  throws what BufferExchange and Group throw.
+void allreduce_directly(Channels& channels, const Call& call, Path path);
 
 }  // namespace runjob::runtime

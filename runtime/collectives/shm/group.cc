@@ -1,36 +1,12 @@
 #include "runtime/collectives/shm/group.hpp"
 
-#include <algorithm>
 #include <sched.h>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "runtime/collectives/shm/processor_move.hpp"
 
 namespace runjob::runtime {
-namespace {
-
-/// Tells the processor that this is a loop of looks.
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");  // what "yield" should do, but does not
-#endif
-}
-
-bool has_come(const Step& word, std::uint64_t value) {
-  return word.load(std::memory_order_acquire) >= value;
-}
-
-/// 1 + its number.
-std::uint32_t this_processor() {
-  return static_cast<std::uint32_t>(::sched_getcpu() + 1);
-}
-
-}  // namespace
 
 Patience Patience::for_ranks(int local_ranks, double processors) {
   constexpr std::chrono::microseconds kAsLongAsWaking{200};
@@ -50,13 +26,13 @@ void throw_rank_lost(int rank) {
 }
 
 Group::Group(void* segment, const Layout& layout, const GroupOptions& options)
-    : segment_(static_cast<std::byte*>(segment)), layout_(layout), options_(options), spin_(options.patience.spin) {}
+    : SegmentView(segment, layout), options_(options), spinning_(*this, options.rank, options.patience.spin) {}
 
-void Group::publish(Step& word, std::uint64_t value) {
-  // To ask where it runs takes as long as all the rest; who waits says it anyway.
+void Group::publish(Step& field, std::uint64_t value) {
+  // The system call that finds the processor takes as long as all the rest; a rank that waits reports it as well.
   constexpr std::uint32_t kSometimes = 16;
-  if (publications_++ % kSometimes == 0) say_processor();
-  runtime::publish(word, value, own().doorbell);
+  if (publications_++ % kSometimes == 0) spinning_.report_processor();
+  runtime::publish(field, value, own().doorbell);
 }
 
 void Group::check() const {
@@ -65,27 +41,26 @@ void Group::check() const {
   if (is_cancelled()) throw Error(Errc::kAborted, "this rank leaves the exchange");
 }
 
-void Group::end() {
-  std::uint32_t nobody = 0;
-  header().ended_by.compare_exchange_strong(nobody, static_cast<std::uint32_t>(rank()) + 1, std::memory_order_seq_cst);
-  for (int rank = 0; rank < size(); ++rank) ring(words(rank).doorbell);
+/// Wakes every thread of every rank, wherever it sleeps.
+void Group::ring_all() {
+  for (int rank = 0; rank < size(); ++rank) ring(fields(rank).doorbell);
   ring_next_round();
+}
+
+void Group::end() {
+  std::uint32_t no_rank = 0;
+  header().ended_by.compare_exchange_strong(no_rank, static_cast<std::uint32_t>(rank()) + 1, std::memory_order_seq_cst);
+  ring_all();
 }
 
 void Group::leave() {
   own().left.store(1, std::memory_order_seq_cst);
-  for (int rank = 0; rank < size(); ++rank) ring(words(rank).doorbell);  // wherever others wait for all
-  ring_next_round();
+  ring_all();
 }
 
 void Group::cancel() {
   cancelled_.store(true, std::memory_order_seq_cst);
-  for (int rank = 0; rank < size(); ++rank) ring(words(rank).doorbell);  // wherever a thread of this rank may sleep
-  ring_next_round();
-}
-
-void Group::wait_slowly(int peer, const Step& word, std::uint64_t value) {
-  if (!wait_until(peer, word, value, Clock::now() + options_.timeout)) throw_timeout(peer);
+  ring_all();
 }
 
 void Group::throw_timeout(int peer) const {
@@ -96,87 +71,47 @@ void Group::throw_lost(int peer) const {
   throw_rank_lost(name(peer));
 }
 
-bool Group::look(int peer, const Step& word, std::uint64_t value) {
-  if (has_come(word, value) || spin(peer, word, value)) return true;
+void Group::wait_slowly(int peer, const Step& field, std::uint64_t value) {
+  if (options_.work != nullptr && work_until_reached(peer, field, value)) return;
+  const auto deadline = Clock::now() + options_.timeout;
+  if (look(peer, field, value)) return;
+  const auto has_reached = [&] { return field.load(std::memory_order_seq_cst) >= value; };
+  sleep_at(peer, has_reached, deadline);
+  if (!has_reached()) throw_timeout(peer);
+}
+
+/// Waits while there is work: in turn it does some and looks at the field. False when the work is finished first.
+/// It never sleeps at a doorbell alone: the peer may wait, through others, for what this work brings.
+bool Group::work_until_reached(int peer, const Step& field, std::uint64_t value) {
+  constexpr std::chrono::microseconds kShortest{50}, kLongest{1000};
+  const auto deadline = Clock::now() + options_.timeout;
+  const auto has_reached = [&] { return field.load(std::memory_order_seq_cst) >= value; };
+  std::chrono::microseconds pause{0};
+  for (int i = 0; options_.work->move(); ++i) {
+    if (has_reached()) return true;
+    if (i < options_.patience.yields) {
+      ::sched_yield();
+      continue;
+    }
+    check();
+    if (has_left(peer) && !has_reached()) throw_lost(peer);
+    if (Clock::now() >= deadline) throw_timeout(peer);
+    pause = std::clamp(2 * pause, kShortest, kLongest);
+    options_.work->pause(pause);
+  }
+  return has_reached();
+}
+
+bool Group::look(int peer, const Step& field, std::uint64_t value) {
+  const auto has_reached = [&] { return field.load(std::memory_order_acquire) >= value; };
+  if (has_reached() || spinning_.wait(peer, field, value, cancelled_)) return true;
   for (int i = 0; i < options_.patience.yields; ++i) {
     ::sched_yield();
-    if (!has_come(word, value)) continue;
-    if (std::exchange(spun_since_, {}) != Clock::time_point()) spin_.gave_way();
+    if (!has_reached()) continue;
+    spinning_.reached_after_yield();
     return true;
   }
   return false;
-}
-
-bool Group::sleep(int peer, const Step& word, std::uint64_t value, Clock::time_point deadline) {
-  const auto is_over = [&] {
-    return word.load(std::memory_order_seq_cst) >= value || has_ended() || is_cancelled() || has_left(peer);
-  };
-  const bool in_time = sleep_until(is_over, words(peer).doorbell, deadline);
-  if (has_come(word, value)) {
-    learn_from_sleep();
-    return true;
-  }
-  check();
-  if (has_left(peer)) throw_lost(peer);
-  return in_time;  // true is impossible: one of the reasons above ended the sleep
-}
-
-bool Group::spin(int peer, const Step& word, std::uint64_t value) {
-  constexpr int kLooksBetweenClocks = 32;
-  spun_since_ = {};
-  if (!spin_.is_allowed()) return false;
-  // The clock is not asked before the first looks: that takes as long as a small message.
-  Clock::time_point now, end;
-  do {
-    for (int i = 0; i < kLooksBetweenClocks; ++i) {
-      if (has_come(word, value)) {
-        spin_.came_in_time();
-        return true;
-      }
-      pause();
-    }
-    say_processor();
-    if (shares_processor(peer) && !part_from(peer)) return false;
-    now = Clock::now();
-    if (end == Clock::time_point()) {
-      spun_since_ = now;
-      end = now + spin_.time();
-    }
-  } while (now < end && !has_ended() && !is_cancelled());
-  return has_come(word, value);
-}
-
-/// Where this rank runs now.
-void Group::say_processor() {
-  std::atomic<std::uint32_t>& processor = own().processor;
-  const std::uint32_t now = this_processor();
-  if (processor.load(std::memory_order_relaxed) != now) processor.store(now, std::memory_order_relaxed);
-}
-
-/// As both have said last.
-bool Group::shares_processor(int peer) const {
-  return words(peer).processor.load(std::memory_order_relaxed) == own().processor.load(std::memory_order_relaxed);
-}
-
-/// One of two ranks that go on sharing a processor, although there is one for each, moves to another. False: not now.
-bool Group::part_from(int peer) {
-  constexpr int kOften = 32;
-  constexpr std::chrono::milliseconds kSettling{10};  // until the system may have moved others as well
-  if (rank() < peer || ++shared_looks_ < kOften) return false;
-  shared_looks_ = 0;
-  const Clock::time_point now = Clock::now();
-  if (now < next_move_) return false;
-  next_move_ = now + kSettling;
-  std::vector<int> taken;
-  for (int rank = 0; rank < size(); ++rank) {
-    taken.push_back(static_cast<int>(words(rank).processor.load(std::memory_order_relaxed)) - 1);
-  }
-  return move_away_from(taken);
-}
-
-void Group::learn_from_sleep() {
-  if (spun_since_ != Clock::time_point()) spin_.came_later(Clock::now() - spun_since_);
-  spun_since_ = {};
 }
 
 }  // namespace runjob::runtime

@@ -30,13 +30,22 @@ class Reducescatter {
 
   void run() {
     if (bytes_ <= channels_.small.most_bytes()) {
-      call_.tell_stage(shm_stage(call_.kind), kInOneStep);
+      call_.tell_stage(shm_stage(call_.kind), name_of({Path::kOneStep}));
       return in_one_step(channels_.small.copy(bytes_));
     }
-    channels_.peers.run(
-        {.kind = call_.kind, .bytes = bytes_, .input = input_, .input_bytes = bytes_, .call = &call_},
-        [&](CopyFunction copy) { in_one_step(copy); }, [&](Copies copies) { through_sections(copies.in); },
-        [&](PeerBuffers::Route) { read_directly(); });
+    const LargeMessage::Part message{
+        .kind = call_.kind, .bytes = bytes_, .buffers = {.input = input_, .input_bytes = bytes_}, .call = &call_};
+    channels_.large.run(message, [&](const Algorithm& algorithm) {
+      switch (algorithm.path) {
+        case Path::kOneStep:
+          return in_one_step(copy_with(algorithm.in));
+        case Path::kPipeline:
+          return through_sections(copy_with(algorithm.in));
+        case Path::kCma:
+        case Path::kSymmetric:
+          return read_directly();
+      }
+    });
   }
 
  private:
@@ -47,13 +56,13 @@ class Reducescatter {
                  [&](std::size_t i) { reduce(sections, i); });
   }
 
-  /// Each rank reduces its part of the inputs where they lie, or of copies that stay in the second cache.
+  /// Each rank reduces its part of the inputs in place, or of copies that stay in the second cache.
   void read_directly() {
     constexpr std::size_t kOfAll = 512u << 10, kLeast = 16u << 10, kMost = 256u << 10;
     const std::size_t most = piece_bytes(kOfAll, inputs_.size(), kLeast, kMost);
     const int own = channels_.group.rank();
     const Range part = parts_[static_cast<std::size_t>(own)];
-    std::byte* room = channels_.peers.scratch(most * inputs_.size());
+    std::byte* room = channels_.buffers.scratch(most * inputs_.size());
     const Pieces pieces(part.count / element_, most / element_);
     for (std::size_t i = 0; i < pieces.number(); ++i) {
       channels_.group.check();
@@ -62,13 +71,13 @@ class Reducescatter {
         const auto index = static_cast<std::size_t>(rank);
         inputs_[index] = rank == own
                              ? input_ + part.first + offset
-                             : channels_.peers.view_input(rank, part.first + offset, bytes, room + index * most);
+                             : channels_.buffers.view_input(rank, part.first + offset, bytes, room + index * most);
       }
       reduction_.run(output_ + offset, inputs_, pieces[i].count);
     }
   }
 
-  /// What others reduce goes into the message, at the place that it has in the input.
+  /// The parts that others reduce go into the message, at the place that they have in the input.
   void in_one_step(CopyFunction copy) {
     const int rank = channels_.group.rank();
     const Range own = parts_[static_cast<std::size_t>(rank)];

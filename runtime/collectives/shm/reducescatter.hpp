@@ -5,10 +5,12 @@
 
 namespace runjob::runtime {
 
-/// Reduces every rank's buffer and leaves each rank of a host its part: each copies in what the others reduce, large parts piece
-/// by piece at the same time. In the order of the ranks, so the result has the same bits every time.
-/// Cost    N(p-1)/p bytes in and read, N/p written on each rank.
-/// Errors  throws what Group throws.
+/// Reduces the ranks' inputs and gives each rank of a group its part of the result. Each rank copies in the parts that
+/// the others reduce, large parts piece by piece at the same time. The order of the sum is that of the ranks, so that
+/// the result has the same bits in every run.
+/// Owner    the call's buffers are lent until it returns.
+/// Cost     each rank copies N(p-1)/p bytes in, reads as many, and writes N/p.
+/// Errors   throws what Group and BufferExchange throw.
 void reducescatter(Channels& channels, const Call& call);
 
 }  // namespace runjob::runtime

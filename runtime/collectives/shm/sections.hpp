@@ -1,25 +1,29 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "runtime/collectives/shm/pieces.hpp"
+#include "runtime/collectives/shm/memory/pieces.hpp"
 #include "runtime/collectives/shm/ring.hpp"
 
 namespace runjob::runtime {
 
-/// Steps of a ring in which every rank has something for every other one: each slot is divided into as many sections as there
-/// are ranks, and what goes to a rank lies in its section. A part longer than a section takes several steps.
+/// Steps of a ring in which every rank has a part for every other rank. Each ring cell is divided into as many sections
+/// as there are ranks, and the part for a rank lies in that rank's section. A part that is longer than a section takes
+/// several steps.
+/// Owner    the ring is the caller's and outlives the sections.
+/// Threads  one at a time; on all ranks the same steps in the same order.
 class Sections {
  public:
-  /// `largest`: bytes of the longest part that any rank has for any other; the same on all ranks. Parts are cut at multiples of
-  /// 16 bytes. Errors  Error(kUnavailable) when there are too many ranks for slots this large.
+  /// `largest`: bytes of the longest part that any rank has for any other; the same on all ranks. Parts are cut at
+  /// multiples of 16 bytes. Errors  Error(kUnavailable) if a ring cell has less than 16 bytes for each rank.
   Sections(Ring& ring, std::size_t largest)
       : ring_(ring),
         section_bytes_(section_bytes(ring, largest)),
         steps_(Pieces(largest, section_bytes_).number()),
         first_step_(ring.take_steps(steps_, section_bytes_ * static_cast<std::size_t>(ring.size()))) {}
 
-  /// Gives piece i before it collects piece i - 1, so that nobody waits for it. `give(peer, to, i)` writes the i-th piece of
-  /// what goes to `peer`; when all have given theirs, `collect(i)` is called.
+  /// Moves all parts. `give(peer, to, i)` writes piece i of the part for `peer`; `collect(i)` is called when all ranks
+  /// have given theirs. Piece i is given before piece i - 1 is collected, so that no rank waits for it.
+  /// Errors  throws what Ring, `give` and `collect` throw.
   template <class Give, class Collect>
   void run(Give give, Collect collect) {
     for (std::size_t i = 0; i <= steps_; ++i) {
@@ -39,17 +43,17 @@ class Sections {
     }
   }
 
-  /// What `from` has for `to` in step i, once it has given it.
+  /// Piece i of the part that `from` has for `to`, once `from` has given it.
   std::byte* section(int from, int to, std::size_t i) const {
-    return ring_.slot(from, first_step_ + i) + static_cast<std::size_t>(to) * section_bytes_;
+    return ring_.cell(from, first_step_ + i) + static_cast<std::size_t>(to) * section_bytes_;
   }
-  /// Bytes of the i-th piece of a part of `bytes`.
+  /// The range of piece i in a part of `bytes` bytes.
   Range piece(std::size_t bytes, std::size_t i) const { return Pieces(bytes, section_bytes_)[i]; }
 
  private:
   static std::size_t section_bytes(const Ring& ring, std::size_t largest) {
     constexpr std::size_t kUnit = 16;
-    const std::size_t most = ring.slot_bytes() / static_cast<std::size_t>(ring.size()) / kUnit * kUnit;
+    const std::size_t most = ring.cell_bytes() / static_cast<std::size_t>(ring.size()) / kUnit * kUnit;
     if (most == 0) throw Error(Errc::kUnavailable, "too many ranks on one host for shared memory");
     return std::min(most, (largest + kUnit - 1) / kUnit * kUnit);
   }

@@ -11,7 +11,7 @@
 namespace runjob::runtime {
 namespace {
 
-/// All but the part that nobody reads.
+/// Copies all of a message except for the part that no rank reads.
 inline void copy_parts(CopyFunction copy, std::byte* to, std::span<const std::byte> bytes, Rounds::Part unread) {
   copy(to, bytes.data(), unread.first);
   const std::size_t after = unread.first + unread.bytes;
@@ -23,29 +23,47 @@ inline void copy_parts(CopyFunction copy, std::byte* to, std::span<const std::by
 void ShmRounds::give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) {
   waits_since_.reset();
   reads_since_.reset();
-  small_.copies().count(std::exchange(sizes_given_, 0));
+  small_.stores().count(std::exchange(sizes_given_, 0));
   most_bytes_to_read_ = 0;
   const Header header{static_cast<std::uint32_t>(bytes.size()), tag};
   std::byte* line = small_.begin(sizeof header);
   std::memcpy(line, &header, sizeof header);
   std::byte* to = bytes.size() <= kInlineBytes ? line + sizeof header : small_.cell(group_.rank(), bytes.size());
-  if (bytes.size() < CopyTable::kLeastBytes) {
+  if (bytes.size() < StoresTuner::kLeastBytes) {
     copy_parts(&plain_copy, to, bytes, unread);
   } else {
     fill_cell(to, bytes, unread);
   }
+  ++round_;
+  if (group_.header().notes_times.load(std::memory_order_relaxed) != 0) note_time();
   small_.give();
   group_.announce_round();
 }
 
-/// A message for which it matters how.
+/// To be called before the flag is written: a rank that sees the flag also sees the time.
+void ShmRounds::note_time() {
+  GivenTime& time = group_.own().given_times[round_ % RankFields::kFlags];
+  time.round.store(round_, std::memory_order_relaxed);
+  time.ns.store(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1), std::memory_order_relaxed);
+}
+
+std::int64_t ShmRounds::given_at(int rank) const {
+  const GivenTime& time = group_.fields(rank).given_times[round_ % RankFields::kFlags];
+  return time.round.load(std::memory_order_relaxed) == round_ ? time.ns.load(std::memory_order_relaxed) : 0;
+}
+
+void ShmRounds::note_times(bool are_noted) {
+  group_.header().notes_times.store(are_noted ? 1 : 0, std::memory_order_relaxed);
+}
+
+/// Writes a message for which the kind of stores matters.
 void ShmRounds::fill_cell(std::byte* cell, std::span<const std::byte> bytes, Part unread) {
-  const bool is_timed = small_.copies().is_timed(bytes.size());
+  const bool is_timed = small_.stores().is_timed(bytes.size());
   const auto begin = is_timed ? Clock::now() : Clock::time_point();
   copy_parts(small_.copy(bytes.size()), cell, bytes, unread);
   if (!is_timed) return;
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // until all of it has left this processor
-  small_.copies().add_write(bytes.size(), Clock::now() - begin);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // waits until all of it has left this processor
+  small_.stores().add_write(bytes.size(), Clock::now() - begin);
 }
 
 bool ShmRounds::collect(Deadline deadline, const IsBusy& is_busy) {
@@ -53,29 +71,30 @@ bool ShmRounds::collect(Deadline deadline, const IsBusy& is_busy) {
     if (!has_given(peer) && !wait_for(peer, deadline, is_busy)) return false;
     const std::size_t bytes = header(peer).bytes;
     if (peer != group_.rank()) most_bytes_to_read_ = std::max(most_bytes_to_read_, bytes);
-    sizes_given_ |= CopyTable::size_of_message(bytes);
+    sizes_given_ |= StoresTuner::size_of_message(bytes);
   }
   small_.all_have_given();
-  if (small_.copies().is_timed(most_bytes_to_read_)) reads_since_ = Clock::now();
+  if (small_.stores().is_timed(most_bytes_to_read_)) reads_since_ = Clock::now();
   return true;
 }
 
-/// False: not until the deadline.
+/// False if the deadline came first.
 bool ShmRounds::wait_for(int peer, Deadline deadline, const IsBusy& is_busy) {
   const Step& given = small_.given(peer);
   if (group_.look(peer, given, small_.step())) return true;
   if (!waits_since_) waits_since_ = Clock::now();
   const auto limit = is_busy(peer) ? *waits_since_ + group_.timeout() : Clock::time_point::max();
-  const auto has_come = [&] { return given.load(std::memory_order_seq_cst) >= small_.step(); };
+  const auto has_given_now = [&] { return given.load(std::memory_order_seq_cst) >= small_.step(); };
   group_.sleep_at(
-      peer, [&] { return has_come() || departed() >= 0; }, std::min(limit, deadline.value_or(limit)));
-  if (has_come()) return true;
+      peer, [&] { return has_given_now() || departed() >= 0; }, std::min(limit, deadline.value_or(limit)));
+  if (has_given_now()) return true;
   if (const int gone = departed(); gone >= 0) group_.throw_lost(gone);
   if (Clock::now() >= limit) group_.throw_timeout(peer);
   return false;
 }
 
-/// A rank that has left without giving its message of this round, which therefore nobody need wait for; -1 for none.
+/// A rank that has left without giving its message of this round, so that the round will never be complete; -1 for
+/// none.
 int ShmRounds::departed() const {
   for (int rank = 0; rank < group_.size(); ++rank) {
     if (group_.has_left(rank) && !has_given(rank)) return rank;
@@ -102,12 +121,12 @@ std::span<const std::byte> ShmRounds::message(int rank) const {
   return {bytes <= kInlineBytes ? small_.line(rank) + sizeof(Header) : small_.cell(rank, bytes), bytes};
 }
 
-/// The other ranks' processors have the lines of this rank's next flag and cell, from the time when they read them: fetching them back
-/// takes as long as an exchange of flags, but need not be waited for.
+/// The other ranks' processors still have the lines of this rank's next flag and cell, because they have read them. To
+/// fetch them back takes as long as an exchange of flags; the prefetch does it while this rank does something else.
 void ShmRounds::expect_next(std::size_t bytes) {
   small_.expect_next(bytes > kInlineBytes ? bytes : 0);
   if (!reads_since_) return;
-  small_.copies().add_read(most_bytes_to_read_, Clock::now() - *reads_since_);
+  small_.stores().add_read(most_bytes_to_read_, Clock::now() - *reads_since_);
   reads_since_.reset();
 }
 

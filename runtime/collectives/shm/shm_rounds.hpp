@@ -9,8 +9,12 @@
 
 namespace runjob::runtime {
 
-/// Rounds through shared memory: each is one step of the small exchange, in which the flag's cache line says how long the
-/// message is, and holds it up to kInlineBytes; a longer one lies in the cell.
+/// Rounds through shared memory. Each round is one step of the small exchange. The cache line of the flag has a header
+/// with the length of the message, and the message itself up to kInlineBytes; a longer one lies in the cell.
+///
+/// Owner    group and exchange are the caller's and outlive the rounds.
+/// Threads  as Rounds: one at a time; nudge(), leave() and is_awaited() from any thread.
+/// Errors   as Rounds.
 class ShmRounds : public Rounds {
  public:
   ShmRounds(Group& group, SmallExchange& small) : group_(group), small_(small) {}
@@ -22,6 +26,8 @@ class ShmRounds : public Rounds {
   bool has_given(int rank) const override;
   std::uint32_t tag(int rank) const override;
   std::span<const std::byte> message(int rank) const override;
+  std::int64_t given_at(int rank) const override;
+  void note_times(bool are_noted) override;
   void expect_next(std::size_t bytes) override;
   void reduce(const Call& call, std::span<const void* const> inputs, std::size_t count) const override;
   bool is_awaited() const override;
@@ -38,17 +44,19 @@ class ShmRounds : public Rounds {
 
   Header header(int rank) const;
   int departed() const;
+  void note_time();
   void fill_cell(std::byte* cell, std::span<const std::byte> bytes, Part unread);
   bool wait_for(int peer, Deadline deadline, const IsBusy& is_busy);
 
   Group& group_;
   SmallExchange& small_;
-  std::optional<Clock::time_point> waits_since_;  ///< in this round, for a rank that did not come at once
-  CopyTable::Sizes sizes_given_ = 0;              ///< of the messages of a round that all have given
-  std::size_t most_bytes_to_read_ = 0;            ///< the largest one of the others'
-  std::optional<Clock::time_point> reads_since_;  ///< when its messages' reading is timed
+  std::uint64_t round_ = 0;                       ///< how many messages this rank has given
+  std::optional<Clock::time_point> waits_since_;  ///< since when this round waits for a rank that was late
+  StoresTuner::Sizes sizes_given_ = 0;            ///< sizes of the messages of a complete round
+  std::size_t most_bytes_to_read_ = 0;            ///< the size of the largest message of another rank
+  std::optional<Clock::time_point> reads_since_;  ///< when reading began, if it is timed
   std::atomic<bool> nudged_{false};
-  mutable std::optional<RankOrderReduction> reduction_;  ///< the last one: the next is often the same
+  mutable std::optional<RankOrderReduction> reduction_;  ///< of the last call: the next one is often the same
 };
 
 }  // namespace runjob::runtime

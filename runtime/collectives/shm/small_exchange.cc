@@ -6,9 +6,9 @@ std::byte* SmallExchange::begin(std::size_t bytes) {
   const std::uint64_t last = step_++;
   if (bytes == 0) return nullptr;
   for (int peer = 0; complete_ < last && peer < group_.size(); ++peer) {
-    group_.wait(peer, group_.words(peer).flags[last % RankWords::kFlags].given, last);
+    group_.wait(peer, group_.fields(peer).flags[last % RankFields::kFlags].given, last);
   }
-  return place(group_.rank(), bytes);
+  return message(group_.rank(), bytes);
 }
 
 void SmallExchange::give() {
@@ -17,10 +17,10 @@ void SmallExchange::give() {
 
 const std::byte* SmallExchange::take(int peer, std::size_t bytes) {
   group_.wait(peer, flag(peer).given, step_);
-  return place(peer, bytes);
+  return message(peer, bytes);
 }
 
-std::byte* SmallExchange::place(int rank, std::size_t bytes) const {
+std::byte* SmallExchange::message(int rank, std::size_t bytes) const {
   return bytes <= FlagLine::kPayloadBytes ? line(rank) : cell(rank, bytes);
 }
 

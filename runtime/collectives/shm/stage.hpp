@@ -4,7 +4,7 @@
 
 namespace runjob::runtime {
 
-/// What the timeline calls an operation that goes through shared memory; null for what moves nothing.
+/// The timeline's name of an operation through shared memory; null for an operation that moves no data.
 inline const char* shm_stage(Kind kind) {
   switch (kind) {
     case Kind::kAllreduce:
@@ -23,8 +23,5 @@ inline const char* shm_stage(Kind kind) {
   }
   return nullptr;
 }
-
-/// The algorithm of what every rank reads at once, after one wait.
-inline constexpr char kInOneStep[] = "one step";
 
 }  // namespace runjob::runtime

@@ -1,35 +1,39 @@
 #pragma once
 
-/// Operations on several tensors at once, and compressed ones, beside those of runjob.hpp:
+/// Operations on several tensors at once, and compressed ones, in addition to those of runjob.hpp:
 ///
 ///     runjob::TensorGroup gradients;
 ///     gradients.add(std::span(weights)).add(std::span(biases));
 ///     runjob::grouped_allreduce(gradients, "gradients", runjob::ReduceOp::average);
 ///
-/// A group is one operation, with one name: it runs when all ranks have submitted it, with as many tensors of the same types and sizes in
-/// the same order, and fails as a whole. Owner, Threads, Errors  as in runjob.hpp.
+/// A group is one operation with one name. It runs when all ranks have submitted it, with the same number of tensors of
+/// the same types and sizes in the same order, and it fails as a whole.
+///
+/// Owner, Threads, Errors  as in runjob.hpp.
 
 #include <runjob/runjob.hpp>
 
 namespace runjob {
 inline namespace v0 {
 
-/// As what values of float and double travel; others travel as they are. See runjob_compression.
+/// The type in which float and double values travel; other types travel unchanged. See runjob_compression.
 enum class Compression {
   none = RUNJOB_COMPRESSION_NONE,
   float16 = RUNJOB_COMPRESSION_FLOAT16,
   bfloat16 = RUNJOB_COMPRESSION_BFLOAT16
 };
 
-/// Tensors of one dimension, which may differ in type and size. Holds no elements: the spans are lent until the operation is done.
+/// Tensors of one dimension, which may differ in type and size. Holds no elements: the spans are lent until the
+/// operation is done.
 class TensorGroup {
  public:
-  /// To be reduced or broadcast in place.
+  /// Adds a tensor that is reduced or broadcast in place.
   template <Element T>
   TensorGroup& add(std::span<T> in_place) {
     return add(std::span<const T>(in_place), in_place);
   }
-  /// allreduce: `out` has the size of `in`. allgather, reducescatter: room for the result, if it has enough.
+  /// Adds a tensor with separate input and output. For allreduce, `out` has the size of `in`. For allgather and
+  /// reducescatter the result is written to `out` if it fits there.
   template <Element T>
   TensorGroup& add(std::span<const T> in, std::span<T> out = {}) {
     tensors_.push_back(
@@ -51,10 +55,11 @@ class TensorGroup {
   std::vector<Tensor> tensors_;
 };
 
-/// The same for the C interface, while this lives.
+/// The group's tensors as the C interface takes them.
+/// Owner  this object owns the extents; it must live until the C function has returned, and the group's spans as long.
 class CTensors {
  public:
-  /// Errors  Error(RUNJOB_INVALID_ARGUMENT), naming `name`, when sizes must be alike but are not.
+  /// Errors  Error(RUNJOB_INVALID_ARGUMENT), naming `name`, when input and output must have equal sizes but do not.
   CTensors(const TensorGroup& group, const std::string& name, bool is_in_place) {
     extents_.reserve(group.size());
     for (const auto& each : group.tensors_) {
@@ -77,7 +82,8 @@ class GroupHandle : public Handle {
  public:
   using Handle::Handle;
 
-  /// The result's elements of one tensor, once done. Lent as long as this object lives.
+  /// Waits until the group is done and returns the elements of one tensor's result. They are lent as long as this
+  /// object lives.
   template <Element T>
   std::span<const T> values(std::size_t tensor) const {
     wait();
@@ -118,7 +124,7 @@ inline void grouped_broadcast(const TensorGroup& group, int root, const std::str
   grouped_broadcast_async(group, root, name).wait();
 }
 
-/// Concatenates each tensor over the ranks, in rank order; their sizes may differ among ranks.
+/// Concatenates each tensor over the ranks, in rank order; a tensor's size may differ between ranks.
 inline GroupHandle grouped_allgather_async(const TensorGroup& group, const std::string& name) {
   const CTensors tensors(group, name, false);
   runjob_handle handle = 0;
@@ -126,7 +132,7 @@ inline GroupHandle grouped_allgather_async(const TensorGroup& group, const std::
   return GroupHandle(handle);
 }
 
-/// Reduces each tensor and gives each rank its part of it, rank 0 the first one.
+/// Reduces each tensor and gives each rank its part of the result: rank 0 gets the first part.
 inline GroupHandle grouped_reducescatter_async(const TensorGroup& group, const std::string& name,
                                                ReduceOp op = ReduceOp::sum, Scaling scaling = {}) {
   const CTensors tensors(group, name, false);
@@ -137,7 +143,7 @@ inline GroupHandle grouped_reducescatter_async(const TensorGroup& group, const s
   return GroupHandle(handle);
 }
 
-/// An allreduce of one tensor, compressed on its way.
+/// Allreduce of one tensor with compression.
 template <Element T>
 Handle compressed_allreduce_async(std::span<const T> in, std::span<T> out, const std::string& name,
                                   Compression compression, ReduceOp op = ReduceOp::sum, Scaling scaling = {}) {

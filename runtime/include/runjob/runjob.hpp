@@ -1,7 +1,7 @@
 #pragma once
 
-/// runjob's runtime for C++20: collectives on spans of numbers, over the C interface. Nothing but this header
-/// is compiled into a program, so a program built once runs with every later librunjob.
+/// runjob's runtime for C++20: collectives on spans of numbers, over the C interface. Only this header is compiled into
+/// a program, so a program that was built once runs with every later librunjob.
 ///
 ///     runjob::init();
 ///     runjob::Communicator world;
@@ -9,14 +9,13 @@
 ///     world.allreduce(std::span(gradient), "gradient", runjob::ReduceOp::average);
 ///     runjob::shutdown();
 ///
-/// All ranks call the same operations with the same names, in any order. Each exists in a blocking form and,
-/// with
-/// `_async`, in one that returns a Handle at once.
+/// All ranks call the same operations with the same names, in any order. Each operation has a blocking form and one
+/// with the suffix `_async`, which returns a Handle at once.
 ///
-/// Owner    the spans given to an operation are lent until it is done.
-/// Threads  every function from any thread, except that init() and shutdown() must not overlap.
-/// Errors   everything throws Error; what ends an operation after it was submitted is thrown by its Handle's
-/// wait().
+/// Owner    The spans given to an operation are lent until it is done.
+/// Threads  Every function may be called from any thread, except that init() and shutdown() must not overlap.
+/// Errors   Every function throws Error. An error that ends an operation after it was submitted is thrown by its
+///          Handle's wait().
 
 #include <array>
 #include <chrono>
@@ -32,7 +31,7 @@
 namespace runjob {
 inline namespace v0 {
 
-/// What failed, in words that name the tensor and the ranks, and its kind.
+/// A failure: its kind, and a text that names the tensor and the ranks.
 class Error : public std::runtime_error {
  public:
   Error(runjob_code code, const char* message) : std::runtime_error(message), code_(code) {}
@@ -42,7 +41,7 @@ class Error : public std::runtime_error {
   runjob_code code_;
 };
 
-/// The bits of a 16-bit floating-point number, for buffers; arithmetic is the caller's.
+/// The bits of a 16-bit floating-point number, for buffers. Arithmetic is left to the caller.
 struct Float16 {
   std::uint16_t bits = 0;
 };
@@ -109,7 +108,7 @@ std::int64_t bytes_of(std::span<T> buffer) {
   return static_cast<std::int64_t>(buffer.size_bytes());
 }
 
-/// `count` elements as rows of `row`.
+/// The shape of `count` elements in rows of `row` elements.
 inline std::array<std::int64_t, 2> rows(const char* operation, const std::string& name, std::size_t count,
                                         std::int64_t row) {
   if (row < 1 || static_cast<std::int64_t>(count) % row != 0)
@@ -119,20 +118,20 @@ inline std::array<std::int64_t, 2> rows(const char* operation, const std::string
 
 }  // namespace detail
 
-/// The types that collectives work on: 8- to 64-bit integers (uint32 and uint64 excepted), float, double, the
-/// two 16-bit floats, bool.
+/// The element types of collectives: 8- to 64-bit integers (except uint32 and uint64), float, double, the two 16-bit
+/// floats, and bool.
 template <class T>
 concept Element = requires {
   detail::DTypeOf<T>::dtype;
 };
 
-/// Joins the job; without a launcher, a job of this process alone. Does nothing when already done.
-/// Blocks until all ranks have called it, at most the job's start timeout.
+/// Joins the job; without a launcher, the job is this process alone. Does nothing when already initialised. Blocks
+/// until all ranks have called it, at most for the job's start timeout.
 inline void init() {
   detail::check(runjob_init());
 }
 
-/// Leaves the job: what is in flight ends with RUNJOB_ABORTED, on the other ranks too. Never waits over a
+/// Leaves the job. Operations in flight end with RUNJOB_ABORTED, on the other ranks too. Never waits longer than a
 /// second.
 inline void shutdown() {
   detail::check(runjob_shutdown());
@@ -142,8 +141,9 @@ inline bool is_initialized() {
   return runjob_is_initialized() == 1;
 }
 
-/// `count` elements, uninitialised, in memory that collectives can work on directly: see runjob_symmetric_alloc(). Move-only.
-/// It may outlive the job, but must not be in use by an operation when it goes.
+/// `count` elements, uninitialised, in symmetric memory, which collectives can use directly: see
+/// runjob_symmetric_alloc(). Move-only.
+/// Owner   the caller. It may outlive the job, but no operation may be using it when it is destroyed.
 /// Errors  its constructor throws Error: RUNJOB_NOT_INITIALIZED, RUNJOB_UNAVAILABLE.
 template <Element T>
 class SymmetricBuffer {
@@ -175,8 +175,8 @@ class SymmetricBuffer {
   std::size_t count_ = 0;
 };
 
-/// An operation in flight or done. Move-only.
-/// Its destructor waits until the operation is done: the buffers are usually about to go as well.
+/// An operation in flight or done. Move-only. Its destructor waits until the operation is done, because the buffers are
+/// usually about to be destroyed too.
 class Handle {
  public:
   Handle() = default;
@@ -196,7 +196,7 @@ class Handle {
   /// Blocks until the operation is done. May be called again.
   void wait() const { detail::check(runjob_wait(handle_, -1)); }
 
-  /// False when the operation is not done after `timeout`.
+  /// Returns false when the operation is not done after `timeout`.
   bool wait_for(std::chrono::duration<double> timeout) const {
     const runjob_code code = runjob_wait(handle_, timeout.count() < 0 ? 0 : timeout.count());
     if (code == RUNJOB_IN_PROGRESS) return false;
@@ -223,7 +223,8 @@ class GatherHandle : public Handle {
  public:
   using Handle::Handle;
 
-  /// The result's elements, once done. Lent as long as this object lives.
+  /// Waits until the operation is done and returns the elements of its result. They are lent as long as this object
+  /// lives.
   std::span<const T> values() const {
     wait();
     const void* data = nullptr;
@@ -235,7 +236,7 @@ class GatherHandle : public Handle {
     return {static_cast<const T*>(data), count};
   }
 
-  /// The result's extents, once done.
+  /// Waits until the operation is done and returns the extents of its result.
   std::vector<std::int64_t> shape() const {
     wait();
     const void* data = nullptr;
@@ -249,18 +250,19 @@ class GatherHandle : public Handle {
 /// Some of the job's ranks, among which collectives run: see runjob_process_set_add(). A value; cheap to copy.
 class ProcessSet {
  public:
-  /// All ranks of the job.
+  /// The set of all ranks of the job.
   ProcessSet() = default;
   explicit ProcessSet(std::int32_t id) : id_(id) {}
 
-  /// The same on all ranks.
+  /// The set's id, the same on all ranks.
   std::int32_t id() const { return id_; }
-  /// -1 when there is no such set any more.
+  /// The number of ranks; -1 when the set no longer exists.
   int size() const { return id_ == 0 ? runjob_size() : runjob_process_set_size(id_); }
-  /// This rank's index in it; -1 when it is not in it.
+  /// This rank's index in the set; -1 when it is not in the set.
   int rank() const { return id_ == 0 ? runjob_rank() : runjob_process_set_rank(id_); }
   bool included() const { return rank() >= 0; }
-  /// Ascending. Errors  Error.
+  /// The set's ranks in ascending order.
+  /// Errors  Error when the set does not exist.
   std::vector<std::int32_t> ranks() const {
     std::int32_t count = 0;
     detail::check(runjob_process_set_ranks(id_, nullptr, 0, &count));
@@ -275,7 +277,8 @@ class ProcessSet {
   std::int32_t id_ = 0;
 };
 
-/// init() with these process sets, numbered from 1 on in their order; with `dynamic`, others may be added and removed later.
+/// Joins the job as init() does and adds these process sets, with the ids 1, 2 and so on in their order. With
+/// `dynamic`, sets may be added and removed later.
 inline void init(const std::vector<std::vector<std::int32_t>>& process_sets, bool dynamic = false) {
   std::vector<std::int32_t> ranks, sizes;
   for (const std::vector<std::int32_t>& each : process_sets) {
@@ -286,7 +289,8 @@ inline void init(const std::vector<std::vector<std::int32_t>>& process_sets, boo
                                               dynamic ? 1 : 0));
 }
 
-/// All ranks of the job call these, with the same arguments and in the same order; they block until all have.
+/// All ranks of the job call add_process_set() and remove_process_set() with the same arguments and in the same order;
+/// both block until all ranks have called.
 inline ProcessSet add_process_set(std::span<const std::int32_t> ranks) {
   std::int32_t id = 0;
   detail::check(runjob_process_set_add(ranks.data(), static_cast<std::int32_t>(ranks.size()), &id));
@@ -296,8 +300,8 @@ inline void remove_process_set(ProcessSet set) {
   detail::check(runjob_process_set_remove(set.id()));
 }
 
-/// The ranks that take part in a collective: all of the job, or of a process set; "all ranks" below are these. Roots are ranks of the
-/// job. A value; cheap to copy.
+/// The ranks that take part in a collective: all of the job, or those of a process set. "All ranks" below means these.
+/// Roots are ranks of the job. A value; cheap to copy.
 class Communicator {
  public:
   /// Errors  Error(RUNJOB_NOT_INITIALIZED).
@@ -306,17 +310,17 @@ class Communicator {
   }
 
   ProcessSet process_set() const { return set_; }
-  /// Among the ranks that take part.
+  /// This rank's index among the ranks that take part.
   int rank() const { return set_.rank(); }
   int size() const { return set_.size(); }
-  // In the whole job.
+  // The next four values concern the whole job, even for a process set.
   int local_rank() const { return runjob_local_rank(); }
   int local_size() const { return runjob_local_size(); }
   int cross_rank() const { return runjob_cross_rank(); }
   int cross_size() const { return runjob_cross_size(); }
 
-  /// out[i] = postscale * op over all ranks of (prescale * in[i]). `in` and `out` have one size, the same on
-  /// all ranks; they may be the same span, but not overlap otherwise.
+  /// out[i] = postscale * op over all ranks of (prescale * in[i]). `in` and `out` have the same size, equal on all
+  /// ranks. They may be the same span, but must not overlap otherwise.
   template <Element T>
   Handle allreduce_async(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
                          Scaling scaling = {}) const {
@@ -347,7 +351,7 @@ class Communicator {
     allreduce(std::span<const T>(in_place), in_place, name, op, scaling);
   }
 
-  /// Copies `buffer` of rank `root` to all ranks, where it has the same size.
+  /// Copies `buffer` of rank `root` to all ranks, where it must have the same size.
   template <Element T>
   Handle broadcast_async(std::span<T> buffer, int root, const std::string& name) const {
     const auto extent = static_cast<std::int64_t>(buffer.size());
@@ -364,8 +368,9 @@ class Communicator {
                                    kForEver, &handle));
   }
 
-  /// Concatenates the ranks' spans in rank order; their sizes may differ. With `row` above 1 the span is a
-  /// matrix with rows of so many elements, alike on all ranks. The result is in `out` when it has room, else in the handle.
+  /// Concatenates the ranks' spans in rank order; their sizes may differ. With `row` above 1 the span is a matrix with
+  /// rows of `row` elements, the same on all ranks. The result is written to `out` if it fits there; otherwise the
+  /// handle holds it.
   template <Element T>
   GatherHandle<T> allgather_async(std::span<const T> in, const std::string& name, std::int64_t row = 1,
                                   std::span<T> out = {}) const {
@@ -376,14 +381,15 @@ class Communicator {
     return GatherHandle<T>(handle);
   }
   template <Element T>
-  requires(!std::same_as<T, bool>)  // there is no std::vector of bools in memory: use allgather_async()
+  requires(!std::same_as<T, bool>)  // a std::vector<bool> is not an array of bools: use allgather_async()
       std::vector<T> allgather(std::span<const T> in, const std::string& name, std::int64_t row = 1)
   const {
     const GatherHandle<T> gathered = allgather_async(in, name, row);
     const std::span<const T> values = gathered.values();
     return {values.begin(), values.end()};
   }
-  /// The same into `out`, blocking. Errors  Error(RUNJOB_INVALID_ARGUMENT) when the result has another size.
+  /// Blocking form that writes to `out`.
+  /// Errors  Error(RUNJOB_INVALID_ARGUMENT) when the result has another size than `out`.
   template <Element T>
   void allgather(std::span<const T> in, std::span<T> out, const std::string& name) const {
     const auto shape = detail::rows("allgather", name, in.size(), 1);
@@ -391,8 +397,8 @@ class Communicator {
                                    detail::DTypeOf<T>::dtype, set_.id(), kForEver, nullptr));
   }
 
-  /// Sends `splits[r]` rows to rank r, the first ones to rank 0; without `splits` as many to each. What comes is concatenated in
-  /// rank order. `row` as for allgather_async().
+  /// Sends `splits[r]` rows to rank r, the first rows to rank 0; without `splits`, the same number to each rank. The
+  /// received rows are concatenated in rank order. `row` and `out` as for allgather_async().
   template <Element T>
   GatherHandle<T> alltoall_async(std::span<const T> in, const std::string& name,
                                  std::span<const std::int64_t> splits = {}, std::int64_t row = 1,
@@ -406,7 +412,8 @@ class Communicator {
     return GatherHandle<T>(handle);
   }
 
-  /// The same into `out`, blocking. Errors  Error(RUNJOB_INVALID_ARGUMENT) when the result has another size.
+  /// Blocking form that writes to `out`.
+  /// Errors  Error(RUNJOB_INVALID_ARGUMENT) when the result has another size than `out`.
   template <Element T>
   void alltoall(std::span<const T> in, std::span<T> out, const std::string& name,
                 std::span<const std::int64_t> splits = {}) const {
@@ -416,8 +423,8 @@ class Communicator {
                                   detail::DTypeOf<T>::dtype, set_.id(), kForEver, nullptr));
   }
 
-  /// Reduces as allreduce_async() does and gives each rank its part of the rows, rank 0 the first ones; the first ranks get one
-  /// row more when they cannot be divided evenly. `row` as for allgather_async().
+  /// Reduces as allreduce_async() does and gives each rank its part of the rows: rank 0 gets the first rows, and the
+  /// first ranks get one row more when the rows cannot be divided evenly. `row` and `out` as for allgather_async().
   template <Element T>
   GatherHandle<T> reducescatter_async(std::span<const T> in, const std::string& name, ReduceOp op = ReduceOp::sum,
                                       Scaling scaling = {}, std::int64_t row = 1, std::span<T> out = {}) const {
@@ -430,7 +437,8 @@ class Communicator {
     return GatherHandle<T>(handle);
   }
 
-  /// The same into `out`, blocking. Errors  Error(RUNJOB_INVALID_ARGUMENT) when the result has another size.
+  /// Blocking form that writes to `out`.
+  /// Errors  Error(RUNJOB_INVALID_ARGUMENT) when the result has another size than `out`.
   template <Element T>
   void reducescatter(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
                      Scaling scaling = {}) const {
@@ -440,16 +448,16 @@ class Communicator {
                                        scaling.postscale, set_.id(), kForEver, nullptr));
   }
 
-  /// Concerns the whole job, whatever the process set. Says that this rank has no more data: zeros of it take part in the others'
-  /// allreduces until all have joined. Returns the rank that
-  /// joined last. See runjob_join().
+  /// Announces that this rank has no more data: it contributes zeros to the allreduces of the others until all ranks
+  /// have joined. Returns the rank that joined last. Concerns the whole job, whatever the process set. See
+  /// runjob_join().
   int join() const {
     runjob_handle handle = 0;
     detail::check(runjob_join(kForEver, &handle));
     return static_cast<int>(GatherHandle<std::int32_t>(handle).values()[0]);
   }
 
-  /// Done when all ranks have come.
+  /// The handle is done when all ranks have arrived.
   Handle barrier_async(const std::string& name) const {
     runjob_handle handle = 0;
     detail::check(runjob_barrier_async(name.c_str(), set_.id(), &handle));

@@ -8,8 +8,8 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 
-#include "launcher/agent/probe_listener.hpp"
-#include "launcher/agent/probe_round.hpp"
+#include "launcher/agent/probing/probe_listener.hpp"
+#include "launcher/agent/probing/probe_round.hpp"
 
 /// Hosts that try each other over loopback addresses.
 namespace runjob {

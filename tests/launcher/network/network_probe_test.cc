@@ -6,8 +6,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
-#include "launcher/agent/probe_listener.hpp"
-#include "launcher/agent/probe_round.hpp"
+#include "launcher/agent/probing/probe_listener.hpp"
+#include "launcher/agent/probing/probe_round.hpp"
 #include "tests/catch.hpp"
 #include "tests/launcher/network/networks.hpp"
 
@@ -28,7 +28,7 @@ class Trial {
                  std::chrono::milliseconds patience = std::chrono::minutes(1))
       : probe(
             context.get_executor(), std::move(hosts), parse_interface_filter(filter, "-x"),
-            [this](int host, FrameType type, const std::string& payload) {
+            [this](int host, ToAgent type, const std::string& payload) {
               sent[type] += 1;
               on_frame(host, type, payload);
             },
@@ -45,14 +45,14 @@ class Trial {
     context.run();  // returns once nothing is left to happen
     CHECK(calls == 1);
   }
-  void answer(int host, FrameType type, std::string payload) {
+  void answer(int host, ToLauncher type, std::string payload) {
     boost::asio::post(context, [this, host, type, payload] { probe.on_frame(host, type, payload); });
   }
-  virtual void on_frame(int, FrameType, const std::string&) {}
+  virtual void on_frame(int, ToAgent, const std::string&) {}
 
   boost::asio::io_context context;
   NetworkProbe probe;
-  std::map<FrameType, int> sent;
+  std::map<ToAgent, int> sent;
   int calls = 0;
   Status status;
   std::vector<std::string> chosen;
@@ -64,14 +64,14 @@ class TableTrial : public Trial {
   explicit TableTrial(std::vector<TestHost> hosts, const std::vector<std::string>& filter = {})
       : Trial(probed(hosts), filter), hosts_(std::move(hosts)) {}
 
-  void on_frame(int host, FrameType type, const std::string& payload) override {
-    if (type == FrameType::kProbeListen) {
+  void on_frame(int host, ToAgent type, const std::string& payload) override {
+    if (type == ToAgent::kProbeListen) {
       ProbeListening reply;
       for (const std::string& address : decode<ProbeListen>(payload).addresses) {
         reply.ports.push_back(address == unusable ? ProbePort{0, EADDRNOTAVAIL} : ProbePort{1000 + host, 0});
       }
-      answer(host, FrameType::kProbeListening, encode(reply));
-    } else if (type == FrameType::kProbeConnect) {
+      answer(host, ToLauncher::kProbeListening, encode(reply));
+    } else if (type == ToAgent::kProbeConnect) {
       ProbeResults reply;
       for (const ProbeTarget& target : decode<ProbeConnect>(payload).targets) {
         tried.push_back(hosts_[static_cast<std::size_t>(host)].name + ">" + target.address);
@@ -80,7 +80,7 @@ class TableTrial : public Trial {
                                      : connect(hosts_[static_cast<std::size_t>(host)],
                                                hosts_[static_cast<std::size_t>(target.host)], target.address, {}));
       }
-      answer(host, FrameType::kProbeResults, encode(reply));
+      answer(host, ToLauncher::kProbeResults, encode(reply));
     }
   }
 
@@ -106,8 +106,8 @@ TEST_CASE("the agents try each other and the launcher chooses", "[unit]") {
   trial.run();
   CHECK(trial.status.ok());
   CHECK(trial.chosen == std::vector<std::string>{"10.0.0.1", "10.0.0.2", "10.0.0.3"});
-  CHECK(trial.sent == std::map<FrameType, int>{
-                          {FrameType::kProbeListen, 3}, {FrameType::kProbeConnect, 3}, {FrameType::kProbeEnd, 3}});
+  CHECK(trial.sent ==
+        std::map<ToAgent, int>{{ToAgent::kProbeListen, 3}, {ToAgent::kProbeConnect, 3}, {ToAgent::kProbeEnd, 3}});
   for (const std::string& each : trial.tried) CHECK(each.find("10.7.") == each.npos);  // nobody waits for tunnels
 }
 
@@ -117,8 +117,8 @@ TEST_CASE("tunnels and containers' networks are tried when there is nothing else
   TableTrial trial({host_with(1, {apart, kVpn}), host_with(2, {apart, kVpn})});
   trial.run();
   CHECK(trial.chosen == std::vector<std::string>{"10.7.0.1", "10.7.0.2"});
-  CHECK(trial.sent[FrameType::kProbeConnect] == 4);
-  CHECK(trial.sent[FrameType::kProbeListen] == 2);
+  CHECK(trial.sent[ToAgent::kProbeConnect] == 4);
+  CHECK(trial.sent[ToAgent::kProbeListen] == 2);
 }
 
 TEST_CASE("when no address works the error says what was tried, and nothing listens any more", "[unit]") {
@@ -133,7 +133,7 @@ TEST_CASE("when no address works the error says what was tried, and nothing list
         "them or "
         "choose another with --network-interface");
   CHECK(trial.chosen.empty());
-  CHECK(trial.sent[FrameType::kProbeEnd] == 2);
+  CHECK(trial.sent[ToAgent::kProbeEnd] == 2);
   CHECK(std::count(trial.tried.begin(), trial.tried.end(), "s1>10.0.0.2") == 0);
 }
 
@@ -163,9 +163,9 @@ TEST_CASE("an agent that does not answer is named", "[unit]") {
   class Silent : public Trial {
    public:
     using Trial::Trial;
-    void on_frame(int host, FrameType type, const std::string&) override {
-      if (host == 0 && type == FrameType::kProbeListen) {
-        answer(host, FrameType::kProbeListening, encode(ProbeListening{{{1, 0}, {2, 0}, {3, 0}}}));
+    void on_frame(int host, ToAgent type, const std::string&) override {
+      if (host == 0 && type == ToAgent::kProbeListen) {
+        answer(host, ToLauncher::kProbeListening, encode(ProbeListening{{{1, 0}, {2, 0}, {3, 0}}}));
       }
     }
   };
@@ -173,16 +173,16 @@ TEST_CASE("an agent that does not answer is named", "[unit]") {
   trial.run();
   CHECK(trial.status.code() == Errc::kTimeout);
   CHECK(trial.status.message() == "the agent on s2 did not answer for 0.01 s while the hosts' networks were tried");
-  CHECK(trial.sent[FrameType::kProbeEnd] == 2);
-  CHECK_NOTHROW(trial.probe.on_frame(1, FrameType::kProbeListening, {}));  // too late to matter
+  CHECK(trial.sent[ToAgent::kProbeEnd] == 2);
+  CHECK_NOTHROW(trial.probe.on_frame(1, ToLauncher::kProbeListening, {}));  // too late to matter
 }
 
 TEST_CASE("an agent's answer that does not fit the question is refused", "[unit]") {
   Trial trial(probed({host_with(1, {kLan}), host_with(2, {kLan})}));
   trial.probe.start();
-  CHECK_THROWS_WITH(trial.probe.on_frame(0, FrameType::kProbeResults, encode(ProbeResults{})),
+  CHECK_THROWS_WITH(trial.probe.on_frame(0, ToLauncher::kProbeResults, encode(ProbeResults{})),
                     "s1 sent an answer to a probe that it was not asked for");
-  CHECK_THROWS_WITH(trial.probe.on_frame(1, FrameType::kProbeListening, encode(ProbeListening{{{1, 0}}})),
+  CHECK_THROWS_WITH(trial.probe.on_frame(1, ToLauncher::kProbeListening, encode(ProbeListening{{{1, 0}}})),
                     "s2 sent half an answer to a probe");
 }
 
@@ -190,14 +190,14 @@ TEST_CASE("agents on one machine that do not know it find out over loopback", "[
   class SocketTrial : public Trial {
    public:
     using Trial::Trial;
-    void on_frame(int host, FrameType type, const std::string& payload) override {
-      if (type == FrameType::kProbeListen) {
+    void on_frame(int host, ToAgent type, const std::string& payload) override {
+      if (type == ToAgent::kProbeListen) {
         listeners_[host] = std::make_unique<ProbeListener>(context.get_executor(), decode<ProbeListen>(payload));
-        answer(host, FrameType::kProbeListening, encode(listeners_[host]->listening()));
-      } else if (type == FrameType::kProbeConnect) {
+        answer(host, ToLauncher::kProbeListening, encode(listeners_[host]->listening()));
+      } else if (type == ToAgent::kProbeConnect) {
         rounds_[host] = std::make_unique<ProbeRound>(
             context.get_executor(), decode<ProbeConnect>(payload),
-            [this, host](const ProbeResults& results) { answer(host, FrameType::kProbeResults, encode(results)); });
+            [this, host](const ProbeResults& results) { answer(host, ToLauncher::kProbeResults, encode(results)); });
       } else {
         listeners_.erase(host);
       }

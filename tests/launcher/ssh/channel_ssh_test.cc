@@ -90,7 +90,7 @@ struct Connection {
   }
 
   std::unique_ptr<Channel> open(const std::string& command) {
-    const RemoteMessage on_message = [this](std::string_view line) { client.messages.emplace_back(line); };
+    const RemoteMessage on_message = client.collect_messages();
     return run_on(client.context, connector->open(client.target(sshd.port()), command, on_message));
   }
 

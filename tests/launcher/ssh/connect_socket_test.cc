@@ -3,7 +3,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "base/error.hpp"
-#include "launcher/ssh/with_timeout.hpp"
+#include "launcher/channel/with_timeout.hpp"
 #include "tests/catch.hpp"
 #include "tests/launcher/ssh/loop.hpp"
 #include "tests/launcher/ssh/test_listener.hpp"

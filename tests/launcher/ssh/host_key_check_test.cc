@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/error.hpp"
-#include "launcher/ssh/ssh_data.hpp"
+#include "launcher/ssh/files/ssh_data.hpp"
 #include "launcher/ssh/ssh_program_needed.hpp"
 #include "launcher/ssh/ssh_session.hpp"
 #include "tests/catch.hpp"

@@ -2,7 +2,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "launcher/ssh/ssh_data.hpp"
+#include "launcher/ssh/files/ssh_data.hpp"
 #include "tests/catch.hpp"
 #include "tests/launcher/ssh/loop.hpp"
 #include "tests/launcher/ssh/test_client.hpp"

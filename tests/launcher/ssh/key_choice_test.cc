@@ -1,6 +1,6 @@
 #include "launcher/ssh/key_choice.hpp"
 
-#include "launcher/ssh/ssh_data.hpp"
+#include "launcher/ssh/files/ssh_data.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob;

@@ -7,11 +7,11 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "launcher/ssh/identity_file.hpp"
-#include "launcher/ssh/known_hosts.hpp"
-#include "launcher/ssh/ssh_config.hpp"
-#include "launcher/ssh/ssh_data.hpp"
-#include "launcher/ssh/ssh_target.hpp"
+#include "launcher/ssh/files/identity_file.hpp"
+#include "launcher/ssh/files/known_hosts.hpp"
+#include "launcher/ssh/files/ssh_config.hpp"
+#include "launcher/ssh/files/ssh_data.hpp"
+#include "launcher/ssh/files/ssh_target.hpp"
 
 using namespace runjob;
 

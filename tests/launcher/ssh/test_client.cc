@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/ssh/known_hosts.hpp"
-#include "launcher/ssh/local_account.hpp"
+#include "launcher/ssh/files/known_hosts.hpp"
+#include "launcher/ssh/files/local_account.hpp"
 #include "launcher/ssh/ssh_program_needed.hpp"
 #include "tests/launcher/ssh/loop.hpp"
 
@@ -61,8 +61,14 @@ std::string TestClient::error(int port) {
   }
 }
 
+RemoteMessage TestClient::collect_messages() {
+  return [this](std::string_view line) {
+    if (line.rfind("Could not chdir to home directory ", 0) != 0) messages.emplace_back(line);
+  };
+}
+
 asio::awaitable<std::string> TestClient::read_all(SshConnector& connector, SshTarget target, std::string command) {
-  const RemoteMessage on_message = [this](std::string_view line) { messages.emplace_back(line); };
+  const RemoteMessage on_message = collect_messages();
   const std::unique_ptr<Channel> channel = co_await connector.open(std::move(target), std::move(command), on_message);
   std::string output;
   std::array<char, 64 * 1024> buffer;

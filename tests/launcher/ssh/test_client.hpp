@@ -38,6 +38,9 @@ class TestClient {
   /// Runs `command` on the host and returns all of its output, or throws what open() does.
   std::string run(int port, const std::string& command);
 
+  /// Appends each line to `messages`, except sshd's own about an account whose home is missing, as in a container.
+  RemoteMessage collect_messages();
+
   /// What run() throws; "" when it does not.
   std::string error(int port);
 

@@ -51,6 +51,7 @@ TestSshd::TestSshd(const std::vector<std::string>& host_keys, const std::string&
       "ListenAddress 127.0.0.1\nPidFile none\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n"
       "PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\n",
       folder_.path("authorized_keys"));
+  text += fmt::format("SetEnv HOME={}\n", folder_.path("home"));  // the shell reads no start-up file of the account
   for (int i = 0; i < kMostPorts; ++i) {
     port_ = free_port();
     if (start(text + fmt::format("Port {}\n", port_))) return;

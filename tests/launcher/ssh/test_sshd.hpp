@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/unique_handle.hpp"
-#include "launcher/ssh/public_key.hpp"
+#include "launcher/ssh/files/public_key.hpp"
 #include "tests/launcher/ssh/test_folder.hpp"
 
 namespace runjob {

@@ -51,7 +51,19 @@ TORCH = {
     "allgather_object": "obj, name=None",
     "DistributedOptimizer": "optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1, op=Average, "
     f"gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False{PS}",
+    "SyncBatchNorm": "num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True",
     "mpi_ops.is_homogeneous": "",
+    "mpi_ops.HorovodAllreduce.forward": "ctx, tensor, average, name, op, prescale_factor, postscale_factor, process_set",
+    "mpi_ops.HorovodGroupedAllreduce.forward": "ctx, average, name, op, prescale_factor, postscale_factor, process_set, *tensors",
+    "mpi_ops.HorovodAllgather.forward": "ctx, tensor, name, process_set",
+    "mpi_ops.HorovodGroupedAllgather.forward": "ctx, name, process_set, *tensors",
+    "mpi_ops.HorovodBroadcast.forward": "ctx, tensor, root_rank, name, process_set",
+    "mpi_ops.HorovodAlltoall.forward": "ctx, tensor, splits, name, process_set",
+    "mpi_ops.HorovodReducescatter.forward": "ctx, tensor, name, op, process_set, prescale_factor, postscale_factor",
+    "mpi_ops.HorovodGroupedReducescatter.forward": "ctx, name, op, process_set, prescale_factor, postscale_factor, *tensors",
+    "mpi_ops._allreduce_async": f"tensor, output, name, op, prescale_factor, postscale_factor{PS}",
+    "mpi_ops.handle_average_backwards_compatibility": "op, average",
+    "mpi_ops.num_rank_is_power_2": "num_rank",
     "mpi_ops._basics._get_process_set_ids_and_ranks": "",
     "ProcessSet.size": "self",
     "ProcessSet.rank": "self",
@@ -76,7 +88,7 @@ TABLES = {
     "runjob.numpy": {
         name: text
         for name, text in TORCH.items()
-        if not name.startswith(("mpi_ops.", "elastic.", "sparse_", "Distributed", "broadcast_parameters", "broadcast_optimizer"))
+        if not name.startswith(("mpi_ops.", "elastic.", "sparse_", "Distributed", "SyncBatch", "broadcast_parameters", "broadcast_optimizer"))
     },
     "horovod.common.basics": {name: text for name, text in COMMON.items() if "process" not in name.lower()},
     "horovod.common.process_sets": {name: COMMON[name] for name in ("ProcessSet", "add_process_set", "remove_process_set")},
@@ -131,7 +143,6 @@ def test_the_set_of_all_ranks():
 @pytest.mark.parametrize(
     "module, name",
     [
-        ("horovod.torch", "SyncBatchNorm"),
         ("horovod.torch.elastic", "run"),
         ("horovod.torch.elastic", "TorchState"),
         ("horovod.torch.elastic", "state"),

@@ -4,16 +4,29 @@ import os
 
 import pytest
 
+from ranks import ROOT
+
 from horovod.common import util
 
 
 def test_frameworks_that_this_version_serves():
     assert util.extension_available("torch", verbose=True)
+    for module in (ROOT / "python" / "horovod").glob("*/__init__.py"):
+        if module.parent.name not in ("common", "runner"):
+            assert module.parent.name in util._FRAMEWORKS
     assert not util.extension_available("mxnet") and not util.extension_available("no_such_framework")
     util.check_extension("horovod.torch", "HOROVOD_WITH_PYTORCH", __file__, "mpi_lib_v2")
     with pytest.raises(ImportError, match="horovod.mxnet cannot be used: this version of runjob has no module for it"):
         util.check_extension("horovod.mxnet", "HOROVOD_WITH_MXNET", __file__)
     assert util.gpu_available("torch") is False
+
+
+@pytest.mark.parametrize("framework", util._FRAMEWORKS)
+def test_every_framework_that_is_installed_is_available(framework, tmp_path, monkeypatch):
+    (tmp_path / f"{framework}.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert util.extension_available(framework)
+    util.check_extension(f"horovod.{framework}", "HOROVOD_WITH", __file__)
 
 
 def test_what_is_built():

@@ -8,8 +8,9 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 import uuid
+
+from testbed import eventually
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUNJOB = os.environ.get("RUNJOB_BIN", str(ROOT / "build" / "release" / "bin" / "runjob"))
@@ -96,10 +97,5 @@ class Marked:
         """Those of alive() that call themselves so."""
         return [pid for pid in self.alive() if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == name]
 
-    def wait_until_gone(self, limit: float = 20.0) -> bool:
-        deadline = time.monotonic() + limit
-        while self.alive():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.01)
-        return True
+    def wait_until_gone(self) -> None:
+        eventually(lambda: not self.alive(), "every process of the job has ended")

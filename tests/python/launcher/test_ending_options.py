@@ -4,7 +4,9 @@ import json
 
 import pytest
 from jobs import Marked, by_rank, python, run
+from testbed import with_enough_time
 
+HINT = "; --stack-traces-on-timeout shows where the ranks are"
 STUBBORN = """
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True))
@@ -17,7 +19,7 @@ def test_timeout_ends_the_job_with_124(tmp_path):
     status_file = tmp_path / "status.json"
     with Marked("-np", "2", "--timeout", "1", "--status-file", str(status_file), "sleep", "600") as job:
         status, _, errors = job.finish()
-        assert (status, errors) == (124, "runjob: error: the job did not end within the 1 s of --timeout; stopped 2 ranks\n")
+        assert (status, errors) == (124, f"runjob: error: the job did not end within the 1 s of --timeout; stopped 2 ranks{HINT}\n")
         assert job.alive() == []
     verdict = json.loads(status_file.read_text())
     assert (verdict["cause"], verdict["exit_status"], verdict["first_failed_rank"]) == ("timeout", 124, None)
@@ -29,21 +31,36 @@ def test_a_job_within_its_timeout_is_left_alone():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("grace, lines", [("0", ["ready"]), ("0.2", ["ready", "asked"])])
-def test_grace_period(tmp_path, grace, lines):
-    """The second rank fails once the first one is ready; that one ignores SIGTERM, and SIGKILL comes after the grace period."""
-    status_file = tmp_path / "status.json"
+def run_stubborn(tmp_path, grace):
+    """The second rank fails once the first one is ready; that one ignores SIGTERM. Returns the lines that it has printed."""
+    folder = tmp_path / str(grace)
+    folder.mkdir()
+    status_file = folder / "status.json"
     code = f"""
 import os, sys, time
 if os.environ['RANK'] == '1':
-    while not os.path.exists({str(tmp_path / 'ready')!r}): time.sleep(0.01)
+    while not os.path.exists({str(folder / 'ready')!r}): time.sleep(0.01)
     sys.exit(5)
-{STUBBORN.replace("print('ready'", f"open({str(tmp_path / 'ready')!r}, 'w').close(); print('ready'")}
+{STUBBORN.replace("print('ready'", f"open({str(folder / 'ready')!r}, 'w').close(); print('ready'")}
 """
-    done = run("-np", "2", "--grace-period", grace, "--status-file", str(status_file), *python(code))
+    done = run("-np", "2", "--grace-period", str(grace), "--status-file", str(status_file), *python(code))
     assert done.returncode == 5
-    assert by_rank(done.stdout) == {0: lines}
     assert json.loads(status_file.read_text())["ranks"][0]["signal"] == 9
+    lines = by_rank(done.stdout)
+    assert set(lines) == {0}
+    return lines[0]
+
+
+def test_without_a_grace_period_a_rank_is_killed_at_once(tmp_path):
+    assert run_stubborn(tmp_path, 0) == ["ready"]
+
+
+def test_a_rank_that_ignores_sigterm_is_killed_after_the_grace_period(tmp_path):
+    def attempt(grace):
+        lines = run_stubborn(tmp_path, grace)
+        return lines if len(lines) > 1 else None
+
+    assert with_enough_time(attempt, "the rank handles SIGTERM in its grace period", (0.2, 2, 20)) == ["ready", "asked"]
 
 
 WAIT_FOR_RANK_1 = """

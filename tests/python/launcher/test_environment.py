@@ -5,6 +5,7 @@ import os
 
 import pytest
 from jobs import by_rank, python, run
+from test_rendezvous import CLIENT
 
 DUMP = "import json, os; print(json.dumps(dict(os.environ)))"
 
@@ -48,6 +49,11 @@ def test_variables_of_an_outer_launcher_do_not():
         assert name not in mine
 
 
+def test_variables_of_horovods_controller_are_not_set():
+    mine = environments("-np", "1")[0]
+    assert not [name for name in mine if name.startswith(("HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS", "HOROVOD_GLOO_RENDEZVOUS"))]
+
+
 def test_x_sets_and_passes():
     ranks = environments("-np", "2", "-x", "T_SET=a=b c", "-x", "T_PASSED", "-x", "PYTHONUNBUFFERED=", env={**os.environ, "T_PASSED": "p"})
     for mine in ranks.values():
@@ -59,6 +65,15 @@ def test_omp_threads_share_the_cores():
     cores = len(os.sched_getaffinity(0))
     assert environments("-np", "2", env=environment)[0]["OMP_NUM_THREADS"] == str(max(1, cores // 2))
     assert environments("-np", "2", env={**environment, "OMP_NUM_THREADS": "3"})[0]["OMP_NUM_THREADS"] == "3"
+
+
+def test_the_number_of_threads_is_told_with_verbose_only():
+    code = python(CLIENT + "join()")
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    notice = "OMP_NUM_THREADS was not set and is "
+    assert run("-np", "2", *code, env=environment).stderr == ""
+    assert notice in run("-np", "2", "--verbose", *code, env=environment).stderr
+    assert notice not in run("-np", "2", "--verbose", "-x", "OMP_NUM_THREADS=1", *code, env=environment).stderr
 
 
 @pytest.mark.parametrize("option", [True, False])

@@ -99,6 +99,28 @@ def test_a_plan_reaches_no_host():
     assert "  a.invalid: ranks 0, 2 in 2 slots (by SSH)\n  b.invalid: ranks 1, 3 in 2 slots (by SSH, as me)\n" in done.stdout
 
 
+def test_more_ranks_than_cores_may_share_them():
+    count = len(cores())
+    found, errors = affinities("-np", str(2 * count), "-bind-to", "core:overload-allowed")
+    assert [tuple(found[rank]) for rank in range(0, 2 * count, 2)] == [tuple(found[rank]) for rank in range(1, 2 * count, 2)]
+    assert errors == ""
+
+
+def test_mpirun_lines_of_containers_run():
+    """Open MPI's and MPICH's spellings, each with its meaning."""
+    code = python("import os; print(os.getcwd(), os.environ.get('A'))")
+    done = run("--allow-run-as-root", "--oversubscribe", "-np", "3", "--host", "localhost", "-wdir", "/", "-genv", "A", "1 2", "-q", *code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert by_rank(done.stdout) == {rank: ["/ 1 2"] for rank in range(3)}
+    for words in (["-npernode", "2", "-H", "localhost:4"], ["-N", "2", "-H", "localhost:4"], ["-ppn", "2", "-hosts", "localhost"]):
+        done = run(*words, "-report-bindings", "--prefix", "/opt/mpi", *code)
+        assert (done.returncode, sorted(by_rank(done.stdout))) == (0, [0, 1])
+        assert done.stderr == (
+            "runjob: warning: --prefix has no effect: runjob needs no MPI on the hosts; the ranks get PATH and LD_LIBRARY_PATH as they are here\n"
+            "runjob: warning: -report-bindings has no effect: --verbose prints the CPUs to which each rank is bound\n"
+        )
+
+
 def test_mpiruns_line_of_the_tutorials_runs():
     done = run("-np", "2", "-bind-to", "none", "-map-by", "slot", "-x", "PATH", "-mca", "pml", "ob1", "-mca", "btl", "^openib", "true")
     assert done.returncode == 0

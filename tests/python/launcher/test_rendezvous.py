@@ -3,6 +3,7 @@
 import os
 
 from jobs import by_rank, python, run
+from testbed import with_enough_time
 
 CLIENT = """
 import http.client, json, os, socket, sys, time
@@ -45,11 +46,16 @@ print(place['rank'], place['size'], place['topology']['hostnames'])
 
 
 def test_rank_that_never_calls_init_is_named():
-    code = CLIENT + "join() if rank != 1 else None\ntime.sleep(60)"
-    done = run("-np", "3", "--start-timeout", "1", *python(code))
-    assert done.returncode == 125
-    assert "runjob: error: rank 1 on localhost: process started (pid " in done.stderr
-    assert "has not called init() for " in done.stderr
+    code = CLIENT + "if rank != 1: join(); print('joined', flush=True)\ntime.sleep(600)"
+
+    def attempt(limit):
+        done = run("-np", "3", "--start-timeout", str(limit), *python(code))
+        assert done.returncode == 125
+        return done.stderr if done.stdout.count("joined") == 2 else None
+
+    errors = with_enough_time(attempt, "ranks 0 and 2 have joined")
+    assert "runjob: error: rank 1 on localhost: process started (pid " in errors
+    assert "has not called init() for " in errors
 
 
 def test_rank_that_ends_without_init_is_named_at_once():

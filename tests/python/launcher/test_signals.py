@@ -1,11 +1,12 @@
 """Signals that runjob gets for its ranks, and Ctrl-Z."""
 
 import os
+import re
 import signal
-import time
 
 import pytest
 from jobs import Marked, by_rank, python
+from testbed import eventually
 
 FORWARDED = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGWINCH, signal.SIGCONT]
 
@@ -28,13 +29,6 @@ def stopped(pid):
 def ranks_of(job):
     ours = job.named("runjob-agent") + job.named("runjob-guard")
     return [pid for pid in job.alive() if pid not in ours]
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("number", FORWARDED)
@@ -63,7 +57,7 @@ def test_ctrl_z_stops_the_ranks_and_runjob_and_continue_resumes_both():
         assert len(ranks) == 2
         job.process.send_signal(signal.SIGTSTP)
         os.waitid(os.P_PID, job.process.pid, os.WSTOPPED)
-        wait_until(lambda: all(map(stopped, ranks)))
+        eventually(lambda: all(map(stopped, ranks)), "both ranks are stopped")
         job.process.send_signal(signal.SIGCONT)
         assert by_rank("".join(job.wait_for_lines(2))) == {0: ["SIGCONT"], 1: ["SIGCONT"]}
         assert not any(map(stopped, ranks))
@@ -89,7 +83,61 @@ def test_ranks_that_stop_are_killed_with_a_stopped_runjob():
         job.process.send_signal(signal.SIGTSTP)
         os.waitid(os.P_PID, job.process.pid, os.WSTOPPED)
         job.process.kill()
-        assert job.wait_until_gone()
+        job.wait_until_gone()
+
+
+# A daemon in a session of its own, whose parent is the rank or has ended, says that it has been told to end.
+DAEMON = f"""
+import os, signal, sys, time
+if os.fork():
+    if sys.argv[1] == 'orphan': os._exit(0)
+else:
+    os.setsid()
+    signal.signal(signal.SIGTERM, lambda *_: (print('daemon told', flush=True), os._exit(0)))
+    print('ready', flush=True)
+while True: time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("family", ["child", "orphan"])
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_daemon_of_a_rank_is_told_to_end_with_the_ranks(family, number, status):
+    # The shell outlives the orphan's parent, so that the rank runs.
+    command = [*python(DAEMON), family]
+    script = f'"$@" {"; sleep 600" if family == "orphan" else ""}'
+    with Marked("-np", "1", "--grace-period", "600", "sh", "-c", script, "sh", *command) as job:
+        job.wait_for_lines(1)
+        job.process.send_signal(number)
+        ended, output, _ = job.finish()
+        assert ended == status
+        assert by_rank(output) == {0: ["daemon told"]}
+        assert job.alive() == []
+
+
+def test_a_daemon_is_told_to_end_when_runjob_is_killed():
+    with Marked("-np", "1", "--grace-period", "600", *python(DAEMON), "child") as job:
+        job.wait_for_lines(1)
+        job.process.kill()
+        job.wait_until_gone()
+
+
+def test_ctrl_c_says_what_it_waits_for_and_a_second_one_kills():
+    deaf = "import signal, time; [signal.signal(n, signal.SIG_IGN) for n in (2, 15)]; print('ready', flush=True); time.sleep(600)"
+    with Marked("-np", "2", "--grace-period", "600", *python(deaf)) as job:
+        job.wait_for_lines(2)
+        job.process.send_signal(signal.SIGINT)
+        assert job.process.stderr.readline() == (
+            "runjob: warning: interrupted: 2 ranks have up to 600 s to end; Ctrl-C again kills\n"
+        )
+        waiting = job.process.stderr.readline()
+        assert re.fullmatch(
+            r"runjob: warning: localhost: waiting for rank \d \(pid \d+, python\S*\), rank \d \(pid \d+, python\S*\)"
+            r" up to 598 s; Ctrl-C again kills\n",
+            waiting,
+        )
+        job.process.send_signal(signal.SIGINT)
+        status, _, errors = job.finish()
+        assert (status, errors) == (130, "runjob: warning: killing all ranks\n")
 
 
 def test_nohup():

@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 from jobs import RUNJOB, TIMEOUT, python, run
+from testbed import OutOfTime, with_enough_time
 
 from test_rendezvous import CLIENT
 
@@ -36,7 +37,8 @@ class Terminal:
 
     def read_until(self, text):
         while text not in self.text:
-            assert select.select([self.master], [], [], TIMEOUT)[0], self.text
+            if not select.select([self.master], [], [], TIMEOUT)[0]:
+                raise OutOfTime(f"{text!r} has not appeared within {TIMEOUT} s: {self.text!r}")
             self.text += os.read(self.master, 65536).decode()
 
     def finish(self):
@@ -142,14 +144,21 @@ def test_a_slow_start_says_who_is_waited_for_and_takes_it_back():
 def test_without_a_terminal_only_verbose_says_so():
     code = "import signal\n" + LATE
     quiet = run("-np", "2", "--timeout", "2", "-x", "OMP_NUM_THREADS=1", *python(code))
-    assert (quiet.returncode, quiet.stderr) == (124, "runjob: error: the job did not end within the 2 s of --timeout; stopped 2 ranks\n")
-    verbose = run("-np", "2", "--timeout", "2", "--verbose", "-x", "OMP_NUM_THREADS=1", *python(code))
-    assert verbose.stderr.count("runjob: init: 1 of 2 ranks, waiting for rank 1 on localhost (") == 1
+    assert (quiet.returncode, quiet.stderr) == (124, "runjob: error: the job did not end within the 2 s of --timeout; stopped 2 ranks; --stack-traces-on-timeout shows where the ranks are\n")
+    waiting = "runjob: init: 1 of 2 ranks, waiting for rank 1 on localhost ("
+
+    def attempt(limit):
+        errors = run("-np", "2", "--timeout", str(limit), "--verbose", "-x", "OMP_NUM_THREADS=1", *python(code)).stderr
+        return errors if waiting in errors else None
+
+    assert with_enough_time(attempt, "the launcher names the rank that it waits for", (2, 10, 40)).count(waiting) == 1
 
 
-def test_messages_stand_above_the_rows():
+def test_messages_stand_above_the_rows(monkeypatch):
     """The note about threads comes while a bar is shown."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     code = CLIENT + "sys.stderr.write('bar\\r'); sys.stderr.flush(); join(); print('joined', flush=True)"
-    with Terminal("-np", "2", *python(code), OMP_NUM_THREADS="") as terminal:
+    with Terminal("-np", "2", "--verbose", *python(code)) as terminal:
         lines = shown(terminal.finish())
     assert sorted(lines)[:4] == ["[0]<stderr>:bar", "[0]<stdout>:joined", "[1]<stderr>:bar", "[1]<stdout>:joined"]
+    assert sum(line.startswith("runjob: OMP_NUM_THREADS was not set and is ") for line in lines) == 1

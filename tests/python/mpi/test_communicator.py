@@ -4,12 +4,16 @@ import os
 import tempfile
 
 import pytest
-from mpi_jobs import lines_of, mpirun
+from launchers import lines_of, open_mpi
 
 from runjob import basics, communicator
 
+
+def mpirun(np, code, **variables):
+    return open_mpi().python(np, code, **variables)
+
+
 PRINT = """
-import sys
 place = [hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size()]
 sum = hvd.allreduce([hvd.rank() + 1.0] * 70_000, op=hvd.Sum)[-1]
 sys.stdout.write(f"{place} {hvd.allgather([hvd.rank()]).tolist()} {sum:g}\\n")
@@ -165,3 +169,48 @@ def test_a_rank_of_the_list_that_does_not_come_is_named(run_ranks, monkeypatch):
 @pytest.mark.parametrize("environment, ranks", [({}, 0), ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"}, 4), ({"PMI_RANK": "0"}, 0)])
 def test_which_mpi_has_started_this_process(environment, ranks):
     assert communicator._started_by_mpi(environment) == ranks
+
+
+SUPPORT = """
+import mpi4py
+mpi4py.rc.thread_level = "{level}"
+before = hvd.mpi_threads_supported()
+hvd.init()
+assert "mpi4py.MPI" not in sys.modules
+from mpi4py import MPI
+say(before, hvd.mpi_threads_supported(), hvd.size() == MPI.COMM_WORLD.Get_size())
+"""
+
+
+@pytest.mark.parametrize("level, is_supported", [("multiple", True), ("single", False)])
+def test_threads_may_call_the_mpi_that_has_started_the_ranks(level, is_supported):
+    assert lines_of(mpirun(2, SUPPORT.replace("{level}", level))) == [f"True {is_supported} True"] * 2
+
+
+WARNED = """
+import sys, warnings
+import runjob.numpy as hvd
+if "with" in sys.argv:
+    from mpi4py import MPI
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    hvd.init()
+print(hvd.rank(), hvd.mpi_threads_supported(), [str(each.message) for each in caught])
+"""
+
+
+@pytest.mark.parametrize("uses_mpi", [True, False])
+def test_an_mpi_with_another_world_than_the_job_is_warned_of_once(run_ranks, tmp_path, uses_mpi):
+    (tmp_path / "program.py").write_text(WARNED)
+    done = run_ranks(tmp_path / "program.py", 2, "with" if uses_mpi else "without")
+    assert "1 False []" in done.stdout
+    if not uses_mpi:
+        assert "0 False []" in done.stdout
+        return
+    assert "0 False [\"the job has 2 ranks, but mpi4py's MPI.COMM_WORLD has 1: MPI did not start these ranks" in done.stdout
+    assert "Start the program with `mpirun -np 2 python ...` instead" in done.stdout
+
+
+def test_mpis_own_ranks_are_not_warned_of():
+    code = WARNED.replace('"with" in sys.argv', "True")
+    assert lines_of(mpirun(2, code)) == ["0 True []", "1 True []"]

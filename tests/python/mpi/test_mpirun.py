@@ -44,6 +44,12 @@ def test_its_ranks_are_a_job_again_and_again(launcher):
     assert lines == [*expected, *["True False []"] * 3]
 
 
+def test_rank_0_warns_of_horovods_variables_that_change_nothing(launcher):
+    done = launcher.python(2, "hvd.init()", HOROVOD_AUTOTUNE="1", HOROVOD_CONTROLLER="mpi", HOROVOD_TORUS_ALLREDUCE="0")
+    assert done.returncode == 0
+    assert done.stderr.count("HOROVOD_CONTROLLER, HOROVOD_AUTOTUNE have no effect with runjob") == 1
+
+
 def test_two_jobs_side_by_side_do_not_meet(launcher):
     code = PRELUDE + "hvd.init()\nsay(hvd.allgather([os.getppid()]).tolist())"
     jobs = [launcher.start(2, sys.executable, "-c", code) for _ in range(2)]

@@ -12,10 +12,10 @@ VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
 # A rank: the C interface, without NumPy, so that a rank is quick to start.
 BEGINNING = """
 import ctypes, json, os, sys
-from runjob import basics
+from runjob import basics, job
 from runjob._library import library
 
-lib, check = library(), basics.check
+lib, check = library(), job.check
 INT64, SUM = 5, 1
 
 def shape(*numbers):

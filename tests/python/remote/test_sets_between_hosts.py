@@ -11,7 +11,7 @@ VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
 # A rank: Python's process sets, with sums through the C interface. No framework is needed.
 RANK = """
 import array, ctypes
-from runjob import _library, basics, process_sets
+from runjob import _library, basics, job, process_sets
 
 lib = _library.library()
 SUM, FLOAT64 = 1, 8
@@ -20,12 +20,12 @@ def start(name, some, count):
     values = array.array("d", [basics.rank() + 1.0]) * count
     handle, extents = ctypes.c_int64(), (ctypes.c_int64 * 1)(count)
     address = ctypes.c_void_p(values.buffer_info()[0])
-    basics.check(lib.runjob_allreduce_async(name.encode(), address, address, extents, 1, FLOAT64, SUM, 1.0, 1.0,
+    job.check(lib.runjob_allreduce_async(name.encode(), address, address, extents, 1, FLOAT64, SUM, 1.0, 1.0,
                                             some.process_set_id, ctypes.byref(handle)))
     return handle.value, values
 
 def finish(handle):
-    basics.wait(handle)
+    job.wait(handle)
     lib.runjob_release(handle)
 
 basics.init(process_sets="dynamic")

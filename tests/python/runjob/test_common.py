@@ -19,7 +19,7 @@ def test_every_module_has_them(module):
 def test_numpys_functions_are_those_of_pytorch():
     """But for what only training needs."""
     only_torch = {
-        "DistributedOptimizer", "broadcast_optimizer_state", "broadcast_parameters", "elastic", "sparse_allreduce_async",
+        "DistributedOptimizer", "SyncBatchNorm", "broadcast_optimizer_state", "broadcast_parameters", "elastic", "sparse_allreduce_async",
     }  # fmt: skip
     assert set(runjob.torch.__all__) - set(runjob.numpy.__all__) == only_torch
     assert set(runjob.numpy.__all__) <= set(runjob.torch.__all__)

@@ -3,20 +3,21 @@
 import ctypes
 import os
 import pathlib
+import re
 import sys
 import threading
 import time
 
 import pytest
 
-from runjob import basics
+from runjob import basics, exceptions, job
 from runjob._library import library
 
 
 def _barrier():
     handle = ctypes.c_int64()
-    basics.check(library().runjob_barrier_async(b"never complete", 0, ctypes.byref(handle)))
-    basics.wait(handle.value)
+    job.check(library().runjob_barrier_async(b"never complete", 0, ctypes.byref(handle)))
+    job.wait(handle.value)
 
 
 def _wait_until_gone(pid_file):
@@ -57,7 +58,7 @@ def _victim_raises_an_exception_of_its_own(pid_file):
         sys.exit(7)
     try:
         _barrier()
-    except basics.AbortedError as error:
+    except exceptions.AbortedError as error:
         raise RuntimeError("training failed") from error
 
 
@@ -81,7 +82,38 @@ def _leave_well(_):
         _barrier()
 
 
-def test_a_victim_of_a_rank_that_ends_well_is_named(run_ranks):
-    job = run_ranks(_leave_well, 2, "", status=1)
-    assert "runjob: error: rank 1 on localhost (pid " in job.stderr
-    assert "rank 0 on localhost called shutdown()" in job.stderr
+def _call_shutdown_and_go_on(_):
+    basics.init()
+    if basics.rank() == 1:
+        _barrier()
+    basics.shutdown()
+
+
+def _exit_with_7(_):
+    basics.init()
+    if basics.rank() == 0:
+        sys.exit(7)
+    _barrier()
+
+
+@pytest.mark.parametrize(
+    "what, how", [(_leave_well, "ended its program"), (_call_shutdown_and_go_on, "called shutdown()")]
+)
+def test_a_rank_that_ended_normally_is_named_with_the_operation_that_waits_for_it(run_ranks, what, how):
+    job = run_ranks(what, 2, "", status=1)
+    reason = (
+        f"rank 0 on localhost {how} while rank 1 on localhost waits in barrier 'never complete':"
+        " do all ranks take the same number of steps? see join()"
+    )
+    assert f"AbortedError: {reason}" in job.stderr
+    text = job.stderr[job.stderr.index("runjob: error: "):].splitlines()
+    assert text[0] == f"runjob: error: {reason}"
+    assert re.fullmatch(
+        r"  rank 0 ended normally; rank 1 on localhost \(pid \d+\) exited with status 1 because of that", text[1]
+    )
+
+
+def test_a_rank_that_exits_with_a_status_is_named_with_it(run_ranks):
+    job = run_ranks(_exit_with_7, 2, "", status=7)
+    assert re.search(r"^runjob: error: rank 0 on localhost \(pid \d+\) exited with status 7\b", job.stderr, re.MULTILINE)
+    assert "ended normally" not in job.stderr

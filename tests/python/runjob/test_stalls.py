@@ -10,13 +10,13 @@ import ranks
 # Rank 1 comes to "late" once somebody has opened the FIFO for writing.
 PROGRAM = """
 import ctypes, sys
-from runjob import basics
+from runjob import basics, job
 from runjob._library import library
 
 def barrier(name):
     handle = ctypes.c_int64()
-    basics.check(library().runjob_barrier_async(name.encode(), 0, ctypes.byref(handle)))
-    basics.check(library().runjob_wait(handle, -1.0))
+    job.check(library().runjob_barrier_async(name.encode(), 0, ctypes.byref(handle)))
+    job.check(library().runjob_wait(handle, -1.0))
 
 basics.init()
 barrier("first")
@@ -54,5 +54,10 @@ def test_after_the_shutdown_time_the_operations_end_with_the_reason(tmp_path, sh
     job = start(tmp_path / "go", "--stall-check-shutdown-time-seconds", "0.3", RUNJOB_SHARED_MEMORY=shared_memory)
     with job:
         stderr = job.stderr.read()
-    assert job.returncode not in (0, None)
-    assert WARNING in stderr and MISSING in stderr and "RUNJOB_STALL_SHUTDOWN_TIME_SECONDS allows no more" in stderr
+    assert job.returncode == 1
+    assert WARNING in stderr and MISSING in stderr and "(RUNJOB_STALL_SHUTDOWN_TIME_SECONDS) allows no more" in stderr
+    (blame,) = [line for line in stderr.splitlines() if line.startswith("runjob: error: ")]
+    assert blame.startswith("runjob: error: rank 1 on localhost (pid ") and ") stalled: " + WARNING in blame
+    assert "--stall-check-shutdown-time-seconds" in blame
+    assert "Traceback" not in stderr
+    assert "\n  rank 0 exited with status 1 because it had waited in vain" in stderr

@@ -103,11 +103,11 @@ def steps(tf, hvd, optimizer, passes=1, count=3):
     return [variable.numpy() for variable in variables]
 
 
-def steps_alone(tf, optimizer, factor=1.0, count=3):
+def steps_alone(tf, optimizer, factor=1.0, count=3, rank=None):
     variables = variables_of_model(tf)
     for _ in range(count):
         with tf.GradientTape() as tape:
-            loss = loss_of(tf, variables, *data(tf))
+            loss = loss_of(tf, variables, *data(tf, rank))
         gradients = [gradient * factor for gradient in tape.gradient(loss, variables)]
         optimizer.apply_gradients(zip(gradients, variables))
     return [variable.numpy() for variable in variables]

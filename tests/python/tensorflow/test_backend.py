@@ -8,6 +8,7 @@ def _names():
     import sys
 
     import keras
+    import tensorflow
 
     import horovod.keras as of_keras
     import horovod.tensorflow as hvd
@@ -22,6 +23,9 @@ def _names():
         of_tensorflow_keras.load_model, of_tensorflow_keras.Sum, of_keras.callbacks.LearningRateWarmupCallback,
         of_keras.PartialDistributedOptimizer, of_keras.Adasum,
     ]  # fmt: skip
+    variables = [tensorflow.Variable(1.0), [tensorflow.Variable(2.0)]]
+    references = hvd.vars_to_refs(variables)
+    found += [{references}, hvd.refs_to_vars(references)[1][0] is variables[1][0] or None, hvd.check_extension]
     hvd.gpu_available("tensorflow")
     others = [name for name in ("torch", "jax", "mxnet", "mpi4py") if name in sys.modules]
     return hvd.size(), of_tensorflow_keras.size(), of_keras.size(), all(each is not None for each in found), others

@@ -52,6 +52,33 @@ def local_sources():
     return right, len(local), len(shared)
 
 
+def outside_of_its_set():
+    """The rank that is not in the tape's set keeps its gradients as they are, those of local sources too."""
+    tf, hvd = tensorflow_cases.module()
+    only = hvd.add_process_set([1])
+    variables = tensorflow_cases.variables_of_model(tf)
+    x, y = tensorflow_cases.data(tf, hvd.rank())
+
+    def step():
+        with hvd.DistributedGradientTape(tf.GradientTape(persistent=True), op=hvd.Sum, process_set=only) as tape:
+            loss = tensorflow_cases.loss_of(tf, variables, x, y)
+        tape.register_local_source(variables[1])
+        return tape.gradient(loss, variables)
+
+    with tf.GradientTape() as own:
+        loss = tensorflow_cases.loss_of(tf, variables, x, y)
+    alone = own.gradient(loss, variables)
+    found = tensorflow_cases.close(step(), alone), tensorflow_cases.close(tf.function(step)(), alone)
+    hvd.remove_process_set(only)
+    with hvd.DistributedGradientTape(tf.GradientTape(), process_set=only) as tape:
+        loss = tensorflow_cases.loss_of(tf, variables, x, y)
+    try:
+        tape.gradient(loss, variables)
+    except ValueError as error:
+        found += ("is not registered" in str(error),)
+    return found
+
+
 def slices_of_embeddings():
     """Gradients of rows, some of them on both ranks, gathered or made dense, and unconnected ones."""
     tf, hvd = tensorflow_cases.module()
@@ -82,7 +109,7 @@ def loop_that_broadcasts_in_its_first_step():
         optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
         if is_first:
             hvd.broadcast_variables(variables, root_rank=0)
-            hvd.broadcast_variables(optimizer.variables() if callable(optimizer.variables) else optimizer.variables, root_rank=0)
+            hvd.broadcast_variables(optimizer.variables(), root_rank=0)
         return loss
 
     losses = [float(hvd.allreduce(step(count == 0), name="loss")) for count in range(20)]
@@ -95,6 +122,7 @@ CASES = {
     loop_that_broadcasts_in_its_first_step: (True, True),
     tapes: set(),
     local_sources: (True, 1, 1),
+    outside_of_its_set: (True, True, True),
     slices_of_embeddings: [[1.5, 0.5, 1, 0]] * 2,
 }  # fmt: skip
 

@@ -1,5 +1,7 @@
 """python/runjob/tensorflow/keras_optimizer.py: steps on two ranks against those of one process that has all of the data."""
 
+import warnings
+
 import tensorflow_cases
 
 
@@ -19,8 +21,35 @@ def optimizers():
     return wrong
 
 
+def outside_of_its_set():
+    """The rank that is not in the optimizer's set steps on its own gradients, after several passes, too."""
+    tf, hvd = tensorflow_cases.module()
+    only = hvd.add_process_set([1])
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1), process_set=only, backward_passes_per_step=2)
+    found = tensorflow_cases.steps(tf, hvd, optimizer, passes=2)
+    hvd.remove_process_set(only)
+    expected = tensorflow_cases.steps_alone(tf, tf.keras.optimizers.SGD(0.1), factor=2.0, rank=hvd.rank())
+    return tensorflow_cases.close(found, expected, 1e-4)
+
+
+def distributed_twice():
+    """The second call's options replace the first one's, and gradients are reduced once; the optimizer keeps its local variables."""
+    tf, hvd = tensorflow_cases.module()
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1), backward_passes_per_step=2)
+    local = tf.Variable(0.0)
+    optimizer.register_local_var(local)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again = hvd.DistributedOptimizer(optimizer, op=hvd.Sum)
+    told = [each for each in caught if "this SGD is distributed already: the options of this call replace" in str(each.message)]
+    right = tensorflow_cases.close(tensorflow_cases.steps(tf, hvd, again), tensorflow_cases.steps_alone(tf, tf.keras.optimizers.SGD(0.1), factor=2.0), 1e-4)
+    return len(told), told[0].filename == __file__, again is optimizer, right, again._accumulation.reduction.is_local(local)
+
+
 CASES = {
     optimizers: [],
+    outside_of_its_set: True,
+    distributed_twice: (1, True, True, True, True),
 }  # fmt: skip
 
 test_every_case = tensorflow_cases.test(CASES)

@@ -25,7 +25,33 @@ def broadcasts():
     return values, bool((kernels[0] == kernels[1]).all()), float(other), objects
 
 
+def what_broadcast_returns():
+    """The variables that it has set: eagerly, in a function, and as values in a graph of TensorFlow 1, of which one runs all it needs."""
+    tf, hvd = tensorflow_cases.module()
+    variables = [tf.Variable(float(hvd.rank())), tf.Variable([hvd.rank(), 5])]
+    eager = hvd.broadcast_(variables, 1)
+    found = [len(eager) == 2 and all(given is returned for given, returned in zip(variables, eager))]
+    found.append(hvd.broadcast_variables(variables, 1) == variables)
+
+    @tf.function
+    def function():
+        (returned,) = hvd.broadcast_([variables[0]], 0)
+        return returned + 1.0
+
+    found += [float(function()), float(variables[0])]
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        kept = [tf.compat.v1.get_variable(name, initializer=10.0 * hvd.rank()) for name in "ab"]
+        values = hvd.broadcast_(kept, 1)
+        operation = hvd.broadcast_variables(kept, 0)
+        session.run(tf.compat.v1.global_variables_initializer())
+        found.append([each.item() for each in session.run(values)])
+        found.append([each.item() for each in session.run(kept)])
+        found.append(session.run(operation))
+    return found
+
+
 CASES = {
+    what_broadcast_returns: [True, True, 2.0, 1.0, [10.0, 10.0], [10.0, 10.0], None],
     broadcasts: lambda rank: ([[2, 2], 1, [False], [8]], True, 1.0, ({"rank": 1}, 0, [0, 1], True)),
 }  # fmt: skip
 

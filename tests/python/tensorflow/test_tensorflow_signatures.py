@@ -58,12 +58,18 @@ KERAS = {
     "allreduce": f"value, name=None, average=None{FACTORS}, op=None, compression=Compression.none",
     "load_model": "filepath, custom_optimizers=None, custom_objects=None, compression=Compression.none, legacy_opts=False",
 }
+HOROVOD_KERAS = {
+    **KERAS,
+    "DistributedOptimizer": f"optimizer, name=None{DEVICES}, sparse_as_dense=False, gradient_predivide_factor=1.0, op=Average, "
+    "num_groups=0, groups=None",
+    "callbacks.BestModelCheckpoint": "monitor='val_loss', verbose=0, mode='auto', save_freq='epoch'",
+}
 TABLES = {
     "horovod.tensorflow": TENSORFLOW,
     "runjob.tensorflow": TENSORFLOW,
     "horovod.tensorflow.keras": KERAS,
     "runjob.tensorflow.keras": KERAS,
-    "horovod.keras": KERAS,
+    "horovod.keras": HOROVOD_KERAS,
     "runjob.keras": KERAS,
 }
 

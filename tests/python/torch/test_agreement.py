@@ -11,21 +11,28 @@ FORMS = {"a": Form((2,), "torch.float32", (1,), 0), "b": Form((3, 4), "torch.flo
 
 
 def test_the_order_is_that_of_the_first_rank():
-    agreement = conclude([(FORMS, ["c", "a"]), (FORMS, ["a", "b", "c"])])
+    agreement = conclude({0: (FORMS, ["c", "a"]), 1: (FORMS, ["a", "b", "c"])})
     assert list(agreement.forms) == ["c", "a", "b"]
     assert agreement.came == 2
     assert agreement.forms == FORMS
 
 
 def test_a_rank_to_which_nothing_came_has_no_order():
-    agreement = conclude([(FORMS, []), (FORMS, ["b"])])
+    agreement = conclude({0: (FORMS, []), 1: (FORMS, ["b"])})
     assert (list(agreement.forms), agreement.came) == (["b", "a", "c"], 1)
-    assert conclude([(FORMS, []), (FORMS, [])]).came == 0
+    assert conclude({0: (FORMS, []), 1: (FORMS, [])}).came == 0
+
+
+def test_a_rank_that_has_joined_announces_nothing():
+    agreement = conclude({2: (FORMS, ["b"])})
+    assert (list(agreement.forms), agreement.came) == (["b", "a", "c"], 1)
+    with pytest.raises(MismatchError, match="of c is reduced on rank 1 of the process set but not on rank 3"):
+        conclude({1: (FORMS, []), 3: ({"a": FORMS["a"], "b": FORMS["b"]}, [])})
 
 
 def test_strides_that_differ_become_none_and_one_sparse_gradient_is_enough():
     others = {**FORMS, "a": Form((2,), "torch.float32", (1,), 1), "b": Form((3, 4), "torch.float32", (1, 3), 0)}
-    agreement = conclude([(FORMS, []), (others, [])])
+    agreement = conclude({0: (FORMS, []), 1: (others, [])})
     assert agreement.forms["b"].strides is None
     assert agreement.forms["a"].sparse_dims == 1
 
@@ -41,7 +48,7 @@ def test_strides_that_differ_become_none_and_one_sparse_gradient_is_enough():
 )
 def test_disagreements_are_named(others, text):
     with pytest.raises(MismatchError, match=text):
-        conclude([(FORMS, []), (others, [])])
+        conclude({0: (FORMS, []), 1: (others, [])})
 
 
 @pytest.mark.parametrize(
@@ -81,6 +88,19 @@ def _agree():
     forms = {"w": form_of(torch.ones(2, 3).t(), hvd.rank()), "ü": form_of(torch.ones(()), 0)}
     agreement = agree("test", forms, ["ü"] if hvd.rank() else [], hvd.global_process_set)
     return list(agreement.forms), agreement.came, tuple(agreement.forms["w"])
+
+
+def _agree_without_one():
+    hvd.init()
+    agreement = None
+    if hvd.rank() != 1:
+        agreement = list(agree("test", FORMS, ["b"] if hvd.rank() else [], hvd.global_process_set).forms)
+    hvd.join()
+    return agreement
+
+
+def test_ranks_agree_without_one_that_has_joined(call_ranks):
+    assert call_ranks(_agree_without_one, 3) == [["b", "a", "c"], None, ["b", "a", "c"]]
 
 
 def test_ranks_agree(call_ranks):

@@ -124,6 +124,36 @@ def test_a_distributed_optimizer_does_too(call_ranks, others_train):
     _assert_same(weights, others_weights)
 
 
+def _resume_on_another_device(root_device, device):
+    """The root has trained; the others' parameters lie elsewhere. Devices of Adam's state, on each rank."""
+    hvd.init()
+    weight = torch.ones(3, device=root_device if hvd.rank() == 0 else device, requires_grad=True)
+    optimizer = torch.optim.Adam([weight], lr=0.5)
+    if hvd.rank() == 0:
+        weight.sum().backward()
+        optimizer.step()
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    return {key: (value.device.type, tuple(value.shape)) for key, value in optimizer.state[weight].items()}
+
+
+def test_the_state_lies_on_the_parameters_device(call_ranks):
+    root, other = call_ranks(_resume_on_another_device, 2, "cpu", "meta")
+    assert root == {"step": ("cpu", ()), "exp_avg": ("cpu", (3,)), "exp_avg_sq": ("cpu", (3,))}
+    assert other == {"step": ("cpu", ()), "exp_avg": ("meta", (3,)), "exp_avg_sq": ("meta", (3,))}
+
+
+def _fresh():
+    hvd.init()
+    weight = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.Adam([weight], lr=0.5 + hvd.rank())
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    return weight.grad, dict(optimizer.state), optimizer.param_groups[0]["lr"]
+
+
+def test_a_fresh_optimizer_has_no_gradients_afterwards(call_ranks):
+    assert call_ranks(_fresh, 2) == [(None, {}, 0.5)] * 2
+
+
 def test_lbfgs_is_refused():
     optimizer = torch.optim.LBFGS([torch.ones(1, requires_grad=True)])
     with pytest.raises(ValueError, match="cannot broadcast the state of torch.optim.LBFGS"):

@@ -1,5 +1,6 @@
 """runjob.torch.join(): ranks that have less data than others."""
 
+import pytest
 import torch
 
 
@@ -47,3 +48,61 @@ def test_other_operations_raise_while_a_rank_has_joined(call_ranks):
     text, last = call_ranks(gather_with_one_joined, 2)
     assert "rank 1 on localhost has joined, and only allreduce goes on without it" in text
     assert last == 0
+
+
+def _weight_after(steps_of_rank, unfreeze_before=None):
+    """Two epochs of steps with gradients of 1 on all ranks; a rank joins when its steps are over, which may be at once."""
+    import runjob.torch as hvd
+
+    hvd.init()
+    weights = [torch.zeros(2, requires_grad=True), torch.zeros(3, requires_grad=unfreeze_before is None)]
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(weights, lr=1.0))
+    seen = []
+    for epoch in range(2):
+        for step in range(steps_of_rank[hvd.rank()]):
+            if step == unfreeze_before:
+                weights[1].requires_grad_()
+            optimizer.zero_grad()
+            sum(weight.sum() for weight in weights).backward()
+            optimizer.step()
+        hvd.join()
+        weights[1].requires_grad_()  # on the ranks, too, that had no such step
+        hvd.broadcast_parameters(weights, root_rank=max(range(hvd.size()), key=steps_of_rank.__getitem__))
+        seen.append([round(weight[0].item(), 4) for weight in weights])
+        optimizer.zero_grad()
+        sum(weight.sum() for weight in weights).backward()
+        optimizer.step()  # all ranks together
+    return seen
+
+
+def test_a_rank_may_join_before_its_first_step(call_ranks):
+    one = [-0.6667 * 2] * 2  # two ranks of three have a gradient, in two steps
+    for steps in ([2, 0, 2], [0, 2, 2]):
+        for seen in call_ranks(_weight_after, 3, steps):
+            assert seen == [pytest.approx(one, abs=1e-3), pytest.approx([2 * one[0] - 1] * 2, abs=1e-3)]
+
+
+def test_parameters_may_be_unfrozen_after_a_rank_has_joined(call_ranks):
+    for seen in call_ranks(_weight_after, 2, [3, 1], 2):
+        # The first: a step of both, two of one rank. The second is unfrozen for the last step of an epoch, and stays so.
+        assert seen == [pytest.approx([-2.0, -0.5]), pytest.approx([-5.0, -3.5])]
+
+
+def _unnamed_after_join():
+    """Ranks that have called different numbers of unnamed operations count them anew."""
+    import runjob.torch as hvd
+
+    hvd.init()
+    found = []
+    for _ in range(2):
+        for _ in range(1 + 2 * hvd.rank()):
+            hvd.allreduce(torch.ones(1), op=hvd.Sum)
+            hvd.synchronize(hvd.allreduce_async(torch.ones(1), op=hvd.Sum))
+        hvd.join()
+        found.append(hvd.allreduce(torch.ones(1), op=hvd.Sum).item())
+        found.append(hvd.synchronize(hvd.allreduce_async(torch.ones(1), op=hvd.Sum)).item())
+    return found
+
+
+def test_unnamed_operations_agree_again_after_a_join(call_ranks):
+    assert call_ranks(_unnamed_after_join, 2) == [[2.0] * 4] * 2

@@ -170,16 +170,40 @@ def arguments_of_keras_2():
     return sum("fit() of Keras 3 has no workers" in str(each.message) for each in caught)
 
 
+def outside_of_its_set():
+    """The rank that is not in the set trains with its own gradients; in a set of one rank, that one does, too."""
+    keras, hvd = _modules()
+    only = hvd.add_process_set([1])
+    model = _model(keras, hvd.DistributedOptimizer(keras.optimizers.SGD(0.1), op=hvd.Sum, process_set=only), seed=0)
+    model.optimizer.register_local_var(model.layers[0].kernel)
+    alone = _model(keras, keras.optimizers.SGD(0.1), seed=0)
+    for each in (model, alone):
+        each.fit(*_data(hvd.rank()), batch_size=4, verbose=0, shuffle=False)
+    hvd.remove_process_set(only)
+    return _is_close(model, alone), not _is_alike(hvd, model.layers[1].kernel), callable(model.optimizer.variables)
+
+
+def distributed_twice():
+    """The second call's options replace the first one's, with a warning; local variables stay local."""
+    keras, hvd = _modules()
+    model = _model(keras, hvd.DistributedOptimizer(keras.optimizers.SGD(0.05, momentum=0.9), op=hvd.Sum), seed=0)
+    model.optimizer.register_local_var(model.layers[0].kernel)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again = hvd.DistributedOptimizer(model.optimizer)
+    model.fit(*_data(hvd.rank()), batch_size=4, verbose=0, shuffle=False)
+    told = sum("is distributed already: the options of this call replace" in str(each.message) for each in caught)
+    return told, again is model.optimizer, _is_alike(hvd, model.layers[0].kernel)
+
+
 def refusals():
     keras, hvd = _modules()
     schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)
     model = _model(keras, keras.optimizers.SGD(schedule), seed=0)
-    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD())
     texts = []
     for wrong in (
         lambda: model.fit(*_data(), verbose=0, callbacks=[hvd.callbacks.LearningRateWarmupCallback(0.1)]),
         lambda: model.fit(*_data(), verbose=0, callbacks=[hvd.callbacks.BestModelCheckpoint()]),
-        lambda: hvd.DistributedOptimizer(optimizer),
         lambda: hvd.DistributedOptimizer(model),
         lambda: hvd.DistributedOptimizer(keras.optimizers.SGD(), op=hvd.Adasum),
         lambda: hvd.DistributedOptimizer(keras.optimizers.SGD(), backward_passes_per_step=0),
@@ -195,17 +219,21 @@ def refusals():
 
 
 REFUSALS = [
-    "which callbacks cannot set", "set its `filepath` before", "is distributed already", "takes an optimizer of Keras, not Sequential",
-    "op=Average and op=Sum", "give a positive number", "is for graphs of TensorFlow 1", "give op=Average or op=Sum",
+    "which callbacks cannot set", "set its `filepath` before", "takes an optimizer of Keras, not Sequential", "op=Average and op=Sum",
+    "give a positive number", "is for graphs of TensorFlow 1", "give op=Average or op=Sum",
 ]  # fmt: skip
 
 
 def names_of_horovod():
-    """horovod.keras, and nothing of TensorFlow's."""
+    """horovod.keras, with its own order of arguments, and nothing of TensorFlow's."""
     import horovod.keras
 
-    _, hvd = _modules()
-    alike = [horovod.keras.DistributedOptimizer is hvd.DistributedOptimizer]
+    keras, hvd = _modules()
+    optimizer = keras.optimizers.SGD(0.1)
+    groups = horovod.keras.DistributedOptimizer(optimizer, None, "", "", hvd.Compression.fp16, False, 1.0, hvd.Sum, 0, 3)._accumulation
+    checkpoint = horovod.keras.callbacks.BestModelCheckpoint("loss", 1, "max")
+    alike = [isinstance(checkpoint, hvd.callbacks.BestModelCheckpoint) and not checkpoint.save_weights_only]
+    alike.append(groups.reduction._groups == 3 and groups.reduction._options["op"] == hvd.Sum)
     alike.append(horovod.keras.callbacks.MetricAverageCallback is hvd.callbacks.MetricAverageCallback)
     return alike, "tensorflow" in sys.modules
 
@@ -220,7 +248,9 @@ CASES = {
     averages_and_rates: ({"a": 0.5, "b": 1.5, "text": "kept"}, [0.3, 0.4, 0.4, 0.04]),
     values: lambda rank: [0.5, [2.0, 5.0], [0, 1], [1, 7], [[2.0], [6.0]][rank]],
     arguments_of_keras_2: 1,
-    names_of_horovod: ([True, True], False),
+    names_of_horovod: ([True, True, True], False),
+    outside_of_its_set: (True, True, True),
+    distributed_twice: (1, True, False),
 }
 
 
@@ -228,7 +258,7 @@ def _all():
     # The folder of TensorFlow's tests is beside what starts a rank, and Keras would take it for TensorFlow.
     sys.path[:] = [path for path in sys.path if not pathlib.Path(path, "tensorflow", "conftest.py").exists()]
     _, hvd = _modules()
-    hvd.init()
+    hvd.init(process_sets="dynamic")
     return {**cases.run(CASES), "refusals": refusals()}
 
 

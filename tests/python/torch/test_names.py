@@ -5,13 +5,6 @@ import pytest
 import runjob.torch as hvd
 
 
-@pytest.mark.parametrize("name", hvd.LATER)
-def test_names_of_later_versions_explain_themselves(name):
-    assert not hasattr(hvd, name)
-    with pytest.raises(AttributeError, match=f"runjob.torch.{name} is not in this version of runjob"):
-        getattr(hvd, name)
-
-
 def test_all_names_exist():
     for name in hvd.__all__:
         assert hasattr(hvd, name)

@@ -208,7 +208,39 @@ def _step_after_synchronize():
 
 def test_a_second_reduction_is_warned_about(call_ranks):
     for texts in call_ranks(_step_after_synchronize, 2):
-        assert len(texts) == 1 and "put it into skip_synchronize()" in texts[0]
+        assert len(texts) == 1
+        assert texts[0].startswith("optimizer.step() called without optimizer.skip_synchronize() context after optimizer.synchronize()")
+
+
+def _attributes():
+    """What scripts read of Horovod's optimizer."""
+    hvd.init()
+    weight, frozen = torch.zeros(2, requires_grad=True), torch.zeros(1)
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD([weight, frozen], lr=1.0), [("w", weight), ("f", frozen)], hvd.Compression.fp16,
+        gradient_predivide_factor=2.0, sparse_as_dense=True, backward_passes_per_step=2,
+    )  # fmt: skip
+    in_flight = []
+    for _ in range(2):
+        weight.sum().backward()
+        in_flight.append([optimizer._parameter_names[parameter] for parameter in optimizer._handles])
+    optimizer.step()
+    return {
+        "in flight": [*in_flight, list(optimizer._handles)],
+        "names": sorted(optimizer._parameter_names.values()),
+        "updated": [parameter is weight for parameter in optimizer._requires_update],
+        "compression": optimizer._compression is hvd.Compression.fp16,
+        "set": optimizer.process_set is hvd.global_process_set,
+        "values": (optimizer.op, optimizer.gradient_predivide_factor, optimizer.sparse_as_dense, optimizer.backward_passes_per_step),
+    }
+
+
+def test_attributes_that_scripts_read_are_there(call_ranks):
+    expected = {
+        "in flight": [[], ["w"], []], "names": ["f", "w"], "updated": [True], "compression": True, "set": True,
+        "values": (hvd.Average, 2.0, True, 2),
+    }  # fmt: skip
+    assert call_ranks(_attributes, 2) == [expected] * 2
 
 
 def _closures():

@@ -143,15 +143,33 @@ def _train():
     torch.manual_seed(0)
     model = torch.nn.Linear(2, 1, bias=False)
     torch.nn.init.zeros_(model.weight)
-    if not some.included():
-        return None
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=1.0), named_parameters=model.named_parameters(), process_set=some
     )
-    model(torch.full((1, 2), float(hvd.rank() + 1))).sum().backward()
-    optimizer.step()
+    model(torch.full((1, 2), float(hvd.rank() ** 2 + 1))).sum().backward()
+    optimizer.synchronize()
+    with optimizer.skip_synchronize():
+        optimizer.step()
+    optimizer.step(lambda: torch.ones(1) * hvd.rank())
     return model.weight[0].tolist()
 
 
-def test_the_optimizer_averages_over_the_set(call_ranks):
-    assert call_ranks(_train, 3) == [[-2.0, -2.0], None, [-2.0, -2.0]]
+def test_the_optimizer_averages_over_the_set_and_a_rank_outside_keeps_its_gradients(call_ranks):
+    assert call_ranks(_train, 3) == [[-6.0, -6.0], [-4.0, -4.0], [-6.0, -6.0]]
+
+
+def _numbered():
+    """A ProcessSet that gets its number by hand, as scripts do that keep sets in a table."""
+    hvd.init(process_sets=[hvd.ProcessSet([0, 1])])
+    number = next(number for number, ranks in hvd.get_process_set_ids_and_ranks().items() if ranks == [0, 1])
+    some = hvd.ProcessSet([0, 1])
+    before = some.process_set_id
+    some.process_set_id = number
+    total = hvd.allreduce(torch.ones(1), op=hvd.Sum, process_set=some).item() if some.included() else None
+    size = some.size()
+    some.process_set_id = None
+    return before, total, size, some.process_set_id
+
+
+def test_the_number_of_a_set_can_be_set(call_ranks):
+    assert call_ranks(_numbered, 3) == [(None, 2.0, 2, None)] * 2 + [(None, None, 2, None)]

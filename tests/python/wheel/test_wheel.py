@@ -43,6 +43,12 @@ def test_there_are_two_and_neither_is_for_one_version_of_python(wheels):
     assert re.search(r"-py3-none-manylinux_2_\d+_x86_64\.whl$", wheels["runjob_launcher"].name)
 
 
+def test_a_wheel_has_no_headers_as_the_page_for_c_and_cpp_says(wheels):
+    names = zipfile.ZipFile(wheels["runjob_launcher"]).namelist()
+    assert any(name.endswith("/librunjob.so") for name in names)
+    assert not [name for name in names if name.endswith((".h", ".hpp"))]
+
+
 @pytest.fixture(scope="module")
 def auditwheel(tmp_path_factory):
     """Runs it, from an environment of its own: Debian's patchelf is too old for it."""
@@ -120,6 +126,10 @@ def test_gloo_is_the_one_of_the_wheel(installed):
     gloo = json.loads(_run(installed / "bin" / "python", "-c", code).stdout)["gloo"]
     assert (gloo["path"], gloo["reason"]) == (str(installed / "lib/runjob/librunjob_libgloo.so"), "")
     assert "[X] Gloo" in _run(installed / "bin" / "runjob", "--check-build").stdout
+
+
+def test_pip_finds_nothing_broken(installed):
+    assert _run(installed / "bin" / "python", "-m", "pip", "check").stdout == "No broken requirements found.\n"
 
 
 def test_a_module_of_an_absent_framework_names_the_framework(installed):

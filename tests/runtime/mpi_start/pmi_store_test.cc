@@ -84,7 +84,7 @@ TEST_CASE("wrong answers are errors that show them", "[mpi_start][net]") {
   CHECK_THAT(error_with("get_maxes", "cmd=maxes vallen_max=2\n").second, ContainsSubstring("vallen_max: '2'"));
   CHECK_THAT(error_with("put", "what?\n").second, ContainsSubstring("no message of PMI: 'what?'"));
   CHECK_THAT(error_with("get", "cmd=get_result rc=0 value=zz\n").second,
-             ContainsSubstring("what rank 0 has said under runjob.a is not of runjob"));
+             ContainsSubstring("the value of rank 0 under runjob.a is not of runjob"));
   CHECK_THAT(error_with("get", "cmd=get_result rc=0 value=.zz\n").second, ContainsSubstring("'zz' is not hexadecimal"));
   CHECK_THAT(error_with("get", "cmd=get_result rc=-1 msg=key_not_found\n").second, ContainsSubstring("key_not_found"));
   CHECK(error_with("barrier_in", "").first == Errc::kConnect);

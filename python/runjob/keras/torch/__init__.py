@@ -1,6 +1,6 @@
 """runjob.keras where Keras's backend is PyTorch. TensorFlow is not imported."""
 
-from ... import common
+from ... import callable_variables, common
 from ...common import *  # noqa: F403
 from ...torch import Compression
 from . import callbacks, elastic
@@ -13,3 +13,5 @@ __all__ = [
     "broadcast_global_variables", "callbacks", "elastic", "load_model", "reducescatter",
 ]  # fmt: skip
 __all__ += [name for name in common.__all__ if name not in ("barrier", "join", "poll", "synchronize")]
+
+callable_variables.install()

@@ -35,24 +35,27 @@ class GradientReduction:
         self._options: dict[str, Any] = {"compression": compression, "op": op, "process_set": process_set}
         if gradient_predivide_factor != 1.0:
             self._options.update(prescale_factor=1.0 / gradient_predivide_factor, postscale_factor=float(gradient_predivide_factor))
-        self._local: set[int] = set()
+        self.local: set[int] = set()
 
     def register_local(self, variable: Any) -> None:
         """Leaves its gradients to each rank."""
-        self._local.add(id(variable))
+        self.local.add(id(variable))
 
     # With model.compile(jit_compile=True), what is before and after it is compiled.
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     @torch.no_grad()
     def reduced(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """The gradients of `variables`, in their order; None stays None, on all ranks or on none."""
+        """The gradients of `variables`, in their order; None stays None, on all ranks or on none. A rank that is not in the set keeps its
+        own."""
+        if self._process_set.included() is False:
+            return list(gradients)
         results = [gradient.to_dense() if gradient is not None and gradient.is_sparse else gradient for gradient in gradients]
         identities = [id(variable) for variable in variables]
         if self._scale_local_gradients:
             for index, identity in enumerate(identities):
-                if identity in self._local and results[index] is not None:
+                if identity in self.local and results[index] is not None:
                     results[index] = results[index] / size_of(self._process_set)
-        places = [index for index, gradient in enumerate(results) if gradient is not None and identities[index] not in self._local]
+        places = [index for index, gradient in enumerate(results) if gradient is not None and identities[index] not in self.local]
         sizes = [0 if gradient is None else gradient.numel() * gradient.element_size() for gradient in results]
         for group in grouped(places, sizes, identities, self._groups):
             for index, gradient in zip(group, grouped_allreduce([results[index] for index in group], **self._options)):

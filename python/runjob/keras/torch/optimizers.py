@@ -34,7 +34,7 @@ def DistributedOptimizer(  # noqa: N802  Horovod's name
 
     op               Average or Sum.
     Without effect   name, the devices and sparse_as_dense: gradients stay where they are, and are dense.
-    Errors           ValueError, also for another reduction, what is no optimizer, and one that is distributed already.
+    Errors           ValueError, also for another reduction, and for what is no optimizer.
     """
     reduction = GradientReduction(
         compression, op, gradient_predivide_factor, num_groups, groups, process_set, scale_local_gradients

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch.utils.data
 
-from ... import basics
+from ... import job
 
 
 class ElasticSampler(torch.utils.data.Sampler[int]):
@@ -57,7 +57,7 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
 
     def reset(self) -> None:
         """Shares what has not been processed among the ranks that there are now."""
-        self.num_replicas, self.rank = basics.size(), basics.rank()
+        self.num_replicas, self.rank = job.size(), job.rank()
         indices = list(range(len(self.dataset)))
         if self.shuffle:
             random.Random(f"{self.seed} {self.epoch}").shuffle(indices)

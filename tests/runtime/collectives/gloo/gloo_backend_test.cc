@@ -3,6 +3,7 @@
 #include <future>
 #include <thread>
 
+#include "runtime/collectives/tcp/tcp_transport.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob::runtime;
@@ -11,13 +12,16 @@ using runjob::Status;
 
 namespace {
 
+std::unique_ptr<GlooBackend> make(const MeshOptions& options) {
+  return std::make_unique<GlooBackend>(options, std::make_unique<TcpTransport>(all_pairs(options)));
+}
+
 /// A mesh of ranks that all live in this process.
 std::vector<std::unique_ptr<GlooBackend>> mesh(int size, std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
   std::vector<std::unique_ptr<GlooBackend>> ranks;
   std::vector<std::string> addresses;
   for (int rank = 0; rank < size; ++rank) {
-    ranks.push_back(
-        std::make_unique<GlooBackend>(MeshOptions{rank, size, "127.0.0.1", std::chrono::seconds(30), timeout}));
+    ranks.push_back(make({rank, size, "127.0.0.1", std::chrono::seconds(30), timeout}));
     addresses.push_back(ranks.back()->address());
   }
   std::vector<std::future<Status>> connected;
@@ -28,7 +32,7 @@ std::vector<std::unique_ptr<GlooBackend>> mesh(int size, std::chrono::millisecon
   return ranks;
 }
 
-std::future<Status> start(Backend& backend, const Call& call) {
+std::future<Status> start(DataBackend& backend, const Call& call) {
   return std::async(std::launch::async, [&backend, call] { return backend.run(call); });
 }
 
@@ -74,10 +78,10 @@ TEST_CASE("an abort ends a blocked collective and what follows with the reason, 
 }
 
 TEST_CASE("an abort ends the waiting for a rank that does not connect", "[runtime][net]") {
-  GlooBackend rank(MeshOptions{0, 2, "127.0.0.1", std::chrono::seconds(30), std::chrono::seconds(30)});
-  const GlooBackend silent(MeshOptions{1, 2, "127.0.0.1", std::chrono::seconds(30), std::chrono::seconds(30)});
-  rank.abort(Status(Errc::kPeerLost, "rank 1 is gone"));
-  CHECK(rank.connect({rank.address(), silent.address()}).message() == "rank 1 is gone");
+  const auto rank = make({0, 2, "127.0.0.1", std::chrono::seconds(30), std::chrono::seconds(30)});
+  const auto silent = make({1, 2, "127.0.0.1", std::chrono::seconds(30), std::chrono::seconds(30)});
+  rank->abort(Status(Errc::kPeerLost, "rank 1 is gone"));
+  CHECK(rank->connect({rank->address(), silent->address()}).message() == "rank 1 is gone");
 }
 
 TEST_CASE("a peer that goes away and one that is silent are told apart", "[runtime][net]") {
@@ -95,11 +99,4 @@ TEST_CASE("a peer that goes away and one that is silent are told apart", "[runti
     INFO(status.message());
     CHECK(status.code() == Errc::kTimeout);
   }
-}
-
-TEST_CASE("an address that is not this host's is refused when the backend is made", "[runtime][net]") {
-  CHECK_THROWS_WITH(GlooBackend(MeshOptions{0, 2, "no such host", {}, {}}), "'no such host' is no numeric address");
-  // 192.0.2.1 is nobody's: RFC 5737.
-  CHECK_THROWS_WITH(GlooBackend(MeshOptions{0, 2, "192.0.2.1", {}, {}}),
-                    "listening on 192.0.2.1: Cannot assign requested address");
 }

@@ -1,57 +1,34 @@
 #include "runtime/collectives/gloo/gloo_context.hpp"
 
-#include <thread>
+#include <future>
+#include <memory>
 
-#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
 
+#include "base/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/runtime/collectives/hierarchical/thread_transport.hpp"
 
 using namespace runjob::runtime;
 
-namespace {
-
-std::shared_ptr<GlooContext> make(int rank, int size, std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
-  gloo::transport::tcp::attr attributes;
-  attributes.hostname = "127.0.0.1";
-  return std::make_shared<GlooContext>(rank, size, gloo::transport::tcp::CreateDevice(attributes), timeout);
-}
-
-}  // namespace
-
-TEST_CASE("each rank's addresses hold one for every other rank", "[runtime][net]") {
-  const auto one = make(1, 3);
-  CHECK(one->own_endpoints().size() == 2);
-  CHECK(one->addresses().size() == make(0, 2)->addresses().size() * 2);
-  CHECK(make(0, 1)->addresses().empty());
-}
-
-TEST_CASE("three ranks connect after one exchange of addresses", "[runtime][net]") {
-  const std::shared_ptr<GlooContext> ranks[] = {make(0, 3), make(1, 3), make(2, 3)};
-  const std::vector<std::string> addresses = {ranks[0]->addresses(), ranks[1]->addresses(), ranks[2]->addresses()};
-  CHECK(ranks[2]->peer_endpoints(addresses)[1] == ranks[1]->own_endpoints()[1]);
-  CHECK(ranks[0]->peer_endpoints(addresses)[0] == ranks[1]->own_endpoints()[0]);
-  std::string failures[3];
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 3; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        ranks[rank]->connect(addresses);
-      } catch (const std::exception& error) {
-        failures[rank] = error.what();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& failure : failures) CHECK(failure.empty());
-}
-
-TEST_CASE("a rank that does not come is named, addresses that are cut are refused", "[runtime][net]") {
-  const auto rank = make(0, 2, std::chrono::milliseconds(50));
-  std::string others;
-  {
-    const auto gone = make(1, 2);
-    others = gone->addresses();
-  }
-  CHECK_THROWS_WITH(rank->connect({rank->addresses(), others}), ContainsSubstring("connecting to rank 1: "));
-  CHECK_THROWS_WITH(make(0, 3)->connect({"", "abc", "abc"}), ContainsSubstring("addresses are cut"));
+TEST_CASE("Gloo's messages are the transport's: parts, whole buffers and empty ones", "[runtime]") {
+  ThreadNetwork network;
+  ThreadTransport near(network, 0), far(network, 1);
+  GlooContext sender(0, 2, near), receiver(1, 2, far);
+  int numbers[4] = {1, 2, 3, 4}, got[4] = {};
+  const auto from = sender.createUnboundBuffer(numbers, sizeof numbers);
+  const auto to = receiver.createUnboundBuffer(got, sizeof got);
+  from->send(1, 7, 0, sizeof(int));
+  from->send(1, 8, 0, 0);
+  from->send(1, 9, sizeof(int));  // the rest
+  to->recv(0, 7, 0, sizeof(int));
+  to->recv(0, 8, 0, 0);
+  to->recv(std::vector<int>{0}, 9, sizeof(int));
+  int peer = -1;
+  for (int i = 0; i < 3; ++i) CHECK((from->waitSend(&peer) && peer == 1));
+  for (int i = 0; i < 3; ++i) CHECK((to->waitRecv(&peer) && peer == 0));
+  CHECK(std::vector<int>(got, got + 4) == std::vector<int>{1, 2, 3, 4});
+  CHECK(sender.getPair(1) != nullptr);
+  CHECK_THROWS_AS(to->recv(std::vector<int>{0, 1}, 9), runjob::Error);
+  CHECK_THROWS_AS(to->waitRecv(), runjob::Error);
 }

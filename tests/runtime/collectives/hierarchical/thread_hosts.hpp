@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "runtime/collectives/hierarchical/host_channels.hpp"
+#include "runtime/collectives/hierarchical/exchanges/host_channels.hpp"
 #include "tests/runtime/collectives/hierarchical/thread_transport.hpp"
 #include "tests/runtime/collectives/shm/thread_ranks.hpp"
 

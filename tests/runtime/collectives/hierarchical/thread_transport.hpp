@@ -48,6 +48,8 @@ class ThreadTransport : public Transport {
 
   std::string address() const override { return "thread"; }
   Status connect(const std::vector<std::string>&) override { return {}; }
+  bool move() override { return false; }
+  void pause(std::chrono::microseconds) override {}
   void abort() override { network_.end(); }
 
   Status send_short(int peer, const void* data, std::size_t bytes) override {

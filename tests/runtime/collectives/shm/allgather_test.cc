@@ -39,7 +39,7 @@ void gather(Channels& channels, const std::vector<std::size_t>& counts, Symmetri
 }  // namespace
 
 TEST_CASE("an allgather concatenates parts of any sizes in rank order, empty ones too", "[runtime][unit]") {
-  const Way way = GENERATE(from_range(kOrdinaryWays));
+  const Algorithm algorithm = GENERATE(from_range(kSharedMemoryAlgorithms));
   const auto body = [](Channels& channels) {
     for (int round = 0; round < 10; ++round) {
       gather(channels, {1, 1, 1});
@@ -50,13 +50,13 @@ TEST_CASE("an allgather concatenates parts of any sizes in rank order, empty one
       gather(channels, {0, 0, 40000});
     }
   };
-  CHECK(run_threads(small_layout(3), body, {}, way) == no_errors(3));
+  CHECK(run_threads(small_layout(3), body, {}, algorithm) == no_errors(3));
 }
 
 TEST_CASE("a large allgather writes its output past the caches", "[runtime][unit]") {
-  const Way way = GENERATE(Way::kStreamedOutput, Way::kStreamed);
+  const Algorithm algorithm = GENERATE(kStreamedOutput, kStreamed);
   const auto body = [](Channels& channels) { gather(channels, {500'001, 3, 300'000}); };
-  CHECK(run_threads(small_layout(3), body, {}, way) == no_errors(3));
+  CHECK(run_threads(small_layout(3), body, {}, algorithm) == no_errors(3));
 }
 
 TEST_CASE("an allgather directly, of symmetric and of ordinary memory", "[runtime][unit]") {
@@ -67,7 +67,7 @@ TEST_CASE("an allgather directly, of symmetric and of ordinary memory", "[runtim
       gather(channels, {1, 30001, 12288}, heap);
       gather(channels, {0, 0, 900000}, heap);
     }
-    if (used_no_slot(channels) != placement.is_direct()) throw std::runtime_error("another way");
+    if (used_no_ring_cell(channels) != placement.is_direct()) throw std::runtime_error("another path");
     gather(channels, {1, 1, 1}, heap);
   });
   CHECK(errors == no_errors(3));

@@ -23,7 +23,7 @@ Bytes allreduce_of(Channels& channels, const ReductionCase& c, const Bytes& inpu
 
 /// Every rank's result of every case has the bits of the reduction in rank order, in place and not.
 void check_cases(const Layout& layout, const std::vector<ReductionCase>& cases, Patience patience = {},
-                 std::optional<Way> way = {}) {
+                 std::optional<Algorithm> algorithm = {}) {
   const int size = layout.size();
   const std::vector<ReductionData> data = data_of(cases, size);
   const auto errors = run_threads(
@@ -39,7 +39,7 @@ void check_cases(const Layout& layout, const std::vector<ReductionCase>& cases, 
           }
         }
       },
-      patience, way);
+      patience, algorithm);
   CHECK(errors == no_errors(size));
 }
 
@@ -47,7 +47,7 @@ void check_cases(const Layout& layout, const std::vector<ReductionCase>& cases, 
 
 TEST_CASE("every dtype and reduction has the bits of a reduction in rank order, small and large", "[runtime][unit]") {
   const int size = GENERATE(2, 3, 5);
-  const Way way = GENERATE(Way::kOneStep, Way::kSlots);
+  const Algorithm algorithm = GENERATE(kOneStep, kPipeline);
   std::vector<ReductionCase> cases;
   for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
     for (const ReduceOp op : kOps) {
@@ -56,19 +56,19 @@ TEST_CASE("every dtype and reduction has the bits of a reduction in rank order, 
         cases.push_back({static_cast<DType>(dtype), op, count});
     }
   }
-  check_cases(small_layout(size), cases, {}, way);
+  check_cases(small_layout(size), cases, {}, algorithm);
 }
 
 TEST_CASE("tensors of all sizes with the sizes of a real segment", "[runtime][unit]") {
   const int size = GENERATE(2, 8);
-  const Way way = GENERATE(from_range(kOrdinaryWays));
+  const Algorithm algorithm = GENERATE(from_range(kSharedMemoryAlgorithms));
   std::vector<ReductionCase> cases;
   for (const DType dtype : {DType::kUint8, DType::kBfloat16, DType::kFloat32, DType::kFloat64}) {
     for (const std::size_t count : {4095, 4096, 100003}) cases.push_back({dtype, ReduceOp::kSum, count});
   }
   for (const DType dtype : {DType::kFloat64, DType::kBfloat16})
     cases.push_back({dtype, ReduceOp::kMax, (1u << 20) + 1});  // an output that may be streamed
-  check_cases(Layout(size), cases, {}, way);
+  check_cases(Layout(size), cases, {}, algorithm);
 }
 
 TEST_CASE("scaling is part of the reduction", "[runtime][unit]") {

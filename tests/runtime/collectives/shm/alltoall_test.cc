@@ -37,7 +37,7 @@ void exchange(Channels& channels, const std::vector<std::vector<std::size_t>>& c
 }  // namespace
 
 TEST_CASE("an alltoall gives every rank its part of each, of any sizes, empty ones too", "[runtime][unit]") {
-  const Way way = GENERATE(from_range(kOrdinaryWays));
+  const Algorithm algorithm = GENERATE(from_range(kSharedMemoryAlgorithms));
   const auto body = [](Channels& channels) {
     for (int round = 0; round < 10; ++round) {
       exchange(channels, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}});
@@ -48,13 +48,13 @@ TEST_CASE("an alltoall gives every rank its part of each, of any sizes, empty on
       exchange(channels, {{10000, 1, 0}, {0, 0, 9999}, {5000, 5001, 5002}});
     }
   };
-  CHECK(run_threads(small_layout(3), body, {}, way) == no_errors(3));
+  CHECK(run_threads(small_layout(3), body, {}, algorithm) == no_errors(3));
 }
 
 TEST_CASE("a large alltoall writes its output past the caches", "[runtime][unit]") {
-  const Way way = GENERATE(Way::kStreamedOutput, Way::kStreamed);
+  const Algorithm algorithm = GENERATE(kStreamedOutput, kStreamed);
   const auto body = [](Channels& channels) { exchange(channels, {{300'001, 100'003}, {100'005, 200'005}}); };
-  CHECK(run_threads(small_layout(2), body, {}, way) == no_errors(2));
+  CHECK(run_threads(small_layout(2), body, {}, algorithm) == no_errors(2));
 }
 
 TEST_CASE("one rank's alltoall copies", "[runtime][unit]") {
@@ -68,7 +68,7 @@ TEST_CASE("an alltoall directly, of symmetric and of ordinary memory", "[runtime
       exchange(channels, {{0, 0, 342}, {0, 0, 0}, {0, 0, 0}}, heap);
       exchange(channels, {{10000, 1, 0}, {0, 0, 9999}, {5000, 5001, 5002}}, heap);
     }
-    if (used_no_slot(channels) != placement.is_direct()) throw std::runtime_error("another way");
+    if (used_no_ring_cell(channels) != placement.is_direct()) throw std::runtime_error("another path");
     exchange(channels, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, heap);
   });
   CHECK(errors == no_errors(3));

@@ -10,7 +10,7 @@ using namespace runjob::runtime;
 
 TEST_CASE("a broadcast gives every rank the root's bytes, whatever came before", "[runtime][unit]") {
   const int size = GENERATE(2, 3, 5);
-  const Way way = GENERATE(from_range(kOrdinaryWays));
+  const Algorithm algorithm = GENERATE(from_range(kSharedMemoryAlgorithms));
   const auto body = [&](Channels& channels) {
     for (int round = 0; round < 20; ++round) {
       for (const std::size_t count : {1, 56, 57, 4096, 4097, 30001, 70001}) {
@@ -25,11 +25,11 @@ TEST_CASE("a broadcast gives every rank the root's bytes, whatever came before",
       if (sum != std::vector<std::int32_t>(sum.size(), size)) throw std::runtime_error("sum " + std::to_string(round));
     }
   };
-  CHECK(run_threads(small_layout(size), body, {}, way) == no_errors(size));
+  CHECK(run_threads(small_layout(size), body, {}, algorithm) == no_errors(size));
 }
 
 TEST_CASE("a large broadcast writes its output past the caches", "[runtime][unit]") {
-  const Way way = GENERATE(Way::kStreamedOutput, Way::kStreamed);
+  const Algorithm algorithm = GENERATE(kStreamedOutput, kStreamed);
   const auto body = [&](Channels& channels) {
     std::vector<std::uint8_t> data((1u << 20) + 77), expected(data.size());
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<std::uint8_t>(i * 7 + i / 4096);
@@ -38,7 +38,7 @@ TEST_CASE("a large broadcast writes its output past the caches", "[runtime][unit
     expected[0] = data[0];
     if (data != expected) throw std::runtime_error("a broadcast differs");
   };
-  CHECK(run_threads(small_layout(2), body, {}, way) == no_errors(2));
+  CHECK(run_threads(small_layout(2), body, {}, algorithm) == no_errors(2));
 }
 
 TEST_CASE("a root may be steps ahead, but not further than there is room", "[runtime][unit]") {
@@ -63,8 +63,8 @@ TEST_CASE("a broadcast directly, of symmetric and of ordinary memory", "[runtime
         std::memcpy(data.data(), placed.get(), count);
         if (data != std::vector<std::uint8_t>(count, 7)) throw std::runtime_error("root " + std::to_string(root));
       }
-      if (used_no_slot(channels) != placement.is_direct() && channels.group.rank() == root)
-        throw std::runtime_error("another way");
+      if (used_no_ring_cell(channels) != placement.is_direct() && channels.group.rank() == root)
+        throw std::runtime_error("another path");
     }
   });
   CHECK(errors == no_errors(3));

@@ -49,7 +49,7 @@ void check_cases(const Layout& layout, const Placement& placement, const std::ve
       }
     }
     const bool is_direct = placement.is_direct() && forms.back() != Form::kOutputOrdinary;
-    if (used_no_slot(channels) != is_direct) throw std::runtime_error("another way");
+    if (used_no_ring_cell(channels) != is_direct) throw std::runtime_error("another path");
   });
   CHECK(errors == no_errors(layout.size()));
 }
@@ -89,16 +89,16 @@ TEST_CASE("scaling is part of a direct reduction", "[runtime][unit]") {
               {Form::kInPlace, Form::kApart});
 }
 
-TEST_CASE("an output that is ordinary memory goes through the slots", "[runtime][unit]") {
+TEST_CASE("an output that is ordinary memory goes through ring cells", "[runtime][unit]") {
   check_cases(small_layout(3), kSymmetric, {{DType::kInt64, ReduceOp::kSum, 9001}}, {Form::kOutputOrdinary});
 }
 
 TEST_CASE("direct and other operations of mixed sizes in a row, looking and sleeping", "[runtime][unit]") {
   const int size = GENERATE(2, 4);
   const Patience patience = GENERATE(Patience{}, Patience{std::chrono::microseconds(50), 0}, Patience{{}, 3});
-  const Way way = GENERATE(Way::kSlots, Way::kRead);
+  const Algorithm algorithm = GENERATE(kPipeline, kCma);
   const auto errors = run_heap_threads(
-      small_layout(size), {.cma = way == Way::kRead, .way = way, .patience = patience}, [&](HeapRank rank) {
+      small_layout(size), {.cma = algorithm == kCma, .algorithm = algorithm, .patience = patience}, [&](HeapRank rank) {
         for (std::size_t i = 0; i < 300; ++i) {
           const std::size_t count = 1 + i * 37 % 3001;
           const bool is_symmetric = i % 3 != 0 && (i % 7 != 0 || rank.rank() != 1);

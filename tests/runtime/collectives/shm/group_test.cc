@@ -1,7 +1,6 @@
 #include "runtime/collectives/shm/group.hpp"
 
 #include <future>
-#include <sched.h>
 
 #include "base/error.hpp"
 #include "tests/catch.hpp"
@@ -13,11 +12,11 @@ using runjob::Error;
 
 namespace {
 
-/// What a wait of rank 0 for rank 1's first word ends with.
+/// The error of a wait of rank 0 for rank 1's first field; "" for none.
 std::future<std::string> waiting(Group& group, std::uint64_t value) {
   return std::async(std::launch::async, [&group, value]() -> std::string {
     try {
-      group.wait(1, group.words(1).progress.filled, value);
+      group.wait(1, group.fields(1).progress.filled, value);
       return "";
     } catch (const Error& error) {
       return error.what();
@@ -27,29 +26,13 @@ std::future<std::string> waiting(Group& group, std::uint64_t value) {
 
 }  // namespace
 
-TEST_CASE("whoever shares a processor with the rank it waits for does not spin", "[runtime][unit]") {
+TEST_CASE("ranks with fewer processors than ranks do not spin", "[runtime][unit]") {
   CHECK(Patience::for_ranks(2, 2).spin.count() > 0);
   CHECK(Patience::for_ranks(3, 2).spin.count() == 0);
   CHECK(Patience::for_ranks(2, 1.5).yields > 0);
 }
 
-TEST_CASE("nobody looks for a rank that ran on the same processor", "[runtime][unit]") {
-  cpu_set_t before, one;
-  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
-  CPU_ZERO(&one);
-  CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
-  REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
-  const Layout layout = small_layout(2);
-  const TestSegment segment(layout);
-  const Patience longer_than_any_test{std::chrono::hours(1), 0};
-  Group waiter(segment.data(), layout, options_of(0, longer_than_any_test)),
-      writer(segment.data(), layout, options_of(1));
-  writer.publish(writer.own().progress.filled, 1);
-  CHECK_FALSE(waiter.look(1, waiter.words(1).progress.filled, 2));
-  CHECK(::sched_setaffinity(0, sizeof before, &before) == 0);
-}
-
-TEST_CASE("a wait ends when the word has come, however the waiter waits", "[runtime][unit]") {
+TEST_CASE("a wait ends when the field has reached its value, however the rank waits", "[runtime][unit]") {
   const Patience patience = GENERATE(Patience{}, Patience{std::chrono::seconds(60), 0}, Patience{{}, 1000});
   const Layout layout = small_layout(2);
   const TestSegment segment(layout);
@@ -58,7 +41,7 @@ TEST_CASE("a wait ends when the word has come, however the waiter waits", "[runt
   writer.publish(writer.own().progress.filled, 1);
   writer.publish(writer.own().progress.filled, 2);
   CHECK(result.get().empty());
-  waiter.wait(1, waiter.words(1).progress.filled, 2);  // at once
+  waiter.wait(1, waiter.fields(1).progress.filled, 2);  // at once
 }
 
 TEST_CASE("a wait that takes too long names the rank and the remedy", "[runtime][unit]") {
@@ -66,8 +49,8 @@ TEST_CASE("a wait that takes too long names the rank and the remedy", "[runtime]
   const TestSegment segment(layout);
   Group group(segment.data(), layout, options_of(0, {}, std::chrono::milliseconds(20)));
   try {
-    group.wait(1, group.words(1).progress.filled, 1);
-    FAIL("came");
+    group.wait(1, group.fields(1).progress.filled, 1);
+    FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == Errc::kTimeout);
     CHECK_THAT(std::string(error.what()), ContainsSubstring("waited 0.02 s for rank 1"));
@@ -75,7 +58,7 @@ TEST_CASE("a wait that takes too long names the rank and the remedy", "[runtime]
   }
 }
 
-TEST_CASE("an end from any rank ends the waits of all, those to come too", "[runtime][unit]") {
+TEST_CASE("an end from any rank ends the waits of all, later ones too", "[runtime][unit]") {
   const Patience patience = GENERATE(Patience{}, Patience{std::chrono::seconds(60), 0});
   const Layout layout = small_layout(3);
   const TestSegment segment(layout);
@@ -88,7 +71,7 @@ TEST_CASE("an end from any rank ends the waits of all, those to come too", "[run
   CHECK_THROWS_WITH(two.check(), "rank 2 ended the exchange");
 }
 
-TEST_CASE("a word that has come counts although the group has ended", "[runtime][unit]") {
+TEST_CASE("a field that has reached its value counts although the group has ended", "[runtime][unit]") {
   const Layout layout = small_layout(2);
   const TestSegment segment(layout);
   Group zero(segment.data(), layout, options_of(0)), one(segment.data(), layout, options_of(1));

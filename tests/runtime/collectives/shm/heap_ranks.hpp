@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 
-#include "runtime/collectives/shm/segment.hpp"
+#include "runtime/collectives/shm/memory/segment.hpp"
 #include "tests/runtime/collectives/shm/thread_ranks.hpp"
 
 /// Ranks as threads of this process that have symmetric memory: each maps all windows for itself, as processes do.
@@ -24,7 +24,7 @@ struct HeapRank {
 
 struct HeapOptions {
   bool cma = false;
-  std::optional<Way> way = {};
+  std::optional<Algorithm> algorithm = {};
   Patience patience = {};
   std::size_t window = 64u << 20;
 };
@@ -47,7 +47,8 @@ inline std::vector<std::string> run_heap_threads(const Layout& layout,
         const HeapOptions options = options_of_rank(rank);
         auto heap = std::make_shared<SymmetricHeap>(copy_of(segment), layout.bytes(), window, rank, layout.size());
         Channels channels(segment.data(), layout, options_of(rank, options.patience),
-                          {.heap = heap, .cma = options.cma, .way = options.way, .farewell = std::chrono::seconds(60)});
+                          {.heap = heap, .cma = options.cma},
+                          {.algorithm = options.algorithm, .farewell = std::chrono::seconds(60)});
         body({channels, *heap});
       } catch (const std::exception& error) {
         errors[static_cast<std::size_t>(rank)] = error.what();
@@ -67,14 +68,14 @@ inline std::vector<std::string> run_heap_threads(const Layout& layout, const Hea
 /// Where the ranks' buffers are and what they may do.
 struct Placement {
   bool on_even, on_odd;  ///< whether ranks of such numbers have symmetric memory
-  Way way;               ///< of ordinary memory
+  Algorithm algorithm;   ///< of ordinary memory
 
   bool is_symmetric(int rank) const { return rank % 2 == 0 ? on_even : on_odd; }
-  /// Whether the slots are not needed.
-  bool is_direct() const { return (on_even && on_odd) || way == Way::kRead; }
+  /// Whether no ring cell is needed.
+  bool is_direct() const { return (on_even && on_odd) || algorithm == kCma; }
 };
-inline constexpr Placement kSymmetric{true, true, Way::kSlots}, kOrdinary{false, false, Way::kRead},
-    kMixed{true, false, Way::kRead}, kMixedWithoutCma{true, false, Way::kSlots};
+inline constexpr Placement kSymmetric{true, true, kPipeline}, kOrdinary{false, false, kCma}, kMixed{true, false, kCma},
+    kMixedWithoutCma{true, false, kPipeline};
 
 /// A copy of a buffer, in `heap`, or in ordinary memory when that is null.
 class Placed {
@@ -103,14 +104,15 @@ class Placed {
 /// run_heap_threads() with such buffers; `body` gets the heap to put them into.
 inline std::vector<std::string> run_placed(const Layout& layout, const Placement& placement,
                                            const std::function<void(Channels&, SymmetricHeap* heap)>& body) {
-  return run_heap_threads(layout, {.cma = placement.way == Way::kRead, .way = placement.way}, [&](HeapRank rank) {
-    rank.heap.map_others();
-    body(rank.channels, placement.is_symmetric(rank.rank()) ? &rank.heap : nullptr);
-  });
+  return run_heap_threads(layout, {.cma = placement.algorithm == kCma, .algorithm = placement.algorithm},
+                          [&](HeapRank rank) {
+                            rank.heap.map_others();
+                            body(rank.channels, placement.is_symmetric(rank.rank()) ? &rank.heap : nullptr);
+                          });
 }
 
-/// Whether the calls so far did without the slots.
-inline bool used_no_slot(Channels& channels) {
+/// Whether the calls so far used no ring cell.
+inline bool used_no_ring_cell(Channels& channels) {
   return channels.group.own().progress.filled.load() == 0;
 }
 

@@ -43,7 +43,7 @@ void scatter(Channels& channels, const std::vector<std::size_t>& counts, double 
 }  // namespace
 
 TEST_CASE("a reducescatter leaves every rank its part, of any sizes, empty ones too", "[runtime][unit]") {
-  const Way way = GENERATE(from_range(kOrdinaryWays));
+  const Algorithm algorithm = GENERATE(from_range(kSharedMemoryAlgorithms));
   const auto body = [](Channels& channels) {
     for (int round = 0; round < 10; ++round) {
       scatter(channels, {1, 0, 0});
@@ -55,7 +55,7 @@ TEST_CASE("a reducescatter leaves every rank its part, of any sizes, empty ones 
       scatter(channels, {0, 30000, 1});
     }
   };
-  CHECK(run_threads(small_layout(3), body, {}, way) == no_errors(3));
+  CHECK(run_threads(small_layout(3), body, {}, algorithm) == no_errors(3));
 }
 
 TEST_CASE("a reducescatter directly, of symmetric and of ordinary memory", "[runtime][unit]") {
@@ -66,7 +66,7 @@ TEST_CASE("a reducescatter directly, of symmetric and of ordinary memory", "[run
       scatter(channels, {10001, 10000, 10000}, 2, 0.5, heap);
       scatter(channels, {0, 130000, 1}, 1, 1, heap);
     }
-    if (used_no_slot(channels) != placement.is_direct()) throw std::runtime_error("another way");
+    if (used_no_ring_cell(channels) != placement.is_direct()) throw std::runtime_error("another path");
     scatter(channels, {1, 0, 0}, 1, 1, heap);
   });
   CHECK(errors == no_errors(3));

@@ -7,31 +7,31 @@
 
 using namespace runjob::runtime;
 
-TEST_CASE("a rank may fill as many slots as there are before the others are done with the first", "[runtime][unit]") {
+TEST_CASE("a rank may fill all of its ring cells before the others are done with the first one", "[runtime][unit]") {
   const Layout layout = small_layout(2);
   const TestSegment segment(layout);
   Channels writer(segment.data(), layout, options_of(0)), reader(segment.data(), layout, options_of(1));
-  const std::uint64_t first = writer.ring.take_steps(Layout::kSlots + 1);
-  REQUIRE(reader.ring.take_steps(Layout::kSlots + 1) == first);
-  for (std::uint64_t step = first; step < first + Layout::kSlots; ++step) {
+  const std::uint64_t first = writer.ring.take_steps(Layout::kRingCells + 1);
+  REQUIRE(reader.ring.take_steps(Layout::kRingCells + 1) == first);
+  for (std::uint64_t step = first; step < first + Layout::kRingCells; ++step) {
     writer.ring.wait_free(step);
-    *writer.ring.slot(0, step) = static_cast<std::byte>(step);
+    *writer.ring.cell(0, step) = static_cast<std::byte>(step);
     writer.ring.filled(step);
     writer.ring.done(step);
   }
-  auto free = std::async(std::launch::async, [&] { writer.ring.wait_free(first + Layout::kSlots); });
+  auto free = std::async(std::launch::async, [&] { writer.ring.wait_free(first + Layout::kRingCells); });
   reader.ring.wait_filled(0, first);
-  CHECK(*reader.ring.slot(0, first) == static_cast<std::byte>(first));
+  CHECK(*reader.ring.cell(0, first) == static_cast<std::byte>(first));
   CHECK(free.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
   reader.ring.done(first);
   free.get();
-  CHECK(writer.ring.slot(0, first) == writer.ring.slot(0, first + Layout::kSlots));
+  CHECK(writer.ring.cell(0, first) == writer.ring.cell(0, first + Layout::kRingCells));
 }
 
-TEST_CASE("slots and cells of different ranks do not overlap and end with the segment", "[runtime][unit]") {
+TEST_CASE("cells and ring cells of different ranks do not overlap and end with the segment", "[runtime][unit]") {
   for (const int size : {2, 3, 8, 256}) {
     const Layout layout(size);
-    CHECK(layout.words(size) <= layout.cell(0, 0, 0));
+    CHECK(layout.fields(size) <= layout.cell(0, 0, 0));
     for (const std::size_t bytes :
          {std::size_t{57}, std::size_t{3000}, layout.cell_bytes(), layout.most_cell_bytes()}) {
       CAPTURE(size, bytes);
@@ -44,22 +44,23 @@ TEST_CASE("slots and cells of different ranks do not overlap and end with the se
       }
       CHECK(most[0] <= layout.cell(size - 1, 1, 1));
       CHECK(least[1] >= layout.cell(size - 1, 1, 1));
-      CHECK(most[1] <= layout.slot(0, 0));
+      CHECK(most[1] <= layout.ring_cell(0, 0));
     }
-    CHECK(layout.slot(1, 0) - layout.slot(0, Layout::kSlots - 1) == layout.slot_bytes());
-    CHECK(layout.slot(size - 1, Layout::kSlots - 1) + layout.slot_bytes() == layout.bytes());
+    CHECK(layout.ring_cell(1, 0) - layout.ring_cell(0, Layout::kRingCells - 1) == layout.ring_cell_bytes());
+    CHECK(layout.ring_cell(size - 1, Layout::kRingCells - 1) + layout.ring_cell_bytes() == layout.bytes());
     CHECK(layout.bytes() < (128u << 20));
   }
 }
 
-TEST_CASE("ranks that share processors use less of each slot, at the same places of the segment", "[runtime][unit]") {
-  const Layout all(8), less = all.with_slots(Layout::slot_bytes_on(2, 8));
-  CHECK(Layout::slot_bytes_on(2, 4) == all.slot_bytes());
-  CHECK(Layout::slot_bytes_on(1000, 8) == all.slot_bytes());
-  CHECK(less.slot_bytes() == all.slot_bytes() / 2);
+TEST_CASE("ranks that share processors use less of each ring cell, at the same places of the segment",
+          "[runtime][unit]") {
+  const Layout all(8), less = all.with_ring_cells(Layout::ring_cell_bytes_on(2, 8));
+  CHECK(Layout::ring_cell_bytes_on(2, 4) == all.ring_cell_bytes());
+  CHECK(Layout::ring_cell_bytes_on(1000, 8) == all.ring_cell_bytes());
+  CHECK(less.ring_cell_bytes() == all.ring_cell_bytes() / 2);
   CHECK(less.bytes() < all.bytes());
   CHECK(less.cell(7, 3, 100) == all.cell(7, 3, 100));
-  CHECK(less.slot(0, 0) == all.slot(0, 0));
-  CHECK(Layout(1000).with_slots(Layout::slot_bytes_on(0.1, 1000)).slot_bytes() > 0);
-  CHECK(all.with_slots(0).slot_bytes() > 0);
+  CHECK(less.ring_cell(0, 0) == all.ring_cell(0, 0));
+  CHECK(Layout(1000).with_ring_cells(Layout::ring_cell_bytes_on(0.1, 1000)).ring_cell_bytes() > 0);
+  CHECK(all.with_ring_cells(0).ring_cell_bytes() > 0);
 }

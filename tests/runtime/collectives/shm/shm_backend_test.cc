@@ -2,7 +2,7 @@
 
 #include <future>
 
-#include "runtime/collectives/shm/sharing.hpp"
+#include "runtime/collectives/shm/memory/sharing.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob::runtime;

@@ -57,7 +57,7 @@ TEST_CASE("messages arrive whole whichever way they are written", "[runtime][uni
   const Rounds::Part unread{1000, 500};
   const auto errors = run_threads(small_layout(size), [&](Channels& channels) {
     const int own = channels.group.rank(), other = (own + 1) % size;
-    for (std::uint32_t i = 0; i < CopyTable::kFirstPeriod + 3 * CopyTable::kTries; ++i) {
+    for (std::uint32_t i = 0; i < StoresTuner::kFirstPeriod + 3 * StoresTuner::kTrials; ++i) {
       const std::size_t bytes = 4095 - i % 64;
       channels.rounds.give_without(i, message_of(own, bytes), unread);
       if (!channels.rounds.collect(kNoDeadline, is_not_busy)) throw std::runtime_error("no end");

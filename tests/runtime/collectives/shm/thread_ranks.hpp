@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "runtime/collectives/shm/channels.hpp"
+#include "tests/runtime/collectives/shm/algorithms.hpp"
 
 /// Ranks as threads of this process over one piece of memory, so that ThreadSanitizer sees all that they do.
 namespace runjob::runtime {
@@ -40,21 +40,17 @@ inline GroupOptions options_of(int rank, Patience patience = {},
   return {.rank = rank, .patience = patience, .timeout = timeout};
 }
 
-/// Every way that needs no other rank's own memory.
-inline constexpr std::array kOrdinaryWays = {Way::kOneStep,       Way::kStreamedOneStep, Way::kSlots,
-                                             Way::kStreamedSlots, Way::kStreamedOutput,  Way::kStreamed};
-
-/// Runs `body` on a thread for each rank. Returns what each has thrown, by rank: "" for nothing. `way`: of all messages that may take it;
-/// nothing: one after the other, as they turn out to be faster.
+/// Runs `body` on a thread for each rank. Returns what each has thrown, by rank: "" for nothing.
+/// `algorithm`: of all messages that may use it; nothing: the tuner chooses.
 inline std::vector<std::string> run_threads(const Layout& layout, const std::function<void(Channels&)>& body,
-                                            Patience patience = {}, std::optional<Way> way = {}) {
+                                            Patience patience = {}, std::optional<Algorithm> algorithm = {}) {
   const TestSegment segment(layout);
   std::vector<std::string> errors(static_cast<std::size_t>(layout.size()));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < layout.size(); ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        Channels channels(segment.data(), layout, options_of(rank, patience), PeerOptions{.way = way});
+        Channels channels(segment.data(), layout, options_of(rank, patience), {}, {.algorithm = algorithm});
         body(channels);
       } catch (const std::exception& error) {
         errors[static_cast<std::size_t>(rank)] = error.what();

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <runjob/runjob.h>
+#include <string>
+#include <vector>
+
+#include "bindings/tensorflow/operation.hpp"
+#include "bindings/tensorflow/status.hpp"
+#include "bindings/tensorflow/tensors.hpp"
+
+namespace runjob::tensorflow {
+
+/// One run of an operation: what it has from TensorFlow, from the start of its kernel until its outputs are set.
+/// Threads  one at a time.
+class RunningOperation {
+ public:
+  /// Both are lent until end().
+  RunningOperation(const Operation& operation, TF_OpKernelContext* context);
+
+  /// Submits the inputs to the library. Returns the handle, or 0 when the operation is over: after a failure, which is
+  /// reported to TensorFlow, and with `patience_seconds` > 0 for a small allreduce that was done in that time.
+  runjob_handle submit(double patience_seconds = 0);
+  /// Sets the outputs of the finished operation, or reports its failure to TensorFlow.
+  void end();
+
+ private:
+  void take_inputs();
+  void take_input(int index);
+  void expect_rows(Buffers& buffers);
+  void take_splits();
+  bool is_small_allreduce() const;
+  runjob_code run_small_allreduce(double patience_seconds);
+  runjob_code start();
+  runjob_code start_group();
+  void set_outputs();
+  void set_output(std::size_t index, const void* data, const std::int64_t* shape, std::int32_t ndim);
+  void set_numbers(int index, const std::int64_t* values, std::size_t count, bool is_scalar);
+  void set_failure(runjob_code code);
+  std::string wire_name() const;
+
+  const Operation& operation_;
+  TF_OpKernelContext* context_;
+  TfStatus status_;
+  std::vector<Buffers> tensors_;
+  std::vector<std::int64_t> splits_;
+  runjob_handle handle_ = 0;
+};
+
+}  // namespace runjob::tensorflow

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/check_build/run_program.hpp"
+
+namespace runjob {
+
+/// librunjob's information about one backend.
+struct Backend {
+  std::string name;  ///< "shm", "gloo", "mpi", "nccl", "ddl", "ccl"
+  bool available = false;
+  std::string version;
+  std::string path;
+  std::string reason;  ///< why it is not available
+};
+
+struct BackendReport {
+  std::vector<Backend> backends;
+  std::string problem;  ///< "" or why nothing is known: the probe is missing, crashed, hung, wrote nonsense
+
+  bool has(const std::string& name) const;
+};
+
+/// Reads the JSON document of runjob_backends_json() that runjob-probe wrote. Never throws: what cannot be read
+/// becomes `problem`.
+BackendReport read_backend_report(const ProgramResult& probe);
+
+/// Runs runjob-probe. Never throws.
+BackendReport probe_backends(const Environment& environment);
+
+}  // namespace runjob

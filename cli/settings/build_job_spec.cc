@@ -1,0 +1,243 @@
+#include "cli/settings/build_job_spec.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/ignored_variables.hpp"
+#include "base/parse.hpp"
+#include "base/read_file.hpp"
+#include "cli/options/check_paths.hpp"
+#include "cli/options/horovodrun_options.hpp"
+#include "cli/settings/export_variables.hpp"
+#include "cli/settings/rank_variables.hpp"
+#include "cli/settings/runtime_variables.hpp"
+#include "cli/settings/setting_reader.hpp"
+#include "hostfile/local_host.hpp"
+#include "hostfile/parse_hosts.hpp"
+#include "hostfile/rank_list.hpp"
+#include "hostfile/slurm_allocation.hpp"
+#include "hostfile/slurm_task.hpp"
+
+namespace runjob {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// The hosts of a job, and the SLURM job that they come from, if they do.
+struct Hosts {
+  std::vector<Host> hosts;
+  std::optional<SlurmJob> slurm;
+};
+
+Host host_of_one(const std::string& name) {
+  Host host;
+  host.name = name;
+  return host;
+}
+
+Hosts read_hosts(const SettingReader& reader, const Environment& environment, std::optional<int> np,
+                 const MapBy& map_by) {
+  if (const auto list = reader.find("hosts")) return {parse_host_list(list->text, list->place), {}};
+  if (const auto file = reader.path("hostfile"))
+    return {parse_hostfile(read_file(file->text, "hostfile"), reader.find("hostfile")->text), {}};
+  if (const auto allocation = read_slurm_allocation(environment))
+    return {allocation->hosts, SlurmJob{allocation->job_id, allocation->nodes}};
+  Host local = host_of_one("localhost");
+  local.slots = std::max(np.value_or(1), map_by.ranks_per_node);
+  return {{local}, {}};
+}
+
+std::vector<int> find_local_hosts(const Allocation& allocation, std::string_view own_name) {
+  std::vector<int> local;
+  for (std::size_t i = 0; i < allocation.hosts.size(); ++i) {
+    if (is_this_host(allocation.hosts[i], own_name)) local.push_back(static_cast<int>(i));
+  }
+  return local;
+}
+
+std::optional<int> read_num_proc(const SettingReader& reader) {
+  const auto value = reader.find("num-proc");
+  if (!value) return std::nullopt;
+  return static_cast<int>(parse_integer(value->text, value->place, 1, kMaxRanks));
+}
+
+/// The shell has replaced a tilde on the command line, but not after '=' or in a config file.
+std::string read_identity(const SettingReader& reader, const Environment& environment) {
+  const auto typed = reader.find("ssh-identity-file");
+  if (!typed) return "";
+  auto path = *reader.path("ssh-identity-file");
+  const auto home = environment.find("HOME");
+  if (typed->text.substr(0, 2) == "~/" && home != environment.end()) path.text = home->second + typed->text.substr(1);
+  check_readable_file(path.text, path.place);
+  return path.text;
+}
+
+SshOptions read_ssh_options(const SettingReader& reader, const Environment& environment) {
+  constexpr int kMostConcurrency = 10'000;
+  SshOptions ssh;
+  if (const auto port = reader.find("ssh-port"))
+    ssh.port = static_cast<int>(parse_integer(port->text, port->place, 1, 65'535));
+  ssh.identity = read_identity(reader, environment);
+  ssh.accept_new_host_keys = reader.flag("accept-new-host-keys");
+  if (const auto command = reader.find("ssh-command")) {
+    if (command->text.find_first_not_of(" \t") == std::string::npos)
+      throw Error(Errc::kUsage, fmt::format("{}: the command is empty; name a program such as ssh", command->place));
+    ssh.command = command->text;
+  }
+  if (const auto value = reader.find("ssh-concurrency"))
+    ssh.concurrency = static_cast<int>(parse_integer(value->text, value->place, 1, kMostConcurrency));
+  ssh.connect_timeout = reader.positive_duration("connect-timeout", "connect").value_or(ssh.connect_timeout);
+  return ssh;
+}
+
+/// Warns of a number of cores for each rank, which runjob does not take: a rank gets its share, which may be larger.
+void bind_for_cores_per_rank(const SettingReader& reader, JobSpec& spec, Warnings& warnings) {
+  if (spec.map_by.cores_per_rank == 0 || spec.slurm_task) return;
+  if (!reader.find("bind-to")) spec.bind_to = spec.map_by.oversubscribe ? BindTo::kSharedCore : BindTo::kCore;
+  const SettingValue map_by = *reader.find("map-by");
+  warnings.push_back(
+      fmt::format("{} {}: PE={} has no effect: with --bind-to core a rank gets all of its share of the host's cores",
+                  map_by.place, map_by.text, spec.map_by.cores_per_rank));
+}
+
+/// mpirun can number the ranks in another order than the one in which it places them.
+void check_rank_by(const SettingReader& reader, const MapBy& map_by) {
+  const auto order = reader.find("rank-by");
+  if (!order) return;
+  const bool by_node = map_by.policy == MapBy::Policy::kNode;
+  const bool asks_for_node = order->text == "node";
+  if (asks_for_node == by_node) return;
+  throw Error(Errc::kUsage, fmt::format("{} {}: ranks are numbered in the order in which --map-by places them; write "
+                                        "--map-by {}",
+                                        order->place, order->text, asks_for_node ? "node" : "slot"));
+}
+
+void read_placement(const SettingReader& reader, JobSpec& spec, Warnings& warnings) {
+  constexpr int kMostGpus = 1024;
+  if (const auto unit = reader.find("bind-to")) spec.bind_to = parse_bind_to(unit->text, unit->place);
+  bind_for_cores_per_rank(reader, spec, warnings);
+  spec.display_map = reader.flag("display-map");
+  const auto gpus = reader.find("gpus-per-rank");
+  if (!gpus) return;
+  spec.gpus_per_rank = static_cast<int>(parse_integer(gpus->text, gpus->place, 1, kMostGpus));
+  for (const Placement& placement : spec.allocation.placements) {
+    const Host& host = spec.allocation.hosts.at(static_cast<std::size_t>(placement.host));
+    const auto needed = static_cast<std::size_t>(placement.local_size) * static_cast<std::size_t>(spec.gpus_per_rank);
+    if (host.gpus && host.gpus->size() < needed)
+      throw Error(Errc::kUsage,
+                  fmt::format("{}: {} ranks on {} need {} GPUs, and its gpus= names {}; start fewer ranks "
+                              "there or name more",
+                              gpus->place, placement.local_size, host.name, needed, host.gpus->size()));
+  }
+}
+
+/// Options of which SLURM does the work, or that need an agent, which such a rank has not.
+void warn_of_idle_options(const Settings& settings, Warnings& warnings) {
+  for (const char* name :
+       {"map-by", "bind-to", "gpus-per-rank", "display-map", "output-filename", "prefix-output-with-timestamp",
+        "tag-output", "output-ranks", "network-interfaces", "timeout", "stack-traces-on-timeout", "status-file"}) {
+    const auto found = settings.find(name);
+    if (found == settings.end()) continue;
+    if (found->second.values == std::vector<std::string>{"false"}) continue;
+    warnings.push_back(fmt::format("{} has no effect where srun has started the ranks; srun has options of its own",
+                                   place_of(name, found->second)));
+  }
+}
+
+/// The task that we are, when srun starts each rank as `runjob COMMAND`. Whoever names hosts wants a job of their own.
+std::optional<SlurmTask> read_task(const SettingReader& reader, const Settings& settings,
+                                   const Environment& environment, std::optional<int> np, Warnings& warnings) {
+  if (reader.find("hosts") || reader.find("hostfile")) return std::nullopt;
+  auto task = read_slurm_task(environment);
+  if (!task) return std::nullopt;
+  if (np && *np != task->size)
+    throw Error(
+        Errc::kUsage,
+        fmt::format("{}: srun has started runjob {} times, each of which is one rank; leave the number out, or start "
+                    "runjob once, without srun",
+                    reader.find("num-proc")->place, task->size));
+  warn_of_idle_options(settings, warnings);
+  return task;
+}
+
+/// Checks the variables of the ranks' runtime, and warns of those of Horovod that change nothing.
+void warn_of_rank_variables(const JobSpec& spec, Warnings& warnings) {
+  check_rank_variables(spec.environment, spec.environment_overrides, spec.runtime_variables);
+  Environment of_ranks = spec.environment_overrides;
+  of_ranks.insert(spec.environment.begin(), spec.environment.end());
+  const std::string warning = ignored_variables_warning(of_ranks);
+  if (!warning.empty()) warnings.push_back(warning);
+}
+
+void warn_of_mca(const Settings& settings, Warnings& warnings) {
+  const auto mca = settings.find("mca");
+  if (mca == settings.end()) return;
+  warnings.push_back(fmt::format("{} is Open MPI's and has no effect here: {}", place_of("mca", mca->second),
+                                 fmt::join(mca->second.values, ", ")));
+}
+
+}  // namespace
+
+JobSpec build_job_spec(const Settings& settings, const Surroundings& surroundings, Warnings& warnings) {
+  const SettingReader reader(settings, surroundings.current_directory);
+  JobSpec spec;
+  std::optional<int> np = read_num_proc(reader);
+  spec.slurm_task = read_task(reader, settings, surroundings.environment, np, warnings);
+  if (spec.slurm_task) np = 1;
+  if (const auto policy = reader.find("map-by")) spec.map_by = parse_map_by(policy->text, policy->place);
+  if (reader.flag("oversubscribe")) spec.map_by.oversubscribe = true;
+  check_rank_by(reader, spec.map_by);
+  Hosts hosts = spec.slurm_task ? Hosts{{host_of_one(spec.slurm_task->node_name)}, {}}
+                                : read_hosts(reader, surroundings.environment, np, spec.map_by);
+  spec.slurm = std::move(hosts.slurm);
+  spec.allocation = allocate(hosts.hosts, np, spec.map_by);
+  const int size = spec.slurm_task ? spec.slurm_task->size : static_cast<int>(spec.allocation.placements.size());
+  read_placement(reader, spec, warnings);
+  warn_of_mca(settings, warnings);
+  warn_of_horovodrun_options(settings, warnings);
+  // SLURM starts all ranks, also those on this host: what it signals, limits and accounts is then the same for each.
+  if (!spec.slurm) spec.local_hosts = find_local_hosts(spec.allocation, surroundings.host_name);
+  spec.environment = surroundings.environment;
+  const auto exports = settings.find("export");
+  if (exports != settings.end())
+    spec.environment_overrides = export_variables(exports->second, surroundings.environment, warnings);
+  if (reader.flag("tcp")) spec.environment_overrides.emplace("NCCL_IB_DISABLE", "1");
+  spec.working_directory = surroundings.current_directory;
+  if (const auto directory = reader.path("wdir")) {
+    if (!spec.local_hosts.empty()) check_directory(directory->text, directory->place);
+    spec.working_directory = directory->text;
+  }
+  if (const auto directory = reader.path("output-filename")) {
+    check_output_directory(directory->text, directory->place);
+    spec.output_directory = directory->text;
+  }
+  spec.prefix_output_with_timestamp = reader.flag("prefix-output-with-timestamp");
+  if (const auto style = reader.find("tag-output")) spec.tags = parse_tag_style(style->text, style->place);
+  if (const auto ranks = reader.find("output-ranks"))
+    spec.output_ranks = parse_rank_list(ranks->text, ranks->place, size);
+  const auto start_timeout = reader.duration("start-timeout").value_or(0ms);
+  if (start_timeout.count() > 0) spec.start_timeout = start_timeout;  // 0 is the default, as for horovodrun
+  spec.ssh = read_ssh_options(reader, surroundings.environment);
+  const auto interfaces = settings.find("network-interfaces");
+  if (interfaces != settings.end()) {
+    const std::string place = place_of("network-interfaces", interfaces->second);
+    spec.network_interfaces = parse_interface_filter(interfaces->second.values, place);
+  }
+  spec.time_limit = reader.positive_duration("timeout", "run");
+  spec.grace_period = reader.duration("grace-period").value_or(spec.grace_period);
+  spec.stack_traces_on_timeout = reader.flag("stack-traces-on-timeout");
+  spec.continue_on_failure = reader.flag("continue-on-failure");
+  spec.runtime_variables = read_runtime_variables(reader);
+  warn_of_rank_variables(spec, warnings);
+  spec.status_file = reader.writable_file("status-file");
+  spec.verbose = reader.flag("verbose");
+  if (spec.slurm_task && spec.slurm_task->rank != 0) warnings.clear();  // task 0 has the same ones
+  return spec;
+}
+
+}  // namespace runjob

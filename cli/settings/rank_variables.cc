@@ -1,0 +1,129 @@
+#include "cli/settings/rank_variables.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/parse.hpp"
+
+namespace runjob {
+namespace {
+
+void check_switch(std::string_view text, std::string_view place) {
+  parse_bool(text, place);
+}
+
+void check_size(std::string_view text, std::string_view place) {
+  parse_bytes(text, place);
+}
+
+void check_time(std::string_view text, std::string_view place) {
+  parse_duration(text, place);
+}
+
+void check_milliseconds(std::string_view text, std::string_view place) {
+  parse_milliseconds(text, place);
+}
+
+void check_limit(std::string_view text, std::string_view place) {
+  if (parse_duration(text, place).count() == 0)
+    throw Error(Errc::kUsage, fmt::format("{}: '{}' is not a time above zero", place, text));
+}
+
+void check_entries(std::string_view text, std::string_view place) {
+  parse_integer(text, place, 0, 1 << 20);
+}
+
+void check_mebibytes(std::string_view text, std::string_view place) {
+  parse_integer(text, place, 1, 1 << 20);
+}
+
+void check_level(std::string_view text, std::string_view place) {
+  log::parse_level(text, place);
+}
+
+/// Refuses a value that is none of `words`, in any case.
+void check_word(std::string_view text, std::string_view place, std::initializer_list<std::string_view> words) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (std::find(words.begin(), words.end(), lower) != words.end()) return;
+  throw Error(Errc::kUsage, fmt::format("{}: '{}' is not {}", place, text, fmt::join(words, " or ")));
+}
+
+void check_controller(std::string_view text, std::string_view place) {
+  check_word(text, place, {"gloo", "mpi"});
+}
+
+void check_operations(std::string_view text, std::string_view place) {
+  check_word(text, place, {"gloo", "mpi", "ccl"});
+}
+
+struct Check {
+  std::string_view name;  // without its prefix
+  void (*check)(std::string_view text, std::string_view place);
+};
+
+constexpr Check kChecks[] = {
+    {"FUSION_THRESHOLD", check_size},
+    {"DISABLE_GROUP_FUSION", check_switch},
+    {"DYNAMIC_PROCESS_SETS", check_switch},
+    {"SHARED_MEMORY", check_switch},
+    {"CMA", check_switch},
+    {"CYCLE_TIME", check_milliseconds},
+    {"CACHE_CAPACITY", check_entries},
+    {"HIERARCHICAL_ALLREDUCE", check_switch},
+    {"HIERARCHICAL_ALLGATHER", check_switch},
+    {"START_TIMEOUT", check_time},
+    {"GLOO_TIMEOUT_SECONDS", check_limit},
+    {"STALL_CHECK_DISABLE", check_switch},
+    {"STALL_CHECK_TIME_SECONDS", check_time},
+    {"STALL_SHUTDOWN_TIME_SECONDS", check_time},
+    {"TIMELINE_MARK_CYCLES", check_switch},
+    {"TIMELINE_ALL_RANKS", check_switch},
+    {"TIMELINE_MAX_MB", check_mebibytes},
+    {"LOG_LEVEL", check_level},
+    {"LOG_HIDE_TIME", check_switch},
+    {"CONTROLLER", check_controller},
+    {"CPU_OPERATIONS", check_operations},
+};
+
+struct RankValue {
+  std::string value;
+  std::string place;
+};
+
+/// The value of `variable` that a rank sees.
+std::optional<RankValue> value_in_ranks(const std::string& variable, const Environment& environment,
+                                        const Environment& exported) {
+  if (const auto found = exported.find(variable); found != exported.end())
+    return RankValue{found->second, fmt::format("-x {}", variable)};
+  if (const auto found = environment.find(variable); found != environment.end())
+    return RankValue{found->second, fmt::format("environment {}", variable)};
+  return std::nullopt;
+}
+
+}  // namespace
+
+void check_rank_variables(const Environment& environment, const Environment& exported,
+                          const std::map<std::string, std::string>& given) {
+  for (const Check& each : kChecks) {
+    for (const char* prefix : {"RUNJOB_", "HOROVOD_"}) {
+      const std::string variable = fmt::format("{}{}", prefix, each.name);
+      const bool is_exported = exported.contains(variable);
+      if (!is_exported && given.contains(std::string(each.name))) continue;
+      const auto found = value_in_ranks(variable, environment, exported);
+      if (!found || found->value.empty()) continue;
+      each.check(found->value, found->place);
+      break;  // the first prefix wins
+    }
+  }
+}
+
+}  // namespace runjob

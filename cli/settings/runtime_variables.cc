@@ -1,0 +1,75 @@
+#include "cli/settings/runtime_variables.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/parse.hpp"
+
+namespace runjob {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+/// Reads --hierarchical-X and --no-hierarchical-X for the ranks' runtime, which has its own default without them.
+void read_hierarchy(const SettingReader& reader, const std::string& name, const char* variable, Variables& result) {
+  const bool is_off = reader.flag("no-" + name);
+  const auto value = reader.find(name);
+  if (is_off && value && reader.flag(name))
+    throw Error(Errc::kUsage,
+                fmt::format("{} contradicts {}; keep one", reader.find("no-" + name)->place, value->place));
+  if (!is_off && !value) return;
+  result[variable] = !is_off && reader.flag(name) ? "1" : "0";
+}
+
+/// The ranks' threshold is in bytes, horovodrun's option in MiB.
+void read_fusion(const SettingReader& reader, Variables& result) {
+  constexpr std::int64_t kMostMib = std::int64_t{1} << 40;
+  if (const auto threshold = reader.find("fusion-threshold-mb"))
+    result["FUSION_THRESHOLD"] = std::to_string(parse_integer(threshold->text, threshold->place, 0, kMostMib) << 20);
+  if (const auto time = reader.find("cycle-time-ms")) {
+    parse_milliseconds(time->text, time->place);
+    result["CYCLE_TIME"] = time->text;
+  }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> read_runtime_variables(const SettingReader& reader) {
+  constexpr std::int64_t kMostCached = 1 << 20, kMostTimelineMb = 1 << 20;
+  Variables result;
+  const auto keep = [&](std::string_view option, const char* variable) {
+    if (const auto value = reader.find(option)) result[variable] = value->text;
+  };
+  if (const auto file = reader.writable_file("timeline-filename")) result["TIMELINE"] = *file;
+  if (reader.flag("timeline-mark-cycles")) result["TIMELINE_MARK_CYCLES"] = "1";
+  if (reader.flag("timeline-all-ranks")) result["TIMELINE_ALL_RANKS"] = "1";
+  if (const auto most = reader.find("timeline-max-mb")) {
+    parse_integer(most->text, most->place, 1, kMostTimelineMb);
+    keep("timeline-max-mb", "TIMELINE_MAX_MB");
+  }
+  if (reader.flag("no-stall-check")) result["STALL_CHECK_DISABLE"] = "1";
+  if (reader.duration("stall-check-warning-time-seconds"))
+    keep("stall-check-warning-time-seconds", "STALL_CHECK_TIME_SECONDS");
+  if (reader.duration("stall-check-shutdown-time-seconds"))
+    keep("stall-check-shutdown-time-seconds", "STALL_SHUTDOWN_TIME_SECONDS");
+  if (reader.positive_duration("gloo-timeout-seconds", "exchange data"))
+    keep("gloo-timeout-seconds", "GLOO_TIMEOUT_SECONDS");
+  if (const auto capacity = reader.find("cache-capacity")) {
+    parse_integer(capacity->text, capacity->place, 0, kMostCached);
+    keep("cache-capacity", "CACHE_CAPACITY");
+  }
+  if (const auto level = reader.find("log-level")) {
+    log::parse_level(level->text, level->place);
+    keep("log-level", "LOG_LEVEL");
+  }
+  if (reader.find("log-hide-timestamp")) result["LOG_HIDE_TIME"] = reader.flag("log-hide-timestamp") ? "1" : "0";
+  // Each rank then names its place and its backend.
+  if (reader.flag("verbose") && !reader.find("log-level")) result["LOG_LEVEL"] = "INFO";
+  read_fusion(reader, result);
+  read_hierarchy(reader, "hierarchical-allreduce", "HIERARCHICAL_ALLREDUCE", result);
+  read_hierarchy(reader, "hierarchical-allgather", "HIERARCHICAL_ALLGATHER", result);
+  return result;
+}
+
+}  // namespace runjob

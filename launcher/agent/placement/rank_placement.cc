@@ -1,0 +1,24 @@
+#include "launcher/agent/placement/rank_placement.hpp"
+
+#include "launcher/agent/placement/cpu_binding.hpp"
+#include "launcher/agent/placement/cpu_topology.hpp"
+#include "launcher/agent/placement/gpu_devices.hpp"
+#include "launcher/binding/gpu_share.hpp"
+
+namespace runjob {
+
+std::vector<RankPlacement> place_ranks(const Launch& launch, const Environment& agent) {
+  std::vector<RankPlacement> result(launch.ranks.size());
+  if (launch.bind_to != BindTo::kNone) {
+    const auto cpus = bind_ranks(usable_cpus(), launch.bind_to, static_cast<int>(launch.ranks.size()));
+    for (std::size_t i = 0; i < result.size(); ++i) result[i].cpus = cpus[i];
+  }
+  if (launch.gpus_per_rank > 0) {
+    const std::vector<std::string> gpus = usable_gpus(agent);
+    for (std::size_t i = 0; i < result.size(); ++i)
+      result[i].visible_gpus = gpu_list(gpu_share(gpus, static_cast<int>(i), launch.gpus_per_rank));
+  }
+  return result;
+}
+
+}  // namespace runjob

@@ -1,0 +1,230 @@
+#include "launcher/agent/rank_processes.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/co_spawn.hpp>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "launcher/agent/host_facts.hpp"
+#include "launcher/processes/child_process.hpp"
+#include "launcher/processes/rank_environment.hpp"
+
+namespace runjob {
+namespace {
+
+namespace asio = boost::asio;
+
+struct Pipe {
+  UniqueFd reader;
+  UniqueFd writer;
+};
+
+Pipe make_pipe() {
+  constexpr int kBytes = 256 * 1024;  // fewer switches between a chatty rank and this process; best effort
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
+  ::fcntl(ends[1], F_SETPIPE_SZ, kBytes);
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+/// A broken pipe of a rank ends with the rank, so its error is of interest to developers only.
+void log_error(const std::exception_ptr& error) {
+  try {
+    if (error) std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    log::debug("agent: {}", e.what());
+  }
+}
+
+Environment common_environment(const Launch& launch) {
+  Environment common = host_environment(current_environment());
+  for (const auto& [name, value] : launch.environment) common[name] = value;
+  common["PWD"] = launch.working_directory;
+  return common;
+}
+
+Environment environment_for(const LaunchRank& spec, const RankPlacement& placement, const Environment& common,
+                            const std::string& rendezvous, const Hello& host) {
+  Environment result = common;
+  result.merge(rank_defaults(host.cores, spec.place.local_size, host.free_port));  // keeps existing values
+  result["RUNJOB_RENDEZVOUS"] = "unix:" + rendezvous;
+  if (!placement.visible_gpus.empty()) result["CUDA_VISIBLE_DEVICES"] = placement.visible_gpus;
+  for (const auto& [name, value] : spec.environment) result[name] = value;
+  return result;
+}
+
+}  // namespace
+
+RankProcesses::RankProcesses(asio::any_io_executor executor, FrameWriter<ToLauncher>& frames,
+                             std::function<void()> on_output_closed)
+    : executor_(std::move(executor)), frames_(frames), on_output_closed_(std::move(on_output_closed)) {
+  ::getrlimit(RLIMIT_NOFILE, &descriptor_limit_);
+  const rlimit raised{descriptor_limit_.rlim_max, descriptor_limit_.rlim_max};  // each rank takes four of ours
+  ::setrlimit(RLIMIT_NOFILE, &raised);
+}
+
+void RankProcesses::start(Launch launch, const std::string& rendezvous, const Hello& host) {
+  launch_ = std::move(launch);
+  const Environment common = common_environment(launch_);
+  std::vector<RankPlacement> placements;
+  try {
+    placements = place_ranks(launch_, current_environment());
+  } catch (const Error& error) {
+    const StartFailed failure{StartFailed::Step::kPlacement, 0, error.what()};
+    for (const LaunchRank& spec : launch_.ranks)
+      frames_.send_control(ToLauncher::kStartFailed, spec.rank, encode(failure));
+  }
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    const LaunchRank& spec = launch_.ranks[i];
+    start_rank(spec, placements[i], environment_for(spec, placements[i], common, rendezvous, host));
+  }
+  oom_kills_at_start_ = oom_kills();  // not before: it takes as long as starting a rank
+}
+
+void RankProcesses::start_rank(const LaunchRank& spec, const RankPlacement& placement, Environment environment) {
+  Pipe output = make_pipe();
+  Pipe error = make_pipe();
+  Pipe input;
+  if (spec.rank == launch_.stdin_rank) input = make_pipe();
+  ChildSpec child;
+  child.command = launch_.command;
+  child.environment = std::move(environment);
+  child.cpus = placement.cpus;
+  child.traceable = launch_.traceable;
+  child.working_directory = launch_.working_directory;
+  child.standard_input = input.reader.get();
+  child.standard_output = output.writer.get();
+  child.standard_error = error.writer.get();
+  child.new_session = true;
+  child.die_with_parent = true;
+  child.descriptor_limit = descriptor_limit_;
+  Rank& rank = ranks_[spec.rank];
+  rank.launch = &spec;
+  const ChildStart start = start_child(child);
+  if (start.pid < 0) {
+    const StartFailed failure{static_cast<StartFailed::Step>(start.error.step), start.error.error_number, ""};
+    return frames_.send_control(ToLauncher::kStartFailed, spec.rank, encode(failure));
+  }
+  rank.pid = start.pid;
+  frames_.send_control(ToLauncher::kStarted, spec.rank, encode(Started{start.pid, placement.cpus}));
+  forward(std::move(output.reader), Stream::kStdout, rank);
+  forward(std::move(error.reader), Stream::kStderr, rank);
+  if (!input.writer) return;
+  rank.input = std::make_unique<InputPipe>(executor_, std::move(input.writer), spec.rank, frames_);
+  asio::co_spawn(executor_, rank.input->run(), log_error);
+}
+
+void RankProcesses::forward(UniqueFd reader, Stream stream, Rank& rank) {
+  std::unique_ptr<OutputPipe>& pipe = stream == Stream::kStderr ? rank.error : rank.output;
+  pipe = std::make_unique<OutputPipe>(executor_, std::move(reader), rank.launch->rank, stream, launch_.output_window,
+                                      frames_);
+  ++open_outputs_;
+  asio::co_spawn(executor_, pipe->run(), [this](const std::exception_ptr& error) {
+    log_error(error);
+    --open_outputs_;
+    on_output_closed_();
+  });
+}
+
+bool RankProcesses::reap(bool stopped_by_us) {
+  int status = 0;
+  rusage usage{};
+  bool any = false;
+  while (const pid_t pid = ::wait4(-1, &status, WNOHANG, &usage)) {
+    if (pid < 0) break;
+    any = true;
+    const auto found =
+        std::find_if(ranks_.begin(), ranks_.end(), [pid](const auto& each) { return each.second.pid == pid; });
+    if (found != ranks_.end()) report_exit(found->second, status, usage, stopped_by_us);  // else an orphan
+  }
+  return any;
+}
+
+void RankProcesses::report_exit(Rank& rank, int wait_status, const rusage& usage, bool stopped_by_us) {
+  rank.pid = -1;
+  if (rank.input) rank.input->close();
+  Exited message;
+  message.wait_status = wait_status;
+  message.stopped_by_us = stopped_by_us;
+  const bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+  message.out_of_memory = killed && !stopped_by_us && oom_kills() > oom_kills_at_start_;
+  message.max_rss_kib = usage.ru_maxrss;
+  message.cpu_seconds = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                        1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  frames_.send_control(ToLauncher::kExited, rank.launch->rank, encode(message));
+}
+
+void RankProcesses::signal(int rank, int number) const {
+  for (const auto& [index, process] : ranks_) {
+    if (process.pid > 0 && (rank < 0 || rank == index)) ::kill(-process.pid, number);
+  }
+}
+
+void RankProcesses::add_output_credit(int rank, Stream stream, std::int64_t bytes) {
+  const auto found = ranks_.find(rank);
+  if (found == ranks_.end()) return;
+  OutputPipe* pipe = stream == Stream::kStderr ? found->second.error.get() : found->second.output.get();
+  if (pipe != nullptr) pipe->add_credit(bytes);
+}
+
+void RankProcesses::push_input(int rank, std::string bytes) {
+  const auto found = ranks_.find(rank);
+  if (found != ranks_.end() && found->second.input) found->second.input->push(std::move(bytes));
+}
+
+void RankProcesses::discard_output() {
+  for (auto& [index, rank] : ranks_) {
+    if (rank.output) rank.output->discard();
+    if (rank.error) rank.error->discard();
+  }
+}
+
+void RankProcesses::on_queue_shorter() {
+  for (auto& [index, rank] : ranks_) {
+    if (rank.output) rank.output->on_queue_shorter();
+    if (rank.error) rank.error->on_queue_shorter();
+  }
+}
+
+void RankProcesses::close_idle_output() {
+  for (auto& [index, rank] : ranks_) {
+    if (rank.output && rank.output->idle()) rank.output->close();
+    if (rank.error && rank.error->idle()) rank.error->close();
+  }
+}
+
+bool RankProcesses::any_running() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& each) { return each.second.pid != -1; });
+}
+
+bool RankProcesses::is_running(pid_t pid) const {
+  return rank_of(pid) >= 0;
+}
+
+int RankProcesses::rank_of(pid_t pid) const {
+  const auto found =
+      std::find_if(ranks_.begin(), ranks_.end(), [pid](const auto& each) { return each.second.pid == pid; });
+  return found == ranks_.end() ? -1 : found->first;
+}
+
+std::vector<std::pair<int, pid_t>> RankProcesses::running() const {
+  std::vector<std::pair<int, pid_t>> result;
+  for (const auto& [index, rank] : ranks_) {
+    if (rank.pid > 0) result.emplace_back(index, rank.pid);
+  }
+  return result;
+}
+
+const LaunchRank* RankProcesses::find(int rank) const {
+  const auto found = ranks_.find(rank);
+  return found == ranks_.end() ? nullptr : found->second.launch;
+}
+
+}  // namespace runjob

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "launcher/agent/input_pipe.hpp"
+#include "launcher/agent/output_pipe.hpp"
+#include "launcher/agent/placement/rank_placement.hpp"
+#include "launcher/channel/frame_writer.hpp"
+#include "launcher/channel/messages.hpp"
+
+namespace runjob {
+
+/// The ranks of this host: starts their processes, forwards their output and input through pipes, signals them, and
+/// reports their starts and ends to the launcher.
+/// Owner    the agent. Outlives the loop's run.
+/// Threads  the loop's one thread; no other may exist, since ranks are forked from it.
+class RankProcesses {
+ public:
+  /// `frames` outlives this object. `on_output_closed` is called from the loop whenever a rank's stream has ended.
+  RankProcesses(boost::asio::any_io_executor executor, FrameWriter<ToLauncher>& frames,
+                std::function<void()> on_output_closed);
+
+  /// Starts the ranks of `launch`, once. `rendezvous`: the path of the socket at which they find it. `host`: this one.
+  /// Errors  Error(kSystem) when pipes cannot be made; a rank that cannot be started is reported as kStartFailed.
+  void start(Launch launch, const std::string& rendezvous, const Hello& host);
+
+  /// Waits for the children that have ended, the orphans among them too. Returns false if there was none.
+  /// `stopped_by_us`: the ranks have been told to end.
+  bool reap(bool stopped_by_us);
+
+  /// Sends a signal to the process group of `rank`, or of every rank if that is -1.
+  void signal(int rank, int number) const;
+  void add_output_credit(int rank, Stream stream, std::int64_t bytes);
+  void push_input(int rank, std::string bytes);
+
+  /// From now on the output is read and thrown away: there is no launcher to send it to.
+  void discard_output();
+  /// Lets the streams go on that have waited for the writer's queue.
+  void on_queue_shorter();
+  /// Closes the streams that have sent everything, although some process still holds their pipes.
+  void close_idle_output();
+
+  bool any_running() const;
+  bool is_running(pid_t pid) const;
+  /// The rank whose process this is and runs; -1 for none.
+  int rank_of(pid_t pid) const;
+  bool all_output_sent() const { return open_outputs_ == 0; }
+  /// Each running rank and its process.
+  std::vector<std::pair<int, pid_t>> running() const;
+  /// The message that started the ranks; its defaults before that.
+  const Launch& launch() const { return launch_; }
+  /// Null for a rank of another host.
+  const LaunchRank* find(int rank) const;
+
+ private:
+  struct Rank {
+    const LaunchRank* launch = nullptr;
+    pid_t pid = -1;  // -1 once it has been waited for
+    std::unique_ptr<OutputPipe> output;
+    std::unique_ptr<OutputPipe> error;
+    std::unique_ptr<InputPipe> input;
+  };
+
+  void start_rank(const LaunchRank& spec, const RankPlacement& placement, Environment environment);
+  void forward(UniqueFd reader, Stream stream, Rank& rank);
+  void report_exit(Rank& rank, int wait_status, const rusage& usage, bool stopped_by_us);
+
+  const boost::asio::any_io_executor executor_;
+  FrameWriter<ToLauncher>& frames_;
+  const std::function<void()> on_output_closed_;
+  Launch launch_;
+  std::map<int, Rank> ranks_;
+  int open_outputs_ = 0;
+  std::int64_t oom_kills_at_start_ = 0;
+  rlimit descriptor_limit_{};  // as this process found it, for the ranks
+};
+
+}  // namespace runjob

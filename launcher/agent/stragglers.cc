@@ -1,0 +1,42 @@
+#include "launcher/agent/stragglers.hpp"
+
+#include <signal.h>
+#include <utility>
+
+#include "launcher/processes/process_tree.hpp"
+
+namespace runjob {
+
+Stragglers::Stragglers(boost::asio::any_io_executor executor, const RankProcesses& ranks, Report report)
+    : ranks_(ranks), report_(std::move(report)), timer_(executor) {}
+
+void Stragglers::terminate() {
+  for (const Descendant& process : descendants("runjob-guard")) {
+    if (ranks_.is_running(process.group) || !terminated_.insert(process.pid).second) continue;
+    ::kill(process.pid, SIGTERM);
+    ::kill(process.pid, SIGCONT);  // a stopped process acts on no signal
+  }
+}
+
+void Stragglers::watch(std::chrono::milliseconds grace) {
+  if (grace <= kPatience) return stop();
+  timer_.expires_after(kPatience);
+  timer_.async_wait([this, grace](boost::system::error_code error) {
+    if (error) return;
+    const Remaining found = remaining(grace - kPatience);
+    if (!found.processes.empty()) report_(found);
+  });
+}
+
+Remaining Stragglers::remaining(std::chrono::milliseconds left) const {
+  Remaining result;
+  result.left_ms = left.count();
+  for (const Descendant& process : descendants("runjob-guard")) {
+    const int rank = ranks_.rank_of(process.pid);
+    if (rank < 0 && ranks_.is_running(process.group)) continue;  // a part of a rank that runs
+    result.processes.push_back({rank, process.pid, process.name});
+  }
+  return result;
+}
+
+}  // namespace runjob

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include <boost/asio/any_io_executor.hpp>
+
+namespace runjob {
+
+/// A clock that makes one call at a later time. Tests replace it by one that they move themselves.
+/// Owner    outlives the loop's run, like everything that the call refers to.
+/// Threads  the loop's one thread.
+class Alarm {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  virtual ~Alarm() = default;
+
+  virtual TimePoint now() const = 0;
+
+  /// Makes `call` from the loop once now() has reached `time`. Replaces the call that was set before.
+  virtual void set(TimePoint time, std::function<void()> call) = 0;
+
+  /// Takes back the call that was set, if it has not been made.
+  virtual void cancel() = 0;
+};
+
+/// An alarm over a timer of the loop.
+std::unique_ptr<Alarm> make_alarm(boost::asio::any_io_executor executor);
+
+}  // namespace runjob

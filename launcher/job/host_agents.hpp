@@ -1,0 +1,109 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "base/unique_handle.hpp"
+#include "launcher/job/agent_session.hpp"
+#include "launcher/job/host_connector.hpp"
+#include "launcher/job_spec/job_spec.hpp"
+#include "launcher/output/output_relay.hpp"
+#include "launcher/supervision/core_notices.hpp"
+
+namespace runjob {
+
+/// The agents of a job, one on each host: reaches them, checks the origin of their frames, and knows how far each host
+/// is. The ranks' output goes from here straight to its relay; the other frames go to the job.
+/// Owner    the job. Outlives the loop's run.
+/// Threads  the loop's one thread.
+class HostAgents : private AgentSession::Events {
+ public:
+  /// How an agent's channel ended.
+  enum class AgentEnd {
+    kNotReached,  ///< before the agent was ready
+    kFinished,    ///< nothing of the job is left on the host
+    kLost,        ///< while the agent had work
+  };
+
+  /// The job's side. Called from the loop.
+  class Events {
+   public:
+    virtual ~Events() = default;
+    /// hello() of this host is known from now on.
+    virtual void on_agent_ready(int host) = 0;
+    /// `header.rank` is -1 or a rank of this host. Never kHello, kOutput, kFinished, kFailed or
+    /// kHeartbeat.
+    virtual void on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) = 0;
+    /// The frames that arrived together have been handled, and their output has been written.
+    virtual void on_batch_end() = 0;
+    /// `how`: the reason as far as it is known.
+    virtual void on_agent_end(int host, AgentEnd end, const std::string& how) = 0;
+  };
+
+  /// The references outlive this object.
+  HostAgents(boost::asio::io_context& context, const JobSpec& spec, OutputRelay& output, Events& events);
+
+  /// Begins to reach all agents; frames that are sent before one is ready wait for it. `local_agents`: for each of
+  /// JobSpec::local_hosts our end of its agent's socket pair. `make_connector`: for the other hosts, if there are any.
+  void reach(std::map<int, UniqueFd> local_agents, const MakeHostConnector& make_connector);
+
+  void send(int host, ToAgent type, std::string payload);
+  /// Sends to every agent whose channel has not ended.
+  void send_to_all(ToAgent type, const std::string& payload);
+  void send_output_credit(int rank, Stream stream, std::int64_t bytes);
+  void send_input(int rank, const std::string& bytes);
+  /// Sends the signal to all ranks. Between SIGSTOP and SIGCONT the silence of either side is no failure.
+  void signal_ranks(int number);
+  /// Has all agents end their ranks, and gives up those on other hosts that are not ready.
+  void end_ranks(const End& message);
+  /// Calls `done` from the loop when every frame sent so far has left this process; never if a channel breaks before.
+  void when_sent(const std::function<void()>& done);
+  /// Waits for the programs that have started the agents, a few seconds at most. Call it after the loop. Blocks.
+  void finish();
+
+  bool any_starting() const;
+  bool all_ended() const;
+  /// Requires that the agent is ready.
+  const Hello& hello(int host) const { return *at(host).hello; }
+  HostCores cores_of(int host) const;
+  const std::string& name(int host) const { return spec_.allocation.hosts.at(static_cast<std::size_t>(host)).name; }
+  std::int64_t milliseconds_since_start() const;
+
+ private:
+  struct HostState {
+    std::unique_ptr<AgentSession> session;
+    std::optional<Hello> hello;
+    bool finished = false;  // the agent has announced it
+    bool ended = false;     // there is no channel any more, or there never was one
+
+    bool starting() const { return !hello && !ended; }
+  };
+
+  void on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) override;
+  void on_batch_end(int host) override;
+  void on_end(int host, const std::string& how) override;
+  void on_hello(int host, Hello hello);
+
+  HostState& at(int host) { return hosts_.at(static_cast<std::size_t>(host)); }
+  const HostState& at(int host) const { return hosts_.at(static_cast<std::size_t>(host)); }
+  int host_of(int rank) const { return spec_.allocation.placements.at(static_cast<std::size_t>(rank)).host; }
+
+  boost::asio::io_context& context_;
+  const JobSpec& spec_;
+  OutputRelay& output_;
+  Events& events_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::unique_ptr<HostConnector> connector_;  // null when there are no other hosts
+  std::vector<HostState> hosts_;
+};
+
+}  // namespace runjob

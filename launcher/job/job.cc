@@ -1,0 +1,306 @@
+#include "launcher/job/job.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <signal.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "launcher/job/output_options.hpp"
+#include "launcher/supervision/core_notices.hpp"
+#include "launcher/supervision/outcome_report.hpp"
+
+namespace runjob {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::int64_t kInputWindow = 256 * 1024;
+constexpr std::size_t kShownStderrLines = 10;
+
+/// Shows the status as a row of the terminal. Without a terminal each new status becomes a line for users who ask for
+/// them.
+StartStatus::Show show_on(OutputRelay& output) {
+  return [&output, last = std::string()](const std::string& line, const std::string& what) mutable {
+    if (output.has_status()) return output.set_status(line.empty() ? "" : "runjob: " + line);
+    if (!what.empty() && what != last) log::info("{}", line);
+    last = what;
+  };
+}
+
+}  // namespace
+
+Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHostConnector& make_connector)
+    : spec_(spec),
+      end_signals_(context_.get_executor(), [this](int number, bool again) { interrupt(number, again); }),
+      forwarding_(context_.get_executor(), signal_hooks()),
+      supervisor_(spec.allocation, {spec.command.front(), spec.start_timeout, spec.continue_on_failure, {}},
+                  make_alarm(context_.get_executor()), [this](const Verdict& verdict) { end_because(verdict); }),
+      time_limit_timer_(context_),
+      output_(context_.get_executor(), output_options(spec, kOutputWindow),
+              [this](int rank, Stream stream, std::int64_t bytes) { agents_.send_output_credit(rank, stream, bytes); }),
+      input_(context_.get_executor(), STDIN_FILENO, kInputWindow,
+             [this](const std::string& bytes) { agents_.send_input(0, bytes); }),
+      status_(context_.get_executor(), spec.allocation, show_on(output_)),
+      agents_(context_, spec, output_, *this),
+      launch_(context_.get_executor(), spec, agents_) {
+  if (spec.call)
+    call_.emplace(context_.get_executor(), *spec.call, spec.allocation, [this] { interrupt(SIGTERM, false); });
+  for (std::size_t host = 0; host < spec.allocation.hosts.size(); ++host) {
+    if (!local_agents.contains(static_cast<int>(host)))
+      status_.line().host(static_cast<int>(host), StatusLine::HostPhase::kConnecting);
+  }
+  agents_.reach(std::move(local_agents), make_connector);
+  if (!launch_.needs_addresses()) enter(Phase::kRunning);
+}
+
+Job::~Job() = default;
+
+int Job::run() {
+  output_.on_progress = [this] { leave_if_done(); };
+  end_signals_.start();
+  forwarding_.start();
+  status_.start();
+  if (spec_.time_limit) watch_time_limit(*spec_.time_limit);
+  context_.run();
+  agents_.finish();
+  return conclude();
+}
+
+/// Moves on to `next` and begins it. Has no effect if the job is that far already.
+void Job::enter(Phase next) {
+  if (next <= phase_) return;
+  phase_ = next;
+  switch (next) {
+    case Phase::kReaching:
+      return;
+    case Phase::kProbing:
+      return launch_.find_addresses([this](const Status& status) { on_addresses(status); });
+    case Phase::kRunning:
+      return launch_.launch();
+    case Phase::kTracing:
+      return collect_stacks();
+    case Phase::kEnding:
+      status_.stop();
+      time_limit_timer_.cancel();
+      return supervisor_.ranks_are_ending();
+    case Phase::kLeaving:
+      if (stacks_) report_stacks();
+      return output_.finish();
+  }
+}
+
+void Job::on_agent_ready(int host) {
+  if (const std::string notice = affinity_notice(agents_.cores_of(host));
+      !notice.empty() && spec_.bind_to == BindTo::kNone)
+    log::warn("{}", notice);
+  status_.line().host(host, StatusLine::HostPhase::kReady);
+  status_.update();
+  const bool all_ready = !agents_.any_starting() && supervisor_.verdict().cause() == Verdict::Cause::kNone;
+  if (launch_.needs_addresses() && all_ready) enter(Phase::kProbing);
+}
+
+void Job::on_addresses(const Status& status) {
+  if (status.ok()) return enter(Phase::kRunning);
+  if (phase_ >= Phase::kEnding) return;
+  supervisor_.verdict().no_network(status);
+  end_if_caused();
+}
+
+void Job::on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) {
+  const int rank = header.rank;
+  switch (header.type) {
+    case ToLauncher::kStarted:
+      return on_started(rank, decode<Started>(payload));
+    case ToLauncher::kStartFailed:
+      status_.line().rank_ended(rank);
+      return supervisor_.not_started(rank, decode<StartFailed>(payload));
+    case ToLauncher::kInputCredit:
+      return input_.add_credit(decode<Credit>(payload).bytes);
+    case ToLauncher::kExited:
+      return on_exited(rank, decode<Exited>(payload));
+    case ToLauncher::kJoined:
+      return on_joined(rank);
+    case ToLauncher::kRequest:
+      return on_request(host, decode<RelayedRequest>(payload));
+    case ToLauncher::kProbeListening:
+    case ToLauncher::kProbeResults:
+      return launch_.on_probe_frame(host, header.type, payload);
+    case ToLauncher::kStackTrace:
+      if (!stacks_) throw Error(Errc::kProtocol, "it sent a stack that it was not asked for");
+      return stacks_->on_trace(rank, decode<StackTrace>(payload));
+    case ToLauncher::kToldToEnd:
+      if (phase_ >= Phase::kEnding) return;
+      log::warn("SLURM ends the job: it has sent SIGTERM to its processes on {}", agents_.name(host));
+      return interrupt(SIGTERM, false);
+    case ToLauncher::kRemaining:
+      return log::warn("{}",
+                       remaining_message(decode<Remaining>(payload), agents_.name(host), end_signals_.interrupted()));
+    case ToLauncher::kHello:
+    case ToLauncher::kOutput:
+    case ToLauncher::kFinished:
+    case ToLauncher::kHeartbeat:
+    case ToLauncher::kFailed:
+      return;  // HostAgents and AgentSession handle these
+  }
+}
+
+void Job::on_batch_end() {
+  if (output_.broken()) supervisor_.verdict().output_closed();
+  end_if_caused();
+}
+
+void Job::on_agent_end(int host, HostAgents::AgentEnd end, const std::string& how) {
+  if (end == HostAgents::AgentEnd::kNotReached) supervisor_.verdict().host_not_reached(host, how);
+  if (end == HostAgents::AgentEnd::kLost) supervisor_.host_lost(host, how);
+  if (stacks_) stacks_->wait_only_for(supervisor_.verdict().running_ranks());
+  end_if_caused();
+  leave_if_done();
+}
+
+void Job::on_started(int rank, const Started& process) {
+  supervisor_.started(rank, process);
+  status_.line().rank_started(rank);
+  status_.update();
+  if (rank == 0) input_.start();
+}
+
+void Job::on_joined(int rank) {
+  const bool first = supervisor_.joined(rank);
+  status_.line().rank_joined(rank);
+  status_.update();
+  if (first) announce_threads();
+}
+
+void Job::on_exited(int rank, const Exited& process) {
+  supervisor_.exited(rank, process);
+  status_.line().rank_ended(rank);
+  status_.update();
+  if (stacks_) stacks_->on_rank_gone(rank);
+  if (rank == 0) input_.stop();
+}
+
+void Job::on_request(int host, RelayedRequest message) {
+  rendezvous::Reply reply = [this, host, id = message.id](rendezvous::Response response) {
+    agents_.send(host, ToAgent::kReply, encode(RelayedReply{id, std::move(response)}));
+  };
+  if (call_ && CallRelay::takes(message.request))
+    return call_->handle(host, std::move(message.request), std::move(reply));
+  supervisor_.request(std::move(message.request), std::move(reply));
+}
+
+void Job::announce_threads() {
+  std::vector<HostCores> hosts;
+  for (std::size_t i = 0; i < spec_.allocation.hosts.size(); ++i)
+    hosts.push_back(agents_.cores_of(static_cast<int>(i)));
+  const bool set =
+      spec_.environment.contains("OMP_NUM_THREADS") || spec_.environment_overrides.contains("OMP_NUM_THREADS");
+  if (const std::string notice = set ? "" : threads_notice(hosts); !notice.empty()) log::info("{}", notice);
+}
+
+SignalForwarding::Hooks Job::signal_hooks() {
+  SignalForwarding::Hooks hooks;
+  hooks.send = [this](int number) { agents_.signal_ranks(number); };
+  hooks.when_sent = [this](const std::function<void()>& done) { agents_.when_sent(done); };
+  hooks.before_stop = [this] { output_.hide_rows(); };
+  hooks.after_stop = [this](std::chrono::steady_clock::duration stopped) {  // that time does not count
+    if (spec_.time_limit && phase_ < Phase::kEnding)
+      watch_time_limit(time_limit_timer_.expiry() + stopped - std::chrono::steady_clock::now());
+  };
+  return hooks;
+}
+
+void Job::watch_time_limit(std::chrono::steady_clock::duration left) {
+  time_limit_timer_.expires_after(left);
+  time_limit_timer_.async_wait([this](boost::system::error_code error) {
+    if (error) return;
+    supervisor_.verdict().time_limit_reached(*spec_.time_limit);
+    end_if_caused();
+  });
+}
+
+/// The ranks get the first signal, so that a program can save its work.
+void Job::interrupt(int signal, bool at_once) {
+  supervisor_.verdict().interrupted(signal);
+  if (at_once) log::warn("killing all ranks");
+  const auto ranks = supervisor_.verdict().running_ranks().size();
+  if (!at_once && signal == SIGINT && ranks > 0 && !call_) {
+    log::warn("interrupted: {} up to {:.3g} s to end; Ctrl-C again kills",
+              ranks == 1 ? "1 rank has" : fmt::format("{} ranks have", ranks),
+              std::chrono::duration<double>(spec_.grace_period).count());
+  }
+  end_ranks(signal, at_once ? 0ms : spec_.grace_period);
+}
+
+/// The message names all hosts that cannot be reached, so the job waits until each host is ready or has failed.
+void Job::end_if_caused() {
+  if (supervisor_.verdict().cause() == Verdict::Cause::kNotReached && agents_.any_starting()) return;
+  supervisor_.end_if_caused();
+}
+
+void Job::end_because(const Verdict& verdict) {
+  if (spec_.stack_traces_on_timeout && verdict.timed_out()) return enter(Phase::kTracing);
+  end_ranks(SIGTERM, spec_.grace_period);
+}
+
+void Job::end_ranks(int signal, std::chrono::milliseconds grace) {
+  enter(Phase::kEnding);
+  const bool told = supervisor_.verdict().cause() == Verdict::Cause::kInterrupted;
+  agents_.end_ranks({signal, grace.count(), told});
+}
+
+void Job::collect_stacks() {
+  status_.stop();
+  StackTraces::Hooks hooks;
+  hooks.send = [this](ToAgent type) { agents_.send_to_all(type, {}); };
+  hooks.before_python = [this] { output_.hold_errors(); };
+  hooks.done = [this] {
+    if (phase_ == Phase::kTracing) end_ranks(SIGTERM, spec_.grace_period);
+  };
+  stacks_.emplace(context_.get_executor(), std::move(hooks));
+  stacks_->start(supervisor_.verdict().running_ranks());
+}
+
+/// All output has arrived. The held part of it that is no stack is shown now.
+void Job::report_stacks() {
+  std::map<int, std::string> errors = output_.take_errors();
+  stack_report_ = stacks_->report(spec_.allocation, errors);
+  for (const auto& [rank, text] : errors) output_.show_errors(rank, text);
+}
+
+/// An agent that has finished leaves by itself, and its channel ends when its guard has removed the last trace.
+void Job::leave_if_done() {
+  if (!agents_.all_ended()) return;
+  enter(Phase::kLeaving);
+  if (output_.drained()) context_.stop();
+}
+
+int Job::conclude() {
+  const Verdict& verdict = supervisor_.verdict();
+  const auto all_lines = [this](int rank) { return output_.last_stderr_lines(rank, kShownStderrLines); };
+  std::string message = outcome_message(verdict.outcome(), all_lines);
+  if (call_) {
+    call_->finish(outcome_json(verdict.outcome(), launch_.job_id(), all_lines));  // the caller raises it
+  } else if (verdict.cause() == Verdict::Cause::kNotReached) {
+    for (const std::string& each : verdict.outcome().unreached_hosts()) log::error("{}", each);
+  } else if (!message.empty()) {
+    if (verdict.cause() == Verdict::Cause::kTimeLimit && !spec_.stack_traces_on_timeout)
+      message += "; --stack-traces-on-timeout shows where the ranks are";
+    log::error("{}{}", verdict.cause() == Verdict::Cause::kRankFailed ? spec_.failure_lead : "", message);
+  }
+  if (!stack_report_.empty()) log::error("{}", stack_report_);
+  if (spec_.status_file) {
+    std::ofstream file(*spec_.status_file);
+    file << outcome_json(verdict.outcome(), launch_.job_id(), all_lines);
+    if (!file.flush()) log::error("cannot write the status file {}: {}", *spec_.status_file, std::strerror(errno));
+  }
+  return verdict.outcome().exit_status();
+}
+
+}  // namespace runjob

@@ -1,0 +1,237 @@
+#include "launcher/output/output_relay.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace runjob {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMaxBacklogBytes = 1024 * 1024;  // beyond it no credit is given
+constexpr std::size_t kStderrTailBytes = 8 * 1024;
+constexpr std::size_t kMostHeldErrors = 256 * 1024;  // of one rank
+constexpr auto kPromptDelay = 100ms;                 // a line that has not ended by then is shown as it is
+
+}  // namespace
+
+OutputRelay::OutputRelay(boost::asio::any_io_executor executor, const Options& options, SendCredit send_credit)
+    : window_(options.window),
+      send_credit_(std::move(send_credit)),
+      time_(options.time),
+      stdout_(executor, STDOUT_FILENO, options.rows),
+      ranks_(options.ranks.size()),
+      prompt_timer_(executor) {
+  if (!same_file(STDOUT_FILENO, STDERR_FILENO)) stderr_.emplace(executor, STDERR_FILENO, options.rows);
+  name_sources(options);
+  if (options.directory) open_files(*options.directory);
+  const auto progress = [this] {
+    for (RankState& rank : ranks_) {
+      for (StreamState& stream : rank.streams)
+        stream.last_bytes = std::chrono::steady_clock::now();  // the reader has held it back
+    }
+    give_credit();
+    if (on_progress) on_progress();
+  };
+  stdout_.sink().on_progress = progress;
+  if (stderr_) stderr_->sink().on_progress = progress;
+  if (has_status()) log::redirect([this](std::string_view line) { on_log_line(line); });
+}
+
+OutputRelay::~OutputRelay() {
+  log::redirect({});
+  finish();
+}
+
+void OutputRelay::name_sources(const Options& options) {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
+      StreamState& state = ranks_[i].streams[stream == Stream::kStderr ? 1 : 0];
+      const int descriptor = stream == Stream::kStderr ? STDERR_FILENO : STDOUT_FILENO;
+      const bool coloured = options.colours && ::isatty(descriptor) == 1;
+      state.rank = static_cast<int>(i);
+      state.stream = stream;
+      state.shown = options.ranks[i].shown;
+      state.source.order = 2 * state.rank + (stream == Stream::kStderr ? 1 : 0);
+      state.source.tag = output_tag(options.tags, state.rank, options.ranks[i].host, stream, coloured);
+      if (state.source.tag.empty() && options.time == OutputTime::Format::kSeconds) state.source.tag = ":";
+    }
+  }
+}
+
+void OutputRelay::open_files(const std::string& where) {
+  const std::size_t width = std::to_string(ranks_.size() - 1).size();
+  for (RankState& rank : ranks_) {
+    const std::string directory = fmt::format("{}/rank.{:0{}}", where, rank.streams[0].rank, width);
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    if (error) {
+      throw Error(Errc::kUsage, fmt::format("--output-filename: cannot make {}: {}", directory, error.message()));
+    }
+    for (std::size_t i = 0; i < 2; ++i) {
+      StreamState& stream = rank.streams[i];
+      stream.file_path = directory + (i == 0 ? "/stdout" : "/stderr");
+      stream.file.reset(::open(stream.file_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+      if (!stream.file) {
+        throw Error(Errc::kUsage,
+                    fmt::format("--output-filename: cannot write {}: {}", stream.file_path, std::strerror(errno)));
+      }
+    }
+  }
+}
+
+void OutputRelay::on_output(int rank, Stream stream, std::int64_t time_us, std::string_view bytes) {
+  RankState& state = ranks_.at(static_cast<std::size_t>(rank));
+  const bool error_stream = stream == Stream::kStderr;
+  StreamState& from = state.streams[error_stream ? 1 : 0];
+  OutputText& text = destination(stream).text();
+  dirty_ = true;
+  if (bytes.empty()) return text.end(from.source, time_.text(time_us));
+  from.last_bytes = std::chrono::steady_clock::now();
+  from.uncredited += static_cast<std::int64_t>(bytes.size());
+  if (holding_errors_ && error_stream && state.held_errors.size() < kMostHeldErrors) {
+    state.held_errors += bytes;
+  } else if (from.shown) {
+    text.feed(from.source, bytes, time_.text(time_us));
+  }
+  if (from.file) write_file(from, bytes);
+  if (error_stream) {
+    state.stderr_tail += bytes.substr(bytes.size() > kStderrTailBytes ? bytes.size() - kStderrTailBytes : 0);
+    if (state.stderr_tail.size() > kStderrTailBytes)
+      state.stderr_tail.erase(0, state.stderr_tail.size() - kStderrTailBytes);
+  }
+}
+
+void OutputRelay::write_file(StreamState& stream, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(stream.file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      log::error("cannot write {}: {}; the rest of this stream is not in the file", stream.file_path,
+                 std::strerror(errno));
+      return stream.file.reset();
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+std::map<int, std::string> OutputRelay::take_errors() {
+  std::map<int, std::string> result;
+  for (RankState& rank : ranks_) {
+    if (!rank.held_errors.empty()) result[rank.streams[0].rank] = std::exchange(rank.held_errors, {});
+  }
+  return result;
+}
+
+void OutputRelay::show_errors(int rank, std::string_view text) {
+  StreamState& stream = ranks_.at(static_cast<std::size_t>(rank)).streams[1];
+  if (!stream.shown || text.empty()) return;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  OutputText& lines = destination(Stream::kStderr).text();
+  lines.feed(stream.source, text, time_.text(now_us));
+  lines.end(stream.source, time_.text(now_us));
+}
+
+void OutputRelay::flush() {
+  stdout_.flush();
+  if (stderr_) stderr_->flush();
+  if (!std::exchange(dirty_, false)) return;  // most batches of a large job hold no output
+  give_credit();
+  watch_held_lines();
+}
+
+void OutputRelay::set_status(const std::string& text) {
+  OutputDestination& where = destination(Stream::kStderr);
+  if (where.terminal() == nullptr) return;
+  where.terminal()->set_status(text);
+  where.flush();
+}
+
+void OutputRelay::on_log_line(std::string_view line) {
+  OutputDestination& where = destination(Stream::kStderr);
+  where.terminal()->add_line(line);
+  where.flush();
+}
+
+void OutputRelay::hide_rows() {
+  stdout_.hide_rows();
+  if (stderr_) stderr_->hide_rows();
+}
+
+void OutputRelay::finish() {
+  for (OutputDestination* where : {&stdout_, stderr_ ? &*stderr_ : nullptr}) {
+    if (where == nullptr || where->terminal() == nullptr) continue;
+    where->terminal()->close();
+    where->flush();
+  }
+}
+
+void OutputRelay::give_credit() {
+  for (RankState& rank : ranks_) {
+    for (StreamState& stream : rank.streams) {
+      const std::size_t backlog = stream.shown ? destination(stream.stream).sink().backlog() : 0;
+      if (stream.uncredited < window_ / 4 || backlog > kMaxBacklogBytes) continue;
+      send_credit_(stream.rank, stream.stream, std::exchange(stream.uncredited, 0));
+    }
+  }
+}
+
+bool OutputRelay::holds_a_line() const {
+  for (const RankState& rank : ranks_) {
+    if (!rank.streams[0].source.held.empty() || !rank.streams[1].source.held.empty()) return true;
+  }
+  return false;
+}
+
+void OutputRelay::watch_held_lines() {
+  if (prompt_timer_armed_ || !holds_a_line()) return;
+  prompt_timer_armed_ = true;
+  prompt_timer_.expires_after(kPromptDelay);
+  prompt_timer_.async_wait([this](boost::system::error_code error) {
+    prompt_timer_armed_ = false;
+    if (error) return;
+    flush_held_lines();
+    watch_held_lines();
+  });
+}
+
+/// A line waits longer if a slow reader has stopped its rank: then the rank did not pause in the middle of it.
+void OutputRelay::flush_held_lines() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  const auto silent_since = std::chrono::steady_clock::now() - kPromptDelay;
+  for (RankState& rank : ranks_) {
+    for (StreamState& stream : rank.streams) {
+      OutputDestination& where = destination(stream.stream);
+      if (where.sink().backlog() > 0 || stream.last_bytes > silent_since) continue;
+      where.text().flush(stream.source, time_.text(now_us));
+    }
+  }
+  stdout_.flush();
+  if (stderr_) stderr_->flush();
+}
+
+std::vector<std::string> OutputRelay::last_stderr_lines(int rank, std::size_t count) const {
+  std::string_view rest = ranks_.at(static_cast<std::size_t>(rank)).stderr_tail;
+  std::vector<std::string> lines;
+  while (!rest.empty() && lines.size() < count) {
+    while (!rest.empty() && (rest.back() == '\n' || rest.back() == '\r')) rest.remove_suffix(1);
+    const std::size_t before = rest.find_last_of("\r\n");
+    const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    if (begin < rest.size()) lines.emplace(lines.begin(), rest.substr(begin));
+    rest = rest.substr(0, begin);
+  }
+  return lines;
+}
+
+}  // namespace runjob

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/unique_handle.hpp"
+#include "launcher/channel/frame.hpp"
+#include "launcher/output/output_destination.hpp"
+#include "launcher/output/output_tag.hpp"
+#include "launcher/output/output_text.hpp"
+#include "launcher/output/output_time.hpp"
+
+namespace runjob {
+
+/// Relays the ranks' output to this process's standard output and error, line by line with a tag, and unchanged into
+/// DIRECTORY/rank.N/{stdout,stderr} if requested. Gives each stream credit for the bytes that were written, so that a
+/// slow reader slows the ranks and nothing is lost. On a terminal, progress bars and the status row stay below the
+/// lines, and log lines appear above them.
+/// Threads  the loop's one thread; one relay at a time.
+class OutputRelay {
+ public:
+  struct Rank {
+    std::string host;
+    bool shown = true;  ///< false: its output goes to its files only
+  };
+  struct Options {
+    std::vector<Rank> ranks;
+    TagStyle tags;
+    OutputTime::Format time = OutputTime::Format::kNone;  ///< precedes each tag
+    bool rows = true;                                     ///< a terminal may be drawn on
+    bool colours = true;                                  ///< tags may have colours on a terminal
+    std::optional<std::string> directory;                 ///< created if missing
+    std::int64_t window = 0;  ///< bytes of a stream that its agent may send before it needs credit
+  };
+  using SendCredit = std::function<void(int rank, Stream stream, std::int64_t bytes)>;
+
+  /// Errors  Error(kUsage) when the directory or a file in it cannot be created.
+  OutputRelay(boost::asio::any_io_executor executor, const Options& options, SendCredit send_credit);
+  ~OutputRelay();
+  OutputRelay(const OutputRelay&) = delete;
+  OutputRelay& operator=(const OutputRelay&) = delete;
+
+  /// Takes bytes of a rank's stream; no bytes mean its end. The next flush() writes them.
+  void on_output(int rank, Stream stream, std::int64_t time_us, std::string_view bytes);
+
+  /// Writes what has been taken. Must be called once per batch of frames.
+  void flush();
+
+  /// From now on standard error is not shown but kept for take_errors(), up to a limit.
+  void hold_errors() { holding_errors_ = true; }
+  /// Returns the kept standard error of each rank and stops keeping it.
+  std::map<int, std::string> take_errors();
+  /// Shows lines of a rank's standard error, as if they arrived now.
+  void show_errors(int rank, std::string_view text);
+
+  /// True if there is a terminal for set_status().
+  bool has_status() { return destination(Stream::kStderr).terminal() != nullptr; }
+  /// Sets the row on the terminal below all output, "" for none. It is redrawn at once.
+  void set_status(const std::string& text);
+
+  /// Removes the rows from the terminal until the next flush(), while this process is stopped.
+  void hide_rows();
+  /// Called when no more output will come: releases the terminal.
+  void finish();
+
+  /// True if everything has been written.
+  bool drained() { return stdout_.sink().backlog() == 0 && destination(Stream::kStderr).sink().backlog() == 0; }
+  /// True if the reader of standard output is gone.
+  bool broken() { return stdout_.sink().broken(); }
+
+  /// The last lines that the rank wrote to standard error, at most `count`.
+  std::vector<std::string> last_stderr_lines(int rank, std::size_t count) const;
+
+  /// Called from the loop when a slow reader has read some bytes.
+  std::function<void()> on_progress;
+
+ private:
+  struct StreamState {
+    int rank = 0;
+    Stream stream = Stream::kStdout;
+    bool shown = true;
+    OutputText::Source source;
+    UniqueFd file;
+    std::string file_path;
+    std::chrono::steady_clock::time_point last_bytes;
+    std::int64_t uncredited = 0;  // bytes that were taken, but not yet credited
+  };
+  struct RankState {
+    std::array<StreamState, 2> streams;  // standard output, standard error
+    std::string stderr_tail;
+    std::string held_errors;
+  };
+
+  OutputDestination& destination(Stream stream) { return stream == Stream::kStderr && stderr_ ? *stderr_ : stdout_; }
+  void name_sources(const Options& options);
+  void open_files(const std::string& where);
+  void write_file(StreamState& stream, std::string_view bytes);
+  void on_log_line(std::string_view line);
+  void give_credit();
+  bool holds_a_line() const;
+  void watch_held_lines();
+  void flush_held_lines();
+
+  std::int64_t window_;
+  SendCredit send_credit_;
+  bool dirty_ = false;  // output was taken since the last flush()
+  OutputTime time_;
+  OutputDestination stdout_;
+  std::optional<OutputDestination> stderr_;  // none if both go to the same place
+  std::vector<RankState> ranks_;
+  boost::asio::steady_timer prompt_timer_;
+  bool prompt_timer_armed_ = false;
+  bool holding_errors_ = false;
+};
+
+}  // namespace runjob

@@ -1,0 +1,75 @@
+#include "launcher/output/output_sink.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/unique_handle.hpp"
+
+namespace runjob {
+namespace {
+
+/// The same pipe or terminal with an open file description of our own; empty for other kinds and when
+/// refused.
+UniqueFd reopen_nonblocking(int descriptor) {
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0) return {};
+  const bool terminal = S_ISCHR(info.st_mode) && ::isatty(descriptor) == 1;
+  if (!S_ISFIFO(info.st_mode) && !terminal) return {};
+  const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
+  return UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+}  // namespace
+
+OutputSink::OutputSink(boost::asio::any_io_executor executor, int descriptor)
+    : own_(executor), descriptor_(descriptor) {
+  UniqueFd reopened = reopen_nonblocking(descriptor);
+  if (!reopened) return;
+  descriptor_ = reopened.get();
+  own_.assign(reopened.release());
+}
+
+void OutputSink::flush() {
+  if (!waiting_) write_some();
+}
+
+void OutputSink::write_some() {
+  while (backlog() > 0) {
+    const ssize_t bytes =
+        broken_ ? static_cast<ssize_t>(backlog()) : ::write(descriptor_, buffer_.data() + written_, backlog());
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0 && errno == EAGAIN) {
+      if (own_.is_open()) return wait_until_writable();
+      pollfd inherited{descriptor_, POLLOUT, 0};  // somebody else made it non-blocking
+      ::poll(&inherited, 1, -1);
+      continue;
+    }
+    if (bytes < 0) {
+      broken_ = true;
+      continue;
+    }
+    written_ += static_cast<std::size_t>(bytes);
+  }
+  buffer_.clear();
+  written_ = 0;
+}
+
+void OutputSink::wait_until_writable() {
+  constexpr std::size_t kCompactBytes = 1024 * 1024;
+  if (written_ > kCompactBytes) {
+    buffer_.erase(0, written_);
+    written_ = 0;
+  }
+  waiting_ = true;
+  own_.async_wait(boost::asio::posix::stream_descriptor::wait_write, [this](boost::system::error_code error) {
+    waiting_ = false;
+    if (error) return;
+    write_some();
+    if (on_progress) on_progress();
+  });
+}
+
+}  // namespace runjob

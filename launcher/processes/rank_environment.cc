@@ -1,0 +1,126 @@
+#include "launcher/processes/rank_environment.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace runjob {
+namespace {
+
+/// Whether `name` is in `patterns`; a pattern that ends in '*' stands for every name that starts so.
+template <std::size_t size>
+bool matches(std::string_view name, const std::array<std::string_view, size>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(), [name](std::string_view pattern) {
+    return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
+  });
+}
+
+/// CUDA_VISIBLE_DEVICES numbers one host's devices: it stays on that host.
+constexpr std::array<std::string_view, 14> kOfHost = {
+    "HOME", "PWD",     "OLDPWD", "HOSTNAME", "TMPDIR",      "XDG_*", "SSH_*",
+    "USER", "LOGNAME", "SHELL",  "DISPLAY",  "BASH_FUNC_*", "MAIL",  "CUDA_VISIBLE_DEVICES"};
+
+constexpr std::array<std::string_view, 37> kOfOuterLauncher = {
+    // torch.distributed
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
+    "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_*",
+    // MPI and process managers
+    "OMPI_*", "PMI_*", "PMIX_*", "PRTE_*", "PMI*", "HYDI_*", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_*",
+    // SLURM: a task's, not the allocation's
+    "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID", "SLURM_GTIDS",
+    // Horovod and ourselves
+    "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_*", "HOROVOD_CROSS_*", "HOROVOD_HOSTNAME",
+    "HOROVOD_GLOO_RENDEZVOUS_*", "RUNJOB_RENDEZVOUS", "RUNJOB_JOB_*", "RUNJOB_GENERATION", "RUNJOB_ADDRESS",
+    "RUNJOB_NETWORK_VARIABLES"};
+
+constexpr std::array<std::string_view, 5> kOfOuterRunjob = {"RUNJOB_RANK", "RUNJOB_SIZE", "RUNJOB_LOCAL_*",
+                                                            "RUNJOB_CROSS_*", "RUNJOB_HOSTNAME"};
+
+/// Names of what network_variables() has given to the rank in which this launcher runs, separated by commas.
+constexpr const char* kGiven = "RUNJOB_NETWORK_VARIABLES";
+
+/// Whether `names` has `name` between its commas.
+bool lists(std::string_view names, std::string_view name) {
+  return fmt::format(",{},", names).find(fmt::format(",{},", name)) != std::string::npos;
+}
+
+bool of_outer_launcher(std::string_view name) {
+  return matches(name, kOfOuterLauncher) || matches(name, kOfOuterRunjob);
+}
+
+}  // namespace
+
+Environment forwarded_environment(const Environment& launcher) {
+  const auto found = launcher.find(kGiven);
+  const std::string given = found == launcher.end() ? "" : found->second;
+  Environment result;
+  for (const auto& [name, value] : launcher) {
+    if (!matches(name, kOfHost) && !of_outer_launcher(name) && !lists(given, name)) result.emplace(name, value);
+  }
+  return result;
+}
+
+Environment host_environment(const Environment& agent) {
+  Environment result;
+  for (const auto& [name, value] : agent) {
+    if (matches(name, kOfHost)) result.emplace(name, value);
+  }
+  return result;
+}
+
+Environment rank_variables(const Allocation& allocation, const Placement& placement, const JobVariables& job) {
+  const std::string hostname = allocation.hosts.at(static_cast<std::size_t>(placement.host)).name;
+  Environment result;
+  for (const std::string prefix : {"RUNJOB_", "HOROVOD_"}) {
+    result[prefix + "RANK"] = std::to_string(placement.rank);
+    result[prefix + "SIZE"] = std::to_string(placement.size);
+    result[prefix + "LOCAL_RANK"] = std::to_string(placement.local_rank);
+    result[prefix + "LOCAL_SIZE"] = std::to_string(placement.local_size);
+    result[prefix + "CROSS_RANK"] = std::to_string(placement.cross_rank);
+    result[prefix + "CROSS_SIZE"] = std::to_string(placement.cross_size);
+    result[prefix + "HOSTNAME"] = hostname;
+  }
+  result["RUNJOB_JOB_ID"] = job.job_id;
+  result["RUNJOB_GENERATION"] = std::to_string(job.generation);
+  result["RANK"] = std::to_string(placement.rank);
+  result["WORLD_SIZE"] = std::to_string(placement.size);
+  result["LOCAL_RANK"] = std::to_string(placement.local_rank);
+  result["LOCAL_WORLD_SIZE"] = std::to_string(placement.local_size);
+  result["MASTER_ADDR"] = job.master_address;
+  if (job.master_port != 0) result["MASTER_PORT"] = std::to_string(job.master_port);
+  return result;
+}
+
+Environment network_variables(const HostAddress& host, const Environment& set) {
+  Environment result;
+  if (!host.interface.empty()) {
+    result["GLOO_SOCKET_IFNAME"] = host.interface;
+    result["TP_SOCKET_IFNAME"] = host.interface;
+    // "=": NCCL takes a name for its beginning otherwise.
+    result["NCCL_SOCKET_IFNAME"] = fmt::format("={}", fmt::join(host.interfaces, ","));
+    if (host.ipv6) result["NCCL_SOCKET_FAMILY"] = "AF_INET6";
+  }
+  std::erase_if(result, [&set](const auto& variable) { return set.count(variable.first) != 0; });
+  std::string given;
+  for (const auto& [name, value] : result) given += (given.empty() ? "" : ",") + name;
+  if (!given.empty()) result[kGiven] = given;
+  result["RUNJOB_ADDRESS"] = host.address;
+  return result;
+}
+
+int threads_per_rank(int cores, int local_size) {
+  return std::max(1, cores / std::max(1, local_size));
+}
+
+Environment rank_defaults(int cores, int local_size, int free_port) {
+  Environment result = {{"PYTHONUNBUFFERED", "1"},
+                        {"PYTHONFAULTHANDLER", "1"},
+                        {"OMP_NUM_THREADS", std::to_string(threads_per_rank(cores, local_size))}};
+  if (free_port != 0) result["MASTER_PORT"] = std::to_string(free_port);
+  return result;
+}
+
+}  // namespace runjob

@@ -1,0 +1,93 @@
+#include "launcher/remote/agent_connector.hpp"
+
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/program_path.hpp"
+#include "launcher/channel/with_timeout.hpp"
+#include "launcher/remote/agent_file.hpp"
+#include "launcher/remote/bootstrap.hpp"
+#include "launcher/remote/channel_ssh_program.hpp"
+#include "launcher/ssh/files/local_account.hpp"
+#include "launcher/ssh/files/ssh_config_files.hpp"
+#include "launcher/ssh/ssh_connector.hpp"
+#include "launcher/ssh/ssh_program_needed.hpp"
+
+namespace runjob {
+namespace {
+
+namespace asio = boost::asio;
+
+std::string value_of(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : found->second;
+}
+
+}  // namespace
+
+struct AgentConnector::Ssh {
+  Ssh(const asio::any_io_executor& executor, const SshOptions& options, const Environment& environment)
+      : agent(describe_agent(program_path("runjob-agent"))),
+        account(local_account()),
+        config(read_ssh_config({account.home + "/.ssh/config", account.home})),
+        agent_socket(value_of(environment, "SSH_AUTH_SOCK")),
+        connector(executor, options) {}
+
+  const AgentFile agent;
+  const LocalAccount account;
+  const std::vector<std::vector<SshDirective>> config;
+  const std::string agent_socket;  // of ssh-agent
+  SshConnector connector;
+};
+
+AgentConnector::AgentConnector(asio::any_io_executor executor, const SshOptions& options,
+                               const Environment& environment)
+    : executor_(std::move(executor)), options_(options), environment_(environment) {}
+
+AgentConnector::~AgentConnector() = default;
+
+AgentConnector::Ssh& AgentConnector::ssh() {
+  if (!ssh_) ssh_ = std::make_unique<Ssh>(executor_, options_, environment_);
+  return *ssh_;
+}
+
+asio::awaitable<std::unique_ptr<Channel>> AgentConnector::run(const Host& host, std::string command,
+                                                              RemoteMessage on_message) {
+  if (!options_.command) {
+    SshTarget target = ssh_target(host, options_, ssh().config, ssh().account, ssh().agent_socket);
+    try {
+      co_return co_await ssh().connector.open(std::move(target), command, on_message);
+    } catch (const SshProgramNeeded& reason) {
+      log::info("{} is reached through the system's ssh: {}", host.name, reason.what());
+    }
+  }
+  co_return start_ssh_program(executor_, host, options_, command, std::move(on_message));
+}
+
+asio::awaitable<ReadyChannel> AgentConnector::open(const Host& host, RemoteMessage on_message) {
+  const AgentFile& agent = ssh().agent;
+  auto channel = co_await run(host, bootstrap_command(agent), std::move(on_message));
+  auto ready = co_await with_timeout(executor_, bootstrap_agent(std::move(channel), agent), options_.connect_timeout);
+  if (ready) co_return std::move(*ready);
+  throw Error(Errc::kConnect,
+              fmt::format("no answer within {:g} s; is it up, and does a firewall let SSH through? (--connect-timeout)",
+                          std::chrono::duration<double>(options_.connect_timeout).count()));
+}
+
+asio::awaitable<void> AgentConnector::clean(const Host& host) {
+  const auto channel = co_await run(host, clean_cache_command(), {});
+  std::string said;
+  std::array<char, 4096> buffer;
+  while (const std::size_t bytes = co_await channel->read_some(asio::buffer(buffer))) said.append(buffer.data(), bytes);
+  if (said.ends_with(kCacheCleaned)) co_return;
+  const std::string reason = channel->last_message();
+  throw Error(Errc::kConnect, reason.empty() ? "the connection was closed before the cache was cleaned" : reason);
+}
+
+}  // namespace runjob

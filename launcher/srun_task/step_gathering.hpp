@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "hostfile/slurm_task.hpp"
+#include "launcher/srun_task/munge.hpp"
+#include "launcher/srun_task/step_messages.hpp"
+#include "launcher/srun_task/step_roll.hpp"
+
+namespace runjob {
+
+/// Gathers the tasks of a step at task 0: listens on one of step_ports() until each task has sent its hello, then
+/// answers all of them. Whoever sends no hello of this user's step is turned away.
+/// Owner    task 0's StepHead. Outlives the loop's run.
+/// Threads  the loop's one thread; the constructor may run before the loop.
+class StepGathering {
+ public:
+  /// Called once, from the loop: true when all tasks have come, false when the time was up and those that came were
+  /// refused.
+  using Done = std::function<void(bool complete)>;
+
+  /// Listens when it returns. Errors  Error(kSystem) when none of the ports is free.
+  StepGathering(boost::asio::io_context& context, const SlurmTask& task, Munge munge, std::chrono::milliseconds timeout,
+                Done done);
+
+  /// The tasks that have come.
+  const StepRoll& roll() const { return roll_; }
+
+  /// Sends each task its welcome. Call it when all have come.
+  void welcome_all(const std::function<StepWelcome(const StepHello& hello)>& welcome);
+
+ private:
+  struct Waiting {
+    boost::asio::ip::tcp::socket socket;
+    StepHello hello;
+  };
+
+  boost::asio::awaitable<void> accept();
+  boost::asio::awaitable<void> receive(boost::asio::ip::tcp::socket socket);
+  void add(boost::asio::ip::tcp::socket socket, const std::string& line, const std::string& from,
+           const std::string& at);
+  void refuse_all();
+  void answer(boost::asio::ip::tcp::socket socket, const std::string& text);
+
+  boost::asio::io_context& context_;
+  const SlurmTask task_;
+  const Munge munge_;
+  const std::chrono::milliseconds timeout_;
+  const Done done_;
+  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::steady_timer timer_;
+  StepRoll roll_;
+  std::vector<Waiting> waiting_;  // tasks that have come and have no answer yet
+  std::size_t strangers_ = 0;     // connections that have sent no hello yet
+  int warnings_ = 0;
+};
+
+}  // namespace runjob

@@ -1,0 +1,103 @@
+#include "launcher/srun_task/step_messages.hpp"
+
+#include <cstdint>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace runjob {
+namespace {
+
+using nlohmann::json;
+
+json parse(const std::string& text) {
+  json document = json::parse(text, nullptr, false);
+  if (!document.is_object()) throw Error(Errc::kProtocol, "a message between the tasks of a step is no JSON object");
+  return document;
+}
+
+/// What json throws for a field that is missing or of another type, in our words.
+template <class Read>
+auto read_fields(Read read) {
+  try {
+    return read();
+  } catch (const json::exception&) {
+    throw Error(Errc::kProtocol, "a message between the tasks of a step lacks a field");
+  }
+}
+
+}  // namespace
+
+std::string encode(const StepHello& hello) {
+  return json{{"step", hello.step}, {"nonce", hello.nonce},         {"rank", hello.rank},          {"size", hello.size},
+              {"node", hello.node}, {"node_name", hello.node_name}, {"free_port", hello.free_port}}
+      .dump();
+}
+
+std::string encode(const StepWelcome& welcome) {
+  return json{{"nonce", welcome.nonce},
+              {"port", welcome.port},
+              {"key", welcome.key.hex()},
+              {"address", welcome.address},
+              {"variables", welcome.variables}}
+      .dump();
+}
+
+std::string encode(const StepEnd& end) {
+  return json{{"status", end.status}, {"grace_ms", end.grace_ms}}.dump();
+}
+
+std::string encode_refusal(std::string_view nonce, const std::string& reason) {
+  return json{{"nonce", nonce}, {"refusal", reason}}.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+StepHello parse_step_hello(const std::string& text) {
+  const json document = parse(text);
+  return read_fields([&] {
+    StepHello hello;
+    hello.step = document.at("step").get<std::string>();
+    hello.nonce = document.at("nonce").get<std::string>();
+    hello.rank = document.at("rank").get<int>();
+    hello.size = document.at("size").get<int>();
+    hello.node = document.at("node").get<int>();
+    hello.node_name = document.at("node_name").get<std::string>();
+    hello.free_port = document.at("free_port").get<int>();
+    return hello;
+  });
+}
+
+StepWelcome parse_step_welcome(const std::string& text, const std::string& nonce) {
+  const json document = parse(text);
+  return read_fields([&]() -> StepWelcome {
+    if (document.at("nonce").get<std::string>() != nonce)
+      throw Error(Errc::kAuth, "the answer of the step's first task is not to this task's question");
+    if (document.contains("refusal")) throw Error(Errc::kUnavailable, document.at("refusal").get<std::string>());
+    return {nonce, document.at("port").get<int>(), rendezvous::JobKey::from_hex(document.at("key").get<std::string>()),
+            document.at("address").get<std::string>(), document.at("variables").get<Environment>()};
+  });
+}
+
+StepEnd parse_step_end(const std::string& text) {
+  const json document = parse(text);
+  return read_fields([&]() -> StepEnd {
+    return {document.at("status").get<int>(), document.at("grace_ms").get<std::int64_t>()};
+  });
+}
+
+std::array<int, 8> step_ports(std::string_view step) {
+  constexpr int kLowest = 10'000;
+  constexpr int kHighest = 32'767;
+  // FNV-1a: steps that follow each other get ports far from each other.
+  std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
+  for (const char each : step) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100'0000'01b3;
+  std::array<int, 8> ports{};
+  for (int& port : ports) {
+    hash = (hash ^ 0xff) * 0x100'0000'01b3;
+    port = kLowest + static_cast<int>((hash >> 32) % (kHighest - kLowest + 1));
+  }
+  return ports;
+}
+
+}  // namespace runjob

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/environment.hpp"
+#include "rendezvous/job_key.hpp"
+
+/// The messages by which the tasks of a SLURM step become one job, as JSON, each sealed (munge.hpp). A task sends one
+/// line to task 0, its StepHello, and receives one, the StepWelcome, when all tasks have sent theirs. StepEnd travels
+/// over the rendezvous. docs/slurm.md describes them on the wire.
+namespace runjob {
+
+struct StepHello {
+  std::string step;   ///< "12.0"; the same for both sides
+  std::string nonce;  ///< is repeated in the welcome, which shows that it is no recording
+  int rank = 0;
+  int size = 1;
+  int node = 0;  ///< index of its node among the step's
+  std::string node_name;
+  int free_port = 0;  ///< on its node, for MASTER_PORT
+};
+
+struct StepWelcome {
+  std::string nonce;
+  int port = 0;  ///< of the rendezvous, at the address that sent the welcome
+  rendezvous::JobKey key;
+  std::string address;    ///< numeric: the one by which the other nodes reach this one; "" if there is one node
+  Environment variables;  ///< rank_variables()
+};
+
+/// Tells the tasks that still run that the job has to end.
+struct StepEnd {
+  int status = 0;  ///< the job's, with which the tasks end
+  std::int64_t grace_ms = 10'000;
+};
+
+std::string encode(const StepHello& hello);
+std::string encode(const StepWelcome& welcome);
+std::string encode(const StepEnd& end);
+/// The answer in place of a welcome, with the reason.
+std::string encode_refusal(std::string_view nonce, const std::string& reason);
+
+/// Errors  Error(kProtocol) for a text that is no such document.
+StepHello parse_step_hello(const std::string& text);
+/// Errors  the same; Error(kAuth) if it is not the answer to `nonce`; Error(kUnavailable) with the reason of a refusal.
+StepWelcome parse_step_welcome(const std::string& text, const std::string& nonce);
+StepEnd parse_step_end(const std::string& text);
+
+/// Task 0 sends this line to every client, so that a task knows at once that the port is not of another program.
+inline constexpr std::string_view kStepGreeting = "runjob step 1\n";
+inline constexpr std::size_t kMaxStepLineBytes = 256 * 1024;
+
+/// The ports of its node on which task 0 of `step` may listen; every task computes the same ones. Below the ephemeral
+/// range.
+std::array<int, 8> step_ports(std::string_view step);
+
+}  // namespace runjob

@@ -1,0 +1,32 @@
+#include "launcher/supervision/core_notices.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "launcher/processes/rank_environment.hpp"
+
+namespace runjob {
+
+std::string threads_notice(const std::vector<HostCores>& hosts) {
+  const bool shared =
+      std::any_of(hosts.begin(), hosts.end(), [](const HostCores& host) { return host.local_size > 1; });
+  if (!shared) return "";
+  std::vector<int> threads;
+  for (const HostCores& host : hosts) threads.push_back(threads_per_rank(host.usable, host.local_size));
+  const auto [low, high] = std::minmax_element(threads.begin(), threads.end());
+  return fmt::format(
+      "OMP_NUM_THREADS was not set and is {} for each rank now: a host's cores shared among its ranks; "
+      "set it to choose",
+      *low == *high ? fmt::format("{}", *low) : fmt::format("{} to {}", *low, *high));
+}
+
+std::string affinity_notice(const HostCores& host) {
+  if (host.local_size <= host.usable || host.usable >= host.online) return "";
+  return fmt::format(
+      "the {} ranks on {} share {} of its {} cores, all that they may use there (by taskset, a batch "
+      "system or a container)",
+      host.local_size, host.name, host.usable, host.online);
+}
+
+}  // namespace runjob

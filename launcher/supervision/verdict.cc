@@ -1,0 +1,154 @@
+#include "launcher/supervision/verdict.hpp"
+
+#include <algorithm>
+#include <sys/wait.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace runjob {
+
+Verdict::Verdict(const Allocation& allocation, std::string command, bool continue_on_failure)
+    : continue_on_failure_(continue_on_failure) {
+  outcome_.allocation = allocation;
+  outcome_.command = std::move(command);
+  outcome_.ranks.resize(allocation.placements.size());
+}
+
+void Verdict::rank_started(int rank, std::int64_t pid) {
+  at(rank).state = State::kRunning;
+  at(rank).pid = pid;
+}
+
+void Verdict::rank_not_started(int rank, const StartFailed& failure) {
+  at(rank).start_failed = failure;
+  note({Cause::kNotStarted, rank, {}});
+}
+
+void Verdict::rank_exited(int rank, const Exited& exited) {
+  JobOutcome::Rank& state = at(rank);
+  state.exited = exited;
+  const bool clean = WIFEXITED(exited.wait_status) && WEXITSTATUS(exited.wait_status) == 0;
+  if (outcome_.first.cause == Cause::kRankFailed && outcome_.first.culprit == rank) {
+    state.state = State::kFailed;  // it was named before it ended
+  } else if (clean) {
+    state.state = State::kOk;
+  } else if (exited.stopped_by_us || ends_job()) {
+    state.state = State::kStopped;
+  } else if (state.lost_another || (outcome_.is_late && rank != outcome_.failing)) {
+    state.state = State::kVictim;
+    outcome_.victims.push_back(rank);
+  } else {
+    state.state = State::kFailed;
+    outcome_.failed.push_back(rank);
+    if (outcome_.failing < 0 || outcome_.failing == rank || !outcome_.running(outcome_.failing)) note_failure(rank);
+  }
+  const bool is_late = outcome_.is_late && !outcome_.victims.empty();  // a late rank is not on its way out
+  if (unsettled() && (is_late || !culprit_may_come())) settle();
+}
+
+void Verdict::rank_joined(int rank) {
+  at(rank).lost_another = false;
+  at(rank).lost_reason.clear();
+  if (outcome_.failing != rank) return;
+  outcome_.failing = -1;
+  outcome_.is_late = false;
+}
+
+void Verdict::rank_failing(int rank, bool own, const std::string& reason) {
+  if (!outcome_.running(rank)) return;
+  if (!own) {
+    at(rank).lost_another = outcome_.failing != rank;
+    if (at(rank).lost_reason.empty()) at(rank).lost_reason = reason;
+  } else if (!at(rank).lost_another && outcome_.failing < 0) {
+    outcome_.failing = rank;
+    outcome_.reason = reason;
+  }
+}
+
+void Verdict::rank_late(int late, const std::string& reason) {
+  const bool is_rank = late >= 0 && static_cast<std::size_t>(late) < outcome_.ranks.size();
+  if (!is_rank || !outcome_.running(late) || outcome_.failing >= 0) return;
+  outcome_.failing = late;
+  outcome_.reason = reason;
+  outcome_.is_late = true;
+}
+
+bool Verdict::unsettled() const {
+  if (outcome_.first.cause != Cause::kNone) return false;
+  return (outcome_.failing >= 0 && outcome_.running(outcome_.failing)) || !outcome_.failed.empty() ||
+         !outcome_.victims.empty();
+}
+
+/// Whether one is still running that may have failed before those that have ended.
+bool Verdict::culprit_may_come() const {
+  if (outcome_.failing >= 0) return outcome_.running(outcome_.failing);
+  return std::any_of(outcome_.ranks.begin(), outcome_.ranks.end(),
+                     [](const JobOutcome::Rank& rank) { return rank.state == State::kRunning && !rank.lost_another; });
+}
+
+void Verdict::settle() {
+  if (!unsettled()) return;
+  if (outcome_.failing >= 0 && outcome_.running(outcome_.failing)) {
+    outcome_.failed.push_back(outcome_.failing);
+    return note_failure(outcome_.failing);
+  }
+  if (outcome_.failed.empty()) {  // the one that they lost did not fail
+    outcome_.failed.push_back(outcome_.victims.front());
+    outcome_.victims.erase(outcome_.victims.begin());
+    at(outcome_.failed.front()).state = State::kFailed;
+  }
+  note_failure(outcome_.failed.front());
+}
+
+void Verdict::note_failure(int rank) {
+  note({Cause::kRankFailed, rank, {}}, !continue_on_failure_);
+}
+
+void Verdict::host_lost(int host, const std::string& how) {
+  for (const Placement& placement : outcome_.allocation.placements) {
+    if (placement.host == host && outcome_.running(placement.rank)) at(placement.rank).state = State::kLost;
+  }
+  note({Cause::kHostLost, host, how});
+}
+
+void Verdict::host_not_reached(int host, const std::string& why) {
+  const std::string& name = outcome_.allocation.hosts.at(static_cast<std::size_t>(host)).name;
+  outcome_.unreached[host] = why.starts_with(name + ": ") ? why : fmt::format("{}: {}", name, why);
+  note({Cause::kNotReached, host, {}});
+}
+
+void Verdict::no_network(const Status& status) {
+  note({Cause::kNoNetwork, status.code() == Errc::kUsage ? 2 : 125, status.message()});
+}
+
+void Verdict::interrupted(int signal) {
+  note({Cause::kInterrupted, signal, {}});
+}
+
+void Verdict::start_timeout(const std::string& missing) {
+  note({Cause::kStartTimeout, -1, missing});
+}
+
+void Verdict::time_limit_reached(std::chrono::milliseconds limit) {
+  note({Cause::kTimeLimit, -1, fmt::format("{} s", std::chrono::duration<double>(limit).count())});
+}
+
+void Verdict::output_closed() {
+  note({Cause::kOutputClosed, -1, {}});
+}
+
+void Verdict::note(JobOutcome::Event event, bool ends_job) {
+  if (ends_job && outcome_.ending.cause == Cause::kNone) outcome_.ending = event;
+  if (outcome_.first.cause == Cause::kNone) outcome_.first = std::move(event);
+}
+
+std::vector<int> Verdict::running_ranks() const {
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < outcome_.ranks.size(); ++i) {
+    if (outcome_.ranks[i].state == State::kRunning) ranks.push_back(static_cast<int>(i));
+  }
+  return ranks;
+}
+
+}  // namespace runjob

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "hostfile/allocation.hpp"
+#include "launcher/channel/messages.hpp"
+#include "launcher/supervision/job_outcome.hpp"
+
+namespace runjob {
+
+/// Decides which rank failed first and what ended the job, from the events of a job in their order.
+///
+/// The rank that failed first is not always the rank that ends first: a rank that fails may need long to leave, and ranks
+/// that depend on it end meanwhile. Ranks therefore report that they are failing (rank_failing()). The end of a rank that
+/// only lost another one decides nothing while that other rank may still be on its way out: unsettled().
+///
+/// Pure     no clock, no sockets, no processes.
+/// Threads  one.
+class Verdict {
+ public:
+  using Cause = JobOutcome::Cause;
+
+  /// `continue_on_failure`: a rank that fails does not end the job.
+  Verdict(const Allocation& allocation, std::string command, bool continue_on_failure = false);
+
+  void rank_started(int rank, std::int64_t pid);
+  void rank_not_started(int rank, const StartFailed& failure);
+  void rank_exited(int rank, const Exited& exited);
+  /// The rank called init(); earlier failure reports from it are discarded.
+  void rank_joined(int rank);
+  /// The rank reports that it will end with an error: its `own`, or one caused by another rank that has left.
+  void rank_failing(int rank, bool own, const std::string& reason);
+  /// Another rank reports that the job ends because an operation has waited too long for `late`.
+  void rank_late(int late, const std::string& reason);
+  void host_lost(int host, const std::string& how);
+  /// `why` is the whole text for the user, apart from the host's name.
+  void host_not_reached(int host, const std::string& why);
+  /// The hosts cannot reach each other.
+  void no_network(const Status& status);
+  void interrupted(int signal);
+  void start_timeout(const std::string& missing);
+  void time_limit_reached(std::chrono::milliseconds limit);
+  void output_closed();
+
+  /// Some rank has failed or reported a failure, and the rank that failed first may not have ended yet.
+  bool unsettled() const;
+  /// Decides, from what is known now, which rank failed first, even if that rank has not ended.
+  void settle();
+
+  Cause cause() const { return outcome_.first.cause; }
+  /// The time is up: that of --timeout, or that of the start.
+  bool timed_out() const {
+    return outcome_.ending.cause == Cause::kTimeLimit || outcome_.ending.cause == Cause::kStartTimeout;
+  }
+  /// The job is to be ended before all ranks have.
+  bool ends_job() const { return outcome_.ending.cause != Cause::kNone; }
+  std::vector<int> running_ranks() const;
+  /// Everything that is known so far. outcome_report.hpp makes text of it.
+  const JobOutcome& outcome() const { return outcome_; }
+
+ private:
+  using State = JobOutcome::RankState;
+
+  JobOutcome::Rank& at(int rank) { return outcome_.ranks.at(static_cast<std::size_t>(rank)); }
+  void note(JobOutcome::Event event, bool ends_job = true);
+  void note_failure(int rank);
+  bool culprit_may_come() const;
+
+  const bool continue_on_failure_;
+  JobOutcome outcome_;
+};
+
+}  // namespace runjob

@@ -1,0 +1,1 @@
+"""horovod.runner.common: what scripts import from inside of Horovod's launcher."""

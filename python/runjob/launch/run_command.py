@@ -1,0 +1,86 @@
+"""The command line by which run() starts its job: finds the program `runjob`, and says what run()'s arguments are there."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import sys
+from typing import Any, Mapping, Sequence
+
+_OVERRIDE = "RUNJOB_BIN"
+_PACKAGES = ("site-packages", "dist-packages")
+
+
+def candidates() -> list[pathlib.Path]:
+    """Where the program may be, best first: the source tree's release build, then the folder `bin` of where pip installed."""
+    package = pathlib.Path(__file__).resolve().parents[1]
+    folders = [package.parents[1] / "build" / "release" / "bin", package.parent / "bin", pathlib.Path(sys.prefix) / "bin"]
+    if package.parent.name in _PACKAGES:
+        folders.insert(1, package.parents[3] / "bin")  # PREFIX/lib/python3.X/site-packages/runjob
+    return [folder / "runjob" for folder in folders]
+
+
+def find() -> str:
+    """The program to start: $RUNJOB_BIN, else the first candidate that exists, else the one on PATH.
+
+    Errors  FileNotFoundError with the places that were tried.
+    """
+    override = os.environ.get(_OVERRIDE)
+    if override:
+        if not os.access(override, os.X_OK):
+            raise FileNotFoundError(f"{_OVERRIDE} names {override}, which is no program; unset it or name `runjob`")
+        return override
+    for path in candidates():
+        if os.access(path, os.X_OK):
+            return str(path)
+    on_path = shutil.which("runjob")
+    if on_path:
+        return on_path
+    tried = ", ".join(map(str, candidates()))
+    raise FileNotFoundError(
+        f"the program runjob was not found (tried {tried}, and PATH); install runjob-launcher, or set {_OVERRIDE} to its path"
+    )
+
+
+def options(values: Mapping[str, Any]) -> list[str]:
+    """`values` by run()'s names as options of the command: None and False are left out, True is a flag, lists are joined."""
+    words: list[str] = []
+    for name, value in values.items():
+        if value is None or value is False:
+            continue
+        if value is not True and not isinstance(value, (str, int, float, os.PathLike)):
+            value = ",".join(map(str, value))
+        option = f"--{name.replace('_', '-')}"
+        words.append(option if value is True else f"{option}={value}")
+    return words
+
+
+def exports(env: Mapping[str, str] | None) -> list[str]:
+    """The options that give `env` to every rank. Only names: values are passed in the launcher's own environment, since
+    everybody on the host may read command lines.
+
+    Errors  ValueError for a name that no variable can have, TypeError for a value that is no string.
+    """
+    words = []
+    for name, value in (env or {}).items():
+        if not isinstance(value, str):
+            raise TypeError(f"env[{name!r}] is {value!r}; values of variables are strings")
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(f"env: {name!r} cannot be the name of a variable, or its value has a zero byte")
+        words += ["-x", name]
+    return words
+
+
+def environment(env: Mapping[str, str] | None) -> dict[str, str]:
+    """The launcher's environment: this process's and `env`, with our package on Python's path where it is not installed."""
+    result = {**os.environ, **(env or {})}
+    folder = pathlib.Path(__file__).resolve().parents[2]
+    if folder.name not in _PACKAGES:
+        result["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), result.get("PYTHONPATH")]))
+    return result
+
+
+def rank_command(executable: str | None) -> Sequence[str]:
+    """What each rank runs."""
+    return [executable or sys.executable or "python3", "-m", "runjob.launch.run_rank"]

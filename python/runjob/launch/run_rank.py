@@ -1,0 +1,204 @@
+"""A rank of run(): `python -m runjob.launch.run_rank`. Fetches the function from the launcher, calls it, sends back what comes of it.
+
+Everything goes through the rendezvous of the agent on this host, a Unix socket that only processes of the same user can use,
+and that is checked to belong to that user before anything it says is unpickled. launcher/job/call_relay.hpp has the requests.
+
+A rank sends blocks, each with its kind in front: VALUE, bytes of the pickled result; ERROR, bytes of a pickled dict that takes
+the result's place; END, after the last one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import io
+import linecache
+import os
+import pickle
+import platform
+import socket
+import struct
+import sys
+import traceback
+import types
+from typing import Any, BinaryIO
+
+VALUE, ERROR, END = b"V", b"E", b"."
+
+_BLOCK_BYTES = 1 << 20
+_SCHEME = "unix:"
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over the agent's Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost")
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(self._path)
+        credentials = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        _, user, _ = struct.unpack("3i", credentials)
+        if user != os.getuid():
+            raise PermissionError(f"{self._path} belongs to user {user}, and this process to user {os.getuid()}")
+
+
+class Launcher:
+    """The launcher as this rank sees it. Threads  one at a time."""
+
+    def __init__(self, address: str, rank: int) -> None:
+        if not address.startswith(_SCHEME):
+            raise RuntimeError(f"RUNJOB_RENDEZVOUS is {address!r}: this program is started by runjob.run(), and by nothing else")
+        self._connection = _Connection(address[len(_SCHEME) :])
+        self._rank = rank
+
+    def function_block(self, offset: int) -> bytes:
+        """Bytes of the function from `offset` on; none at the end."""
+        return self._ask("GET", f"/v1/call/function/{offset}")
+
+    def send(self, kind: bytes, block: bytes = b"") -> None:
+        """Returns when the caller's socket has it."""
+        self._ask("POST", "/v1/call/result", kind + block)
+
+    def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        self._connection.request(method, path, body, {"Runjob-Rank": str(self._rank)})
+        response = self._connection.getresponse()
+        answer = response.read()
+        if response.status != http.client.OK:
+            raise RuntimeError(f"{method} {path} was answered {response.status}: {answer.decode(errors='replace')}")
+        return answer
+
+
+class _Function(io.RawIOBase):
+    """The function's bytes as a file."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+        self._offset = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._launcher.function_block(self._offset)[: len(buffer)]
+        buffer[: len(block)] = block
+        self._offset += len(block)
+        return len(block)
+
+
+class _Outcome(io.RawIOBase):
+    """What comes of the call, as a file that is written in blocks."""
+
+    def __init__(self, launcher: Launcher, kind: bytes) -> None:
+        self._launcher = launcher
+        self._kind = kind
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        block = bytes(data[:_BLOCK_BYTES])
+        self._launcher.send(self._kind, block)
+        return len(block)
+
+
+def load_call(file: BinaryIO) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """(function, args, kwargs) from the caller's pickles. Errors  RuntimeError when they cannot be used here."""
+    caller = pickle.load(file)
+    here = platform.python_version_tuple()[:2]
+    if here != caller["python"]:
+        raise RuntimeError(
+            f"this rank runs Python {'.'.join(here)} ({sys.executable}) and the caller Python {'.'.join(caller['python'])}: "
+            "a function can be sent between equal versions only; name another interpreter with run(executable=...)"
+        )
+    for name, lines in caller["sources"].items():
+        linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
+    sys.path += [folder for folder in caller["path"] if folder not in sys.path]
+    try:
+        import cloudpickle  # noqa: F401  # the pickle needs it
+    except ImportError:
+        raise RuntimeError(f"cloudpickle is missing for {sys.executable}: {sys.executable} -m pip install cloudpickle") from None
+    function, args, kwargs = pickle.load(file)
+    return function, args, kwargs
+
+
+def _of_function(frames: types.TracebackType | None) -> types.TracebackType | None:
+    """The frames of the function that was called, without those by which this module came there."""
+    while frames is not None and _is_ours(frames.tb_frame.f_globals):
+        frames = frames.tb_next
+    return frames
+
+
+def _is_ours(variables: dict[str, Any]) -> bool:
+    """Of this module, or of what `python -m` runs it with. By identity: the caller's functions may be of a __main__ too."""
+    return variables is globals() or variables.get("__name__") == "runpy"
+
+
+def print_exception(kind: type[BaseException], error: BaseException, frames: types.TracebackType | None) -> None:
+    """sys.excepthook of a rank: one that only lost another rank says a line, one that Ctrl-C ended nothing."""
+    if isinstance(error, KeyboardInterrupt):
+        return
+    if _lost_another(error):
+        print(f"{kind.__name__}: {error}", file=sys.stderr)
+    else:
+        traceback.print_exception(kind, error, _of_function(frames))
+
+
+def _lost_another(error: BaseException) -> bool:
+    from ..exceptions import AbortedError, PeerLostError
+
+    return isinstance(error, (AbortedError, PeerLostError))
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """What the caller is told of an exception."""
+    report = {
+        "what": "".join(traceback.format_exception_only(type(error), error)).strip(),
+        "traceback": "".join(traceback.format_exception(type(error), error, _of_function(error.__traceback__))),
+        "lost_another": _lost_another(error),
+        "exception": None,
+    }
+    with contextlib.suppress(Exception):
+        import cloudpickle
+
+        report["exception"] = cloudpickle.dumps(error)
+    return report
+
+
+def _send(launcher: Launcher, kind: bytes, value: Any) -> None:
+    import cloudpickle
+
+    with io.BufferedWriter(_Outcome(launcher, kind), _BLOCK_BYTES) as file:
+        cloudpickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
+    launcher.send(END)
+
+
+def _send_result(launcher: Launcher, rank: int, value: Any) -> None:
+    try:
+        _send(launcher, VALUE, value)
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError, NotImplementedError) as error:
+        raise TypeError(f"the result of rank {rank}, a {type(value).__name__}, cannot be sent to the caller: {error}") from error
+
+
+def call(launcher: Launcher, rank: int) -> None:
+    """Calls the function and sends its result; or sends the exception, and raises it."""
+    try:
+        function, args, kwargs = load_call(io.BufferedReader(_Function(launcher), _BLOCK_BYTES))
+        result = function(*args, **kwargs)
+        _send_result(launcher, rank, result)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        file = io.BytesIO(pickle.dumps(describe(error)))
+        for block in iter(lambda: file.read(_BLOCK_BYTES), b""):
+            launcher.send(ERROR, block)
+        launcher.send(END)
+        raise
+
+
+if __name__ == "__main__":
+    sys.excepthook = print_exception
+    _rank = int(os.environ.get("RUNJOB_RANK", "-1"))
+    call(Launcher(os.environ.get("RUNJOB_RENDEZVOUS", ""), _rank), _rank)

@@ -1,0 +1,113 @@
+"""What comes back to run(): the records of launcher/job/call_relay.hpp, put together by rank, and judged."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import struct
+from typing import Any
+
+from .run_errors import RankError, RunError
+from .run_rank import END, ERROR
+
+_RECORD = struct.Struct("<iI")  # rank, length
+_VERDICT = -1
+
+
+class _OfRank:
+    """What one rank has sent so far."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.failed = False
+        self.ended = False
+
+    def add(self, kind: bytes, block: memoryview) -> None:
+        if kind == END:
+            self.ended = True
+            return
+        if kind == ERROR and not self.failed:
+            self.failed = True
+            self.data = bytearray()  # of a result that could not be sent as a whole
+        self.data += block
+
+
+class Results:
+    """Takes the bytes of the launcher's socket; says in the end what the ranks returned, or raises what went wrong."""
+
+    def __init__(self) -> None:
+        self._received = bytearray()
+        self._ranks: dict[int, _OfRank] = {}
+        self.verdict: dict[str, Any] | None = None
+
+    def feed(self, data: bytes) -> None:
+        self._received += data
+        while len(self._received) >= _RECORD.size:
+            rank, length = _RECORD.unpack_from(self._received)
+            end = _RECORD.size + length
+            if len(self._received) < end:
+                return
+            with memoryview(self._received) as view, view[_RECORD.size : end] as record:
+                self._add(rank, record)
+            del self._received[:end]
+
+    def _add(self, rank: int, record: memoryview) -> None:
+        if rank == _VERDICT:
+            self.verdict = json.loads(bytes(record))
+        else:
+            self._ranks.setdefault(rank, _OfRank()).add(bytes(record[:1]), record[1:])
+
+    def take(self, exit_status: int, complaint: str) -> list[Any]:
+        """What each rank returned, in rank order.
+
+        complaint  what the launcher has said of itself on standard error, for when it could not start the job.
+        Errors     see run().
+        """
+        if self.verdict is None:
+            message = complaint or f"the program runjob ended with status {exit_status} and without a word"
+            raise ValueError(message) if exit_status == 2 else RunError(message, exit_status=exit_status)
+        silent = [place["rank"] for place in self.verdict["ranks"] if not self._returned(place["rank"])]
+        if exit_status != 0 or silent:
+            raise self._failure(exit_status, silent)
+        return [self._value(rank) for rank in range(len(self.verdict["ranks"]))]
+
+    def _returned(self, rank: int) -> bool:
+        of_rank = self._ranks.get(rank)
+        return of_rank is not None and of_rank.ended and not of_rank.failed
+
+    def _report(self, rank: int | None) -> dict[str, Any] | None:
+        """What the rank has told of its exception."""
+        of_rank = None if rank is None else self._ranks.get(rank)
+        return pickle.loads(of_rank.data) if of_rank and of_rank.failed and of_rank.ended else None
+
+    def _failure(self, exit_status: int, silent: list[int]) -> RunError:
+        verdict = self.verdict or {}
+        rank = verdict["first_failed_rank"]
+        report = self._report(rank)
+        left = [each for each in silent if verdict["ranks"][each]["outcome"] == "ok"]
+        if left and (rank is None or (report and report["lost_another"])):
+            place = verdict["ranks"][left[0]]
+            message = (
+                f"rank {left[0]} on {place['host']} ended with status 0 and without a result; "
+                "the function called sys.exit() or os._exit()"
+            )
+            return RunError(message, left[0], place["host"], exit_status or 1, verdict)
+        host = None if rank is None else verdict["ranks"][rank]["host"]
+        if report is None:
+            return RunError(verdict["message"], rank, host, exit_status, verdict)
+        message = f"rank {rank} on {host} raised {report['what']}\n\nThe traceback of rank {rank}:\n\n{report['traceback']}"
+        error = RankError(message.rstrip("\n"), rank, host, exit_status, verdict)
+        error.traceback = report["traceback"]
+        if report["exception"] is not None:
+            with contextlib.suppress(Exception):  # of a module that is not here
+                error.exception = pickle.loads(report["exception"])
+        return error
+
+    def _value(self, rank: int) -> Any:
+        data = self._ranks.pop(rank).data
+        try:
+            return pickle.loads(data)
+        except Exception as error:
+            host = (self.verdict or {})["ranks"][rank]["host"]
+            raise RunError(f"the result of rank {rank} on {host} cannot be unpickled here: {error!r}", rank, host) from error

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <sodium/crypto_auth_hmacsha256.h>
+#include <string_view>
+
+namespace runjob::rendezvous {
+
+/// HMAC-SHA256 (RFC 2104) over a list of fields. The length of each field comes before it, so that no two lists give
+/// the same text.
+/// Threads  one at a time.
+class Hmac {
+ public:
+  using Bytes = std::array<unsigned char, 32>;
+
+  /// `purpose`: the first field. A MAC for one purpose is worth nothing for another one.
+  Hmac(const Bytes& key, std::string_view purpose);
+
+  Hmac& add(std::string_view field);
+  Hmac& add(const Bytes& field);
+  Hmac& number(std::uint64_t value);
+
+  /// The MAC. The object must not be used afterwards.
+  Bytes result();
+
+ private:
+  crypto_auth_hmacsha256_state state_;
+};
+
+}  // namespace runjob::rendezvous

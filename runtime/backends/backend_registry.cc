@@ -1,0 +1,143 @@
+#include "runtime/backends/backend_registry.hpp"
+
+#include <dlfcn.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "runtime/backends/local_backend.hpp"
+#include "runtime/collectives/hierarchical/hierarchical_backend.hpp"
+#include "runtime/collectives/shm/memory/segment.hpp"
+#include "runtime/collectives/shm/shm_backend.hpp"
+#include "runtime/collectives/tcp/tcp_transport.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+/// PyTorch and others export gloo:: symbols of another Gloo. With DEEPBIND a module finds its own library first. The
+/// sanitizers refuse DEEPBIND, because it would also bypass their malloc.
+#if defined(RUNJOB_SANITIZED)
+constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL;
+#else
+constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+#endif
+
+struct Known {
+  const char* name;
+  const char* kind;
+  const char* why_absent;  ///< null when there is a module for it
+};
+
+constexpr Known kKnown[] = {
+    {"gloo", "cpu", nullptr},
+    {"mpi", "cpu", "this version of runjob has no MPI backend"},
+    {"nccl", "gpu", "this version of runjob has no NCCL backend"},
+    {"ddl", "gpu", "runjob has no DDL backend: IBM's DDL is not public"},
+    {"ccl", "cpu", "this version of runjob has no oneCCL backend"},
+};
+
+std::string library_of_this() {
+  Dl_info self{};
+  ::dladdr(reinterpret_cast<void*>(&library_of_this), &self);
+  return self.dli_fname == nullptr ? "" : self.dli_fname;
+}
+
+std::string module_path(const std::string& name) {
+  const std::string library = library_of_this();
+  const std::size_t slash = library.rfind('/');
+  const std::string folder = slash == library.npos ? "." : library.substr(0, slash);
+  return fmt::format("{}/runjob/librunjob_{}.so", folder, name);
+}
+
+/// The module's table. A module stays open, because its threads' code must stay mapped.
+/// Errors  Error(kUnavailable).
+const BackendPlugin& open_module(const std::string& name) {
+  const std::string path = module_path(name);
+  void* module = ::dlopen(path.c_str(), kOpenFlags);
+  if (module == nullptr) throw Error(Errc::kUnavailable, ::dlerror());
+  const auto* plugin = static_cast<const BackendPlugin*>(::dlsym(module, kPluginSymbol));
+  if (plugin == nullptr) throw Error(Errc::kUnavailable, fmt::format("{}: not a backend of runjob", path));
+  if (std::string_view(plugin->build) != kVersion) {
+    throw Error(Errc::kUnavailable,
+                fmt::format("{}: is of runjob {}, but librunjob is {}", path, plugin->build, kVersion));
+  }
+  return *plugin;
+}
+
+nlohmann::ordered_json describe(const Known& known) {
+  nlohmann::ordered_json entry = {{"name", known.name}, {"kind", known.kind}, {"available", false},
+                                  {"version", ""},      {"path", ""},         {"reason", ""}};
+  try {
+    if (known.why_absent != nullptr) throw Error(Errc::kUnavailable, known.why_absent);
+    const BackendPlugin& plugin = open_module(known.name);
+    entry["version"] = plugin.library_version();
+    entry["path"] = plugin.library_path();
+    entry["available"] = true;
+  } catch (const Error& error) {
+    entry["reason"] = error.what();
+  }
+  return entry;
+}
+
+nlohmann::ordered_json describe_shared_memory() {
+  nlohmann::ordered_json entry = {
+      {"name", "shm"}, {"kind", "cpu"}, {"available", false}, {"version", kVersion}, {"path", library_of_this()},
+      {"reason", ""}};
+  try {
+    Segment::create(Layout(2).bytes());
+    entry["available"] = true;
+  } catch (const Error& error) {
+    entry["reason"] = error.what();
+  }
+  return entry;
+}
+
+Error no_backend(const MeshOptions& options, const Error& why) {
+  return Error(Errc::kUnavailable, fmt::format("no backend for {} ranks: {}", options.size, why.what()));
+}
+
+std::unique_ptr<Transport> make_tcp_transport(const TransportOptions& options) {
+  return std::make_unique<TcpTransport>(options);
+}
+
+/// Gloo's collectives among all ranks.
+std::unique_ptr<DataBackend> make_gloo(const MeshOptions& options) {
+  std::unique_ptr<DataBackend> backend;
+  open_module("gloo").create(options, make_tcp_transport(all_pairs(options)), backend).throw_if_failed();
+  return backend;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_local_backend() {
+  return std::make_unique<LocalBackend>();
+}
+
+std::unique_ptr<Backend> make_shared_memory_backend(const MeshOptions& options, const BackendSettings& settings,
+                                                    const std::string& socket_directory) {
+  return std::make_unique<ShmBackend>(options, socket_directory,
+                                      ShmOptions{settings.cma, settings.symmetric_memory, settings.job_buffers});
+}
+
+std::unique_ptr<Backend> make_hierarchical_backend(const MeshOptions& options, const BackendSettings& settings,
+                                                   const std::string& socket_directory) {
+  try {
+    return std::make_unique<HierarchicalBackend>(
+        options, socket_directory, HostParts{make_tcp_transport, make_gloo},
+        HierarchicalOptions{settings.hierarchical_allreduce, settings.hierarchical_allgather});
+  } catch (const Error& error) {
+    throw no_backend(options, error);
+  }
+}
+
+std::string backends_json() {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  list.push_back(describe_shared_memory());
+  for (const Known& known : kKnown) list.push_back(describe(known));
+  return nlohmann::ordered_json{{"backends", std::move(list)}}.dump(-1, ' ', false,
+                                                                    nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/collectives/backend.hpp"
+
+namespace runjob::runtime {
+
+/// Several backends of the same ranks as one: each call goes to the first backend that supports it. The ranks reach the
+/// same choice, because supports() depends only on what they have agreed on.
+/// Owner    of all its backends.
+/// Threads  as Backend.
+/// Source   the choice in order of priority is that of Horovod's OperationManager.
+class BackendSet : public Backend {
+ public:
+  /// `data` are tried in their order, before `base`, whose rounds carry the negotiation.
+  BackendSet(std::unique_ptr<Backend> base, std::vector<std::unique_ptr<DataBackend>> data);
+
+  /// The addresses of all backends as one.
+  std::string address() const override;
+  /// Connects one backend after the other, in the same order on all ranks.
+  Status connect(const std::vector<std::string>& addresses) override;
+  bool supports(const Call& call) const override;
+  Status run(const Call& call) override;
+  /// That of the base: only tensors in host memory are fused.
+  FusionAdvice fusion_advice() const override { return base_->fusion_advice(); }
+  std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override;
+  void abort(const Status& why) override;
+  Rounds& rounds() override { return base_->rounds(); }
+
+ private:
+  /// In the order in which they are tried. `base_` is the last one.
+  std::vector<DataBackend*> all() const;
+
+  const std::unique_ptr<Backend> base_;
+  const std::vector<std::unique_ptr<DataBackend>> data_;
+};
+
+}  // namespace runjob::runtime

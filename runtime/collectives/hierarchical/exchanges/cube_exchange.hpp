@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "runtime/collectives/hierarchical/exchanges/host_reduction.hpp"
+#include "runtime/collectives/hierarchical/exchanges/topology.hpp"
+#include "runtime/collectives/shm/memory/pieces.hpp"
+#include "runtime/collectives/transport.hpp"
+
+/// Short messages among the leaders of the hosts, along the edges of a Cube: as many steps as the logarithm of the number of
+/// hosts, and two more when that is no power of two.
+/// Source  Thakur, Rabenseifner & Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 19 (2005).
+/// Errors  throw what the transport says, as Error.
+namespace runjob::runtime {
+
+/// Where a leader is.
+struct CubeMember {
+  Transport& transport;
+  int host, hosts;
+};
+
+/// Sums of `count` elements in `reduction.wide()`, at most Transport::kMostShortBytes; the same bits on all hosts.
+/// `room`: for as many bytes again.
+void cube_allreduce(const CubeMember& member, void* sum, void* room, std::size_t count, const HostReduction& reduction);
+
+/// Gives all hosts `root`'s bytes, at most Transport::kMostShortBytes.
+void cube_broadcast(const CubeMember& member, int root, void* data, std::size_t bytes);
+
+/// Each host's `parts` (ranges of `data`, in bytes) to all; together at most Transport::kMostShortBytes. `room`: for as
+/// many.
+void cube_allgather(const CubeMember& member, const std::vector<std::vector<Range>>& parts, std::byte* data,
+                    std::byte* room);
+
+}  // namespace runjob::runtime

@@ -1,0 +1,49 @@
+#include "runtime/collectives/hierarchical/exchanges/link_costs.hpp"
+
+#include <algorithm>
+
+#include "runtime/collectives/hierarchical/exchanges/topology.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+int steps_of(const Cube& cube) {
+  int steps = 0;
+  for (int distance = 1; distance < cube.size; distance *= 2) ++steps;
+  return steps;
+}
+
+/// Before and after the steps, when some hosts are beyond the cube.
+int folds_of(const Cube& cube) {
+  return cube.size < cube.hosts ? 2 : 0;
+}
+
+}  // namespace
+
+double doubling_seconds(const LinkCosts& costs, int hosts, std::size_t bytes) {
+  const Cube cube(hosts);
+  return (steps_of(cube) + folds_of(cube)) *
+         (costs.short_seconds + static_cast<double>(bytes) / costs.bytes_per_second);
+}
+
+double halving_seconds(const LinkCosts& costs, int hosts, std::size_t bytes) {
+  const Cube cube(hosts);
+  const auto n = static_cast<double>(bytes);
+  const double on_wire = 2.0 * (cube.size - 1) / cube.size * n + folds_of(cube) * n;
+  // Nothing of what is done within a host overlaps: in, out, and the sums.
+  return (2 * steps_of(cube) + folds_of(cube)) * costs.long_seconds + on_wire / costs.bytes_per_second +
+         3 * n / costs.copied_per_second;
+}
+
+AllreduceWay choose_allreduce(const LinkCosts& costs, int hosts, std::size_t bytes, std::size_t wide_bytes,
+                              std::size_t most_short) {
+  /// Of a ring's messages: shorter ones cost more than their bytes, and there are more of them than steps of the others.
+  constexpr std::size_t kLeastChunk = 32u << 10;
+  if (bytes >= static_cast<std::size_t>(hosts) * kLeastChunk) return AllreduceWay::kRing;
+  if (bytes > most_short) return AllreduceWay::kHalving;
+  return doubling_seconds(costs, hosts, wide_bytes) <= halving_seconds(costs, hosts, wide_bytes)
+             ? AllreduceWay::kDoubling
+             : AllreduceWay::kHalving;
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The messages of a host's ranks in one round, as its leader sends them to other hosts: one after the other, with their lengths.
+/// A message that is the same as the one before it, as numbers of operations are, is four bytes. While rank 0 records a
+/// timeline, a block also has the messages' ages. Pure.
+namespace runjob::runtime {
+
+struct RoundMessage {
+  std::uint32_t tag = 0;
+  std::span<const std::byte> bytes = {};
+  std::uint32_t age_us = 0;  ///< the time since the rank gave it, in microseconds, when the block was sent
+};
+
+std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ages = false);
+/// The age at the time `now_ns` of something from the time `then_ns`, on one clock.
+std::uint32_t age_us(std::int64_t then_ns, std::int64_t now_ns);
+/// True if the block at the beginning of `bytes` has ages.
+bool has_ages(std::string_view bytes);
+/// Adds `age_us` to the ages of the block of `count` messages that begins at `block`, if it has any.
+void add_age(char* block, std::size_t count, std::uint32_t age_us);
+
+/// Takes a block of `count` messages off the beginning of `bytes`, and hands each to `put`. `bytes` stays the owner of what is
+/// handed over. Returns true if the block has ages.
+/// Errors  Error(kProtocol) for a message above `most_bytes` or a block that is cut off.
+bool take_block(std::string_view& bytes, std::size_t count, std::size_t most_bytes,
+                const std::function<void(std::size_t index, const RoundMessage& message)>& put);
+
+}  // namespace runjob::runtime

@@ -1,0 +1,112 @@
+#include "runtime/collectives/shm/memory/sharing.hpp"
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "runtime/collectives/json_bytes.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+using nlohmann::json;
+
+/// The beginning of an offer. No socket address, and so no other backend's address, begins like this.
+constexpr std::string_view kMark = "runjob shared memory 2\n";
+
+std::string boot_id() {
+  constexpr const char* kPath = "/proc/sys/kernel/random/boot_id";
+  std::string line;
+  std::ifstream file(kPath);
+  if (!std::getline(file, line)) throw Error(Errc::kUnavailable, fmt::format("cannot read {}", kPath));
+  return line;
+}
+
+std::string identity_of(const char* path) {
+  struct stat status {};
+  if (::stat(path, &status) != 0) throw Error(Errc::kUnavailable, system_error(path, errno).what());
+  return fmt::format("{}:{}", status.st_dev, status.st_ino);
+}
+
+/// Why processes in these places cannot share memory; "" when they can. A user without a name outside of its user
+/// namespace proves itself by the token.
+const char* distance_between(const SharingPlace& one, const SharingPlace& other) {
+  if (one.kernel != other.kernel) return "on another kernel";
+  if (!one.user.empty() && !other.user.empty() && one.user != other.user) return "of another user";
+  if (one.files != other.files && one.network != other.network) return "in another container and network";
+  return "";
+}
+
+}  // namespace
+
+std::string user_outside(std::uint32_t user, const std::string& uid_map) {
+  std::istringstream lines(uid_map);
+  for (std::uint64_t inside = 0, outside = 0, count = 0; lines >> inside >> outside >> count;) {
+    if (user >= inside && user - inside < count) return std::to_string(outside + (user - inside));
+  }
+  return "";
+}
+
+SharingPlace this_place() {
+  std::ifstream map("/proc/self/uid_map");
+  const std::string uid_map{std::istreambuf_iterator<char>(map), {}};
+  return {boot_id(), fmt::format("{} {}", identity_of("/proc/self/ns/mnt"), identity_of("/")),
+          identity_of("/proc/self/ns/net"), user_outside(::geteuid(), uid_map)};
+}
+
+const std::string& socket_for(const SharingPlace& here, const SharingOffer& of_owner) {
+  return here.files == of_owner.place.files ? of_owner.path : of_owner.name;
+}
+
+std::string encode(const SharingOffer& offer) {
+  const json document = {{"refusal", to_binary(offer.refusal)},   {"kernel", to_binary(offer.place.kernel)},
+                         {"files", to_binary(offer.place.files)}, {"network", to_binary(offer.place.network)},
+                         {"user", to_binary(offer.place.user)},   {"processors", to_binary(offer.processors)},
+                         {"path", to_binary(offer.path)},         {"name", to_binary(offer.name)},
+                         {"token", to_binary(offer.token)}};
+  std::string bytes;
+  json::to_cbor(document, bytes);
+  return std::string(kMark) + bytes;
+}
+
+SharingOffer decode_sharing_offer(const std::string& address) {
+  if (!is_sharing_offer(address)) throw Error(Errc::kProtocol, "a rank's address is not one of shared memory");
+  try {
+    const json document = json::from_cbor(address.begin() + kMark.size(), address.end());
+    const auto field = [&document](const char* name) { return from_binary(document.at(name)); };
+    return {field("refusal"),    {field("kernel"), field("files"), field("network"), field("user")},
+            field("processors"), field("path"),
+            field("name"),       field("token")};
+  } catch (const json::exception& error) {
+    throw Error(Errc::kProtocol, fmt::format("a rank's address of shared memory is malformed: {}", error.what()));
+  }
+}
+
+bool is_sharing_offer(const std::string& address) {
+  return address.starts_with(kMark);
+}
+
+std::optional<std::string> objection_to_sharing(const std::vector<std::string>& addresses,
+                                                const std::vector<int>& ranks) {
+  SharingPlace first;
+  const int first_rank = ranks.empty() ? 0 : ranks.front();
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const int rank = ranks.empty() ? static_cast<int>(i) : ranks[i];
+    if (!is_sharing_offer(addresses[i])) return fmt::format("rank {} has it switched off", rank);
+    const SharingOffer offer = decode_sharing_offer(addresses[i]);
+    if (!offer.refusal.empty()) return fmt::format("rank {}: {}", rank, offer.refusal);
+    if (i == 0) first = offer.place;
+    if (const char* distance = distance_between(first, offer.place); *distance != '\0')
+      return fmt::format("rank {} is {} than rank {}", rank, distance, first_rank);
+  }
+  return std::nullopt;
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+/// How many processors the ranks of a host may use together, by their affinities and by the quota of their control
+/// group. nproc and std::thread::hardware_concurrency() ignore the quota of a container, and a rank that is bound to
+/// one processor cannot see the processors of the others.
+/// Threads  any.
+/// Source  sched_getaffinity(2); Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max) and scheduler/sched-bwc.rst
+/// (cpu.cfs_quota_us).
+namespace runjob::runtime {
+
+/// The processors that this process may run on, as a bit set in bytes, to be sent to the other ranks.
+std::string own_processors();
+
+/// The number of processors of the ranks with these own_processors(), in the control group of this process.
+double processor_share(const std::vector<std::string>& processors);
+
+/// The smallest quota of the control group of `self` (the text of /proc/self/cgroup) and those above it, in processors;
+/// infinite if there is none. `mount`: the folder of the hierarchies, "/sys/fs/cgroup".
+double control_group_quota(const std::string& self, const std::string& mount);
+
+}  // namespace runjob::runtime

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include "runtime/collectives/shm/tuning/algorithm.hpp"
+
+namespace runjob::runtime {
+
+/// Copies as memcpy() does, with non-temporal stores: they write past the caches, so that the processor neither fetches
+/// each line that it is going to overwrite nor asks another processor for it. For memory that is not in the cache and
+/// that is not read soon, or is read by another processor. glibc's memcpy() uses such stores only in calls of many
+/// megabytes.
+///
+/// Shape    zero bytes are allowed, from and to null as well.
+/// Threads  any. Another thread sees the copied bytes when the memory has been handed over to it, as with memcpy().
+/// Source   Intel 64 and IA-32 Architectures Optimization Reference Manual, "Non-temporal Stores".
+void streaming_copy(std::byte* to, const std::byte* from, std::size_t bytes);
+
+/// Copies with memcpy(). Zero bytes are allowed, from and to null as well.
+inline void plain_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+/// The type of plain_copy() and streaming_copy().
+using CopyFunction = void (*)(std::byte* to, const std::byte* from, std::size_t bytes);
+
+constexpr CopyFunction copy_with(Stores stores) {
+  return stores == Stores::kStreaming ? &streaming_copy : &plain_copy;
+}
+
+}  // namespace runjob::runtime

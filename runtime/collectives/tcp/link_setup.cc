@@ -1,0 +1,296 @@
+#include "runtime/collectives/tcp/link_setup.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <list>
+#include <optional>
+#include <poll.h>
+#include <sys/socket.h>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "runtime/control/numeric_address.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kMostSilence{10};  // for which a connection may go without proving the key
+constexpr std::chrono::milliseconds kRetryAfter{50};
+constexpr std::size_t kMostStrangers = 64;
+constexpr int kMostNamed = 10;
+
+/// A connection that ended, or that carried something else than the handshake.
+struct Broken {};
+
+/// A connection that has not been taken yet.
+struct Attempt {
+  enum class Wait { kConnected, kHello, kAnswer, kProof, kWelcome };
+
+  UniqueFd socket;
+  int peer = -1;  ///< -1: it has come to the listener and has not proven who it is
+  Wait wait = Wait::kHello;
+  Clock::time_point since = Clock::now();
+  LinkHello hello;
+  LinkAnswer answer;
+  std::array<char, sizeof(LinkAnswer)> bytes{};
+  std::size_t have = 0;
+
+  /// Reads on until there is a whole message of this type.
+  /// Errors  Broken.
+  template <class Message>
+  std::optional<Message> read() {
+    static_assert(sizeof(Message) <= sizeof bytes);
+    const ssize_t count = ::recv(socket.get(), bytes.data() + have, sizeof(Message) - have, MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+    if (count <= 0) throw Broken();
+    have += static_cast<std::size_t>(count);
+    if (have < sizeof(Message)) return std::nullopt;
+    Message message;
+    std::memcpy(&message, bytes.data(), sizeof message);
+    have = 0;
+    return message;
+  }
+
+  /// A new connection has room for these few bytes. Errors  Broken.
+  template <class Message>
+  void write(const Message& message) {
+    const ssize_t count = ::send(socket.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count != static_cast<ssize_t>(sizeof message)) throw Broken();
+  }
+};
+
+std::string address_of_peer(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  char host[NI_MAXHOST];
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0 ||
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), length, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0)
+    return "an unknown address";
+  return host;
+}
+
+class Setup {
+ public:
+  Setup(int listener, const LinkPlan& plan) : listener_(listener), plan_(plan) {}
+
+  std::map<int, UniqueFd> run() {
+    for (const auto& [member, peer] : plan_.peers) {
+      if (member < plan_.own) begin(member);
+    }
+    while (links_.size() < plan_.peers.size()) {
+      wait();
+      for (auto attempt = attempts_.begin(); attempt != attempts_.end();) {
+        attempt = is_settled(*attempt) ? attempts_.erase(attempt) : std::next(attempt);
+      }
+      accept();
+      begin_again();
+    }
+    return std::move(links_);
+  }
+
+ private:
+  const LinkPeer& peer(int member) const { return plan_.peers.at(member); }
+
+  std::string connecting_to(int member) const {
+    return fmt::format("connecting to {} at {} port {}", peer(member).name, peer(member).address, peer(member).port);
+  }
+
+  void begin(int member) {
+    const AddressList list = parse_address(peer(member).address, peer(member).port);
+    Attempt attempt;
+    attempt.peer = member;
+    attempt.wait = Attempt::Wait::kConnected;
+    attempt.socket.reset(::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!attempt.socket) throw system_error("making a socket", errno);
+    if (::connect(attempt.socket.get(), list->ai_addr, list->ai_addrlen) != 0 && errno != EINPROGRESS) {
+      throw Error(Errc::kConnect, fmt::format("{}: {}", connecting_to(member), std::strerror(errno)));
+    }
+    attempts_.push_back(std::move(attempt));
+  }
+
+  /// Polls until a connection has something, somebody comes, or it is time to look at the clock.
+  void wait() {
+    std::vector<pollfd> descriptors{{plan_.cancel, POLLIN, 0}, {listener_, POLLIN, 0}};
+    for (const Attempt& attempt : attempts_) {
+      const short events = attempt.wait == Attempt::Wait::kConnected ? POLLOUT : POLLIN;
+      descriptors.push_back({attempt.socket.get(), events, 0});
+    }
+    const Clock::time_point now = Clock::now();
+    if (now >= plan_.deadline) throw Error(Errc::kTimeout, missing_text());
+    std::chrono::milliseconds most = std::chrono::seconds(1);
+    if (!retries_.empty()) most = kRetryAfter;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(plan_.deadline - now);
+    ::poll(descriptors.data(), descriptors.size(), static_cast<int>(std::min(most, left).count()));
+    if (descriptors.front().revents != 0) throw Error(Errc::kAborted, "connecting was ended");
+  }
+
+  std::string missing_text() const {
+    std::vector<std::string> missing;
+    for (const auto& [member, peer] : plan_.peers) {
+      if (links_.contains(member)) continue;
+      missing.push_back(member < plan_.own ? fmt::format("{} at {} port {}", peer.name, peer.address, peer.port)
+                                           : fmt::format("{} at {}", peer.name, peer.address));
+    }
+    return fmt::format(
+        "no connection in time with {}; a firewall between the hosts must let TCP connections to any port pass",
+        fmt::join(missing, ", "));
+  }
+
+  /// True when the attempt has become a link or has failed.
+  bool is_settled(Attempt& attempt) {
+    try {
+      return is_taken(attempt);
+    } catch (const Broken&) {
+      if (attempt.peer < 0) {
+        refuse(attempt);
+      } else {
+        retries_.push_back({attempt.peer, Clock::now() + kRetryAfter});
+      }
+      return true;
+    }
+  }
+
+  /// Goes as far as it can without waiting. True once the connection is a link.
+  bool is_taken(Attempt& attempt) {
+    switch (attempt.wait) {
+      case Attempt::Wait::kConnected:
+        return is_connected(attempt) && send_hello(attempt);
+      case Attempt::Wait::kHello:
+        return take_hello(attempt);
+      case Attempt::Wait::kAnswer:
+        return take_answer(attempt);
+      case Attempt::Wait::kProof:
+        return take_proof(attempt);
+      case Attempt::Wait::kWelcome:
+        return take_welcome(attempt);
+    }
+    return false;
+  }
+
+  /// The peer listens from before the members know its port, so a refusal is final.
+  /// Errors  Error(kConnect) with the system's reason.
+  bool is_connected(const Attempt& attempt) const {
+    pollfd event{attempt.socket.get(), POLLOUT, 0};
+    if (::poll(&event, 1, 0) == 0) return false;
+    int error = 0;
+    socklen_t length = sizeof error;
+    ::getsockopt(attempt.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error == 0) return true;
+    if (error == ETIMEDOUT) throw Broken();  // once more, until the deadline
+    throw Error(Errc::kConnect, fmt::format("{}: {}", connecting_to(attempt.peer), std::strerror(error)));
+  }
+
+  bool send_hello(Attempt& attempt) const {
+    attempt.hello = make_hello(plan_.own, attempt.peer);
+    attempt.write(attempt.hello);
+    attempt.wait = Attempt::Wait::kAnswer;
+    return false;
+  }
+
+  bool take_hello(Attempt& attempt) const {
+    const auto hello = attempt.read<LinkHello>();
+    if (!hello) return false;
+    const bool is_ours = hello->magic == LinkHello().magic && hello->to == plan_.own && hello->from > plan_.own &&
+                         plan_.peers.contains(hello->from);
+    if (!is_ours) throw Broken();
+    attempt.hello = *hello;
+    attempt.answer = make_answer(plan_.key, *hello);
+    attempt.write(attempt.answer);
+    attempt.wait = Attempt::Wait::kProof;
+    return false;
+  }
+
+  /// Errors  Error(kAuth).
+  bool take_answer(Attempt& attempt) const {
+    const auto answer = attempt.read<LinkAnswer>();
+    if (!answer) return false;
+    if (!is_genuine(plan_.key, attempt.hello, *answer)) {
+      throw Error(Errc::kAuth,
+                  fmt::format("{}: whoever listens there does not hold the job's key", connecting_to(attempt.peer)));
+    }
+    attempt.write(make_proof(plan_.key, attempt.hello, *answer));
+    attempt.wait = Attempt::Wait::kWelcome;
+    return false;
+  }
+
+  bool take_proof(Attempt& attempt) {
+    const auto proof = attempt.read<LinkProof>();
+    if (!proof) return false;
+    if (!is_genuine(plan_.key, attempt.hello, attempt.answer, *proof)) throw Broken();
+    attempt.write(kLinkWelcome);
+    links_[attempt.hello.from] = std::move(attempt.socket);  // a later one is a second try of the same member
+    return true;
+  }
+
+  bool take_welcome(Attempt& attempt) {
+    const auto welcome = attempt.read<char>();
+    if (!welcome) return false;
+    links_[attempt.peer] = std::move(attempt.socket);
+    return true;
+  }
+
+  void accept() {
+    for (;;) {
+      UniqueFd socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket) break;
+      Attempt attempt;
+      attempt.socket = std::move(socket);
+      attempts_.push_back(std::move(attempt));
+    }
+    const auto is_stranger = [](const Attempt& attempt) { return attempt.peer < 0; };
+    const Clock::time_point too_old = Clock::now() - kMostSilence;
+    auto count = static_cast<std::size_t>(std::count_if(attempts_.begin(), attempts_.end(), is_stranger));
+    for (auto attempt = attempts_.begin(); attempt != attempts_.end();) {  // the oldest comes first
+      const bool drops =
+          is_stranger(*attempt) && (attempt->since < too_old || count > kMostStrangers + plan_.peers.size());
+      if (drops) {
+        refuse(*attempt);
+        --count;
+      }
+      attempt = drops ? attempts_.erase(attempt) : std::next(attempt);
+    }
+  }
+
+  void refuse(const Attempt& attempt) {
+    if (++refused_ > kMostNamed) return;
+    log::warn("a connection from {} to the port for data between ranks was refused: it did not prove the job's key{}",
+              address_of_peer(attempt.socket.get()), refused_ == kMostNamed ? "; further ones are not shown" : "");
+  }
+
+  void begin_again() {
+    const Clock::time_point now = Clock::now();
+    const auto due =
+        std::partition(retries_.begin(), retries_.end(), [&](const Retry& retry) { return retry.at > now; });
+    const std::vector<Retry> begun(due, retries_.end());
+    retries_.erase(due, retries_.end());
+    for (const Retry& retry : begun) begin(retry.peer);
+  }
+
+  struct Retry {
+    int peer;
+    Clock::time_point at;
+  };
+
+  const int listener_;
+  const LinkPlan& plan_;
+  std::list<Attempt> attempts_;
+  std::vector<Retry> retries_;
+  std::map<int, UniqueFd> links_;
+  int refused_ = 0;
+};
+
+}  // namespace
+
+std::map<int, UniqueFd> connect_links(int listener, const LinkPlan& plan) {
+  return Setup(listener, plan).run();
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,248 @@
+#include "runtime/collectives/tcp/tcp_link.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+/// What one call hands to the kernel: a few of these stay in the processor's cache between sender and receiver.
+constexpr std::size_t kMostAtOnce = 256u << 10;
+constexpr std::size_t kMostParts = 16;
+/// More than any message: a length above it is not one of ours.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
+
+[[noreturn]] void throw_lost(int error) {
+  throw Error(Errc::kPeerLost, error == 0 ? "its process has closed the connection" : std::strerror(error));
+}
+
+bool is_later(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+/// Parts of memory for one call of sendmsg() or recvmsg(), with a limit on their bytes.
+class Parts {
+ public:
+  bool add(const void* data, std::size_t bytes) {
+    bytes = std::min(bytes, kMostAtOnce - total_);
+    if (bytes == 0) return false;
+    parts_[count_++] = {const_cast<void*>(data), bytes};
+    total_ += bytes;
+    return count_ < kMostParts;
+  }
+  std::size_t total() const { return total_; }
+  msghdr message() {
+    msghdr message{};
+    message.msg_iov = parts_.data();
+    message.msg_iovlen = count_;
+    return message;
+  }
+
+ private:
+  std::array<iovec, kMostParts> parts_;
+  std::size_t count_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+void TcpLink::send(std::uint64_t tag, const void* data, std::size_t bytes, LinkRequest& request) {
+  request.is_done = false;
+  const bool is_first = outgoing_.empty();
+  outgoing_.push_back({{tag, bytes}, static_cast<const std::byte*>(data), 0, &request, nullptr});
+  if (is_first) write();
+}
+
+void TcpLink::send_copy(std::uint64_t tag, const void* data, std::size_t bytes) {
+  LinkRequest request;
+  send(tag, data, bytes, request);
+  if (request.is_done) return;
+  Outgoing& last = outgoing_.back();
+  last.request = nullptr;
+  last.copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  if (bytes > 0) std::memcpy(last.copy.get(), data, bytes);
+  last.data = last.copy.get();
+}
+
+std::size_t TcpLink::write() {
+  std::size_t sent = 0;
+  while (!outgoing_.empty()) {
+    Parts parts;
+    for (const Outgoing& message : outgoing_) {
+      std::size_t in_data = 0;
+      if (message.done < sizeof(Header)) {
+        if (!parts.add(reinterpret_cast<const std::byte*>(&message.header) + message.done,
+                       sizeof(Header) - message.done))
+          break;
+      } else {
+        in_data = message.done - sizeof(Header);
+      }
+      if (!parts.add(message.data + in_data, message.header.bytes - in_data) || parts.total() == kMostAtOnce) break;
+    }
+    const msghdr message = parts.message();
+    const ssize_t count = ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count < 0) {
+      if (is_later(errno)) return sent;
+      throw_lost(errno);
+    }
+    finish_sent(static_cast<std::size_t>(count));
+    sent += static_cast<std::size_t>(count);
+    if (static_cast<std::size_t>(count) < parts.total()) return sent;
+  }
+  return sent;
+}
+
+void TcpLink::finish_sent(std::size_t bytes) {
+  while (bytes > 0) {
+    Outgoing& first = outgoing_.front();
+    const std::size_t whole = sizeof(Header) + first.header.bytes, taken = std::min(bytes, whole - first.done);
+    first.done += taken;
+    bytes -= taken;
+    if (first.done < whole) return;
+    if (first.request != nullptr) first.request->is_done = true;
+    outgoing_.pop_front();
+  }
+}
+
+void TcpLink::receive(std::uint64_t tag, void* data, std::size_t bytes, LinkRequest& request) {
+  request.is_done = false;
+  const Awaited awaited{tag, static_cast<std::byte*>(data), bytes, &request};
+  const auto found = std::find_if(early_.begin(), early_.end(), [tag](const Early& early) { return early.tag == tag; });
+  const bool is_arriving = incoming_.is_begun && incoming_.request == nullptr && incoming_.tag == tag;
+  const std::size_t length = found != early_.end() ? found->bytes : is_arriving ? incoming_.bytes : bytes;
+  if (length != bytes) throw Error(Errc::kProtocol, fmt::format("a message has {} bytes and not {}", length, bytes));
+  if (found != early_.end()) {
+    if (bytes > 0) std::memcpy(data, found->data.get(), bytes);
+    early_.erase(found);
+    request.is_done = true;
+  } else if (is_arriving) {
+    if (bytes > 0) std::memcpy(data, incoming_.data, incoming_.done);
+    incoming_.data = awaited.data;
+    incoming_.request = &request;
+    incoming_.own.reset();
+  } else {
+    awaited_.push_back(awaited);
+  }
+}
+
+bool TcpLink::forget(const LinkRequest& request) {
+  if (request.is_done) return true;
+  std::erase_if(awaited_, [&](const Awaited& awaited) { return awaited.request == &request; });
+  const auto sent = std::find_if(outgoing_.begin(), outgoing_.end(),
+                                 [&](const Outgoing& message) { return message.request == &request; });
+  if (sent == outgoing_.end()) return incoming_.request != &request;
+  const bool is_untouched = sent->done == 0;
+  outgoing_.erase(sent);
+  return is_untouched;
+}
+
+std::size_t TcpLink::read() {
+  std::size_t moved = 0;
+  while (has_awaited()) {
+    bool is_drained = false;
+    moved += staged_.empty() ? read_socket(is_drained) : read_staged();
+    if (is_drained) break;
+  }
+  return moved;
+}
+
+/// One call for the rest of the message that is arriving, the header after it and the bytes that are expected then.
+std::size_t TcpLink::read_socket(bool& is_drained) {
+  Parts parts;
+  bool has_room = true;
+  if (incoming_.is_begun) has_room = parts.add(incoming_.data + incoming_.done, incoming_.bytes - incoming_.done);
+  const std::size_t before_header = parts.total();
+  if (has_room)
+    has_room = parts.add(reinterpret_cast<std::byte*>(&header_) + header_done_, sizeof header_ - header_done_);
+  if (has_room && !awaited_.empty() && parts.total() == before_header + sizeof header_ - header_done_)
+    parts.add(awaited_.front().data, awaited_.front().bytes);
+  msghdr message = parts.message();
+  const ssize_t count = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+  is_drained = count < static_cast<ssize_t>(parts.total());
+  if (count < 0 && is_later(errno)) return 0;
+  if (count <= 0) throw_lost(count == 0 ? 0 : errno);
+  auto left = static_cast<std::size_t>(count);
+  if (incoming_.is_begun) {
+    const std::size_t taken = std::min(left, incoming_.bytes - incoming_.done);
+    incoming_.done += taken;
+    left -= taken;
+    end_if_complete();
+  }
+  const std::size_t of_header = std::min(left, sizeof header_ - header_done_);
+  header_done_ += of_header;
+  if (header_done_ == sizeof header_) take_header(left - of_header);
+  return static_cast<std::size_t>(count);
+}
+
+/// The header is complete, and `expected_bytes` after it lie in the memory of the message that was asked for first.
+void TcpLink::take_header(std::size_t expected_bytes) {
+  const bool is_expected = !awaited_.empty() && matches(awaited_.front());
+  if (expected_bytes > 0 && !is_expected) {
+    staged_.assign(awaited_.front().data, awaited_.front().data + expected_bytes);
+    staged_done_ = 0;
+    expected_bytes = 0;
+  }
+  begin(header_);
+  incoming_.done = expected_bytes;
+  end_if_complete();
+}
+
+std::size_t TcpLink::read_staged() {
+  std::size_t taken;
+  if (incoming_.is_begun) {
+    taken = std::min(staged_.size() - staged_done_, incoming_.bytes - incoming_.done);
+    std::memcpy(incoming_.data + incoming_.done, staged_.data() + staged_done_, taken);
+    incoming_.done += taken;
+  } else {
+    taken = std::min(staged_.size() - staged_done_, sizeof header_ - header_done_);
+    std::memcpy(reinterpret_cast<std::byte*>(&header_) + header_done_, staged_.data() + staged_done_, taken);
+    header_done_ += taken;
+  }
+  staged_done_ += taken;
+  if (staged_done_ == staged_.size()) staged_.clear();
+  if (incoming_.is_begun) {
+    end_if_complete();
+  } else if (header_done_ == sizeof header_) {
+    take_header(0);
+  }
+  return taken;
+}
+
+/// Errors  Error(kProtocol).
+void TcpLink::begin(const Header& header) {
+  if (header.bytes > kMostBytes) {
+    throw Error(Errc::kProtocol, fmt::format("a message claims to have {} bytes", header.bytes));
+  }
+  header_done_ = 0;
+  const auto found =
+      std::find_if(awaited_.begin(), awaited_.end(), [this](const Awaited& awaited) { return matches(awaited); });
+  if (found == awaited_.end()) {
+    auto own = std::make_unique_for_overwrite<std::byte[]>(header.bytes);
+    std::byte* data = own.get();
+    incoming_ = {true, header.tag, data, header.bytes, 0, nullptr, std::move(own)};
+    return;
+  }
+  if (found->bytes != header.bytes) {
+    throw Error(Errc::kProtocol, fmt::format("a message has {} bytes and not {}", header.bytes, found->bytes));
+  }
+  incoming_ = {true, header.tag, found->data, found->bytes, 0, found->request, nullptr};
+  awaited_.erase(found);
+}
+
+void TcpLink::end_if_complete() {
+  if (incoming_.done < incoming_.bytes) return;
+  if (incoming_.request != nullptr) {
+    incoming_.request->is_done = true;
+  } else {
+    early_.push_back({incoming_.tag, std::move(incoming_.own), incoming_.bytes});
+  }
+  incoming_ = {};
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <sys/uio.h>
+#include <vector>
+
+#include "base/unique_handle.hpp"
+
+namespace runjob::runtime {
+
+/// A message that a caller waits for: to be sent, or to arrive.
+struct LinkRequest {
+  bool is_done = true;
+};
+
+/// Messages with tags over one TCP connection whose socket does not block. A message is a header of 16 bytes (tag and
+/// length) and its bytes. They are sent from the caller's memory and received in it, without a copy in between: the
+/// link expects the message that was asked for first, and reads its header and its bytes with one call. A message that
+/// comes before it is asked for, while another one is awaited, is kept in memory of the link.
+///
+/// Owner    data is lent until its request is done; both outlive it, or are taken back with forget().
+/// Threads  one at a time.
+/// Errors   of send(), receive() and move(): Error(kPeerLost) with the system's reason when the connection has ended,
+///          kProtocol when the other end sends what no message can be. The link is useless afterwards.
+class TcpLink {
+ public:
+  /// The tag of short messages. Messages with one tag come in the order in which they were sent.
+  static constexpr std::uint64_t kShortTag = std::numeric_limits<std::uint64_t>::max();
+
+  explicit TcpLink(UniqueFd socket) : socket_(std::move(socket)) {}
+
+  int socket() const { return socket_.get(); }
+
+  /// Begins to send. What the connection does not take at once is sent by move().
+  void send(std::uint64_t tag, const void* data, std::size_t bytes, LinkRequest& request);
+  /// The same with a copy of the data where it is needed, so that the caller may change it at once.
+  void send_copy(std::uint64_t tag, const void* data, std::size_t bytes);
+  /// Begins to receive. The message must have exactly this length.
+  void receive(std::uint64_t tag, void* data, std::size_t bytes, LinkRequest& request);
+  /// Gives the memory of an unfinished request back. False when that is not possible any more without breaking the
+  /// stream of messages: the link must not be used again.
+  bool forget(const LinkRequest& request);
+
+  bool has_unsent() const { return !outgoing_.empty(); }
+  bool has_awaited() const { return !awaited_.empty() || incoming_.request != nullptr; }
+  /// Moves what can be moved without waiting. Returns the number of bytes.
+  std::size_t move() { return write() + read(); }
+  std::size_t write();
+  std::size_t read();
+
+ private:
+  struct Header {
+    std::uint64_t tag = 0, bytes = 0;
+  };
+  struct Outgoing {
+    Header header;
+    const std::byte* data;
+    std::size_t done;  ///< of header and data
+    LinkRequest* request;
+    std::unique_ptr<std::byte[]> copy;
+  };
+  struct Awaited {
+    std::uint64_t tag;
+    std::byte* data;
+    std::size_t bytes;
+    LinkRequest* request;
+  };
+  /// A message that came before it was asked for.
+  struct Early {
+    std::uint64_t tag;
+    std::unique_ptr<std::byte[]> data;
+    std::size_t bytes;
+  };
+  /// The message that is arriving.
+  struct Incoming {
+    bool is_begun = false;
+    std::uint64_t tag = 0;
+    std::byte* data = nullptr;
+    std::size_t bytes = 0, done = 0;
+    LinkRequest* request = nullptr;              ///< null: nobody has asked for it yet
+    std::unique_ptr<std::byte[]> own = nullptr;  ///< its memory then
+  };
+
+  void finish_sent(std::size_t bytes);
+  std::size_t read_socket(bool& is_drained);
+  std::size_t read_staged();
+  void take_header(std::size_t expected_bytes);
+  void begin(const Header& header);
+  void end_if_complete();
+  bool matches(const Awaited& awaited) const { return awaited.tag == header_.tag; }
+
+  UniqueFd socket_;
+  std::deque<Outgoing> outgoing_;
+  std::deque<Awaited> awaited_;
+  std::vector<Early> early_;
+  Incoming incoming_;
+  Header header_;  ///< of the next message
+  std::size_t header_done_ = 0;
+  std::vector<std::byte> staged_;  ///< bytes that were read into the memory of a message that did not come
+  std::size_t staged_done_ = 0;
+};
+
+}  // namespace runjob::runtime

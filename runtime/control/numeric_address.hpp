@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <netdb.h>
+#include <string>
+
+namespace runjob::runtime {
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+/// A numeric IPv4 or IPv6 address with a port, for bind() and connect(). The list has one entry.
+/// Errors  Error(kConnect): the text is no numeric address.
+AddressList parse_address(const std::string& address, std::uint16_t port);
+
+}  // namespace runjob::runtime

@@ -1,0 +1,152 @@
+#include "runtime/engine/execution.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "runtime/operations/run_operation.hpp"
+
+namespace runjob::runtime {
+
+void Execution::start(RoundExchange& exchange) {
+  exchange_ = &exchange;
+  const EngineParts& parts = state_.parts;
+  runner_.emplace(DataPath{[&backend = *parts.backend](const Call& call) { return backend.run(call); },
+                           [&backend = *parts.backend](MemoryKind kind) { return backend.buffers(kind); }},
+                  *parts.timeline, parts.rank, state_.size, parts.fusion, parts.backend->fusion_advice());
+}
+
+void Execution::run(RoundExchange::Outcome outcome) {
+  std::vector<Decision>& decisions = outcome.decisions;
+  const auto is_rejected = [](const Decision& each) { return each.type == Decision::Type::kReject; };
+  for (const Decision& decision : decisions) {
+    if (is_rejected(decision)) reject(decision);
+  }
+  std::erase_if(decisions, is_rejected);
+  if (!decisions.empty())
+    log::debug("the ranks agreed on {} operations, the first one is '{}'; their data {}", decisions.size(),
+               decisions.front().name, outcome.is_in_messages ? "came with the round" : "goes through the backend");
+  std::vector<AgreedOperation> operations = begin(std::move(decisions));
+  if (outcome.is_in_messages) return run_in_messages(operations);
+  runner_->run(operations, [this](std::span<AgreedOperation* const> done) { on_done(done); });
+}
+
+/// These operations need nothing but the round in which they were agreed on.
+void Execution::run_in_messages(std::span<AgreedOperation> operations) {
+  const EngineParts& parts = state_.parts;
+  std::vector<AgreedOperation*> done;
+  for (AgreedOperation& operation : operations) {
+    parts.timeline->begin(operation.decision.name, operation.submission->signature.kind);
+    operation.status = run_operation({combining(operation.decision)}, *parts.timeline, *operation.submission,
+                                     operation.decision, parts.rank, state_.size, *operation.result);
+    done.push_back(&operation);
+  }
+  exchange_->end_messages();
+  if (!done.empty()) on_done(done);
+}
+
+RunCall Execution::combining(const Decision& decision) {
+  return [this, &decision](const Call& call) {
+    exchange_->combine(call, decision);
+    return Status();
+  };
+}
+
+/// The operations that are in flight here: when the job has ended, they need not be.
+std::vector<AgreedOperation> Execution::begin(std::vector<Decision> decisions) {
+  std::vector<AgreedOperation> operations;
+  operations.reserve(decisions.size());
+  const MutexLock lock(state_.mutex);
+  for (Decision& decision : decisions) {
+    InFlight::Entry* entry = find_entry(decision);
+    if (entry == nullptr) continue;
+    state_.work.operations.set_running(*entry);
+    operations.push_back({std::move(decision), &entry->submission, &entry->result});
+  }
+  return operations;
+}
+
+/// A rank that has joined takes part in the allreduces of the others through an entry like any other.
+InFlight::Entry* Execution::find_entry(const Decision& decision) {
+  InFlight& in_flight = state_.work.operations;
+  InFlight::Entry* entry = in_flight.find(decision.name);
+  if (entry != nullptr || state_.phase.is_ended()) return entry;
+  if (decision.for_joined) {
+    in_flight.insert({decision.name, *decision.for_joined});
+    return in_flight.find(decision.name);
+  }
+  state_.report(LifeReport::Type::kFailed,
+                Status(Errc::kBug, fmt::format("told to run '{}', but it was not submitted here", decision.name)));
+  return nullptr;
+}
+
+void Execution::reject(const Decision& decision) {
+  log::debug("the ranks disagree about '{}': {}", decision.name, decision.status.message());
+  state_.parts.timeline->reject(decision.name);
+  std::optional<InFlight::Entry> entry;
+  {
+    const MutexLock lock(state_.mutex);
+    entry = state_.work.operations.take(decision.name);
+  }
+  if (entry) finish(std::move(*entry), decision.status);
+}
+
+/// A failed operation stays in flight until the coordinator has decided why, unless that is known already.
+void Execution::on_done(std::span<AgreedOperation* const> operations) {
+  std::vector<std::pair<InFlight::Entry, Status>> finished;
+  finished.reserve(operations.size());
+  {
+    const MutexLock lock(state_.mutex);
+    InFlight& in_flight = state_.work.operations;
+    if (!state_.is_open()) state_.poll.wake();
+    const bool is_explained = !state_.phase.is_open();
+    const Status* failure = nullptr;
+    for (AgreedOperation* operation : operations) {
+      if (!operation->status.ok() && !is_explained) {
+        in_flight.set_done(*in_flight.find(operation->decision.name));
+        failure = &operation->status;
+        continue;
+      }
+      // Taken at once: between two locks, the end of the job could take it.
+      finished.emplace_back(std::move(*in_flight.take(operation->decision.name)),
+                            operation->status.ok() ? operation->status : state_.phase.reason());
+    }
+    if (failure != nullptr) state_.report(LifeReport::Type::kFailed, *failure);
+  }
+  for (const auto& [entry, status] : finished) state_.parts.timeline->end_activity(entry.submission.name);
+  // From the last to the first: a thread that waits for one after the other is woken when all of them are finished.
+  for (auto each = finished.rbegin(); each != finished.rend(); ++each)
+    finish(std::move(each->first), std::move(each->second));
+}
+
+bool Execution::enter(PhaseEvent event, const Status& reason) {
+  std::vector<InFlight::Entry> waiting;
+  {
+    const MutexLock lock(state_.mutex);
+    if (!state_.phase.enter(event, reason)) return false;
+    state_.changed.notify_all();
+    const bool has_rounds = state_.work.role() != DriverRole::kClosed;
+    if (event != PhaseEvent::kEnd && has_rounds)
+      return true;  // the rounds end the operations that need a rank which has left
+    waiting = state_.work.operations.take_waiting();
+  }
+  for (InFlight::Entry& entry : waiting) finish(std::move(entry), reason);
+  return true;
+}
+
+void Execution::finish(InFlight::Entry entry, Status status) {
+  const Signature& signature = entry.submission.signature;
+  state_.parts.timeline->end(entry.submission.name, signature.dtype, signature.shape);
+  if (log::enabled(log::Level::kTrace))
+    log::trace("{} is done: {}", operation_text(entry.submission.name, signature),
+               status.ok() ? "ok" : status.message());
+  if (!status.ok()) {
+    status = state_.outcome_of(entry.submission, status);
+    entry.result = {};
+  }
+  entry.completion->finish(std::move(status), std::move(entry.result));
+}
+
+}  // namespace runjob::runtime

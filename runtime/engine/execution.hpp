@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/engine_state.hpp"
+#include "runtime/negotiation/round_exchange.hpp"
+#include "runtime/operations/operation_runner.hpp"
+
+namespace runjob::runtime {
+
+/// Runs the operations that all ranks have agreed on, and finishes the completions of those that have ended, in
+/// whatever way.
+/// Owner    the state is lent.
+/// Threads  start() and run() are the driver's; the rest any.
+class Execution {
+ public:
+  explicit Execution(EngineState& state) : state_(state) {}
+
+  /// Once the backend is connected. `exchange` is lent: the messages of its rounds may hold operations' data.
+  void start(RoundExchange& exchange);
+
+  /// Runs what a round has decided, and rejects what it has rejected. Failures of the backend are reported to the
+  /// coordinator: their operations end with its decision.
+  void run(RoundExchange::Outcome outcome);
+
+  /// Moves the job to another phase, and ends the operations that cannot be completed in it, unless the backend works
+  /// on them just now. False when the event has to wait; see next_phase().
+  bool enter(PhaseEvent event, const Status& reason);
+  /// Finishes an operation that is not in flight any more.
+  void finish(InFlight::Entry entry, Status status);
+
+ private:
+  RunCall combining(const Decision& decision);
+  std::vector<AgreedOperation> begin(std::vector<Decision> decisions);
+  InFlight::Entry* find_entry(const Decision& decision) REQUIRES(state_.mutex);
+  void run_in_messages(std::span<AgreedOperation> operations);
+  void on_done(std::span<AgreedOperation* const> operations);
+  void reject(const Decision& decision);
+
+  EngineState& state_;
+  RoundExchange* exchange_ = nullptr;
+  std::optional<OperationRunner> runner_;
+};
+
+}  // namespace runjob::runtime

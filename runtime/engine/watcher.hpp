@@ -1,0 +1,59 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "runtime/engine/engine_state.hpp"
+#include "runtime/engine/execution.hpp"
+
+namespace runjob::runtime {
+
+/// The thread "runjob-engine", which follows the life of the job: it reports this rank's failures and its goodbye to
+/// the coordinator, applies the coordinator's decisions, and sends the timeline's records. It sleeps in poll() until
+/// there is an event, and ends when this rank may leave.
+/// Owner    the state and the execution are lent.
+/// Threads  start() and join() one at a time; on_failure() any.
+class Watcher {
+ public:
+  using Clock = EngineState::Clock;
+  /// Leaves room, within the second that shutdown() may take, for ending the backend.
+  static constexpr std::chrono::milliseconds kFarewell{800};
+
+  Watcher(EngineState& state, Execution& execution);
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  void start();
+  /// Waits until this rank, which has called shutdown(), may leave.
+  void join();
+  bool is_running() const { return thread_.joinable(); }
+
+  /// See Engine::on_failure().
+  void on_failure(std::function<bool(const Status&)> notify);
+
+ private:
+  void run();
+  bool may_end(Clock::time_point now);
+  void send_reports();
+  void send_records(bool is_last);
+  bool has_drained() const REQUIRES(state_.mutex);
+  bool apply(const LifeDecision& decision);
+  void on_failed(const Status& why);
+  Status take_outside_end();
+  void abort(const Status& why);
+
+  EngineState& state_;
+  Execution& execution_;
+  const bool carries_records_;           ///< of the timeline, to rank 0
+  std::vector<LifeDecision> decisions_;  ///< not yet applied
+  bool is_goodbye_sent_ = false, is_drained_sent_ = false;
+  std::optional<Clock::time_point> farewell_due_;
+  std::optional<Clock::time_point> cause_due_;  ///< a failure waits until then for its cause
+  std::function<bool(const Status&)> notify_ GUARDED_BY(state_.mutex);
+  Status failure_ GUARDED_BY(state_.mutex);  ///< that has ended the job
+  std::thread thread_;
+};
+
+}  // namespace runjob::runtime

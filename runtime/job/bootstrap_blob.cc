@@ -1,0 +1,49 @@
+#include "runtime/job/bootstrap_blob.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "runtime/collectives/json_bytes.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+using nlohmann::json;
+
+}  // namespace
+
+std::string encode(const BootstrapBlob& blob) {
+  const json document = {{"error", to_binary(blob.error)},
+                         {"mesh", to_binary(blob.mesh)},
+                         {"control_address", blob.control_address},
+                         {"control_port", blob.control_port},
+                         {"token", to_binary(blob.token)},
+                         {"cache_capacity", blob.cache_capacity},
+                         {"fusion_threshold", blob.fusion_threshold},
+                         {"mixes_groups", blob.mixes_groups},
+                         {"process_sets", blob.process_sets}};
+  std::string bytes;
+  json::to_cbor(document, bytes);
+  return bytes;
+}
+
+BootstrapBlob decode_bootstrap_blob(const std::string& bytes) {
+  try {
+    const json document = json::from_cbor(bytes);
+    BootstrapBlob blob;
+    blob.error = from_binary(document.at("error"));
+    blob.mesh = from_binary(document.at("mesh"));
+    document.at("control_address").get_to(blob.control_address);
+    document.at("control_port").get_to(blob.control_port);
+    blob.token = from_binary(document.at("token"));
+    document.at("cache_capacity").get_to(blob.cache_capacity);
+    document.at("process_sets").get_to(blob.process_sets);
+    document.at("fusion_threshold").get_to(blob.fusion_threshold);
+    document.at("mixes_groups").get_to(blob.mixes_groups);
+    return blob;
+  } catch (const json::exception& error) {
+    throw Error(Errc::kProtocol, std::string("another rank's addresses are malformed: ") + error.what());
+  }
+}
+
+}  // namespace runjob::runtime

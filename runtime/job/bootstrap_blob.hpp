@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace runjob::runtime {
+
+/// The information that a rank gives all others before it connects to them: through the rendezvous at init(), over the
+/// job for a process set.
+struct BootstrapBlob {
+  std::string error;         ///< the reason why this rank cannot take part; all other fields are empty then
+  std::string mesh;          ///< the address of its backend, bytes
+  std::string process_sets;  ///< for a job: the sets that init() is to make, as text; the same on all ranks
+  // Set by rank 0 only: the address of its control listener, and the token that the listener expects.
+  std::string control_address;
+  std::uint16_t control_port = 0;
+  std::string token;
+  std::uint32_t cache_capacity = 0;  ///< the capacity of all ranks' response caches
+  // The threshold for all ranks' fusion.
+  std::uint64_t fusion_threshold = 0;
+  bool mixes_groups = true;
+
+  bool operator==(const BootstrapBlob&) const = default;
+};
+
+/// The blob as CBOR.
+std::string encode(const BootstrapBlob& blob);
+/// The inverse of encode().
+/// Errors  Error(kProtocol).
+BootstrapBlob decode_bootstrap_blob(const std::string& bytes);
+
+}  // namespace runjob::runtime

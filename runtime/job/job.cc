@@ -1,0 +1,217 @@
+#include "runtime/job/job.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/version.hpp"
+#include "rendezvous/client.hpp"
+#include "runtime/backends/backend_text.hpp"
+#include "runtime/job/mesh_setup.hpp"
+#include "runtime/mpi_start/key_store.hpp"
+#include "runtime/mpi_start/store_meeting.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+using rendezvous::JoinReply;
+
+std::vector<std::string> host_of_each_rank(const JoinReply& place) {
+  std::vector<std::string> hosts;
+  for (const int host : place.hosts) hosts.push_back(place.hostnames.at(static_cast<std::size_t>(host)));
+  if (hosts.size() != static_cast<std::size_t>(place.size) || place.rank < 0 || place.rank >= place.size) {
+    throw Error(Errc::kProtocol, "the rendezvous gave a place that makes no sense");
+  }
+  return hosts;
+}
+
+JoinReply place_of_single_process() {
+  JoinReply place;
+  place.hostname = "localhost";
+  place.hosts = {0};
+  place.hostnames = {"localhost"};
+  return place;
+}
+
+Timeline::Options timeline_options(const RuntimeConfig& config) {
+  return {.path = config.timeline.value_or(""),
+          .what = "RUNJOB_TIMELINE",
+          .mark_cycles = config.timeline_mark_cycles,
+          .all_ranks = config.timeline_all_ranks,
+          .most_bytes = config.timeline_most_bytes};
+}
+
+/// Rank 0 starts the trace before it meets the others. If it cannot, its blob reports this to them, as with everything
+/// that a rank prepares.
+std::shared_ptr<Timeline> make_timeline(const RuntimeConfig& config, const MeshPlan& plan, BootstrapBlob& blob) {
+  std::vector<std::string> ranks;
+  for (int rank = 0; rank < plan.size(); ++rank) ranks.push_back(rank_text(rank, plan.members));
+  auto timeline = std::make_shared<Timeline>(plan.rank, std::move(ranks));
+  try {
+    if (config.timeline && plan.rank == 0) timeline->start(timeline_options(config));
+  } catch (const Error& error) {
+    blob.error = error.what();
+  }
+  return timeline;
+}
+
+MeshPlan make_plan(const JoinReply& place, std::chrono::milliseconds timeout) {
+  MeshPlan plan;
+  plan.rank = place.rank;
+  plan.members = host_of_each_rank(place);
+  plan.hosts = place.hosts;
+  plan.timeout = timeout;
+  return plan;
+}
+
+/// Throws unless all ranks have given init() the same process sets.
+void check_process_sets(const std::vector<BootstrapBlob>& blobs, const Members& members) {
+  std::vector<std::string> texts;
+  for (const BootstrapBlob& blob : blobs) {
+    if (!blob.error.empty()) return;  // throws the blob's error, which is the better one
+    texts.push_back(blob.process_sets);
+  }
+  if (std::adjacent_find(texts.begin(), texts.end(), std::not_equal_to<>()) == texts.end()) return;
+  throw Error(Errc::kMismatch,
+              fmt::format("the ranks give init() different process sets: {}", values_text(texts, members)));
+}
+
+/// The rendezvous of runjob's launcher.
+class RendezvousMeeting : public MeetingPlace {
+ public:
+  explicit RendezvousMeeting(const RuntimeConfig& config)
+      : address_(*config.rendezvous), client_(address_, config.rank, config.job_key_file) {}
+
+  std::string name() const override { return address_; }
+  JoinReply join(std::optional<Milliseconds> timeout) override {
+    constexpr Milliseconds kJoinTimeout{30000};
+    return client_.join(timeout.value_or(kJoinTimeout));
+  }
+  std::vector<std::string> gather(const std::string& name, const std::string& blob, Milliseconds timeout) override {
+    return client_.gather(name, blob, timeout);
+  }
+  // never called: an agent ends its ranks when it is lost
+  void on_loss(std::function<void(const Status&)> /*notify*/) override {}
+
+ private:
+  std::string address_;
+  rendezvous::Client client_;
+};
+
+/// The service at which the ranks meet; null for a job of this process alone.
+std::unique_ptr<MeetingPlace> place_to_meet(const RuntimeConfig& config, InitCounts& counts) {
+  if (config.rendezvous) return std::make_unique<RendezvousMeeting>(config);
+  if (config.launcher.store == ForeignLauncher::Store::kNone) return nullptr;
+  const int round = counts[{StoreMeeting::kName, /*generation=*/0}];
+  return std::make_unique<StoreMeeting>(config.launcher, process_key_store(config.launcher), round);
+}
+
+/// An exchange at the meeting place, once per init().
+Gather gather_by(MeetingPlace& meeting, const JoinReply& place, const MeshPlan& plan, InitCounts& counts) {
+  return [&meeting, &place, &plan, &counts](const std::string& stage, const BootstrapBlob& own) {
+    int& round = counts[{meeting.name(), place.generation}];
+    const bool is_first = stage == "mesh";
+    const std::string name = fmt::format("runtime.init.{}.{}{}", place.generation, is_first ? round : round - 1,
+                                         is_first ? "" : "." + stage);
+    std::vector<BootstrapBlob> blobs;
+    for (const std::string& bytes : meeting.gather(name, encode(own), plan.timeout)) {
+      blobs.push_back(decode_bootstrap_blob(bytes));
+    }
+    if (is_first) {
+      ++round;
+      check_process_sets(blobs, plan.members);
+    }
+    return blobs;
+  };
+}
+
+/// Makes the engine and the objects that belong to it.
+void begin(Job& job, const RuntimeConfig& config, const MeshPlan& plan, Prepared prepared, const Meeting& meeting,
+           std::shared_ptr<Timeline> timeline, Deadline deadline) {
+  const Backend& backend = *prepared.backend;  // owned by the engine
+  job.engine = make_engine(config, plan, std::move(prepared), meeting, timeline, deadline);
+  job.engine->connect(meeting.addresses).throw_if_failed();
+  job.timeline = timeline;
+  job.timeline_options = timeline_options(config);
+  if (config.timeline && plan.rank != 0) timeline->start(job.timeline_options);
+  job.job_buffers = backend.buffers(MemoryKind::kHost);
+  job.process_sets = std::make_shared<ProcessSets>(
+      JobFacts{config, plan.rank, plan.members, plan.hosts, plan.timeout, timeline, job.job_buffers}, job.engine);
+  job.engine->on_failure([weak = std::weak_ptr(job.process_sets)](const Status& why) {
+    if (const std::shared_ptr<ProcessSets> sets = weak.lock()) sets->end(why);
+    return false;
+  });
+}
+
+/// Lines that are shown at level INFO or below have a stamp; the user who sees only warnings need not know their place.
+void configure_log(const RuntimeConfig& config, const std::string& origin) {
+  log::Stamp stamp = config.log_hides_time ? log::Stamp::kPlace : log::Stamp::kTimeAndPlace;
+  if (config.log_level > log::Level::kInfo) stamp = log::Stamp::kNone;
+  log::configure(config.log_level, origin, stamp);
+}
+
+/// The names of the job's hosts, the first few of many.
+std::string host_names(const JoinReply& place) {
+  constexpr std::size_t kMost = 8;
+  const auto count = std::min(kMost, place.hostnames.size());
+  const std::string names = fmt::format(
+      "{}", fmt::join(place.hostnames.begin(), place.hostnames.begin() + static_cast<std::ptrdiff_t>(count), ", "));
+  return count < place.hostnames.size() ? names + ", ..." : names;
+}
+
+void log_start(const JoinReply& place, const Meeting& meeting) {
+  if (!log::enabled(log::Level::kInfo)) return;
+  log::info("init(): rank {} of {}, local rank {} of {}; hosts: {} ({}); generation {}; runjob {}", place.rank,
+            place.size, place.local_rank, place.local_size, place.hostnames.size(), host_names(place), place.generation,
+            kVersion);
+  log::info("backend: {}", meeting.backend);
+}
+
+Job join_alone(const RuntimeConfig& config) {
+  Job job;
+  job.place = place_of_single_process();
+  const MeshPlan plan = make_plan(job.place, {});
+  Prepared prepared = prepare_mesh(config, plan);
+  const Meeting meeting{prepared.blob, {prepared.blob.mesh}, backend_text({}, plan.hosts, {})};
+  const std::shared_ptr<Timeline> timeline = make_timeline(config, plan, prepared.blob);
+  if (!prepared.blob.error.empty()) throw Error(Errc::kUnavailable, prepared.blob.error);
+  begin(job, config, plan, std::move(prepared), meeting, timeline, {});
+  log_start(job.place, meeting);
+  return job;
+}
+
+}  // namespace
+
+Job join_job(const RuntimeConfig& config, InitCounts& counts, const std::string& process_sets) {
+  configure_log(config, "");
+  for (const std::string& warning : config.warnings) log::warn("{}", warning);
+  const auto start = std::chrono::steady_clock::now();
+  const std::unique_ptr<MeetingPlace> meeting_place = place_to_meet(config, counts);
+  if (!meeting_place) return join_alone(config);
+  Job job;
+  job.place = meeting_place->join(config.start_timeout);
+  const JoinReply& place = job.place;
+  configure_log(config, fmt::format("rank {} on {}: ", place.rank, place.hostname));
+  const auto timeout = config.start_timeout.value_or(
+      std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(place.start_timeout_seconds)));
+  const Deadline deadline = start + timeout;
+
+  const MeshPlan plan = make_plan(place, timeout);
+  Prepared prepared = prepare_mesh(config, plan);
+  prepared.blob.process_sets = process_sets;
+  const std::shared_ptr<Timeline> timeline = make_timeline(config, plan, prepared.blob);
+  const Meeting meeting = meet(config, plan, prepared, gather_by(*meeting_place, place, plan, counts));
+  begin(job, config, plan, std::move(prepared), meeting, timeline, deadline);
+  meeting_place->on_loss([weak = std::weak_ptr(job.engine)](const Status& why) {
+    if (const std::shared_ptr<Engine> engine = weak.lock()) engine->fail(why);
+  });
+  if (config.rendezvous) job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, place.rank);
+  log_start(place, meeting);
+  return job;
+}
+
+}  // namespace runjob::runtime

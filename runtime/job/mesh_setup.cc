@@ -1,0 +1,202 @@
+#include "runtime/job/mesh_setup.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "rendezvous/job_key.hpp"
+#include "runtime/backends/backend_registry.hpp"
+#include "runtime/backends/backend_text.hpp"
+#include "runtime/backends/mesh_agreement.hpp"
+#include "runtime/engine/timeline_observer.hpp"
+#include "runtime/job/failure_report.hpp"
+#include "runtime/job/host_address.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+/// The directory for a Unix socket of the job: that of the rendezvous' socket; empty when the rendezvous is not a
+/// socket.
+std::string socket_directory(const RuntimeConfig& config) {
+  constexpr std::string_view kUnix = "unix:";
+  const std::string address = config.rendezvous.value_or("");
+  const std::size_t slash = address.rfind('/');
+  if (!address.starts_with(kUnix) || slash == address.npos) return {};
+  return address.substr(kUnix.size(), slash - kUnix.size());
+}
+
+MeshOptions mesh_options(const RuntimeConfig& config, const MeshPlan& plan) {
+  MeshOptions options{plan.rank, plan.size(), /*bind_address=*/"", /*connect_timeout=*/plan.timeout,
+                      /*operation_timeout=*/config.gloo_timeout};
+  if (plan.size() > 1) {
+    options.bind_address = choose_address(list_addresses(), {plan.has_one_host(), config.interface, config.address});
+  }
+  for (int member = 0; member < plan.size(); ++member) options.names.push_back(plan.members.rank(member));
+  options.hosts = plan.hosts;
+  if (config.job_key_file) options.job_key = rendezvous::JobKey::read_file(*config.job_key_file).bytes();
+  return options;
+}
+
+BackendSettings backend_settings(const RuntimeConfig& config, const MeshPlan& plan) {
+  return {.cma = config.cma,
+          .symmetric_memory = plan.members.process_set() == 0,  // a process set uses its job's memory, or none
+          .job_buffers = plan.job_buffers,
+          .hierarchical_allreduce = config.hierarchical_allreduce,
+          .hierarchical_allgather = config.hierarchical_allgather};
+}
+
+/// The backend that this rank chooses from what it alone knows. The ranks' addresses then show whether all can use it.
+std::unique_ptr<Backend> choose_backend(const RuntimeConfig& config, const MeshPlan& plan, MeshOptions options) {
+  if (plan.size() == 1) return make_local_backend();
+  if (config.shared_memory && plan.has_one_host()) {
+    return make_shared_memory_backend(options, backend_settings(config, plan), socket_directory(config));
+  }
+  if (!config.shared_memory) {
+    options.groups.resize(options.hosts.size());
+    std::iota(options.groups.begin(), options.groups.end(), 0);
+  }
+  return make_hierarchical_backend(options, backend_settings(config, plan), socket_directory(config));
+}
+
+Prepared prepare(const RuntimeConfig& config, const MeshPlan& plan) {
+  Prepared prepared;
+  const MeshOptions options = mesh_options(config, plan);
+  prepared.backend = choose_backend(config, plan, options);
+  prepared.blob.mesh = prepared.backend->address();
+  if (plan.rank != 0) return prepared;
+  prepared.blob.cache_capacity = config.cache_capacity;
+  prepared.blob.fusion_threshold = config.fusion.threshold_bytes;
+  prepared.blob.mixes_groups = config.fusion.mixes_groups;
+  if (plan.size() == 1) return prepared;
+  prepared.listener = listen_for_members(options.bind_address, plan.size());
+  prepared.blob.control_address = options.bind_address;
+  prepared.blob.control_port = prepared.listener->port;
+  prepared.blob.token = make_token();
+  return prepared;
+}
+
+void check_all(const std::vector<BootstrapBlob>& blobs, const Members& members) {
+  for (std::size_t member = 0; member < blobs.size(); ++member) {
+    if (blobs[member].error.empty()) continue;
+    throw Error(Errc::kUnavailable, fmt::format("{} cannot take part: {}", rank_text(static_cast<int>(member), members),
+                                                blobs[member].error));
+  }
+}
+
+std::vector<std::string> addresses_of(const std::vector<BootstrapBlob>& blobs) {
+  std::vector<std::string> addresses;
+  for (const BootstrapBlob& blob : blobs) addresses.push_back(blob.mesh);
+  return addresses;
+}
+
+/// Called on all ranks when not all of them made their backends for the groups and settings that all can use. They meet
+/// once more, with the addresses of new backends.
+std::vector<std::string> meet_again(const RuntimeConfig& config, const MeshPlan& plan, const MeshAgreement& agreement,
+                                    Prepared& prepared, const Gather& gather) {
+  BootstrapBlob own;
+  try {
+    if (plan.rank >= 0) {
+      MeshOptions options = mesh_options(config, plan);
+      options.groups = agreement.groups;
+      BackendSettings settings = backend_settings(config, plan);
+      settings.hierarchical_allreduce = settings.hierarchical_allreduce && !agreement.is_flat;
+      settings.hierarchical_allgather = settings.hierarchical_allgather && !agreement.is_flat;
+      prepared.backend = make_hierarchical_backend(options, settings, socket_directory(config));
+      own.mesh = prepared.backend->address();
+    }
+  } catch (const Error& error) {
+    own.error = error.what();
+  }
+  const std::vector<BootstrapBlob> blobs = gather("tcp", own);
+  check_all(blobs, plan.members);
+  return addresses_of(blobs);
+}
+
+void warn_of(const MeshAgreement& agreement) {
+  if (!agreement.sharing_objection.empty()) {
+    log::warn(
+        "ranks use TCP although they are on one host, since they cannot share memory: {}; RUNJOB_SHARED_MEMORY=0 "
+        "for all of them says that this is meant",
+        agreement.sharing_objection);
+  }
+  if (!agreement.settings_objection.empty()) {
+    log::warn("collectives go among all ranks alike, since the ranks' settings differ: {}",
+              agreement.settings_objection);
+  }
+}
+
+}  // namespace
+
+bool MeshPlan::has_one_host() const {
+  return std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts.front(); });
+}
+
+Prepared prepare_mesh(const RuntimeConfig& config, const MeshPlan& plan) {
+  if (plan.rank < 0) return {};
+  try {
+    return prepare(config, plan);
+  } catch (const Error& error) {
+    Prepared prepared;
+    prepared.blob.error = error.what();
+    return prepared;
+  }
+}
+
+Meeting meet(const RuntimeConfig& config, const MeshPlan& plan, Prepared& prepared, const Gather& gather) {
+  const std::vector<BootstrapBlob> blobs = gather("mesh", prepared.blob);
+  check_all(blobs, plan.members);
+  Meeting meeting{blobs.front(), addresses_of(blobs)};
+  const MeshAgreement agreement = agree_on_mesh(meeting.addresses, plan.hosts);
+  if (plan.rank == 0 && plan.members.process_set() == 0) warn_of(agreement);  // a process set repeats the job's reasons
+  meeting.backend = backend_text(agreement, plan.hosts, backend_settings(config, plan));
+  if (!agreement.is_as_prepared) {
+    log::info("the ranks make new backends, because not all of them can use those that they prepared");
+    meeting.addresses = meet_again(config, plan, agreement, prepared, gather);
+  }
+  return meeting;
+}
+
+std::unique_ptr<ControlPlane> connect_control(const Prepared& prepared, const MeshPlan& plan, const BootstrapBlob& root,
+                                              std::unique_ptr<TraceReceiver> trace, Deadline deadline, int cancel) {
+  const WaitLimits limits{deadline, cancel};
+  if (plan.rank != 0) {
+    const ControlAddress coordinator{root.control_address, root.control_port, root.token};
+    const std::string name = fmt::format("rank {}", plan.members.rank(0));
+    return std::make_unique<Member>(connect_to_member(coordinator, plan.rank, name, limits),
+                                    rank_text(0, plan.members));
+  }
+  std::vector<ControlChannel> channels(1);
+  if (plan.size() > 1) {
+    std::vector<std::string> names;
+    for (int member = 0; member < plan.size(); ++member) names.push_back(rank_text(member, plan.members));
+    channels = accept_members(*prepared.listener, root.token, /*own=*/0, names, limits);
+  }
+  return std::make_unique<Coordinator>(plan.members, std::move(channels), std::move(trace));
+}
+
+std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan& plan, Prepared prepared,
+                                    const Meeting& meeting, std::shared_ptr<Timeline> timeline, Deadline deadline,
+                                    int cancel) {
+  EngineParts parts;
+  parts.rank = plan.rank;
+  parts.members = plan.members;
+  parts.cache_capacity = meeting.root.cache_capacity;
+  parts.fusion = {meeting.root.fusion_threshold, meeting.root.mixes_groups};
+  parts.cycle_time = config.cycle_time;
+  parts.stall_limits = config.stall_limits;
+  if (config.rendezvous) {
+    parts.on_late = [address = *config.rendezvous, rank = plan.members.rank(plan.rank)](
+                        int late, const std::string& reason) { FailureReport(address, rank).late(late, reason); };
+  }
+  parts.timeline = std::make_unique<EngineTimeline>(std::move(timeline), plan.members.process_set());
+  auto trace = std::make_unique<TimelineReceiver>(*parts.timeline);
+  parts.control = connect_control(prepared, plan, meeting.root, std::move(trace), deadline, cancel);
+  parts.backend = std::move(prepared.backend);
+  return std::make_shared<Engine>(std::move(parts));
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/collectives/backend.hpp"
+#include "runtime/control/control_connect.hpp"
+#include "runtime/engine/engine.hpp"
+#include "runtime/job/bootstrap_blob.hpp"
+#include "runtime/job/runtime_config.hpp"
+#include "runtime/life/control_plane.hpp"
+#include "runtime/negotiation/members.hpp"
+
+/// Connects the ranks of an engine: those of a job at init(), and those of a process set when it is added. Each rank
+/// prepares, all meet, then they connect.
+namespace runjob::runtime {
+
+/// The ranks that are to be connected.
+struct MeshPlan {
+  /// index of this process among the members; -1 for a process that is no member and only watches them meet
+  int rank = 0;
+  Members members;
+  std::vector<int> hosts;  ///< by member: ranks on one host have equal numbers
+  std::chrono::milliseconds timeout{0};
+  std::shared_ptr<BufferAllocator> job_buffers;  ///< for a process set: the heap of its job; null when that has none
+
+  int size() const { return static_cast<int>(members.size()); }
+  bool has_one_host() const;
+};
+
+/// The objects that a rank has created before it meets the others.
+struct Prepared {
+  std::unique_ptr<Backend> backend;
+  std::optional<ControlListener> listener;  ///< set by the first rank, unless it is alone
+  BootstrapBlob blob;
+};
+
+/// Prepares this rank. A rank that cannot take part has the reason in its blob: it still meets the others, so that they
+/// do not wait.
+Prepared prepare_mesh(const RuntimeConfig& config, const MeshPlan& plan);
+
+/// Exchanges the members' blobs and returns them by member, once all have arrived. `stage` names the exchange; all
+/// members make the same ones.
+using Gather = std::function<std::vector<BootstrapBlob>(const std::string& stage, const BootstrapBlob& own)>;
+
+/// The information about the members after they have met.
+struct Meeting {
+  BootstrapBlob root;                  ///< the first rank's blob
+  std::vector<std::string> addresses;  ///< the backends' addresses, by member
+  std::string backend = {};            ///< backend_text()
+};
+
+/// Meets the other members.
+/// Errors  Error(kUnavailable) naming a rank that cannot take part; the errors of `gather`.
+Meeting meet(const RuntimeConfig& config, const MeshPlan& plan, Prepared& prepared, const Gather& gather);
+
+/// Connects the control plane. Not for a process that only watches. `trace` may be null; `cancel`: see
+/// control_connect.hpp.
+/// Errors  Error(kConnect), Error(kTimeout) naming the missing members, Error(kAborted).
+std::unique_ptr<ControlPlane> connect_control(const Prepared& prepared, const MeshPlan& plan, const BootstrapBlob& root,
+                                              std::unique_ptr<TraceReceiver> trace, Deadline deadline, int cancel = -1);
+
+/// Makes the members' engine, whose backend is not connected yet. It writes to `timeline`. Otherwise as
+/// connect_control().
+std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan& plan, Prepared prepared,
+                                    const Meeting& meeting, std::shared_ptr<Timeline> timeline, Deadline deadline,
+                                    int cancel = -1);
+
+}  // namespace runjob::runtime

@@ -1,0 +1,275 @@
+#include "runtime/job/process_sets.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "runtime/life/goodbye.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+/// The name of the exchanges among all ranks of which a change consists. A rank has one of them at a time, and all
+/// ranks have them in the same order.
+constexpr char kExchangeName[] = "<process sets>";
+
+Error unknown_set(int id) {
+  return Error(Errc::kInvalidArgument, fmt::format("process set {} does not exist", id));
+}
+
+/// Packs texts one after the other, each preceded by its length.
+std::string pack(const std::string& text) {
+  const std::uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
+
+std::vector<std::string> unpack(std::string_view bytes) {
+  std::vector<std::string> texts;
+  while (bytes.size() >= sizeof(std::uint64_t)) {
+    std::uint64_t length = 0;
+    std::memcpy(&length, bytes.data(), sizeof length);
+    bytes.remove_prefix(sizeof length);
+    texts.emplace_back(bytes.substr(0, length));
+    bytes.remove_prefix(texts.back().size());
+  }
+  return texts;
+}
+
+}  // namespace
+
+ProcessSets::ProcessSets(JobFacts facts, const std::shared_ptr<Engine>& job)
+    : facts_(std::move(facts)), job_(*job), shared_job_(job) {}
+
+ProcessSets::~ProcessSets() {
+  begin_shutdown(goodbye_reason(rank_text(facts_.rank, facts_.members), Goodbye::kShutdown));
+  shutdown();
+}
+
+int ProcessSets::add(std::vector<int> ranks) {
+  const MutexLock one_at_a_time(change_mutex_);
+  std::sort(ranks.begin(), ranks.end());
+  agree(fmt::format("to add {}", ranks));
+  check_ranks(ranks);
+  int id = 0;
+  {
+    const MutexLock lock(mutex_);
+    id = free_ids_.empty() ? next_id_ : free_ids_.front();
+  }
+  const MeshPlan plan = plan_for(id, ranks);
+  Prepared prepared = prepare_mesh(facts_.config, plan);
+  const Meeting meeting = meet(facts_.config, plan, prepared,
+                               [&](const std::string&, const BootstrapBlob& own) { return gather(ranks, own); });
+  std::shared_ptr<Engine> engine;
+  std::string failure;
+  try {
+    if (plan.rank >= 0) engine = connect(plan, std::move(prepared), meeting);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  check_outcomes(id, failure);
+  if (plan.rank >= 0) log::info("process set {} of {} ranks; its backend: {}", id, plan.size(), meeting.backend);
+  insert(id, {std::move(ranks), std::move(engine)});
+  return id;
+}
+
+void ProcessSets::remove(int id) {
+  const MutexLock one_at_a_time(change_mutex_);
+  agree(fmt::format("to remove process set {}", id));
+  if (id == 0) throw Error(Errc::kInvalidArgument, "process set 0 is the whole job, which cannot be removed");
+  std::shared_ptr<Engine> engine;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = sets_.find(id);
+    if (found == sets_.end()) throw unknown_set(id);
+    engine = found->second.engine;
+  }
+  if (engine) {
+    engine->begin_shutdown(Status(Errc::kAborted, fmt::format("process set {} was removed", id)));
+    engine->shutdown();
+  }
+  exchange("");  // until then some rank may still have the set
+  const MutexLock lock(mutex_);
+  sets_.erase(id);
+  free_ids_.push_back(id);
+}
+
+/// Gives this rank's text to all ranks and returns the texts of all, by rank.
+std::vector<std::string> ProcessSets::exchange(const std::string& own) {
+  const std::string bytes = pack(own);
+  Submission submission;
+  submission.name = kExchangeName;
+  submission.signature.kind = Kind::kAllgather;
+  submission.signature.shape = {static_cast<std::int64_t>(bytes.size())};
+  submission.input = bytes.data();
+  const Engine::Outcome outcome = job_.run(std::move(submission), std::nullopt);
+  outcome.status.throw_if_failed();
+  const Completion::Result& result = outcome.completion->result();
+  auto texts = unpack({static_cast<const char*>(result.data), static_cast<std::size_t>(result.shape.front())});
+  if (texts.size() == facts_.members.size()) return texts;
+  throw Error(Errc::kProtocol, "the exchange about process sets is malformed");
+}
+
+/// Throws unless all ranks ask for the same change.
+void ProcessSets::agree(const std::string& change) {
+  const std::vector<std::string> changes = exchange(change);
+  if (std::all_of(changes.begin(), changes.end(), [&](const std::string& other) { return other == change; })) return;
+  throw Error(Errc::kMismatch,
+              fmt::format("the ranks ask for different process sets: {}", values_text(changes, facts_.members)));
+}
+
+void ProcessSets::check_ranks(const std::vector<int>& ranks) const {
+  const int size = static_cast<int>(facts_.members.size());
+  if (ranks.empty()) throw Error(Errc::kInvalidArgument, "a process set needs at least one rank");
+  for (const int rank : ranks) {
+    if (rank >= 0 && rank < size) continue;
+    throw Error(Errc::kInvalidArgument,
+                fmt::format("process set {}: the job of {} ranks has no rank {}", ranks, size, rank));
+  }
+  if (const auto twice = std::adjacent_find(ranks.begin(), ranks.end()); twice != ranks.end()) {
+    throw Error(Errc::kInvalidArgument, fmt::format("process set {}: rank {} is in it twice", ranks, *twice));
+  }
+  int existing = static_cast<int>(ranks.size()) == size ? 0 : -1;
+  const MutexLock lock(mutex_);
+  for (const auto& [id, set] : sets_) existing = set.ranks == ranks ? id : existing;
+  if (existing < 0) return;
+  throw Error(Errc::kInvalidArgument,
+              fmt::format("process set {}: a set of these ranks already exists, process set {}", ranks, existing));
+}
+
+MeshPlan ProcessSets::plan_for(int id, const std::vector<int>& ranks) const {
+  MeshPlan plan;
+  std::vector<std::string> hosts;
+  for (const int rank : ranks) {
+    hosts.push_back(facts_.members.host(rank));
+    plan.hosts.push_back(facts_.hosts[static_cast<std::size_t>(rank)]);
+  }
+  plan.members = Members(id, ranks, std::move(hosts));
+  plan.rank = plan.members.index_of(facts_.rank).value_or(-1);
+  plan.timeout = facts_.start_timeout;
+  plan.job_buffers = facts_.job_buffers;
+  return plan;
+}
+
+/// The members' blobs. Ranks that are not members contribute nothing.
+std::vector<BootstrapBlob> ProcessSets::gather(const std::vector<int>& ranks, const BootstrapBlob& own) {
+  const std::vector<std::string> all = exchange(encode(own));
+  std::vector<BootstrapBlob> blobs;
+  for (const int rank : ranks) blobs.push_back(decode_bootstrap_blob(all[static_cast<std::size_t>(rank)]));
+  return blobs;
+}
+
+std::shared_ptr<Engine> ProcessSets::connect(const MeshPlan& plan, Prepared prepared, const Meeting& meeting) {
+  const Deadline deadline = std::chrono::steady_clock::now() + plan.timeout;
+  auto engine =
+      make_engine(facts_.config, plan, std::move(prepared), meeting, facts_.timeline, deadline, cancel_.get());
+  {
+    const MutexLock lock(mutex_);
+    closed_.throw_if_failed();
+    connecting_ = engine;
+  }
+  const Status status = engine->connect(meeting.addresses);
+  const MutexLock lock(mutex_);
+  connecting_.reset();
+  status.throw_if_failed();
+  return engine;
+}
+
+/// Throws unless all members have connected. `own` is the reason why this rank could not connect; empty if it could.
+void ProcessSets::check_outcomes(int id, const std::string& own) {
+  const std::vector<std::string> outcomes = exchange(own);
+  const auto failed =
+      std::find_if(outcomes.begin(), outcomes.end(), [](const std::string& text) { return !text.empty(); });
+  if (failed == outcomes.end()) return;
+  throw Error(Errc::kUnavailable,
+              fmt::format("process set {} cannot be made: {}: {}", id,
+                          rank_text(static_cast<int>(failed - outcomes.begin()), facts_.members), *failed));
+}
+
+void ProcessSets::insert(int id, Set set) {
+  const std::shared_ptr<Engine> engine = set.engine;
+  {
+    const MutexLock lock(mutex_);
+    closed_.throw_if_failed();
+    if (free_ids_.empty()) {
+      ++next_id_;
+    } else {
+      free_ids_.pop_front();
+    }
+    sets_.emplace(id, std::move(set));
+  }
+  if (!engine) return;
+  engine->on_failure([weak = shared_job_](const Status& why) {
+    const std::shared_ptr<Engine> job = weak.lock();
+    return job && job->fail(why);
+  });
+}
+
+std::shared_ptr<Engine> ProcessSets::find(int id, const std::string& what) const {
+  const MutexLock lock(mutex_);
+  const auto found = sets_.find(id);
+  if (found == sets_.end())
+    throw Error(Errc::kInvalidArgument, fmt::format("{}: process set {} does not exist", what, id));
+  if (found->second.engine) return found->second.engine;
+  throw Error(Errc::kInvalidArgument, fmt::format("{}: {} is not in process set {}, whose ranks are {}", what,
+                                                  rank_text(facts_.rank, facts_.members), id, found->second.ranks));
+}
+
+std::vector<int> ProcessSets::ids() const {
+  std::vector<int> result{0};
+  const MutexLock lock(mutex_);
+  for (const auto& [id, set] : sets_) result.push_back(id);
+  return result;
+}
+
+std::vector<int> ProcessSets::ranks(int id) const {
+  std::vector<int> result;
+  if (id == 0) {
+    for (int rank = 0; rank < static_cast<int>(facts_.members.size()); ++rank) result.push_back(rank);
+    return result;
+  }
+  const MutexLock lock(mutex_);
+  const auto found = sets_.find(id);
+  if (found == sets_.end()) throw unknown_set(id);
+  return found->second.ranks;
+}
+
+/// Ends all sets, also one that is being connected.
+void ProcessSets::close(const Status& why) {
+  if (closed_.ok()) closed_ = why;
+  if (connecting_) connecting_->end(why);
+  cancel_.set();
+}
+
+void ProcessSets::end(const Status& why) {
+  const MutexLock lock(mutex_);
+  close(why);
+  for (const auto& [id, set] : sets_) {
+    if (set.engine) set.engine->end(why);
+  }
+}
+
+void ProcessSets::begin_shutdown(const Status& why) {
+  const MutexLock lock(mutex_);
+  close(why);
+  for (const auto& [id, set] : sets_) {
+    if (set.engine) set.engine->begin_shutdown(why);
+  }
+}
+
+void ProcessSets::shutdown() {
+  std::vector<std::shared_ptr<Engine>> engines;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [id, set] : sets_) {
+      if (set.engine) engines.push_back(set.engine);
+    }
+  }
+  for (const auto& engine : engines) engine->shutdown();
+}
+
+}  // namespace runjob::runtime

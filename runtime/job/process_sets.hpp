@@ -1,0 +1,108 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/event_fd.hpp"
+#include "base/mutex.hpp"
+#include "runtime/engine/engine.hpp"
+#include "runtime/job/mesh_setup.hpp"
+#include "runtime/job/runtime_config.hpp"
+
+namespace runjob::runtime {
+
+/// The facts about the job from which process sets are made, as one rank knows them.
+struct JobFacts {
+  RuntimeConfig config;
+  int rank = 0;
+  Members members;         ///< all ranks
+  std::vector<int> hosts;  ///< by rank: ranks on one host have equal numbers
+  std::chrono::milliseconds start_timeout{0};
+  std::shared_ptr<Timeline> timeline;            ///< shared with the engines
+  std::shared_ptr<BufferAllocator> job_buffers;  ///< shared with the sets' backends; null when there is none
+};
+
+/// The process sets of a job, as one rank knows them. Set 0 is the whole job. Each other set is an engine of its own
+/// among its members, so that sets need no common order, wait for no other rank, and may overlap. All ranks of the job
+/// know all sets.
+///
+/// Changes  All ranks of the job call add() and remove() in the same order. They agree over the job's own engine, so
+///          the calls block until all ranks have made them. Freed ids are used again, the one freed first first.
+/// Life     A set ends with the job, when the job fails, and when one of its members calls shutdown(). A set that fails
+///          ends the job. A rank that is not a member may leave, and the set goes on without it.
+/// Threads  any.
+class ProcessSets {
+ public:
+  /// `job` outlives this object, except during its destructor.
+  ProcessSets(JobFacts facts, const std::shared_ptr<Engine>& job);
+  ~ProcessSets();  ///< shuts the sets down
+  ProcessSets(const ProcessSets&) = delete;
+  ProcessSets& operator=(const ProcessSets&) = delete;
+
+  /// Adds a set and returns its id. `ranks` are ranks of the job, in any order.
+  /// Errors  Error, on all ranks: kInvalidArgument for no ranks, unknown or repeated ones, and ranks that already form
+  ///         a set; kMismatch when the ranks ask for different changes, naming them; kUnavailable naming the rank that
+  ///         could not connect; the error that ended the job.
+  int add(std::vector<int> ranks);
+  /// Removes a set. Its operations in flight end with kAborted.
+  /// Errors  as add(); kInvalidArgument for an unknown set, and for set 0.
+  void remove(int id);
+
+  /// The engine that runs operations of the set on this rank; not for set 0. `what` is the operation, for the error's
+  /// text.
+  /// Errors  Error(kInvalidArgument) for an unknown set, and when this rank is not a member.
+  std::shared_ptr<Engine> find(int id, const std::string& what) const;
+
+  /// True if the user may add and remove sets after init().
+  bool is_dynamic() const { return facts_.config.dynamic_process_sets; }
+  int own_rank() const { return facts_.rank; }
+
+  /// All ids in ascending order.
+  std::vector<int> ids() const;
+  /// The set's ranks in ascending order.
+  /// Errors  Error(kInvalidArgument) for an unknown set.
+  std::vector<int> ranks(int id) const;
+
+  /// Called when the job has failed: ends all sets on this rank.
+  void end(const Status& why);
+  /// The two parts of leaving. The first waits for nothing; both together take at most a second. `why`: the reason that
+  /// operations in flight end with, here and on the other ranks.
+  void begin_shutdown(const Status& why);
+  void shutdown();
+
+ private:
+  struct Set {
+    std::vector<int> ranks;
+    std::shared_ptr<Engine> engine;  ///< shared with the calls that use it; null if this rank is not a member
+  };
+
+  std::vector<std::string> exchange(const std::string& own);
+  void agree(const std::string& change);
+  void check_ranks(const std::vector<int>& ranks) const;
+  MeshPlan plan_for(int id, const std::vector<int>& ranks) const;
+  std::vector<BootstrapBlob> gather(const std::vector<int>& ranks, const BootstrapBlob& own);
+  std::shared_ptr<Engine> connect(const MeshPlan& plan, Prepared prepared, const Meeting& meeting);
+  void check_outcomes(int id, const std::string& own);
+  void insert(int id, Set set);
+  void close(const Status& why) REQUIRES(mutex_);
+
+  const JobFacts facts_;
+  Engine& job_;
+  const std::weak_ptr<Engine> shared_job_;
+  const EventFd cancel_;  ///< signalled to end connections in progress
+
+  Mutex change_mutex_;  ///< one add() or remove() at a time
+
+  mutable Mutex mutex_;
+  std::map<int, Set> sets_ GUARDED_BY(mutex_);
+  int next_id_ GUARDED_BY(mutex_) = 1;
+  std::deque<int> free_ids_ GUARDED_BY(mutex_);
+  std::shared_ptr<Engine> connecting_ GUARDED_BY(mutex_);  ///< the set that add() is connecting
+  Status closed_ GUARDED_BY(mutex_);                       ///< the reason why there will be no more sets
+};
+
+}  // namespace runjob::runtime

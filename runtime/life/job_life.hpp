@@ -1,0 +1,53 @@
+#pragma once
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/status.hpp"
+#include "runtime/life/life_message.hpp"
+#include "runtime/negotiation/members.hpp"
+
+namespace runjob::runtime {
+
+/// Decides how the job ends, out of what the ranks report. Reports in, decisions out; no sockets, no clock, no threads.
+///
+/// Phases   running -> leaving, with the first goodbye: kLeaving. Leaving -> ended, when every rank has drained or is
+///          gone: kReleased. Running or leaving -> ended, when a rank is lost that has not reported a goodbye: kAbort.
+///          Nothing is decided after the end.
+/// Failures a failed backend alone is only a suspicion: the loss that caused it explains more, and usually follows at
+///          once. give_up() decides without it.
+/// Threads  one.
+class JobLife {
+ public:
+  explicit JobLife(Members members) : members_(std::move(members)) {}
+
+  /// Reports about the timeline change nothing.
+  void receive(int rank, const LifeReport& report);
+  /// The connection to `rank` ended.
+  void lost(int rank);
+
+  /// A failure was reported, and nothing has been decided for it yet.
+  bool is_suspicious() const { return phase_ != Phase::kEnded && !suspicion_.ok(); }
+  /// Decides for the first failure that was reported.
+  void give_up();
+
+  /// The decisions since the last call, in order.
+  std::vector<LifeDecision> take();
+
+ private:
+  enum class Phase { kRunning, kLeaving, kEnded };
+
+  void goodbye(int rank, const Status& why);
+  void drained(int rank);
+  void enter(Phase phase, LifeDecision::Type type, Status status);
+
+  const Members members_;
+  Phase phase_ = Phase::kRunning;
+  std::set<int> departing_;  ///< ranks that have sent a goodbye
+  std::set<int> drained_;    ///< ranks on which nothing runs any more
+  Status suspicion_;
+  std::vector<LifeDecision> decisions_;
+};
+
+}  // namespace runjob::runtime

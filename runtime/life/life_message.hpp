@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.hpp"
+
+/// The messages between the ranks and the coordinator about the life of the job: a rank leaves, fails or is lost. They
+/// also carry the records of the timeline to the rank that writes them. One message is one frame of a control channel.
+namespace runjob::runtime {
+
+/// A message from a rank to the coordinator.
+struct LifeReport {
+  enum class Type : std::uint8_t {
+    kGoodbye,    ///< this rank is shutting down, because of `status` if there is one
+    kDrained,    ///< sent after kLeaving: nothing runs on this rank any more
+    kFailed,     ///< this rank's backend failed with `status`: a decision is needed
+    kSetFailed,  ///< a process set of this rank has ended with `status`, which names its rank; a loss explains more
+    kClock,      ///< asks for the time in rank 0's trace; `asked` comes back with the answer
+    kTrace,      ///< `trace`: records of this rank's track in the trace
+  };
+  Type type = Type::kGoodbye;
+  Status status = {};
+  std::int64_t asked = 0;  ///< nanoseconds
+  std::string trace = {};
+};
+
+/// A message from the coordinator: to all ranks, in one order that is the same everywhere, unless the type says
+/// otherwise.
+struct LifeDecision {
+  enum class Type : std::uint8_t {
+    kLeaving,   ///< a rank shuts down: operations that need it end with `status`
+    kAbort,     ///< every operation ends with `status` at once
+    kReleased,  ///< sent after kLeaving: no rank runs anything any more, or the coordinator waits no longer
+    kClock,     ///< to one rank, as its answer: `asked`, and the time in the trace, `clock`
+  };
+  Type type = Type::kLeaving;
+  Status status = {};
+  std::int64_t asked = 0;   ///< nanoseconds
+  std::int64_t clock = -1;  ///< nanoseconds; -1 while there is no trace
+};
+
+std::string encode(const LifeReport& report);
+std::string encode(const LifeDecision& decision);
+
+/// Errors  Error(kProtocol) when the bytes are not exactly one such message.
+LifeReport decode_life_report(std::string_view bytes);
+LifeDecision decode_life_decision(std::string_view bytes);
+
+}  // namespace runjob::runtime

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace runjob::runtime {
+
+/// Receives the records that other ranks have made for the timeline, on the rank that writes them.
+/// Threads  the one that runs the control plane.
+class TraceReceiver {
+ public:
+  virtual ~TraceReceiver() = default;
+  /// The time in the trace in nanoseconds, or -1 while there is no trace.
+  virtual std::int64_t clock() const = 0;
+  /// Adds the records of another rank.
+  virtual void take_records(std::string records) = 0;
+};
+
+}  // namespace runjob::runtime

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace runjob::runtime {
+
+/// Recognises a training step in the sequence of operations that all ranks agree on. A cycle ends before one of its
+/// operations is agreed on again, or with the last of the operations of the cycle before it, in any order. Pure, so
+/// that all ranks recognise the same cycles.
+class RepeatingCycle {
+ public:
+  /// An operation, by its id in the response cache.
+  struct Step {
+    std::uint32_t id = 0;
+    std::size_t bytes = 0;  ///< to be reduced
+    /// Some rank had seen the end of another operation since it had submitted the one before: it may depend on that.
+    bool begins = false;
+  };
+  enum class Event {
+    kNone,
+    kEnded,     ///< a cycle is over; `step` is the first one of the next
+    kRepeated,  ///< a cycle is over with `step`, and has the operations of the one before
+  };
+
+  Event agreed(const Step& step);
+  /// True when the last two cycles were this operation alone: then agreed() does nothing.
+  bool is_only(std::uint32_t id) const { return only_ == id; }
+  /// An operation without an id was agreed on, or for another reason no step that came before counts.
+  void interrupted();
+  /// The steps of the cycle that ended last, in its order. A step begins something when it did so in either of the last
+  /// two cycles.
+  const std::vector<Step>& steps() const { return ended_; }
+
+ private:
+  struct Seen {
+    std::uint64_t cycle = 0;  ///< the last cycle that the operation was in
+    bool begins = false;      ///< it began something there
+  };
+
+  void end();
+
+  std::vector<Step> current_, ended_;
+  std::vector<Seen> seen_;  ///< by id
+  std::uint64_t cycle_ = 2;
+  std::size_t common_ = 0;             ///< steps of the current cycle that were in the one before
+  std::optional<std::uint32_t> only_;  ///< the only operation of the last two cycles
+};
+
+}  // namespace runjob::runtime

@@ -1,0 +1,186 @@
+#include "runtime/negotiation/round_exchange.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "runtime/negotiation/combine_messages.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+// The tag of a rank's message: kBytes for words, an operation's id + kFirstId, or a bucket's hash with kBucketTag.
+// kFollows goes with an id when the operation begins nothing.
+constexpr std::uint32_t kBytes = 0, kFirstId = 1, kFollows = StepPlan::kHashMask + 1, kBucketTag = kFollows << 1;
+
+bool is_bucket(std::uint32_t tag) {
+  return (tag & kBucketTag) != 0;
+}
+
+/// Bytes that an input takes in a bucket's message.
+std::size_t padded(std::size_t bytes) {
+  constexpr std::size_t kAlignment = 8;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+void RoundExchange::begin_round(const InputOf& input_of) {
+  is_in_round_ = true;
+  if (const auto sole = negotiation_.take_sole_id()) {
+    const void* input = fits_messages(sole->id) ? input_of(cache_.name(sole->id)) : nullptr;
+    return send(sole->id, input, sole->begins ? 0 : kFollows);
+  }
+  if (const auto bucket = negotiation_.take_bucket()) return send_bucket(*bucket, input_of);
+  const std::string bytes = negotiation_.take_bytes(rounds_.most_bytes());
+  rounds_.give(kBytes, std::as_bytes(std::span(bytes)));
+}
+
+/// `input`: null when it is not in the message.
+void RoundExchange::send(Id id, const void* input, std::uint32_t follows) {
+  const OwnMessage own = input != nullptr ? cache_.own_message(id) : OwnMessage();
+  message_bytes_ = own.bytes;
+  rounds_.give_without(follows | (kFirstId + id), {static_cast<const std::byte*>(input), own.bytes}, own.unread);
+}
+
+/// True when a round is all that a bucket needs.
+bool RoundExchange::fits_messages(const std::vector<Id>& bucket) const {
+  std::size_t bytes = 0;
+  return std::all_of(bucket.begin(), bucket.end(), [&](Id id) {
+    if (!cache_.is_plain_allreduce(id)) return false;
+    bytes += padded(cache_.largest_input(id));
+    return bytes <= rounds_.most_data_bytes();
+  });
+}
+
+void RoundExchange::send_bucket(Bucket bucket, const InputOf& input_of) {
+  const std::vector<Id>& ids = plans_.ids(bucket);
+  packed_.clear();
+  if (fits_messages(ids)) {
+    for (const Id id : ids) {
+      const std::size_t bytes = cache_.largest_input(id), offset = packed_.size();
+      packed_.resize(offset + padded(bytes));
+      if (bytes != 0) std::memcpy(packed_.data() + offset, input_of(cache_.name(id)), bytes);
+    }
+  }
+  message_bytes_ = packed_.size();
+  rounds_.give(kBucketTag | bucket, packed_);
+}
+
+RoundExchange::Outcome RoundExchange::decide() {
+  is_in_round_ = false;
+  if (const auto id = sole_id_of_all()) {
+    bool begins = false;
+    for (int rank = 0; rank < size_; ++rank) begins = begins || (rounds_.tag(rank) & kFollows) == 0;
+    Outcome outcome{{cache_.decision(*id)}, fits_messages(*id)};
+    count(outcome.is_in_messages);
+    negotiation_.agree(*id, begins);
+    return outcome;
+  }
+  if (const std::uint32_t tag = tag_of_all(); is_bucket(tag)) {
+    if (auto outcome = decide_on_bucket(tag & ~kBucketTag)) return std::move(*outcome);
+  }
+  count(false);
+  receive_all();
+  return {negotiation_.take(), false};
+}
+
+void RoundExchange::receive_all() {
+  for (int rank = 0; rank < size_; ++rank) {
+    const std::uint32_t tag = rounds_.tag(rank);
+    if (is_bucket(tag)) {
+      negotiation_.receive_bucket(rank, tag & ~kBucketTag);
+    } else if (tag != kBytes) {
+      negotiation_.receive(rank, (tag & ~kFollows) - kFirstId, (tag & kFollows) == 0);
+    } else {
+      const auto bytes = rounds_.message(rank);
+      negotiation_.receive(rank, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    }
+  }
+}
+
+/// Nullopt when the ranks' messages must be received one by one.
+std::optional<RoundExchange::Outcome> RoundExchange::decide_on_bucket(Bucket bucket) {
+  const std::vector<Id>& ids = plans_.ids(bucket);
+  const bool with_data = fits_messages(ids);
+  std::vector<std::size_t> bytes;
+  if (with_data) {
+    for (const Id id : ids) bytes.push_back(padded(cache_.largest_input(id)));
+  }
+  auto decisions = negotiation_.agree_on_bucket(bucket);
+  if (!decisions) return std::nullopt;
+  count(with_data);
+  count_planned_.store(planned_rounds() + 1, std::memory_order_relaxed);
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < bytes.size(); offset += bytes[i++]) (*decisions)[i].message_offset = offset;
+  return Outcome{std::move(*decisions), with_data};
+}
+
+void RoundExchange::count(bool with_data) {
+  count_.store(rounds() + 1, std::memory_order_relaxed);
+  if (with_data) count_with_data_.store(rounds_with_data() + 1, std::memory_order_relaxed);
+}
+
+/// The tag of every rank's message in this round, without kFollows; kBytes when they differ.
+std::uint32_t RoundExchange::tag_of_all() const {
+  const std::uint32_t tag = rounds_.tag(0);
+  for (int rank = 1; rank < size_; ++rank) {
+    if (((rounds_.tag(rank) ^ tag) & ~kFollows) != 0) return kBytes;
+  }
+  return tag & ~kFollows;
+}
+
+/// The id that every rank has announced alone in this round.
+std::optional<RoundExchange::Id> RoundExchange::sole_id_of_all() const {
+  const std::uint32_t tag = tag_of_all();
+  return tag == kBytes || is_bucket(tag) ? std::nullopt : std::optional(tag - kFirstId);
+}
+
+RoundExchange::AtOnce RoundExchange::decide_at_once(const SubmissionView& submission, Deadline deadline) {
+  if (is_in_round_ || negotiation_.has_announcements()) return {};
+  const auto id = cache_.find(submission.name, submission.signature);
+  if (!id || !fits_messages(*id)) return {};
+  plans_.announced_alone(*id);
+  is_in_round_ = true;
+  send(*id, submission.input, 0);
+  if (!collect(deadline) || sole_id_of_all() != id) return {};
+  is_in_round_ = false;
+  count(true);
+  negotiation_.agree(*id, /*begins=*/true);
+  return {&cache_.decision(*id), &cache_.prepared(*id)};
+}
+
+std::vector<int> RoundExchange::missing(const std::string& name) const {
+  std::vector<int> result;
+  for (int rank = 0; is_in_round_ && rank < size_; ++rank) {
+    if (!rounds_.has_given(rank)) result.push_back(rank);
+  }
+  if (result.empty()) result = negotiation_.missing(name);
+  int first = 0;
+  for (const int rank : result) first += rank == first ? 1 : 0;
+  return first == rank_ ? result : std::vector<int>();
+}
+
+void RoundExchange::combine(const Call& call, const Decision& decision) {
+  if (const char* stage = rounds_.activity(call.kind)) call.tell_stage(stage, "round of negotiation");
+  // The other ranks read this rank's message: reading it here as well would compete with their processors for it.
+  if (call.kind == Kind::kAllreduce) return reduce(call, decision.message_offset);
+  std::vector<std::span<const std::byte>>& inputs = inputs_.by_rank;
+  inputs.resize(static_cast<std::size_t>(size_));
+  for (int rank = 0; rank < size_; ++rank)
+    inputs[static_cast<std::size_t>(rank)] = rounds_.message(rank).subspan(decision.message_offset);
+  std::span<const std::byte>& own = inputs[static_cast<std::size_t>(rank_)];
+  own = {static_cast<const std::byte*>(call.input), own.size()};
+  combine_messages(rounds_, call, decision, rank_, inputs_);
+}
+
+/// As combine_messages(), for the most frequent kind, which need not know how long the messages are.
+void RoundExchange::reduce(const Call& call, std::size_t offset) {
+  std::vector<const void*>& inputs = inputs_.pointers;
+  inputs.resize(static_cast<std::size_t>(size_));
+  for (int rank = 0; rank < size_; ++rank)
+    inputs[static_cast<std::size_t>(rank)] = rank == rank_ ? call.input : rounds_.message(rank).data() + offset;
+  rounds_.reduce(call, inputs, call.count);
+}
+
+}  // namespace runjob::runtime

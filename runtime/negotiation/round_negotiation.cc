@@ -1,0 +1,236 @@
+#include "runtime/negotiation/round_negotiation.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+// The announcements of a rank are a sequence of words: one with the highest bit set, or the length of the request that
+// follows. The highest bit marks an operation's id, with a bit for an operation that begins something, or a bucket's
+// hash.
+using Word = std::uint32_t;
+constexpr Word kIsNumber = Word{1} << 31, kIsBucket = Word{1} << 30, kBegins = Word{1} << 29;
+static_assert(StepPlan::kHashMask == kBegins - 1);
+
+void append(std::string& bytes, Word word) {
+  char raw[sizeof word];
+  std::memcpy(raw, &word, sizeof word);
+  bytes.append(raw, sizeof word);
+}
+
+Word read_word(std::string_view bytes) {
+  Word word;
+  std::memcpy(&word, bytes.data(), sizeof word);
+  return word;
+}
+
+[[noreturn]] void refuse() {
+  throw Error(Errc::kProtocol, "a rank's announcements in a round of the negotiation are malformed");
+}
+
+}  // namespace
+
+RoundNegotiation::RoundNegotiation(int rank, Members members, const Settings& settings, NegotiationObserver* observer)
+    : rank_(rank),
+      size_(members.size()),
+      observer_(observer),
+      cache_(rank, size_, settings.capacity),
+      plans_(settings.plans),
+      negotiation_(std::move(members),
+                   [this](const std::string& name, const std::vector<Signature>& signatures) {
+                     agreements_.push_back({name, signatures});
+                   }),
+      inboxes_(size_),
+      last_(size_) {}
+
+void RoundNegotiation::submit(std::vector<Request> requests) {
+  for (Request& request : requests) {
+    if (plans_.has_plan()) {
+      const auto id = cache_.find(request.name, request.signature);
+      if (id && plans_.hold(*id, request)) continue;
+    }
+    waiting_.push_back(std::move(request));
+  }
+}
+
+void RoundNegotiation::release() {
+  for (Request& request : plans_.release()) waiting_.push_back(std::move(request));
+}
+
+std::optional<RoundNegotiation::Sole> RoundNegotiation::take_sole_id() {
+  if (waiting_.size() != 1 || !fragment_.empty() || plans_.has_full()) return std::nullopt;
+  const auto id = cache_.find(waiting_.front().name, waiting_.front().signature);
+  if (!id) return std::nullopt;
+  const Sole sole{*id, waiting_.front().begins};
+  waiting_.pop_front();
+  return sole;
+}
+
+std::optional<RoundNegotiation::Bucket> RoundNegotiation::take_bucket() {
+  if (!waiting_.empty() || !fragment_.empty() || !plans_.has_full()) return std::nullopt;
+  return plans_.take_full();
+}
+
+std::string RoundNegotiation::take_bytes(std::size_t most) {
+  std::string bytes = fragment_.substr(0, most);
+  fragment_.erase(0, bytes.size());
+  while (!waiting_.empty() && bytes.size() + sizeof(Word) <= most) {
+    const Request request = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (const auto id = cache_.find(request.name, request.signature)) {
+      append(bytes, *id | kIsNumber | (request.begins ? kBegins : 0));
+      continue;
+    }
+    const std::string encoded = encode(request);
+    append(bytes, static_cast<Word>(encoded.size()));
+    const std::size_t fits = std::min(encoded.size(), most - bytes.size());
+    bytes.append(encoded, 0, fits);
+    fragment_ = encoded.substr(fits);
+  }
+  while (fragment_.empty() && plans_.has_full() && bytes.size() + sizeof(Word) <= most)
+    append(bytes, kIsNumber | kIsBucket | plans_.take_full());
+  return bytes;
+}
+
+void RoundNegotiation::receive(int rank, std::string_view bytes) {
+  std::string& inbox = inboxes_[static_cast<std::size_t>(rank)];
+  std::string joined;
+  if (!inbox.empty()) {
+    joined = std::exchange(inbox, {}).append(bytes);
+    bytes = joined;
+  }
+  while (!bytes.empty()) {
+    if (bytes.size() < sizeof(Word)) refuse();
+    const Word word = read_word(bytes);
+    if ((word & kIsNumber) != 0) {
+      if ((word & kIsBucket) != 0) {
+        receive_bucket(rank, word & StepPlan::kHashMask);
+      } else {
+        receive(rank, word & (kBegins - 1), (word & kBegins) != 0);
+      }
+      bytes.remove_prefix(sizeof word);
+    } else if (word <= bytes.size() - sizeof word) {
+      receive_request(rank, decode_request(bytes.substr(sizeof word, word)));
+      bytes.remove_prefix(sizeof word + word);
+    } else {
+      inbox = bytes;
+      return;
+    }
+  }
+}
+
+void RoundNegotiation::receive_request(int rank, Request request) {
+  note(rank, request.name);
+  if (observer_ != nullptr) observer_->rank_ready(request.name, request.signature.kind, rank);
+  if (request.signature.kind == Kind::kJoin) {  // operations that wait for this rank must be decided without it
+    for (const Id id : cache_.announced()) make_stale(id);
+    plans_.end_plan();
+  }
+  if (const auto id = cache_.find(request.name); id && !is_stale(*id)) make_stale(*id);
+  negotiation_.submit(rank, request);
+}
+
+void RoundNegotiation::receive_bucket(int rank, Bucket bucket) {
+  bool begins = true;
+  for (const Id id : plans_.ids(bucket)) receive(rank, id, std::exchange(begins, false));
+}
+
+void RoundNegotiation::receive(int rank, Id id, bool begins) {
+  if (!cache_.contains(id)) refuse();
+  const std::string& name = cache_.name(id);
+  note(rank, name);
+  if (is_stale(id) || negotiation_.has_joined())
+    return negotiation_.submit(rank, {name, cache_.signature_of(id, rank)});
+  if (observer_ != nullptr) observer_->rank_ready(name, cache_.signature_of(id, rank).kind, rank);
+  const std::optional<bool> any_begins = cache_.announce(id, rank, begins);
+  if (!any_begins) return;
+  cache_.touch(id);
+  decisions_.push_back(cache_.decision(id));
+  plans_.agreed(id, cache_.reduced_bytes(id), *any_begins);
+}
+
+std::vector<Decision> RoundNegotiation::take() {
+  std::vector<Decision> decisions = std::exchange(decisions_, {});
+  decisions_.reserve(decisions.size());  // the next round often has as many
+  for (const Id id : std::exchange(stale_, {})) {
+    plans_.forgotten(id);
+    cache_.forget(id);
+  }
+  auto agreement = agreements_.begin();
+  for (Decision& decision : negotiation_.take()) {
+    plans_.interrupted();
+    if (agreement != agreements_.end() && agreement->name == decision.name) {
+      const auto forgotten = cache_.remember(decision, std::move(agreement++->signatures));
+      if (forgotten) plans_.forgotten(*forgotten);
+    }
+    decisions.push_back(std::move(decision));
+  }
+  agreements_.clear();
+  if (observer_ != nullptr && observer_->is_listening()) observer_->round_ended();
+  end_round();
+  return decisions;
+}
+
+std::optional<std::vector<Decision>> RoundNegotiation::agree_on_bucket(Bucket bucket) {
+  const std::vector<Id>& ids = plans_.ids(bucket);
+  const bool is_new = std::none_of(ids.begin(), ids.end(), [&](Id id) { return cache_.is_announced(id); });
+  if (!is_new || negotiation_.has_joined()) return std::nullopt;
+  plans_.agreed_on_bucket(bucket);
+  std::vector<Decision> decisions;
+  decisions.reserve(ids.size());
+  for (const Id id : ids) {
+    note_agreed(id);
+    plans_.agreed(id, cache_.reduced_bytes(id), /*begins=*/decisions.empty());
+    decisions.push_back(cache_.decision(id));
+  }
+  end_round();
+  return decisions;
+}
+
+void RoundNegotiation::observe_all_ready(Id id) {
+  for (int rank = 0; rank < static_cast<int>(size_); ++rank)
+    observer_->rank_ready(cache_.name(id), cache_.signature_of(id, rank).kind, rank);
+}
+
+/// A change of the plan moves requests: each goes where the new plan wants it.
+void RoundNegotiation::end_round() {
+  auto released = plans_.end_round(is_busy(rank_), [this](Id id) { return cache_.hash_of(id); });
+  if (!released) return;
+  std::deque<Request> all = std::exchange(waiting_, {});
+  std::vector<Request> again(std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
+  again.insert(again.end(), std::make_move_iterator(released->begin()), std::make_move_iterator(released->end()));
+  submit(std::move(again));
+}
+
+/// To be called before a round forgets any id.
+void RoundNegotiation::note(int rank, const std::string& name) {
+  if (last_agreed_) last_.assign(size_, cache_.name(*std::exchange(last_agreed_, {})));
+  last_[static_cast<std::size_t>(rank)] = name;
+}
+
+std::vector<std::string> RoundNegotiation::last() const {
+  return last_agreed_ ? std::vector<std::string>(size_, cache_.name(*last_agreed_)) : last_;
+}
+
+std::vector<int> RoundNegotiation::missing(const std::string& name) const {
+  const auto id = cache_.find(name);
+  return id && cache_.is_announced(*id) ? cache_.missing(*id) : negotiation_.missing(name);
+}
+
+bool RoundNegotiation::is_stale(Id id) const {
+  return std::find(stale_.begin(), stale_.end(), id) != stale_.end();
+}
+
+/// Not all ranks mean the same by the id any more: the ranks that announced it mean the operation as the cache has it.
+void RoundNegotiation::make_stale(Id id) {
+  stale_.push_back(id);
+  for (const int rank : cache_.withdraw(id))
+    negotiation_.submit(rank, {cache_.name(id), cache_.signature_of(id, rank)});
+}
+
+}  // namespace runjob::runtime

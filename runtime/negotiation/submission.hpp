@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/collectives/operation.hpp"
+
+namespace runjob::runtime {
+
+/// The buffers of one tensor of a group.
+struct GroupBuffers {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::size_t output_bytes = 0;
+};
+
+/// One operation as its caller submits it. The buffers are lent until its Completion is done.
+template <class Name, class Extents>
+struct BasicSubmission {
+  Name name;
+  BasicSignature<Extents> signature;
+  const void* input = nullptr;
+  /// For allgather, alltoall and reducescatter: room for the result, which belongs to the Completion when it does not
+  /// fit.
+  void* output = nullptr;
+  std::size_t output_bytes = 0;
+  Device device = {};                    ///< the device of the buffers, when the signature's memory is not the host's
+  std::vector<GroupBuffers> group = {};  ///< the buffers of a grouped operation, in place of these three
+};
+using Submission = BasicSubmission<std::string, Shape>;
+/// An operation on one tensor whose name and shapes are lent, as its buffers: a cached operation then allocates
+/// nothing.
+using SubmissionView = BasicSubmission<std::string_view, ShapeView>;
+
+inline Submission to_submission(const SubmissionView& view) {
+  return {std::string(view.name),
+          with_extents<Shape>(view.signature),
+          view.input,
+          view.output,
+          view.output_bytes,
+          view.device};
+}
+
+}  // namespace runjob::runtime

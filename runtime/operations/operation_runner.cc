@@ -1,0 +1,159 @@
+#include "runtime/operations/operation_runner.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/log.hpp"
+
+namespace runjob::runtime {
+namespace {
+
+std::size_t count_of(const Signature& signature, std::size_t tensor) {
+  const Shape& shape = signature.group.empty() ? signature.shape : signature.group[tensor].shape;
+  return static_cast<std::size_t>(element_count(shape));
+}
+
+DType dtype_of(const Signature& signature, std::size_t tensor) {
+  return signature.group.empty() ? signature.dtype : signature.group[tensor].dtype;
+}
+
+GroupBuffers buffers_of(const Submission& submission, std::size_t tensor) {
+  if (!submission.group.empty()) return submission.group[tensor];
+  return {submission.input, submission.output, submission.output_bytes};
+}
+
+Buffer allocate_zeros(const FindBuffers& buffers, MemoryKind kind, std::size_t bytes) {
+  if (kind == MemoryKind::kHost) {
+    Buffer buffer(bytes);
+    std::memset(buffer.get(), 0, bytes);
+    return buffer;
+  }
+  Buffer buffer = allocate(buffers, kind, bytes);
+  buffers(kind)->clear(buffer.get(), bytes);
+  return buffer;
+}
+
+/// Gives an operation of a rank that has joined zeros as its input. Errors  std::bad_alloc.
+void provide_zeros(AgreedOperation& operation, const FindBuffers& buffers) {
+  const Signature& signature = operation.submission->signature;
+  std::vector<std::size_t> bytes;
+  std::size_t sum = 0;
+  for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
+    bytes.push_back(count_of(signature, tensor) * size_of(dtype_of(signature, tensor)));
+    sum += bytes.back();
+  }
+  operation.result->bytes = allocate_zeros(buffers, signature.memory, sum);
+  std::byte* place = operation.result->bytes.get();
+  operation.submission->input = operation.submission->output = place;
+  operation.submission->group.clear();
+  for (std::size_t tensor = 0; tensor < signature.group.size(); ++tensor) {
+    operation.submission->group.push_back({place, place, 0});
+    place += bytes[tensor];
+  }
+}
+
+}  // namespace
+
+OperationRunner::OperationRunner(DataPath path, EngineTimeline& timeline, int rank, int size,
+                                 const FusionSettings& settings, const FusionAdvice& advice)
+    : path_(std::move(path)),
+      timeline_(timeline),
+      rank_(rank),
+      size_(size),
+      limits_{std::min(settings.threshold_bytes, advice.buffer_bytes), advice.fuses_below},
+      mixes_groups_(settings.mixes_groups),
+      most_compressed_(advice.buffer_bytes),
+      buffer_(path_.buffers) {}
+
+void OperationRunner::run(std::span<AgreedOperation> operations, const OnDone& on_done) {
+  const std::vector<FusionItem> items = items_of(operations);
+  for (const FusionItem& item : items) ++operations[item.operation].left;
+  std::vector<AgreedOperation*> done;
+  for (const std::vector<std::size_t>& batch : plan_fusion(items, limits_)) {
+    if (batch.size() > 1)
+      log::debug("{} tensors are fused, the first one is of '{}'", batch.size(),
+                 operations[items[batch.front()].operation].decision.name);
+    const Status status = run(operations, items, batch);
+    done.clear();
+    for (const std::size_t index : batch) {
+      AgreedOperation& operation = operations[items[index].operation];
+      if (operation.status.ok()) operation.status = status;
+      if (--operation.left == 0) done.push_back(&operation);
+    }
+    on_done(done);
+  }
+}
+
+/// The items of the operations; every operation has at least one.
+std::vector<FusionItem> OperationRunner::items_of(std::span<AgreedOperation> operations) const {
+  std::vector<FusionItem> items;
+  for (std::size_t number = 0; number < operations.size(); ++number) {
+    const Signature& signature = operations[number].submission->signature;
+    const std::size_t before = items.size();
+    for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
+      const std::size_t count = count_of(signature, tensor);
+      // The fusion buffer is the host's: tensors of other memory are reduced where they are, one by one.
+      if (signature.kind == Kind::kAllreduce && count != 0 && signature.memory != MemoryKind::kHost)
+        items.push_back({number, tensor, 0, {}});
+      if (signature.kind != Kind::kAllreduce || count == 0 || signature.memory != MemoryKind::kHost) continue;
+      const DType dtype = dtype_of(signature, tensor), wire = wire_dtype(dtype, signature.wire);
+      FusionKey key{dtype, wire, signature.op, signature.prescale, signature.postscale, {}};
+      if (!mixes_groups_ && !signature.group.empty()) key.group = number;
+      items.push_back({number, tensor, count * size_of(wire), key});
+    }
+    if (items.size() == before) items.push_back({number, 0, 0, {}});
+  }
+  return items;
+}
+
+Status OperationRunner::run(std::span<AgreedOperation> operations, std::span<const FusionItem> items,
+                            std::span<const std::size_t> batch) {
+  try {
+    for (const std::size_t index : batch) begin(operations[items[index].operation]);
+    const FusionItem& first = items[batch.front()];
+    const bool is_compressed = first.key && first.key->wire != first.key->dtype;
+    if (batch.size() == 1 && !is_compressed) return run_alone(operations[first.operation], first.tensor);
+    std::vector<FusedTensor> tensors;
+    for (const std::size_t index : batch) {
+      const Submission& submission = *operations[items[index].operation].submission;
+      const GroupBuffers buffers = buffers_of(submission, items[index].tensor);
+      tensors.push_back(
+          {&submission.name, buffers.input, buffers.output, count_of(submission.signature, items[index].tensor)});
+    }
+    return run_fused(path_.run, timeline_, buffer_, *first.key, tensors, most_compressed_);
+  } catch (const std::exception& error) {  // the other ranks cannot go on without this one
+    return Status(Errc::kSystem, fmt::format("an allreduce: {}", error.what()));
+  }
+}
+
+/// Runs one tensor of an operation, or the whole operation when it is not divided.
+Status OperationRunner::run_alone(AgreedOperation& operation, std::size_t tensor) {
+  const Submission& submission = *operation.submission;
+  if (submission.signature.group.empty())
+    return run_operation(path_, timeline_, submission, operation.decision, rank_, size_, *operation.result);
+  if (submission.signature.kind == Kind::kAllreduce)
+    return run_tensor(path_, timeline_, submission, tensor, operation.decision, rank_, size_, *operation.result);
+  const std::size_t count = tensor_count(submission.signature);
+  operation.result->tensors.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    Status status =
+        run_tensor(path_, timeline_, submission, i, operation.decision, rank_, size_, operation.result->tensors[i]);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+/// Begins an operation, once, before any of its items is run.
+void OperationRunner::begin(AgreedOperation& operation) {
+  if (operation.is_begun) return;
+  operation.is_begun = true;
+  timeline_.begin(operation.decision.name, operation.submission->signature.kind);
+  const Submission& submission = *operation.submission;
+  const bool has_buffers = submission.input != nullptr || !submission.group.empty();
+  if (operation.decision.for_joined && !has_buffers) provide_zeros(operation, path_.buffers);
+}
+
+}  // namespace runjob::runtime

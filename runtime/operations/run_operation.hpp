@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+
+#include "runtime/collectives/backend.hpp"
+#include "runtime/negotiation/control_message.hpp"
+#include "runtime/negotiation/prepared_operation.hpp"
+#include "runtime/negotiation/submission.hpp"
+#include "runtime/operations/handle_table.hpp"
+#include "runtime/timeline/engine_timeline.hpp"
+
+namespace runjob::runtime {
+
+/// Runs a call and blocks until it is done.
+using RunCall = std::function<Status(const Call&)>;
+/// Returns the allocator for a kind of memory; null for ordinary memory of the host.
+using FindBuffers = std::function<std::shared_ptr<BufferAllocator>(MemoryKind)>;
+
+/// What operations run on: the backend's run(), or what replaces it, and the backend's memory.
+struct DataPath {
+  RunCall run;
+  FindBuffers buffers = {};  ///< empty: all results lie in ordinary memory of the host
+};
+
+/// Runs an agreed operation on rank `rank` of `size`. A result without a buffer of the caller
+/// goes into memory of `path`, which `result` owns.
+/// Errors  values: run()'s; kSystem when there is no memory for the result.
+Status run_operation(const DataPath& path, EngineTimeline& timeline, const Submission& submission,
+                     const Decision& decision, int rank, int size, Completion::Result& result);
+/// Refuses an operation whose tensors no backend can reach, before anything is sent: `backend` answers alike on all
+/// ranks.
+/// Errors  Error(kUnavailable).
+void check_memory(const DataBackend& backend, std::string_view name, const Signature& signature);
+/// Sets the buffers of a prepared operation's call, which may be used again, to the caller's; allocates a buffer for a
+/// result that has none there.
+/// Errors  std::bad_alloc.
+void lend_buffers(PreparedOperation& prepared, const void* input, void* output, std::size_t output_bytes,
+                  Completion::Result& result, const FindBuffers& buffers = {});
+/// Runs one of the tensors of a grouped operation.
+Status run_tensor(const DataPath& path, EngineTimeline& timeline, const Submission& group, std::size_t tensor,
+                  const Decision& decision, int rank, int size, Completion::Result& result);
+/// Memory of this kind: of `buffers`, where that has an allocator, else the host's.
+/// Errors  std::bad_alloc, also when there is no allocator for memory of a device.
+Buffer allocate(const FindBuffers& buffers, MemoryKind kind, std::size_t bytes);
+
+}  // namespace runjob::runtime

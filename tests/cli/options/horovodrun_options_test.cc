@@ -1,0 +1,79 @@
+#include "cli/options/horovodrun_options.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "cli/options/command_line.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob;
+
+namespace {
+
+Warnings warnings_of(const std::vector<std::string>& arguments) {
+  Warnings warnings;
+  warn_of_horovodrun_options(parse_command_line(arguments).settings, warnings);
+  return warnings;
+}
+
+}  // namespace
+
+TEST_CASE("an option of horovodrun's that does nothing says why", "[unit]") {
+  CHECK(warnings_of({"--mpi", "true"}) == Warnings{"--mpi has no effect: runjob starts the ranks itself"});
+  CHECK(warnings_of({"--autotune", "--autotune-log-file", "f.csv", "true"}) ==
+        Warnings{"--autotune has no effect: there is no autotuning in this version"});
+  CHECK(warnings_of({"--num-nccl-streams", "2", "true"}) ==
+        Warnings{"--num-nccl-streams has no effect: there is no NCCL backend in this version"});
+  CHECK(warnings_of({"-np", "2", "true"}).empty());
+}
+
+TEST_CASE("an option that asks for what is so anyway is accepted without a warning", "[unit]") {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--no-autotune"},
+                                                                                     {"--no-torus-allreduce"},
+                                                                                     {"--no-mpi-threads-disable"},
+                                                                                     {"--mpi-threads-disable"},
+                                                                                     {"--disable-cache"},
+                                                                                     {"--num-nccl-streams", "1"},
+                                                                                     {"--autotune-log-file", "f.csv"},
+                                                                                     {"--autotune", "--no-autotune"},
+                                                                                     {"--mpi=false"}}) {
+    INFO(words.front());
+    CHECK(warnings_of(words).empty());
+  }
+}
+
+TEST_CASE("elastic options are an error: without them it would be another job", "[unit]") {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"--min-np", "2"}, {"--host-discovery-script", "f"}, {"--blacklist-cooldown-range", "1", "10"}})
+    CHECK_THROWS_WITH(warnings_of(words), ContainsSubstring(words.front() + ": elastic jobs are not in this version"));
+}
+
+TEST_CASE("an opposite undoes the option that it is the opposite of", "[unit]") {
+  const auto value = [](const std::vector<std::string>& words, const char* option) {
+    return parse_command_line(words).settings.at(option).values.back();
+  };
+  CHECK(value({"--stall-check"}, "no-stall-check") == "false");
+  CHECK(value({"--no-stall-check", "--stall-check"}, "no-stall-check") == "false");
+  CHECK(value({"--log-without-timestamp"}, "log-hide-timestamp") == "true");
+  CHECK(value({"--log-hide-timestamp", "--log-with-timestamp"}, "log-hide-timestamp") == "false");
+  CHECK(value({"--timeline-mark-cycles", "--no-timeline-mark-cycles"}, "timeline-mark-cycles") == "false");
+}
+
+TEST_CASE("horovodrun's own options are known as such", "[unit]") {
+  for (const char* name : {"num-proc", "hosts", "mpi", "min-np", "no-stall-check", "help"})
+    CHECK(horovodrun_has(*find_option(name)));
+  for (const char* name : {"map-by", "output-ranks", "timeout", "prefix"})
+    CHECK_FALSE(horovodrun_has(*find_option(name)));
+  CHECK(std::count_if(option_table().begin(), option_table().end(), horovodrun_has) >= 62);
+}
+
+TEST_CASE("a beginning means an option that does something, if there is one", "[unit]") {
+  CHECK(parse_command_line({"--num", "2"}).has("num-proc"));  // and not num-nccl-streams
+  CHECK(parse_command_line({"--autotune-w", "2"}).has("autotune-warmup-samples"));
+  CHECK_THROWS_WITH(parse_command_line({"--min", "2"}), ContainsSubstring("--min-np or --min-num-proc"));
+}
+
+TEST_CASE("the command begins after the values of an option that does nothing", "[unit]") {
+  CHECK(parse_command_line({"--mpi-args", "--oversubscribe", "--tcp", "train", "--mpi"}).command ==
+        std::vector<std::string>{"train", "--mpi"});
+}

@@ -1,0 +1,56 @@
+#include "cli/settings/runtime_variables.hpp"
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob;
+
+namespace {
+
+std::map<std::string, std::string> read(const Settings& settings) {
+  return read_runtime_variables(SettingReader(settings, "/"));
+}
+
+Settings given(const std::string& option, const std::string& value) {
+  return {{option, {{value}, "command line"}}};
+}
+
+}  // namespace
+
+TEST_CASE("options of the runtime become its variables, and those not given do not", "[cli][unit]") {
+  using Variables = std::map<std::string, std::string>;
+  CHECK(read({}).empty());
+  CHECK(read(given("timeline-filename", "/tmp/t.json")) == Variables{{"TIMELINE", "/tmp/t.json"}});
+  CHECK(read(given("timeline-mark-cycles", "true")) == Variables{{"TIMELINE_MARK_CYCLES", "1"}});
+  CHECK(read(given("timeline-all-ranks", "true")) == Variables{{"TIMELINE_ALL_RANKS", "1"}});
+  CHECK(read(given("timeline-max-mb", "64")) == Variables{{"TIMELINE_MAX_MB", "64"}});
+  CHECK_THROWS_WITH(read(given("timeline-max-mb", "0")), ContainsSubstring("'0' is not a whole number from 1 to"));
+  CHECK(read(given("no-stall-check", "1")) == Variables{{"STALL_CHECK_DISABLE", "1"}});
+  CHECK(read(given("no-stall-check", "0")).empty());
+  CHECK(read(given("stall-check-warning-time-seconds", "5")) == Variables{{"STALL_CHECK_TIME_SECONDS", "5"}});
+  CHECK(read(given("stall-check-shutdown-time-seconds", "2m")) == Variables{{"STALL_SHUTDOWN_TIME_SECONDS", "2m"}});
+  CHECK(read(given("gloo-timeout-seconds", "7")) == Variables{{"GLOO_TIMEOUT_SECONDS", "7"}});
+  CHECK(read(given("fusion-threshold-mb", "32")) == Variables{{"FUSION_THRESHOLD", "33554432"}});
+  CHECK(read(given("fusion-threshold-mb", "0")) == Variables{{"FUSION_THRESHOLD", "0"}});
+  CHECK(read(given("cycle-time-ms", "3.5")) == Variables{{"CYCLE_TIME", "3.5"}});
+  CHECK(read(given("log-hide-timestamp", "true")) == Variables{{"LOG_HIDE_TIME", "1"}});
+  CHECK(read(given("log-hide-timestamp", "false")) == Variables{{"LOG_HIDE_TIME", "0"}});
+  CHECK(read(given("cache-capacity", "0")) == Variables{{"CACHE_CAPACITY", "0"}});
+}
+
+TEST_CASE("with --verbose the ranks name their backend, unless a log level is chosen", "[cli][unit]") {
+  using Variables = std::map<std::string, std::string>;
+  CHECK(read(given("verbose", "true")) == Variables{{"LOG_LEVEL", "INFO"}});
+  Settings both = given("verbose", "true");
+  both.merge(given("log-level", "ERROR"));
+  CHECK(read(both) == Variables{{"LOG_LEVEL", "ERROR"}});
+}
+
+TEST_CASE("values of the runtime's options are checked before anything starts", "[cli][unit]") {
+  for (const auto& [option, value] :
+       {std::pair("cache-capacity", "-1"), std::pair("fusion-threshold-mb", "1.5"), std::pair("cycle-time-ms", "1ms"),
+        std::pair("gloo-timeout-seconds", "0"), std::pair("stall-check-warning-time-seconds", "soon")}) {
+    INFO(option);
+    CHECK_THROWS_WITH(read(given(option, value)), ContainsSubstring(std::string("command line: '") + value));
+  }
+}

@@ -1,0 +1,68 @@
+#include "launcher/job/launch_message.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace runjob;
+
+namespace {
+
+JobSpec on_two_hosts() {
+  JobSpec spec;
+  spec.allocation =
+      allocate({{"s1", 2, "", {}, "", {}}, {"s2", 2, "", {}, "", {{4, 6}}}}, std::nullopt, {MapBy::Policy::kNode, 0});
+  spec.command = {"train"};
+  spec.environment = {{"KEPT", "1"}, {"HOME", "/home/me"}};
+  spec.environment_overrides = {{"RUNJOB_TIMELINE", "mine"}};
+  spec.runtime_variables["TIMELINE"] = "/tmp/t.json";
+  spec.gpus_per_rank = 1;
+  spec.bind_to = BindTo::kCore;
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("each host's agent gets its own ranks, with what only they get", "[unit]") {
+  const JobSpec spec = on_two_hosts();
+  const JobVariables job{"j1", 0, "10.0.0.1", 12345};
+  HostAddress address;
+  address.address = "10.0.0.2";
+  const Launch message = launch_message(spec, 1, job, address, 77);
+  CHECK(message.command == spec.command);
+  CHECK(message.environment == Environment{{"KEPT", "1"}});
+  CHECK(message.output_window == 77);
+  CHECK(message.grace_ms == 10'000);
+  CHECK(message.bind_to == BindTo::kCore);
+  CHECK(message.stdin_rank == -1);
+  REQUIRE(message.ranks.size() == 2);
+  CHECK(message.ranks[1].rank == 3);
+  const Environment& variables = message.ranks[1].environment;
+  CHECK(variables.at("RANK") == "3");
+  CHECK(variables.at("MASTER_ADDR") == "10.0.0.1");
+  CHECK(variables.at("RUNJOB_ADDRESS") == "10.0.0.2");
+  CHECK(variables.at("HOROVOD_TIMELINE") == "/tmp/t.json");
+  CHECK(variables.at("RUNJOB_TIMELINE") == "mine");  // -x wins
+}
+
+TEST_CASE("ranks that only lose another one print one line, unless the user wants all", "[unit]") {
+  JobSpec spec = on_two_hosts();
+  const auto folds = [&] {
+    return launch_message(spec, 0, {}, {}, 0).ranks.front().environment.at("RUNJOB_FOLD_TRACEBACKS");
+  };
+  CHECK(folds() == "1");
+  spec.verbose = true;
+  CHECK(folds() == "0");
+  spec.environment_overrides["RUNJOB_FOLD_TRACEBACKS"] = "1";
+  CHECK(folds() == "1");
+}
+
+TEST_CASE("GPUs that the host list names are shared out here, others by the agent", "[unit]") {
+  const JobSpec spec = on_two_hosts();
+  const Launch first = launch_message(spec, 0, {}, {}, 0);
+  CHECK(first.gpus_per_rank == 1);
+  CHECK(first.stdin_rank == 0);
+  CHECK_FALSE(first.ranks[0].environment.contains("CUDA_VISIBLE_DEVICES"));
+  const Launch second = launch_message(spec, 1, {}, {}, 0);
+  CHECK(second.gpus_per_rank == 0);
+  CHECK(second.ranks[0].environment.at("CUDA_VISIBLE_DEVICES") == "4");
+  CHECK(second.ranks[1].environment.at("CUDA_VISIBLE_DEVICES") == "6");
+}

@@ -1,0 +1,219 @@
+#include "launcher/output/output_relay.hpp"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include <boost/asio/io_context.hpp>
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/launcher/redirected_output.hpp"
+
+using namespace runjob;
+
+namespace {
+
+constexpr std::int64_t kWindow = 4096;
+
+/// A relay of two ranks whose standard output is a pipe that the test reads, and whose standard error is a file.
+class Relay {
+ public:
+  explicit Relay(const std::function<void(OutputRelay::Options&)>& change = [](OutputRelay::Options&) {}) {
+    ::signal(SIGPIPE, SIG_IGN);
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw std::runtime_error("no pipe");
+    reader.reset(ends[0]);
+    const UniqueFd writer(ends[1]);
+    output_.emplace(STDOUT_FILENO, writer.get());
+    error_.emplace(STDERR_FILENO, errors.get());
+    OutputRelay::Options options;
+    options.ranks = {{"s1"}, {"s2"}};
+    options.window = kWindow;
+    change(options);
+    relay.emplace(context.get_executor(), options, [this](int rank, Stream stream, std::int64_t bytes) {
+      credits += fmt::format("{}:{}:{} ", rank, static_cast<int>(stream), bytes);
+    });
+    relay->on_progress = [this] { ++progress; };
+  }
+
+  void output(int rank, std::string_view bytes, Stream stream = Stream::kStdout) {
+    relay->on_output(rank, stream, 1'700'000'000'000'000, bytes);
+  }
+
+  /// Reads what the pipe holds, with the loop running meanwhile.
+  std::string read() {
+    std::string text;
+    std::array<char, 65536> block;
+    for (;;) {
+      context.restart();
+      context.poll();
+      const ssize_t bytes = ::read(reader.get(), block.data(), block.size());
+      if (bytes <= 0) return text;
+      text.append(block.data(), static_cast<std::size_t>(bytes));
+    }
+  }
+
+  /// The relay's end; the standard descriptors are this process's own again.
+  void close() {
+    relay.reset();
+    error_.reset();
+    output_.reset();
+  }
+
+  boost::asio::io_context context;
+  UniqueFd reader;
+  const UniqueFd errors = memory_file();
+  std::string credits;
+  int progress = 0;
+
+ private:
+  std::optional<Redirected> output_;
+  std::optional<Redirected> error_;
+
+ public:
+  std::optional<OutputRelay> relay;  // ends before the redirections do
+};
+
+std::string lines(std::size_t bytes) {
+  std::string text;
+  while (text.size() < bytes) text += std::string(63, 'x') + '\n';
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("lines of two ranks never mix, and each stream goes to its own descriptor", "[unit]") {
+  Relay job;
+  job.output(0, "one ");
+  job.output(1, "other\n");
+  job.output(0, "line\n");
+  job.output(1, "trouble\n", Stream::kStderr);
+  job.output(1, "no end");
+  job.output(1, "");
+  job.relay->flush();
+  const std::string out = job.read();
+  job.close();
+  CHECK(out == "[1]<stdout>:other\n[0]<stdout>:one line\n[1]<stdout>:no end");
+  CHECK(contents(job.errors) == "[1]<stderr>:trouble\n");
+}
+
+TEST_CASE("a stream gets credit for a quarter of its window at a time, once that is written", "[unit]") {
+  Relay job;
+  job.output(0, std::string(kWindow / 4 - 1, 'x'));
+  job.relay->flush();
+  const std::string before = job.credits;
+  job.output(0, "\n");
+  job.output(1, "a line\n");
+  const std::string unwritten = job.credits;
+  job.relay->flush();
+  const std::string after = job.credits;
+  job.relay->flush();
+  const std::string again = job.credits;
+  job.close();
+  CHECK(before.empty());
+  CHECK(unwritten.empty());
+  CHECK(after == "0:1:1024 ");
+  CHECK(again == after);
+}
+
+TEST_CASE("a reader that takes nothing holds the credit back until it reads", "[unit]") {
+  Relay job;
+  const std::string text = lines(2'000'000);
+  job.output(0, text);
+  job.relay->flush();
+  const std::string while_full = job.credits;
+  const bool was_drained = job.relay->drained();
+  const std::string out = job.read();
+  const std::string read = job.credits;
+  const bool drained = job.relay->drained();
+  job.close();
+  CHECK(while_full.empty());
+  CHECK_FALSE(was_drained);
+  CHECK(read == fmt::format("0:1:{} ", text.size()));
+  CHECK(drained);
+  CHECK(job.progress > 0);
+  CHECK(out.size() == text.size() + text.size() / 64 * std::string("[0]<stdout>:").size());
+}
+
+TEST_CASE("output of a rank that is not shown needs no reader for its credit", "[unit]") {
+  Relay job([](OutputRelay::Options& options) { options.ranks[1].shown = false; });
+  job.output(0, lines(2'000'000));
+  job.output(1, lines(2048));
+  job.relay->flush();
+  const std::string credits = job.credits;
+  job.close();
+  CHECK(credits == "1:1:2048 ");
+}
+
+TEST_CASE("a reader that has left breaks the output, which is thrown away from then on", "[unit]") {
+  Relay job;
+  job.output(0, "line\n");
+  job.reader.reset();
+  job.relay->flush();
+  const bool broken = job.relay->broken();
+  job.output(0, lines(2'000'000));
+  job.relay->flush();
+  const bool drained = job.relay->drained();
+  job.close();
+  CHECK(broken);
+  CHECK(drained);
+}
+
+TEST_CASE("held errors are taken out of the output, and the rest of them can be shown later", "[unit]") {
+  Relay job;
+  job.output(0, "before\n", Stream::kStderr);
+  job.relay->hold_errors();
+  job.output(0, "held\n", Stream::kStderr);
+  job.output(1, "shown\n");
+  job.relay->flush();
+  const auto held = job.relay->take_errors();
+  const auto again = job.relay->take_errors();
+  job.relay->show_errors(1, "rest");
+  job.relay->flush();
+  const std::string out = job.read();
+  job.close();
+  CHECK(held == std::map<int, std::string>{{0, "held\n"}});
+  CHECK(again.empty());
+  CHECK(out == "[1]<stdout>:shown\n");
+  CHECK(contents(job.errors) == "[0]<stderr>:before\n[1]<stderr>:rest");
+}
+
+TEST_CASE("the last lines of standard error are kept, however it was cut", "[unit]") {
+  Relay job;
+  job.output(0, std::string(20'000, 'x') + "\nfi", Stream::kStderr);
+  job.output(0, "rst\r\nsecond\n\nthird", Stream::kStderr);
+  const auto two = job.relay->last_stderr_lines(0, 2);
+  const auto three = job.relay->last_stderr_lines(0, 3);
+  const auto none = job.relay->last_stderr_lines(1, 3);
+  job.close();
+  CHECK(two == std::vector<std::string>{"second", "third"});
+  CHECK(three == std::vector<std::string>{"first", "second", "third"});
+  CHECK(none.empty());
+}
+
+TEST_CASE("files get each stream unchanged, and a directory that cannot be made is named", "[unit]") {
+  std::string directory = "/tmp/runjob-output-XXXXXX";
+  REQUIRE(::mkdtemp(directory.data()) != nullptr);
+  {
+    Relay job([&](OutputRelay::Options& options) { options.directory = directory; });
+    job.output(1, "half a line", Stream::kStderr);
+    job.relay->flush();
+    job.close();
+  }
+  std::ostringstream text;
+  text << std::ifstream(directory + "/rank.1/stderr").rdbuf();
+  CHECK(text.str() == "half a line");
+  CHECK(std::filesystem::file_size(directory + "/rank.0/stdout") == 0);
+  std::string message;
+  try {
+    Relay job([&](OutputRelay::Options& options) { options.directory = directory + "/rank.1/stderr"; });
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  CHECK_THAT(message, ContainsSubstring("--output-filename: cannot make " + directory + "/rank.1/stderr/rank.0"));
+  std::filesystem::remove_all(directory);
+}

@@ -1,0 +1,78 @@
+#include "runtime/collectives/hierarchical/exchanges/message_block.hpp"
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+
+namespace {
+
+using Texts = std::vector<std::pair<std::uint32_t, std::string>>;
+
+std::string encode(const Texts& texts) {
+  std::vector<RoundMessage> messages;
+  for (const auto& [tag, text] : texts) messages.push_back({tag, std::as_bytes(std::span(text))});
+  return encode_block(messages);
+}
+
+Texts take(std::string_view& bytes, std::size_t count, std::size_t most = 100) {
+  Texts texts(count);
+  take_block(bytes, count, most, [&](std::size_t index, const RoundMessage& message) {
+    texts[index] = {message.tag, {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()}};
+  });
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("messages come back as they were, block after block", "[runtime][unit]") {
+  const Texts one{{1, "abc"}, {1, ""}, {2, ""}, {2, ""}, {2, "abc"}, {2, "abc"}, {3, "abc"}}, two{{0, "z"}};
+  const std::string bytes = encode(one) + encode(two);
+  std::string_view rest = bytes;
+  CHECK(take(rest, one.size()) == one);
+  CHECK(take(rest, two.size()) == two);
+  CHECK(rest.empty());
+}
+
+TEST_CASE("a message like the one before it costs four bytes", "[runtime][unit]") {
+  const std::string text(40, 'x');
+  CHECK(encode({{5, text}, {5, text}, {5, text}}).size() == encode({{5, text}}).size() + 8);
+}
+
+TEST_CASE("ages come back with the time added that a block has lain, and a block has none unless it is asked to",
+          "[unit]") {
+  const std::string text = "abc";
+  const RoundMessage message{7, std::as_bytes(std::span(text)), 40};
+  RoundMessage later = message;
+  later.age_us = ~std::uint32_t{0} - 3;
+  std::string bytes = encode_block({message, later}, /*with_ages=*/true);
+  const std::size_t size = bytes.size();
+  bytes += encode_block({message});
+  CHECK(has_ages(bytes));
+  add_age(bytes.data(), 2, 60);
+  add_age(bytes.data() + size, 1, 60);
+  std::vector<std::uint32_t> ages;
+  const auto put = [&](std::size_t, const RoundMessage& taken) {
+    CHECK(taken.tag == 7);
+    ages.push_back(taken.age_us);
+  };
+  std::string_view rest = bytes;
+  CHECK(take_block(rest, 2, 100, put));
+  CHECK_FALSE(take_block(rest, 1, 100, put));
+  CHECK(ages == std::vector<std::uint32_t>{100, ~std::uint32_t{0}, 0});
+  CHECK(age_us(5'000, 12'900) == 7);
+  CHECK(age_us(12'900, 5'000) == 0);
+}
+
+TEST_CASE("a block that is cut off or has too long a message is refused", "[runtime][unit]") {
+  const std::string bytes = encode({{1, "abc"}, {2, "def"}});
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    std::string_view part = std::string_view(bytes).substr(0, length);
+    REQUIRE_THROWS_WITH(take(part, 2), ContainsSubstring("malformed"));
+  }
+  std::string aged = encode_block({{}, {}}, /*with_ages=*/true);
+  std::string_view part = std::string_view(aged).substr(0, 8);
+  REQUIRE_THROWS_WITH(take(part, 2), ContainsSubstring("malformed"));
+  std::string_view whole = bytes;
+  CHECK_THROWS_AS(take(whole, 2, 2), runjob::Error);
+}

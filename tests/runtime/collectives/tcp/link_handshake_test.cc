@@ -1,0 +1,54 @@
+#include "runtime/collectives/tcp/link_handshake.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+
+namespace {
+
+MeshKey key_of(unsigned char byte) {
+  MeshKey key{};
+  key.fill(byte);
+  return key;
+}
+
+}  // namespace
+
+TEST_CASE("both ends of a link prove the key", "[runtime]") {
+  const MeshKey key = key_of(7);
+  const LinkHello hello = make_hello(3, 1);
+  const LinkAnswer answer = make_answer(key, hello);
+  CHECK(is_genuine(key, hello, answer));
+  const LinkProof proof = make_proof(key, hello, answer);
+  CHECK(is_genuine(key, hello, answer, proof));
+}
+
+TEST_CASE("another key, pair, direction or nonce proves nothing", "[runtime]") {
+  const MeshKey key = key_of(7);
+  const LinkHello hello = make_hello(3, 1);
+  const LinkAnswer answer = make_answer(key, hello);
+  const LinkProof proof = make_proof(key, hello, answer);
+  SECTION("another key") {
+    CHECK_FALSE(is_genuine(key_of(8), hello, answer));
+    CHECK_FALSE(is_genuine(key, hello, answer, make_proof(key_of(8), hello, answer)));
+  }
+  SECTION("another pair of members") {
+    LinkHello other = hello;
+    other.to = 2;
+    CHECK_FALSE(is_genuine(key, other, answer));
+    CHECK_FALSE(is_genuine(key, other, answer, proof));
+  }
+  SECTION("the other direction") {
+    LinkHello other = hello;
+    std::swap(other.from, other.to);
+    CHECK_FALSE(is_genuine(key, other, answer));
+  }
+  SECTION("a connection before: the same messages again") {
+    const LinkHello again = make_hello(3, 1);
+    CHECK_FALSE(is_genuine(key, again, answer));
+    CHECK_FALSE(is_genuine(key, hello, make_answer(key, hello), proof));
+  }
+  SECTION("an answer sent back as a proof") {
+    CHECK_FALSE(is_genuine(key, hello, answer, LinkProof{answer.mac}));
+  }
+}

@@ -1,0 +1,159 @@
+#include "runtime/collectives/tcp/link_setup.hpp"
+
+#include <future>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/event_fd.hpp"
+#include "runtime/control/control_connect.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+using runjob::Errc;
+using runjob::Error;
+using runjob::EventFd;
+using runjob::UniqueFd;
+
+namespace {
+
+using Links = std::map<int, UniqueFd>;
+
+/// Members in this process, each with a listener.
+struct Members {
+  explicit Members(int count) {
+    for (int member = 0; member < count; ++member) listeners.push_back(listen_for_members("127.0.0.1", count));
+  }
+
+  LinkPlan plan(int own, std::chrono::milliseconds limit = std::chrono::seconds(60)) const {
+    LinkPlan plan;
+    plan.own = own;
+    plan.key.fill(7);
+    plan.deadline = std::chrono::steady_clock::now() + limit;
+    for (int member = 0; member < static_cast<int>(listeners.size()); ++member) {
+      if (member == own) continue;
+      plan.peers[member] = {"127.0.0.1", listeners[static_cast<std::size_t>(member)].port,
+                            "rank " + std::to_string(10 * member)};
+    }
+    return plan;
+  }
+
+  std::future<Links> connect(const LinkPlan& plan) const {
+    return std::async(std::launch::async, [plan, socket = listeners[static_cast<std::size_t>(plan.own)].socket.get()] {
+      return connect_links(socket, plan);
+    });
+  }
+
+  std::vector<ControlListener> listeners;
+};
+
+/// A stranger's connection to a listener.
+UniqueFd knock(std::uint16_t port) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  return socket;
+}
+
+template <class Message>
+void send_all(const UniqueFd& socket, const Message& message) {
+  REQUIRE(::send(socket.get(), &message, sizeof message, MSG_NOSIGNAL) == sizeof message);
+}
+
+template <class Message>
+bool receive_all(const UniqueFd& socket, Message& message) {
+  return ::recv(socket.get(), &message, sizeof message, MSG_WAITALL) == sizeof message;
+}
+
+Error error_of(std::future<Links> links) {
+  try {
+    links.get();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(Errc::kOk, "");
+}
+
+}  // namespace
+
+TEST_CASE("every pair of members gets one connection", "[runtime][net]") {
+  const Members members(4);
+  std::vector<std::future<Links>> all;
+  for (int member = 0; member < 4; ++member) all.push_back(members.connect(members.plan(member)));
+  std::vector<Links> links;
+  for (auto& of : all) links.push_back(of.get());
+  for (int a = 0; a < 4; ++a) {
+    for (int b = 0; b < 4; ++b) {
+      if (a == b) continue;
+      const int sent = 10 * a + b;
+      send_all(links[static_cast<std::size_t>(a)].at(b), sent);
+    }
+  }
+  for (int a = 0; a < 4; ++a) {
+    for (int b = 0; b < 4; ++b) {
+      int got = -1;
+      if (a != b) CHECK((receive_all(links[static_cast<std::size_t>(b)].at(a), got) && got == 10 * a + b));
+    }
+  }
+}
+
+TEST_CASE("strangers neither become links nor keep the members from each other", "[runtime][net]") {
+  const Members members(2);
+  const std::uint16_t port = members.listeners[0].port;
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 80; ++i) strangers.push_back(knock(port));  // silent, and before the member
+  send_all(strangers[0], std::array<char, 200>{});                // not the protocol
+  send_all(strangers[1], make_hello(1, 0));                       // the right words
+  auto first = members.connect(members.plan(0));
+  LinkAnswer answer;
+  if (receive_all(strangers[1], answer)) {
+    send_all(strangers[1], LinkProof{});  // but not the key
+    char welcome = 0;
+    CHECK_FALSE(receive_all(strangers[1], welcome));
+  }
+  auto second = members.connect(members.plan(1));
+  const Links of_first = first.get(), of_second = second.get();
+  send_all(of_second.at(0), 'x');
+  char got = 0;
+  CHECK((receive_all(of_first.at(1), got) && got == 'x'));
+}
+
+TEST_CASE("a member without the key is refused, and it is told which side lacks it", "[runtime][net]") {
+  const Members members(2);
+  LinkPlan wrong = members.plan(1);
+  wrong.key.fill(8);
+  auto first = members.connect(members.plan(0, std::chrono::milliseconds(300)));
+  const Error refused = error_of(members.connect(wrong));
+  CHECK(refused.code() == Errc::kAuth);
+  CHECK_THAT(refused.what(), ContainsSubstring("connecting to rank 0 at 127.0.0.1"));
+  CHECK(error_of(std::move(first)).code() == Errc::kTimeout);
+}
+
+TEST_CASE("a listener that is gone, a member that does not come and a cancellation are named", "[runtime][net]") {
+  Members members(2);
+  SECTION("gone") {
+    const LinkPlan plan = members.plan(1);
+    members.listeners[0].socket.reset();
+    const Error error = error_of(members.connect(plan));
+    CHECK(error.code() == Errc::kConnect);
+    CHECK_THAT(error.what(),
+               ContainsSubstring("connecting to rank 0 at 127.0.0.1 port") && ContainsSubstring("Connection refused"));
+  }
+  SECTION("missing") {
+    const Error error = error_of(members.connect(members.plan(0, std::chrono::milliseconds(100))));
+    CHECK(error.code() == Errc::kTimeout);
+    CHECK_THAT(error.what(), ContainsSubstring("rank 10 at 127.0.0.1"));
+  }
+  SECTION("cancelled") {
+    const EventFd cancel;
+    LinkPlan plan = members.plan(0);
+    plan.cancel = cancel.get();
+    auto waiting = members.connect(plan);
+    cancel.set();
+    CHECK(error_of(std::move(waiting)).code() == Errc::kAborted);
+  }
+}

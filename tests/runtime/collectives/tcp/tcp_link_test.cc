@@ -1,0 +1,201 @@
+#include "runtime/collectives/tcp/tcp_link.hpp"
+
+#include <fcntl.h>
+#include <numeric>
+#include <string>
+#include <sys/socket.h>
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+using runjob::Errc;
+using runjob::Error;
+using runjob::UniqueFd;
+
+namespace {
+
+/// Two ends of a connection in this process, with small buffers, so that long messages go in many pieces.
+struct Ends {
+  Ends() {
+    int sockets[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) == 0);
+    for (const int socket : sockets) {
+      const int bytes = 4096;
+      ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    }
+    near = std::make_unique<TcpLink>(UniqueFd(sockets[0]));
+    far = std::make_unique<TcpLink>(UniqueFd(sockets[1]));
+  }
+
+  /// Moves both ends until nothing moves any more.
+  void settle() const {
+    while (near->move() + far->move() > 0) {
+    }
+  }
+
+  std::unique_ptr<TcpLink> near, far;
+};
+
+std::vector<int> numbers(std::size_t count, int first) {
+  std::vector<int> result(count);
+  std::iota(result.begin(), result.end(), first);
+  return result;
+}
+
+std::size_t bytes_of(const std::vector<int>& data) {
+  return data.size() * sizeof(int);
+}
+
+Errc code_of(const std::function<void()>& action) {
+  try {
+    action();
+    return Errc::kOk;
+  } catch (const Error& error) {
+    return error.code();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("messages arrive in the memory that was asked for, in both directions at the same time", "[runtime]") {
+  const Ends ends;
+  const std::vector<int> there = numbers(300000, 1), back = numbers(200000, 7);
+  std::vector<int> got_there(there.size()), got_back(back.size());
+  LinkRequest sent, received, sent_back, received_back;
+  ends.near->receive(2, got_back.data(), bytes_of(back), received_back);
+  ends.far->receive(1, got_there.data(), bytes_of(there), received);
+  ends.near->send(1, there.data(), bytes_of(there), sent);
+  ends.far->send(2, back.data(), bytes_of(back), sent_back);
+  CHECK_FALSE(sent.is_done);
+  CHECK(ends.near->has_unsent());
+  ends.settle();
+  CHECK((sent.is_done && received.is_done && sent_back.is_done && received_back.is_done));
+  CHECK(got_there == there);
+  CHECK(got_back == back);
+  CHECK_FALSE((ends.near->has_awaited() || ends.near->has_unsent() || ends.far->has_awaited()));
+}
+
+TEST_CASE("many messages in the order of their receivers, in another order, and before they are asked for",
+          "[runtime]") {
+  const Ends ends;
+  static constexpr int kMessages = 40;
+  std::vector<std::vector<int>> sent_data, got;
+  std::vector<LinkRequest> sent(kMessages), received(kMessages);
+  std::vector<int> order(kMessages);
+  std::iota(order.begin(), order.end(), 0);
+  const int step = GENERATE(1, 7, 39);  // 1: the senders' order; 39: backwards
+  for (int i = 0; i < kMessages; ++i) {
+    order[static_cast<std::size_t>(i)] = (i + 1) * step % kMessages;
+    sent_data.push_back(numbers(static_cast<std::size_t>(1 + i * 997 % 5000), i));
+    got.emplace_back(sent_data.back().size());
+  }
+  const int asked_before = GENERATE(0, 5, 40);
+  const auto ask = [&](int i) {
+    const auto at = static_cast<std::size_t>(order[static_cast<std::size_t>(i)]);
+    ends.far->receive(at, got[at].data(), bytes_of(got[at]), received[at]);
+  };
+  for (int i = 0; i < asked_before; ++i) ask(i);
+  for (std::size_t i = 0; i < kMessages; ++i) ends.near->send(i, sent_data[i].data(), bytes_of(sent_data[i]), sent[i]);
+  ends.settle();
+  for (int i = asked_before; i < kMessages; ++i) {
+    ask(i);
+    ends.settle();
+  }
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    CHECK(received[i].is_done);
+    CHECK(sent[i].is_done);
+    CHECK(got[i] == sent_data[i]);
+  }
+}
+
+TEST_CASE("a copied message may be changed at once, also while the connection takes no more", "[runtime]") {
+  const Ends ends;
+  std::vector<int> data = numbers(50000, 3), got(50000);
+  ends.near->send_copy(TcpLink::kShortTag, data.data(), bytes_of(data));
+  data.assign(data.size(), -1);
+  LinkRequest received;
+  ends.far->receive(TcpLink::kShortTag, got.data(), bytes_of(got), received);
+  ends.settle();
+  CHECK(received.is_done);
+  CHECK(got == numbers(50000, 3));
+}
+
+TEST_CASE("an empty message arrives too, before and after it is asked for, and between others", "[runtime]") {
+  const Ends ends;
+  std::vector<int> data = numbers(2000, 1), got(data.size());
+  LinkRequest empty, early, full;
+  ends.far->receive(TcpLink::kShortTag, nullptr, 0, empty);
+  ends.near->send_copy(TcpLink::kShortTag, nullptr, 0);
+  ends.near->send_copy(TcpLink::kShortTag, nullptr, 0);
+  ends.near->send_copy(TcpLink::kShortTag, data.data(), bytes_of(data));
+  ends.settle();
+  CHECK(empty.is_done);
+  LinkRequest other;
+  ends.far->receive(3, got.data(), bytes_of(got), other);  // has the link read what is there
+  ends.settle();
+  ends.far->receive(TcpLink::kShortTag, nullptr, 0, early);
+  CHECK(early.is_done);
+  ends.far->receive(TcpLink::kShortTag, got.data(), bytes_of(got), full);
+  ends.settle();
+  CHECK(full.is_done);
+  CHECK(got == data);
+}
+
+TEST_CASE("a message of another length, and one that no message can be, are errors", "[runtime]") {
+  const Ends ends;
+  char data[64] = {}, got[64];
+  LinkRequest sent, received;
+  SECTION("it arrives after it was asked for") {
+    ends.far->receive(1, got, 32, received);
+    ends.near->send(1, data, 31, sent);
+    CHECK(code_of([&] { ends.far->move(); }) == Errc::kProtocol);
+  }
+  SECTION("it arrives before") {
+    LinkRequest other;
+    ends.near->send(1, data, 31, sent);
+    ends.far->receive(2, got, 1, other);
+    ends.far->move();
+    CHECK(code_of([&] { ends.far->receive(1, got, 32, received); }) == Errc::kProtocol);
+  }
+  SECTION("its length is nonsense") {
+    ends.far->receive(1, got, 32, received);
+    const std::uint64_t header[2] = {1, GENERATE(~std::uint64_t{0}, std::uint64_t{1} << 41)};
+    REQUIRE(::send(ends.near->socket(), header, sizeof header, 0) == sizeof header);
+    CHECK(code_of([&] { ends.far->move(); }) == Errc::kProtocol);
+  }
+}
+
+TEST_CASE("a connection that ends is an error for both", "[runtime]") {
+  Ends ends;
+  char byte = 0;
+  LinkRequest request;
+  ends.near->receive(1, &byte, 1, request);
+  ends.far.reset();
+  CHECK(code_of([&] { ends.near->move(); }) == Errc::kPeerLost);
+  LinkRequest sent;
+  CHECK(code_of([&] { ends.near->send(2, &byte, 1, sent); }) == Errc::kPeerLost);
+}
+
+TEST_CASE("memory is given back: untouched messages without harm, others with the link", "[runtime]") {
+  const Ends ends;
+  std::vector<int> data = numbers(100000, 0), got(data.size());
+  LinkRequest first, second, awaited;
+  SECTION("a send that has not begun") {
+    ends.near->send(1, data.data(), bytes_of(data), first);
+    ends.near->send(2, data.data(), bytes_of(data), second);
+    CHECK(ends.near->forget(second));
+    CHECK_FALSE(ends.near->forget(first));
+  }
+  SECTION("a message that is awaited") {
+    ends.far->receive(1, got.data(), bytes_of(got), awaited);
+    CHECK(ends.far->forget(awaited));
+    CHECK_FALSE(ends.far->has_awaited());
+  }
+  SECTION("a message that is arriving") {
+    ends.far->receive(1, got.data(), bytes_of(got), awaited);
+    ends.near->send(1, data.data(), bytes_of(data), first);
+    ends.far->move();
+    CHECK_FALSE(ends.far->forget(awaited));
+  }
+}

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "runtime/collectives/backend.hpp"
+
+/// A stand-in for a device: memory that the processor cannot touch, and a backend that can.
+namespace runjob::runtime {
+
+/// Device memory: pages that are mapped twice, at an address without access, which is the buffer's, and at another one
+/// that only the stand-in's backend uses. A read or write of the buffer by anything else is a crash.
+class StandInMemory : public BufferAllocator {
+ public:
+  ~StandInMemory() override {
+    const MutexLock lock(mutex_);
+    for (const auto& [memory, pages] : pages_) unmap(memory, pages);
+  }
+
+  void* allocate(std::size_t bytes) override {
+    const int file = ::memfd_create("device stand-in", MFD_CLOEXEC);
+    if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0) return nullptr;
+    void* memory = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, file, 0);
+    void* view = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ::close(file);
+    const MutexLock lock(mutex_);
+    pages_[static_cast<std::byte*>(memory)] = {static_cast<std::byte*>(view), bytes};
+    ++allocations_;
+    return memory;
+  }
+
+  bool free(void* memory) override {
+    const MutexLock lock(mutex_);
+    const auto found = pages_.find(static_cast<std::byte*>(memory));
+    if (found == pages_.end()) return false;
+    unmap(found->first, found->second);
+    pages_.erase(found);
+    return true;
+  }
+
+  void clear(void* memory, std::size_t bytes) override { std::memset(view(memory), 0, bytes); }
+
+  /// The address at which the backend, or a test, reaches a byte of device memory.
+  std::byte* view(const void* memory) const {
+    const auto* byte = static_cast<const std::byte*>(memory);
+    const MutexLock lock(mutex_);
+    auto found = pages_.upper_bound(const_cast<std::byte*>(byte));
+    if (found == pages_.begin()) return nullptr;
+    --found;
+    return byte < found->first + found->second.bytes ? found->second.view + (byte - found->first) : nullptr;
+  }
+
+  /// The number of buffers that have been allocated, and the number of those that are in use.
+  int allocations() const {
+    const MutexLock lock(mutex_);
+    return allocations_;
+  }
+  std::size_t in_use() const {
+    const MutexLock lock(mutex_);
+    return pages_.size();
+  }
+
+ private:
+  struct Pages {
+    std::byte* view;
+    std::size_t bytes;
+  };
+
+  static void unmap(std::byte* memory, const Pages& pages) {
+    ::munmap(memory, pages.bytes);
+    ::munmap(pages.view, pages.bytes);
+  }
+
+  mutable Mutex mutex_;
+  std::map<std::byte*, Pages> pages_ GUARDED_BY(mutex_);
+  int allocations_ GUARDED_BY(mutex_) = 0;
+};
+
+/// The backend of that memory: runs everything except products, through a host backend of its own, on the views.
+class StandInBackend : public DataBackend {
+ public:
+  StandInBackend(std::shared_ptr<StandInMemory> memory, std::unique_ptr<DataBackend> host)
+      : memory_(std::move(memory)), host_(std::move(host)) {}
+
+  std::string address() const override { return host_->address(); }
+  Status connect(const std::vector<std::string>& addresses) override { return host_->connect(addresses); }
+  bool supports(const Call& call) const override {
+    return call.memory.kind == MemoryKind::kDevice && call.op != ReduceOp::kProduct;
+  }
+  Status run(const Call& call) override {
+    devices.push_back(call.memory.device.ordinal);
+    Call on_host = call;
+    on_host.memory = {};
+    if (call.input != nullptr) on_host.input = memory_->view(call.input);
+    if (call.output != nullptr) on_host.output = memory_->view(call.output);
+    return host_->run(on_host);
+  }
+  std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override {
+    return kind == MemoryKind::kDevice ? memory_ : nullptr;
+  }
+  void abort(const Status& why) override { host_->abort(why); }
+
+  std::vector<int> devices;  ///< the ordinal of each call, in order; read once the engine is at rest
+
+ private:
+  const std::shared_ptr<StandInMemory> memory_;
+  const std::unique_ptr<DataBackend> host_;
+};
+
+}  // namespace runjob::runtime

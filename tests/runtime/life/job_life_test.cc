@@ -1,0 +1,115 @@
+#include "runtime/life/job_life.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime;
+using runjob::Errc;
+using runjob::Status;
+using Decided = LifeDecision::Type;
+using Reported = LifeReport::Type;
+
+namespace {
+
+const Members kMembers{"alpha", "alpha", "beta"};
+
+LifeReport failure(Errc code, const std::string& message) {
+  return {.type = Reported::kFailed, .status = Status(code, message)};
+}
+
+}  // namespace
+
+TEST_CASE("a lost rank aborts the job and is named with its host, and nothing is decided after that",
+          "[runtime][unit]") {
+  JobLife life(kMembers);
+  life.lost(2);
+  const auto decisions = life.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].type == Decided::kAbort);
+  CHECK(decisions[0].status.code() == Errc::kPeerLost);
+  CHECK_THAT(decisions[0].status.message(), ContainsSubstring("rank 2 on beta is gone"));
+  life.lost(1);
+  life.receive(0, {.type = Reported::kGoodbye});
+  CHECK(life.take().empty());
+}
+
+TEST_CASE("a failed backend waits for the loss that explains it, and stands alone without one", "[runtime][unit]") {
+  JobLife life(kMembers);
+  life.receive(1, failure(Errc::kTimeout, "no data for 30 s"));
+  life.receive(0, failure(Errc::kTimeout, "a later one"));
+  CHECK(life.is_suspicious());
+  CHECK(life.take().empty());
+  SECTION("loss") {
+    life.lost(2);
+    CHECK_THAT(life.take().at(0).status.message(), ContainsSubstring("rank 2 on beta is gone"));
+  }
+  SECTION("none") {
+    life.give_up();
+    const auto decisions = life.take();
+    CHECK(decisions.at(0).type == Decided::kAbort);
+    CHECK(decisions.at(0).status.code() == Errc::kTimeout);
+    CHECK(decisions.at(0).status.message() == "rank 1 on alpha: no data for 30 s");
+  }
+  CHECK_FALSE(life.is_suspicious());
+}
+
+TEST_CASE("without a failure there is nothing to give up", "[runtime][unit]") {
+  JobLife life(kMembers);
+  life.give_up();
+  CHECK(life.take().empty());
+}
+
+TEST_CASE("a process set's failure keeps its own words", "[runtime][unit]") {
+  JobLife life(kMembers);
+  life.receive(1, {.type = Reported::kSetFailed, .status = Status(Errc::kTimeout, "rank 2 on beta is slow")});
+  CHECK(life.is_suspicious());
+  life.give_up();
+  CHECK(life.take().at(0).status.message() == "rank 2 on beta is slow");
+}
+
+TEST_CASE("a goodbye may have a reason of its own", "[runtime][unit]") {
+  JobLife life(kMembers);
+  life.receive(1, {.type = Reported::kGoodbye, .status = Status(Errc::kAborted, "process set 2 was removed")});
+  CHECK(life.take().at(0).status.message() == "process set 2 was removed");
+}
+
+TEST_CASE("the first goodbye is decided, and all are released when no rank runs anything", "[runtime][unit]") {
+  JobLife life(kMembers);
+  life.receive(0, {.type = Reported::kDrained});  // counts only after a goodbye
+  life.receive(1, {.type = Reported::kGoodbye});
+  auto decisions = life.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].type == Decided::kLeaving);
+  CHECK(decisions[0].status.code() == Errc::kAborted);
+  CHECK(decisions[0].status.message() == "rank 1 on alpha called shutdown()");
+  life.receive(2, {.type = Reported::kGoodbye});
+  life.receive(0, {.type = Reported::kDrained});
+  life.receive(1, {.type = Reported::kDrained});
+  CHECK(life.take().empty());
+  SECTION("the last drains") {
+    life.receive(2, {.type = Reported::kDrained});
+  }
+  SECTION("the last has left without waiting") {
+    life.lost(2);
+  }
+  decisions = life.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].type == Decided::kReleased);
+  life.lost(0);
+  CHECK(life.take().empty());
+}
+
+TEST_CASE("a rank that vanishes while others leave is still a loss", "[runtime][unit]") {
+  JobLife life(kMembers);
+  life.receive(0, {.type = Reported::kGoodbye});
+  life.take();
+  life.lost(1);
+  CHECK(life.take().at(0).status.code() == Errc::kPeerLost);
+}
+
+TEST_CASE("records of the timeline do not touch the life of the job", "[runtime][unit]") {
+  JobLife life(kMembers);
+  life.receive(1, {.type = Reported::kClock});
+  life.receive(1, {.type = Reported::kTrace});
+  CHECK(life.take().empty());
+  CHECK_FALSE(life.is_suspicious());
+}
