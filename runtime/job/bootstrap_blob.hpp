@@ -8,13 +8,10 @@ namespace runjob::runtime {
 /// The information that a rank gives all others before it connects to them: through the rendezvous at init(), over the
 /// job for a process set.
 struct BootstrapBlob {
-  std::string error;         ///< the reason why this rank cannot take part; all other fields are empty then
-  std::string mesh;          ///< the address of its backend, bytes
-  std::string process_sets;  ///< for a job: the sets that init() is to make, as text; the same on all ranks
-  // Set by rank 0 only: the address of its control listener, and the token that the listener expects.
-  std::string control_address;
-  std::uint16_t control_port = 0;
-  std::string token;
+  std::string error;                 ///< the reason why this rank cannot take part; all other fields are empty then
+  std::string mesh;                  ///< the address of its backend, bytes
+  std::string process_sets;          ///< for a job: the sets that init() is to make, as text; the same on all ranks
+  std::string control;               ///< rank 0: the address of its control listener, bytes (LinkAddress)
   std::uint32_t cache_capacity = 0;  ///< the capacity of all ranks' response caches
   // The threshold for all ranks' fusion.
   std::uint64_t fusion_threshold = 0;

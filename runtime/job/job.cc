@@ -140,7 +140,8 @@ void begin(Job& job, const RuntimeConfig& config, const MeshPlan& plan, Prepared
   if (config.timeline && plan.rank != 0) timeline->start(job.timeline_options);
   job.job_buffers = backend.buffers(MemoryKind::kHost);
   job.process_sets = std::make_shared<ProcessSets>(
-      JobFacts{config, plan.rank, plan.members, plan.hosts, plan.timeout, timeline, job.job_buffers}, job.engine);
+      JobFacts{config, plan.rank, plan.members, plan.hosts, plan.timeout, plan.job_key, timeline, job.job_buffers},
+      job.engine);
   job.engine->on_failure([weak = std::weak_ptr(job.process_sets)](const Status& why) {
     if (const std::shared_ptr<ProcessSets> sets = weak.lock()) sets->end(why);
     return false;
@@ -200,7 +201,8 @@ Job join_job(const RuntimeConfig& config, InitCounts& counts, const std::string&
       std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(place.start_timeout_seconds)));
   const Deadline deadline = start + timeout;
 
-  const MeshPlan plan = make_plan(place, timeout);
+  MeshPlan plan = make_plan(place, timeout);
+  if (config.job_key_file) plan.job_key = rendezvous::JobKey::read_file(*config.job_key_file);
   Prepared prepared = prepare_mesh(config, plan);
   prepared.blob.process_sets = process_sets;
   const std::shared_ptr<Timeline> timeline = make_timeline(config, plan, prepared.blob);

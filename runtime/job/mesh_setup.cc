@@ -1,6 +1,7 @@
 #include "runtime/job/mesh_setup.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -8,13 +9,13 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "rendezvous/job_key.hpp"
 #include "runtime/backends/backend_registry.hpp"
 #include "runtime/backends/backend_text.hpp"
 #include "runtime/backends/mesh_agreement.hpp"
 #include "runtime/engine/timeline_observer.hpp"
 #include "runtime/job/failure_report.hpp"
 #include "runtime/job/host_address.hpp"
+#include "runtime/links/link_setup.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -37,7 +38,7 @@ MeshOptions mesh_options(const RuntimeConfig& config, const MeshPlan& plan) {
   }
   for (int member = 0; member < plan.size(); ++member) options.names.push_back(plan.members.rank(member));
   options.hosts = plan.hosts;
-  if (config.job_key_file) options.job_key = rendezvous::JobKey::read_file(*config.job_key_file).bytes();
+  options.job_key = plan.key_bytes();
   return options;
 }
 
@@ -73,9 +74,7 @@ Prepared prepare(const RuntimeConfig& config, const MeshPlan& plan) {
   prepared.blob.mixes_groups = config.fusion.mixes_groups;
   if (plan.size() == 1) return prepared;
   prepared.listener = listen_for_members(options.bind_address, plan.size());
-  prepared.blob.control_address = options.bind_address;
-  prepared.blob.control_port = prepared.listener->port;
-  prepared.blob.token = make_token();
+  prepared.blob.control = encode(prepared.listener->address);
   return prepared;
 }
 
@@ -162,18 +161,24 @@ Meeting meet(const RuntimeConfig& config, const MeshPlan& plan, Prepared& prepar
 
 std::unique_ptr<ControlPlane> connect_control(const Prepared& prepared, const MeshPlan& plan, const BootstrapBlob& root,
                                               std::unique_ptr<TraceReceiver> trace, Deadline deadline, int cancel) {
-  const WaitLimits limits{deadline, cancel};
+  const LinkAddress coordinator =
+      plan.size() > 1 ? decode_link_address(root.control, rank_text(0, plan.members)) : LinkAddress();
+  LinkPlan links;
+  links.own = plan.rank;
+  links.purpose = "control";
+  links.key = make_link_key(plan.key_bytes(), "runjob control 1: key", {coordinator.nonce});
+  links.deadline = deadline;
+  links.cancel = cancel;
   if (plan.rank != 0) {
-    const ControlAddress coordinator{root.control_address, root.control_port, root.token};
-    const std::string name = fmt::format("rank {}", plan.members.rank(0));
-    return std::make_unique<Member>(connect_to_member(coordinator, plan.rank, name, limits),
-                                    rank_text(0, plan.members));
+    links.peers[0] = {coordinator, fmt::format("rank {}", plan.members.rank(0))};
+    std::map<int, UniqueFd> sockets = connect_links(/*listener=*/-1, links);
+    return std::make_unique<Member>(ControlChannel(std::move(sockets.at(0))), rank_text(0, plan.members));
   }
-  std::vector<ControlChannel> channels(1);
-  if (plan.size() > 1) {
-    std::vector<std::string> names;
-    for (int member = 0; member < plan.size(); ++member) names.push_back(rank_text(member, plan.members));
-    channels = accept_members(*prepared.listener, root.token, /*own=*/0, names, limits);
+  for (int member = 1; member < plan.size(); ++member) links.peers[member] = {{}, rank_text(member, plan.members)};
+  std::vector<ControlChannel> channels(static_cast<std::size_t>(plan.size()));
+  if (prepared.listener) {
+    for (auto& [member, socket] : connect_links(prepared.listener->socket.get(), links))
+      channels[static_cast<std::size_t>(member)] = ControlChannel(std::move(socket));
   }
   return std::make_unique<Coordinator>(plan.members, std::move(channels), std::move(trace));
 }

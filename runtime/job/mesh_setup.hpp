@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/job_key.hpp"
 #include "runtime/collectives/backend.hpp"
-#include "runtime/control/control_connect.hpp"
+#include "runtime/control/wait_limits.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/job/bootstrap_blob.hpp"
 #include "runtime/job/runtime_config.hpp"
 #include "runtime/life/control_plane.hpp"
+#include "runtime/links/listener.hpp"
 #include "runtime/negotiation/members.hpp"
 
 /// Connects the ranks of an engine: those of a job at init(), and those of a process set when it is added. Each rank
@@ -26,16 +28,19 @@ struct MeshPlan {
   Members members;
   std::vector<int> hosts;  ///< by member: ranks on one host have equal numbers
   std::chrono::milliseconds timeout{0};
+  std::optional<rendezvous::JobKey> job_key;     ///< none when the ranks' addresses travel in secret
   std::shared_ptr<BufferAllocator> job_buffers;  ///< for a process set: the heap of its job; null when that has none
 
   int size() const { return static_cast<int>(members.size()); }
+  /// Zeros when there is none.
+  rendezvous::JobKey::Bytes key_bytes() const { return job_key ? job_key->bytes() : rendezvous::JobKey::Bytes{}; }
   bool has_one_host() const;
 };
 
 /// The objects that a rank has created before it meets the others.
 struct Prepared {
   std::unique_ptr<Backend> backend;
-  std::optional<ControlListener> listener;  ///< set by the first rank, unless it is alone
+  std::optional<Listener> listener;  ///< set by the first rank, unless it is alone
   BootstrapBlob blob;
 };
 
@@ -59,7 +64,7 @@ struct Meeting {
 Meeting meet(const RuntimeConfig& config, const MeshPlan& plan, Prepared& prepared, const Gather& gather);
 
 /// Connects the control plane. Not for a process that only watches. `trace` may be null; `cancel`: see
-/// control_connect.hpp.
+/// link_setup.hpp.
 /// Errors  Error(kConnect), Error(kTimeout) naming the missing members, Error(kAborted).
 std::unique_ptr<ControlPlane> connect_control(const Prepared& prepared, const MeshPlan& plan, const BootstrapBlob& root,
                                               std::unique_ptr<TraceReceiver> trace, Deadline deadline, int cancel = -1);

@@ -151,6 +151,7 @@ MeshPlan ProcessSets::plan_for(int id, const std::vector<int>& ranks) const {
   plan.members = Members(id, ranks, std::move(hosts));
   plan.rank = plan.members.index_of(facts_.rank).value_or(-1);
   plan.timeout = facts_.start_timeout;
+  plan.job_key = facts_.job_key;
   plan.job_buffers = facts_.job_buffers;
   return plan;
 }

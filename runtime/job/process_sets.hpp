@@ -22,6 +22,7 @@ struct JobFacts {
   Members members;         ///< all ranks
   std::vector<int> hosts;  ///< by rank: ranks on one host have equal numbers
   std::chrono::milliseconds start_timeout{0};
+  std::optional<rendezvous::JobKey> job_key;     ///< see MeshPlan
   std::shared_ptr<Timeline> timeline;            ///< shared with the engines
   std::shared_ptr<BufferAllocator> job_buffers;  ///< shared with the sets' backends; null when there is none
 };

@@ -31,7 +31,6 @@ Buffer allocate(const FindBuffers& buffers, MemoryKind kind, std::size_t bytes) 
 }
 
 void check_memory(const DataBackend& backend, std::string_view name, const Signature& signature) {
-  if (signature.memory == MemoryKind::kHost) return;
   for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
     Call call;
     call.kind = signature.kind;

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 
-from .. import handles, process_sets
-from ..calls import Reduction
+from .. import process_sets
 from ..exceptions import MismatchError
 from ..process_sets import ProcessSet
 from ..reduce_ops import Sum
-from .operations import calls
+from .operations import allreduce_
 
 
 class Form(NamedTuple):
@@ -59,15 +58,11 @@ def _gather(name: str, own: bytes, process_set: ProcessSet) -> list[bytes]:
     rank = process_sets.rank_in(process_set)
     lengths = torch.zeros(process_sets.size_of(process_set), dtype=torch.int64)
     lengths[rank] = len(own)
-    ends = [0, *_sum(lengths, f"{name}.lengths", process_set).cumsum(0).tolist()]
+    ends = [0, *allreduce_(lengths, name=f"{name}.lengths", op=Sum, process_set=process_set).cumsum(0).tolist()]
     texts = torch.zeros(ends[-1], dtype=torch.uint8)
     texts[ends[rank] : ends[rank + 1]] = torch.frombuffer(bytearray(own), dtype=torch.uint8)
-    gathered = _sum(texts, name, process_set).numpy().tobytes()
+    gathered = allreduce_(texts, name=name, op=Sum, process_set=process_set).numpy().tobytes()
     return [gathered[first:end] for first, end in zip(ends, ends[1:])]
-
-
-def _sum(tensor: torch.Tensor, name: str, process_set: ProcessSet) -> torch.Tensor:
-    return cast(torch.Tensor, handles.run(calls.allreduce(tensor, name, Reduction(Sum, 1.0, 1.0, process_set), in_place=True)))
 
 
 def _read(text: bytes) -> tuple[dict[str, Form], list[str]]:

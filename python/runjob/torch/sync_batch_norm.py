@@ -14,11 +14,10 @@ import torch
 from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from .. import handles, process_sets
-from ..calls import Reduction
+from .. import process_sets
 from ..process_sets import ProcessSet, global_process_set
 from ..reduce_ops import Sum
-from .operations import calls
+from .operations import allreduce_
 
 #: The gradient of the input takes several passes over its memory: a piece of this size stays in the processor's cache.
 _PIECE_BYTES = 1 << 20
@@ -117,7 +116,7 @@ class _Normalization(torch.autograd.Function):
         of_input = None
         if ctx.needs_input_grad[0]:
             both = torch.stack([of_weight, of_bias]).to("cpu", torch.float64)
-            both = _sum(both, f"sync_batch_norm.backward.{len(mean)}", ctx.process_set) / ctx.count
+            both = allreduce_(both, name=f"sync_batch_norm.backward.{len(mean)}", op=Sum, process_set=ctx.process_set) / ctx.count
             mean_of_product, mean_of_gradient = both.to(mean.device, mean.dtype)
             factor = scale if weight is None else scale * weight.to(scale.dtype)
             of_input = _gradient_of_input(gradient, input, mean, mean_of_product * scale, mean_of_gradient, factor)
@@ -150,16 +149,12 @@ def _merge(own: _Statistics, process_set: ProcessSet) -> _Statistics:
     table = torch.zeros(process_sets.size_of(process_set), 1 + 2 * channels, dtype=torch.float64)
     row = table[process_sets.rank_in(process_set)]
     row[0], row[1 : 1 + channels], row[1 + channels :] = own.values, own.mean, own.deviation
-    table = _sum(table, f"sync_batch_norm.forward.{channels}", process_set)
+    table = allreduce_(table, name=f"sync_batch_norm.forward.{channels}", op=Sum, process_set=process_set)
     counts, means, deviations = table[:, :1], table[:, 1 : 1 + channels], table[:, 1 + channels :]
     count = counts.sum()
     mean = (counts * means).sum(0) / count
     deviation = deviations.sum(0) + (counts * (means - mean).square()).sum(0)
     return _Statistics(float(count), mean, deviation)
-
-
-def _sum(tensor: torch.Tensor, name: str, process_set: ProcessSet) -> torch.Tensor:
-    return cast(torch.Tensor, handles.run(calls.allreduce(tensor, name, Reduction(Sum, 1.0, 1.0, process_set), in_place=True)))
 
 
 def _update(batch: _Statistics, running_mean: torch.Tensor, running_var: torch.Tensor, momentum: float) -> None:

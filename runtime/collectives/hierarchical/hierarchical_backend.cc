@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <new>
 
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 #include "runtime/collectives/hierarchical/link_measurement.hpp"
 #include "runtime/collectives/shm/memory/sharing.hpp"
 #include "runtime/collectives/shm/tuning/processor_share.hpp"
+#include "runtime/links/link_setup.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -54,7 +54,7 @@ HierarchicalBackend::HierarchicalBackend(const MeshOptions& options, const std::
   }
   if (topology_.local_rank() == 0 && topology_.hosts() > 1) {
     listener_ = listen_for_members(options_.bind_address, topology_.hosts());
-    offer.leader = {options_.bind_address, listener_.port, make_token()};
+    offer.leader = encode(listener_.address);
   }
   if (has_flat_mesh()) {
     flat_ = parts.make_flat(options);
@@ -212,9 +212,8 @@ void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
   void* memory = topology_.local_size() == 1 ? alone_.get() : segment_.data();
   const FarBoard board(static_cast<std::byte*>(memory) + layout_.board(), topology_.size());
   if (topology_.local_rank() == 0) {
-    const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_->get()};
-    exchange_ = std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers, limits), spin(),
-                                                 options_.names);
+    exchange_ =
+        std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers), spin(), options_.names);
   }
   rounds_.emplace(topology_, local_->group, local_->rounds, board, exchange_.get(),
                   HostRounds::Options{options_.operation_timeout, /*carries_data=*/!has_flat_mesh()});
@@ -223,20 +222,25 @@ void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
   ends_exchange_ = exchange_.get();
 }
 
-/// To every host a connection: to those before it, and from those after it.
-std::vector<ControlChannel> HierarchicalBackend::meet_leaders(const std::vector<HostOffer>& offers,
-                                                              const WaitLimits& limits) {
-  std::vector<ControlChannel> channels;
-  std::vector<std::string> names;
-  for (const int rank : topology_.column(0)) names.push_back(fmt::format("rank {}", options_.name(rank)));
-  for (int host = 0; host < topology_.host(); ++host) {
-    const HostOffer& offer = offers.at(static_cast<std::size_t>(topology_.ranks(host).front()));
-    channels.push_back(
-        connect_to_member(offer.leader, topology_.host(), names[static_cast<std::size_t>(host)], limits));
+/// A connection to every other host's leader.
+std::vector<ControlChannel> HierarchicalBackend::meet_leaders(const std::vector<HostOffer>& offers) {
+  LinkPlan plan;
+  plan.own = topology_.host();
+  plan.purpose = "rounds between hosts";
+  plan.deadline = std::chrono::steady_clock::now() + options_.connect_timeout;
+  plan.cancel = cancel_->get();
+  std::vector<rendezvous::Nonce> nonces;
+  for (int host = 0; host < topology_.hosts(); ++host) {
+    const int leader = topology_.ranks(host).front();
+    const std::string name = fmt::format("rank {}", options_.name(leader));
+    const LinkAddress address = decode_link_address(offers.at(static_cast<std::size_t>(leader)).leader, name);
+    nonces.push_back(address.nonce);
+    if (host != plan.own) plan.peers[host] = {address, name};
   }
-  const std::string& token = offers.at(static_cast<std::size_t>(topology_.rank())).leader.token;
-  std::vector<ControlChannel> later = accept_members(listener_, token, topology_.host(), names, limits);
-  std::move(later.begin() + topology_.host(), later.end(), std::back_inserter(channels));
+  plan.key = make_link_key(options_.job_key, "runjob rounds 1: key", nonces);
+  std::vector<ControlChannel> channels(static_cast<std::size_t>(topology_.hosts()));
+  for (auto& [host, socket] : connect_links(listener_.socket.get(), plan))
+    channels[static_cast<std::size_t>(host)] = ControlChannel(std::move(socket));
   listener_ = {};
   return channels;
 }

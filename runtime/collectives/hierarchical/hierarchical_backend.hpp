@@ -13,7 +13,8 @@
 #include "runtime/collectives/hierarchical/host_rounds.hpp"
 #include "runtime/collectives/shm/memory/handover.hpp"
 #include "runtime/collectives/shm/memory/segment.hpp"
-#include "runtime/control/control_connect.hpp"
+#include "runtime/control/wait_limits.hpp"
+#include "runtime/links/listener.hpp"
 
 namespace runjob::runtime {
 
@@ -67,7 +68,7 @@ class HierarchicalBackend : public Backend {
   void meet_others(const std::vector<HostOffer>& offers);
   std::vector<int> local_names() const;
   void make_rounds(const std::vector<HostOffer>& offers);
-  std::vector<ControlChannel> meet_leaders(const std::vector<HostOffer>& offers, const WaitLimits& limits);
+  std::vector<ControlChannel> meet_leaders(const std::vector<HostOffer>& offers);
   void* memory_of_host(const HostOffer& of_leader);
   double processors_of_host(const std::vector<HostOffer>& offers) const;
   bool is_flat(Kind kind) const;
@@ -85,7 +86,7 @@ class HierarchicalBackend : public Backend {
   std::unique_ptr<Transport> transport_;  ///< null for a rank of no complete column, and when every collective is flat
   std::unique_ptr<DataBackend> flat_;     ///< null when nothing uses it
   std::unique_ptr<Handover> handover_;    ///< the leader's, until all have come
-  ControlListener listener_;              ///< a leader's, for other leaders
+  Listener listener_;                     ///< a leader's, for other leaders
   std::optional<EventFd> cancel_;         ///< connect() is to end
   std::string address_;
   Segment segment_;

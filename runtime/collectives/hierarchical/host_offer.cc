@@ -17,14 +17,9 @@ constexpr std::string_view kMark = "runjob hosts 1\n";
 }  // namespace
 
 std::string encode(const HostOffer& offer) {
-  const json document = {
-      {"sharing", to_binary(offer.sharing)},
-      {"processors", to_binary(offer.processors)},
-      {"transport", to_binary(offer.transport)},
-      {"flat", to_binary(offer.flat)},
-      {"leader",
-       {{"address", offer.leader.address}, {"port", offer.leader.port}, {"token", to_binary(offer.leader.token)}}},
-      {"settings", to_binary(offer.settings)}};
+  const json document = {{"sharing", to_binary(offer.sharing)},     {"processors", to_binary(offer.processors)},
+                         {"transport", to_binary(offer.transport)}, {"flat", to_binary(offer.flat)},
+                         {"leader", to_binary(offer.leader)},       {"settings", to_binary(offer.settings)}};
   std::string bytes;
   json::to_cbor(document, bytes);
   return std::string(kMark) + bytes;
@@ -34,14 +29,9 @@ HostOffer decode_host_offer(const std::string& address) {
   if (!is_host_offer(address)) throw Error(Errc::kProtocol, "a rank's address is not one of a job on several hosts");
   try {
     const json document = json::from_cbor(address.begin() + kMark.size(), address.end());
-    const json& leader = document.at("leader");
-    return {from_binary(document.at("sharing")),
-            from_binary(document.at("processors")),
-            from_binary(document.at("transport")),
-            from_binary(document.at("flat")),
-            {leader.at("address").get<std::string>(), leader.at("port").get<std::uint16_t>(),
-             from_binary(leader.at("token"))},
-            from_binary(document.at("settings"))};
+    return {from_binary(document.at("sharing")),   from_binary(document.at("processors")),
+            from_binary(document.at("transport")), from_binary(document.at("flat")),
+            from_binary(document.at("leader")),    from_binary(document.at("settings"))};
   } catch (const json::exception& error) {
     throw Error(Errc::kProtocol, fmt::format("a rank's address is malformed: {}", error.what()));
   }

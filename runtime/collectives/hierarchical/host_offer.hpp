@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include "runtime/control/control_connect.hpp"
-
 namespace runjob::runtime {
 
 /// The address of a rank's hierarchical backend, as a value: everything that the other ranks need to reach it.
@@ -13,7 +11,7 @@ struct HostOffer {
   std::string processors;  ///< own_processors()
   std::string transport;   ///< the address of its transport; "" for a rank without one
   std::string flat;        ///< the address of its flat mesh; "" when no collective uses one
-  ControlAddress leader;   ///< where the leader of a group listens for the other leaders
+  std::string leader;      ///< where the leader of a group listens for the other leaders; "" for the other ranks
   std::string settings;    ///< the settings that all ranks must have alike, as text
 
   bool operator==(const HostOffer&) const = default;

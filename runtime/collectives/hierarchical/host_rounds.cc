@@ -41,8 +41,9 @@ bool HostRounds::collect_as_member(Deadline deadline, const IsBusy& is_busy) {
 }
 
 bool HostRounds::collect_as_leader(Deadline deadline, const IsBusy& is_busy) {
+  if (exchange_->round() < round_ && !collect_host(deadline, is_busy)) return false;
+  const LeaderExchange::Attention attention(*exchange_);
   if (exchange_->round() < round_) {
-    if (!collect_host(deadline, is_busy)) return false;
     const bool is_first = board_.begun().load(std::memory_order_acquire) < round_;
     exchange_->begin(block());
     if (is_first && awaits_others(is_busy)) exchange_->tell_begun();
@@ -69,7 +70,6 @@ bool HostRounds::collect_host(Deadline deadline, const IsBusy& is_busy) {
 
 /// Those of the others'.
 bool HostRounds::collect_hosts(Deadline deadline, const IsBusy& is_busy) {
-  const LeaderExchange::Attention attention(*exchange_);
   for (;;) {
     if (exchange_->advance()) return true;
     throw_if_departed();
@@ -156,6 +156,7 @@ bool HostRounds::is_awaited() const {
 
 void HostRounds::wait(Deadline deadline) {
   const auto is_over = [this] { return nudged_.load(std::memory_order_seq_cst) || is_awaited(); };
+  if (exchange_ != nullptr) exchange_->expect_absence();
   group_.wait_for_round(is_over, deadline.value_or(Clock::time_point::max()));
   nudged_.store(false, std::memory_order_seq_cst);
 }

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <pthread.h>
 #include <sys/epoll.h>
 
 #include <fmt/format.h>
@@ -54,18 +53,12 @@ LeaderExchange::LeaderExchange(const Topology& topology, Group& group, const Far
       given_ns_(static_cast<std::size_t>(topology.size())),
       spin_(spin),
       driver_poll_(make_poll(links_.descriptor(), wake_driver_)),
-      thread_poll_(make_poll(links_.descriptor(), wake_thread_)),
-      links_descriptor_(links_.descriptor()),
-      thread_([this] { run(); }) {}
+      receiver_(links_.descriptor(), [this] {
+        receive_all();
+        if (receiver_.is_driver_inside()) interrupt();  // it may have looked just before
+      }) {}
 
-LeaderExchange::~LeaderExchange() {
-  {
-    const MutexLock lock(mutex_);
-    stop_ = true;
-  }
-  wake_thread_.set();
-  thread_.join();
-}
+LeaderExchange::~LeaderExchange() = default;
 
 void LeaderExchange::begin(const std::string& block) {
   ++own_round_;
@@ -81,11 +74,20 @@ void LeaderExchange::begin(const std::string& block) {
 }
 
 bool LeaderExchange::advance() {
+  has_advanced();
   const MutexLock lock(mutex_);
-  if (step_ < way_.steps()) receive();
   if (step_ == way_.steps()) return true;
   failure_.throw_if_failed();
   return false;
+}
+
+/// Reads from the one host whose message is awaited. True when there is something to advance() with.
+bool LeaderExchange::has_advanced() {
+  const MutexLock lock(mutex_);
+  if (step_ == way_.steps() || !failure_.ok()) return true;
+  const int step = step_, source = way_.source(step_);
+  guarded([&](const auto& on_frame, const auto& on_end) { links_.receive_from(source, on_frame, on_end); });
+  return step_ != step || !failure_.ok();
 }
 
 std::int64_t LeaderExchange::given_at(int rank) const {
@@ -94,29 +96,20 @@ std::int64_t LeaderExchange::given_at(int rank) const {
 }
 
 void LeaderExchange::wait(Clock::time_point deadline) {
-  epoll_event events[2];
-  const auto count = [&](int milliseconds) { return ::epoll_wait(driver_poll_.get(), events, 2, milliseconds); };
   if (most_spin_.count() != 0) {
     const auto end = Clock::now() + spin_;
     do {
-      if (count(0) > 0) {
+      if (has_advanced()) {
         spin_ = std::min(most_spin_, 2 * spin_);
-        return wake_driver_.clear();
+        return;
       }
     } while (Clock::now() < end);
     spin_ = std::max(most_spin_ / 32, spin_ / 2);
   }
-  count(milliseconds_until(deadline));
+  epoll_event events[2];
+  ::epoll_wait(driver_poll_.get(), events, 2, milliseconds_until(deadline));
   wake_driver_.clear();
-}
-
-void LeaderExchange::set_attention(bool has_it) {
-  epoll_event event{};
-  if (!has_it) event.events = EPOLLIN;
-  event.data.fd = links_descriptor_;
-  static_cast<void>(::epoll_ctl(thread_poll_.get(), EPOLL_CTL_MOD, links_descriptor_, &event));
-  const MutexLock lock(mutex_);
-  has_attention_ = has_it;
+  receive_all();
 }
 
 void LeaderExchange::tell_begun() {
@@ -156,22 +149,16 @@ Rounds::Traffic LeaderExchange::traffic() const {
   return {links_.messages_sent(), links_.bytes_sent()};
 }
 
-/// "runjob-rounds".
-void LeaderExchange::run() {
-  ::pthread_setname_np(::pthread_self(), "runjob-rounds");
-  for (;;) {
-    epoll_event events[2];
-    ::epoll_wait(thread_poll_.get(), events, 2, -1);
-    const MutexLock lock(mutex_);
-    if (stop_) return;
-    receive();
-    if (has_attention_) interrupt();  // the driver may have looked just before
-  }
+void LeaderExchange::receive_all() {
+  const MutexLock lock(mutex_);
+  guarded([this](const auto& on_frame, const auto& on_end) { links_.receive(on_frame, on_end); });
 }
 
-void LeaderExchange::receive() {
+/// Takes in what `receive` finds, and goes on with it. A failure shows in the driver's next call.
+template <class Receive>
+void LeaderExchange::guarded(Receive receive) {
   try {
-    links_.receive([this](int host, const Frame& frame) { on_frame(host, frame); }, [this](int host) { on_end(host); });
+    receive([this](int host, const Frame& frame) { on_frame(host, frame); }, [this](int host) { on_end(host); });
     if (failure_.ok()) advance_steps();
   } catch (const Error& error) {
     fail(error);

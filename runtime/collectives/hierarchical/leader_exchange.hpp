@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/error.hpp"
@@ -16,6 +15,7 @@
 #include "runtime/collectives/hierarchical/exchanges/message_block.hpp"
 #include "runtime/collectives/hierarchical/exchanges/topology.hpp"
 #include "runtime/collectives/hierarchical/far_board.hpp"
+#include "runtime/collectives/hierarchical/idle_receiver.hpp"
 #include "runtime/collectives/hierarchical/leader_links.hpp"
 #include "runtime/collectives/rounds.hpp"
 #include "runtime/collectives/shm/group.hpp"
@@ -25,8 +25,8 @@ namespace runjob::runtime {
 /// What a host's leader does in rounds for its host: sends the block of its ranks' messages on its way to all other hosts, passes
 /// theirs on, and writes what it hears on the board, where its ranks read it.
 ///
-/// Threads  the driver calls begin(), advance() and wait(); the rest is any thread's. "runjob-rounds" takes in what comes, and wakes
-///          the host's ranks that wait for a round to begin, while the driver does not look itself (Attention).
+/// Threads  the driver calls begin(), advance(), wait() and expect_absence(); the rest is any thread's. "runjob-rounds" takes in
+///          what comes, and wakes the host's ranks that wait for a round to begin, while the driver is away (IdleReceiver).
 /// Errors   of begin() and advance(): Error(kConnect) naming the rank whose connection has ended, kProtocol; from then on.
 class LeaderExchange {
  public:
@@ -43,26 +43,29 @@ class LeaderExchange {
   std::uint64_t round() const { return own_round_; }
   /// Begins the next one, once the one before is complete; `block`: encode_block() of this host's messages.
   void begin(const std::string& block);
-  /// Takes in what has come. True when all messages of the round are on the board.
+  /// Takes in what has come from the host whose message is awaited. True when all messages of the round are on the board.
   bool advance();
   /// The time at which a rank of another host gave its message of the round that was complete last: that of its arrival
   /// here less its age. Without an age, and by the time on the wire, it is too late.
   /// Units  nanoseconds of the steady clock.
   std::int64_t given_at(int rank) const;
-  /// Sleeps until there may be something to advance() with, an interrupt() or the deadline.
+  /// Waits until there may be something to advance() with, an interrupt() or the deadline. Takes in what all hosts send.
   void wait(Clock::time_point deadline);
 
-  /// While there is one, the driver waits by itself and the thread stands aside.
+  /// While there is one, the driver receives by itself and the thread stands aside.
   class Attention {
    public:
-    explicit Attention(LeaderExchange& exchange) : exchange_(exchange) { exchange.set_attention(true); }
-    ~Attention() { exchange_.set_attention(false); }
+    explicit Attention(LeaderExchange& exchange) : exchange_(exchange) { exchange.receiver_.enter(); }
+    ~Attention() { exchange_.receiver_.leave(); }
     Attention(const Attention&) = delete;
     Attention& operator=(const Attention&) = delete;
 
    private:
     LeaderExchange& exchange_;
   };
+
+  /// The driver begins to wait for something else than messages.
+  void expect_absence() { receiver_.expect_absence(); }
 
   /// Wakes the ranks of other hosts that wait for the round to begin, without waiting for its messages to reach them.
   void tell_begun();
@@ -86,9 +89,10 @@ class LeaderExchange {
     std::int64_t received_ns;
   };
 
-  void set_attention(bool has_it);
-  void run();
-  void receive() REQUIRES(mutex_);
+  void receive_all();
+  template <class Receive>
+  void guarded(Receive receive) REQUIRES(mutex_);
+  bool has_advanced();
   void advance_steps() REQUIRES(mutex_);
   void on_frame(int host, const Frame& frame) REQUIRES(mutex_);
   void on_end(int host) REQUIRES(mutex_);
@@ -118,17 +122,14 @@ class LeaderExchange {
   std::vector<std::int64_t> aged_ns_ GUARDED_BY(mutex_);      ///< of each of `blocks_`: the time of its ages
   std::vector<std::int64_t> given_ns_ GUARDED_BY(mutex_);     ///< by rank; see given_at()
   Status failure_ GUARDED_BY(mutex_);
-  bool has_attention_ GUARDED_BY(mutex_) = false;
-  bool stop_ GUARDED_BY(mutex_) = false;
 
   // The driver's.
   std::uint64_t own_round_ = 0;
   std::chrono::microseconds spin_;
 
-  EventFd wake_driver_, wake_thread_;
-  UniqueFd driver_poll_, thread_poll_;  ///< epolls of the links' one and of the eventfd
-  int links_descriptor_ = -1;
-  std::thread thread_;
+  EventFd wake_driver_;
+  UniqueFd driver_poll_;   ///< an epoll of the links' one and of wake_driver_
+  IdleReceiver receiver_;  ///< last: its thread uses the members above
 };
 
 }  // namespace runjob::runtime

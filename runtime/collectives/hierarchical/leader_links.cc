@@ -54,6 +54,11 @@ void LeaderLinks::receive(const OnFrame& on_frame, const OnEnd& on_end) {
   }
 }
 
+void LeaderLinks::receive_from(int host, const OnFrame& on_frame, const OnEnd& on_end) {
+  const auto index = static_cast<std::size_t>(host);
+  if (channels_[index].is_open()) read(index, on_frame, on_end);
+}
+
 void LeaderLinks::read(std::size_t host, const OnFrame& on_frame, const OnEnd& on_end) {
   ControlChannel& channel = channels_[host];
   channel.receive();

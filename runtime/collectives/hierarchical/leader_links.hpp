@@ -43,6 +43,8 @@ class LeaderLinks {
   using OnEnd = std::function<void(int host)>;
   /// Everything that has come.
   void receive(const OnFrame& on_frame, const OnEnd& on_end);
+  /// Everything that has come from one host, with one system call when nothing has.
+  void receive_from(int host, const OnFrame& on_frame, const OnEnd& on_end);
 
   /// Ends all connections, as the hosts at their other ends will see. Nobody is told of it here.
   void close();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -10,29 +11,10 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "rendezvous/hmac.hpp"
-#include "runtime/collectives/tcp/link_setup.hpp"
+#include "runtime/links/link_setup.hpp"
 
 namespace runjob::runtime {
 namespace {
-
-/// The address of a member: bytes, the same on all hosts of a job (little-endian, as its tensors are).
-struct Address {
-  std::uint16_t port = 0;
-  rendezvous::Nonce nonce{};
-};
-
-std::string encode(const Address& address, const std::string& host) {
-  return std::string(reinterpret_cast<const char*>(&address), sizeof address) + host;
-}
-
-/// Errors  Error(kProtocol).
-LinkPeer decode(const std::string& bytes, std::string name) {
-  if (bytes.size() <= sizeof(Address)) throw Error(Errc::kProtocol, fmt::format("the address of {} is cut", name));
-  Address address;
-  std::memcpy(&address, bytes.data(), sizeof address);
-  return {bytes.substr(sizeof address), address.port, std::move(name)};
-}
 
 constexpr char kEnded[] = "the exchange was ended";
 
@@ -123,14 +105,13 @@ class TcpTransport::Buffer : public TransportBuffer {
 
 TcpTransport::TcpTransport(const TransportOptions& options)
     : options_(options),
-      nonce_(rendezvous::random_nonce()),
       listener_(listen_for_members(options.bind_address, static_cast<int>(options.ranks.size()))),
       spin_(options.spin) {}
 
 TcpTransport::~TcpTransport() = default;
 
 std::string TcpTransport::address() const {
-  return encode(Address{listener_.port, nonce_}, options_.bind_address);
+  return encode(listener_.address);
 }
 
 Status TcpTransport::connect(const std::vector<std::string>& addresses) {
@@ -147,20 +128,23 @@ void TcpTransport::connect_all(const std::vector<std::string>& addresses) {
   plan.own = options_.member;
   plan.deadline = Clock::now() + options_.connect_timeout;
   plan.cancel = wake_.get();
-  rendezvous::Hmac key(options_.job_key, "runjob data 1: key of a mesh");
+  plan.purpose = "data between ranks";
+  std::vector<rendezvous::Nonce> nonces;
   for (std::size_t member = 0; member < addresses.size(); ++member) {
-    const LinkPeer peer = decode(addresses[member], fmt::format("rank {}", options_.ranks.at(member)));
-    key.add(addresses[member]);
+    const std::string name = fmt::format("rank {}", options_.ranks.at(member));
+    const LinkPeer peer{decode_link_address(addresses[member], name), name};
+    nonces.push_back(peer.address.nonce);
     const auto is_in = [&](const std::vector<int>& list) {
       return std::find(list.begin(), list.end(), static_cast<int>(member)) != list.end();
     };
     if (is_in(options_.short_peers) || is_in(options_.long_peers)) plan.peers[static_cast<int>(member)] = peer;
   }
-  plan.key = key.result();
+  plan.key = make_link_key(options_.job_key, "runjob data 1: key", nonces);
   for (auto& [member, socket] : connect_links(listener_.socket.get(), plan)) {
     prepare(socket.get());
     const LinkPeer& of = plan.peers.at(member);
-    peers_.emplace(member, std::make_unique<Peer>(std::move(socket), fmt::format("{} at {}", of.name, of.address)));
+    peers_.emplace(member,
+                   std::make_unique<Peer>(std::move(socket), fmt::format("{} at {}", of.name, of.address.address)));
   }
   listener_.socket.reset();
 }
@@ -199,7 +183,8 @@ std::unique_ptr<TransportBuffer> TcpTransport::buffer(void* data, std::size_t by
 
 bool TcpTransport::move() {
   static_cast<void>(guarded([this] { move_all(); }));
-  return failure_.ok() && std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer.second->is_busy(); });
+  if (!failure_.ok()) return false;
+  return std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer.second->is_busy(); });
 }
 
 void TcpTransport::pause(std::chrono::microseconds most) {

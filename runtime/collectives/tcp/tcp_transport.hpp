@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "base/event_fd.hpp"
-#include "runtime/collectives/tcp/link_handshake.hpp"
 #include "runtime/collectives/tcp/tcp_link.hpp"
 #include "runtime/collectives/transport.hpp"
-#include "runtime/control/control_connect.hpp"
+#include "runtime/links/listener.hpp"
 
 namespace runjob::runtime {
 
@@ -21,7 +20,7 @@ namespace runjob::runtime {
 ///
 /// Key      each member's address has 32 random bytes. The mesh's key is made of those of all members and of the job's
 ///          key. Where the addresses travel in secret (a Unix socket, SSH), this is enough; where they do not (HTTP),
-///          the job's key keeps the secret. Each connection proves the key (link_handshake.hpp). The listener is closed
+///          the job's key keeps the secret. Each connection proves the key (handshake.hpp). The listener is closed
 ///          once all are connected.
 /// Threads  one caller at a time, but abort() from any thread.
 class TcpTransport : public Transport {
@@ -56,8 +55,7 @@ class TcpTransport : public Transport {
   Peer& peer(int member) { return *peers_.at(member); }
 
   const TransportOptions options_;
-  const rendezvous::Nonce nonce_;
-  ControlListener listener_;
+  Listener listener_;
   std::map<int, std::unique_ptr<Peer>> peers_;  ///< by member
   std::vector<pollfd> events_;                  ///< of sleep()
   std::chrono::nanoseconds spin_;

@@ -8,9 +8,7 @@ using namespace runjob::runtime;
 TEST_CASE("what a rank tells the others comes back as it was", "[runtime][unit]") {
   BootstrapBlob blob;
   blob.mesh = std::string("\0\xff raw", 6);
-  blob.control_address = "127.0.0.1";
-  blob.control_port = 65535;
-  blob.token = std::string(16, '\x80');
+  blob.control = std::string("\0\x80 127.0.0.1", 12);
   blob.process_sets = "[0, 1]";
   blob.fusion_threshold = 1ull << 40;
   blob.mixes_groups = false;

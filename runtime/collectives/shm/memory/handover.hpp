@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/unique_handle.hpp"
-#include "runtime/control/control_connect.hpp"
+#include "runtime/control/wait_limits.hpp"
 
 /// How the ranks of a host receive rank 0's descriptor of the segment: over a Unix socket, with SCM_RIGHTS. Only a
 /// process of the same user that sends the first half of the token and a missing rank is served. A connection that

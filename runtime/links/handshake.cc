@@ -1,11 +1,11 @@
-#include "runtime/collectives/tcp/link_handshake.hpp"
+#include "runtime/links/handshake.hpp"
 
 #include "rendezvous/hmac.hpp"
 
 namespace runjob::runtime {
 namespace {
 
-rendezvous::Mac mac_of(const MeshKey& key, std::string_view purpose, const LinkHello& hello,
+rendezvous::Mac mac_of(const LinkKey& key, std::string_view purpose, const LinkHello& hello,
                        const rendezvous::Nonce& nonce) {
   return rendezvous::Hmac(key, purpose)
       .number(hello.magic)
@@ -20,6 +20,13 @@ constexpr std::string_view kAnswerPurpose = "runjob data 1: answer", kProofPurpo
 
 }  // namespace
 
+LinkKey make_link_key(const rendezvous::Mac& job_key, std::string_view purpose,
+                      const std::vector<rendezvous::Nonce>& nonces) {
+  rendezvous::Hmac key(job_key, purpose);
+  for (const rendezvous::Nonce& nonce : nonces) key.add(nonce);
+  return key.result();
+}
+
 LinkHello make_hello(int from, int to) {
   LinkHello hello;
   hello.from = from;
@@ -28,22 +35,22 @@ LinkHello make_hello(int from, int to) {
   return hello;
 }
 
-LinkAnswer make_answer(const MeshKey& key, const LinkHello& hello) {
+LinkAnswer make_answer(const LinkKey& key, const LinkHello& hello) {
   LinkAnswer answer;
   answer.nonce = rendezvous::random_nonce();
   answer.mac = mac_of(key, kAnswerPurpose, hello, answer.nonce);
   return answer;
 }
 
-LinkProof make_proof(const MeshKey& key, const LinkHello& hello, const LinkAnswer& answer) {
+LinkProof make_proof(const LinkKey& key, const LinkHello& hello, const LinkAnswer& answer) {
   return {mac_of(key, kProofPurpose, hello, answer.nonce)};
 }
 
-bool is_genuine(const MeshKey& key, const LinkHello& hello, const LinkAnswer& answer) {
+bool is_genuine(const LinkKey& key, const LinkHello& hello, const LinkAnswer& answer) {
   return rendezvous::equal(answer.mac, mac_of(key, kAnswerPurpose, hello, answer.nonce));
 }
 
-bool is_genuine(const MeshKey& key, const LinkHello& hello, const LinkAnswer& answer, const LinkProof& proof) {
+bool is_genuine(const LinkKey& key, const LinkHello& hello, const LinkAnswer& answer, const LinkProof& proof) {
   return rendezvous::equal(proof.mac, mac_of(key, kProofPurpose, hello, answer.nonce));
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/control/numeric_address.hpp"
+#include "runtime/links/numeric_address.hpp"
 
 #include <netinet/in.h>
 

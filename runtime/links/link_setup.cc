@@ -1,4 +1,4 @@
-#include "runtime/collectives/tcp/link_setup.hpp"
+#include "runtime/links/link_setup.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "runtime/control/numeric_address.hpp"
+#include "runtime/links/numeric_address.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -38,6 +38,7 @@ struct Attempt {
   int peer = -1;  ///< -1: it has come to the listener and has not proven who it is
   Wait wait = Wait::kHello;
   Clock::time_point since = Clock::now();
+  bool is_ready = false;  ///< poll() has found something to do
   LinkHello hello;
   LinkAnswer answer;
   std::array<char, sizeof(LinkAnswer)> bytes{};
@@ -88,7 +89,7 @@ class Setup {
     while (links_.size() < plan_.peers.size()) {
       wait();
       for (auto attempt = attempts_.begin(); attempt != attempts_.end();) {
-        attempt = is_settled(*attempt) ? attempts_.erase(attempt) : std::next(attempt);
+        attempt = attempt->is_ready && is_settled(*attempt) ? attempts_.erase(attempt) : std::next(attempt);
       }
       accept();
       begin_again();
@@ -99,12 +100,14 @@ class Setup {
  private:
   const LinkPeer& peer(int member) const { return plan_.peers.at(member); }
 
-  std::string connecting_to(int member) const {
-    return fmt::format("connecting to {} at {} port {}", peer(member).name, peer(member).address, peer(member).port);
+  static std::string place_text(const LinkPeer& peer) {
+    return fmt::format("{} at {} port {}", peer.name, peer.address.address, peer.address.port);
   }
 
+  std::string connecting_to(int member) const { return fmt::format("connecting to {}", place_text(peer(member))); }
+
   void begin(int member) {
-    const AddressList list = parse_address(peer(member).address, peer(member).port);
+    const AddressList list = parse_address(peer(member).address.address, peer(member).address.port);
     Attempt attempt;
     attempt.peer = member;
     attempt.wait = Attempt::Wait::kConnected;
@@ -129,6 +132,8 @@ class Setup {
     if (!retries_.empty()) most = kRetryAfter;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(plan_.deadline - now);
     ::poll(descriptors.data(), descriptors.size(), static_cast<int>(std::min(most, left).count()));
+    std::size_t index = 2;
+    for (Attempt& attempt : attempts_) attempt.is_ready = descriptors[index++].revents != 0;
     if (descriptors.front().revents != 0) throw Error(Errc::kAborted, "connecting was ended");
   }
 
@@ -136,8 +141,7 @@ class Setup {
     std::vector<std::string> missing;
     for (const auto& [member, peer] : plan_.peers) {
       if (links_.contains(member)) continue;
-      missing.push_back(member < plan_.own ? fmt::format("{} at {} port {}", peer.name, peer.address, peer.port)
-                                           : fmt::format("{} at {}", peer.name, peer.address));
+      missing.push_back(member < plan_.own || !peer.address.address.empty() ? place_text(peer) : peer.name);
     }
     return fmt::format(
         "no connection in time with {}; a firewall between the hosts must let TCP connections to any port pass",
@@ -162,7 +166,8 @@ class Setup {
   bool is_taken(Attempt& attempt) {
     switch (attempt.wait) {
       case Attempt::Wait::kConnected:
-        return is_connected(attempt) && send_hello(attempt);
+        check_connected(attempt);
+        return send_hello(attempt);
       case Attempt::Wait::kHello:
         return take_hello(attempt);
       case Attempt::Wait::kAnswer:
@@ -177,13 +182,11 @@ class Setup {
 
   /// The peer listens from before the members know its port, so a refusal is final.
   /// Errors  Error(kConnect) with the system's reason.
-  bool is_connected(const Attempt& attempt) const {
-    pollfd event{attempt.socket.get(), POLLOUT, 0};
-    if (::poll(&event, 1, 0) == 0) return false;
+  void check_connected(const Attempt& attempt) const {
     int error = 0;
     socklen_t length = sizeof error;
     ::getsockopt(attempt.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error == 0) return true;
+    if (error == 0) return;
     if (error == ETIMEDOUT) throw Broken();  // once more, until the deadline
     throw Error(Errc::kConnect, fmt::format("{}: {}", connecting_to(attempt.peer), std::strerror(error)));
   }
@@ -261,8 +264,9 @@ class Setup {
 
   void refuse(const Attempt& attempt) {
     if (++refused_ > kMostNamed) return;
-    log::warn("a connection from {} to the port for data between ranks was refused: it did not prove the job's key{}",
-              address_of_peer(attempt.socket.get()), refused_ == kMostNamed ? "; further ones are not shown" : "");
+    log::warn("a connection from {} to the port for {} was refused: it did not prove the job's key{}",
+              address_of_peer(attempt.socket.get()), plan_.purpose,
+              refused_ == kMostNamed ? "; further ones are not shown" : "");
   }
 
   void begin_again() {

@@ -1,4 +1,4 @@
-#include "runtime/collectives/tcp/link_setup.hpp"
+#include "runtime/links/link_setup.hpp"
 
 #include <future>
 #include <netinet/in.h>
@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/event_fd.hpp"
-#include "runtime/control/control_connect.hpp"
+#include "runtime/links/listener.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob::runtime;
@@ -33,8 +33,7 @@ struct Members {
     plan.deadline = std::chrono::steady_clock::now() + limit;
     for (int member = 0; member < static_cast<int>(listeners.size()); ++member) {
       if (member == own) continue;
-      plan.peers[member] = {"127.0.0.1", listeners[static_cast<std::size_t>(member)].port,
-                            "rank " + std::to_string(10 * member)};
+      plan.peers[member] = {listeners[static_cast<std::size_t>(member)].address, "rank " + std::to_string(10 * member)};
     }
     return plan;
   }
@@ -45,7 +44,7 @@ struct Members {
     });
   }
 
-  std::vector<ControlListener> listeners;
+  std::vector<Listener> listeners;
 };
 
 /// A stranger's connection to a listener.
@@ -101,9 +100,30 @@ TEST_CASE("every pair of members gets one connection", "[runtime][net]") {
   }
 }
 
+TEST_CASE("members that only connect need no listener, and the first one need not know where they are",
+          "[runtime][net]") {
+  const Members members(3);
+  LinkPlan of_first = members.plan(0);
+  for (auto& [member, peer] : of_first.peers) peer.address = {};
+  auto first = members.connect(of_first);
+  std::vector<std::future<Links>> others;
+  for (int member = 1; member < 3; ++member) {
+    LinkPlan plan = members.plan(member);
+    plan.peers = {{0, plan.peers.at(0)}};
+    others.push_back(std::async(std::launch::async, [plan] { return connect_links(/*listener=*/-1, plan); }));
+  }
+  const Links links = first.get();
+  for (int member = 1; member < 3; ++member) {
+    const Links of_other = others[static_cast<std::size_t>(member) - 1].get();
+    int got = -1;
+    send_all(of_other.at(0), member);
+    CHECK((receive_all(links.at(member), got) && got == member));
+  }
+}
+
 TEST_CASE("strangers neither become links nor keep the members from each other", "[runtime][net]") {
   const Members members(2);
-  const std::uint16_t port = members.listeners[0].port;
+  const std::uint16_t port = members.listeners[0].address.port;
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 80; ++i) strangers.push_back(knock(port));  // silent, and before the member
   send_all(strangers[0], std::array<char, 200>{});                // not the protocol
@@ -147,6 +167,11 @@ TEST_CASE("a listener that is gone, a member that does not come and a cancellati
     const Error error = error_of(members.connect(members.plan(0, std::chrono::milliseconds(100))));
     CHECK(error.code() == Errc::kTimeout);
     CHECK_THAT(error.what(), ContainsSubstring("rank 10 at 127.0.0.1"));
+  }
+  SECTION("missing, at an unknown address") {
+    LinkPlan plan = members.plan(0, std::chrono::milliseconds(100));
+    plan.peers.at(1).address = {};
+    CHECK_THAT(error_of(members.connect(plan)).what(), ContainsSubstring("no connection in time with rank 10; a"));
   }
   SECTION("cancelled") {
     const EventFd cancel;

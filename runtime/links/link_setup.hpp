@@ -1,32 +1,32 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <map>
 #include <string>
 
 #include "base/unique_handle.hpp"
-#include "runtime/collectives/tcp/link_handshake.hpp"
+#include "runtime/links/handshake.hpp"
+#include "runtime/links/link_address.hpp"
 
 namespace runjob::runtime {
 
-/// One end of the links that a member needs.
+/// The other end of a link that a member needs.
 struct LinkPeer {
-  std::string address;  ///< numeric
-  std::uint16_t port = 0;
-  std::string name;  ///< for messages: "rank 3"
+  LinkAddress address;  ///< may be empty for a peer that connects to this member
+  std::string name;     ///< for messages: "rank 3"
 };
 
 struct LinkPlan {
   int own = 0;                    ///< this member
   std::map<int, LinkPeer> peers;  ///< by member
-  MeshKey key{};
+  std::string purpose;            ///< of the port, for the log: "data between ranks"
+  LinkKey key{};
   std::chrono::steady_clock::time_point deadline;
   int cancel = -1;  ///< a descriptor that ends the wait when it becomes readable
 };
 
 /// Connects this member to all of its peers: to those with lower numbers, and from those with higher ones, which come
-/// to `listener`. Both ends of each connection prove that they hold the key (link_handshake.hpp). Strangers at the
+/// to `listener`. Both ends of each connection prove that they hold the key (handshake.hpp). Strangers at the
 /// listener are dropped and counted, and the first ten are named in the log; they neither delay nor end the set-up.
 /// Blocks. The sockets do not block.
 /// Errors  Error: kConnect naming the peer, its address and the system's reason; kAuth when a peer does not prove the

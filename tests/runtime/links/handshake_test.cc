@@ -1,4 +1,4 @@
-#include "runtime/collectives/tcp/link_handshake.hpp"
+#include "runtime/links/handshake.hpp"
 
 #include "tests/catch.hpp"
 
@@ -6,16 +6,25 @@ using namespace runjob::runtime;
 
 namespace {
 
-MeshKey key_of(unsigned char byte) {
-  MeshKey key{};
+LinkKey key_of(unsigned char byte) {
+  LinkKey key{};
   key.fill(byte);
   return key;
 }
 
 }  // namespace
 
+TEST_CASE("the key follows from the job's key, the purpose and every nonce", "[runtime]") {
+  const std::vector<runjob::rendezvous::Nonce> nonces = {key_of(1), key_of(2)};
+  const LinkKey key = make_link_key(key_of(0), "data", nonces);
+  CHECK(key == make_link_key(key_of(0), "data", nonces));
+  CHECK(key != make_link_key(key_of(9), "data", nonces));
+  CHECK(key != make_link_key(key_of(0), "control", nonces));
+  CHECK(key != make_link_key(key_of(0), "data", {key_of(2), key_of(1)}));
+}
+
 TEST_CASE("both ends of a link prove the key", "[runtime]") {
-  const MeshKey key = key_of(7);
+  const LinkKey key = key_of(7);
   const LinkHello hello = make_hello(3, 1);
   const LinkAnswer answer = make_answer(key, hello);
   CHECK(is_genuine(key, hello, answer));
@@ -24,7 +33,7 @@ TEST_CASE("both ends of a link prove the key", "[runtime]") {
 }
 
 TEST_CASE("another key, pair, direction or nonce proves nothing", "[runtime]") {
-  const MeshKey key = key_of(7);
+  const LinkKey key = key_of(7);
   const LinkHello hello = make_hello(3, 1);
   const LinkAnswer answer = make_answer(key, hello);
   const LinkProof proof = make_proof(key, hello, answer);

@@ -1,0 +1,131 @@
+/// The bound of what two processes on two hosts can exchange over one TCP connection: both send N bytes and receive N
+/// bytes at the same time, without a header, a reduction or an agreement.
+///
+///     bare_exchange ADDRESS PORT PIECE_BYTES SEND_BUFFER_BYTES BUDGET_MS BYTES,BYTES,...
+///
+/// With ADDRESS "listen" the process listens and prints its port; otherwise it connects. The listening process prints a
+/// line of JSON for each size, with the median in microseconds. Half of a size's time is for warming up.
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::microseconds kSpin{50};
+
+[[noreturn]] void fail(const char* what) {
+  std::perror(what);
+  std::exit(1);
+}
+
+int connected_socket(const std::string& address, int port) {
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<std::uint16_t>(port));
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) fail("socket");
+  if (address != "listen") {
+    if (::inet_pton(AF_INET, address.c_str(), &place.sin_addr) != 1) fail("inet_pton");
+    if (::connect(fd, reinterpret_cast<sockaddr*>(&place), sizeof place) != 0) fail("connect");
+    return fd;
+  }
+  socklen_t length = sizeof place;
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&place), sizeof place) != 0 || ::listen(fd, 1) != 0 ||
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&place), &length) != 0)
+    fail("bind");
+  std::printf("%d\n", ntohs(place.sin_port));
+  std::fflush(stdout);
+  const int accepted = ::accept(fd, nullptr, nullptr);
+  if (accepted < 0) fail("accept");
+  ::close(fd);
+  return accepted;
+}
+
+/// The bytes of one call, 0 if it would have to wait.
+std::size_t moved(ssize_t count, const char* what) {
+  if (count > 0) return static_cast<std::size_t>(count);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+  fail(what);
+}
+
+void exchange(int fd, char* out, char* in, std::size_t bytes, std::size_t piece) {
+  std::size_t sent = 0, received = 0;
+  Clock::time_point idle_since{};
+  while (sent < bytes || received < bytes) {
+    std::size_t progress = 0;
+    if (sent < bytes) {
+      const auto count = ::send(fd, out + sent, std::min(piece, bytes - sent), MSG_DONTWAIT | MSG_NOSIGNAL);
+      progress += moved(count, "send");
+      sent += progress;
+    }
+    if (received < bytes) {
+      const std::size_t count =
+          moved(::recv(fd, in + received, std::min(piece, bytes - received), MSG_DONTWAIT), "recv");
+      received += count;
+      progress += count;
+    }
+    if (progress > 0) {
+      idle_since = {};
+      continue;
+    }
+    const auto now = Clock::now();
+    if (idle_since == Clock::time_point{}) idle_since = now;
+    if (now - idle_since < kSpin) continue;
+    pollfd event{fd, static_cast<short>((sent < bytes ? POLLOUT : 0) | (received < bytes ? POLLIN : 0)), 0};
+    ::poll(&event, 1, -1);
+  }
+}
+
+/// The median of the second half, in microseconds. The listening process decides when to stop: its last byte is 1.
+double measure(int fd, std::size_t bytes, std::size_t piece, double budget_ms, bool decides) {
+  std::vector<char> out(bytes, 'x'), in(bytes);
+  std::vector<double> times_us;
+  const auto begin = Clock::now();
+  for (bool is_last = false; !is_last;) {
+    const bool ends =
+        decides && times_us.size() >= 8 && Clock::now() - begin > std::chrono::duration<double, std::milli>(budget_ms);
+    out.back() = ends ? 1 : 0;
+    const auto start = Clock::now();
+    exchange(fd, out.data(), in.data(), bytes, piece);
+    times_us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+    is_last = decides ? ends : in.back() == 1;
+  }
+  const auto half = times_us.begin() + static_cast<std::ptrdiff_t>(times_us.size() / 2);
+  const auto median = half + (times_us.end() - half) / 2;
+  std::nth_element(half, median, times_us.end());
+  return *median;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count != 7) {
+    std::fprintf(stderr,
+                 "usage: bare_exchange ADDRESS|listen PORT PIECE_BYTES SEND_BUFFER_BYTES BUDGET_MS BYTES,...\n");
+    return 2;
+  }
+  const bool listens = std::string(words[1]) == "listen";
+  const int fd = connected_socket(words[1], std::atoi(words[2]));
+  const int on = 1, send_buffer = std::atoi(words[4]);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (send_buffer > 0) ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
+  for (char* word = std::strtok(words[6], ","); word != nullptr; word = std::strtok(nullptr, ",")) {
+    const auto bytes = static_cast<std::size_t>(std::atoll(word));
+    const double median =
+        measure(fd, bytes, static_cast<std::size_t>(std::atoll(words[3])), std::atof(words[5]), listens);
+    if (listens) std::printf("{\"bytes\": %zu, \"us\": %.2f}\n", bytes, median);
+  }
+  return 0;
+}

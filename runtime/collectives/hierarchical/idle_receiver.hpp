@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+
+#include "base/event_fd.hpp"
+#include "base/unique_handle.hpp"
+
+namespace runjob::runtime {
+
+/// The thread "runjob-rounds": receives what other hosts send while the driver does not receive itself.
+///
+/// A driver that runs one operation after the other must not be disturbed: a thread that woke up for each message would
+/// take the processor and the lock at the very moment at which the driver needs both. So the thread does not watch the
+/// descriptor while it is in use by the driver, and for a millisecond afterwards; and the driver makes no system call to
+/// tell it so. After a millisecond without a use the thread watches again, and then sleeps until something comes.
+///
+/// Threads  enter(), leave() and expect_absence() are the driver's; the rest is any thread's.
+class IdleReceiver {
+ public:
+  /// `descriptor` is readable when there is something to receive. `receive` runs on the thread.
+  IdleReceiver(int descriptor, std::function<void()> receive);
+  /// Waits until `receive` has ended.
+  ~IdleReceiver();
+  IdleReceiver(const IdleReceiver&) = delete;
+  IdleReceiver& operator=(const IdleReceiver&) = delete;
+
+  /// The driver receives by itself from now on.
+  void enter() {
+    is_absent_.store(false, std::memory_order_relaxed);
+    uses_.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// The driver has stopped to receive. It is likely to do so again soon.
+  void leave() { uses_.fetch_add(1, std::memory_order_relaxed); }
+  /// The driver, which has left, will be away: the thread watches at once.
+  void expect_absence();
+
+  bool is_driver_inside() const { return (uses_.load() & 1) != 0; }
+
+ private:
+  void run();
+  bool is_in_use();
+  void watch(bool watches);
+
+  const int descriptor_;
+  const std::function<void()> receive_;
+  std::atomic<std::uint64_t> uses_{0};  ///< odd while the driver is inside
+  std::atomic<bool> is_absent_{false};
+  std::atomic<bool> watches_{true};
+  std::atomic<bool> stop_{false};
+  std::uint64_t seen_uses_ = 0;  ///< the thread's
+  EventFd wake_;
+  UniqueFd poll_;  ///< an epoll of the descriptor and of wake_
+  std::thread thread_;
+};
+
+}  // namespace runjob::runtime
