@@ -1,5 +1,6 @@
 #include "runtime/control/control_channel.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <utility>
 
 #include "runtime/control/fork_guard.hpp"
@@ -41,15 +43,18 @@ ControlChannel::~ControlChannel() {
   close();
 }
 
-ControlChannel::ControlChannel(ControlChannel&& other) noexcept = default;
+ControlChannel::ControlChannel(ControlChannel&& other) noexcept {
+  *this = std::move(other);
+}
 
 ControlChannel& ControlChannel::operator=(ControlChannel&& other) noexcept {
   close();
   socket_ = std::move(other.socket_);
   max_frame_bytes_ = other.max_frame_bytes_;
   outgoing_ = std::move(other.outgoing_);
-  incoming_ = std::move(other.incoming_);
   sent_ = std::exchange(other.sent_, 0);
+  incoming_ = std::move(other.incoming_);
+  filled_ = std::exchange(other.filled_, 0);
   taken_ = std::exchange(other.taken_, 0);
   return *this;
 }
@@ -58,13 +63,30 @@ short ControlChannel::poll_events() const {
   return static_cast<short>(POLLIN | (sent_ < outgoing_.size() ? POLLOUT : 0));
 }
 
-void ControlChannel::send(std::string_view frame) {
+void ControlChannel::send(std::string_view frame, std::string_view second_part) {
   if (!is_open()) return;
-  const auto size = static_cast<std::uint32_t>(frame.size());
-  char header[sizeof size];
-  std::memcpy(header, &size, sizeof size);
-  outgoing_.append(header, sizeof header).append(frame);
-  flush();
+  const auto size = static_cast<std::uint32_t>(frame.size() + second_part.size());
+  char prefix[sizeof size];
+  std::memcpy(prefix, &size, sizeof size);
+  const std::array<std::string_view, 3> parts{std::string_view(prefix, sizeof prefix), frame, second_part};
+  std::size_t sent = outgoing_.empty() ? send_parts(parts) : 0;
+  for (const std::string_view part : parts) {
+    const std::size_t of_part = std::min(sent, part.size());
+    outgoing_.append(part.substr(of_part));
+    sent -= of_part;
+  }
+  if (!outgoing_.empty()) flush();
+}
+
+/// Sends from the caller's memory. Returns the number of bytes that the socket has accepted.
+std::size_t ControlChannel::send_parts(const std::array<std::string_view, 3>& parts) const {
+  std::array<iovec, 3> vectors;
+  for (std::size_t i = 0; i < parts.size(); ++i) vectors[i] = {const_cast<char*>(parts[i].data()), parts[i].size()};
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = vectors.size();
+  const ssize_t count = ::sendmsg(fd(), &message, MSG_NOSIGNAL);
+  return count > 0 ? static_cast<std::size_t>(count) : 0;  // flush() finds out why
 }
 
 void ControlChannel::flush() {
@@ -83,12 +105,18 @@ void ControlChannel::flush() {
 }
 
 void ControlChannel::receive() {
-  char chunk[65536];
+  constexpr std::size_t kLeastRoom = 4096;
+  if (taken_ > 0) {
+    std::memmove(incoming_.data(), incoming_.data() + taken_, filled_ - taken_);
+    filled_ -= std::exchange(taken_, 0);
+  }
   while (is_open()) {
-    const ssize_t count = ::recv(fd(), chunk, sizeof chunk, 0);
+    if (filled_ == incoming_.size()) incoming_.resize(std::max(kLeastRoom, 2 * incoming_.size()));
+    const std::size_t room = incoming_.size() - filled_;
+    const ssize_t count = ::recv(fd(), incoming_.data() + filled_, room, 0);
     if (count > 0) {
-      incoming_.append(chunk, static_cast<std::size_t>(count));
-      if (static_cast<std::size_t>(count) < sizeof chunk) return;
+      filled_ += static_cast<std::size_t>(count);
+      if (static_cast<std::size_t>(count) < room) return;
     } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
       return close();
     } else if (errno != EINTR) {
@@ -97,23 +125,17 @@ void ControlChannel::receive() {
   }
 }
 
-std::optional<std::string> ControlChannel::next_frame() {
+std::optional<std::string_view> ControlChannel::next_frame() {
   std::uint32_t size = 0;
-  if (incoming_.size() - taken_ < sizeof size) return std::nullopt;
+  if (filled_ - taken_ < sizeof size) return std::nullopt;
   std::memcpy(&size, incoming_.data() + taken_, sizeof size);
   if (size > max_frame_bytes_) {
     close();
     return std::nullopt;
   }
-  if (incoming_.size() - taken_ - sizeof size < size) return std::nullopt;
-  std::string frame = incoming_.substr(taken_ + sizeof size, size);
+  if (filled_ - taken_ - sizeof size < size) return std::nullopt;
+  const std::string_view frame(incoming_.data() + taken_ + sizeof size, size);
   taken_ += sizeof size + size;
-  if (taken_ == incoming_.size()) {
-    incoming_.clear();
-    taken_ = 0;
-  } else if (taken_ > incoming_.size() / 2) {
-    incoming_.erase(0, std::exchange(taken_, 0));
-  }
   return frame;
 }
 

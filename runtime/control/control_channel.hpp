@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/unique_handle.hpp"
 
@@ -28,23 +30,28 @@ class ControlChannel {
   int fd() const { return socket_.get(); }
   short poll_events() const;  ///< the events that poll() should wait for
 
-  /// Sends as much as the socket accepts now and keeps the rest for flush().
-  void send(std::string_view frame);
+  /// Sends a frame, which may be given in two parts: as much as the socket accepts now. Keeps a copy of the rest for
+  /// flush().
+  void send(std::string_view frame, std::string_view second_part = {});
   void flush();
 
   /// Reads all bytes that have arrived.
   void receive();
-  /// The next complete frame; nullopt when there is none.
-  std::optional<std::string> next_frame();
+  /// The next complete frame, valid until the next receive(); nullopt when there is none.
+  std::optional<std::string_view> next_frame();
 
   void set_max_frame_bytes(std::size_t bytes) { max_frame_bytes_ = bytes; }
   void close();
 
  private:
+  std::size_t send_parts(const std::array<std::string_view, 3>& parts) const;
+
   UniqueFd socket_;
   std::size_t max_frame_bytes_ = kMaxFrameBytes;
-  std::string outgoing_, incoming_;
-  std::size_t sent_ = 0, taken_ = 0;  ///< bytes of them that were sent, taken
+  std::string outgoing_;
+  std::size_t sent_ = 0;                ///< bytes of outgoing_
+  std::vector<char> incoming_;          ///< room for received bytes
+  std::size_t filled_ = 0, taken_ = 0;  ///< bytes of incoming_ that were received, and returned as frames
 };
 
 }  // namespace runjob::runtime

@@ -45,7 +45,6 @@ LeaderExchange::LeaderExchange(const Topology& topology, Group& group, const Far
       group_(group),
       board_(board),
       way_{topology.host(), topology.hosts()},
-      most_spin_(spin),
       names_(std::move(names)),
       links_(std::move(channels)),
       step_(way_.steps()),
@@ -60,15 +59,15 @@ LeaderExchange::LeaderExchange(const Topology& topology, Group& group, const Far
 
 LeaderExchange::~LeaderExchange() = default;
 
-void LeaderExchange::begin(const std::string& block) {
+void LeaderExchange::begin(std::string block) {
   ++own_round_;
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();
   round_ = own_round_;
   step_ = 0;
-  blocks_ = block;
-  ends_.assign(1, block.size());
-  aged_ns_.assign(1, has_ages(block) ? now_ns() : 0);
+  blocks_ = std::move(block);
+  ends_.assign(1, blocks_.size());
+  aged_ns_.assign(1, has_ages(blocks_) ? now_ns() : 0);
   links_.send(way_.target(0), {Type::kBlocks, round_, blocks_});
   advance_steps();
 }
@@ -96,18 +95,13 @@ std::int64_t LeaderExchange::given_at(int rank) const {
 }
 
 void LeaderExchange::wait(Clock::time_point deadline) {
-  if (most_spin_.count() != 0) {
-    const auto end = Clock::now() + spin_;
-    do {
-      if (has_advanced()) {
-        spin_ = std::min(most_spin_, 2 * spin_);
-        return;
-      }
-    } while (Clock::now() < end);
-    spin_ = std::max(most_spin_ / 32, spin_ / 2);
+  const auto begin = Clock::now();
+  while (Clock::now() - begin < spin_.time()) {
+    if (has_advanced()) return spin_.reached_while_spinning();
   }
   epoll_event events[2];
   ::epoll_wait(driver_poll_.get(), events, 2, milliseconds_until(deadline));
+  spin_.reached_after_sleep(Clock::now() - begin);
   wake_driver_.clear();
   receive_all();
 }
@@ -178,13 +172,25 @@ void LeaderExchange::advance_steps() {
       return;
     }
     if (early.front().round != round_) throw Error(Errc::kProtocol, "a host has sent messages of another round");
-    append_blocks(early.front(), source, way_.blocks(step_));
+    const Blocks blocks = std::move(early.front());
     early.pop_front();
-    if (++step_ == way_.steps()) return group_.publish(board_.heard(), round_);
-    refresh_ages(way_.blocks(step_));
-    const std::size_t end = ends_[static_cast<std::size_t>(way_.blocks(step_)) - 1];
-    links_.send(way_.target(step_), {Type::kBlocks, round_, std::string_view(blocks_).substr(0, end)});
+    take_step(blocks.bytes, blocks.received_ns);
   }
+}
+
+/// True when the present step waits for just these blocks.
+bool LeaderExchange::is_awaited(int host, std::uint64_t round) const {
+  return failure_.ok() && step_ < way_.steps() && host == way_.source(step_) && round == round_ &&
+         early_[static_cast<std::size_t>(host)].empty();
+}
+
+/// The message of the present step has come. Sends the next one.
+void LeaderExchange::take_step(std::string_view bytes, std::int64_t received_ns) {
+  take_blocks(bytes, received_ns, way_.source(step_), way_.blocks(step_));
+  if (++step_ == way_.steps()) return group_.publish(board_.heard(), round_);
+  refresh_ages(way_.blocks(step_));
+  const std::size_t end = ends_[static_cast<std::size_t>(way_.blocks(step_)) - 1];
+  links_.send(way_.target(step_), {Type::kBlocks, round_, std::string_view(blocks_).substr(0, end)});
 }
 
 /// Adds the time that the first `count` blocks have lain here to their ages.
@@ -202,9 +208,8 @@ void LeaderExchange::refresh_ages(int count) {
   }
 }
 
-/// The blocks of `count` hosts from `source` on.
-void LeaderExchange::append_blocks(const Blocks& blocks, int source, int count) {
-  const std::string& bytes = blocks.bytes;
+/// Puts the blocks of `count` hosts from `source` on on the board.
+void LeaderExchange::take_blocks(std::string_view bytes, std::int64_t received_ns, int source, int count) {
   std::string_view rest = bytes;
   for (int i = 0; i < count; ++i) {
     const int host = (source + i) % topology_.hosts();
@@ -212,16 +217,16 @@ void LeaderExchange::append_blocks(const Blocks& blocks, int source, int count) 
     const bool with_ages = take_block(
         rest, ranks.size(), FarBoard::most_bytes(board_.ranks()), [&](std::size_t index, const RoundMessage& message) {
           board_.put(round_, ranks[index], message.tag, message.bytes);
-          given_ns_[static_cast<std::size_t>(ranks[index])] = blocks.received_ns - std::int64_t{message.age_us} * 1000;
+          given_ns_[static_cast<std::size_t>(ranks[index])] = received_ns - std::int64_t{message.age_us} * 1000;
         });
     // Rank 0's host asks for ages with its own ones.
     if (host == topology_.host_of(0)) group_.header().notes_times.store(with_ages ? 1 : 0, std::memory_order_relaxed);
-    aged_ns_.push_back(blocks.received_ns);
+    aged_ns_.push_back(received_ns);
     for (const int rank : ranks) board_.given(rank).store(round_, std::memory_order_release);
     ends_.push_back(blocks_.size() + bytes.size() - rest.size());
   }
   if (!rest.empty()) throw Error(Errc::kProtocol, "a host has sent more blocks than it should");
-  blocks_ += bytes;
+  if (step_ + 1 < way_.steps()) blocks_ += bytes;
 }
 
 void LeaderExchange::on_frame(int host, const Frame& frame) {
@@ -243,8 +248,12 @@ void LeaderExchange::on_frame(int host, const Frame& frame) {
 }
 
 void LeaderExchange::on_blocks(int host, const Frame& frame) {
-  early_[static_cast<std::size_t>(host)].push_back({frame.round, std::string(frame.payload), now_ns()});
   note_begun(frame.round);
+  if (is_awaited(host, frame.round)) {
+    take_step(frame.payload, now_ns());
+  } else {
+    early_[static_cast<std::size_t>(host)].push_back({frame.round, std::string(frame.payload), now_ns()});
+  }
 }
 
 void LeaderExchange::note_begun(std::uint64_t round) {

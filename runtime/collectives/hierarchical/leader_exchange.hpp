@@ -19,6 +19,7 @@
 #include "runtime/collectives/hierarchical/leader_links.hpp"
 #include "runtime/collectives/rounds.hpp"
 #include "runtime/collectives/shm/group.hpp"
+#include "runtime/collectives/spin_time.hpp"
 
 namespace runjob::runtime {
 
@@ -32,7 +33,8 @@ class LeaderExchange {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `channels`: by host, that of the own host unused. `spin`: how long a driver looks for messages before it sleeps.
+  /// `channels`: by host, that of the own host unused. `spin`: the longest time for which a driver spins before it
+  /// sleeps.
   LeaderExchange(const Topology& topology, Group& group, const FarBoard& board, std::vector<ControlChannel> channels,
                  std::chrono::microseconds spin, std::vector<int> names = {});
   ~LeaderExchange();
@@ -42,7 +44,7 @@ class LeaderExchange {
   /// The round that this host has begun last.
   std::uint64_t round() const { return own_round_; }
   /// Begins the next one, once the one before is complete; `block`: encode_block() of this host's messages.
-  void begin(const std::string& block);
+  void begin(std::string block);
   /// Takes in what has come from the host whose message is awaited. True when all messages of the round are on the board.
   bool advance();
   /// The time at which a rank of another host gave its message of the round that was complete last: that of its arrival
@@ -101,7 +103,9 @@ class LeaderExchange {
   void on_left(const Frame& frame) REQUIRES(mutex_);
   void note_begun(std::uint64_t round) REQUIRES(mutex_);
   void refresh_ages(int count) REQUIRES(mutex_);
-  void append_blocks(const Blocks& blocks, int source, int count) REQUIRES(mutex_);
+  bool is_awaited(int host, std::uint64_t round) const REQUIRES(mutex_);
+  void take_step(std::string_view bytes, std::int64_t received_ns) REQUIRES(mutex_);
+  void take_blocks(std::string_view bytes, std::int64_t received_ns, int source, int count) REQUIRES(mutex_);
   std::string present(std::uint64_t round) const;
   void fail(const Error& error) REQUIRES(mutex_);
 
@@ -109,15 +113,14 @@ class LeaderExchange {
   Group& group_;
   const FarBoard board_;
   const Dissemination way_;
-  const std::chrono::microseconds most_spin_;
   const std::vector<int> names_;  ///< the ranks' numbers in their job; empty: the same as here
 
   mutable Mutex mutex_;
   LeaderLinks links_ GUARDED_BY(mutex_);
-  std::uint64_t round_ GUARDED_BY(mutex_) = 0;                ///< that is exchanged, or was last
-  int step_ GUARDED_BY(mutex_) = 0;                           ///< of it, that waits for its message
-  std::string blocks_ GUARDED_BY(mutex_);                     ///< of it, from the own host on
-  std::vector<std::size_t> ends_ GUARDED_BY(mutex_);          ///< where each of them ends
+  std::uint64_t round_ GUARDED_BY(mutex_) = 0;        ///< that is exchanged, or was last
+  int step_ GUARDED_BY(mutex_) = 0;                   ///< of it, that waits for its message
+  std::string blocks_ GUARDED_BY(mutex_);             ///< of it, from the own host on, as far as they are sent on
+  std::vector<std::size_t> ends_ GUARDED_BY(mutex_);  ///< where each of them ends
   std::vector<std::deque<Blocks>> early_ GUARDED_BY(mutex_);  ///< by host: what has come and was not looked at yet
   std::vector<std::int64_t> aged_ns_ GUARDED_BY(mutex_);      ///< of each of `blocks_`: the time of its ages
   std::vector<std::int64_t> given_ns_ GUARDED_BY(mutex_);     ///< by rank; see given_at()
@@ -125,7 +128,7 @@ class LeaderExchange {
 
   // The driver's.
   std::uint64_t own_round_ = 0;
-  std::chrono::microseconds spin_;
+  SpinTime spin_;
 
   EventFd wake_driver_;
   UniqueFd driver_poll_;   ///< an epoll of the links' one and of wake_driver_

@@ -29,11 +29,10 @@ void LeaderLinks::send(int host, const Frame& frame) {
   ControlChannel& channel = channels_[static_cast<std::size_t>(host)];
   if (!channel.is_open()) return;
   const Header header{static_cast<std::uint32_t>(frame.type), 0, frame.round};
-  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
-  channel.send(bytes.append(frame.payload));
+  channel.send({reinterpret_cast<const char*>(&header), sizeof header}, frame.payload);
   watch(static_cast<std::size_t>(host));
   ++messages_;
-  bytes_ += bytes.size();
+  bytes_ += sizeof header + frame.payload.size();
 }
 
 void LeaderLinks::send_to_all(const Frame& frame) {
@@ -69,8 +68,7 @@ void LeaderLinks::read(std::size_t host, const OnFrame& on_frame, const OnEnd& o
       break;
     }
     std::memcpy(&header, bytes->data(), sizeof header);
-    on_frame(static_cast<int>(host),
-             {static_cast<Type>(header.type), header.round, std::string_view(*bytes).substr(sizeof header)});
+    on_frame(static_cast<int>(host), {static_cast<Type>(header.type), header.round, bytes->substr(sizeof header)});
   }
   if (!channel.is_open()) return on_end(static_cast<int>(host));
   watch(host);

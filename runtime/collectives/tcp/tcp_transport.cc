@@ -191,47 +191,36 @@ void TcpTransport::pause(std::chrono::microseconds most) {
   sleep(Clock::now() + most);
 }
 
-/// Waits until the request is done. Looks for a while when there are processors enough, and then sleeps. The while is
-/// halved when it was in vain. The time limit is for the peer's silence: as long as bytes move it begins anew.
+/// Waits until the request is done. Spins for a while when there are processors enough, and then sleeps. The time limit
+/// is for the peer's silence: as long as bytes move it begins anew.
 void TcpTransport::wait(int peer, const LinkRequest& request) {
-  Clock::time_point silent_since = Clock::now();
+  Clock::time_point idle_since;  // the epoch while bytes move
+  bool has_slept = false;
   while (!request.is_done) {
-    if (spin_until_moved(request)) silent_since = Clock::now();
-    if (request.is_done) return;
+    if (move_all() != 0) {
+      if (has_slept) {
+        spin_.reached_after_sleep(Clock::now() - idle_since);
+      } else if (idle_since != Clock::time_point()) {
+        spin_.reached_while_spinning();
+      }
+      idle_since = {};
+      has_slept = false;
+      continue;
+    }
     throw_if_unusable();
-    const Clock::time_point deadline = silent_since + options_.operation_timeout;
-    if (Clock::now() >= deadline) {
+    const Clock::time_point now = Clock::now();
+    if (idle_since == Clock::time_point()) idle_since = now;
+    if (now - idle_since < spin_.time()) continue;
+    if (now - idle_since >= options_.operation_timeout) {
       throw Error(
           Errc::kTimeout,
           fmt::format("waited {:.3g} s for {}; it may be stopped or very slow; RUNJOB_GLOO_TIMEOUT_SECONDS "
                       "allows more",
                       std::chrono::duration<double>(options_.operation_timeout).count(), this->peer(peer).name));
     }
-    sleep(deadline);
+    sleep(idle_since + options_.operation_timeout);
+    has_slept = true;
   }
-}
-
-/// Moves bytes as long as some move, and looks for more for a while. True when some have moved.
-bool TcpTransport::spin_until_moved(const LinkRequest& request) {
-  bool has_moved = false;
-  Clock::time_point end;
-  for (;;) {
-    if (move_all() != 0) {
-      has_moved = true;
-      end = {};
-      if (request.is_done) break;
-      continue;
-    }
-    if (request.is_done || aborted_ || spin_.count() == 0) break;
-    const Clock::time_point now = Clock::now();
-    if (end == Clock::time_point()) end = now + spin_;
-    if (now >= end) {
-      spin_ = std::max<std::chrono::nanoseconds>(spin_ / 2, options_.spin / 32);
-      return has_moved;
-    }
-  }
-  if (has_moved) spin_ = std::min<std::chrono::nanoseconds>(2 * spin_, options_.spin);
-  return has_moved;
 }
 
 /// Errors  as TcpLink's, with the peer's name.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/event_fd.hpp"
+#include "runtime/collectives/spin_time.hpp"
 #include "runtime/collectives/tcp/tcp_link.hpp"
 #include "runtime/collectives/transport.hpp"
 #include "runtime/links/listener.hpp"
@@ -47,7 +48,6 @@ class TcpTransport : public Transport {
   template <class Action>
   Status guarded(Action action);
   void wait(int peer, const LinkRequest& request);
-  bool spin_until_moved(const LinkRequest& request);
   std::size_t move_all();
   void sleep(Clock::time_point deadline);
   void throw_if_unusable() const;
@@ -58,7 +58,7 @@ class TcpTransport : public Transport {
   Listener listener_;
   std::map<int, std::unique_ptr<Peer>> peers_;  ///< by member
   std::vector<pollfd> events_;                  ///< of sleep()
-  std::chrono::nanoseconds spin_;
+  SpinTime spin_;
   Status failure_;
   EventFd wake_;  ///< set by abort()
   std::atomic<bool> connected_{false}, aborted_{false};

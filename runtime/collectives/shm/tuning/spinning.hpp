@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "runtime/collectives/shm/memory/segment_view.hpp"
-#include "runtime/collectives/shm/tuning/spin_time.hpp"
+#include "runtime/collectives/spin_time.hpp"
 
 namespace runjob::runtime {
 

@@ -1,4 +1,4 @@
-#include "runtime/collectives/shm/tuning/spin_time.hpp"
+#include "runtime/collectives/spin_time.hpp"
 
 #include "tests/catch.hpp"
 
