@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
+#include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
 #include "runtime/collectives/hierarchical/exchanges/ring_exchange.hpp"
 
@@ -54,6 +55,20 @@ void in_short_messages(HostChannels& channels, const Call& call, const Parts& pa
   }
   small.send(nullptr, 0);
   std::memcpy(output, small.take(0, parts.bytes), parts.bytes);
+}
+
+/// Every rank sends its bytes to every other rank.
+void among_lone_ranks(HostChannels& channels, const Call& call, const Parts& parts) {
+  const Topology& topology = channels.topology;
+  const Range own = parts[topology.rank()];
+  DirectExchange exchange(channels, call.input, own.count, call.output, parts.bytes);
+  for (int distance = 1; distance < topology.hosts(); ++distance) {
+    const int from = (topology.host() + topology.hosts() - distance) % topology.hosts();
+    exchange.receive(from, parts[topology.ranks(from).front()]);
+    exchange.send((topology.host() + distance) % topology.hosts(), {0, own.count});
+  }
+  copy(static_cast<std::byte*>(call.output) + own.first, call.input, own.count);
+  exchange.wait();
 }
 
 /// The second half of an allreduce's ring: in its first round a host collects what its own ranks have.
@@ -156,6 +171,7 @@ void allgather(HostChannels& channels, const Call& call) {
   call.tell_stage("HOSTS_ALLGATHER", nullptr);
   const Parts parts(channels.topology, call);
   if (parts.bytes <= channels.most_short()) return in_short_messages(channels, call, parts);
+  if (channels.are_all_alone()) return among_lone_ranks(channels, call, parts);
   Walk(channels, call, parts).run();
 }
 

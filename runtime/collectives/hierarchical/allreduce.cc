@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
+#include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/halving_doubling.hpp"
 #include "runtime/collectives/hierarchical/exchanges/host_reduction.hpp"
 #include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
@@ -109,6 +110,8 @@ class ThroughLeader {
 
 void allreduce(HostChannels& channels, const Call& call) {
   const std::size_t bytes = call.count * size_of(call.dtype);
+  if (exchanges_directly(channels.are_all_alone(), channels.topology.hosts(), bytes, channels.most_short()))
+    return allreduce(channels, call, AllreduceWay::kExchange);
   const std::size_t wide_bytes = call.count * size_of(HostReduction(call, 1).wide());
   allreduce(channels, call,
             choose_allreduce(channels.costs, channels.topology.hosts(), bytes, wide_bytes, channels.most_short()));
@@ -116,6 +119,9 @@ void allreduce(HostChannels& channels, const Call& call) {
 
 void allreduce(HostChannels& channels, const Call& call, AllreduceWay way) {
   switch (way) {
+    case AllreduceWay::kExchange:
+      call.tell_stage("HOSTS_ALLREDUCE_EXCHANGE", "direct exchange");
+      return exchange_allreduce(channels, call);
     case AllreduceWay::kDoubling:
       call.tell_stage("HOSTS_ALLREDUCE_DOUBLING", "recursive doubling");
       return allreduce_short(channels, call, call.output);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
 #include "runtime/collectives/hierarchical/exchanges/ring_exchange.hpp"
 
@@ -233,10 +234,38 @@ class Alltoall {
   std::optional<Lanes> arriving_, leaving_;
 };
 
+/// Every rank sends each other rank its part, from the input into the output.
+void among_lone_ranks(HostChannels& channels, const Call& call) {
+  const Topology& topology = channels.topology;
+  const std::size_t element = size_of(call.dtype);
+  const Counts starts = offsets_of(call.send_counts, element), places = offsets_of(call.counts, element);
+  const auto range = [element](const Counts& offsets, const Counts& counts, int rank) {
+    const auto i = static_cast<std::size_t>(rank);
+    return Range{offsets[i], counts[i] * element};
+  };
+  const auto bytes = [element](const Counts& counts) {
+    return std::accumulate(counts.begin(), counts.end(), std::size_t{0}) * element;
+  };
+  DirectExchange exchange(channels, call.input, bytes(call.send_counts), call.output, bytes(call.counts));
+  for (int distance = 1; distance < topology.hosts(); ++distance) {
+    const int from = (topology.host() + topology.hosts() - distance) % topology.hosts();
+    const int to = (topology.host() + distance) % topology.hosts();
+    exchange.receive(from, range(places, call.counts, topology.ranks(from).front()));
+    exchange.send(to, range(starts, call.send_counts, topology.ranks(to).front()));
+  }
+  const Range own = range(starts, call.send_counts, topology.rank());
+  const Range place = range(places, call.counts, topology.rank());
+  if (own.count > 0)
+    std::memcpy(static_cast<std::byte*>(call.output) + place.first,
+                static_cast<const std::byte*>(call.input) + own.first, own.count);
+  exchange.wait();
+}
+
 }  // namespace
 
 void alltoall(HostChannels& channels, const Call& call) {
   call.tell_stage("HOSTS_ALLTOALL", nullptr);
+  if (channels.are_all_alone()) return among_lone_ranks(channels, call);
   Alltoall(channels, call).run();
 }
 

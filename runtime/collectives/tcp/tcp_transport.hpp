@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/event_fd.hpp"
-#include "runtime/collectives/spin_time.hpp"
+#include "base/spin_time.hpp"
 #include "runtime/collectives/tcp/tcp_link.hpp"
 #include "runtime/collectives/transport.hpp"
 #include "runtime/links/listener.hpp"

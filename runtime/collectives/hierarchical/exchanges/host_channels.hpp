@@ -38,6 +38,8 @@ struct HostChannels {
 
   bool is_leader() const { return topology.local_rank() == 0; }
   bool is_alone_on_host() const { return topology.local_size() == 1; }
+  /// True when each host has one rank, so that a rank's messages need not go through its host's memory.
+  bool are_all_alone() const { return topology.size() == topology.hosts(); }
   int right() const { return (topology.host() + 1) % topology.hosts(); }
   int left() const { return (topology.host() + topology.hosts() - 1) % topology.hosts(); }
   /// The largest tensor whose sums are a short message whatever its dtype.

@@ -25,6 +25,10 @@ HostReduction::HostReduction(const Call& call, int size)
 
 void HostReduction::add(void* out, const void* partial, std::span<const void* const> inputs, std::size_t count,
                         bool is_last) const {
+  if (wide_ == dtype_ && prescale_ == 1 && inputs.size() + (partial != nullptr ? 1 : 0) == 2) {
+    const bool has_partial = partial != nullptr;
+    return add_two(out, has_partial ? partial : inputs[0], inputs[has_partial ? 0 : 1], count, is_last);
+  }
   alignas(64) std::byte sum[kPieceBytes];
   const std::size_t element = size_of(dtype_), piece = kPieceBytes / size_of(wide_);
   for (std::size_t first = 0; first < count; first += piece) {
@@ -33,6 +37,17 @@ void HostReduction::add(void* out, const void* partial, std::span<const void* co
     for (std::size_t i = 0; i < inputs.size(); ++i)
       accumulate(sum, at(inputs[i], offset), partial == nullptr && i == 0, length);
     store(static_cast<std::byte*>(out) + offset, sum, length, is_last);
+  }
+}
+
+/// In one pass over memory.
+void HostReduction::add_two(void* out, const void* lower, const void* upper, std::size_t count, bool is_last) const {
+  const std::size_t element = size_of(dtype_), piece = kPieceBytes / element;
+  for (std::size_t first = 0; first < count; first += piece) {
+    const std::size_t length = std::min(piece, count - first), offset = first * element;
+    std::byte* sum = static_cast<std::byte*>(out) + offset;
+    reduce_(sum, at(lower, offset), at(upper, offset), length);
+    store(sum, sum, length, is_last);
   }
 }
 

@@ -35,6 +35,7 @@ class HostReduction {
   void finish(void* out, void* sum, std::size_t count) const;
 
  private:
+  void add_two(void* out, const void* lower, const void* upper, std::size_t count, bool is_last) const;
   void accumulate(std::byte* sum, const void* input, bool is_first, std::size_t count) const;
   void load(std::byte* to, const void* input, std::size_t count) const;
   void store(void* out, std::byte* sum, std::size_t count, bool is_last) const;

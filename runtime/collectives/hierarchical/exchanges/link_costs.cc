@@ -35,6 +35,12 @@ double halving_seconds(const LinkCosts& costs, int hosts, std::size_t bytes) {
          3 * n / costs.copied_per_second;
 }
 
+bool exchanges_directly(bool are_all_alone, int hosts, std::size_t bytes, std::size_t most_short) {
+  /// Above it a ring is as fast, and each rank adds only half of the tensor.
+  constexpr std::size_t kMostExchanged = 16u << 20;
+  return are_all_alone && hosts == 2 && bytes > most_short && bytes <= kMostExchanged;
+}
+
 AllreduceWay choose_allreduce(const LinkCosts& costs, int hosts, std::size_t bytes, std::size_t wide_bytes,
                               std::size_t most_short) {
   /// Of a ring's messages: shorter ones cost more than their bytes, and there are more of them than steps of the others.

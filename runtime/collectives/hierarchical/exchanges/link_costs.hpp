@@ -19,6 +19,7 @@ struct LinkCosts {
 enum class AllreduceWay {
   kDoubling,  ///< recursive doubling of short messages among the leaders
   kHalving,   ///< recursive halving and doubling among the leaders
+  kExchange,  ///< two hosts with one rank each: both send all of their input, and add
   kRing,      ///< a ring of hosts, in columns, pipelined
 };
 
@@ -28,6 +29,9 @@ enum class AllreduceWay {
 /// tensor for kDoubling.
 AllreduceWay choose_allreduce(const LinkCosts& costs, int hosts, std::size_t bytes, std::size_t wide_bytes,
                               std::size_t most_short);
+
+/// True for kExchange, which depends on sizes and hosts alone. `are_all_alone`: each host has one rank.
+bool exchanges_directly(bool are_all_alone, int hosts, std::size_t bytes, std::size_t most_short);
 
 /// Seconds that each would take.
 double doubling_seconds(const LinkCosts& costs, int hosts, std::size_t bytes);

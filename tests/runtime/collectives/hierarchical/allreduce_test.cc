@@ -62,6 +62,16 @@ TEST_CASE("between hosts: every topology, each way, of all sizes", "[runtime][un
   }
 }
 
+TEST_CASE("between hosts: two lone ranks exchange every dtype and reduction directly, in several pieces too",
+          "[runtime][unit]") {
+  std::vector<Call> calls = all_reductions({1, 17, 4097});
+  for (const std::size_t count : {32768, 300000}) calls.push_back({.dtype = DType::kFloat32, .count = count});
+  calls.push_back({.dtype = DType::kFloat16, .count = 700001});
+  calls.push_back({.dtype = DType::kBfloat16, .op = ReduceOp::kSum, .prescale = 0.5, .postscale = 4, .count = 3000});
+  calls.push_back({.dtype = DType::kFloat64, .op = ReduceOp::kAverage, .prescale = 2, .count = 300});
+  check_calls({{0, 1}, with_columns(1)}, AllreduceWay::kExchange, calls);
+}
+
 TEST_CASE("between hosts: scaling is part of the reduction", "[runtime][unit]") {
   const AllreduceWay way = GENERATE(from_range(std::begin(kWays), std::end(kWays)));
   std::vector<Call> calls;
@@ -121,6 +131,7 @@ TEST_CASE("between hosts: an allreduce tells the way it goes", "[runtime][unit]"
   using Case = std::pair<AllreduceWay, std::string>;
   const auto [way, name] = GENERATE(Case{AllreduceWay::kDoubling, "HOSTS_ALLREDUCE_DOUBLING"},
                                     Case{AllreduceWay::kHalving, "HOSTS_ALLREDUCE_HALVING"},
+                                    Case{AllreduceWay::kExchange, "HOSTS_ALLREDUCE_EXCHANGE"},
                                     Case{AllreduceWay::kRing, "HOSTS_ALLREDUCE_RING"});
   std::string stage;
   const auto errors = run_hosts({{0, 1}, with_columns(1)}, [&](HostChannels& channels) {

@@ -1,9 +1,9 @@
-#include "runtime/collectives/spin_time.hpp"
+#include "base/spin_time.hpp"
 
 #include "tests/catch.hpp"
 
 using namespace std::chrono_literals;
-using runjob::runtime::SpinTime;
+using runjob::SpinTime;
 
 namespace {
 

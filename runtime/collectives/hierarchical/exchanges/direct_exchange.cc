@@ -1,0 +1,66 @@
+#include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/collectives/hierarchical/exchanges/host_reduction.hpp"
+
+namespace runjob::runtime {
+
+DirectExchange::DirectExchange(HostChannels& channels, const void* input, std::size_t input_bytes, void* output,
+                               std::size_t output_bytes)
+    : transport_(*channels.transport),
+      input_(const_cast<void*>(input)),  // only sent from
+      output_(output),
+      input_bytes_(input_bytes),
+      output_bytes_(output_bytes),
+      tag_(channels.next_tags()) {}
+
+void DirectExchange::send(int host, const Range& of_input) {
+  if (of_input.count == 0) return;
+  buffers_.push_back(transport_.buffer(input_, input_bytes_));
+  buffers_.back()->send(host, tag_, of_input.first, of_input.count).throw_if_failed();
+}
+
+void DirectExchange::receive(int host, const Range& of_output) {
+  if (of_output.count == 0) return;
+  buffers_.push_back(transport_.buffer(output_, output_bytes_));
+  buffers_.back()->receive(host, tag_, of_output.first, of_output.count).throw_if_failed();
+}
+
+void DirectExchange::wait() {
+  for (const auto& buffer : buffers_) {
+    buffer->wait_received().throw_if_failed();
+    buffer->wait_sent().throw_if_failed();
+  }
+}
+
+void exchange_allreduce(HostChannels& channels, const Call& call) {
+  constexpr std::size_t kPieceBytes = 128u << 10;
+  const std::size_t element = size_of(call.dtype), bytes = call.count * element;
+  const Pieces pieces(bytes, kPieceBytes);
+  std::byte* arrivals = channels.messages.reserve(Lanes::kNumber * kPieceBytes);
+  Lanes leaving(*channels.transport, const_cast<void*>(call.input), bytes),
+      arriving(*channels.transport, arrivals, Lanes::kNumber * kPieceBytes);
+  const HostReduction reduction(call, channels.topology.size());
+  const std::uint64_t tags = channels.next_tags();
+  const int own = channels.topology.host(), other = 1 - own;
+  const auto lane = [](std::size_t i) { return i % Lanes::kNumber * kPieceBytes; };
+  const auto begin = [&](std::size_t i) {
+    arriving[i].receive(other, tags + i, lane(i), pieces[i].count).throw_if_failed();
+    leaving[i].send(other, tags + i, pieces[i].first, pieces[i].count).throw_if_failed();
+  };
+  for (std::size_t i = 0; i < std::min(pieces.number(), Lanes::kNumber); ++i) begin(i);
+  for (std::size_t i = 0; i < pieces.number(); ++i) {
+    arriving[i].wait_received().throw_if_failed();
+    leaving[i].wait_sent().throw_if_failed();  // the output may be the input
+    std::array<const void*, 2> inputs{};
+    inputs[static_cast<std::size_t>(own)] = static_cast<const std::byte*>(call.input) + pieces[i].first;
+    inputs[static_cast<std::size_t>(other)] = arrivals + lane(i);
+    reduction.add(static_cast<std::byte*>(call.output) + pieces[i].first, nullptr, inputs, pieces[i].count / element,
+                  /*is_last=*/true);
+    if (i + Lanes::kNumber < pieces.number()) begin(i + Lanes::kNumber);
+  }
+}
+
+}  // namespace runjob::runtime
