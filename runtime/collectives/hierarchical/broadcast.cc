@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
+#include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
 #include "runtime/collectives/shm/memory/pieces.hpp"
 
@@ -29,6 +30,18 @@ void in_short_messages(HostChannels& channels, const Call& call, std::size_t byt
     std::memcpy(call.output, small.take(giver, bytes), bytes);
   }
   if (topology.host() == root_host) exchange();
+}
+
+/// One message from the root to the only other rank.
+void between_two_ranks(HostChannels& channels, const Call& call, std::size_t bytes) {
+  const int root = channels.topology.host_of(call.root);
+  DirectExchange exchange(channels, call.output, bytes, call.output, bytes);
+  if (channels.topology.host() == root) {
+    exchange.send(1 - root, {0, bytes});
+  } else {
+    exchange.receive(root, {0, bytes});
+  }
+  exchange.wait();
 }
 
 class Chain {
@@ -129,6 +142,7 @@ void broadcast(HostChannels& channels, const Call& call) {
   call.tell_stage("HOSTS_BCAST", nullptr);
   const std::size_t bytes = call.count * size_of(call.dtype);
   if (bytes <= channels.most_short()) return in_short_messages(channels, call, bytes);
+  if (channels.topology.size() == 2) return between_two_ranks(channels, call, bytes);
   Chain(channels, call, bytes).run();
 }
 
