@@ -3,6 +3,7 @@
 python3 -m benchmarks.training [options]; docs/benchmarks.md says what it measures and how.
 """
 
+import contextlib
 import json
 import pathlib
 import sys
@@ -19,21 +20,37 @@ def say(text):
     print("==", text, file=sys.stderr, flush=True)
 
 
-def start(found, np, model, arguments):
+@contextlib.contextmanager
+def hosts_of(arguments):
+    """The head of --hosts in a testbed; None for this machine."""
+    if not arguments.hosts:
+        yield None
+        return
+    sys.path.append(str(ROOT / "tests"))
+    from testbed import Testbed
+
+    folders = {str(arguments.bin.parent), str(ROOT / "build"), str(pathlib.Path(arguments.python).parents[1])}
+    with Testbed(arguments.hosts, visible=sorted(folders)) as bed:
+        for host in bed.hosts if arguments.rate else []:
+            host.shape_network(arguments.rate, burst="256kb")
+        yield bed.head
+
+
+def start(found, np, model, arguments, head=None):
     """The jobs that began, one after the other, and why the others did not."""
     jobs, left_out = [], {}
     for peer in found:
         try:
-            jobs.append(turns.Job(peer, np, model, arguments.timeout, arguments.priority))
+            jobs.append(turns.Job(peer, np, model, arguments.timeout, arguments.priority, head, ROOT / "build" if head else None))
         except turns.Failed as error:
             left_out[peer.name] = str(error)
             say(f"left out: {peer.name}, {model}: {error}")
     return jobs, left_out
 
 
-def measure(found, np, model, arguments):
+def measure(found, np, model, arguments, head=None):
     """One case of the report."""
-    jobs, left_out = start(found, np, model, arguments)
+    jobs, left_out = start(found, np, model, arguments, head)
     try:
         answers = turns.measure(jobs, arguments.turns, arguments.steps, arguments.settle)
         facts = jobs[0].facts[0] if jobs else {}
@@ -79,13 +96,14 @@ def main():
     if text := machine.noise(facts["load"]):
         say(text)
     cases = []
-    for np in arguments.np:
-        for model in arguments.models:
-            say(f"{model}, np {np}")
-            cases.append(measure(found[model], np, model, arguments))
-            print(summary.table(cases[-1:], peers.OURS) + "\n", flush=True)
+    with hosts_of(arguments) as head:
+        for np in arguments.np:
+            for model in arguments.models:
+                say(f"{model}, np {np}" + (f", {arguments.hosts} hosts" if head else ""))
+                cases.append(measure(found[model], np, model, arguments, head))
+                print(summary.table(cases[-1:], peers.OURS) + "\n", flush=True)
     print(summary.table(cases, peers.OURS), summary.memory_table(cases), sep="\n\n")
-    report = {"machine": facts, "turns": arguments.turns, "steps": arguments.steps, "priority": arguments.priority, "left_out": absent, "cases": cases}
+    report = {"machine": facts, "turns": arguments.turns, "steps": arguments.steps, "priority": arguments.priority, "hosts": arguments.hosts, "left_out": absent, "cases": cases}
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     say(f"numbers written to {arguments.json}")

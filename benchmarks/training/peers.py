@@ -35,14 +35,19 @@ def with_runjob(arguments, framework, python):
     """What runjob starts the ranks of: runjob, no communication at all, and what the framework has itself."""
 
     def launch(np):
-        return [str(arguments.bin / "runjob"), "-np", str(np)]
+        words = [str(arguments.bin / "runjob"), "-np", str(np)]
+        if not arguments.hosts:
+            return words
+        slots = ",".join(f"s{host + 1}:{-(-np // arguments.hosts)}" for host in range(arguments.hosts))
+        return [*words, "-H", slots, "-x", "OMP_NUM_THREADS", "-x", "PYTHONPATH", "-x", "RUNJOB_LIBRARY"]
 
     def launch_workers(np):
         return [*launch(np), "env", "WORKERS=" + ",".join(f"127.0.0.1:{port}" for port in free_ports(np))]
 
     ours = {"PYTHONPATH": str(ROOT / "python"), "RUNJOB_LIBRARY": str(arguments.bin.parent / "lib/librunjob.so")}
-    own = Peer("ddp", framework, launch, python) if framework == "torch" else Peer("mwms", framework, launch_workers, python)
-    return [Peer(OURS, framework, launch, python, ours), Peer("alone", framework, launch, python), own]
+    none = dict.fromkeys(ours, "")  # so that -x finds them
+    own = Peer("ddp", framework, launch, python, none) if framework == "torch" else Peer("mwms", framework, launch_workers, python, none)
+    return [Peer(OURS, framework, launch, python, ours), Peer("alone", framework, launch, python, none), own]
 
 
 def free_ports(count):

@@ -19,22 +19,30 @@ class Failed(Exception):
 
 
 class Job:
-    """A running job of `np` ranks, each at the other end of a socket. Between turns it waits, without using a processor."""
+    """A running job of `np` ranks, each at the other end of a socket. Between turns it waits, without using a processor.
 
-    def __init__(self, peer, np, model, timeout, has_priority=False):
+    `head`: the testbed's host that starts it; None: this machine. `folder`: for the socket, which all hosts can see.
+    """
+
+    def __init__(self, peer, np, model, timeout, has_priority=False, head=None, folder=None):
         self.peer = peer
         self._ranks, self._pids = [], []
-        self._folder = tempfile.TemporaryDirectory(prefix="runjob-training-")
+        self._folder = tempfile.TemporaryDirectory(prefix="runjob-training-", dir=folder)
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
         path = pathlib.Path(self._folder.name) / "socket"
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
+        if head:  # its ranks are another user's
+            os.chmod(self._folder.name, 0o755)
+            os.chmod(path, 0o777)
         self._listener.listen()
         self._listener.settimeout(LOOK_AROUND_SECONDS)
-        self._process = subprocess.Popen(
-            peer.command(np, model, path), env={**os.environ, "OMP_NUM_THREADS": "1", **peer.environment}, stdin=subprocess.DEVNULL,
-            stdout=self._errors, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+        variables = {"OMP_NUM_THREADS": "1", **peer.environment}
+        options = {"stdin": subprocess.DEVNULL, "stdout": self._errors, "stderr": subprocess.STDOUT, "start_new_session": True}
+        if head:
+            self._process = head.popen(peer.command(np, model, path), variables=variables, **options)
+        else:
+            self._process = subprocess.Popen(peer.command(np, model, path), env={**os.environ, **variables}, **options)
         try:
             self.facts = self._meet(np, timeout, has_priority)
         except BaseException:
