@@ -36,9 +36,7 @@ double halving_seconds(const LinkCosts& costs, int hosts, std::size_t bytes) {
 }
 
 bool exchanges_directly(bool are_all_alone, int hosts, std::size_t bytes, std::size_t most_short) {
-  /// Above it a ring is as fast, and each rank adds only half of the tensor.
-  constexpr std::size_t kMostExchanged = 16u << 20;
-  return are_all_alone && hosts == 2 && bytes > most_short && bytes <= kMostExchanged;
+  return are_all_alone && hosts == 2 && bytes > most_short;
 }
 
 AllreduceWay choose_allreduce(const LinkCosts& costs, int hosts, std::size_t bytes, std::size_t wide_bytes,
