@@ -164,8 +164,11 @@ TEST_CASE("whether collectives are hierarchical is told to the ranks, when it is
   CHECK(told({}).empty());
   CHECK(told({"--no-hierarchical-allreduce"}) == Variables{{"HIERARCHICAL_ALLREDUCE", "0"}});
   CHECK(told({"--hierarchical-allgather"}) == Variables{{"HIERARCHICAL_ALLGATHER", "1"}});
-  CHECK_THROWS_WITH(told({"--no-hierarchical-allreduce", "--hierarchical-allreduce"}),
-                    "--no-hierarchical-allreduce contradicts --hierarchical-allreduce; keep one");
+  const Settings both = {{"no-hierarchical-allreduce", {{"true"}, "environment RUNJOB_NO_HIERARCHICAL_ALLREDUCE"}},
+                         {"hierarchical-allreduce", {{"true"}, "--hierarchical-allreduce"}}};
+  Warnings warnings;
+  CHECK_THROWS_WITH(build_job_spec(both, {{}, "/", "node1"}, warnings),
+                    "environment RUNJOB_NO_HIERARCHICAL_ALLREDUCE contradicts --hierarchical-allreduce; keep one");
 }
 
 TEST_CASE("every option for SSH reaches its field", "[unit]") {
