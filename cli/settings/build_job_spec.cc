@@ -95,14 +95,17 @@ SshOptions read_ssh_options(const SettingReader& reader, const Environment& envi
   return ssh;
 }
 
-/// Warns of a number of cores for each rank, which runjob does not take: a rank gets its share, which may be larger.
+/// A number of cores for each rank binds the ranks to cores, unless the user chooses another binding.
 void bind_for_cores_per_rank(const SettingReader& reader, JobSpec& spec, Warnings& warnings) {
-  if (spec.map_by.cores_per_rank == 0 || spec.slurm_task) return;
-  if (!reader.find("bind-to")) spec.bind_to = spec.map_by.oversubscribe ? BindTo::kSharedCore : BindTo::kCore;
+  int& cores = spec.map_by.cores_per_rank;
+  if (cores == 0 || spec.slurm_task) return;
+  const auto unit = reader.find("bind-to");
+  if (!unit) spec.bind_to = spec.map_by.oversubscribe ? BindTo::kSharedCore : BindTo::kCore;
+  if (spec.bind_to == BindTo::kCore || spec.bind_to == BindTo::kSharedCore) return;
   const SettingValue map_by = *reader.find("map-by");
-  warnings.push_back(
-      fmt::format("{} {}: PE={} has no effect: with --bind-to core a rank gets all of its share of the host's cores",
-                  map_by.place, map_by.text, spec.map_by.cores_per_rank));
+  warnings.push_back(fmt::format("{} {}: PE={} has no effect with {} {}: it is a number of cores for --bind-to core",
+                                 map_by.place, map_by.text, cores, unit->place, unit->text));
+  cores = 0;
 }
 
 /// mpirun can number the ranks in another order than the one in which it places them.

@@ -47,15 +47,23 @@ TEST_CASE("mpirun's ways to place ranks are understood", "[unit]") {
   CHECK(build({"--start-timeout", "0"}).start_timeout == 30s);
 }
 
-TEST_CASE("a number of cores for each rank is a warning, and the ranks are bound to their shares", "[unit]") {
+TEST_CASE("a number of cores for each rank binds the ranks to cores, unless the user chooses another binding",
+          "[unit]") {
   Warnings warnings;
-  const auto settings = parse_command_line({"--map-by", "slot:PE=2"}).settings;
-  CHECK(build_job_spec(settings, {{}, "/", "node1"}, warnings).bind_to == BindTo::kCore);
-  CHECK(warnings ==
-        Warnings{"--map-by slot:PE=2: PE=2 has no effect: with --bind-to core a rank gets all of its share of "
-                 "the host's cores"});
-  CHECK(build({"--map-by", "slot:PE=2", "--bind-to", "none"}).bind_to == BindTo::kNone);
-  CHECK(build({"--map-by", "slot:PE=2", "--oversubscribe"}).bind_to == BindTo::kSharedCore);
+  const auto spec = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--map-by", "slot:PE=2"});
+    return build_job_spec(parse_command_line(words).settings, {{}, "/", "node1"}, warnings);
+  };
+  CHECK(spec({}).bind_to == BindTo::kCore);
+  CHECK(spec({}).map_by.cores_per_rank == 2);
+  CHECK(spec({"--oversubscribe"}).bind_to == BindTo::kSharedCore);
+  CHECK(spec({"--bind-to", "core:overload-allowed"}).map_by.cores_per_rank == 2);
+  CHECK(warnings.empty());
+  CHECK(spec({"--bind-to", "none"}).bind_to == BindTo::kNone);
+  CHECK(spec({"--bind-to", "numa"}).map_by.cores_per_rank == 0);
+  REQUIRE(warnings.size() == 2);
+  CHECK(warnings.back() ==
+        "--map-by slot:PE=2: PE=2 has no effect with --bind-to numa: it is a number of cores for --bind-to core");
 }
 
 TEST_CASE("variables of Horovod that change nothing here are one warning, with those of -x", "[unit]") {
