@@ -40,13 +40,24 @@ Host host_of_one(const std::string& name) {
   return host;
 }
 
+/// horovodrun reads the hosts of an LSF job. Without this warning all ranks of such a job would be on one host.
+void warn_of_lsf(const Environment& environment, Warnings& warnings) {
+  const auto job = environment.find("LSB_JOBID");
+  if (job == environment.end() || job->second.empty()) return;
+  warnings.push_back(
+      fmt::format("all ranks start on this host: the hosts of LSF job {} are not read; name them with "
+                  "--hostfile \"$LSB_DJOB_HOSTFILE\"",
+                  job->second));
+}
+
 Hosts read_hosts(const SettingReader& reader, const Environment& environment, std::optional<int> np,
-                 const MapBy& map_by) {
+                 const MapBy& map_by, Warnings& warnings) {
   if (const auto list = reader.find("hosts")) return {parse_host_list(list->text, list->place), {}};
   if (const auto file = reader.path("hostfile"))
     return {parse_hostfile(read_file(file->text, "hostfile"), reader.find("hostfile")->text), {}};
   if (const auto allocation = read_slurm_allocation(environment))
     return {allocation->hosts, SlurmJob{allocation->job_id, allocation->nodes}};
+  warn_of_lsf(environment, warnings);
   Host local = host_of_one("localhost");
   local.slots = std::max(np.value_or(1), map_by.ranks_per_node);
   return {{local}, {}};
@@ -196,7 +207,7 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   if (reader.flag("oversubscribe")) spec.map_by.oversubscribe = true;
   check_rank_by(reader, spec.map_by);
   Hosts hosts = spec.slurm_task ? Hosts{{host_of_one(spec.slurm_task->node_name)}, {}}
-                                : read_hosts(reader, surroundings.environment, np, spec.map_by);
+                                : read_hosts(reader, surroundings.environment, np, spec.map_by, warnings);
   spec.slurm = std::move(hosts.slurm);
   spec.allocation = allocate(hosts.hosts, np, spec.map_by);
   const int size = spec.slurm_task ? spec.slurm_task->size : static_cast<int>(spec.allocation.placements.size());

@@ -35,6 +35,17 @@ TEST_CASE("how many ranks start", "[unit]") {
   CHECK(build({}).allocation.hosts.front().name == "localhost");
 }
 
+TEST_CASE("an LSF job whose hosts are not named is warned of", "[unit]") {
+  const auto warnings_with = [](const std::vector<std::string>& words) {
+    Warnings warnings;
+    build_job_spec(parse_command_line(words).settings, {{{"LSB_JOBID", "7"}}, "/", "node1"}, warnings);
+    return warnings;
+  };
+  CHECK(warnings_with({"-np", "2"}) == Warnings{"all ranks start on this host: the hosts of LSF job 7 are not read; "
+                                                "name them with --hostfile \"$LSB_DJOB_HOSTFILE\""});
+  CHECK(warnings_with({"-H", "localhost:2"}).empty());
+}
+
 TEST_CASE("mpirun's ways to place ranks are understood", "[unit]") {
   CHECK(ranks({"-np", "3", "--oversubscribe", "-H", "a:1,b:1"}) == 3);
   CHECK_THROWS_WITH(build({"-np", "3", "--nooversubscribe", "-H", "a:1,b:1"}),
@@ -272,7 +283,8 @@ TEST_CASE("a user's mistake is one error that names the option", "[unit]") {
       {{"-np", "x"}, "-np: 'x' is not a whole number from 1 to 1000000"},
       {{"--num-proc="}, "--num-proc: '' is not a whole number from 1 to 1000000"},
       {{"-np", "5", "-H", "localhost:4"},
-       "5 ranks do not fit into 4 slots on 1 host (localhost:4); ask for at most 4 or give more slots"},
+       "5 ranks do not fit into 4 slots on 1 host (localhost:4); ask for at most 4 or give more slots, as in "
+       "localhost:5"},
       {{"-H", "localhost:x"}, "-H: column 11: expected a number of slots after ':', found 'x'"},
       {{"--hostfile", "/nonexistent"},
        "cannot read hostfile /nonexistent: No such file or directory; check the path and its permissions"},
