@@ -49,6 +49,14 @@ std::int64_t parse_integer(std::string_view text, std::string_view what, std::in
   return *value;
 }
 
+double parse_number(std::string_view text, std::string_view what, double low, double high) {
+  std::string_view rest;
+  const auto value = leading_number<double>(text, rest);
+  if (!value || !rest.empty() || !(*value >= low && *value <= high))
+    refuse(text, what, fmt::format("a number from {} to {}", low, high));
+  return *value;
+}
+
 bool parse_bool(std::string_view text, std::string_view what) {
   const std::string word = lower(text);
   if (word == "true" || word == "yes" || word == "on") return true;

@@ -12,6 +12,9 @@ namespace runjob {
 /// A decimal integer in [low, high], with an optional sign.
 std::int64_t parse_integer(std::string_view text, std::string_view what, std::int64_t low, std::int64_t high);
 
+/// A decimal number in [low, high], with an optional sign: "0.8", "1".
+double parse_number(std::string_view text, std::string_view what, double low, double high);
+
 /// true, false, yes, no, on, off in any case, or a whole number, which is true above 0, as for Horovod.
 bool parse_bool(std::string_view text, std::string_view what);
 

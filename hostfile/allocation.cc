@@ -70,6 +70,12 @@ std::vector<int> places_on(const std::vector<Host>& hosts, MapBy map_by) {
   return places;
 }
 
+/// How to write one host with `ranks` slots. An IPv6 address would need brackets, and has no example.
+std::string example_of_slots(const std::vector<Host>& hosts, std::int64_t ranks) {
+  const bool is_plain = hosts.size() == 1 && hosts[0].name.find(':') == std::string::npos;
+  return is_plain ? fmt::format(", as in {}:{}", hosts[0].name, ranks) : "";
+}
+
 /// How many ranks there will be, or an Error.
 int count_ranks(const std::vector<Host>& hosts, const std::vector<int>& places, std::optional<int> np, MapBy map_by) {
   if (hosts.empty()) throw Error(Errc::kUsage, "there is no host to start ranks on; name at least one");
@@ -80,8 +86,8 @@ int count_ranks(const std::vector<Host>& hosts, const std::vector<int>& places, 
     throw Error(Errc::kUsage, fmt::format("{} ranks do not fit on {} host{} with {} each; ask for at most {}", ranks,
                                           hosts.size(), hosts.size() == 1 ? "" : "s", map_by.ranks_per_node, most));
   if (ranks > most)
-    throw Error(Errc::kUsage, fmt::format("{} ranks do not fit into {}; ask for at most {} or give more slots", ranks,
-                                          describe(hosts, most), most));
+    throw Error(Errc::kUsage, fmt::format("{} ranks do not fit into {}; ask for at most {} or give more slots{}", ranks,
+                                          describe(hosts, most), most, example_of_slots(hosts, ranks)));
   if (ranks > kMaxRanks)
     throw Error(Errc::kUsage,
                 fmt::format("{} ranks are more than the {} that one job may have; ask for fewer", ranks, kMaxRanks));

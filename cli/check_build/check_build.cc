@@ -64,13 +64,12 @@ std::string backend_part(const BackendReport& report) {
 /// The backend that a job gets, by where its ranks are: what its ranks log at level INFO.
 std::string choice_part(const BackendReport& report) {
   if (!report.problem.empty()) return {};
-  const char* between = report.has("gloo") ? "TCP, with Gloo's connections" : "none: a job needs gloo";
-  const char* within = report.has("shm") ? "shared memory" : between;
+  const char* within = report.has("shm") ? "shared memory" : "TCP";
   return fmt::format(
       "\nBackend of a job (--verbose shows the choice and its reason):\n"
       "    {:<24}  {}\n    {:<24}  {}\n    {:<24}  {}\n",
       "one rank", "none needed", "ranks on one host", within, "ranks on several hosts",
-      report.has("shm") ? fmt::format("shared memory on each host, between hosts {}", between) : between);
+      report.has("shm") ? "shared memory on each host, TCP between hosts" : "TCP");
 }
 
 }  // namespace

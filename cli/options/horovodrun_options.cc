@@ -1,7 +1,9 @@
 #include "cli/options/horovodrun_options.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,14 +16,30 @@ namespace {
 
 constexpr std::string_view kElastic = "elastic jobs are not in this version of runjob; they come with a later one";
 constexpr std::string_view kNoTuning = "there is no autotuning in this version";
-constexpr std::string_view kNoMpi = "runjob starts the ranks itself";
+constexpr std::string_view kNoMpi = "runjob starts the ranks itself; start a program that uses MPI with mpirun";
 constexpr std::string_view kNoTorus = "there is one algorithm between hosts, see --hierarchical-allreduce";
+
+using Check = void (*)(std::string_view value, std::string_view place);
+
+void check_integer(std::string_view value, std::string_view place) {
+  using Int = std::numeric_limits<std::int32_t>;
+  parse_integer(value, place, Int::min(), Int::max());
+}
+
+void check_count(std::string_view value, std::string_view place) {
+  parse_integer(value, place, 0, std::numeric_limits<std::int64_t>::max());
+}
+
+void check_share(std::string_view value, std::string_view place) {
+  parse_number(value, place, 0, 1);
+}
 
 struct Row {
   std::string_view name;
   std::string_view value;               // "" for a flag
   std::string_view why;                 // the reason why it has no effect
   std::string_view key = {};            // in horovodrun's config files
+  Check check = nullptr;                // as horovodrun checks the value
   std::string_view default_value = {};  // asks for what is so anyway
 };
 
@@ -31,8 +49,10 @@ constexpr Row kRows[] = {
     {"mpi-args", "TEXT", kNoMpi, "library_options.mpi_args"},
     {"binding-args", "TEXT", "there is no mpirun to receive them; --bind-to binds the ranks"},
     {"torus-allreduce", "", kNoTorus, "params.torus_allreduce"},
-    {"num-nccl-streams", "N", "there is no NCCL backend in this version", "library_options.num_nccl_streams", "1"},
-    {"thread-affinity", "N", "--bind-to binds the ranks with all of their threads", "library_options.thread_affinity"},
+    {"num-nccl-streams", "N", "there is no NCCL backend in this version", "library_options.num_nccl_streams",
+     check_count, "1"},
+    {"thread-affinity", "N", "--bind-to binds the ranks with all of their threads", "library_options.thread_affinity",
+     check_integer},
     {"autotune", "", kNoTuning, "autotune.enabled"},
 };
 
@@ -41,10 +61,10 @@ constexpr Row kSilent[] = {
     {"mpi-threads-disable", "", "the ranks do not use MPI", "library_options.mpi_threads_disable"},
     {"disable-cache", "", "runjob keeps no results of earlier jobs' checks"},
     {"autotune-log-file", "FILE", kNoTuning, "autotune.log_file"},
-    {"autotune-warmup-samples", "N", kNoTuning, "autotune.warmup_samples"},
-    {"autotune-steps-per-sample", "N", kNoTuning, "autotune.steps_per_sample"},
-    {"autotune-bayes-opt-max-samples", "N", kNoTuning, "autotune.bayes_opt_max_samples"},
-    {"autotune-gaussian-process-noise", "X", kNoTuning, "autotune.gaussian_process_noise"},
+    {"autotune-warmup-samples", "N", kNoTuning, "autotune.warmup_samples", check_count},
+    {"autotune-steps-per-sample", "N", kNoTuning, "autotune.steps_per_sample", check_integer},
+    {"autotune-bayes-opt-max-samples", "N", kNoTuning, "autotune.bayes_opt_max_samples", check_count},
+    {"autotune-gaussian-process-noise", "X", kNoTuning, "autotune.gaussian_process_noise", check_share},
 };
 
 constexpr Row kRefused[] = {
@@ -99,6 +119,7 @@ Option option_of(const Row& row) {
   option.value = row.value;
   option.values = static_cast<int>(std::count(row.value.begin(), row.value.end(), ' ')) + 1;
   option.horovodrun_key = row.key;
+  option.check = row.check;
   option.default_value = row.default_value;
   option.help = row.why;
   option.group = OptionGroup::kHorovodrun;
@@ -150,8 +171,10 @@ bool horovodrun_has(const Option& option) {
 void warn_of_horovodrun_options(const Settings& settings, Warnings& warnings) {
   for (const auto& [name, setting] : settings) {
     const Option* option = find_option(name);
-    if (option == nullptr || option->no_effect.empty()) continue;
+    if (option == nullptr) continue;
     const std::string place = place_of(name, setting);
+    if (option->check != nullptr) option->check(setting.values.back(), place);
+    if (option->no_effect.empty()) continue;
     if (option->refused) throw Error(Errc::kUsage, fmt::format("{}: {}", place, option->no_effect));
     const std::string& value = setting.values.back();
     if (option->value.empty() ? !parse_bool(value, place) : value == option->default_value) continue;

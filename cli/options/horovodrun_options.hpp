@@ -14,7 +14,8 @@ std::vector<Option> horovodrun_options();
 bool horovodrun_has(const Option& option);
 
 /// Warns of each option in `settings` that asks for something that runjob does not do, with the reason.
-/// Errors  kUsage for one whose absence would be another job: those of elastic ones.
+/// Errors  kUsage for one whose absence would be another job: those of elastic ones. kUsage for a value that horovodrun
+///         refuses, also where the option does nothing.
 void warn_of_horovodrun_options(const Settings& settings, Warnings& warnings);
 
 }  // namespace runjob

@@ -245,7 +245,7 @@ std::vector<Option> own_options() {
       {.name = "gloo",
        .variables = {"RUNJOB_GLOO"},
        .default_text = "false",
-       .help = "accepted for compatibility with horovodrun; Gloo connects the hosts anyway",
+       .help = "accepted for compatibility with horovodrun; runjob uses no MPI anyway",
        .group = OptionGroup::kCollectives},
       {.name = "gloo-timeout-seconds",
        .value = "TIME",

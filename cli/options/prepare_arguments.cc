@@ -10,6 +10,7 @@
 
 #include "base/edit_distance.hpp"
 #include "base/error.hpp"
+#include "cli/options/exclusive_options.hpp"
 #include "cli/options/horovodrun_options.hpp"
 #include "cli/options/option_table.hpp"
 #include "cli/options/torchrun_options.hpp"
@@ -155,6 +156,7 @@ void translate(Match& match) {
 
 PreparedArguments prepare_arguments(const std::vector<std::string>& arguments, bool as_horovodrun) {
   PreparedArguments prepared;
+  ExclusiveOptions exclusive;
   auto word = arguments.begin();
   for (; word != arguments.end(); ++word) {
     if (word->size() < 2 || word->front() != '-') break;
@@ -169,6 +171,7 @@ PreparedArguments prepare_arguments(const std::vector<std::string>& arguments, b
       prepared.without_value = match.typed;
     }
     if (!match.value && !match.option->value.empty()) match.value = take_value(match, word, arguments.end());
+    if (match.value != "false") exclusive.add(match.option->name, match.typed);
     translate(match);
     const std::string name(match.option->name);
     prepared.typed[name] = match.typed;

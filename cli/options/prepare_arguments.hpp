@@ -21,7 +21,7 @@ struct PreparedArguments {
 /// `arguments` is without the program's name. `as_horovodrun`: a prefix that means one option to horovodrun means that
 /// one.
 /// Errors  kUsage for an unknown option (naming the nearest, also of mpirun's and torchrun's), an ambiguous prefix
-///         (naming all candidates), and a missing value.
+///         (naming all candidates), a missing value, and options that exclude each other (ExclusiveOptions).
 PreparedArguments prepare_arguments(const std::vector<std::string>& arguments, bool as_horovodrun = false);
 
 }  // namespace runjob

@@ -40,13 +40,24 @@ Host host_of_one(const std::string& name) {
   return host;
 }
 
+/// horovodrun reads the hosts of an LSF job. Without this warning all ranks of such a job would be on one host.
+void warn_of_lsf(const Environment& environment, Warnings& warnings) {
+  const auto job = environment.find("LSB_JOBID");
+  if (job == environment.end() || job->second.empty()) return;
+  warnings.push_back(
+      fmt::format("all ranks start on this host: the hosts of LSF job {} are not read; name them with "
+                  "--hostfile \"$LSB_DJOB_HOSTFILE\"",
+                  job->second));
+}
+
 Hosts read_hosts(const SettingReader& reader, const Environment& environment, std::optional<int> np,
-                 const MapBy& map_by) {
+                 const MapBy& map_by, Warnings& warnings) {
   if (const auto list = reader.find("hosts")) return {parse_host_list(list->text, list->place), {}};
   if (const auto file = reader.path("hostfile"))
     return {parse_hostfile(read_file(file->text, "hostfile"), reader.find("hostfile")->text), {}};
   if (const auto allocation = read_slurm_allocation(environment))
     return {allocation->hosts, SlurmJob{allocation->job_id, allocation->nodes}};
+  warn_of_lsf(environment, warnings);
   Host local = host_of_one("localhost");
   local.slots = std::max(np.value_or(1), map_by.ranks_per_node);
   return {{local}, {}};
@@ -95,14 +106,17 @@ SshOptions read_ssh_options(const SettingReader& reader, const Environment& envi
   return ssh;
 }
 
-/// Warns of a number of cores for each rank, which runjob does not take: a rank gets its share, which may be larger.
+/// A number of cores for each rank binds the ranks to cores, unless the user chooses another binding.
 void bind_for_cores_per_rank(const SettingReader& reader, JobSpec& spec, Warnings& warnings) {
-  if (spec.map_by.cores_per_rank == 0 || spec.slurm_task) return;
-  if (!reader.find("bind-to")) spec.bind_to = spec.map_by.oversubscribe ? BindTo::kSharedCore : BindTo::kCore;
+  int& cores = spec.map_by.cores_per_rank;
+  if (cores == 0 || spec.slurm_task) return;
+  const auto unit = reader.find("bind-to");
+  if (!unit) spec.bind_to = spec.map_by.oversubscribe ? BindTo::kSharedCore : BindTo::kCore;
+  if (spec.bind_to == BindTo::kCore || spec.bind_to == BindTo::kSharedCore) return;
   const SettingValue map_by = *reader.find("map-by");
-  warnings.push_back(
-      fmt::format("{} {}: PE={} has no effect: with --bind-to core a rank gets all of its share of the host's cores",
-                  map_by.place, map_by.text, spec.map_by.cores_per_rank));
+  warnings.push_back(fmt::format("{} {}: PE={} has no effect with {} {}: it is a number of cores for --bind-to core",
+                                 map_by.place, map_by.text, cores, unit->place, unit->text));
+  cores = 0;
 }
 
 /// mpirun can number the ranks in another order than the one in which it places them.
@@ -193,7 +207,7 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   if (reader.flag("oversubscribe")) spec.map_by.oversubscribe = true;
   check_rank_by(reader, spec.map_by);
   Hosts hosts = spec.slurm_task ? Hosts{{host_of_one(spec.slurm_task->node_name)}, {}}
-                                : read_hosts(reader, surroundings.environment, np, spec.map_by);
+                                : read_hosts(reader, surroundings.environment, np, spec.map_by, warnings);
   spec.slurm = std::move(hosts.slurm);
   spec.allocation = allocate(hosts.hosts, np, spec.map_by);
   const int size = spec.slurm_task ? spec.slurm_task->size : static_cast<int>(spec.allocation.placements.size());

@@ -111,6 +111,7 @@ Launch from(const Json& document) {
   fields.read("stdin_rank", m.stdin_rank);
   fields.read("output_window", m.output_window);
   fields.read("grace_ms", m.grace_ms);
+  fields.read("cores_per_rank", m.cores_per_rank);
   fields.read("gpus_per_rank", m.gpus_per_rank);
   fields.read("traceable", m.traceable);
   m.bind_to = static_cast<BindTo>(enumerator(document, "bind_to", static_cast<int>(BindTo::kSharedCore)));
@@ -257,6 +258,7 @@ std::string encode(const Launch& m) {
                    {"output_window", m.output_window},
                    {"grace_ms", m.grace_ms},
                    {"bind_to", static_cast<int>(m.bind_to)},
+                   {"cores_per_rank", m.cores_per_rank},
                    {"gpus_per_rank", m.gpus_per_rank},
                    {"traceable", m.traceable}});
 }

@@ -45,6 +45,7 @@ struct Launch {
   std::int64_t output_window = 0;  ///< bytes of each stream that may be under way before credit is needed
   std::int64_t grace_ms = 10'000;  ///< for the agent's own ending of the ranks, when the channel dies
   BindTo bind_to = BindTo::kNone;
+  int cores_per_rank = 0;  ///< with a binding to cores; 0 = each rank gets its share
   int gpus_per_rank = 0;   ///< of those that the agent finds; 0 = leave CUDA_VISIBLE_DEVICES alone
   bool traceable = false;  ///< the agent's children may look into the ranks, also where only ancestors may (Yama)
 };

@@ -199,8 +199,8 @@ void Job::announce_threads() {
   std::vector<HostCores> hosts;
   for (std::size_t i = 0; i < spec_.allocation.hosts.size(); ++i)
     hosts.push_back(agents_.cores_of(static_cast<int>(i)));
-  const bool set =
-      spec_.environment.contains("OMP_NUM_THREADS") || spec_.environment_overrides.contains("OMP_NUM_THREADS");
+  const bool set = spec_.environment.contains("OMP_NUM_THREADS") ||
+                   spec_.environment_overrides.contains("OMP_NUM_THREADS") || spec_.map_by.cores_per_rank > 0;
   if (const std::string notice = set ? "" : threads_notice(hosts); !notice.empty()) log::info("{}", notice);
 }
 

@@ -1,5 +1,7 @@
 #include "launcher/job/launch_message.hpp"
 
+#include <string>
+
 #include "launcher/binding/gpu_share.hpp"
 #include "launcher/supervision/rank_place.hpp"
 
@@ -16,6 +18,7 @@ Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, co
   message.output_window = output_window;
   message.grace_ms = spec.grace_period.count();
   message.bind_to = spec.bind_to;
+  message.cores_per_rank = spec.map_by.cores_per_rank;
   message.traceable = spec.stack_traces_on_timeout;
   if (!where.gpus) message.gpus_per_rank = spec.gpus_per_rank;
   if (host == placements.front().host) message.stdin_rank = 0;
@@ -31,6 +34,8 @@ Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, co
     for (const auto& [name, value] : spec.runtime_variables) {
       for (const char* prefix : {"RUNJOB_", "HOROVOD_"}) rank.environment[prefix + name] = value;
     }
+    if (message.cores_per_rank > 0 && !message.environment.contains("OMP_NUM_THREADS"))
+      rank.environment["OMP_NUM_THREADS"] = std::to_string(message.cores_per_rank);
     rank.environment["RUNJOB_FOLD_TRACEBACKS"] = spec.verbose ? "0" : "1";
     for (const auto& [name, value] : spec.environment_overrides) rank.environment[name] = value;
   }

@@ -28,6 +28,13 @@ std::string policy_text(const MapBy& map_by) {
   return "";
 }
 
+/// "core", "core (2 each)".
+std::string binding_text(const JobSpec& spec) {
+  std::string text(to_string(spec.bind_to));
+  if (spec.map_by.cores_per_rank > 0) text += fmt::format(" ({} each)", spec.map_by.cores_per_rank);
+  return text;
+}
+
 /// How a host is reached: "this host", "by srun", "by SSH, port 2222, as me".
 std::string way_to(const JobSpec& spec, int index) {
   const auto& local = spec.local_hosts;
@@ -68,7 +75,7 @@ std::string job_map(const JobSpec& spec) {
   const auto& [hosts, placements] = spec.allocation;
   std::string text =
       fmt::format("{} rank{} on {} host{}, mapped by {}, bound to {}:\n", placements.size(), plural(placements.size()),
-                  hosts.size(), plural(hosts.size()), policy_text(spec.map_by), to_string(spec.bind_to));
+                  hosts.size(), plural(hosts.size()), policy_text(spec.map_by), binding_text(spec));
   std::vector<std::vector<int>> ranks(hosts.size());
   std::vector<std::string> details(hosts.size());
   for (const Placement& placement : placements) {

@@ -22,6 +22,16 @@ TEST_CASE("parse_integer takes the whole text or refuses it by name", "[unit]") 
                     "-np: '0' is not a whole number of at least 1");
 }
 
+TEST_CASE("parse_number takes a number within its bounds", "[unit]") {
+  CHECK(parse_number("0.8", "--x", 0, 1) == 0.8);
+  CHECK(parse_number("+1", "--x", 0, 1) == 1);
+  CHECK(parse_number("-1", "--x", -1, 1) == -1);
+  for (const char* bad : {"", "5", "-0.1", "nan", "0.5x", "half"}) {
+    INFO(bad);
+    CHECK_THROWS_WITH(parse_number(bad, "--x", 0, 1), ContainsSubstring("is not a number from 0 to 1"));
+  }
+}
+
 TEST_CASE("parse_bool accepts the usual words and nothing else", "[unit]") {
   for (const char* yes : {"1", "2", "10", "true", "True", "YES", "on"}) CHECK(parse_bool(yes, "v"));
   for (const char* no : {"0", "false", "FALSE", "no", "off"}) CHECK_FALSE(parse_bool(no, "v"));

@@ -142,7 +142,7 @@ TEST_CASE("what cannot be placed is an error that names the numbers", "[unit]") 
                     "10 ranks do not fit into 9 slots on 9 hosts (s1:1, s2:1, s3:1, s4:1, ...); ask for at most 9 "
                     "or give more slots");
   CHECK_THROWS_WITH(allocate(parse_host_list("a"), 2),
-                    "2 ranks do not fit into 1 slot on 1 host (a:1); ask for at most 1 or give more slots");
+                    "2 ranks do not fit into 1 slot on 1 host (a:1); ask for at most 1 or give more slots, as in a:2");
   CHECK_THROWS_WITH(allocate(hosts, 0), "0 ranks cannot be started; ask for at least 1");
   CHECK_THROWS_WITH(allocate(hosts, -3), "-3 ranks cannot be started; ask for at least 1");
   CHECK_THROWS_WITH(allocate({}, 1), "there is no host to start ranks on; name at least one");

@@ -37,7 +37,7 @@ def error_of(result, status=2):
         (["-np"], "option -np needs a value: -np N"),
         (
             ["-np", "5", "-H", "localhost:4", "true"],
-            "5 ranks do not fit into 4 slots on 1 host (localhost:4); ask for at most 4 or give more slots",
+            "5 ranks do not fit into 4 slots on 1 host (localhost:4); ask for at most 4 or give more slots, as in localhost:5",
         ),
         (["-H", "localhost:x", "true"], "-H: column 11: expected a number of slots after ':', found 'x'"),
         (

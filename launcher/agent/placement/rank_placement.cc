@@ -10,7 +10,8 @@ namespace runjob {
 std::vector<RankPlacement> place_ranks(const Launch& launch, const Environment& agent) {
   std::vector<RankPlacement> result(launch.ranks.size());
   if (launch.bind_to != BindTo::kNone) {
-    const auto cpus = bind_ranks(usable_cpus(), launch.bind_to, static_cast<int>(launch.ranks.size()));
+    const auto cpus =
+        bind_ranks(usable_cpus(), launch.bind_to, static_cast<int>(launch.ranks.size()), launch.cores_per_rank);
     for (std::size_t i = 0; i < result.size(); ++i) result[i].cpus = cpus[i];
   }
   if (launch.gpus_per_rank > 0) {

@@ -16,7 +16,7 @@ _LEAD = "Horovod detected that one or more processes exited with non-zero status
 _NO_EFFECT = {
     "reset_limit": "only elastic jobs have resets, and this version of runjob has none",
     "cooldown_range": "only elastic jobs exclude hosts, and this version of runjob has none",
-    "use_mpi": "runjob starts the ranks itself, without mpirun",
+    "use_mpi": "runjob starts the ranks itself; start a program that uses MPI with mpirun",
     "mpi_args": "runjob starts the ranks itself, without mpirun",
 }
 

@@ -40,8 +40,12 @@ TEST_CASE("option --check-build has horovodrun's layout, then versions, paths an
             "    mpi         absent: this build has no MPI backend\n\n"
             "Backend of a job (--verbose shows the choice and its reason):\n"
             "    one rank                  none needed\n"
-            "    ranks on one host         TCP, with Gloo's connections\n"
-            "    ranks on several hosts    TCP, with Gloo's connections\n");
+            "    ranks on one host         TCP\n"
+            "    ranks on several hosts    TCP\n");
+  backends.backends.push_back({"shm", true, "0.1.0", "/lib/librunjob.so", ""});
+  CHECK_THAT(check_build_text(backends, frameworks),
+             ContainsSubstring("    ranks on one host         shared memory\n"
+                               "    ranks on several hosts    shared memory on each host, TCP between hosts\n"));
 }
 
 TEST_CASE("option --check-build says when the probe or Python failed", "[unit]") {

@@ -19,7 +19,8 @@ Warnings warnings_of(const std::vector<std::string>& arguments) {
 }  // namespace
 
 TEST_CASE("an option of horovodrun's that does nothing says why", "[unit]") {
-  CHECK(warnings_of({"--mpi", "true"}) == Warnings{"--mpi has no effect: runjob starts the ranks itself"});
+  CHECK(warnings_of({"--mpi", "true"}) ==
+        Warnings{"--mpi has no effect: runjob starts the ranks itself; start a program that uses MPI with mpirun"});
   CHECK(warnings_of({"--autotune", "--autotune-log-file", "f.csv", "true"}) ==
         Warnings{"--autotune has no effect: there is no autotuning in this version"});
   CHECK(warnings_of({"--num-nccl-streams", "2", "true"}) ==
@@ -35,11 +36,34 @@ TEST_CASE("an option that asks for what is so anyway is accepted without a warni
                                                                                      {"--disable-cache"},
                                                                                      {"--num-nccl-streams", "1"},
                                                                                      {"--autotune-log-file", "f.csv"},
-                                                                                     {"--autotune", "--no-autotune"},
                                                                                      {"--mpi=false"}}) {
     INFO(words.front());
     CHECK(warnings_of(words).empty());
   }
+}
+
+TEST_CASE("a value that horovodrun refuses is an error, also of an option that does nothing", "[unit]") {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
+      {{"--num-nccl-streams", "abc"}, "--num-nccl-streams: 'abc' is not a whole number of at least 0"},
+      {{"--num-nccl-streams", "-1"}, "--num-nccl-streams: '-1' is not a whole number of at least 0"},
+      {{"--thread-affinity", "1,2"}, "--thread-affinity: '1,2' is not a whole number from -2147483648 to 2147483647"},
+      {{"--autotune-warmup-samples", "-3"}, "--autotune-warmup-samples: '-3' is not a whole number of at least 0"},
+      {{"--autotune-steps-per-sample", "x"},
+       "--autotune-steps-per-sample: 'x' is not a whole number from -2147483648 to 2147483647"},
+      {{"--autotune-bayes-opt-max-samples", "1.5"},
+       "--autotune-bayes-opt-max-samples: '1.5' is not a whole number of at least 0"},
+      {{"--autotune-gaussian-process-noise", "5"},
+       "--autotune-gaussian-process-noise: '5' is not a number from 0 to 1"},
+  };
+  for (const auto& [words, message] : table) {
+    INFO(words.front());
+    CHECK_THROWS_WITH(warnings_of(words), message);
+  }
+  CHECK(warnings_of({"--autotune-gaussian-process-noise", "0.8", "--autotune-warmup-samples", "0"}).empty());
+  Warnings warnings;
+  const Settings of_file = {{"autotune-gaussian-process-noise", {{"5"}, "file c.yaml"}}};
+  CHECK_THROWS_WITH(warn_of_horovodrun_options(of_file, warnings),
+                    "file c.yaml, autotune-gaussian-process-noise: '5' is not a number from 0 to 1");
 }
 
 TEST_CASE("elastic options are an error: without them it would be another job", "[unit]") {
@@ -53,10 +77,9 @@ TEST_CASE("an opposite undoes the option that it is the opposite of", "[unit]") 
     return parse_command_line(words).settings.at(option).values.back();
   };
   CHECK(value({"--stall-check"}, "no-stall-check") == "false");
-  CHECK(value({"--no-stall-check", "--stall-check"}, "no-stall-check") == "false");
   CHECK(value({"--log-without-timestamp"}, "log-hide-timestamp") == "true");
-  CHECK(value({"--log-hide-timestamp", "--log-with-timestamp"}, "log-hide-timestamp") == "false");
-  CHECK(value({"--timeline-mark-cycles", "--no-timeline-mark-cycles"}, "timeline-mark-cycles") == "false");
+  CHECK(value({"--log-with-timestamp"}, "log-hide-timestamp") == "false");
+  CHECK(value({"--no-timeline-mark-cycles"}, "timeline-mark-cycles") == "false");
 }
 
 TEST_CASE("horovodrun's own options are known as such", "[unit]") {

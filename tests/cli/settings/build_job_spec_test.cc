@@ -35,6 +35,17 @@ TEST_CASE("how many ranks start", "[unit]") {
   CHECK(build({}).allocation.hosts.front().name == "localhost");
 }
 
+TEST_CASE("an LSF job whose hosts are not named is warned of", "[unit]") {
+  const auto warnings_with = [](const std::vector<std::string>& words) {
+    Warnings warnings;
+    build_job_spec(parse_command_line(words).settings, {{{"LSB_JOBID", "7"}}, "/", "node1"}, warnings);
+    return warnings;
+  };
+  CHECK(warnings_with({"-np", "2"}) == Warnings{"all ranks start on this host: the hosts of LSF job 7 are not read; "
+                                                "name them with --hostfile \"$LSB_DJOB_HOSTFILE\""});
+  CHECK(warnings_with({"-H", "localhost:2"}).empty());
+}
+
 TEST_CASE("mpirun's ways to place ranks are understood", "[unit]") {
   CHECK(ranks({"-np", "3", "--oversubscribe", "-H", "a:1,b:1"}) == 3);
   CHECK_THROWS_WITH(build({"-np", "3", "--nooversubscribe", "-H", "a:1,b:1"}),
@@ -47,15 +58,23 @@ TEST_CASE("mpirun's ways to place ranks are understood", "[unit]") {
   CHECK(build({"--start-timeout", "0"}).start_timeout == 30s);
 }
 
-TEST_CASE("a number of cores for each rank is a warning, and the ranks are bound to their shares", "[unit]") {
+TEST_CASE("a number of cores for each rank binds the ranks to cores, unless the user chooses another binding",
+          "[unit]") {
   Warnings warnings;
-  const auto settings = parse_command_line({"--map-by", "slot:PE=2"}).settings;
-  CHECK(build_job_spec(settings, {{}, "/", "node1"}, warnings).bind_to == BindTo::kCore);
-  CHECK(warnings ==
-        Warnings{"--map-by slot:PE=2: PE=2 has no effect: with --bind-to core a rank gets all of its share of "
-                 "the host's cores"});
-  CHECK(build({"--map-by", "slot:PE=2", "--bind-to", "none"}).bind_to == BindTo::kNone);
-  CHECK(build({"--map-by", "slot:PE=2", "--oversubscribe"}).bind_to == BindTo::kSharedCore);
+  const auto spec = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--map-by", "slot:PE=2"});
+    return build_job_spec(parse_command_line(words).settings, {{}, "/", "node1"}, warnings);
+  };
+  CHECK(spec({}).bind_to == BindTo::kCore);
+  CHECK(spec({}).map_by.cores_per_rank == 2);
+  CHECK(spec({"--oversubscribe"}).bind_to == BindTo::kSharedCore);
+  CHECK(spec({"--bind-to", "core:overload-allowed"}).map_by.cores_per_rank == 2);
+  CHECK(warnings.empty());
+  CHECK(spec({"--bind-to", "none"}).bind_to == BindTo::kNone);
+  CHECK(spec({"--bind-to", "numa"}).map_by.cores_per_rank == 0);
+  REQUIRE(warnings.size() == 2);
+  CHECK(warnings.back() ==
+        "--map-by slot:PE=2: PE=2 has no effect with --bind-to numa: it is a number of cores for --bind-to core");
 }
 
 TEST_CASE("variables of Horovod that change nothing here are one warning, with those of -x", "[unit]") {
@@ -164,8 +183,11 @@ TEST_CASE("whether collectives are hierarchical is told to the ranks, when it is
   CHECK(told({}).empty());
   CHECK(told({"--no-hierarchical-allreduce"}) == Variables{{"HIERARCHICAL_ALLREDUCE", "0"}});
   CHECK(told({"--hierarchical-allgather"}) == Variables{{"HIERARCHICAL_ALLGATHER", "1"}});
-  CHECK_THROWS_WITH(told({"--no-hierarchical-allreduce", "--hierarchical-allreduce"}),
-                    "--no-hierarchical-allreduce contradicts --hierarchical-allreduce; keep one");
+  const Settings both = {{"no-hierarchical-allreduce", {{"true"}, "environment RUNJOB_NO_HIERARCHICAL_ALLREDUCE"}},
+                         {"hierarchical-allreduce", {{"true"}, "--hierarchical-allreduce"}}};
+  Warnings warnings;
+  CHECK_THROWS_WITH(build_job_spec(both, {{}, "/", "node1"}, warnings),
+                    "environment RUNJOB_NO_HIERARCHICAL_ALLREDUCE contradicts --hierarchical-allreduce; keep one");
 }
 
 TEST_CASE("every option for SSH reaches its field", "[unit]") {
@@ -261,7 +283,8 @@ TEST_CASE("a user's mistake is one error that names the option", "[unit]") {
       {{"-np", "x"}, "-np: 'x' is not a whole number from 1 to 1000000"},
       {{"--num-proc="}, "--num-proc: '' is not a whole number from 1 to 1000000"},
       {{"-np", "5", "-H", "localhost:4"},
-       "5 ranks do not fit into 4 slots on 1 host (localhost:4); ask for at most 4 or give more slots"},
+       "5 ranks do not fit into 4 slots on 1 host (localhost:4); ask for at most 4 or give more slots, as in "
+       "localhost:5"},
       {{"-H", "localhost:x"}, "-H: column 11: expected a number of slots after ':', found 'x'"},
       {{"--hostfile", "/nonexistent"},
        "cannot read hostfile /nonexistent: No such file or directory; check the path and its permissions"},

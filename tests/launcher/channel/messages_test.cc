@@ -23,6 +23,7 @@ TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
   sent.output_window = 1 << 20;
   sent.grace_ms = 2000;
   sent.bind_to = BindTo::kNuma;
+  sent.cores_per_rank = 4;
   sent.gpus_per_rank = 2;
   sent.traceable = true;
   const Launch received = decode<Launch>(encode(sent));
@@ -38,6 +39,7 @@ TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
   CHECK(received.output_window == 1 << 20);
   CHECK(received.grace_ms == 2000);
   CHECK(received.bind_to == BindTo::kNuma);
+  CHECK(received.cores_per_rank == 4);
   CHECK(received.gpus_per_rank == 2);
   CHECK(received.traceable);
 }

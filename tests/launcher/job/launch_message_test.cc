@@ -43,6 +43,19 @@ TEST_CASE("each host's agent gets its own ranks, with what only they get", "[uni
   CHECK(variables.at("RUNJOB_TIMELINE") == "mine");  // -x wins
 }
 
+TEST_CASE("a number of cores for each rank is its number of threads, unless the user gives one", "[unit]") {
+  JobSpec spec = on_two_hosts();
+  const auto variables = [&] { return launch_message(spec, 1, {}, {}, 0).ranks.front().environment; };
+  CHECK_FALSE(variables().contains("OMP_NUM_THREADS"));  // the agent divides its host's cores
+  spec.map_by.cores_per_rank = 3;
+  CHECK(launch_message(spec, 1, {}, {}, 0).cores_per_rank == 3);
+  CHECK(variables().at("OMP_NUM_THREADS") == "3");
+  spec.environment["OMP_NUM_THREADS"] = "2";
+  CHECK_FALSE(variables().contains("OMP_NUM_THREADS"));  // the rank gets the one of the whole launch
+  spec.environment_overrides["OMP_NUM_THREADS"] = "1";
+  CHECK(variables().at("OMP_NUM_THREADS") == "1");
+}
+
 TEST_CASE("ranks that only lose another one print one line, unless the user wants all", "[unit]") {
   JobSpec spec = on_two_hosts();
   const auto folds = [&] {

@@ -26,6 +26,8 @@ TEST_CASE("the map has a line for each host: its ranks, slots, and the way there
         "3 ranks on 2 hosts, mapped by node, bound to core:\n"
         "  localhost: ranks 0, 2 in 2 slots (this host)\n"
         "  s1: rank 1 in 1 slot (by SSH, port 2222, as me)\n");
+  spec.map_by.cores_per_rank = 2;
+  CHECK_THAT(job_map(spec), ContainsSubstring("mapped by node, bound to core (2 each):\n"));
 }
 
 TEST_CASE("the nodes of a SLURM allocation are reached by srun", "[unit]") {

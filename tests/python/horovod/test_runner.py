@@ -115,24 +115,44 @@ def test_horovodruns_failure_has_its_words_and_the_ranks_status():
 
 
 def test_horovodrun_takes_every_option(tmp_path):
-    """One command line with all that start a job of this version, on or off."""
+    """Two command lines with all that start a job of this version: those that exclude each other are on in one and off in the other."""
     (tmp_path / "c.yaml").write_text("params:\n  cycle_time_ms: 1\nlogging:\n  level: ERROR\n")
-    words = (
-        "-np 1 --start-timeout 30 --verbose --gloo --fusion-threshold-mb 1 --cycle-time-ms 0.5 --cache-capacity 7 --hierarchical-allreduce "
-        "--no-hierarchical-allgather --no-torus-allreduce --autotune --autotune-warmup-samples 1 --autotune-steps-per-sample 1 "
-        "--autotune-bayes-opt-max-samples 1 --autotune-gaussian-process-noise 0.5 --no-autotune --timeline-mark-cycles "
-        "--no-timeline-mark-cycles --no-stall-check --stall-check --stall-check-warning-time-seconds 5 "
-        "--stall-check-shutdown-time-seconds 9 --log-level DEBUG --log-hide-timestamp --log-without-timestamp -prefix-timestamp "
-        "--mpi-threads-disable --no-mpi-threads-disable --tcp --binding-args=x --mpi-args=--y --num-nccl-streams 2 --thread-affinity 1 "
-        "--gloo-timeout-seconds 20 --disable-cache --mpi --jsrun -p 22"
+    of_both = (
+        "-np 1 --start-timeout 30 --verbose --fusion-threshold-mb 1 --cycle-time-ms 0.5 --cache-capacity 7 --autotune-warmup-samples 1 "
+        "--autotune-steps-per-sample 1 --autotune-bayes-opt-max-samples 1 --autotune-gaussian-process-noise 0.5 "
+        "--stall-check-warning-time-seconds 5 --stall-check-shutdown-time-seconds 9 --log-level DEBUG --tcp --binding-args=x --mpi-args=--y "
+        f"--num-nccl-streams 2 --thread-affinity 1 --gloo-timeout-seconds 20 --disable-cache -p 22 --config-file {tmp_path}/c.yaml"
     )
-    names = ("NCCL_IB_DISABLE", "HOROVOD_LOG_LEVEL", "HOROVOD_CYCLE_TIME", "HOROVOD_LOG_HIDE_TIME")
+    on = (
+        "--mpi --hierarchical-allreduce --hierarchical-allgather --torus-allreduce --autotune --timeline-mark-cycles --no-stall-check "
+        "--mpi-threads-disable --log-hide-timestamp"
+    )
+    off = (
+        "--jsrun --no-hierarchical-allreduce --no-hierarchical-allgather --no-torus-allreduce --no-autotune --no-timeline-mark-cycles "
+        "--stall-check --no-mpi-threads-disable -prefix-timestamp"
+    )
+    names = ("NCCL_IB_DISABLE", "HOROVOD_LOG_LEVEL", "HOROVOD_CYCLE_TIME", "HOROVOD_HIERARCHICAL_ALLREDUCE", "HOROVOD_LOG_HIDE_TIME")
     code = f"import os; print([os.environ.get(n) for n in {names}])"
-    done = horovodrun(*words.split(), "--config-file", str(tmp_path / "c.yaml"), sys.executable, "-c", code, HOROVOD_STALL_CHECK_DISABLE="")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("[0]<stdout>:['1', 'DEBUG', '0.5', '1']\n")
-    idle = re.findall(r"^runjob: warning: --(\S+) has no effect: \S", done.stderr, re.MULTILINE)
-    assert sorted(idle) == "binding-args jsrun mpi mpi-args num-nccl-streams thread-affinity".split()
+    for more, seen, idle in (
+        (on, "['1', 'DEBUG', '0.5', '1', '1']", "autotune binding-args mpi mpi-args num-nccl-streams thread-affinity torus-allreduce"),
+        (off, "['1', 'DEBUG', '0.5', '0', None]", "binding-args jsrun mpi-args num-nccl-streams thread-affinity"),
+    ):
+        done = horovodrun(*of_both.split(), *more.split(), sys.executable, "-c", code, HOROVOD_STALL_CHECK_DISABLE="")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith(f"[0]<stdout>:{seen}\n")
+        assert sorted(re.findall(r"^runjob: warning: --(\S+) has no effect: \S", done.stderr, re.MULTILINE)) == idle.split()
+
+
+@pytest.mark.parametrize("program", ["horovodrun", "runjob"])
+def test_options_that_exclude_each_other_are_a_usage_error(program):
+    """Both programs end with status 2, as argparse does for horovodrun."""
+    words = ("-np", "1", "--gloo", "--mpi", "true")
+    if program == "horovodrun":
+        done = horovodrun(*words)
+    else:
+        done = subprocess.run([ranks.LAUNCHER, *words], env=ranks.environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--gloo and --mpi exclude each other; give one of them" in done.stderr
 
 
 def test_without_the_program_it_says_so():

@@ -40,6 +40,21 @@ def test_bound_to_cores_the_ranks_share_none():
     assert affinities("-np", "1", "-bind-to", "core")[0] == {0: CPUS}
 
 
+@pytest.mark.skipif(len(cores()) < 2, reason="there is one core only")
+def test_a_rank_gets_the_number_of_cores_that_map_by_names():
+    first, second = (tuple(core) for core in cores()[:2])
+    threads = python(f"{AFFINITY}; print(os.environ['OMP_NUM_THREADS'])")
+    for each, ranks in ((1, 2), (2, 1)):
+        done = run("-np", str(ranks), "--map-by", f"slot:PE={each}", *threads)
+        assert done.returncode == 0, done.stderr
+        places = {rank: tuple(int(cpu) for cpu in lines[0].split()) for rank, lines in by_rank(done.stdout).items()}
+        assert places == ({0: first, 1: second} if each == 1 else {0: tuple(sorted(first + second))})
+        assert {lines[1] for lines in by_rank(done.stdout).values()} == {str(each)}
+    done = run("-np", str(len(cores())), "--map-by", "slot:PE=2", "true")
+    assert done.returncode == 125
+    assert f"{len(cores())} ranks cannot have 2 cores each (PE=2): " in done.stderr
+
+
 @pytest.mark.parametrize("unit", ["numa", "socket"])
 def test_bound_to_larger_units_more_ranks_share_them(unit):
     found, _ = affinities("-np", str(len(CPUS) + 1), "--bind-to", unit)

@@ -47,5 +47,7 @@ def test_each_gradient_has_a_row_under_horovods_name(run_ranks, tmp_path):
         results = [event["args"] for event in events if event["ph"] == "E" and "args" in event]
         assert [result["shape"] for result in results] == [shape, shape]
         assert len([event for event in events if event["ph"] == "B"]) == len([event for event in events if event["ph"] == "E"])
+    activities = {event["name"] for events in rows.values() for event in events if event["ph"] == "B"}
+    assert "ALLREDUCE" in activities and "WAIT_FOR_DATA" not in activities  # the data are there when an operation starts
     carriers = [row for row in rows if row.startswith("allreduce.DistributedOptimizer.")]
     assert carriers, list(rows)

@@ -52,6 +52,17 @@ TEST_CASE("cores are shared by neighbours where ranks are more and that is allow
   CHECK(ranks[15] == std::vector<int>{7, 15});
 }
 
+TEST_CASE("a number of cores for each rank is the next cores after those of the rank before it", "[unit]") {
+  CHECK(bind_ranks(sixteen(), BindTo::kCore, 2, 3) == Lists{{0, 1, 2, 8, 9, 10}, {3, 4, 5, 11, 12, 13}});
+  CHECK(bind_ranks(sixteen(), BindTo::kSharedCore, 2, 3) == bind_ranks(sixteen(), BindTo::kCore, 2, 3));
+  CHECK(bind_ranks(sixteen(), BindTo::kSharedCore, 3, 4)[2] == std::vector<int>{0, 1, 2, 3, 8, 9, 10, 11});
+  CHECK(bind_ranks(sixteen(), BindTo::kNuma, 2, 3) == bind_ranks(sixteen(), BindTo::kNuma, 2));
+  CHECK_THROWS_WITH(bind_ranks(sixteen(), BindTo::kCore, 3, 3),
+                    "3 ranks cannot have 3 cores each (PE=3): 8 may be used; start fewer, or ask for fewer cores");
+  CHECK_THROWS_WITH(bind_ranks(sixteen(), BindTo::kSharedCore, 1, 9),
+                    ContainsSubstring("1 rank cannot have 9 cores each (PE=9)"));
+}
+
 TEST_CASE("only what may be used is shared out", "[unit]") {
   CHECK(bind_ranks({{2, 2, 1, 0}, {10, 2, 1, 0}, {5, 5, 2, 1}}, BindTo::kCore, 2) == Lists{{2, 10}, {5}});
 }
