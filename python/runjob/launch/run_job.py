@@ -45,13 +45,16 @@ class _Printer:
 
 
 class Job:
-    """A running launcher. `command` gets two more words, which name the descriptors of the function and of our socket."""
+    """A running launcher. `command` gets two more words, which name the descriptors of the function and of our socket.
+
+    results  the form in which the ranks send what they return: "pickle" or "json".
+    """
 
     def __init__(
         self, command: Callable[[int, int], list[str]], environment: dict[str, str], function: int,
-        stdout: TextIO | None, stderr: TextIO | None,
+        stdout: TextIO | None, stderr: TextIO | None, results: str = "pickle",
     ) -> None:  # fmt: skip
-        self._results = Results()
+        self._results = Results(results)
         self._out, self._err = _Printer(stdout), _Printer(stderr)
         self._socket, theirs = socket.socketpair()
         with theirs:
