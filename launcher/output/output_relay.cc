@@ -28,10 +28,10 @@ OutputRelay::OutputRelay(boost::asio::any_io_executor executor, const Options& o
     : window_(options.window),
       send_credit_(std::move(send_credit)),
       time_(options.time),
-      stdout_(executor, STDOUT_FILENO, options.rows),
+      stdout_(executor, STDOUT_FILENO, options.terminal),
       ranks_(options.ranks.size()),
       prompt_timer_(executor) {
-  if (!same_file(STDOUT_FILENO, STDERR_FILENO)) stderr_.emplace(executor, STDERR_FILENO, options.rows);
+  if (!same_file(STDOUT_FILENO, STDERR_FILENO)) stderr_.emplace(executor, STDERR_FILENO, options.terminal);
   name_sources(options);
   if (options.directory) open_files(*options.directory);
   const auto progress = [this] {
