@@ -83,7 +83,8 @@ StepGathering::StepGathering(asio::io_context& context, const SlurmTask& task, M
       acceptor_(listen_anywhere(context, task)),
       port_(acceptor_.local_endpoint().port()),
       timer_(context, timeout),
-      roll_(task.step, task.size) {
+      roll_(task.step, task.size),
+      strangers_(kMostStrangers + static_cast<std::size_t>(task.size)) {
   asio::co_spawn(context_, accept(), report);
   timer_.async_wait([this](boost::system::error_code error) {
     if (!error) refuse_all();
@@ -99,16 +100,11 @@ asio::awaitable<void> StepGathering::accept() {
       co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
       continue;
     }
-    if (strangers_.size() == kMostStrangers + static_cast<std::size_t>(task_.size)) {
-      strangers_.front()->close(error);
-      strangers_.pop_front();
-    }
-    strangers_.push_back(std::make_shared<tcp::socket>(std::move(socket)));
-    asio::co_spawn(context_, receive(strangers_.back()), report);
+    asio::co_spawn(context_, receive(strangers_.add(std::move(socket))), report);
   }
 }
 
-asio::awaitable<void> StepGathering::receive(Stranger stranger) {
+asio::awaitable<void> StepGathering::receive(Strangers::Socket stranger) {
   tcp::socket& socket = *stranger;
   boost::system::error_code error;
   const std::string from = text_of(socket.remote_endpoint(error).address());  // unknown once the other side has left

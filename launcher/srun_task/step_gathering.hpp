@@ -2,8 +2,6 @@
 
 #include <chrono>
 #include <functional>
-#include <list>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "hostfile/slurm_task.hpp"
+#include "launcher/channel/strangers.hpp"
 #include "launcher/srun_task/munge.hpp"
 #include "launcher/srun_task/step_messages.hpp"
 #include "launcher/srun_task/step_roll.hpp"
@@ -47,9 +46,7 @@ class StepGathering {
   };
 
   boost::asio::awaitable<void> accept();
-  using Stranger =
-      std::shared_ptr<boost::asio::ip::tcp::socket>;  // of its receive() and of strangers_, which closes it
-  boost::asio::awaitable<void> receive(Stranger stranger);
+  boost::asio::awaitable<void> receive(Strangers::Socket stranger);
   void add(boost::asio::ip::tcp::socket socket, const std::string& line, const std::string& from,
            const std::string& at);
   void refuse_all();
@@ -64,8 +61,8 @@ class StepGathering {
   const int port_;
   boost::asio::steady_timer timer_;
   StepRoll roll_;
-  std::vector<Waiting> waiting_;   // tasks that have come and have no answer yet
-  std::list<Stranger> strangers_;  // connections that have sent no hello yet, oldest first
+  std::vector<Waiting> waiting_;  // tasks that have come and have no answer yet
+  Strangers strangers_;           // connections that have sent no hello yet
   int warnings_ = 0;
 };
 
