@@ -14,6 +14,7 @@ import subprocess
 from typing import Any, Callable, TextIO
 
 from .run_results import Results
+from .screen_text import ScreenText
 
 _READ_BYTES = 1 << 20
 _KEPT_COMPLAINT = 4096
@@ -26,12 +27,16 @@ class _Printer:
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        is_terminal = getattr(stream, "isatty", lambda: False)()
+        self._screen = ScreenText() if is_terminal else None
         self._tail = ""
         self.muted = False
 
     def feed(self, data: bytes, final: bool = False) -> None:
         text = self._decoder.decode(data, final)
         self._tail = (self._tail + text)[-_KEPT_COMPLAINT:]
+        if self._screen is not None:
+            text = self._screen.feed(text, final)
         if self._stream is None or self.muted or not text:
             return
         self._stream.write(text)

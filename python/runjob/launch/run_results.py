@@ -9,16 +9,15 @@ from __future__ import annotations
 import base64
 import json
 import pickle
-import re
 import struct
 from typing import Any, NamedTuple
 
 from .run_errors import RankError, RunError
 from .run_rank import END, ERROR
+from .screen_text import screen_text
 
 _RECORD = struct.Struct("<iI")  # rank, length
 _VERDICT = -1
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed: a terminal may obey them
 
 
 class _Report(NamedTuple):
@@ -36,8 +35,8 @@ def _read_report(data: bytes | bytearray) -> _Report:
         report = json.loads(data)
         exception = report["exception"]
         return _Report(
-            what=_CONTROL_CHARACTERS.sub("", report["what"]),
-            traceback=_CONTROL_CHARACTERS.sub("", report["traceback"]),
+            what=screen_text(report["what"]),
+            traceback=screen_text(report["traceback"]),
             lost_another=report["lost_another"] is True,
             pickled=None if exception is None else base64.b64decode(exception, validate=True),
         )
@@ -122,7 +121,7 @@ class Results:
         try:
             report = self._report(rank)
         except ValueError as unreadable:
-            return RunError(f"{verdict['message']}\nrank {rank} on {host}: {unreadable}", rank, host, exit_status, verdict)
+            return RunError(f"{screen_text(verdict['message'])}\nrank {rank} on {host}: {unreadable}", rank, host, exit_status, verdict)
         left = [each for each in silent if verdict["ranks"][each]["outcome"] == "ok"]
         if left and (rank is None or (report and report.lost_another)):
             place = verdict["ranks"][left[0]]
@@ -132,7 +131,7 @@ class Results:
             )
             return RunError(message, left[0], place["host"], exit_status or 1, verdict)
         if report is None:
-            return RunError(verdict["message"], rank, host, exit_status, verdict)
+            return RunError(screen_text(verdict["message"]), rank, host, exit_status, verdict)
         message = f"rank {rank} on {host} raised {report.what}\n\nThe traceback of rank {rank}:\n\n{report.traceback}"
         error = RankError(message.rstrip("\n"), rank, host, exit_status, verdict)
         error.traceback = report.traceback
