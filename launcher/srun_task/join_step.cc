@@ -79,7 +79,7 @@ class Search {
   std::optional<JoinedStep> run(Clock::time_point deadline) {
     asio::co_spawn(context_, call_all(), [this](const std::exception_ptr& error) { end(error); });
     context_.run_until(deadline);
-    if (waiting_ > 0) context_.run_for(kGreetingLimit);  // for task 0's refusal, whose deadline is the same
+    if (!waiting_.empty()) context_.run_for(kGreetingLimit);  // for task 0's refusal, whose deadline is the same
     if (failure_) std::rethrow_exception(failure_);
     return std::move(joined_);
   }
@@ -99,14 +99,14 @@ class Search {
     for (;;) {
       const bool all = Clock::now() >= all_at;
       const std::size_t count = all ? places_.size() : usual_;
-      for (std::size_t i = 0; i < count; ++i) co_await call(places_[i]);
-      if (left_ && waiting_ == 0 && Clock::now() - *left_ > kLeftLimit)
+      for (std::size_t i = 0; i < count && (all || waiting_.empty()); ++i) co_await call(places_[i]);
+      if (left_ && waiting_.empty() && Clock::now() - *left_ > kLeftLimit)
         throw Error(Errc::kConnect, fmt::format("{}: task 0 on {} has left ({}); see what it says", task_.node_name,
                                                 task_.first_node, reason_));
       if (all) all_at = Clock::now() + 1s;
-      if (waiting_ > 0) {  // to task 0, most likely, which answers when all tasks have come
+      if (!waiting_.empty()) {  // for task 0, most likely, which answers when all tasks have come
         co_await sleep(doubt);
-        if (waiting_ > 0) all_at = Clock::now();
+        if (!waiting_.empty()) all_at = Clock::now();
         doubt = std::min<Clock::duration>(2 * doubt, kMostDoubt);
       } else {
         co_await sleep(kPause);
@@ -116,7 +116,7 @@ class Search {
 
   /// Returns when the call has failed or greeted, or has done neither for a while.
   asio::awaitable<void> call(const tcp::endpoint& place) {
-    if (!under_way_.insert(place).second) co_return;
+    if (waiting_.contains(place.port()) || !under_way_.insert(place).second) co_return;
     asio::co_spawn(context_, talk(place), [this, place](const std::exception_ptr& error) {
       under_way_.erase(place);
       pause_.cancel();
@@ -157,11 +157,11 @@ class Search {
                           free_port_, place.port()};
     const std::string line = munge_.seal(encode(hello)) + '\n';
     std::string received;
-    ++waiting_;
+    if (!waiting_.insert(place.port()).second) co_return;  // reached by another address
     auto [error, written] = co_await asio::async_write(socket, asio::buffer(line), kAsTuple);
     static_cast<void>(written);
     if (!error) error = co_await read_line(socket, received, kMaxStepWelcomeBytes);
-    --waiting_;
+    waiting_.erase(place.port());
     if (error) {
       reason_ = error.message();
       if (!left_) left_ = Clock::now();
@@ -191,7 +191,7 @@ class Search {
   std::vector<tcp::endpoint> places_;      // best first
   std::size_t usual_ = 0;                  // how many of them are called in most rounds
   std::set<tcp::endpoint> under_way_;      // calls that have not ended
-  int waiting_ = 0;                        // calls that have sent a hello and have no answer
+  std::set<unsigned short> waiting_;       // ports to which a hello went and from which no answer has come
   std::optional<Clock::time_point> left_;  // when one of these was hung up on
   std::string reason_;
   std::optional<JoinedStep> joined_;
