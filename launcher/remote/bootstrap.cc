@@ -1,9 +1,6 @@
 #include "launcher/remote/bootstrap.hpp"
 
-#include <algorithm>
 #include <array>
-#include <charconv>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -12,16 +9,13 @@
 
 #include "base/error.hpp"
 #include "launcher/channel/frame.hpp"
+#include "launcher/remote/bootstrap_reply.hpp"
 #include "rendezvous/auth.hpp"
 
 namespace runjob {
 namespace {
 
 namespace asio = boost::asio;
-
-constexpr std::string_view kMissing = "runjob-agent-missing ";
-constexpr std::string_view kFailed = "runjob-agent-failed ";
-constexpr std::string_view kCleaned = "runjob-cache-cleaned";
 
 // No single quote and no line break may occur in a script: the whole goes through the login shell in single quotes. An
 // exclamation mark would be csh's.
@@ -58,24 +52,6 @@ constexpr std::string_view kClean =
     "\"$d\"; "
     "fi; echo runjob-cache-cleaned";
 
-/// The rest of the first whole line of `text` that begins with `word`.
-std::optional<std::string> line_after(std::string_view text, std::string_view word) {
-  std::size_t at = text.find(word);
-  while (at != std::string_view::npos && at != 0 && text[at - 1] != '\n') at = text.find(word, at + 1);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::size_t end = text.find('\n', at);
-  if (end == std::string_view::npos) return std::nullopt;
-  return std::string(text.substr(at + word.size(), end - at - word.size()));
-}
-
-std::string printable(std::string_view text) {
-  constexpr std::size_t kQuoted = 400;
-  std::string result(text.substr(0, kQuoted));
-  std::replace_if(
-      result.begin(), result.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
-  return result;
-}
-
 constexpr char kNoAnswer[] = "the connection was closed before the agent answered";
 
 /// Reads more of the channel to the end of `received`.
@@ -86,38 +62,9 @@ asio::awaitable<void> receive_more(Channel& channel, std::string& received, cons
   received.append(buffer.data(), bytes);
   if (bytes != 0 && received.size() <= kMaxNoiseBytes) co_return;
   std::string said = channel.last_message();
-  if (said.empty()) said = printable(received);
+  if (said.empty()) said = quoted(received);
   if (said.empty()) said = otherwise;
   throw Error(Errc::kConnect, said);
-}
-
-/// "3.17" or later, whatever a distribution has added: the first with getrandom(2) and memfd_create(2).
-bool is_new_enough(std::string_view release) {
-  constexpr std::array<int, 2> kOldest = {3, 17};
-  std::array<int, 2> version{};
-  for (int& number : version) {
-    const auto [end, error] = std::from_chars(release.data(), release.data() + release.size(), number);
-    if (error != std::errc()) return true;  // it does not say
-    release.remove_prefix(static_cast<std::size_t>(end - release.data()));
-    if (!release.empty()) release.remove_prefix(1);
-  }
-  return version >= kOldest;
-}
-
-/// `system`: the name of a system, its machine, and its kernel's release.
-void check_machine(const AgentFile& agent, const std::string& system) {
-  const std::string needed = "Linux " + agent.machine;
-  const std::size_t end = system.rfind(' ');
-  const std::string kind = system.substr(0, end);
-  if (kind != needed)
-    throw Error(
-        Errc::kConnect,
-        fmt::format("this host is a {} system, and the agent is for {}; runjob starts hosts of its own kind only",
-                    printable(kind), needed));
-  const std::string release = end == std::string::npos ? "" : system.substr(end + 1);
-  if (!is_new_enough(release))
-    throw Error(Errc::kConnect,
-                fmt::format("this host's Linux {} is too old; runjob needs 3.17 or newer there", printable(release)));
 }
 
 asio::awaitable<void> send_agent(Channel& channel, const AgentFile& agent) {
@@ -153,24 +100,26 @@ std::string clean_cache_command() {
 asio::awaitable<ReadyChannel> bootstrap_agent(std::unique_ptr<Channel> channel, AgentFile agent) {
   std::string received;
   bool uploaded = false;
-  while (received.find(kMagic.substr(0, kMagic.size() - 2)) == std::string::npos) {
-    if (const auto reason = line_after(received, kFailed)) throw Error(Errc::kConnect, printable(*reason));
-    const auto system = uploaded ? std::nullopt : line_after(received, kMissing);
-    if (system) {
-      check_machine(agent, *system);
+  for (;;) {
+    const BootstrapReply reply = read_bootstrap_reply(received);
+    if (reply.kind == BootstrapReply::Kind::kAgent) co_return ReadyChannel{std::move(channel), std::move(received)};
+    if (reply.kind == BootstrapReply::Kind::kFailed) throw Error(Errc::kConnect, reply.text);
+    if (reply.kind == BootstrapReply::Kind::kMissing && !uploaded) {
+      check_system(reply.text, agent.machine);
       co_await upload(*channel, agent, received);
       uploaded = true;
-      continue;
+    } else {
+      co_await receive_more(*channel, received);
     }
-    co_await receive_more(*channel, received);
   }
-  co_return ReadyChannel{std::move(channel), std::move(received)};
 }
 
 asio::awaitable<void> cache_cleaned(std::unique_ptr<Channel> channel) {
   std::string received;
-  while (!line_after(received, kCleaned)) {
-    if (const auto reason = line_after(received, kFailed)) throw Error(Errc::kConnect, printable(*reason));
+  for (;;) {
+    const BootstrapReply reply = read_bootstrap_reply(received);
+    if (reply.kind == BootstrapReply::Kind::kCleaned) co_return;
+    if (reply.kind == BootstrapReply::Kind::kFailed) throw Error(Errc::kConnect, reply.text);
     co_await receive_more(*channel, received, "the connection was closed before the cache was cleaned");
   }
 }
