@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/error.hpp"
+#include "base/screen_text.hpp"
 
 namespace runjob::log {
 namespace {
@@ -57,7 +58,7 @@ class LineSink : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    const std::string_view text(line.data(), line.size());
+    const std::string text = screen_text({line.data(), line.size()});
     if (writer_) return writer_(text);
     static_cast<void>(!std::fwrite(text.data(), 1, text.size(), stderr));
     std::fflush(stderr);

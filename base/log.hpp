@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 /// The one logger, named `runjob`, writing lines to standard error. Workers' output is data and never passes
-/// here. Threads: any.
+/// here. Threads: any. A message may quote another host: each line passes screen_text() and cannot steer a terminal.
 ///
 /// Levels  error: the job failed; warn: it works but not as asked; info: a few lines per job and rank; debug: the
 ///         decisions of the runtime; trace: each operation.

@@ -2,21 +2,24 @@
 
 #include <fmt/format.h>
 
+#include "base/screen_text.hpp"
+
 namespace runjob {
 
 std::string one_line(std::string_view text) {
   std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
+  while (!text.empty()) {
+    const FirstCharacter character = first_character(text);
+    if (text.front() == '\n') {
       result += "\\n";
-    } else if (c == '\t') {
+    } else if (text.front() == '\t') {
       result += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      result += fmt::format("\\x{:02x}", byte);
+    } else if (character.is_control) {  // the last byte is also the number of the character in Unicode
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[character.bytes - 1]));
     } else {
-      result += c;
+      result += text.substr(0, character.bytes);
     }
+    text.remove_prefix(character.bytes);
   }
   return result;
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -14,13 +15,20 @@
 namespace runjob {
 
 std::string read_file(const std::string& path, std::string_view what) {
+  return read_file(path, what, [](const struct ::stat&) {});
+}
+
+std::string read_file(const std::string& path, std::string_view what,
+                      const std::function<void(const struct ::stat&)>& accept) {
   constexpr std::size_t kLargest = std::size_t{64} << 20;
   const auto refuse = [&](const std::string& reason) {
     throw Error(Errc::kUsage,
                 fmt::format("cannot read {} {}: {}; check the path and its permissions", what, path, reason));
   };
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) refuse(std::system_category().message(errno));
+  struct stat info {};
+  if (!file || ::fstat(file.get(), &info) != 0) refuse(std::system_category().message(errno));
+  accept(info);
   std::string text;
   std::array<char, 65'536> block{};
   for (;;) {

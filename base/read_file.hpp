@@ -1,7 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
+
+struct stat;
 
 namespace runjob {
 
@@ -9,5 +12,9 @@ namespace runjob {
 /// `what` names its role in messages: "hostfile".
 /// Errors  Error(kUsage): `cannot read hostfile PATH: REASON; check the path and its permissions`.
 std::string read_file(const std::string& path, std::string_view what);
+
+/// The same, after `accept` has seen owner and mode of the opened file; it throws to refuse them.
+std::string read_file(const std::string& path, std::string_view what,
+                      const std::function<void(const struct ::stat&)>& accept);
 
 }  // namespace runjob

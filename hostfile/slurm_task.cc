@@ -1,5 +1,6 @@
 #include "hostfile/slurm_task.hpp"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,28 @@ int number_in(const Environment& environment, const char* name, int low, int hig
   }
 }
 
+/// "12000-12003,12010".
+std::vector<int> ports_in(const Environment& environment, const char* name) {
+  constexpr std::size_t kMost = 1024;
+  std::vector<int> ports;
+  std::string_view rest = value_of(environment, name);
+  while (!rest.empty()) {
+    const std::string_view range = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(range.size() + 1, rest.size()));
+    const std::size_t dash = range.find('-');
+    try {
+      const auto low = static_cast<int>(parse_integer(range.substr(0, dash), name, 1, 65'535));
+      const auto high = dash == std::string_view::npos
+                            ? low
+                            : static_cast<int>(parse_integer(range.substr(dash + 1), name, low, 65'535));
+      for (int port = low; port <= high && ports.size() < kMost; ++port) ports.push_back(port);
+    } catch (const Error& error) {
+      throw Error(Errc::kHostfile, error.what());
+    }
+  }
+  return ports;
+}
+
 }  // namespace
 
 std::optional<SlurmTask> read_slurm_task(const Environment& environment) {
@@ -43,6 +66,7 @@ std::optional<SlurmTask> read_slurm_task(const Environment& environment) {
   task.node_name = nodes.at(static_cast<std::size_t>(task.node));
   task.first_node = nodes.front();
   task.step = fmt::format("{}.{}", value_of(environment, "SLURM_JOB_ID"), value_of(environment, "SLURM_STEP_ID"));
+  task.reserved_ports = ports_in(environment, "SLURM_STEP_RESV_PORTS");
   return task;
 }
 

@@ -45,21 +45,6 @@ run_ctest() { ctest --preset "$1" --no-tests=error -j "$(nproc)" "${@:2}"; }
 # The tests of a file one after the other, and the files beside each other: one more than there are cores, since many tests wait.
 run_pytest() { "$python" -m pytest -q -n $(($(nproc) + 1)) --dist loadfile --durations=15 "$@"; }
 
-# run_fuzzers SECONDS: each fuzz target for so long, beginning with the folder `corpus` beside its source. Having no target is a
-# failure too.
-run_fuzzers() {
-  local seconds=$1 target name source status=0
-  for target in build/fuzz/bin/*_fuzz; do
-    name=$(basename "$target" _fuzz)
-    source=$(find tests -name "${name}_fuzz.cc")
-    echo "   $name"
-    mkdir -p "build/fuzz/corpus/$name"
-    "$target" -max_total_time="$seconds" -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 -artifact_prefix="$PWD/build/fuzz/" \
-      "build/fuzz/corpus/$name" "${source%/*}/corpus" || status=1
-  done
-  return $status
-}
-
 # run_subjects LINES: builds what the tests of these lines of packaging/subjects.py need, and runs them.
 run_subjects() {
   local lines=$1 kind name tags targets=() folders=()
@@ -94,8 +79,7 @@ run_all() {
     # The launcher and the agent have one thread each.
     build tsan mpi_start_test rendezvous_test runtime_test shm_test tcp_test runjob_gloo
     suite "C++ tests under the thread sanitizer" run_ctest tsan -R '^(mpi_start|rendezvous|runtime|shm|tcp)'
-    build fuzz frames_fuzz hostfile_fuzz interface_filter_fuzz pmi_message_fuzz rendezvous_fuzz ssh_files_fuzz
-    suite "fuzzing the parsers" run_fuzzers "$([ "$extent" = thorough ] && echo 60 || echo 5)"
+    suite "fuzzing what strangers send" packaging/fuzz.sh "$([ "$extent" = thorough ] && echo 1 || echo 0.1)"
   fi
   install_runjob
   suite "Python and end-to-end tests" run_pytest --ignore=tests/structure --ignore=tests/python/tensorflow tests

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sodium/randombytes.h>
 #include <sodium/utils.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,7 +43,7 @@ void check_owner(int file, const std::string& path) {
 
 JobKey JobKey::random() {
   JobKey key;
-  ::randombytes_buf(key.bytes_.data(), key.bytes_.size());
+  ::randombytes_buf(key.bytes_->data(), key.bytes_->size());
   return key;
 }
 
@@ -50,7 +51,7 @@ JobKey JobKey::from_hex(std::string_view text) {
   JobKey key;
   const auto bytes = rendezvous::from_hex(text);
   if (!bytes) throw Error(Errc::kAuth, fmt::format("a job's key is {} hexadecimal digits", kDigits));
-  key.bytes_ = *bytes;
+  *key.bytes_ = *bytes;
   return key;
 }
 
@@ -72,25 +73,36 @@ JobKey JobKey::read_file(const std::string& path) {
   ::sodium_memzero(text.data(), text.size());
   if (!bytes) throw refuse(path, fmt::format("expected {} hexadecimal digits and nothing else", kDigits));
   JobKey key;
-  key.bytes_ = *bytes;
+  *key.bytes_ = *bytes;
   return key;
 }
 
-JobKey::~JobKey() {
-  ::sodium_memzero(bytes_.data(), bytes_.size());
+JobKey::JobKey() {
+  void* page = ::mmap(nullptr, sizeof(Bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw system_error("memory for the job's key", errno);
+  ::madvise(page, sizeof(Bytes), MADV_DONTDUMP);
+  ::mlock(page, sizeof(Bytes));  // fails where the limit is reached; the key is as good then
+  bytes_.reset(new (page) Bytes{});
+}
+
+void JobKey::Free::operator()(Bytes* bytes) const {
+  ::sodium_memzero(bytes->data(), bytes->size());
+  ::munmap(bytes, sizeof(Bytes));
 }
 
 void JobKey::write_file(const std::string& path) const {
   const auto fail = [&path] { return system_error(fmt::format("cannot write the job key file {}", path), errno); };
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) throw fail();
-  const std::string text = hex() + "\n";
   if (::fchmod(file.get(), 0600) != 0) throw fail();  // whatever the umask is
-  if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw fail();
+  std::string text = hex() + "\n";
+  const ssize_t written = ::write(file.get(), text.data(), text.size());
+  ::sodium_memzero(text.data(), text.size());
+  if (written != static_cast<ssize_t>(text.size())) throw fail();
 }
 
 std::string JobKey::hex() const {
-  return to_hex(bytes_);
+  return to_hex(*bytes_);
 }
 
 }  // namespace runjob::rendezvous

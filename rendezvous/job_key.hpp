@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -8,7 +9,7 @@ namespace runjob::rendezvous {
 
 /// The secret of one job, 256 random bits. A process that has it belongs to the job. The key travels in frames, through
 /// standard input or in a file of mode 0600, never on a command line and never in the environment.
-/// Threads  a value; its memory is wiped at the end.
+/// Threads  a value; its memory is wiped at the end, and neither core dumps nor swap have it.
 class JobKey {
  public:
   using Bytes = std::array<unsigned char, 32>;
@@ -24,21 +25,26 @@ class JobKey {
   /// Errors  Error(kAuth) naming the path, the problem and the remedy.
   static JobKey read_file(const std::string& path);
 
-  ~JobKey();
-  JobKey(const JobKey&) = default;
-  JobKey& operator=(const JobKey&) = default;
+  JobKey(const JobKey& other) : JobKey() { *bytes_ = *other.bytes_; }
+  JobKey& operator=(const JobKey& other) {
+    *bytes_ = *other.bytes_;
+    return *this;
+  }
 
   /// Creates `path`, which must not exist yet, readable by this user alone.
   /// Errors  Error(kSystem).
   void write_file(const std::string& path) const;
 
-  const Bytes& bytes() const { return bytes_; }
+  const Bytes& bytes() const { return *bytes_; }
   std::string hex() const;
 
  private:
-  JobKey() = default;
+  struct Free {
+    void operator()(Bytes* bytes) const;
+  };
+  JobKey();
 
-  Bytes bytes_{};
+  std::unique_ptr<Bytes, Free> bytes_;  // never null, and alone on its pages
 };
 
 }  // namespace runjob::rendezvous

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <boost/asio/as_tuple.hpp>
@@ -19,6 +18,7 @@
 #include "base/unique_handle.hpp"
 #include "launcher/agent/placement/cpu_topology.hpp"
 #include "launcher/processes/child_process.hpp"
+#include "launcher/processes/process_handle.hpp"
 #include "launcher/processes/session_processes.hpp"
 
 namespace runjob {
@@ -32,10 +32,14 @@ constexpr std::size_t kMostOutput = 256 * 1024;  // of one tool
 constexpr std::size_t kMostAtOnce = 16;
 
 /// No core file: that of a large rank takes minutes and fills disks.
-void abort_without_core(pid_t pid) {
+void abort_without_core(pid_t leader, pid_t pid) {
+  const ProcessHandle program(pid);
+  const std::vector<SessionProcess> processes = session_processes(leader);
+  const bool is_ours = std::any_of(processes.begin(), processes.end(), [pid](const auto& p) { return p.pid == pid; });
+  if (!is_ours) return;  // it has ended, and its number may be somebody else's
   const rlimit none{0, 0};
   ::prlimit(pid, RLIMIT_CORE, &none, nullptr);
-  ::kill(pid, SIGABRT);
+  program.signal(SIGABRT);
 }
 
 }  // namespace
@@ -62,7 +66,7 @@ void StackCollector::dump_python() {
   for (const pid_t leader : python_) {
     const std::vector<SessionProcess> processes = session_processes(leader);
     const SessionProcess* program = program_among(processes);
-    if (program != nullptr && program->handles_abort) abort_without_core(program->pid);
+    if (program != nullptr && program->handles_abort) abort_without_core(leader, program->pid);
   }
 }
 
@@ -126,10 +130,10 @@ asio::awaitable<std::string> StackCollector::output_of(std::vector<std::string> 
   const ChildStart start = start_child(child);
   writer.reset();
   if (start.pid < 0) co_return "";
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, start.pid, 0)));  // its number may be used again
+  const ProcessHandle process(start.pid);  // its number may be used again
   asio::steady_timer limit(executor_, kToolLimit);
   limit.async_wait([&process](boost::system::error_code error) {
-    if (!error) ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+    if (!error) process.signal(SIGKILL);
   });
   std::string text;
   std::array<char, 16 * 1024> block;

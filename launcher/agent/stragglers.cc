@@ -1,8 +1,10 @@
 #include "launcher/agent/stragglers.hpp"
 
+#include <map>
 #include <signal.h>
 #include <utility>
 
+#include "launcher/processes/process_handle.hpp"
 #include "launcher/processes/process_tree.hpp"
 
 namespace runjob {
@@ -11,10 +13,14 @@ Stragglers::Stragglers(boost::asio::any_io_executor executor, const RankProcesse
     : ranks_(ranks), report_(std::move(report)), timer_(executor) {}
 
 void Stragglers::terminate() {
-  for (const Descendant& process : descendants("runjob-guard")) {
-    if (ranks_.is_running(process.group) || !terminated_.insert(process.pid).second) continue;
-    ::kill(process.pid, SIGTERM);
-    ::kill(process.pid, SIGCONT);  // a stopped process acts on no signal
+  std::map<pid_t, ProcessHandle> handles;
+  for (const Descendant& process : descendants("runjob-guard")) handles.try_emplace(process.pid, process.pid);
+  for (const Descendant& process : descendants("runjob-guard")) {  // the numbers still mean what the handles do
+    const auto handle = handles.find(process.pid);
+    if (handle == handles.end() || ranks_.is_running(process.group)) continue;
+    if (!terminated_.insert(process.pid).second) continue;
+    handle->second.signal(SIGTERM);
+    handle->second.signal(SIGCONT);  // a stopped process acts on no signal
   }
 }
 

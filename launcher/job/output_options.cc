@@ -36,7 +36,8 @@ OutputRelay::Options output_options(const JobSpec& spec, std::int64_t window) {
   const auto shown =
       std::count_if(options.ranks.begin(), options.ranks.end(), [](const auto& rank) { return rank.shown; });
   const bool unchanged = spec.tags.none() && options.time == OutputTime::Format::kNone && shown == 1;
-  options.rows = can_draw && !unchanged;
+  const TerminalUse shared = can_draw ? TerminalUse::kRows : TerminalUse::kLines;
+  options.terminal = unchanged ? TerminalUse::kUnchanged : shared;
   options.directory = spec.output_directory;
   options.window = window;
   return options;

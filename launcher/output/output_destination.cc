@@ -21,14 +21,16 @@ int usable_height(int descriptor) {
 
 }  // namespace
 
-OutputDestination::OutputDestination(boost::asio::any_io_executor executor, int descriptor, bool rows)
+OutputDestination::OutputDestination(boost::asio::any_io_executor executor, int descriptor, TerminalUse use)
     : descriptor_(descriptor), sink_(executor, descriptor) {
-  if (rows && ::isatty(descriptor) == 1) {
+  const bool is_terminal = ::isatty(descriptor) == 1;
+  if (is_terminal && use == TerminalUse::kRows) {
     auto text = std::make_unique<TerminalText>();
     terminal_ = text.get();
     text_ = std::move(text);
   } else {
-    text_ = std::make_unique<PlainText>();
+    const bool cleaned = is_terminal && use == TerminalUse::kLines;
+    text_ = std::make_unique<PlainText>(cleaned ? PlainText::Bytes::kForTerminal : PlainText::Bytes::kAll);
   }
 }
 

@@ -11,12 +11,19 @@
 
 namespace runjob {
 
+/// How a terminal is used. A file or a pipe gets every byte in any case.
+enum class TerminalUse {
+  kRows,       ///< lines scroll, and rows below them are redrawn
+  kLines,      ///< lines only, as on a terminal without cursor movement
+  kUnchanged,  ///< one rank has it to itself, as the user asked
+};
+
 /// One of this process's standard descriptors as the place where output goes, with the text that suits it.
 /// Threads  the loop's one thread.
 class OutputDestination {
  public:
-  /// `descriptor` is lent. `rows`: whether a terminal may be drawn on; else it gets the text for a file.
-  OutputDestination(boost::asio::any_io_executor executor, int descriptor, bool rows);
+  /// `descriptor` is lent.
+  OutputDestination(boost::asio::any_io_executor executor, int descriptor, TerminalUse use);
 
   OutputText& text() { return *text_; }
   /// Null unless it is drawn on.

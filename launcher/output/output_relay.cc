@@ -2,15 +2,13 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
-#include <filesystem>
 #include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
 #include "base/log.hpp"
+#include "launcher/output/output_files.hpp"
 
 namespace runjob {
 namespace {
@@ -28,10 +26,10 @@ OutputRelay::OutputRelay(boost::asio::any_io_executor executor, const Options& o
     : window_(options.window),
       send_credit_(std::move(send_credit)),
       time_(options.time),
-      stdout_(executor, STDOUT_FILENO, options.rows),
+      stdout_(executor, STDOUT_FILENO, options.terminal),
       ranks_(options.ranks.size()),
       prompt_timer_(executor) {
-  if (!same_file(STDOUT_FILENO, STDERR_FILENO)) stderr_.emplace(executor, STDERR_FILENO, options.rows);
+  if (!same_file(STDOUT_FILENO, STDERR_FILENO)) stderr_.emplace(executor, STDERR_FILENO, options.terminal);
   name_sources(options);
   if (options.directory) open_files(*options.directory);
   const auto progress = [this] {
@@ -69,22 +67,15 @@ void OutputRelay::name_sources(const Options& options) {
 }
 
 void OutputRelay::open_files(const std::string& where) {
+  const OutputFiles files(where);
   const std::size_t width = std::to_string(ranks_.size() - 1).size();
   for (RankState& rank : ranks_) {
-    const std::string directory = fmt::format("{}/rank.{:0{}}", where, rank.streams[0].rank, width);
-    std::error_code error;
-    std::filesystem::create_directories(directory, error);
-    if (error) {
-      throw Error(Errc::kUsage, fmt::format("--output-filename: cannot make {}: {}", directory, error.message()));
-    }
+    const std::string folder = fmt::format("rank.{:0{}}", rank.streams[0].rank, width);
     for (std::size_t i = 0; i < 2; ++i) {
       StreamState& stream = rank.streams[i];
-      stream.file_path = directory + (i == 0 ? "/stdout" : "/stderr");
-      stream.file.reset(::open(stream.file_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-      if (!stream.file) {
-        throw Error(Errc::kUsage,
-                    fmt::format("--output-filename: cannot write {}: {}", stream.file_path, std::strerror(errno)));
-      }
+      const char* name = i == 0 ? "stdout" : "stderr";
+      stream.file_path = fmt::format("{}/{}/{}", where, folder, name);
+      stream.file = files.create(folder, name);
     }
   }
 }

@@ -37,10 +37,10 @@ class OutputRelay {
     std::vector<Rank> ranks;
     TagStyle tags;
     OutputTime::Format time = OutputTime::Format::kNone;  ///< precedes each tag
-    bool rows = true;                                     ///< a terminal may be drawn on
-    bool colours = true;                                  ///< tags may have colours on a terminal
-    std::optional<std::string> directory;                 ///< created if missing
-    std::int64_t window = 0;  ///< bytes of a stream that its agent may send before it needs credit
+    TerminalUse terminal = TerminalUse::kRows;
+    bool colours = true;                   ///< tags may have colours on a terminal
+    std::optional<std::string> directory;  ///< created if missing
+    std::int64_t window = 0;               ///< bytes of a stream that its agent may send before it needs credit
   };
   using SendCredit = std::function<void(int rank, Stream stream, std::int64_t bytes)>;
 

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/screen_text.hpp"
+
 namespace runjob {
 namespace {
 
@@ -61,14 +63,19 @@ void OutputText::feed(Source& source, std::string_view bytes, std::string_view t
 }
 
 void OutputText::flush(Source& source, std::string_view timestamp) {
-  if (source.held.empty()) return;
+  const std::size_t whole = whole_characters(source.held);
+  put_held(source, whole, timestamp);
+}
+
+void OutputText::put_held(Source& source, std::size_t bytes, std::string_view timestamp) {
+  if (bytes == 0) return;
   source.is_cut = false;
-  put(source, source.held, timestamp);
-  source.held.clear();
+  put(source, std::string_view(source.held).substr(0, bytes), timestamp);
+  source.held.erase(0, bytes);
 }
 
 void OutputText::end(Source& source, std::string_view timestamp) {
-  flush(source, timestamp);
+  put_held(source, source.held.size(), timestamp);
   put_end(source);
 }
 

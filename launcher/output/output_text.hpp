@@ -32,7 +32,8 @@ class OutputText {
   /// Takes more bytes of a stream. `timestamp` precedes each tag, "" for none.
   void feed(Source& source, std::string_view bytes, std::string_view timestamp);
 
-  /// Releases the bytes that `source` holds, although the line has not ended.
+  /// Releases the bytes that `source` holds, although the line has not ended. The beginning of a character of UTF-8 stays
+  /// until its other bytes come.
   void flush(Source& source, std::string_view timestamp);
 
   /// The stream has ended.
@@ -47,6 +48,9 @@ class OutputText {
   /// Takes a '\n' that follows a piece which ended with '\r'.
   virtual void put_late_newline(Source& source) = 0;
   virtual void put_end(Source& source) = 0;
+
+ private:
+  void put_held(Source& source, std::size_t bytes, std::string_view timestamp);
 };
 
 }  // namespace runjob

@@ -1,5 +1,7 @@
 #include "launcher/output/plain_text.hpp"
 
+#include "base/screen_text.hpp"
+
 namespace runjob {
 
 void PlainText::write_to(std::string& out) {
@@ -19,7 +21,12 @@ void PlainText::put(Source& source, std::string_view piece, std::string_view tim
     text_ += timestamp;
     text_ += source.tag;
   }
-  text_ += piece;
+  if (bytes_ == Bytes::kForTerminal) {
+    text_ += screen_text(piece);
+    if (piece.back() == '\r') text_.push_back('\r');
+  } else {
+    text_ += piece;
+  }
   const char last = piece.back();
   open_ = last == '\n' || last == '\r' ? nullptr : &source;
   returned_ = last == '\r' ? &source : nullptr;

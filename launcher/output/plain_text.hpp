@@ -13,6 +13,12 @@ namespace runjob {
 /// stand on one line until somebody else writes.
 class PlainText : public OutputText {
  public:
+  enum class Bytes {
+    kAll,
+    kForTerminal,  ///< each piece passes screen_text()
+  };
+  explicit PlainText(Bytes bytes = Bytes::kAll) : bytes_(bytes) {}
+
   void write_to(std::string& out) override;
 
  private:
@@ -20,6 +26,7 @@ class PlainText : public OutputText {
   void put_late_newline(Source& source) override;
   void put_end(Source&) override {}
 
+  const Bytes bytes_;
   std::string text_;                  // not yet taken
   Source* open_ = nullptr;            // whose unfinished line the text ends with
   const Source* returned_ = nullptr;  // whose line, ended with '\r', it ends with

@@ -5,51 +5,17 @@
 
 #include <fmt/format.h>
 
+#include "base/screen_text.hpp"
+
 namespace runjob {
 namespace {
 
 constexpr char kEscape = '\x1b';
 
-bool in_range(char c, int low, int high) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte >= low && byte <= high;
-}
-
-/// The length of the escape sequence at the beginning of `text`, and whether it may stay: colours may, and what a terminal
-/// takes without moving its cursor (OSC: titles, links).
-struct Sequence {
-  std::size_t length;
-  bool harmless;
-};
-
-Sequence escape_sequence(std::string_view text) {
-  if (text.size() < 2) return {text.size(), false};
-  if (text[1] == ']') {
-    const std::size_t end = text.find_first_of("\a\x1b", 2);
-    if (end == std::string_view::npos) return {text.size(), false};
-    return {end + (text[end] == kEscape ? 2 : 1), true};
-  }
-  if (text[1] != '[') return {2, false};
-  std::size_t end = 2;
-  while (end < text.size() && in_range(text[end], 0x20, 0x3f)) ++end;
-  if (end == text.size()) return {end, false};
-  return {end + 1, text[end] == 'm'};
-}
-
 /// `text` without its end of line and without what moves the cursor.
 std::string for_the_screen(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-  std::string result;
-  while (!text.empty()) {
-    const std::size_t special = std::min(text.find_first_of("\x1b\v\f\r"), text.size());
-    result += text.substr(0, special);
-    text.remove_prefix(special);
-    if (text.empty()) break;
-    const Sequence sequence = text.front() == kEscape ? escape_sequence(text) : Sequence{1, false};
-    if (sequence.harmless) result += text.substr(0, sequence.length);
-    text.remove_prefix(std::min(sequence.length, text.size()));
-  }
-  return result;
+  return screen_text(text);
 }
 
 }  // namespace
@@ -67,8 +33,9 @@ void TerminalText::add_line(std::string_view line) {
 }
 
 void TerminalText::set_status(std::string_view text) {
-  if (status_ == text) return;
-  status_ = text;
+  std::string shown = for_the_screen(text);
+  if (status_ == shown) return;
+  status_ = std::move(shown);
   changed_ = true;
 }
 

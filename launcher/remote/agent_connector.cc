@@ -1,6 +1,5 @@
 #include "launcher/remote/agent_connector.hpp"
 
-#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -81,13 +80,8 @@ asio::awaitable<ReadyChannel> AgentConnector::open(const Host& host, RemoteMessa
 }
 
 asio::awaitable<void> AgentConnector::clean(const Host& host) {
-  const auto channel = co_await run(host, clean_cache_command(), {});
-  std::string said;
-  std::array<char, 4096> buffer;
-  while (const std::size_t bytes = co_await channel->read_some(asio::buffer(buffer))) said.append(buffer.data(), bytes);
-  if (said.ends_with(kCacheCleaned)) co_return;
-  const std::string reason = channel->last_message();
-  throw Error(Errc::kConnect, reason.empty() ? "the connection was closed before the cache was cleaned" : reason);
+  auto channel = co_await run(host, clean_cache_command(), {});
+  co_await cache_cleaned(std::move(channel));
 }
 
 }  // namespace runjob

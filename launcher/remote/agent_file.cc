@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <boost/crc.hpp>
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -116,13 +115,6 @@ AgentFile describe_agent(const std::string& path) {
 
 std::string read_agent(const AgentFile& agent) {
   return std::string(MappedFile(agent.path).all());
-}
-
-std::uint32_t posix_checksum(const std::string& bytes) {
-  boost::crc_optimal<32, 0x04C11DB7, 0, 0xFFFFFFFF, false, false> crc;
-  crc.process_bytes(bytes.data(), bytes.size());
-  for (std::size_t size = bytes.size(); size != 0; size >>= 8) crc.process_byte(static_cast<unsigned char>(size));
-  return crc.checksum();
 }
 
 }  // namespace runjob

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 namespace runjob {
@@ -19,9 +18,5 @@ AgentFile describe_agent(const std::string& path);
 /// The contents of the file.
 /// Errors  Error(kUnavailable).
 std::string read_agent(const AgentFile& agent);
-
-/// The checksum of `bytes` that the standard's `cksum` prints first.
-/// Source  POSIX.1-2017, cksum: CRC-32 with the polynomial 0x04C11DB7 over the bytes and their count.
-std::uint32_t posix_checksum(const std::string& bytes);
 
 }  // namespace runjob

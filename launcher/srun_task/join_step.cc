@@ -1,15 +1,20 @@
 #include "launcher/srun_task/join_step.hpp"
 
+#include <algorithm>
+#include <exception>
+#include <memory>
 #include <optional>
-#include <sys/socket.h>
-#include <thread>
+#include <set>
 #include <utility>
 #include <vector>
 
-#include <boost/asio/connect.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read_until.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <fmt/format.h>
 
@@ -21,57 +26,19 @@ namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto kConnectLimit = 3s;
-constexpr auto kGreetingLimit = 3s;
-constexpr auto kPause = 50ms;
-
-/// One connection, on a loop of its own so that each step has a time limit.
-class Connection {
- public:
-  /// Errors  Error(kConnect).
-  Connection(const tcp::endpoint& to, Clock::duration limit) : socket_(context_) {
-    socket_.async_connect(to, [this](boost::system::error_code error) { error_ = error; });
-    run(limit);
-  }
-
-  void write(const std::string& text, Clock::duration limit) {
-    asio::async_write(socket_, asio::buffer(text),
-                      [this](boost::system::error_code error, std::size_t) { error_ = error; });
-    run(limit);
-  }
-
-  /// Without its end.
-  std::string read_line(Clock::duration limit) {
-    asio::async_read_until(socket_, asio::dynamic_buffer(received_, kMaxStepLineBytes), '\n',
-                           [this](boost::system::error_code error, std::size_t) { error_ = error; });
-    run(limit);
-    const std::size_t end = received_.find('\n');
-    std::string line = received_.substr(0, end);
-    received_.erase(0, end + 1);
-    return line;
-  }
-
- private:
-  void run(Clock::duration limit) {
-    error_ = asio::error::would_block;
-    context_.restart();
-    context_.run_for(limit);
-    if (error_ == asio::error::would_block) {
-      socket_.close(error_);
-      context_.run();
-      error_ = asio::error::timed_out;
-    }
-    if (error_) throw Error(Errc::kConnect, error_.message());
-  }
-
-  asio::io_context context_;
-  tcp::socket socket_;
-  boost::system::error_code error_;
-  std::string received_;
-};
+constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
+constexpr auto kGreetingLimit = 3s;     // of a connection, with its making
+constexpr auto kStagger = 20ms;         // between the calls of two ports, of which the first does not answer
+constexpr std::size_t kUsualPorts = 8;  // task 0 is on one of these unless somebody holds all of them
+constexpr auto kPause = 50ms;           // between two rounds while nobody has greeted
+constexpr auto kAllPortsPause = 300ms;  // before the first round that calls all ports
+constexpr auto kFirstDoubt = 400ms;     // before the others are called although one has greeted; doubles each time
+constexpr auto kMostDoubt = 10s;
+constexpr auto kLeftLimit = 1500ms;  // how long another task 0 is looked for after one has hung up
 
 /// On the first node itself its loopback, whatever its name means there; elsewhere what the name means and is not loopback:
 /// 127.0.1.1 for a host's own name is common.
@@ -95,47 +62,155 @@ std::vector<asio::ip::address> addresses_of_head(const SlurmTask& task) {
   return addresses;
 }
 
-std::string nonce() {
-  return rendezvous::to_hex(rendezvous::random_nonce());
-}
+/// Looks for task 0 on all ports where it may be. Anybody may listen on one of them, greet as it does and never answer, so
+/// the search goes on until a welcome has come that this user has sealed.
+class Search {
+ public:
+  Search(const SlurmTask& task, const Munge& munge, int free_port, std::vector<asio::ip::address> addresses)
+      : task_(task), munge_(munge), free_port_(free_port), pause_(context_) {
+    for (const int port : step_ports(task)) {
+      for (const asio::ip::address& address : addresses)
+        places_.push_back({address, static_cast<unsigned short>(port)});
+    }
+    usual_ = std::min(places_.size(), (task.reserved_ports.size() + kUsualPorts) * addresses.size());
+  }
+
+  /// Nothing when the time is up. Errors  see join_step().
+  std::optional<JoinedStep> run(Clock::time_point deadline) {
+    asio::co_spawn(context_, call_all(), [this](const std::exception_ptr& error) { end(error); });
+    context_.run_until(deadline);
+    if (!waiting_.empty()) context_.run_for(kGreetingLimit);  // for task 0's refusal, whose deadline is the same
+    if (failure_) std::rethrow_exception(failure_);
+    return std::move(joined_);
+  }
+
+  /// Why the last call failed.
+  const std::string& reason() const { return reason_; }
+
+ private:
+  void end(const std::exception_ptr& error) {
+    if (error) failure_ = error;
+    if (failure_ || joined_) context_.stop();
+  }
+
+  asio::awaitable<void> call_all() {
+    auto all_at = Clock::now() + kAllPortsPause;
+    Clock::duration doubt = kFirstDoubt;
+    for (;;) {
+      const bool all = Clock::now() >= all_at;
+      const std::size_t count = all ? places_.size() : usual_;
+      for (std::size_t i = 0; i < count && (all || waiting_.empty()); ++i) co_await call(places_[i]);
+      if (left_ && waiting_.empty() && Clock::now() - *left_ > kLeftLimit)
+        throw Error(Errc::kConnect, fmt::format("{}: task 0 on {} has left ({}); see what it says", task_.node_name,
+                                                task_.first_node, reason_));
+      if (all) all_at = Clock::now() + 1s;
+      if (!waiting_.empty()) {  // for task 0, most likely, which answers when all tasks have come
+        co_await sleep(doubt);
+        if (!waiting_.empty()) all_at = Clock::now();
+        doubt = std::min<Clock::duration>(2 * doubt, kMostDoubt);
+      } else {
+        co_await sleep(kPause);
+      }
+    }
+  }
+
+  /// Returns when the call has failed or greeted, or has done neither for a while.
+  asio::awaitable<void> call(const tcp::endpoint& place) {
+    if (waiting_.contains(place.port()) || !under_way_.insert(place).second) co_return;
+    asio::co_spawn(context_, talk(place), [this, place](const std::exception_ptr& error) {
+      under_way_.erase(place);
+      pause_.cancel();
+      end(error);
+    });
+    co_await sleep(kStagger);
+  }
+
+  asio::awaitable<void> sleep(Clock::duration time) {
+    pause_.expires_after(time);
+    co_await pause_.async_wait(kAsTuple);
+  }
+
+  asio::awaitable<void> talk(tcp::endpoint place) {
+    const auto socket = std::make_shared<tcp::socket>(context_);
+    asio::steady_timer limit(context_, kGreetingLimit);
+    limit.async_wait([socket](error_code stopped) {
+      if (!stopped) socket->close(stopped);
+    });
+    std::string received;
+    auto [error] = co_await socket->async_connect(place, kAsTuple);
+    if (!error) error = co_await read_line(*socket, received, kStepGreeting.size());
+    limit.cancel();
+    if (error) {
+      reason_ = error.message();
+    } else if (received != kStepGreeting) {
+      reason_ = fmt::format("another program listens on port {}", place.port());
+    } else {
+      co_await announce(*socket, place);
+    }
+  }
+
+  /// Errors  Error(kUnavailable) with task 0's reason, or MUNGE's.
+  asio::awaitable<void> announce(tcp::socket& socket, tcp::endpoint place) {
+    const StepHello hello{task_.step, rendezvous::to_hex(rendezvous::random_nonce()),
+                          task_.rank, task_.size,
+                          task_.node, task_.node_name,
+                          free_port_, place.port()};
+    const std::string line = munge_.seal(encode(hello)) + '\n';
+    std::string received;
+    if (!waiting_.insert(place.port()).second) co_return;  // reached by another address
+    auto [error, written] = co_await asio::async_write(socket, asio::buffer(line), kAsTuple);
+    static_cast<void>(written);
+    if (!error) error = co_await read_line(socket, received, kMaxStepWelcomeBytes);
+    waiting_.erase(place.port());
+    if (error) {
+      reason_ = error.message();
+      if (!left_) left_ = Clock::now();
+      co_return;
+    }
+    try {
+      received.pop_back();
+      joined_ = JoinedStep{place.address().to_string(), parse_step_welcome(munge_.open(received), hello.nonce)};
+    } catch (const Error& refused) {
+      if (refused.code() == Errc::kUnavailable) throw;
+      reason_ = refused.what();  // somebody else has answered
+    }
+  }
+
+  /// One line with its end, and nothing after it.
+  static asio::awaitable<error_code> read_line(tcp::socket& socket, std::string& line, std::size_t most) {
+    auto [error, size] = co_await asio::async_read_until(socket, asio::dynamic_buffer(line, most), '\n', kAsTuple);
+    if (!error && size != line.size()) error = asio::error::message_size;
+    co_return error;
+  }
+
+  const SlurmTask& task_;
+  const Munge& munge_;
+  const int free_port_;
+  asio::io_context context_;
+  asio::steady_timer pause_;               // of call_all(), cut short by a call that ends
+  std::vector<tcp::endpoint> places_;      // best first
+  std::size_t usual_ = 0;                  // how many of them are called in most rounds
+  std::set<tcp::endpoint> under_way_;      // calls that have not ended
+  std::set<unsigned short> waiting_;       // ports to which a hello went and from which no answer has come
+  std::optional<Clock::time_point> left_;  // when one of these was hung up on
+  std::string reason_;
+  std::optional<JoinedStep> joined_;
+  std::exception_ptr failure_;
+};
 
 }  // namespace
 
 JoinedStep join_step(const SlurmTask& task, const Munge& munge, int free_port, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   const auto addresses = addresses_of_head(task);
-  std::string reason;
-  do {
-    for (const asio::ip::address& address : addresses) {
-      for (const int port : step_ports(task.step)) {
-        std::optional<Connection> connection;
-        try {
-          connection.emplace(tcp::endpoint(address, static_cast<unsigned short>(port)), kConnectLimit);
-          if (connection->read_line(kGreetingLimit) + '\n' != kStepGreeting) continue;  // somebody else's
-        } catch (const Error& error) {
-          reason = error.what();
-          continue;
-        }
-        const StepHello hello{task.step, nonce(), task.rank, task.size, task.node, task.node_name, free_port};
-        connection->write(munge.seal(encode(hello)) + '\n', kConnectLimit);
-        try {
-          const std::string answer = munge.open(connection->read_line(deadline - Clock::now() + kGreetingLimit));
-          return {address.to_string(), parse_step_welcome(answer, hello.nonce)};
-        } catch (const Error& error) {
-          if (error.code() != Errc::kConnect) throw;
-          throw Error(Errc::kConnect, fmt::format("{}: task 0 on {} has left ({}); see what it says", task.node_name,
-                                                  task.first_node, error.what()));
-        }
-      }
-    }
-    std::this_thread::sleep_for(kPause);
-  } while (Clock::now() < deadline);
+  Search search(task, munge, free_port, addresses);
+  if (auto joined = search.run(deadline)) return std::move(*joined);
   throw Error(
       Errc::kConnect,
       fmt::format("{}: task 0 of step {} cannot be reached on {} ({}) within the {} s of --start-timeout: {}; can this "
                   "node connect to that one?",
                   task.node_name, task.step, task.first_node, addresses.front().to_string(),
-                  std::chrono::duration<double>(timeout).count(), reason));
+                  std::chrono::duration<double>(timeout).count(), search.reason()));
 }
 
 }  // namespace runjob

@@ -1,6 +1,7 @@
 #include "launcher/srun_task/step_gathering.hpp"
 
 #include <exception>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/one_line.hpp"
+#include "launcher/srun_task/port_holder.hpp"
 
 namespace runjob {
 namespace {
@@ -46,19 +48,23 @@ std::string text_of(const asio::ip::address& address) {
 /// Listens on every address, of both kinds where there are both.
 tcp::acceptor listen_anywhere(asio::io_context& context, const SlurmTask& task) {
   boost::system::error_code error;
-  for (const int port : step_ports(task.step)) {
+  const std::vector<int> ports = step_ports(task);
+  for (const int port : ports) {
     for (const tcp protocol : {tcp::v6(), tcp::v4()}) {
       tcp::acceptor acceptor(context);
       acceptor.open(protocol, error);
       if (!error && protocol == tcp::v6()) acceptor.set_option(asio::ip::v6_only(false), error);
-      if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
       if (!error) acceptor.bind({protocol, static_cast<unsigned short>(port)}, error);
       if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
       if (!error) return acceptor;
     }
   }
-  throw Error(Errc::kSystem, fmt::format("no port of step {} is free on {}: {}; start it again", task.step,
-                                         task.node_name, error.message()));
+  const std::optional<uid_t> holder = port_holder(ports.front());
+  const std::string who = holder ? fmt::format(", and user {} listens on port {}", *holder, ports.front()) : "";
+  throw Error(Errc::kSystem,
+              fmt::format("none of the {} ports of step {} is free on {}: {}{}; start it again, or let SLURM reserve "
+                          "ports with srun --resv-ports",
+                          ports.size(), task.step, task.node_name, error.message(), who));
 }
 
 asio::awaitable<void> send(tcp::socket socket, std::string line) {
@@ -75,8 +81,10 @@ StepGathering::StepGathering(asio::io_context& context, const SlurmTask& task, M
       timeout_(timeout),
       done_(std::move(done)),
       acceptor_(listen_anywhere(context, task)),
+      port_(acceptor_.local_endpoint().port()),
       timer_(context, timeout),
-      roll_(task.step, task.size) {
+      roll_(task.step, task.size),
+      strangers_(kMostStrangers + static_cast<std::size_t>(task.size)) {
   asio::co_spawn(context_, accept(), report);
   timer_.async_wait([this](boost::system::error_code error) {
     if (!error) refuse_all();
@@ -92,28 +100,27 @@ asio::awaitable<void> StepGathering::accept() {
       co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
       continue;
     }
-    if (strangers_ == kMostStrangers + static_cast<std::size_t>(task_.size)) continue;
-    asio::co_spawn(context_, receive(std::move(socket)), report);
+    asio::co_spawn(context_, receive(strangers_.add(std::move(socket))), report);
   }
 }
 
-asio::awaitable<void> StepGathering::receive(tcp::socket socket) {
-  ++strangers_;
+asio::awaitable<void> StepGathering::receive(Strangers::Socket stranger) {
+  tcp::socket& socket = *stranger;
   boost::system::error_code error;
   const std::string from = text_of(socket.remote_endpoint(error).address());  // unknown once the other side has left
   const std::string at = text_of(socket.local_endpoint(error).address());
   asio::steady_timer limit(context_, kHelloLimit);
-  limit.async_wait([&socket](boost::system::error_code stopped) {
-    if (!stopped) socket.cancel(stopped);
+  limit.async_wait([stranger](boost::system::error_code stopped) {
+    if (!stopped) stranger->cancel(stopped);
   });
   std::string line;
   std::tie(error, std::ignore) = co_await asio::async_write(
       socket, asio::buffer(kStepGreeting.data(), kStepGreeting.size()), asio::as_tuple(asio::use_awaitable));
   if (!error)
     std::tie(error, std::ignore) = co_await asio::async_read_until(
-        socket, asio::dynamic_buffer(line, kMaxStepLineBytes), '\n', asio::as_tuple(asio::use_awaitable));
+        socket, asio::dynamic_buffer(line, kMaxStepHelloBytes), '\n', asio::as_tuple(asio::use_awaitable));
   limit.cancel();
-  --strangers_;
+  strangers_.remove(stranger);
   if (error) co_return;
   line.resize(line.find('\n'));
   add(std::move(socket), line, from, at);
@@ -122,6 +129,9 @@ asio::awaitable<void> StepGathering::receive(tcp::socket socket) {
 void StepGathering::add(tcp::socket socket, const std::string& line, const std::string& from, const std::string& at) {
   try {
     StepHello hello = parse_step_hello(munge_.open(line));
+    if (hello.called != port_)
+      throw Error(Errc::kAuth,
+                  fmt::format("the hello of task {} was for port {}: somebody passes it on", hello.rank, hello.called));
     roll_.add(hello, from, at);
     waiting_.push_back({std::move(socket), std::move(hello)});
   } catch (const Error& failure) {

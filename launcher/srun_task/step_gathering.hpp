@@ -11,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "hostfile/slurm_task.hpp"
+#include "launcher/channel/strangers.hpp"
 #include "launcher/srun_task/munge.hpp"
 #include "launcher/srun_task/step_messages.hpp"
 #include "launcher/srun_task/step_roll.hpp"
@@ -18,7 +19,8 @@
 namespace runjob {
 
 /// Gathers the tasks of a step at task 0: listens on one of step_ports() until each task has sent its hello, then
-/// answers all of them. Whoever sends no hello of this user's step is turned away.
+/// answers all of them. Whoever sends no hello of this user's step is turned away. If too many connections have sent none
+/// yet, the oldest of them is closed.
 /// Owner    task 0's StepHead. Outlives the loop's run.
 /// Threads  the loop's one thread; the constructor may run before the loop.
 class StepGathering {
@@ -27,7 +29,7 @@ class StepGathering {
   /// refused.
   using Done = std::function<void(bool complete)>;
 
-  /// Listens when it returns. Errors  Error(kSystem) when none of the ports is free.
+  /// Listens when it returns. Errors  Error(kSystem) when none of the ports is free, naming a user who holds one.
   StepGathering(boost::asio::io_context& context, const SlurmTask& task, Munge munge, std::chrono::milliseconds timeout,
                 Done done);
 
@@ -44,7 +46,7 @@ class StepGathering {
   };
 
   boost::asio::awaitable<void> accept();
-  boost::asio::awaitable<void> receive(boost::asio::ip::tcp::socket socket);
+  boost::asio::awaitable<void> receive(Strangers::Socket stranger);
   void add(boost::asio::ip::tcp::socket socket, const std::string& line, const std::string& from,
            const std::string& at);
   void refuse_all();
@@ -56,10 +58,11 @@ class StepGathering {
   const std::chrono::milliseconds timeout_;
   const Done done_;
   boost::asio::ip::tcp::acceptor acceptor_;
+  const int port_;
   boost::asio::steady_timer timer_;
   StepRoll roll_;
   std::vector<Waiting> waiting_;  // tasks that have come and have no answer yet
-  std::size_t strangers_ = 0;     // connections that have sent no hello yet
+  Strangers strangers_;           // connections that have sent no hello yet
   int warnings_ = 0;
 };
 

@@ -31,8 +31,9 @@ auto read_fields(Read read) {
 }  // namespace
 
 std::string encode(const StepHello& hello) {
-  return json{{"step", hello.step}, {"nonce", hello.nonce},         {"rank", hello.rank},          {"size", hello.size},
-              {"node", hello.node}, {"node_name", hello.node_name}, {"free_port", hello.free_port}}
+  return json{{"step", hello.step},           {"nonce", hello.nonce},  {"rank", hello.rank},
+              {"size", hello.size},           {"node", hello.node},    {"node_name", hello.node_name},
+              {"free_port", hello.free_port}, {"called", hello.called}}
       .dump();
 }
 
@@ -64,6 +65,7 @@ StepHello parse_step_hello(const std::string& text) {
     hello.node = document.at("node").get<int>();
     hello.node_name = document.at("node_name").get<std::string>();
     hello.free_port = document.at("free_port").get<int>();
+    hello.called = document.at("called").get<int>();
     return hello;
   });
 }
@@ -86,16 +88,17 @@ StepEnd parse_step_end(const std::string& text) {
   });
 }
 
-std::array<int, 8> step_ports(std::string_view step) {
+std::vector<int> step_ports(const SlurmTask& task) {
+  constexpr int kDerived = 64;
   constexpr int kLowest = 10'000;
   constexpr int kHighest = 32'767;
   // FNV-1a: steps that follow each other get ports far from each other.
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
-  for (const char each : step) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100'0000'01b3;
-  std::array<int, 8> ports{};
-  for (int& port : ports) {
+  for (const char each : task.step) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100'0000'01b3;
+  std::vector<int> ports = task.reserved_ports;
+  for (int i = 0; i < kDerived; ++i) {
     hash = (hash ^ 0xff) * 0x100'0000'01b3;
-    port = kLowest + static_cast<int>((hash >> 32) % (kHighest - kLowest + 1));
+    ports.push_back(kLowest + static_cast<int>((hash >> 32) % (kHighest - kLowest + 1)));
   }
   return ports;
 }

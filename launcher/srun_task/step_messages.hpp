@@ -1,11 +1,12 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/environment.hpp"
+#include "hostfile/slurm_task.hpp"
 #include "rendezvous/job_key.hpp"
 
 /// The messages by which the tasks of a SLURM step become one job, as JSON, each sealed (munge.hpp). A task sends one
@@ -21,6 +22,7 @@ struct StepHello {
   int node = 0;  ///< index of its node among the step's
   std::string node_name;
   int free_port = 0;  ///< on its node, for MASTER_PORT
+  int called = 0;     ///< the port of task 0 that it has called: a stranger's, who passes a hello on, is another one
 };
 
 struct StepWelcome {
@@ -51,10 +53,11 @@ StepEnd parse_step_end(const std::string& text);
 
 /// Task 0 sends this line to every client, so that a task knows at once that the port is not of another program.
 inline constexpr std::string_view kStepGreeting = "runjob step 1\n";
-inline constexpr std::size_t kMaxStepLineBytes = 256 * 1024;
+inline constexpr std::size_t kMaxStepHelloBytes = 16 * 1024;
+inline constexpr std::size_t kMaxStepWelcomeBytes = 256 * 1024;
 
-/// The ports of its node on which task 0 of `step` may listen; every task computes the same ones. Below the ephemeral
-/// range.
-std::array<int, 8> step_ports(std::string_view step);
+/// The ports of its node on which task 0 may listen, best first; every task computes the same ones. Those that SLURM has
+/// reserved, then 64 that follow from the step, below the ephemeral range.
+std::vector<int> step_ports(const SlurmTask& task);
 
 }  // namespace runjob

@@ -108,7 +108,10 @@ std::string tried_text(const std::vector<std::string>& tried) {
       "check the user, and that the public key is in authorized_keys there: ssh-copy-id "
       "{}@{}",
       target.user, target.host);
-  if (!keys.locked.empty())
+  if (!keys.too_open.empty())
+    remedy = fmt::format("{}, so the key is ignored, as ssh does; take the rights of others away with chmod go=",
+                         keys.too_open.front());
+  else if (!keys.locked.empty())
     remedy = fmt::format("{} has a passphrase, so give it to ssh-agent first: ssh-add {}", keys.locked.front(),
                          keys.locked.front());
   else if (tried.empty())

@@ -22,6 +22,12 @@ class Chooser {
       const auto held = std::find_if(agent_keys_.begin(), agent_keys_.end(),
                                      [&](const AgentKey& each) { return each.key == *file.public_key; });
       if (held != agent_keys_.end()) return add_agent_key(*held);
+    }
+    if (file.too_open != 0) {
+      return choice_.too_open.push_back(
+          fmt::format("Permissions {:04o} for '{}' are too open", file.too_open, file.path));
+    }
+    if (file.public_key) {
       if (!works(file.public_key->type())) return choice_.for_program.push_back(file.path);
     }
     if (file.private_key.empty()) return;

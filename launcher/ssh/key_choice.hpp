@@ -20,7 +20,9 @@ struct KeyCandidate {
 /// What may be tried, best first, and what may not.
 struct KeyChoice {
   std::vector<KeyCandidate> candidates;
-  std::vector<std::string> locked;       ///< files whose passphrase nobody has given to ssh-agent
+  std::vector<std::string> locked;  ///< files whose passphrase nobody has given to ssh-agent
+  std::vector<std::string>
+      too_open;  ///< what ssh ignores because of its mode: "Permissions 0644 for 'PATH' are too open"
   std::vector<std::string> for_program;  ///< what only the system's ssh can use: RSA, security keys, certificates
 };
 

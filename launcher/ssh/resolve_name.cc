@@ -57,7 +57,7 @@ void answer(Question& question) {
     ::freeaddrinfo(list);
   }
   const std::uint64_t kOnce = 1;
-  static_cast<void>(::write(question.answered.get(), &kOnce, sizeof kOnce));
+  static_cast<void>(!::write(question.answered.get(), &kOnce, sizeof kOnce));
 }
 
 void ask_in_background(const std::shared_ptr<Question>& question) {
@@ -106,7 +106,7 @@ asio::awaitable<std::vector<tcp::endpoint>> resolve_name(asio::any_io_executor e
       co_await answered.async_wait(asio::posix::descriptor_base::wait_read, asio::as_tuple(asio::use_awaitable));
   if (error) throw Error(Errc::kConnect, "looking its name up was cancelled");
   std::uint64_t once = 0;
-  static_cast<void>(::read(answered.native_handle(), &once, sizeof once));  // also orders the threads' memory
+  static_cast<void>(!::read(answered.native_handle(), &once, sizeof once));  // also orders the threads' memory
   if (question->failure != 0) throw Error(Errc::kConnect, describe_failure(question->failure));
   if (question->endpoints.empty()) throw Error(Errc::kConnect, "the name has no address");
   endpoints = question->endpoints;

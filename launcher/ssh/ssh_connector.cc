@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "hostfile/text_cursor.hpp"
 #include "launcher/channel/with_timeout.hpp"
 #include "launcher/ssh/authenticate.hpp"
@@ -129,6 +130,9 @@ asio::awaitable<KeyChoice> SshConnector::find_keys(Attempt& attempt) {
   }
   const KeyRules rules{target.identities_are_defaults, target.identities_only, libssh2_has_rsa_sha2()};
   KeyChoice keys = choose_keys(files, agent_keys, rules);
+  for (const std::string& text : keys.too_open) {
+    if (warned_.insert(text).second) log::warn("{}: this private key is ignored, as ssh does; chmod go= it", text);
+  }
   if (keys.candidates.empty() && !keys.for_program.empty())
     throw SshProgramNeeded(fmt::format("libssh2 {} cannot use {}", libssh2_version(0), keys.for_program.front()));
   co_return keys;

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -42,6 +43,7 @@ class SshConnector {
   HandshakeLimit limit_;
   HostKeyCheck host_keys_;
   std::minstd_rand random_;
+  std::set<std::string> warned_;  // one warning for each key, not for each host
 };
 
 }  // namespace runjob

@@ -47,6 +47,14 @@ struct fmt::formatter<Formatted> : fmt::formatter<std::string_view> {
   }
 };
 
+TEST_CASE("what a message quotes cannot steer the terminal", "[unit]") {
+  CHECK(standard_error_of([] {
+          log::error("s1: {}",
+                     "\x1b]52;c;YQ==\a\x1b[2J\rrunjob: error: s2: forged\xc2\x9b"
+                     "1A");
+        }) == "runjob: error: s1: runjob: error: s2: forged1A\n");
+}
+
 TEST_CASE("a log line starts with runjob, its level and its origin", "[unit]") {
   const std::string text = standard_error_of([] {
     log::configure(log::Level::kInfo, "rank 3 on 100%s4: ");

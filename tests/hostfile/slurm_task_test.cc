@@ -36,6 +36,14 @@ TEST_CASE("a task of a step knows its place and where task 0 is", "[unit]") {
   CHECK(task->first_node == "s7");
 }
 
+TEST_CASE("the ports that SLURM has reserved for the step are known", "[unit]") {
+  CHECK(read_slurm_task(kTask)->reserved_ports.empty());
+  CHECK(read_slurm_task(with("SLURM_STEP_RESV_PORTS", "12000-12002,12010"))->reserved_ports ==
+        std::vector<int>{12000, 12001, 12002, 12010});
+  for (const char* text : {"x", "12002-12000", "0", "70000", "1-2-3", ",1"})
+    CHECK_THROWS_WITH(read_slurm_task(with("SLURM_STEP_RESV_PORTS", text)), ContainsSubstring("SLURM_STEP_RESV_PORTS"));
+}
+
 TEST_CASE("what is no rank of SLURM's is no task", "[unit]") {
   CHECK_FALSE(read_slurm_task({}));
   CHECK_FALSE(read_slurm_task(with("SLURM_STEP_ID", "")));            // salloc

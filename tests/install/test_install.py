@@ -83,6 +83,20 @@ def test_the_agent_is_static(prefix):
     assert needed(agent) == []
 
 
+@pytest.mark.parametrize("name", ["bin/runjob", "libexec/runjob/runjob-remote", "libexec/runjob/runjob-agent"])
+def test_the_programs_are_hardened(prefix, name):
+    """cmake/hardening.cmake: at a random address, nothing both writable and executable, all symbols bound and read-only at the start."""
+    assert "DYN (Position-Independent" in run("readelf", "--file-header", "--wide", prefix / name).stdout
+    segments = run("readelf", "--program-headers", "--wide", prefix / name).stdout
+    assert "GNU_RELRO" in segments
+    assert re.search(r"GNU_STACK .* RW +0x", segments)
+    assert not re.search(r"^ +LOAD .* RWE ", segments, re.MULTILINE)
+    assert re.search(r"\(FLAGS_1\).*NOW.*PIE", run("readelf", "--dynamic", "--wide", prefix / name).stdout)
+    if not name.endswith("agent"):  # which is stripped
+        symbols = run("readelf", "--symbols", "--wide", prefix / name).stdout
+        assert "__stack_chk_fail" in symbols and "__memcpy_chk" in symbols
+
+
 @pytest.mark.parametrize("name", ["sum_c", "sum_cpp"])
 def test_a_program_runs_alone(program, name):
     assert run(program / name, env=clean_environment()).stdout == "rank 0 of 1: 1\n"

@@ -1,7 +1,7 @@
 /// Feeds any bytes to the readers of an agent's channel and of a step's messages. The first byte chooses the reader: 'f' gives
 /// the rest to the frame parsers of both directions, in pieces whose size is the second byte, and checks that the pieces make
 /// no difference; 'm' gives it to each message's decoder, and checks that a message that was decoded is decoded to the same
-/// when it is encoded again; 's' does so with the messages of a SLURM step.
+/// when it is encoded again; 's' does so with the messages of a SLURM step, 'c' with the line that calls an agent.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "launcher/channel/frame.hpp"
 #include "launcher/channel/messages.hpp"
 #include "launcher/network/probe_messages.hpp"
+#include "launcher/sealed_channel/agent_call.hpp"
 #include "launcher/srun_task/step_messages.hpp"
 
 using namespace runjob;
@@ -93,6 +94,11 @@ void check_step(const std::string& text) {
   succeeds([&] { static_cast<void>(parse_step_welcome(text, "n")); });
 }
 
+void check_call(std::string_view line) {
+  succeeds(
+      [&] { require(encode(parse_agent_call(encode(parse_agent_call(line)))) == encode(parse_agent_call(line))); });
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -108,6 +114,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 's':
       check_step(std::string(bytes.substr(1)));
+      break;
+    case 'c':
+      check_call(bytes.substr(1));
       break;
     default:
       break;

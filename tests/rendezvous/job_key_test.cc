@@ -1,5 +1,7 @@
 #include "rendezvous/job_key.hpp"
 
+#include <cinttypes>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -49,6 +51,25 @@ TEST_CASE("a key survives its file, which only its user may read", "[unit]") {
   CHECK(JobKey::from_hex(key.hex()).bytes() == key.bytes());
   CHECK_THROWS_WITH(key.write_file(path), "cannot write the job key file " + path + ": File exists");
   CHECK(JobKey::random().bytes() != key.bytes());
+}
+
+TEST_CASE("no core dump has a key", "[unit]") {
+  const JobKey key = JobKey::random();
+  const JobKey copy = key;
+  REQUIRE(copy.bytes() == key.bytes());
+  for (const JobKey* each : {&key, &copy}) {
+    std::ifstream maps("/proc/self/smaps");
+    std::string flags;
+    bool is_its_page = false;
+    for (std::string line; std::getline(maps, line) && flags.empty();) {
+      std::uintptr_t begin = 0, end = 0;
+      const auto place = reinterpret_cast<std::uintptr_t>(each->bytes().data());
+      if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2)
+        is_its_page = begin <= place && place < end;
+      if (is_its_page && line.starts_with("VmFlags:")) flags = line + ' ';
+    }
+    CHECK_THAT(flags, ContainsSubstring(" dd "));  // proc(5): not in a core dump
+  }
 }
 
 TEST_CASE("a key file may be read-only, and reached by a link", "[unit]") {

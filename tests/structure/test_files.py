@@ -61,7 +61,6 @@ TESTED_ELSEWHERE = {
     "launcher/output/output_sink.cc": "tests/python/launcher/test_output.py",
     "launcher/remote/clean_cache.cc": "tests/python/remote/test_ssh_jobs.py",
     "launcher/job/run_job.cc": "tests/python/launcher/test_exit.py",
-    "launcher/srun_task/join_step.cc": "tests/python/slurm/test_slurm_steps.py",
     "launcher/srun_task/run_task.cc": "tests/python/slurm/test_slurm_steps.py",
     "launcher/remote/agent_connector.cc": "tests/python/remote/test_ssh_jobs.py",
     "launcher/agent/connect_back.cc": "tests/python/slurm/test_called_agent.py",

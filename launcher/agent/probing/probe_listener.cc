@@ -4,7 +4,6 @@
 #include <chrono>
 #include <deque>
 #include <fcntl.h>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +16,7 @@
 
 #include "base/log.hpp"
 #include "launcher/channel/no_throw.hpp"
+#include "launcher/channel/strangers.hpp"
 
 namespace runjob {
 namespace {
@@ -42,10 +42,7 @@ void report(const std::exception_ptr& failure) {
 class ProbeListener::State : public std::enable_shared_from_this<State> {
  public:
   State(asio::any_io_executor executor, ProbeToken token, std::size_t most_connections)
-      : executor_(std::move(executor)),
-        end_(executor_),
-        token_(std::move(token)),
-        most_connections_(most_connections) {}
+      : executor_(std::move(executor)), end_(executor_), token_(std::move(token)), connections_(most_connections) {}
 
   ProbePort listen(const std::string& address);
   void start();
@@ -55,14 +52,13 @@ class ProbeListener::State : public std::enable_shared_from_this<State> {
 
  private:
   asio::awaitable<void> accept_all(tcp::acceptor& acceptor);
-  asio::awaitable<void> answer(std::shared_ptr<tcp::socket> socket);
+  asio::awaitable<void> answer(Strangers::Socket socket);
 
   asio::any_io_executor executor_;
   asio::steady_timer end_;
   const ProbeToken token_;
-  const std::size_t most_connections_;
   std::deque<tcp::acceptor> acceptors_;
-  std::set<std::shared_ptr<tcp::socket>> connections_;  // the other owner is the connection's coroutine
+  Strangers connections_;
   bool stopped_ = false;
 };
 
@@ -97,7 +93,7 @@ void ProbeListener::State::stop() {
   error_code ignored;
   end_.cancel();
   for (tcp::acceptor& acceptor : acceptors_) acceptor.close(ignored);
-  for (const auto& socket : connections_) socket->close(ignored);
+  connections_.close_all();
 }
 
 asio::awaitable<void> ProbeListener::State::accept_all(tcp::acceptor& acceptor) {
@@ -106,18 +102,16 @@ asio::awaitable<void> ProbeListener::State::accept_all(tcp::acceptor& acceptor) 
     if (stopped_) co_return;
     if (error == asio::error::connection_aborted) continue;  // it hung up while it waited
     if (error) co_return;                                    // out of descriptors: this address counts as not reached
-    if (connections_.size() >= most_connections_) continue;
-    const auto socket = std::make_shared<tcp::socket>(std::move(accepted));
-    connections_.insert(socket);
+    const Strangers::Socket socket = connections_.add(std::move(accepted));
     const auto self = shared_from_this();
     asio::co_spawn(executor_, answer(socket), [self, socket](const std::exception_ptr& failure) {
       report(failure);
-      self->connections_.erase(socket);
+      self->connections_.remove(socket);
     });
   }
 }
 
-asio::awaitable<void> ProbeListener::State::answer(std::shared_ptr<tcp::socket> socket) {
+asio::awaitable<void> ProbeListener::State::answer(Strangers::Socket socket) {
   std::array<char, ProbeToken::kBytes> received{};
   const asio::mutable_buffer room = asio::buffer(received);
   const auto [error, bytes] = co_await asio::async_read(*socket, room, kNoThrow);

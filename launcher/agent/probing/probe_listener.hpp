@@ -11,7 +11,7 @@ namespace runjob {
 /// Lets other hosts find out by which addresses they reach this one. Listens on each address, at a port that the kernel
 /// chooses, and answers the token's question. Any other connection is closed without an answer.
 /// Threads  the executor's one thread.
-/// Bounds   `most_connections` at a time, 30 s in all.
+/// Bounds   `most_connections` at a time, of which the oldest goes first, and 30 s in all.
 class ProbeListener {
  public:
   /// All other hosts may connect to the first host at the same time.

@@ -1,9 +1,13 @@
 #include "launcher/ssh/files/identity_file.hpp"
 
+#include <algorithm>
+#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
+#include <sys/stat.h>
 #include <system_error>
+#include <unistd.h>
 
+#include "base/unique_handle.hpp"
 #include "launcher/ssh/files/ssh_data.hpp"
 
 namespace runjob {
@@ -54,14 +58,21 @@ bool judge_pem(std::string_view text, IdentityFile& identity) {
   return true;
 }
 
-std::string read_small_file(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return "";
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMostBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
+/// A regular file's beginning, and its owner and mode.
+struct SmallFile {
+  std::string text;
+  struct stat info {};
+};
+
+SmallFile read_small_file(const std::string& path) {
+  SmallFile result;
+  const UniqueFd file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe without a writer does not wait
+  if (!file || ::fstat(file.get(), &result.info) != 0 || !S_ISREG(result.info.st_mode)) return result;
+  result.text.resize(kMostBytes);
+  const ssize_t bytes = ::read(file.get(), result.text.data(), result.text.size());
+  result.text.resize(static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)));
+  return result;
 }
 
 }  // namespace
@@ -83,10 +94,12 @@ std::optional<IdentityFile> parse_identity(std::string_view text, std::string_vi
 }
 
 std::optional<IdentityFile> read_identity(const std::string& path) {
-  const std::string text = read_small_file(path);
-  if (text.empty()) return std::nullopt;
-  std::optional<IdentityFile> identity = parse_identity(text, read_small_file(path + ".pub"));
+  const SmallFile file = read_small_file(path);
+  if (file.text.empty()) return std::nullopt;
+  std::optional<IdentityFile> identity = parse_identity(file.text, read_small_file(path + ".pub").text);
   if (!identity) return std::nullopt;
+  const bool is_exposed = file.info.st_uid == ::getuid() && (file.info.st_mode & 077) != 0;
+  if (is_exposed && !identity->private_key.empty()) identity->too_open = file.info.st_mode & 07777;
   identity->path = path;
   std::error_code ignored;
   identity->has_certificate = std::filesystem::exists(path + "-cert.pub", ignored);

@@ -16,6 +16,7 @@ struct IdentityFile {
   bool encrypted = false;
   bool is_rsa = false;           ///< also where the public key is unknown
   bool has_certificate = false;  ///< PATH-cert.pub is there
+  unsigned too_open = 0;         ///< the file's mode if others may read the private key, which ssh then ignores; else 0
 };
 
 /// Judges the text of a file that is a private key in one of the forms that ssh-keygen and openssl write, or a public

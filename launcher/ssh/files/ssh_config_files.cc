@@ -2,8 +2,13 @@
 
 #include <filesystem>
 #include <glob.h>
+#include <sys/stat.h>
 #include <system_error>
+#include <unistd.h>
 
+#include <fmt/format.h>
+
+#include "base/error.hpp"
 #include "base/read_file.hpp"
 
 namespace runjob {
@@ -25,7 +30,22 @@ std::vector<std::string> matching_files(const std::string& pattern) {
   return files;
 }
 
-std::vector<SshDirective> read_one(const std::string& path, const std::string& home) {
+enum class Owner { kUser, kSystem };
+
+SshConfigText read_config(const std::string& path, Owner owner) {
+  constexpr const char* kRole = "SSH configuration";
+  if (owner == Owner::kSystem) return {read_file(path, kRole), path};
+  const auto as_ssh_does = [&](const struct ::stat& info) {
+    const bool ours = info.st_uid == 0 || info.st_uid == ::getuid();
+    if (ours && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return;
+    const std::string reason = ours ? fmt::format("others may write to it; chmod go-w {}", path)
+                                    : fmt::format("it belongs to user {}; make one of your own", info.st_uid);
+    throw Error(Errc::kUsage, fmt::format("Bad owner or permissions on {}: {}", path, reason));
+  };
+  return {read_file(path, kRole, as_ssh_does), path};
+}
+
+std::vector<SshDirective> read_one(const std::string& path, const std::string& home, Owner owner) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return {};
   const fs::path folder = fs::path(path).parent_path();
@@ -33,16 +53,16 @@ std::vector<SshDirective> read_one(const std::string& path, const std::string& h
     const bool in_home = pattern.substr(0, 2) == "~/";
     std::vector<SshConfigText> texts;
     for (const std::string& file : matching_files(in_home ? home + pattern.substr(1) : (folder / pattern).string()))
-      texts.push_back({read_file(file, "SSH configuration"), file});
+      texts.push_back(read_config(file, owner));
     return texts;
   };
-  return parse_ssh_config({read_file(path, "SSH configuration"), path}, include);
+  return parse_ssh_config(read_config(path, owner), include);
 }
 
 }  // namespace
 
 std::vector<std::vector<SshDirective>> read_ssh_config(const SshConfigPaths& paths) {
-  return {read_one(paths.user, paths.home), read_one(paths.system, paths.home)};
+  return {read_one(paths.user, paths.home, Owner::kUser), read_one(paths.system, paths.home, Owner::kSystem)};
 }
 
 }  // namespace runjob

@@ -11,6 +11,10 @@ from typing import Any, Mapping, Sequence
 _OVERRIDE = "RUNJOB_BIN"
 _PACKAGES = ("site-packages", "dist-packages")
 
+# Python puts the current folder, which may be another user's, in front of its path for -c and -m. It leaves before any import.
+# `-P` does the same, but only from Python 3.11 on, and older versions would refuse it before run_rank can name the versions.
+_RANK_PROGRAM = "import sys; sys.path[:1] == [''] and sys.path.pop(0); from runjob.launch.run_rank import main; main()"
+
 
 def candidates() -> list[pathlib.Path]:
     """Where the program may be, best first: the source tree's release build, then the folder `bin` of where pip installed."""
@@ -82,5 +86,5 @@ def environment(env: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def rank_command(executable: str | None) -> Sequence[str]:
-    """What each rank runs."""
-    return [executable or sys.executable or "python3", "-m", "runjob.launch.run_rank"]
+    """The command of each rank. It imports nothing from the current folder, unless the caller's path has that folder."""
+    return [executable or sys.executable or "python3", "-c", _RANK_PROGRAM]

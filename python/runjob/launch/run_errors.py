@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import pickle
 from typing import Any
 
 # The name by which users know these classes: tracebacks and pickles have it, wherever this file is.
@@ -40,11 +42,23 @@ class RunError(RuntimeError):
 class RankError(RunError):
     """The function has raised an exception in rank `rank` on `host`; of several ranks, in the one that failed first.
 
-    exception   the exception itself, or None when it could not be sent.
     traceback   its traceback as text, from that rank.
     """
 
     __module__ = _MODULE
 
-    exception: BaseException | None = None
     traceback: str = ""
+    _pickled: bytes | None = None
+    _exception: BaseException | None = None
+
+    @property
+    def exception(self) -> BaseException | None:
+        """The exception itself, or None when it could not be sent or cannot be unpickled here, or with results="json".
+
+        It is unpickled when it is read first, and a pickle is code: read it only if the rank's host is trusted like this one.
+        """
+        if self._pickled is not None:
+            pickled, self._pickled = self._pickled, None
+            with contextlib.suppress(Exception):  # an exception of a module that is not here
+                self._exception = pickle.loads(pickled)
+        return self._exception

@@ -31,6 +31,7 @@ def run(
     tag_output: str | None = None,
     verbose: bool = False,
     executable: str | None = None,
+    results: str = "pickle",
     options: Sequence[str] = (),
 ) -> list[Any]:
     """Calls func(*args, **kwargs) in `np` new processes, the ranks of one job, and returns what they return, in rank order.
@@ -44,6 +45,8 @@ def run(
                the options of the command with these names (docs/manual.md): times in seconds, or "10m"; tag_output="none"
                shows the ranks' output without [rank]<stream>: in front.
     executable the ranks' Python; None: this one. It has to be of the same version.
+    results    "pickle": anything that cloudpickle can send, which lets the ranks' hosts run code in this process. "json": numbers,
+               strings, lists and dicts only, and nothing that a host sends is unpickled.
     options    more options of the command: ["--bind-to", "core"].
 
     Blocks until all ranks have ended. What they print appears in sys.stdout and sys.stderr meanwhile. Ctrl-C ends the job.
@@ -56,6 +59,8 @@ def run(
         raise TypeError(f"run() takes a function to call, not {func!r}; give its arguments as args=(...)")
     if isinstance(args, (str, bytes)):
         raise TypeError(f"args={args!r} is one value, not a sequence of arguments: args=({args!r},)")
+    if results not in ("pickle", "json"):
+        raise ValueError(f"results={results!r}: the ranks' results are sent as 'pickle' or as 'json'")
     given = {
         "num_proc": np, "hosts": hosts, "hostfile": hostfile, "start_timeout": start_timeout, "timeout": timeout,
         "ssh_port": ssh_port, "ssh_identity_file": ssh_identity_file, "output_filename": output_filename,
@@ -68,8 +73,8 @@ def run(
         return [run_command.find(), *words, f"--serve-call={function},{socket}", "--", *ranks]
 
     with _private_file() as file:
-        _write_call(file, func, tuple(args), dict(kwargs or {}))
-        with Job(command, run_command.environment(env), file.fileno(), sys.stdout, sys.stderr) as job:
+        _write_call(file, func, tuple(args), dict(kwargs or {}), results)
+        with Job(command, run_command.environment(env), file.fileno(), sys.stdout, sys.stderr, results) as job:
             return job.finish()
 
 
@@ -86,7 +91,7 @@ def _sources_without_files() -> dict[str, list[str]]:
     return {name: entry[2] for name, entry in cells.items()}
 
 
-def _write_call(file: BinaryIO, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _write_call(file: BinaryIO, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], results: str) -> None:
     """Two pickles: what a rank needs to know before it reads the second one, and the call."""
     try:
         import cloudpickle
@@ -99,6 +104,7 @@ def _write_call(file: BinaryIO, func: Callable[..., Any], args: tuple[Any, ...],
         "python": platform.python_version_tuple()[:2],
         "path": [os.path.abspath(folder) for folder in sys.path],
         "sources": _sources_without_files(),
+        "results": results,
     }
     pickle.dump(caller, file)
     cloudpickle.dump((func, args, kwargs), file, protocol=pickle.HIGHEST_PROTOCOL)

@@ -14,6 +14,7 @@ import subprocess
 from typing import Any, Callable, TextIO
 
 from .run_results import Results
+from .screen_text import ScreenText
 
 _READ_BYTES = 1 << 20
 _KEPT_COMPLAINT = 4096
@@ -26,12 +27,16 @@ class _Printer:
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        is_terminal = getattr(stream, "isatty", lambda: False)()
+        self._screen = ScreenText() if is_terminal else None
         self._tail = ""
         self.muted = False
 
     def feed(self, data: bytes, final: bool = False) -> None:
         text = self._decoder.decode(data, final)
         self._tail = (self._tail + text)[-_KEPT_COMPLAINT:]
+        if self._screen is not None:
+            text = self._screen.feed(text, final)
         if self._stream is None or self.muted or not text:
             return
         self._stream.write(text)
@@ -45,13 +50,16 @@ class _Printer:
 
 
 class Job:
-    """A running launcher. `command` gets two more words, which name the descriptors of the function and of our socket."""
+    """A running launcher. `command` gets two more words, which name the descriptors of the function and of our socket.
+
+    results  the form in which the ranks send what they return: "pickle" or "json".
+    """
 
     def __init__(
         self, command: Callable[[int, int], list[str]], environment: dict[str, str], function: int,
-        stdout: TextIO | None, stderr: TextIO | None,
+        stdout: TextIO | None, stderr: TextIO | None, results: str = "pickle",
     ) -> None:  # fmt: skip
-        self._results = Results()
+        self._results = Results(results)
         self._out, self._err = _Printer(stdout), _Printer(stderr)
         self._socket, theirs = socket.socketpair()
         with theirs:

@@ -1,17 +1,19 @@
-"""A rank of run(): `python -m runjob.launch.run_rank`. Fetches the function from the launcher, calls it, sends back what comes of it.
+"""A rank of run(): run_command.py has the command that calls main(). Fetches the function from the launcher, calls it, sends back the outcome.
 
 Everything goes through the rendezvous of the agent on this host, a Unix socket that only processes of the same user can use,
 and that is checked to belong to that user before anything it says is unpickled. launcher/job/call_relay.hpp has the requests.
 
-A rank sends blocks, each with its kind in front: VALUE, bytes of the pickled result; ERROR, bytes of a pickled dict that takes
-the result's place; END, after the last one.
+A rank sends blocks, each with its kind in front: VALUE, bytes of the result, a pickle or JSON as run(results=...) says; ERROR,
+bytes of describe()'s report as JSON, which takes the result's place; END, after the last one.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import io
+import json
 import linecache
 import os
 import pickle
@@ -21,7 +23,7 @@ import struct
 import sys
 import traceback
 import types
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 VALUE, ERROR, END = b"V", b"E", b"."
 
@@ -104,8 +106,17 @@ class _Outcome(io.RawIOBase):
         return len(block)
 
 
-def load_call(file: BinaryIO) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """(function, args, kwargs) from the caller's pickles. Errors  RuntimeError when they cannot be used here."""
+class Call(NamedTuple):
+    """The caller's request. `results`: "pickle" or "json", the form in which the caller takes what the function returns."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    results: str
+
+
+def load_call(file: BinaryIO) -> Call:
+    """The call in the caller's pickles. Errors  RuntimeError when they cannot be used here."""
     caller = pickle.load(file)
     here = platform.python_version_tuple()[:2]
     if here != caller["python"]:
@@ -121,19 +132,22 @@ def load_call(file: BinaryIO) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     except ImportError:
         raise RuntimeError(f"cloudpickle is missing for {sys.executable}: {sys.executable} -m pip install cloudpickle") from None
     function, args, kwargs = pickle.load(file)
-    return function, args, kwargs
+    return Call(function, args, kwargs, caller["results"])
 
 
 def _of_function(frames: types.TracebackType | None) -> types.TracebackType | None:
-    """The frames of the function that was called, without those by which this module came there."""
-    while frames is not None and _is_ours(frames.tb_frame.f_globals):
-        frames = frames.tb_next
-    return frames
+    """The frames of the function that was called: those after this module's own, where it has any."""
+    last = None
+    each = frames
+    while each is not None and (last is None or _is_ours(each)):
+        last = each if _is_ours(each) else last
+        each = each.tb_next
+    return frames if last is None else last.tb_next
 
 
-def _is_ours(variables: dict[str, Any]) -> bool:
-    """Of this module, or of what `python -m` runs it with. By identity: the caller's functions may be of a __main__ too."""
-    return variables is globals() or variables.get("__name__") == "runpy"
+def _is_ours(frame: types.TracebackType) -> bool:
+    """By identity: the caller's functions may belong to a module of the same name."""
+    return frame.tb_frame.f_globals is globals()
 
 
 def print_exception(kind: type[BaseException], error: BaseException, frames: types.TracebackType | None) -> None:
@@ -153,8 +167,8 @@ def _lost_another(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """What the caller is told of an exception."""
-    report = {
+    """The caller's report of an exception, for JSON. "exception": its pickle in base64, or None when it has none."""
+    report: dict[str, Any] = {
         "what": "".join(traceback.format_exception_only(type(error), error)).strip(),
         "traceback": "".join(traceback.format_exception(type(error), error, _of_function(error.__traceback__))),
         "lost_another": _lost_another(error),
@@ -163,42 +177,48 @@ def describe(error: BaseException) -> dict[str, Any]:
     with contextlib.suppress(Exception):
         import cloudpickle
 
-        report["exception"] = cloudpickle.dumps(error)
+        report["exception"] = base64.b64encode(cloudpickle.dumps(error)).decode()
     return report
 
 
-def _send(launcher: Launcher, kind: bytes, value: Any) -> None:
+def _send_result(launcher: Launcher, rank: int, value: Any, form: str) -> None:
     import cloudpickle
 
-    with io.BufferedWriter(_Outcome(launcher, kind), _BLOCK_BYTES) as file:
-        cloudpickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
-    launcher.send(END)
-
-
-def _send_result(launcher: Launcher, rank: int, value: Any) -> None:
     try:
-        _send(launcher, VALUE, value)
-    except (pickle.PicklingError, TypeError, AttributeError, RecursionError, NotImplementedError) as error:
-        raise TypeError(f"the result of rank {rank}, a {type(value).__name__}, cannot be sent to the caller: {error}") from error
+        with io.BufferedWriter(_Outcome(launcher, VALUE), _BLOCK_BYTES) as file:
+            if form == "json":
+                file.write(json.dumps(value).encode())
+            else:
+                cloudpickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, TypeError, ValueError, AttributeError, RecursionError, NotImplementedError) as error:
+        raise TypeError(
+            f"the result of rank {rank}, a {type(value).__name__}, cannot be sent to the caller as {form}: {error}"
+        ) from error
+    launcher.send(END)
 
 
 def call(launcher: Launcher, rank: int) -> None:
     """Calls the function and sends its result; or sends the exception, and raises it."""
     try:
-        function, args, kwargs = load_call(io.BufferedReader(_Function(launcher), _BLOCK_BYTES))
-        result = function(*args, **kwargs)
-        _send_result(launcher, rank, result)
+        called = load_call(io.BufferedReader(_Function(launcher), _BLOCK_BYTES))
+        result = called.function(*called.args, **called.kwargs)
+        _send_result(launcher, rank, result, called.results)
     except SystemExit:
         raise
     except BaseException as error:
-        file = io.BytesIO(pickle.dumps(describe(error)))
+        file = io.BytesIO(json.dumps(describe(error)).encode())
         for block in iter(lambda: file.read(_BLOCK_BYTES), b""):
             launcher.send(ERROR, block)
         launcher.send(END)
         raise
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """The whole process. Errors  RuntimeError where no run() has started it; whatever the function raises."""
     sys.excepthook = print_exception
-    _rank = int(os.environ.get("RUNJOB_RANK", "-1"))
-    call(Launcher(os.environ.get("RUNJOB_RENDEZVOUS", ""), _rank), _rank)
+    rank = int(os.environ.get("RUNJOB_RANK", "-1"))
+    call(Launcher(os.environ.get("RUNJOB_RENDEZVOUS", ""), rank), rank)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,18 +1,47 @@
-"""What comes back to run(): the records of launcher/job/call_relay.hpp, put together by rank, and judged."""
+"""What comes back to run(): the records of launcher/job/call_relay.hpp, put together by rank, and judged.
+
+A rank's host may be less trusted than this one. Nothing that it sends is unpickled but the results, and these only for a caller
+that takes pickles.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import base64
 import json
 import pickle
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 from .run_errors import RankError, RunError
 from .run_rank import END, ERROR
+from .screen_text import screen_text
 
 _RECORD = struct.Struct("<iI")  # rank, length
 _VERDICT = -1
+
+
+class _Report(NamedTuple):
+    """run_rank.describe()'s report of an exception."""
+
+    what: str
+    traceback: str
+    lost_another: bool
+    pickled: bytes | None
+
+
+def _read_report(data: bytes | bytearray) -> _Report:
+    """Errors  ValueError for what is no report."""
+    try:
+        report = json.loads(data)
+        exception = report["exception"]
+        return _Report(
+            what=screen_text(report["what"]),
+            traceback=screen_text(report["traceback"]),
+            lost_another=report["lost_another"] is True,
+            pickled=None if exception is None else base64.b64decode(exception, validate=True),
+        )
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise ValueError(f"its report of an exception cannot be read: {error!r}") from error
 
 
 class _OfRank:
@@ -34,9 +63,13 @@ class _OfRank:
 
 
 class Results:
-    """Takes the bytes of the launcher's socket; says in the end what the ranks returned, or raises what went wrong."""
+    """Takes the bytes of the launcher's socket; gives in the end what the ranks returned, or raises what went wrong.
 
-    def __init__(self) -> None:
+    form  "pickle" or "json": how the ranks send what they return. With "json" nothing is ever unpickled.
+    """
+
+    def __init__(self, form: str = "pickle") -> None:
+        self._form = form
         self._received = bytearray()
         self._ranks: dict[int, _OfRank] = {}
         self.verdict: dict[str, Any] | None = None
@@ -76,38 +109,41 @@ class Results:
         of_rank = self._ranks.get(rank)
         return of_rank is not None and of_rank.ended and not of_rank.failed
 
-    def _report(self, rank: int | None) -> dict[str, Any] | None:
-        """What the rank has told of its exception."""
+    def _report(self, rank: int | None) -> _Report | None:
+        """What the rank has sent of its exception. Errors  ValueError when that makes no sense."""
         of_rank = None if rank is None else self._ranks.get(rank)
-        return pickle.loads(of_rank.data) if of_rank and of_rank.failed and of_rank.ended else None
+        return _read_report(of_rank.data) if of_rank and of_rank.failed and of_rank.ended else None
 
     def _failure(self, exit_status: int, silent: list[int]) -> RunError:
         verdict = self.verdict or {}
         rank = verdict["first_failed_rank"]
-        report = self._report(rank)
+        host = None if rank is None else verdict["ranks"][rank]["host"]
+        try:
+            report = self._report(rank)
+        except ValueError as unreadable:
+            return RunError(f"{screen_text(verdict['message'])}\nrank {rank} on {host}: {unreadable}", rank, host, exit_status, verdict)
         left = [each for each in silent if verdict["ranks"][each]["outcome"] == "ok"]
-        if left and (rank is None or (report and report["lost_another"])):
+        if left and (rank is None or (report and report.lost_another)):
             place = verdict["ranks"][left[0]]
             message = (
                 f"rank {left[0]} on {place['host']} ended with status 0 and without a result; "
                 "the function called sys.exit() or os._exit()"
             )
             return RunError(message, left[0], place["host"], exit_status or 1, verdict)
-        host = None if rank is None else verdict["ranks"][rank]["host"]
         if report is None:
-            return RunError(verdict["message"], rank, host, exit_status, verdict)
-        message = f"rank {rank} on {host} raised {report['what']}\n\nThe traceback of rank {rank}:\n\n{report['traceback']}"
+            return RunError(screen_text(verdict["message"]), rank, host, exit_status, verdict)
+        message = f"rank {rank} on {host} raised {report.what}\n\nThe traceback of rank {rank}:\n\n{report.traceback}"
         error = RankError(message.rstrip("\n"), rank, host, exit_status, verdict)
-        error.traceback = report["traceback"]
-        if report["exception"] is not None:
-            with contextlib.suppress(Exception):  # of a module that is not here
-                error.exception = pickle.loads(report["exception"])
+        error.traceback = report.traceback
+        if self._form != "json":
+            error._pickled = report.pickled
         return error
 
     def _value(self, rank: int) -> Any:
         data = self._ranks.pop(rank).data
         try:
-            return pickle.loads(data)
+            return json.loads(data) if self._form == "json" else pickle.loads(data)
         except Exception as error:
             host = (self.verdict or {})["ranks"][rank]["host"]
-            raise RunError(f"the result of rank {rank} on {host} cannot be unpickled here: {error!r}", rank, host) from error
+            action = "is no JSON" if self._form == "json" else "cannot be unpickled here"
+            raise RunError(f"the result of rank {rank} on {host} {action}: {error!r}", rank, host) from error

@@ -21,13 +21,13 @@ TEST_CASE("by default all ranks are shown, with rows and colours on a terminal t
   REQUIRE(options.ranks.size() == 3);
   CHECK(options.ranks[2].host == "s2");
   CHECK(options.ranks[2].shown);
-  CHECK(options.rows);
+  CHECK(options.terminal == TerminalUse::kRows);
   CHECK(options.colours);
   CHECK(options.time == OutputTime::Format::kNone);
   CHECK(options.window == 100);
   for (const char* terminal : {"", "dumb"}) {
     spec.environment["TERM"] = terminal;
-    CHECK_FALSE(output_options(spec, 100).rows);
+    CHECK(output_options(spec, 100).terminal == TerminalUse::kLines);
     CHECK_FALSE(output_options(spec, 100).colours);
   }
 }
@@ -36,7 +36,7 @@ TEST_CASE("NO_COLOR takes the colours, and no more", "[unit]") {
   JobSpec spec = spec_on_a_terminal();
   spec.environment["NO_COLOR"] = "1";
   CHECK_FALSE(output_options(spec, 0).colours);
-  CHECK(output_options(spec, 0).rows);
+  CHECK(output_options(spec, 0).terminal == TerminalUse::kRows);
   spec.environment["NO_COLOR"] = "";
   CHECK(output_options(spec, 0).colours);
 }
@@ -44,10 +44,10 @@ TEST_CASE("NO_COLOR takes the colours, and no more", "[unit]") {
 TEST_CASE("the only rank that is shown, without tags, has the terminal to itself", "[unit]") {
   JobSpec spec = spec_on_a_terminal();
   spec.tags = {false, false, false, false};
-  CHECK(output_options(spec, 0).rows);
+  CHECK(output_options(spec, 0).terminal == TerminalUse::kRows);
   spec.output_ranks = {1};
   const OutputRelay::Options options = output_options(spec, 0);
-  CHECK_FALSE(options.rows);
+  CHECK(options.terminal == TerminalUse::kUnchanged);
   CHECK_FALSE(options.ranks[0].shown);
   CHECK(options.ranks[1].shown);
 }

@@ -31,6 +31,18 @@ TEST_CASE("every line gets its rank and stream, as horovodrun prints them", "[un
   CHECK(text.out == "[0]<stdout>:one\n[0]<stdout>:two\n[0]<stdout>:\n[11]<stderr>:three\n");
 }
 
+TEST_CASE("on a terminal no sequence of a rank's reaches it, in a file each does", "[unit]") {
+  OutputText::Source source{0, "", {}, false};
+  const auto shown = [&](PlainText text) {
+    std::string out;
+    text.feed(source, "5%\r\x1b[2J\x1b]52;c;YQ==\a\x1b[31mred\n", "");
+    text.write_to(out);
+    return out;
+  };
+  CHECK(shown(PlainText(PlainText::Bytes::kForTerminal)) == "5%\r\x1b[31mred\n");
+  CHECK(shown(PlainText()) == "5%\r\x1b[2J\x1b]52;c;YQ==\a\x1b[31mred\n");
+}
+
 TEST_CASE("a line waits for its end, so that two ranks' lines never mix", "[unit]") {
   Text text;
   text.feed(text.a, "be");

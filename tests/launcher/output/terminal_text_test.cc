@@ -195,7 +195,36 @@ TEST_CASE("colours stay, what moves the cursor does not", "[unit]") {
               "7\f\n") == "up\n");
   CHECK(shown("\x1b]0;title\atext\n") == "\x1b]0;title\atext\n");
   CHECK(shown("\x1b]8;;u\x1b\\link\n") == "\x1b]8;;u\x1b\\link\n");
+  CHECK(shown("\x1b]52;c;YQ==\atext\n") == "text\n");
   CHECK(shown("cut \x1b[3\n") == "cut \n");
   CHECK(shown("\x1b\n") == "\n");
   CHECK(shown("\x1b[31m5%\r") == "\x1b[?7l\x1b[31m5%\x1b[0m\x1b[?7h");
+}
+
+TEST_CASE("a character that comes in two halves, with a pause between them, is one", "[unit]") {
+  const auto [first, second, expected] =
+      GENERATE(table<std::string, std::string, std::string>({{"gr\xc3", "\xbc\xc3\x9f\n", "gr\xc3\xbc\xc3\x9f\n"},
+                                                             {"a\xc2",
+                                                              "\x9b"
+                                                              "2J\n",
+                                                              "a2J\n"},
+                                                             {"a\xc3", "", "a\xc3\n"}}));
+  TerminalText text;
+  OutputText::Source source{0, "", {}, false};
+  std::string out;
+  text.feed(source, first, "");
+  text.flush(source, "");
+  text.feed(source, second, "");
+  text.end(source, "");
+  text.feed(source, "\n", "");
+  text.write_to(out);
+  CHECK(out.substr(0, expected.size()) == expected);
+}
+
+TEST_CASE("the status row has no sequences either", "[unit]") {
+  TerminalText text;
+  text.set_status("waiting for s1: \x1b[2Jhello");
+  std::string out;
+  text.write_to(out);
+  CHECK(out == "\x1b[?7lwaiting for s1: hello\x1b[?7h");
 }

@@ -50,6 +50,16 @@ class ShellHost {
     return ready.get().received;
   }
 
+  void clean(const std::string& before = "") {
+    boost::asio::io_context context;
+    auto channel = run(context, before + clean_cache_command());
+    auto cleaned = boost::asio::co_spawn(context, cache_cleaned(std::move(channel)), boost::asio::use_future);
+    context.run();
+    while (::waitpid(-1, nullptr, 0) > 0) {
+    }
+    cleaned.get();
+  }
+
   std::unique_ptr<Channel> run(boost::asio::io_context& context, const std::string& command) {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
@@ -114,8 +124,8 @@ TEST_CASE("a damaged copy is never used", "[unit]") {
   ShellHost host;
   AgentFile agent = host.agent("abc", kFrames);
   host.path = host.home.string() + ":/usr/bin:/bin";
-  std::ofstream(host.home / "cksum") << "#!/bin/sh\necho 1 2\n";
-  REQUIRE(::chmod((host.home / "cksum").c_str(), 0755) == 0);
+  std::ofstream(host.home / "sha256sum") << "#!/bin/sh\necho 1 -\n";
+  REQUIRE(::chmod((host.home / "sha256sum").c_str(), 0755) == 0);
   CHECK_THROWS_WITH(host.bootstrap(agent), "the copy in " + host.cache().string() + " differs, is there space left?");
   CHECK(fs::is_empty(host.cache()));
 }
@@ -129,14 +139,14 @@ TEST_CASE("a host that cannot take the agent says why", "[unit]") {
   }
   SECTION("the disk is full") {
     REQUIRE(fs::create_directories(host.cache()));
-    if (!mount_memory(host.cache(), 0, "size=64k")) return;
+    if (!mount_memory(host.cache(), 0, "mode=0700,size=64k")) return;
     CHECK_THROWS_WITH(host.bootstrap(agent), "cannot write to " + host.cache().string() + ", is there space left?");
     CHECK(fs::is_empty(host.cache()));
     REQUIRE(::umount(host.cache().c_str()) == 0);
   }
   SECTION("programs may not be executed there") {
     REQUIRE(fs::create_directories(host.cache()));
-    if (!mount_memory(host.cache(), MS_NOEXEC, "")) return;
+    if (!mount_memory(host.cache(), MS_NOEXEC, "mode=0700")) return;
     CHECK_THROWS_WITH(host.bootstrap(agent), "programs may not be executed in " + host.cache().string());
     REQUIRE(::umount(host.cache().c_str()) == 0);
   }
@@ -173,6 +183,86 @@ TEST_CASE("a shell that never runs the command is quoted", "[unit]") {
   CHECK_THROWS_AS(host.bootstrap(agent, "yes; "), Error);
 }
 
+namespace {
+
+/// A folder that everybody may write to, as /tmp, and that is the user's cache folder on `host`.
+class SharedFolder {
+ public:
+  explicit SharedFolder(const ShellHost& host) : path(host.home / "shared") {
+    REQUIRE(fs::create_directory(path));
+    REQUIRE(::chmod(path.c_str(), 01777) == 0);
+    REQUIRE(::chmod(host.home.c_str(), 0755) == 0);
+  }
+
+  /// Another user runs `command` there.
+  void other_user(const std::string& command) const {
+    REQUIRE(std::system(fmt::format("cd {} && setpriv --reuid=65534 --regid=65534 --clear-groups sh -c '{}'",
+                                    path.string(), command)
+                            .c_str()) == 0);
+  }
+  std::string as_cache() const { return fmt::format("XDG_CACHE_HOME={}; export XDG_CACHE_HOME; ", path.string()); }
+
+  fs::path path;
+};
+
+constexpr const char* kPlant = "printf \"#!/bin/sh\\necho stolen\\n\" > runjob/agent-abc; chmod 755 runjob/agent-abc";
+
+}  // namespace
+
+TEST_CASE("another user's program in the cache's folder is not run", "[unit]") {
+  if (::getuid() != 0) {
+    WARN("skipped: another user needs root");
+    return;
+  }
+  ShellHost host;
+  const AgentFile agent = host.agent("abc", kFrames);
+  const SharedFolder shared(host);
+  const std::string folder = (shared.path / "runjob").string();
+  const std::string remedy = "; remove it, or set XDG_CACHE_HOME";
+  std::string refused;
+  SECTION("the folder is his") {
+    shared.other_user(std::string("mkdir runjob; ") + kPlant);
+    refused = folder + " belongs to user 65534, and not to you" + remedy + " to a folder of yours";
+  }
+  SECTION("the folder is ours, and he may write to it") {
+    REQUIRE(fs::create_directory(folder));
+    REQUIRE(::chmod(folder.c_str(), 0777) == 0);
+    shared.other_user(kPlant);
+    refused = "others may write to " + folder + "; remove it after a look, or chmod go-w " + folder;
+  }
+  SECTION("the folder is a link") {
+    REQUIRE(fs::create_directory(shared.path / "ours"));
+    std::ofstream(shared.path / "ours" / "agent-abc") << "ours";
+    shared.other_user("ln -s ours runjob");
+    refused = folder + " is a link, and runjob follows none there" + remedy;
+  }
+  CHECK_THROWS_WITH(host.bootstrap(agent, shared.as_cache()), refused);
+
+  CHECK_THROWS_WITH(host.clean(shared.as_cache()), refused);
+  CHECK(fs::exists(shared.path / "runjob" / "agent-abc"));
+}
+
+TEST_CASE("another user's program in a folder that is ours by now is not run", "[unit]") {
+  if (::getuid() != 0) {
+    WARN("skipped: another user needs root");
+    return;
+  }
+  ShellHost host;
+  const SharedFolder shared(host);
+  const fs::path folder = shared.path / "runjob";
+  REQUIRE(fs::create_directory(folder));
+  REQUIRE(::chmod(folder.c_str(), 0777) == 0);
+  shared.other_user(kPlant);
+  REQUIRE(::chmod(folder.c_str(), 0755) == 0);
+  const AgentFile agent = host.agent("abc", kFrames);
+  CHECK_THROWS_WITH(host.bootstrap(agent, shared.as_cache()),
+                    folder.string() +
+                        "/agent-abc belongs to user 65534, and not to you; remove it, or set "
+                        "XDG_CACHE_HOME to a folder of yours");
+  host.clean(shared.as_cache());
+  CHECK(host.bootstrap(agent, shared.as_cache()).ends_with(kMagic));
+}
+
 TEST_CASE("launches at the same time do not disturb each other", "[unit]") {
   ShellHost host;
   const AgentFile agent = host.agent("abc", kFrames);
@@ -194,10 +284,10 @@ TEST_CASE("cleaning removes every agent and nothing else", "[unit]") {
   host.bootstrap(host.agent("abc", kFrames));
   host.bootstrap(host.agent("def", kFrames));
   std::ofstream(host.cache() / "mine") << "data";
-  boost::asio::io_context context;
-  const auto channel = host.run(context, clean_cache_command());
-  while (::waitpid(-1, nullptr, 0) > 0) {
-  }
+  host.clean();
   CHECK(std::distance(fs::directory_iterator(host.cache()), {}) == 1);
   CHECK(fs::exists(host.cache() / "mine"));
+  fs::remove_all(host.cache());
+  host.clean();
+  CHECK_THROWS_WITH(host.clean("exit 1; "), "the connection was closed before the cache was cleaned");
 }

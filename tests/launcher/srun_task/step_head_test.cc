@@ -25,7 +25,7 @@ namespace {
 SlurmTask task(int rank, int size) {
   static int steps = 0;
   if (rank == 0) ++steps;
-  return {fmt::format("{}.{}", ::getpid(), steps), rank, size, 0, "s1", "s1"};
+  return {fmt::format("{}.{}", ::getpid(), steps), rank, size, 0, "s1", "s1", {}};
 }
 
 /// A task of the step, with its connection to task 0.

@@ -67,7 +67,9 @@ TEST_CASE("what is no message of a step is refused", "[unit]") {
 }
 
 TEST_CASE("every task finds the same ports, and another step's tasks others", "[unit]") {
+  const auto step_ports = [](const char* step) { return runjob::step_ports({step, 0, 2, 0, "s1", "s1", {}}); };
   CHECK(step_ports("17.2") == step_ports("17.2"));
+  CHECK(step_ports("17.2").size() == 64);
   std::set<int> ports;
   for (const char* step : {"17.0", "17.1", "18.0", "18.1"}) {
     for (const int port : step_ports(step)) {
@@ -75,5 +77,8 @@ TEST_CASE("every task finds the same ports, and another step's tasks others", "[
       ports.insert(port);
     }
   }
-  CHECK(ports.size() > 28);
+  CHECK(ports.size() > 240);
+  const auto reserved = runjob::step_ports({"17.2", 0, 2, 0, "s1", "s1", {12'000, 12'001}});
+  CHECK(std::vector<int>(reserved.begin(), reserved.begin() + 2) == std::vector<int>{12'000, 12'001});
+  CHECK(reserved.size() == 66);
 }

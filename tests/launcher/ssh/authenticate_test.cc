@@ -134,6 +134,16 @@ TEST_CASE("a login that fails says what was tried and what to do", "[ssh]") {
     CHECK(client.error(sshd.port()) ==
           start + " (none was tried); " + path + " has a passphrase, so give it to ssh-agent first: ssh-add " + path);
   }
+  SECTION("a key that others may read") {
+    client.make_identity(sshd);
+    const std::string path = client.home.path(".ssh/id_ed25519");
+    REQUIRE(::chmod(path.c_str(), 0644) == 0);
+    CHECK(client.error(sshd.port()) ==
+          start + " (none was tried); Permissions 0644 for '" + path +
+              "' are too open, so the key is ignored, as ssh does; take the rights of others away with chmod go=");
+    REQUIRE(::chmod(path.c_str(), 0600) == 0);
+    CHECK(client.run(sshd.port(), "echo in") == "in\n");
+  }
   SECTION("a user who is not there") {
     client.make_identity(sshd);
     client.host.user = "nobody-of-this-name";

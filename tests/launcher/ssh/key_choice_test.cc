@@ -49,6 +49,17 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
+TEST_CASE("a key file that others may read is not tried, unless ssh-agent holds the key", "[unit]") {
+  IdentityFile exposed = file("a", kOne);
+  exposed.too_open = 0644;
+  const KeyChoice alone = choose_keys({exposed, file("b", kTwo)}, {}, {});
+  CHECK(names(alone) == Names{"b"});
+  CHECK(alone.too_open == Names{"Permissions 0644 for 'a' are too open"});
+  const KeyChoice held = choose_keys({exposed}, agent({kOne}), {});
+  CHECK(names(held) == Names{agent_name(kOne)});
+  CHECK(held.too_open.empty());
+}
+
 TEST_CASE("a named file is tried before ssh-agent's keys, a default one after them", "[unit]") {
   const auto files = {file("a", kOne)};
   const KeyChoice named = choose_keys(files, agent({kTwo}), {});

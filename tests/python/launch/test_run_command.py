@@ -2,10 +2,12 @@
 
 import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
 
+import ranks
 from runjob.launch import run_command
 
 
@@ -34,8 +36,17 @@ def test_the_launcher_gets_the_variables_and_our_package_from_the_source_tree():
 
 
 def test_ranks_run_this_python_unless_another_one_is_named():
-    assert run_command.rank_command(None) == [sys.executable, "-m", "runjob.launch.run_rank"]
+    assert run_command.rank_command(None)[:2] == [sys.executable, "-c"]
     assert run_command.rank_command("/p")[0] == "/p"
+
+
+def test_a_rank_imports_nothing_from_the_current_folder(tmp_path):
+    for name in ("runjob", "io", "cloudpickle", "http"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("import os; os.write(1, b'the other user')\n")
+    done = subprocess.run(run_command.rank_command(None), cwd=tmp_path, env=ranks.environment(), capture_output=True, text=True)
+    assert "the other user" not in done.stdout
+    assert "this program is started by runjob.run(), and by nothing else" in done.stderr
 
 
 def test_the_program_is_where_the_variable_says(monkeypatch, tmp_path):

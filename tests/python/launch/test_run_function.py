@@ -90,6 +90,32 @@ def test_a_function_of_main_and_a_module_beside_the_script(tmp_path):
     assert (done.returncode, done.stdout) == (0, "['beside', 'beside']\n"), done.stderr
 
 
+def test_ranks_import_nothing_from_another_users_folder_in_which_the_caller_stands(root, tmp_path):
+    """The caller's script lies elsewhere, so that its own path does not have the folder."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "script.py"
+    theirs.mkdir()
+    os.chown(theirs, 65534, 65534)
+    plant = "for name in runjob io cloudpickle torch; do mkdir $name; echo 'print(\"the other user\")' > $name/__init__.py; done"
+    subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", plant], cwd=theirs, check=True)
+    ours.write_text("import os, runjob\nif __name__ == '__main__': print(runjob.run(os.getcwd, np=2))\n")
+    done = subprocess.run(
+        [sys.executable, ours], env=ranks.environment(RUNJOB_BIN=str(ranks.LAUNCHER)),
+        cwd=theirs, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, f"{[str(theirs)] * 2}\n"), done.stderr
+
+
+def test_results_as_json_and_no_pickle_of_an_exception():
+    assert runjob.run(lambda: {"loss": [0.5, None]}, np=2, results="json") == [{"loss": [0.5, None]}] * 2
+    with pytest.raises(runjob.RankError, match="rank 0 on localhost raised ZeroDivisionError: ") as info:
+        runjob.run(lambda: 1 // 0, np=1, results="json")
+    assert info.value.exception is None and "1 // 0" in info.value.traceback
+    with pytest.raises(runjob.RankError, match="the result of rank 0, a set, cannot be sent to the caller as json"):
+        runjob.run(lambda: {1}, np=1, results="json")
+    with pytest.raises(ValueError, match="results='yaml': the ranks' results are sent as 'pickle' or as 'json'"):
+        runjob.run(print, results="yaml")
+
+
 def test_output_goes_to_the_callers_streams_as_it_comes(capsys):
     def talk():
         print("standard")

@@ -44,6 +44,20 @@ os.write(1, b'caf\\xc3'); s.sendall({result(5)!r}); os.write(1, b'\\xa9 end'); o
     assert (out.getvalue(), err.getvalue()) == ("café end", "\ufffd bad")
 
 
+def test_a_terminal_obeys_nothing_that_a_rank_prints(run):
+    """Half of the sequence comes later: the launcher writes what it has."""
+    code = f"""
+os.write(1, b'a\\x1b]52;c;YQ'); s.sendall({result(5)!r}); os.write(1, b'==\\x07b\\x1b[31mred\\x1b[0m\\x1b[2J')
+"""
+    main, terminal = os.openpty()
+    with os.fdopen(main, "rb", buffering=0) as screen, os.fdopen(terminal, "w") as stdout:
+        assert run(code, stdout) == [5]
+        assert screen.read(100) == b"ab\x1b[31mred\x1b[0m"
+    file = io.StringIO()
+    assert run(code, file) == [5]
+    assert file.getvalue() == "a\x1b]52;c;YQ==\x07b\x1b[31mred\x1b[0m\x1b[2J"
+
+
 def test_streams_may_be_missing(run):
     assert run(f"print('x'); s.sendall({result(None)!r})") == [None]
 

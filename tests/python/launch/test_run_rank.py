@@ -1,7 +1,9 @@
 """python/runjob/launch/run_rank.py: a rank's side of run(), against a server of its own."""
 
+import base64
 import http.server
 import io
+import json
 import linecache
 import os
 import pickle
@@ -74,17 +76,19 @@ def serve(tmp_path):
         server.server_close()
 
 
-def pickled(function, args=(), python=platform.python_version_tuple()[:2], path=()):
+def pickled(function, args=(), path=(), results="pickle"):
     import cloudpickle
 
-    return pickle.dumps({"python": python, "path": list(path), "sources": {"cell 1": ["x = 1\n"]}}) + cloudpickle.dumps((function, args, {}))
+    python = platform.python_version_tuple()[:2]
+    caller = {"python": python, "path": list(path), "sources": {"cell 1": ["x = 1\n"]}, "results": results}
+    return pickle.dumps(caller) + cloudpickle.dumps((function, args, {}))
 
 
-def outcome(server):
+def outcome(server, load=pickle.loads):
     assert {path for path, _, _ in server.received} == {"/v1/call/result"}
     assert {rank for _, rank, _ in server.received} == {"3"}
     kinds = b"".join(body[:1] for _, _, body in server.received)
-    return kinds, pickle.loads(b"".join(body[1:] for _, _, body in server.received))
+    return kinds, load(b"".join(body[1:] for _, _, body in server.received))
 
 
 def test_the_function_is_fetched_called_and_its_result_sent(serve):
@@ -97,10 +101,22 @@ def test_an_exception_is_sent_and_raised(serve):
     server, launcher = serve(pickled(lambda: {}["missing"]))
     with pytest.raises(KeyError):
         run_rank.call(launcher, 3)
-    kinds, report = outcome(server)
+    kinds, report = outcome(server, json.loads)
     assert kinds == b"E."
     assert report["what"] == "KeyError: 'missing'" and not report["lost_another"]
-    assert isinstance(pickle.loads(report["exception"]), KeyError)
+    assert isinstance(pickle.loads(base64.b64decode(report["exception"])), KeyError)
+
+
+def test_results_are_json_where_the_caller_takes_nothing_else(serve):
+    server, launcher = serve(pickled(lambda: {"loss": [0.5, None]}, results="json"))
+    run_rank.call(launcher, 3)
+    assert outcome(server, json.loads) == (b"V.", {"loss": [0.5, None]})
+
+
+def test_a_result_that_json_does_not_have_is_an_error(serve):
+    _, launcher = serve(pickled(lambda: {1, 2}, results="json"))
+    with pytest.raises(TypeError, match="the result of rank 3, a set, cannot be sent to the caller as json: .* not JSON"):
+        run_rank.call(launcher, 3)
 
 
 def test_sys_exit_is_no_result_and_no_exception(serve):
@@ -138,7 +154,7 @@ def test_the_callers_modules_are_found_after_our_own(serve, tmp_path):
 def test_without_cloudpickle_a_rank_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     with pytest.raises(RuntimeError, match="cloudpickle is missing for .*python.* -m pip install cloudpickle"):
-        run_rank.load_call(io.BytesIO(pickle.dumps({"python": platform.python_version_tuple()[:2], "path": [], "sources": {}})))
+        run_rank.load_call(io.BytesIO(pickle.dumps({"python": platform.python_version_tuple()[:2], "path": [], "sources": {}, "results": "pickle"})))
 
 
 def test_it_trusts_nobody_elses_socket(serve, monkeypatch):

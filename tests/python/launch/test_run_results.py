@@ -1,6 +1,8 @@
 """python/runjob/launch/run_results.py: what the launcher's socket says, and what becomes of it."""
 
+import base64
 import json
+import os
 import pickle
 import struct
 
@@ -26,13 +28,24 @@ def value(rank, result):
 
 
 def error(rank, what, lost_another=False, exception=None):
-    report = {"what": what, "traceback": "Traceback\n", "lost_another": lost_another, "exception": exception}
-    return [record(rank, b"E" + pickle.dumps(report)), record(rank, b".")]
+    sent = None if exception is None else base64.b64encode(exception).decode()
+    report = {"what": what, "traceback": "Traceback\n", "lost_another": lost_another, "exception": sent}
+    return [record(rank, b"E" + json.dumps(report).encode()), record(rank, b".")]
 
 
-def results_of(*records, pieces=7):
+class Code:
+    """A pickle of it leaves a mark when it is loaded, as a hostile host's would."""
+
+    def __init__(self, mark):
+        self.mark = str(mark)
+
+    def __reduce__(self):
+        return os.mkdir, (self.mark,)
+
+
+def results_of(*records, pieces=7, form="pickle"):
     """Fed in small pieces, as a socket may give them."""
-    results, data = Results(), b"".join(records)
+    results, data = Results(form), b"".join(records)
     for start in range(0, len(data), pieces):
         results.feed(data[start : start + pieces])
     return results
@@ -73,6 +86,43 @@ def test_an_exception_that_cannot_be_unpickled_here_is_left_out():
     with pytest.raises(RankError) as info:
         results_of(*error(0, "X", exception=b"no pickle"), verdict("failed", first=0)).take(1, "")
     assert info.value.exception is None
+
+
+def test_an_exception_is_unpickled_only_when_it_is_read(tmp_path):
+    mark = tmp_path / "code ran"
+    with pytest.raises(RankError, match="raised X") as info:
+        results_of(*error(0, "X", exception=pickle.dumps(Code(mark))), verdict("failed", first=0)).take(1, "")
+    assert not mark.exists()
+    assert info.value.exception is None and mark.exists()
+
+
+def test_a_caller_of_json_unpickles_nothing(tmp_path):
+    mark = tmp_path / "code ran"
+    code = pickle.dumps(Code(mark))
+    with pytest.raises(RankError, match="raised X") as info:
+        results_of(*error(0, "X", exception=code), verdict("failed", first=0), form="json").take(1, "")
+    assert info.value.exception is None
+    with pytest.raises(RunError, match="the result of rank 0 on s0 is no JSON"):
+        results_of(record(0, b"V" + code), record(0, b"."), verdict("ok"), form="json").take(0, "")
+    number = [record(0, b"V[1, 2"), record(0, b"V]"), record(0, b".")]
+    assert results_of(*number, verdict("ok"), form="json").take(0, "") == [[1, 2]]
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("report", [b"{", b"[]", b'{"what": 5}', b"[" * 200_000, pickle.dumps({"what": "X"})])
+def test_a_report_that_makes_no_sense_is_named_with_its_host(report):
+    with pytest.raises(RunError, match="something failed\nrank 0 on s0: its report of an exception cannot be read") as info:
+        results_of(record(0, b"E" + report), record(0, b"."), verdict("failed", first=0), pieces=1 << 20).take(1, "")
+    assert (type(info.value), info.value.rank) == (RunError, 0)
+
+
+def test_a_report_moves_no_cursor_of_the_callers_terminal():
+    with pytest.raises(RankError) as info:
+        results_of(*error(0, "X\x1b]52;c;YQ==\x07\x9b2J\n\ty"), verdict("failed", first=0)).take(1, "")
+    assert "raised X2J\n\ty" in str(info.value)
+    with pytest.raises(RunError) as info:
+        results_of(verdict("failed", first=0, message="rank 0 failed\n  its stderr: \x1b[2Jtext")).take(1, "")
+    assert str(info.value) == "rank 0 failed\n  its stderr: text"
 
 
 def test_a_result_that_cannot_be_unpickled_here_names_its_rank():

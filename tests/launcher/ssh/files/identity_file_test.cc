@@ -1,5 +1,8 @@
 #include "launcher/ssh/files/identity_file.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "tests/catch.hpp"
 #include "tests/launcher/ssh/test_folder.hpp"
 
@@ -41,6 +44,24 @@ TEST_CASE("a key in PEM tells its kind, and its public key comes from the file b
   CHECK_FALSE(alone->public_key);
   const bool is_hidden = format == "PKCS8" && !passphrase.empty();
   CHECK(alone->is_rsa == (type == "rsa" && !is_hidden));
+}
+
+TEST_CASE("a private key that others may read is marked, a public one is not", "[unit]") {
+  const TestFolder folder;
+  const std::string path = folder.make_key("key", {"-t", "ed25519"});
+  CHECK(read_identity(path)->too_open == 0);
+  for (const mode_t mode : {0644u, 0640u, 0620u, 0601u}) {
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    CHECK(read_identity(path)->too_open == mode);
+  }
+  REQUIRE(::chmod((path + ".pub").c_str(), 0666) == 0);
+  CHECK(read_identity(path + ".pub")->too_open == 0);
+  if (::getuid() != 0) {
+    WARN("skipped: another owner needs root");
+    return;
+  }
+  REQUIRE(::chown(path.c_str(), 65534, 65534) == 0);  // then ssh does not look at the mode either
+  CHECK(read_identity(path)->too_open == 0);
 }
 
 TEST_CASE("a public key alone names a key of ssh-agent", "[unit]") {

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+/// What of another program's text may reach a terminal. Text in UTF-8; other bytes are taken one by one.
+namespace runjob {
+
+/// `text` without what a terminal obeys. It keeps lines, tabs, colours (CSI ... m), and titles and links that are complete
+/// (OSC 0, 2 and 8). Everything else goes: other control characters of C0 and C1, DEL, and escape sequences with their
+/// parameters, which move the cursor, write the clipboard or make the terminal answer.
+/// Source  ECMA-48; xterm's control sequences for OSC.
+std::string screen_text(std::string_view text);
+
+/// The first character of a text that is not empty.
+struct FirstCharacter {
+  std::size_t bytes;
+  bool is_control;  ///< of C0, which has tab and line feed, or C1, or DEL
+};
+FirstCharacter first_character(std::string_view text);
+
+/// How many bytes of `text` precede a character at its end of which the last bytes are missing.
+std::size_t whole_characters(std::string_view text);
+
+}  // namespace runjob

@@ -1,0 +1,16 @@
+# What a release is built with so that an error in it is the end of a process and not a way in. For the launcher's side, which
+# talks to strangers and other hosts: runtime's inner loops are without it, because its figures are measured without it.
+if(RUNJOB_SANITIZED)
+  set(RUNJOB_HARDENING "")
+else()
+  # Some distributions define _FORTIFY_SOURCE themselves. It needs optimization.
+  set(RUNJOB_HARDENING -fstack-protector-strong $<$<CONFIG:Release>:-U_FORTIFY_SOURCE> $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=3>
+                       $<$<CONFIG:Release>:-D_GLIBCXX_ASSERTIONS>)
+endif()
+
+# runjob_harden_program(<target>): its addresses are random and its tables are read-only before main().
+function(runjob_harden_program target)
+  if(NOT RUNJOB_SANITIZED)
+    target_link_options(${target} PRIVATE LINKER:-z,relro,-z,now)
+  endif()
+endfunction()

@@ -1,0 +1,41 @@
+/// Feeds any bytes to what comes before a terminal: screen_text(), whose result must not change when it passes again, and
+/// one_line(), which must leave no control character.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "base/one_line.hpp"
+#include "base/screen_text.hpp"
+
+using namespace runjob;
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const std::string shown = screen_text(text);
+  require(shown.size() <= text.size());
+  require(screen_text(shown) == shown);
+  require(shown.find_first_of("\r\b\v\f\x7f") == std::string::npos);
+
+  const std::string line = one_line(text);
+  require(one_line(line) == line);
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const FirstCharacter character = first_character(rest);
+    require(!character.is_control && character.bytes >= 1 && character.bytes <= rest.size());
+    rest.remove_prefix(character.bytes);
+  }
+
+  const std::size_t whole = whole_characters(text);
+  require(whole <= size && size - whole <= 3);
+  return 0;
+}

@@ -1,0 +1,68 @@
+"""What another user of a host can put in a job's way: files of ssh's, and the folder of the agent."""
+
+import pytest
+from remote_jobs import run
+from testbed import HOME, Testbed
+
+CONFIG, KEY, CACHE = f"{HOME}/.ssh/config", f"{HOME}/.ssh/id_ed25519", f"{HOME}/.cache/runjob"
+NOBODY = "65534"
+
+
+@pytest.fixture(scope="module")
+def bed():
+    with Testbed(hosts=1) as bed:
+        assert run(bed, "-H", "s1", "true").returncode == 0
+        yield bed
+
+
+def as_root(host, *command):
+    host.run(list(command), user="root", check=True)
+
+
+@pytest.mark.parametrize("change, reason", [(("chmod", "0666"), "others may write to it"), (("chown", NOBODY), f"it belongs to user {NOBODY}")])
+def test_a_configuration_that_ssh_refuses_is_refused(bed, change, reason):
+    bed.head.write(CONFIG, "Host s1\n  Port 22\n", mode=0o644)
+    try:
+        assert run(bed, "-H", "s1", "true").returncode == 0
+        as_root(bed.head, *change, CONFIG)
+        by_ssh = bed.head.run(["ssh", "s1", "true"])
+        done = run(bed, "-H", "s1", "true")
+        refused = f"Bad owner or permissions on {CONFIG}"
+        assert by_ssh.returncode == 255 and refused in by_ssh.stderr
+        assert done.returncode == 125 and f"{refused}: {reason}" in done.stderr
+    finally:
+        as_root(bed.head, "rm", CONFIG)
+
+
+def test_a_key_that_ssh_ignores_is_ignored(bed):
+    bed.head.run(["chmod", "0644", KEY], check=True)
+    try:
+        by_ssh = bed.head.run(["ssh", "-o", "BatchMode=yes", "s1", "true"])
+        done = run(bed, "-H", "s1", "true")
+        refused = f"Permissions 0644 for '{KEY}' are too open"
+        assert by_ssh.returncode == 255 and refused in by_ssh.stderr
+        assert done.returncode == 125
+        assert done.stderr.startswith(f"runjob: warning: {refused}: this private key is ignored")
+        assert f"runjob: error: s1: it accepts no key of ours for user user (none was tried); {refused}" in done.stderr
+    finally:
+        bed.head.run(["chmod", "0600", KEY], check=True)
+    assert run(bed, "-H", "s1", "true").returncode == 0
+
+
+def test_an_agent_that_another_user_has_put_into_the_cache_is_not_run(bed):
+    (agent,) = bed.hosts[0].path(CACHE).glob("agent-*")
+    as_root(bed.hosts[0], "mv", CACHE, f"{CACHE}.ours")
+    as_root(bed.hosts[0], "install", "-d", "-o", NOBODY, CACHE)
+    plant = f"printf '#!/bin/sh\\ntouch {HOME}/stolen\\n' > {agent.name}; chmod 755 {agent.name}"
+    as_root(bed.hosts[0], "env", "-C", CACHE, "setpriv", f"--reuid={NOBODY}", "--clear-groups", "sh", "-c", plant)
+    try:
+        for arguments in (["true"], ["--clean-cache"]):
+            done = run(bed, "-H", "s1", *arguments)
+            assert done.returncode == 125
+            assert f"runjob: error: s1: {CACHE} belongs to user {NOBODY}, and not to you; remove it, or set XDG_CACHE_HOME" in done.stderr
+        assert not bed.hosts[0].path(f"{HOME}/stolen").exists()
+        assert bed.hosts[0].path(f"{CACHE}/{agent.name}").exists()
+    finally:
+        as_root(bed.hosts[0], "rm", "-r", CACHE)
+        as_root(bed.hosts[0], "mv", f"{CACHE}.ours", CACHE)
+    assert run(bed, "-H", "s1", "true").returncode == 0
