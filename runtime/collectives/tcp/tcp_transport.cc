@@ -199,7 +199,8 @@ std::unique_ptr<TransportBuffer> TcpTransport::buffer(void* data, std::size_t by
 
 bool TcpTransport::move() {
   static_cast<void>(guarded([this] { move_all(); }));
-  return failure_.ok() && std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer.second->is_busy(); });
+  return failure_.ok() &&
+         std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer.second->is_busy(); });
 }
 
 void TcpTransport::pause(std::chrono::microseconds most) {
