@@ -1,4 +1,4 @@
-// The functions of Boost.Asio and Boost.Beast that are not templates, for all folders: compiled here once instead of in every
+// The functions of Boost.Asio that are not templates, for all folders: compiled here once instead of in every
 // source that uses them.
 #include <netdb.h>
 
@@ -9,4 +9,3 @@
 #pragma weak freeaddrinfo
 
 #include <boost/asio/impl/src.hpp>
-#include <boost/beast/src.hpp>

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
+#include "rendezvous/http_message.hpp"
 #include "rendezvous/no_throw.hpp"
 #include "rendezvous/server/gatekeeper.hpp"
 #include "rendezvous/server/http_listener.hpp"
@@ -27,9 +28,7 @@ using boost::system::error_code;
 /// once.
 void turn_away(StreamSocket socket, int status, const std::string& why) {
   const Response response = error_response(status, why);
-  const std::string text =
-      fmt::format("HTTP/1.1 {} Refused\r\nConnection: close\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n{}",
-                  status, response.content_type, response.body.size(), response.body.str());
+  const std::string text = response_head(response, {}, 11, false) + response.body.str();
   error_code ignored;
   socket.non_blocking(true, ignored);
   socket.write_some(asio::buffer(text), ignored);
