@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "rendezvous/http_connection.hpp"
 #include "rendezvous/target.hpp"
 
@@ -115,7 +116,7 @@ Client& Client::operator=(Client&&) noexcept = default;
 
 JoinReply Client::join(Milliseconds timeout) {
   const nlohmann::json document = {{"rank", connection_->rank()}, {"pid", ::getpid()}};
-  return join_reply_from_json(connection_->ask("POST", "/v1/join", document.dump(), timeout).body);
+  return join_reply_from_json(connection_->ask("POST", "/v1/join", json_text(document), timeout).body);
 }
 
 std::vector<std::string> Client::gather(std::string_view name, std::string_view blob, Milliseconds timeout) {

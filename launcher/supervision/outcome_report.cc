@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "base/one_line.hpp"
 #include "hostfile/rank_list.hpp"
 
@@ -206,7 +207,7 @@ std::string outcome_json(const JobOutcome& outcome, const std::string& job_id, c
                          {"failed_ranks", outcome.failed},
                          {"message", outcome_message(outcome, stderr_lines)},
                          {"ranks", std::move(ranks)}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return ordered_json_text(document, 2) + "\n";
 }
 
 }  // namespace runjob

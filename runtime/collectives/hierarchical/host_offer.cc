@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "runtime/collectives/json_bytes.hpp"
 
 namespace runjob::runtime {
@@ -25,15 +26,13 @@ std::string encode(const HostOffer& offer) {
       {"leader",
        {{"address", offer.leader.address}, {"port", offer.leader.port}, {"token", to_binary(offer.leader.token)}}},
       {"settings", to_binary(offer.settings)}};
-  std::string bytes;
-  json::to_cbor(document, bytes);
-  return std::string(kMark) + bytes;
+  return std::string(kMark) + cbor_bytes(document);
 }
 
 HostOffer decode_host_offer(const std::string& address) {
   if (!is_host_offer(address)) throw Error(Errc::kProtocol, "a rank's address is not one of a job on several hosts");
   try {
-    const json document = json::from_cbor(address.begin() + kMark.size(), address.end());
+    const json document = parse_cbor(std::string_view(address).substr(kMark.size()));
     const json& leader = document.at("leader");
     return {from_binary(document.at("sharing")),
             from_binary(document.at("processors")),
