@@ -1,7 +1,5 @@
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +9,7 @@
 
 #include "rendezvous/job_key.hpp"
 #include "rendezvous/protocol.hpp"
+#include "rendezvous/server/http_limits.hpp"
 
 namespace runjob::rendezvous {
 
@@ -26,14 +25,7 @@ class HttpServer {
  public:
   using Handler = std::function<void(Request, Reply)>;
 
-  struct Limits {
-    /// At the limit the connection that has waited longest without proving anything makes room; when all have
-    /// proved who they are, the new one is refused.
-    std::size_t connections = 1024;
-    /// For a request to arrive once it has begun, for a reply to be taken, and for a peer to prove who it is.
-    /// Idle connections of those who have may stay.
-    std::chrono::milliseconds message_timeout{30000};
-  };
+  using Limits = HttpLimits;
 
   /// A numeric address of this host, and a port; 0 takes any free one.
   struct TcpAddress {
