@@ -117,19 +117,9 @@ struct RelayedReply {
   rendezvous::Response response;
 };
 
-std::string encode(const Hello& message);
-std::string encode(const Launch& message);
-std::string encode(const Started& message);
-std::string encode(const StartFailed& message);
-std::string encode(const Exited& message);
-std::string encode(const StackTrace& message);
-std::string encode(const Credit& message);
-std::string encode(const Signal& message);
-std::string encode(const End& message);
-std::string encode(const Remaining& message);
-std::string encode(const RelayedRequest& message);
-std::string encode(const RelayedReply& message);
-
+/// For each message of this header.
+template <class Message>
+std::string encode(const Message& message);
 template <class Message>
 Message decode(std::string_view payload);
 

@@ -55,9 +55,13 @@ struct ProbeResults {
   std::vector<ProbeOutcome> outcomes;  ///< for each target, in order
 };
 
+template <>
 std::string encode(const ProbeListen& message);
+template <>
 std::string encode(const ProbeListening& message);
+template <>
 std::string encode(const ProbeConnect& message);
+template <>
 std::string encode(const ProbeResults& message);
 
 template <>
