@@ -14,6 +14,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/unique_handle.hpp"
+#include "launcher/processes/pipe.hpp"
 #include "launcher/processes/process_tree.hpp"
 
 namespace runjob {
@@ -73,12 +74,14 @@ Guarded start_guard() {
   auto* shared = new (memory) GuardShared;
   const std::string directory = make_directory();
   const pid_t parent = ::getpid();
-  int life[2];  // its write end lives as long as the agent
-  if (::pipe2(life, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
+  Pipe life = make_pipe();  // its write end lives as long as the agent
   const pid_t child = ::fork();
   if (child < 0) throw system_error("cannot fork the agent", errno);
-  ::close(life[child > 0 ? 1 : 0]);
-  if (child > 0) guard(life[0], *shared, directory);
+  if (child > 0) {
+    life.writer.reset();
+    guard(life.reader.get(), *shared, directory);
+  }
+  static_cast<void>(life.writer.release());
   ::prctl(PR_SET_NAME, "runjob-agent");
   ::setsid();  // a batch system that signals the guard's process group does not reach the ranks, so neither us
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);

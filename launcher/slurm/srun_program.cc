@@ -20,24 +20,13 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/unique_handle.hpp"
 #include "launcher/processes/child_process.hpp"
+#include "launcher/processes/pipe.hpp"
 
 namespace runjob {
 namespace {
 
 namespace asio = boost::asio;
-
-struct Pipe {
-  UniqueFd reader;
-  UniqueFd writer;
-};
-
-Pipe make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 std::string text_of(int status) {
   if (WIFSIGNALED(status)) return fmt::format("was killed by signal {}", WTERMSIG(status));
