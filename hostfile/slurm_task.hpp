@@ -17,8 +17,9 @@ struct SlurmTask {
   std::string first_node;  ///< of task 0's
 };
 
-/// Reads SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_NODEID, SLURM_STEP_NODELIST and the job's and the step's number; nullopt
-/// outside of a step, in a step of one task (as of `srun --pty bash`), and in what a rank of ours has started. Pure.
+/// Reads SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_NODEID, SLURM_STEP_NODELIST and the job's and the step's number;
+/// nullopt outside of a step, in a step of one task (as of `srun --pty bash`), and in what a rank of ours has started.
+/// Pure.
 /// Errors   Error(kHostfile) naming the variable when they cannot be understood.
 std::optional<SlurmTask> read_slurm_task(const Environment& environment);
 

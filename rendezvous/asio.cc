@@ -2,8 +2,8 @@
 // source that uses them.
 #include <netdb.h>
 
-// References that bring nothing along. The static agent therefore gets no resolver of glibc, which would look for shared
-// libraries; it looks up no names. The other programs find these functions in the shared glibc.
+// Weak references do not link a definition. The static agent therefore gets no resolver of glibc, which would look for
+// shared libraries; the agent looks up no names. The other programs find these functions in the shared glibc.
 #pragma weak getaddrinfo
 #pragma weak getnameinfo
 #pragma weak freeaddrinfo

@@ -149,7 +149,7 @@ Status HttpConnection::connect_to(const Endpoint& endpoint, TimePoint deadline) 
   return {};
 }
 
-/// Asks for the server's nonce, and learns that the server holds the key before anything of the job is sent.
+/// Asks for the server's nonce. Its answer proves that the server holds the key, before anything of the job is sent.
 Status HttpConnection::greet(TimePoint deadline) {
   const Request request{"GET", kSessionTarget, "", -1};
   const Nonce nonce = random_nonce();
@@ -198,7 +198,8 @@ Status HttpConnection::send(const Request& request, const AuthHeaders& headers, 
   const Status written = write(message, deadline);
   if (written.code() == Errc::kTimeout) return written;
 
-  // Also when writing failed: a server that refuses a request may answer before it has read all of it.
+  // The answer is read also after writing has failed, because a server that refuses a request may answer before it has
+  // read all of it.
   HttpParser parser(HttpParser::Kind::kResponse, kMaxHeadBytes, kMaxAnswerBytes);
   std::string received;
   Status status = read(parser, HttpParser::State::kBody, received, deadline);

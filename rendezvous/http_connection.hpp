@@ -16,8 +16,8 @@
 
 namespace runjob::rendezvous {
 
-/// A blocking HTTP/1.1 client on one keep-alive connection, made when first needed and anew when it broke.
-/// With a key each request is signed and each answer checked (auth.hpp), over TCP always.
+/// A blocking HTTP/1.1 client on one keep-alive connection, which it makes when it is first needed and again after it
+/// broke. With a key, each request is signed and each answer checked (auth.hpp); TCP requires a key.
 /// Owner    the socket, which is non-blocking and not inherited by programs that this process starts.
 /// Threads  one at a time; starts none.
 /// Errors   as Client.

@@ -48,7 +48,7 @@ bool within(int index, int size) {
   return index >= 0 && index < size;
 }
 
-/// What a rank indexes by, before it does.
+/// Checks the numbers that a rank uses as indices.
 void check(const Place& place) {
   if (!within(place.rank, place.size) || !within(place.local_rank, place.local_size) ||
       !within(place.cross_rank, place.cross_size) || place.size > kMaxRanks)
@@ -108,7 +108,7 @@ Place place_from(const Json& document) {
   return place;
 }
 
-/// What `read` makes of `text`, a JSON document.
+/// The result of `read` for the JSON document `text`.
 template <class Read>
 auto decode(const std::string& text, Read read) {
   try {

@@ -37,8 +37,8 @@ std::string make_directory() {
       "runjob needs a directory for its sockets on this host, in XDG_RUNTIME_DIR or /tmp, and cannot make one", reason);
 }
 
-/// Waits until the agent has died, or has not although the channel is dead and its time is up. `agent_end`: a pipe
-/// whose other end only the agent holds; a pidfd would need Linux 5.3.
+/// Waits until the agent has died, or until its time is up after the channel has died. `agent_end`: a pipe whose other
+/// end only the agent holds; a pidfd would need Linux 5.3.
 void wait_for_end(int agent_end, const GuardShared& shared) {
   pollfd watched[2] = {{agent_end, POLLIN, 0}, {STDIN_FILENO, POLLRDHUP, 0}};
   while (::poll(watched, 2, -1) < 0 && errno == EINTR) {
@@ -83,7 +83,7 @@ Guarded start_guard() {
   }
   static_cast<void>(life.writer.release());
   ::prctl(PR_SET_NAME, "runjob-agent");
-  ::setsid();  // a batch system that signals the guard's process group does not reach the ranks, so neither us
+  ::setsid();  // as a batch system that signals the guard's process group does not reach the ranks either
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);  // the guard died before the line above
   become_subreaper();

@@ -17,7 +17,7 @@
 /// environment values and paths are not.
 namespace runjob {
 
-/// What the agent says of itself and its host.
+/// The agent's facts about itself and its host.
 struct Hello {
   std::string version;  ///< of runjob; must equal the launcher's
   std::int64_t pid = 0;
@@ -91,10 +91,10 @@ struct Signal {
 struct End {
   int signal = 15;
   std::int64_t grace_ms = 10'000;  ///< 0 = SIGKILL at once
-  bool told = false;               ///< somebody has told the launcher to end; a batch system tells its ranks as well
+  bool told = false;               ///< the launcher was asked to end; a batch system signals its ranks as well
 };
 
-/// A process that has not ended although it was told to.
+/// A process that has not ended after the signal to end.
 struct RemainingProcess {
   int rank = -1;  ///< of which it is the process; -1: a process that some rank has started
   std::int64_t pid = 0;

@@ -15,8 +15,8 @@ bool in_range(char c, int low, int high) {
   return byte >= low && byte <= high;
 }
 
-/// The length of the escape sequence at the beginning of `text`, and whether it may stay: colours may, and what a terminal
-/// takes without moving its cursor (OSC: titles, links).
+/// The length of the escape sequence at the beginning of `text`, and whether it may stay: colours may, and what a
+/// terminal takes without moving its cursor (OSC: titles, links).
 struct Sequence {
   std::size_t length;
   bool harmless;

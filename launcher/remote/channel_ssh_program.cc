@@ -46,7 +46,7 @@ constexpr Remedy kRemedies[] = {
 
 constexpr std::string_view kKeyChanged = "REMOTE HOST IDENTIFICATION HAS CHANGED";
 
-/// ssh's last line as the reason of a failure, with what to do about it.
+/// The last line of ssh as the reason of a failure, with the remedy.
 std::string explain(const std::string& line, bool key_changed, const std::string& host) {
   if (line.find("Host key verification failed") != std::string::npos) {
     if (!key_changed)
@@ -117,7 +117,7 @@ class SshProgramChannel : public FdChannel {
     messages_->on_message = nullptr;
   }
 
-  /// At the end of the stream, first lets the last line on the other one come in: it is the reason.
+  /// At the end of the stream, waits for the last line on the other stream, because it has the reason.
   asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer) override {
     const std::size_t bytes = co_await FdChannel::read_some(buffer);
     if (bytes == 0 && !messages_->ended) {
@@ -152,7 +152,7 @@ std::vector<std::string> command_line(const Host& host, const SshOptions& option
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(options.connect_timeout).count();
   add("-o", "BatchMode=yes");
   add("-o", fmt::format("ConnectTimeout={}", seconds));
-  // What a user's configuration may ask for an interactive login and would disturb this one.
+  // Switches off the settings of a user's configuration that are for an interactive login and would disturb this one.
   for (const char* setting :
        {"LogLevel=ERROR", "ClearAllForwardings=yes", "RemoteCommand=none", "PermitLocalCommand=no"})
     add("-o", setting);

@@ -56,7 +56,7 @@ void SrunProgram::State::start(const std::vector<std::string>& command, const En
                                const std::string& input) {
   Pipe in = make_pipe();
   Pipe out = make_pipe();
-  // Into the pipe's buffer at once: the call is shorter. It holds the key, so it is on no command line.
+  // The call fits into the buffer of the pipe. It contains the key and is therefore not on a command line.
   if (::write(in.writer.get(), input.data(), input.size()) != static_cast<ssize_t>(input.size()))
     throw system_error("cannot write to a pipe", errno);
   in.writer.reset();

@@ -73,8 +73,8 @@ class Connection {
   std::string received_;
 };
 
-/// On the first node itself its loopback, whatever its name means there; elsewhere what the name means and is not loopback:
-/// 127.0.1.1 for a host's own name is common.
+/// On the first node itself its loopback, whatever its name means there; elsewhere what the name means and is not
+/// loopback: 127.0.1.1 for a host's own name is common.
 std::vector<asio::ip::address> addresses_of_head(const SlurmTask& task) {
   if (task.node == 0) return {asio::ip::address_v4::loopback()};
   asio::io_context context;

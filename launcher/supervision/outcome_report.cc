@@ -115,7 +115,8 @@ std::string other_failures(const JobOutcome& outcome) {
   for (const int rank : outcome.failed) {
     if (rank != outcome.first.culprit) by_end[outcome.how(rank)].push_back(rank);
   }
-  const char* why = outcome.is_late ? " because it had waited in vain" : " because another rank had left";
+  const char* why = outcome.is_late ? " because the operation that it waited for was not completed"
+                                    : " because another rank had left";
   for (const int rank : outcome.victims) by_end[outcome.how(rank) + why].push_back(rank);
   std::string text;
   for (const auto& [end, ranks] : by_end) text += fmt::format("\n  {} {}", ranks_text(ranks), end);

@@ -13,10 +13,10 @@
 
 namespace runjob::rendezvous {
 
-/// HTTP/1.1 with keep-alive over a Unix or a TCP socket: parses requests, hands them on, writes the replies in
-/// order. On a Unix socket processes of this user are admitted (SO_PEERCRED); everybody else, and everybody on
-/// TCP, must prove with each request to hold the job's key (auth.hpp), and nothing is read of them beyond a
-/// header before they have. A reply to a peer that hung up is dropped; its request is not taken back.
+/// HTTP/1.1 with keep-alive over a Unix or a TCP socket: parses requests, calls the handler, writes the replies in
+/// order. On a Unix socket, processes of this user are admitted (SO_PEERCRED). Every other peer must prove with each
+/// request that it holds the job's key (auth.hpp); before that, only the header of its request is read. A reply to a
+/// peer that hung up is dropped; its request is not taken back.
 /// Threads  the executor's one thread; it calls the handler and must call the replies. A reply may come after
 ///          the server is gone.
 /// Bounds   headers 16 KiB, bodies kMaxBodyBytes, and Limits; beyond them a 4xx/5xx answer and the connection

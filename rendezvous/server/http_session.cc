@@ -59,7 +59,7 @@ std::string show(std::string_view text) {
   return result;
 }
 
-/// The head, or how to refuse a message that has none.
+/// The head of the message, or the refusal of a message without a correct one.
 std::variant<Gatekeeper::Head, Response> head_or_refusal(const HttpParser& parser) {
   if (parser.state() == State::kBroken) return refusal_of(parser);
   try {
@@ -71,7 +71,7 @@ std::variant<Gatekeeper::Head, Response> head_or_refusal(const HttpParser& parse
 
 }  // namespace
 
-/// Where a reply is put down and waited for.
+/// The reply to the current request, which the coroutine waits for.
 class HttpSession::PendingReply {
  public:
   explicit PendingReply(const Socket::executor_type& executor)
@@ -88,8 +88,7 @@ class HttpSession::PendingReply {
   bool over() const { return gone_ || response_; }
   std::optional<Response> take() { return gone_ ? std::nullopt : std::move(response_); }
 
-  /// Cancelled by complete() and give_up(); has no deadline, since it is the service that says when a wait is
-  /// over.
+  /// complete() and give_up() cancel it. It has no deadline, because the service ends the waits of its requests.
   auto wait() { return woken_.async_wait(kNoThrow); }
 
  private:
@@ -174,8 +173,9 @@ asio::awaitable<bool> HttpSession::serve(HttpParser& parser, Request request) {
   co_return written&& keep_alive;
 }
 
-/// A member's connection may be idle without limit; a request that has begun must be complete within message_timeout_. A
-/// stranger has that time for everything that it sends. Returns whether the head has been parsed, or has been refused.
+/// A member's connection may be idle without limit; a request that has begun must be complete within message_timeout_.
+/// A stranger has that time for everything that it sends. Returns whether the head has been parsed, or has been
+/// refused.
 asio::awaitable<bool> HttpSession::read_head(HttpParser& parser) {
   if (!gatekeeper_.is_stranger() && received_.empty()) {
     clear_deadline();
@@ -186,8 +186,8 @@ asio::awaitable<bool> HttpSession::read_head(HttpParser& parser) {
   co_return co_await read(parser, State::kBody);
 }
 
-/// Parses received bytes until the parser is in the state `until` or a later one. Returns false when the peer hangs up or
-/// the deadline passes before.
+/// Parses received bytes until the parser is in the state `until` or a later one. Returns false when the peer hangs up
+/// or the deadline passes before.
 asio::awaitable<bool> HttpSession::read(HttpParser& parser, State until) {
   constexpr std::size_t kHeadBlock = 4 << 10, kBodyBlock = 64 << 10;
   for (;;) {
@@ -222,7 +222,7 @@ void HttpSession::clear_deadline() {
   deadline_.expires_at(TimePoint::max());
 }
 
-/// Nothing when the peer hung up before the reply came.
+/// The reply of the handler; nullopt when the peer hung up before it came.
 asio::awaitable<std::optional<Response>> HttpSession::answer(Request request) {
   pending_ = std::make_shared<PendingReply>(socket_.get_executor());
   const std::weak_ptr<PendingReply> weak = pending_;
@@ -246,8 +246,8 @@ asio::awaitable<std::optional<Response>> HttpSession::answer(Request request) {
   co_return response;
 }
 
-/// The socket becomes readable when the peer hangs up, or when it has sent its next request early: then there
-/// is nothing more to watch.
+/// The socket becomes readable when the peer hangs up, or when it has sent its next request early. In the second case
+/// the watch ends.
 void HttpSession::watch_for_hangup(std::weak_ptr<PendingReply> weak) {
   socket_.async_wait(asio::socket_base::wait_read, [this, weak](error_code error) {
     const auto pending = weak.lock();  // it holds: as long as this session waits for it, `this` lives
@@ -294,8 +294,7 @@ asio::awaitable<void> HttpSession::refuse(Response response) {
   }
 }
 
-/// For a request that the gatekeeper does not let pass: one that nobody of the job has sent like this, here
-/// and now.
+/// Answers a request that the gatekeeper has refused, since no member of the job has sent it on this connection.
 asio::awaitable<void> HttpSession::turn_down(std::string what) {
   on_refusal_(fmt::format("{} is not signed with the job's key", show(what)));
   Response response = error_response(401, "the request is not signed with the job's key");

@@ -27,7 +27,7 @@ std::vector<std::string> hosts_of(std::vector<Member> members) {
   return hosts;
 }
 
-/// A request that cannot be carried out: its status and why.
+/// The status and the reason of a request that cannot be carried out.
 struct Refusal {
   int status;
   std::string why;

@@ -7,8 +7,8 @@
 
 namespace runjob {
 
-/// The numbers of the CPUs of each of a host's `ranks`, by local rank; empty lists with kNone. Units (cores, NUMA nodes,
-/// sockets) are shared out in order: each rank gets as many as any other, or one more. When ranks are more than
+/// The numbers of the CPUs of each of a host's `ranks`, by local rank; empty lists with kNone. Units (cores, NUMA
+/// nodes, sockets) are shared out in order: each rank gets as many as any other, or one more. When ranks are more than
 /// NUMA nodes or sockets, neighbours share one. Pure. `cpus`: as usable_cpus() sorts them.
 /// Errors  Error(kUnavailable) when there are fewer cores than ranks.
 std::vector<std::vector<int>> bind_ranks(const std::vector<Cpu>& cpus, BindTo bind_to, int ranks);
