@@ -9,8 +9,7 @@ namespace runjob {
 /// Names and values are bytes: neither needs to be UTF-8.
 using Environment = std::map<std::string, std::string, std::less<>>;
 
-/// The variables of this process. The only place that reads them; each program calls it once, in main() or
-/// init().
+/// The variables of this process. No other code reads them; each program calls this once, in main() or init().
 Environment current_environment();
 
 }  // namespace runjob

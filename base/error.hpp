@@ -31,8 +31,7 @@ enum class Errc {
 /// The name of `code` as it appears in messages: "peer lost".
 std::string_view to_string(Errc code);
 
-/// What set-up and control code throws. The message says what was tried, on what, what came back, and what to
-/// do.
+/// The exception of set-up and control code. Its message has the action, its object, the result and the remedy.
 class Error : public std::runtime_error {
  public:
   Error(Errc code, const std::string& message) : std::runtime_error(message), code_(code) {}

@@ -1,4 +1,5 @@
-// fmt's code, compiled once: Debian ships no static library of it, and header-only it costs every file seconds.
+// The code of fmt, compiled once: Debian has no static library of it, and the header-only form takes seconds in every
+// source.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -49,7 +49,7 @@ class LevelWord : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<LevelWord>(); }
 };
 
-/// Standard error, or where redirect() says.
+/// Standard error, or the writer that redirect() was given.
 class LineSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void redirect(std::function<void(std::string_view)> writer) { writer_ = std::move(writer); }
@@ -68,7 +68,7 @@ class LineSink : public spdlog::sinks::base_sink<std::mutex> {
   std::function<void(std::string_view)> writer_;
 };
 
-/// Never destroyed, as the logger that writes to it.
+/// It is never destroyed, like the logger that writes to it.
 const std::shared_ptr<LineSink>& line_sink() {
   static const auto& sink = *new std::shared_ptr<LineSink>(std::make_shared<LineSink>());
   return sink;
@@ -94,8 +94,8 @@ void set_format(spdlog::logger& logger, const std::string& origin, Stamp stamp) 
   logger.set_formatter(std::move(formatter));
 }
 
-/// Never spdlog's default logger nor its registry: the runtime is a guest in the user's process.
-/// Never destroyed either: a thread of the runtime may have something to say while the process exits.
+/// It is not spdlog's default logger and not in its registry, because the runtime is a guest in the user's process. It
+/// is never destroyed, because a thread of the runtime may write a line while the process exits.
 spdlog::logger& logger() {
   static spdlog::logger& instance = *[] {
     auto* made = new spdlog::logger("runjob", line_sink());

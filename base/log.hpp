@@ -19,8 +19,8 @@ namespace runjob::log {
 
 enum class Level { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 
-/// What stands in brackets before a line's text: "[time: L file:line]", as Horovod's lines have it. L is the first
-/// letter of the level.
+/// The parts of the brackets before a line's text: "[time: L file:line]", as in Horovod's lines. L is the first letter
+/// of the level.
 enum class Stamp { kNone, kPlace, kTimeAndPlace };
 
 /// Sets the level and the text that starts each line after "runjob: ", for instance "rank 3 on s4: ".
@@ -30,8 +30,8 @@ void configure(Level level, const std::string& origin, Stamp stamp = Stamp::kNon
 /// TRACE, DEBUG, INFO, WARNING (or WARN), ERROR, FATAL, OFF in any case; throws Error(kUsage) naming `what`.
 Level parse_level(std::string_view text, std::string_view what);
 
-/// Gives each line, with its newline, to `writer` instead of standard error; an empty one undoes it. For a program that
-/// draws on a terminal. Called when no other thread logs.
+/// Gives each line, with its newline, to `writer` instead of standard error; an empty `writer` undoes it. A program
+/// that draws on a terminal needs this. No other thread may log during the call.
 void redirect(std::function<void(std::string_view line)> writer);
 
 /// The level that configure() has set. Written by configure() only.

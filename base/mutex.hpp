@@ -39,7 +39,8 @@ class RUNJOB_THREAD_ATTRIBUTE(scoped_lockable) MutexLock {
 };
 
 /// Waits on a Mutex that the caller holds: `condition.wait(mutex)` inside a MutexLock.
-/// Not std::condition_variable_any, which notifies with a mutex of its own held: a waiter that runs at once sleeps for that again.
+/// Not std::condition_variable_any, which notifies while it holds a mutex of its own: a waiter that runs at once has to
+/// sleep again until that mutex is free.
 class ConditionVariable {
  public:
   void wait(Mutex& mutex) REQUIRES(mutex) {

@@ -4,9 +4,9 @@
 
 namespace runjob {
 
-/// Where our helper program `name` (runjob-agent, runjob-probe) is: beside this program (the build tree),
-/// else in ../libexec/runjob (installed). Never looked up on PATH: a helper of another version must not be
-/// taken. Errors  Error(kUnavailable) naming both places.
+/// The path of our helper program `name` (runjob-agent, runjob-probe): beside this program in a build tree, in
+/// ../libexec/runjob in an installation. PATH is not searched, because it may have a helper of another version. Errors
+/// Error(kUnavailable) naming both places.
 std::string program_path(const std::string& name);
 
 /// The same for a program of ours that lies in `directory`.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace runjob {
 namespace {
 
@@ -36,7 +38,8 @@ struct Sequence {
   bool harmless;
 };
 
-/// A string that ESC and one of ] P X ^ _ begins. Without its terminator it ends where a control character does not belong.
+/// A string that ESC and one of ] P X ^ _ begins. Without its terminator it ends where a control character does not
+/// belong.
 Sequence control_string(std::string_view text) {
   const auto last = std::find_if(text.begin() + 2, text.end(), [](char c) { return is_c0(c) && c != '\t'; });
   const auto end = static_cast<std::size_t>(last - text.begin());
@@ -92,6 +95,24 @@ std::string screen_text(std::string_view text) {
     if (text.front() == kEscape) sequence = escape_sequence(text);
     if (sequence.harmless) result += text.substr(0, sequence.length);
     text.remove_prefix(sequence.length);
+  }
+  return result;
+}
+
+std::string one_line(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const FirstCharacter character = first_character(text);
+    if (text.front() == '\n') {
+      result += "\\n";
+    } else if (text.front() == '\t') {
+      result += "\\t";
+    } else if (character.is_control) {  // the last byte is also the number of the character in Unicode
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[character.bytes - 1]));
+    } else {
+      result += text.substr(0, character.bytes);
+    }
+    text.remove_prefix(character.bytes);
   }
   return result;
 }

@@ -7,11 +7,15 @@
 /// What of another program's text may reach a terminal. Text in UTF-8; other bytes are taken one by one.
 namespace runjob {
 
-/// `text` without what a terminal obeys. It keeps lines, tabs, colours (CSI ... m), and titles and links that are complete
-/// (OSC 0, 2 and 8). Everything else goes: other control characters of C0 and C1, DEL, and escape sequences with their
-/// parameters, which move the cursor, write the clipboard or make the terminal answer.
+/// `text` without what a terminal obeys. It keeps lines, tabs, colours (CSI ... m), and titles and links that are
+/// complete (OSC 0, 2 and 8). Everything else goes: other control characters of C0 and C1, DEL, and escape sequences
+/// with their parameters, which move the cursor, write the clipboard or make the terminal answer.
 /// Source  ECMA-48; xterm's control sequences for OSC.
 std::string screen_text(std::string_view text);
+
+/// `text` with its control characters written as \n, \t or \xNN, so that a message with the user's bytes in it
+/// stays one line and cannot steer a terminal.
+std::string one_line(std::string_view text);
 
 /// The first character of a text that is not empty.
 struct FirstCharacter {

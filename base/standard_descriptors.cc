@@ -8,7 +8,8 @@ namespace runjob {
 void open_standard_descriptors() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
     if (::fcntl(descriptor, F_GETFD) >= 0) continue;
-    // The lowest free number is taken, and all below are open. Reading from it gives the end, writing succeeds.
+    // open() returns the lowest free number, and all numbers below it are open. Reading from it gives the end, writing
+    // succeeds.
     static_cast<void>(!::open("/dev/null", O_RDWR));
   }
 }

@@ -16,8 +16,8 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/one_line.hpp"
 #include "base/program_path.hpp"
+#include "base/screen_text.hpp"
 #include "base/standard_descriptors.hpp"
 #include "cli/run_command_line.hpp"
 

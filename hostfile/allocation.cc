@@ -13,7 +13,7 @@
 namespace runjob {
 namespace {
 
-/// "4 slots on 2 hosts (a:2, b:2)", long lists cut.
+/// "4 slots on 2 hosts (a:2, b:2)"; a long list is cut.
 std::string describe(const std::vector<Host>& hosts, std::int64_t slots) {
   constexpr std::size_t kShown = 4;
   std::string list;
@@ -53,7 +53,7 @@ bool take_modifier(std::string_view word, std::string_view what, MapBy& map_by) 
   return true;
 }
 
-/// How many ranks each host may get.
+/// The number of ranks that each host may get.
 std::vector<int> places_on(const std::vector<Host>& hosts, MapBy map_by) {
   std::vector<int> places;
   for (const Host& host : hosts) {
@@ -76,7 +76,8 @@ std::string example_of_slots(const std::vector<Host>& hosts, std::int64_t ranks)
   return is_plain ? fmt::format(", as in {}:{}", hosts[0].name, ranks) : "";
 }
 
-/// How many ranks there will be, or an Error.
+/// The number of ranks of the job.
+/// Errors  as allocate().
 int count_ranks(const std::vector<Host>& hosts, const std::vector<int>& places, std::optional<int> np, MapBy map_by) {
   if (hosts.empty()) throw Error(Errc::kUsage, "there is no host to start ranks on; name at least one");
   const std::int64_t most = std::accumulate(places.begin(), places.end(), std::int64_t{0});

@@ -41,7 +41,7 @@ struct Allocation {
   bool operator==(const Allocation&) const = default;
 };
 
-/// In which order ranks are placed on hosts.
+/// The order in which ranks are placed on hosts.
 struct MapBy {
   enum class Policy {
     kSlot,    ///< a host's slots are filled before the next host's
@@ -56,24 +56,23 @@ struct MapBy {
   bool operator==(const MapBy&) const = default;
 };
 
-/// Parses Open MPI's words: "slot", "node", "ppr:N:node", each with the modifiers ":OVERSUBSCRIBE", ":NOOVERSUBSCRIBE" and
-/// ":PE=N" in any case.
+/// Parses Open MPI's words: "slot", "node", "ppr:N:node", each with the modifiers ":OVERSUBSCRIBE", ":NOOVERSUBSCRIBE"
+/// and ":PE=N" in any case.
 /// Errors  Error(kUsage) naming `what`.
 MapBy parse_map_by(std::string_view text, std::string_view what);
 
 inline constexpr int kMaxRanks = 1'000'000;  ///< in one job
 
-/// Places `np` ranks on `hosts` as `map_by` says; without `np` every slot is filled, or every host has its ranks_per_node.
-/// Hosts that get no rank are left out. A host must not occur twice (the parsers have
-/// merged such), or it counts as two hosts.
-/// local_size counts the ranks that the host gets, not its slots. With `map_by.oversubscribe`, missing slots are added: the
-/// same number to each host, and one more to the first ones.
+/// Places `np` ranks on `hosts` by the policy `map_by`; without `np` every slot is filled, or every host has its
+/// ranks_per_node. Hosts that get no rank are left out. A host that occurs twice counts as two hosts; the parsers merge
+/// such hosts. local_size counts the ranks that the host gets, not its slots. With `map_by.oversubscribe`, missing
+/// slots are added: the same number to each host, and one more to the first ones.
 /// Errors  kUsage when `np` < 1, when there are fewer slots than ranks (names both numbers), when a host has
 ///         fewer slots than ranks_per_node, when there are more than kMaxRanks ranks, or when there is no host.
 Allocation allocate(std::vector<Host> hosts, std::optional<int> np, MapBy map_by = {});
 
-/// The ranks on hosts that somebody else has chosen: for each rank the index of its host in `hosts`. Hosts without a rank are
-/// left out.
+/// The ranks on hosts that somebody else has chosen: for each rank the index of its host in `hosts`. Hosts without a
+/// rank are left out.
 Allocation place_ranks(const std::vector<Host>& hosts, const std::vector<int>& host_of_rank);
 
 }  // namespace runjob

@@ -57,7 +57,7 @@ std::vector<int> take_gpus(TextCursor& cursor) {
   return gpus;
 }
 
-/// What one line has said so far: beside the values, max_slots and which options were given.
+/// The state of reading one line: the values so far, max_slots, and the options that were given.
 class OptionReader {
  public:
   OptionReader(TextCursor& cursor, HostOptions& options) : cursor_(cursor), options_(options) {

@@ -49,7 +49,7 @@ std::vector<int> slots_from_cpus(const Environment& environment) {
   return slots;
 }
 
-/// For each node; one each when SLURM does not say.
+/// The number for each node; one each when SLURM does not give it.
 std::vector<int> slots_of_nodes(const Environment& environment, std::size_t nodes) {
   const std::string_view tasks = value_of(environment, "SLURM_TASKS_PER_NODE");
   const bool in_step = is_in_slurm_step(environment);
@@ -67,8 +67,8 @@ std::vector<int> slots_of_nodes(const Environment& environment, std::size_t node
 }  // namespace
 
 bool is_in_slurm_step(const Environment& environment) {
-  // Source: Slurm, slurm/slurm.h, SLURM_MAX_NORMAL_STEP_ID. What is above it are the batch script's, salloc's shell's and
-  // other steps of SLURM's own.
+  // Source: Slurm, slurm/slurm.h, SLURM_MAX_NORMAL_STEP_ID. Larger numbers are those of the batch script, of salloc's
+  // shell and of other steps of SLURM's own.
   constexpr std::int64_t kMaxNormalStep = 0xffff'fff0;
   const std::string_view step = value_of(environment, "SLURM_STEP_ID");
   if (step.empty() || step.find_first_not_of("0123456789") != std::string_view::npos || step.size() > 10) return false;

@@ -10,8 +10,8 @@
 /// Source   Slurm, srun(1), "OUTPUT ENVIRONMENT VARIABLES"; slurm.conf(5), NodeName.
 namespace runjob {
 
-/// `n[01-03,7],login2` -> n01 n02 n03 n7 login2. Several brackets in a name, and text after them, are possible; zero padding
-/// is kept.
+/// `n[01-03,7],login2` -> n01 n02 n03 n7 login2. Several brackets in a name, and text after them, are possible; zero
+/// padding is kept.
 std::vector<std::string> parse_slurm_hostlist(std::string_view text, std::string_view source);
 
 /// `2(x3),1` -> 2 2 2 1.

@@ -8,7 +8,7 @@
 
 namespace runjob {
 
-/// Reads one line of a host list from left to right and knows where it is, for messages.
+/// Reads one line of a host list from left to right and keeps its position for messages.
 /// Owner   the line and the source are lent by the caller and must outlive the cursor.
 /// Errors  every failure is an Error(kHostfile): `SOURCE: line L, column C: expected WHAT, found 'c'`,
 /// columns

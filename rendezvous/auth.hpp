@@ -11,18 +11,18 @@
 #include "rendezvous/job_key.hpp"
 #include "rendezvous/protocol.hpp"
 
-/// How both ends of an HTTP connection prove that they hold the job's key. docs/internals/rendezvous.md has it for
-/// readers of the wire.
+/// The proof of both ends of an HTTP connection that they hold the job's key. docs/internals/rendezvous.md describes it
+/// for readers of the wire.
 ///
 ///   client  GET /v1/session      Runjob-Nonce: c                 the first request of a connection
 ///   server  200                  Runjob-Nonce: s, Runjob-Mac
 ///   client  any request          Runjob-Mac, Runjob-Digest       again and again
 ///   server  its answer           Runjob-Mac
 ///
-/// Both derive the connection's key from the job's key and the two nonces, so nothing that was signed on one
-/// connection is worth anything on another. Requests are counted and each answer names its request, so none
-/// can be repeated, left out or put in another's place. A request carries its body's digest, so the server
-/// knows who speaks before it reads a body. No clocks.
+/// Both derive the connection's key from the job's key and the two nonces, so a signature of one connection is not
+/// valid on another. Requests are counted and each answer names its request, so that none can be repeated, left out or
+/// exchanged for another. A request carries its body's digest, so the server knows the sender before it reads a body.
+/// The protocol needs no clocks.
 ///
 /// SHA-256 (FIPS 180-4), HMAC-SHA256 (RFC 2104); all values are 32 bytes, in lower-case hexadecimal on the
 /// wire.
@@ -41,7 +41,7 @@ using Mac = std::array<unsigned char, 32>;
 Nonce random_nonce();
 Digest sha256(std::string_view bytes);
 
-/// In a time that does not depend on the bytes.
+/// Compares in a time that does not depend on the bytes.
 bool equal(const Mac& a, const Mac& b);
 
 std::string to_hex(const std::array<unsigned char, 32>& bytes);

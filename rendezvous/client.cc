@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "rendezvous/http_connection.hpp"
 #include "rendezvous/target.hpp"
 
@@ -18,8 +19,8 @@ namespace {
 
 using Milliseconds = Client::Milliseconds;
 
-/// How much longer than the service the client waits, so that the service's text, which names who is missing,
-/// comes first.
+/// The client waits this much longer than the service, so that the service's text, which names the missing ranks, comes
+/// first.
 constexpr Milliseconds kMargin{5000};
 /// For requests that the service answers at once.
 constexpr Milliseconds kPrompt{30000};
@@ -72,7 +73,7 @@ class Client::Connection {
   Connection(std::string_view address, int rank, const std::optional<std::string>& key_file)
       : http_(address, key_in(key_file)), rank_(rank), caller_(random_bits()) {}
 
-  /// The answer when it is 200, or `also`; else throws what the service says.
+  /// The answer when its status is 200 or `also`. Throws an Error with the service's text for any other status.
   Response ask(const char* method, std::string target, std::string_view body, Milliseconds timeout, int also = 200) {
     if (body.size() > kMaxBodyBytes)
       throw Error(Errc::kInvalidArgument, fmt::format("rendezvous {}: {} {}: {} bytes are over the limit of {}",
@@ -115,7 +116,7 @@ Client& Client::operator=(Client&&) noexcept = default;
 
 JoinReply Client::join(Milliseconds timeout) {
   const nlohmann::json document = {{"rank", connection_->rank()}, {"pid", ::getpid()}};
-  return join_reply_from_json(connection_->ask("POST", "/v1/join", document.dump(), timeout).body);
+  return join_reply_from_json(connection_->ask("POST", "/v1/join", json_text(document), timeout).body);
 }
 
 std::vector<std::string> Client::gather(std::string_view name, std::string_view blob, Milliseconds timeout) {

@@ -1,18 +1,15 @@
 #include "rendezvous/http_connection.hpp"
 
+#include <algorithm>
 #include <cerrno>
-#include <sys/socket.h>
+#include <cstring>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/un.h>
+#include <system_error>
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/beast/core/error.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/span_body.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -21,13 +18,21 @@
 namespace runjob::rendezvous {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
-using boost::system::error_code;
-
+constexpr std::uint32_t kMaxHeadBytes = 8 << 10;
+constexpr std::size_t kBlock = 64 << 10;
 /// All blobs of a gather with room for their CBOR headers.
 constexpr std::uint64_t kMaxAnswerBytes = kMaxStoredBytes + (std::uint64_t{64} << 20);
+
+using AddressList = UniqueHandle<addrinfo*, ::freeaddrinfo, nullptr>;
+
+Status failure(int error_number) {
+  return Status(Errc::kConnect, std::strerror(error_number));
+}
+
+int milliseconds_until(HttpConnection::TimePoint deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
+}
 
 }  // namespace
 
@@ -66,94 +71,116 @@ void HttpConnection::parse_address() {
 }
 
 Response HttpConnection::exchange(const Request& request, TimePoint deadline) {
-  error_code error;
+  Status status;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    if (!stream_.socket().is_open()) connect(deadline);
+    if (!socket_) connect(deadline);
     Response response;
-    error = key_ && !auth_ ? greet(deadline) : error_code();
-    if (!error) error = try_exchange(request, deadline, response);
-    if (!error) return response;
-    stream_.close();
-    if (error == beast::error::timeout)
+    status = key_ && !auth_ ? greet(deadline) : Status();
+    if (status.ok()) status = try_exchange(request, deadline, response);
+    if (status.ok()) return response;
+    socket_.reset();
+    if (status.code() == Errc::kTimeout)
       throw Error(Errc::kTimeout,
                   fmt::format("rendezvous {}: no answer to {} {} in time", address_, request.method, request.target));
   }
   throw Error(Errc::kConnect, fmt::format("rendezvous {}: {} {}: connection lost twice: {}", address_, request.method,
-                                          request.target, error.message()));
+                                          request.target, status.message()));
 }
 
-/// The only place that may block longer than its deadline: looking up a host name.
+/// Looking up a host's name is the only operation that may block longer than its deadline.
 std::vector<HttpConnection::Endpoint> HttpConnection::resolve() {
-  if (!path_.empty()) return {asio::local::stream_protocol::endpoint(path_)};
-  asio::ip::tcp::resolver resolver(context_);
-  error_code error;
+  Endpoint endpoint;
+  if (!path_.empty()) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path_.copy(address.sun_path, sizeof address.sun_path - 1);
+    std::memcpy(&endpoint.address, &address, sizeof address);
+    endpoint.length = sizeof address;
+    return {endpoint};
+  }
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  const int error = ::getaddrinfo(host_.c_str(), port_.c_str(), &hints, &found);
+  const std::string reason = error == EAI_SYSTEM ? std::generic_category().message(errno) : ::gai_strerror(error);
+  if (error != 0) throw Error(Errc::kConnect, fmt::format("rendezvous {}: look up {}: {}", address_, host_, reason));
+  const AddressList list(found);
   std::vector<Endpoint> endpoints;
-  for (const auto& entry : resolver.resolve(host_, port_, error)) endpoints.emplace_back(entry.endpoint());
-  if (error)
-    throw Error(Errc::kConnect, fmt::format("rendezvous {}: look up {}: {}", address_, host_, error.message()));
+  for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
+    std::memcpy(&endpoint.address, entry->ai_addr, entry->ai_addrlen);
+    endpoint.length = entry->ai_addrlen;
+    endpoints.push_back(endpoint);
+  }
   return endpoints;
 }
 
 void HttpConnection::connect(TimePoint deadline) {
   auth_.reset();
-  error_code error;
+  Status status;
   for (const Endpoint& endpoint : resolve()) {
-    error = connect_to(endpoint, deadline);
-    if (!error) return;
-    stream_.close();
+    status = connect_to(endpoint, deadline);
+    if (status.ok()) return;
+    socket_.reset();
   }
-  throw Error(error == beast::error::timeout ? Errc::kTimeout : Errc::kConnect,
-              fmt::format("rendezvous {}: cannot connect: {}; is the job still running?", address_, error.message()));
+  throw Error(status.code(),
+              fmt::format("rendezvous {}: cannot connect: {}; is the job still running?", address_, status.message()));
 }
 
-error_code HttpConnection::connect_to(const Endpoint& endpoint, TimePoint deadline) {
-  const int family = endpoint.protocol().family();
-  // Not Asio's open(): a process that another thread starts now must not inherit the socket.
-  const int descriptor = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (descriptor < 0) return error_code(errno, boost::system::system_category());
-  error_code error;
-  stream_.socket().assign(endpoint.protocol(), descriptor, error);
-  if (error) {
-    ::close(descriptor);
-    return error;
+Status HttpConnection::connect_to(const Endpoint& endpoint, TimePoint deadline) {
+  const int family = endpoint.address.ss_family;
+  socket_.reset(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_) return failure(errno);
+  while (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.length) != 0) {
+    if (errno == EAGAIN) {  // The queue of a Unix socket is full. No event announces that it has room again.
+      if (milliseconds_until(deadline) == 0) return Status(Errc::kTimeout, "no answer in time");
+      ::poll(nullptr, 0, 1);
+      continue;
+    }
+    if (errno != EINPROGRESS) return failure(errno);
+    const Status status = wait_for(POLLOUT, deadline);
+    if (!status.ok()) return status;
+    int error = 0;
+    socklen_t length = sizeof error;
+    ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) return failure(error);
+    break;
   }
-  error = run(deadline, [&](auto done) { stream_.async_connect(endpoint, done); });
-  if (!error && family != AF_UNIX) stream_.socket().set_option(asio::ip::tcp::no_delay(true), error);
-  return error;
+  const int on = 1;
+  if (family != AF_UNIX) ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return {};
 }
 
-/// Asks for the server's nonce, and learns that the server holds the key before anything of the job is sent.
-error_code HttpConnection::greet(TimePoint deadline) {
+/// Asks for the server's nonce. Its answer proves that the server holds the key, before anything of the job is sent.
+Status HttpConnection::greet(TimePoint deadline) {
   const Request request{"GET", kSessionTarget, "", -1};
   const Nonce nonce = random_nonce();
   Answer answer;
-  const error_code error = send(request, {{kNonceHeader, to_hex(nonce)}}, deadline, answer);
-  if (error) return error;
+  const Status status = send(request, {{kNonceHeader, to_hex(nonce)}}, deadline, answer);
+  if (!status.ok()) return status;
   const auto server_nonce = from_hex(answer.nonce);
   if (server_nonce) auth_.emplace(*key_, nonce, *server_nonce);
   check_signature(request, answer);
   return {};
 }
 
-error_code HttpConnection::try_exchange(const Request& request, TimePoint deadline, Response& response) {
+Status HttpConnection::try_exchange(const Request& request, TimePoint deadline, Response& response) {
   AuthHeaders headers;
   if (auth_) {
     const Digest digest = sha256(request.body);
     headers = {{kDigestHeader, to_hex(digest)}, {kMacHeader, to_hex(auth_->next_request(request, digest))}};
   }
   Answer answer;
-  const error_code error = send(request, headers, deadline, answer);
-  if (error) return error;
+  const Status status = send(request, headers, deadline, answer);
+  if (!status.ok()) return status;
   if (key_) check_signature(request, answer);
   response = std::move(answer.response);
   return {};
 }
 
-/// Errors  Error(kAuth), without a word of the answer's text: nobody knows whose it is.
+/// Errors  Error(kAuth), without the text of the answer: its sender is unknown.
 void HttpConnection::check_signature(const Request& request, const Answer& answer) {
   const auto mac = from_hex(answer.mac);
   if (auth_ && mac && equal(*mac, auth_->answer(answer.response))) return;
-  stream_.close();
+  socket_.reset();
   const int status = answer.response.status;
   if (answer.mac.empty() && status == 503)
     throw Error(Errc::kUnavailable, fmt::format("rendezvous {}: it has no room for another connection", address_));
@@ -166,41 +193,70 @@ void HttpConnection::check_signature(const Request& request, const Answer& answe
                                        address_, request.method, request.target, status));
 }
 
-error_code HttpConnection::send(const Request& request, const AuthHeaders& headers, TimePoint deadline,
-                                Answer& answer) {
-  http::request<http::span_body<const char>> message(http::string_to_verb(request.method), request.target, 11);
-  message.set(http::field::host, path_.empty() ? host_ : "localhost");
-  if (request.rank >= 0) message.set(kRankHeader, std::to_string(request.rank));
-  for (const auto& [name, value] : headers) message.set(name, value);
-  message.body() = {request.body.data(), request.body.size()};
-  message.prepare_payload();
-  const error_code write_error = run(deadline, [&](auto done) { http::async_write(stream_, message, done); });
-  if (write_error == beast::error::timeout) return write_error;
+Status HttpConnection::send(const Request& request, const AuthHeaders& headers, TimePoint deadline, Answer& answer) {
+  const std::string message = request_head(request, path_.empty() ? host_ : "localhost", headers) + request.body;
+  const Status written = write(message, deadline);
+  if (written.code() == Errc::kTimeout) return written;
 
-  // Also when writing failed: a server that refuses a request may answer before it has read all of it.
-  beast::flat_buffer buffer;
-  http::response_parser<http::string_body> parser;
-  parser.body_limit(kMaxAnswerBytes);
-  const error_code error = run(deadline, [&](auto done) { http::async_read(stream_, buffer, parser, done); });
-  if (error) return write_error ? write_error : error;
-  if (write_error || !parser.keep_alive()) stream_.close();
-  auto message_back = parser.release();
-  answer.nonce = std::string(message_back[kNonceHeader]);
-  answer.mac = std::string(message_back[kMacHeader]);
-  answer.response = {static_cast<int>(message_back.result_int()), std::string(message_back[http::field::content_type]),
-                     std::move(message_back.body())};
+  // The answer is read also after writing has failed, because a server that refuses a request may answer before it has
+  // read all of it.
+  HttpParser parser(HttpParser::Kind::kResponse, kMaxHeadBytes, kMaxAnswerBytes);
+  std::string received;
+  Status status = read(parser, HttpParser::State::kBody, received, deadline);
+  if (status.ok()) status = read(parser, HttpParser::State::kComplete, received, deadline);
+  if (!status.ok()) return written.ok() ? status : written;
+  const HttpHead& head = parser.head();
+  if (!written.ok() || !head.keep_alive) socket_.reset();
+  answer.nonce = head.value_of(kNonceHeader);
+  answer.mac = head.value_of(kMacHeader);
+  answer.response = {head.status, std::string(head.value_of("Content-Type")), parser.take_body()};
   return {};
 }
 
-/// Starts an operation with `start(completion handler)` and lets the loop run until it is done.
-template <class Start>
-error_code HttpConnection::run(TimePoint deadline, Start start) {
-  error_code result;
-  stream_.expires_at(deadline);
-  start([&result](error_code error, auto&&...) { result = error; });
-  context_.restart();
-  context_.run();
-  return result;
+Status HttpConnection::write(std::string_view bytes, TimePoint deadline) {
+  while (!bytes.empty()) {
+    const auto sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN) {
+      const Status status = wait_for(POLLOUT, deadline);
+      if (!status.ok()) return status;
+    } else if (errno != EINTR) {
+      return failure(errno);
+    }
+  }
+  return {};
+}
+
+/// Parses received bytes until the parser is in the state `until` or a later one.
+Status HttpConnection::read(HttpParser& parser, HttpParser::State until, std::string& received, TimePoint deadline) {
+  for (;;) {
+    parser.parse(received);
+    if (parser.state() == HttpParser::State::kBroken) return {Errc::kConnect, "malformed HTTP: " + parser.reason()};
+    if (parser.state() >= until) return {};
+    const Status status = wait_for(POLLIN, deadline);
+    if (!status.ok()) return status;
+    const std::size_t had = received.size();
+    received.resize(had + kBlock);
+    const auto got = ::recv(socket_.get(), received.data() + had, kBlock, 0);
+    const int error = errno;
+    received.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got < 0 && error != EAGAIN && error != EINTR) return failure(error);
+    if (got == 0) {
+      parser.end();
+      if (parser.state() < until) return {Errc::kConnect, "the connection ended before the answer was complete"};
+    }
+  }
+}
+
+Status HttpConnection::wait_for(short events, TimePoint deadline) {
+  pollfd descriptor{socket_.get(), events, 0};
+  for (;;) {
+    const int ready = ::poll(&descriptor, 1, milliseconds_until(deadline));
+    if (ready > 0) return {};
+    if (ready == 0) return Status(Errc::kTimeout, "no answer in time");
+    if (errno != EINTR) return failure(errno);
+  }
 }
 
 }  // namespace runjob::rendezvous

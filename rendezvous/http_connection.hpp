@@ -4,21 +4,21 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <sys/socket.h>
 #include <vector>
 
-#include <boost/asio/generic/stream_protocol.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/beast/core/basic_stream.hpp>
-
+#include "base/status.hpp"
+#include "base/unique_handle.hpp"
 #include "rendezvous/auth.hpp"
+#include "rendezvous/http_message.hpp"
 #include "rendezvous/job_key.hpp"
 #include "rendezvous/protocol.hpp"
 
 namespace runjob::rendezvous {
 
-/// A blocking HTTP/1.1 client on one keep-alive connection, made when first needed and anew when it broke.
-/// With a key each request is signed and each answer checked (auth.hpp), over TCP always.
-/// Private to Client: includes Boost.
+/// A blocking HTTP/1.1 client on one keep-alive connection, which it makes when it is first needed and again after it
+/// broke. With a key, each request is signed and each answer checked (auth.hpp); TCP requires a key.
+/// Owner    the socket, which is non-blocking and not inherited by programs that this process starts.
 /// Threads  one at a time; starts none.
 /// Errors   as Client.
 class HttpConnection {
@@ -35,8 +35,10 @@ class HttpConnection {
   const std::string& address() const { return address_; }
 
  private:
-  using Stream = boost::beast::basic_stream<boost::asio::generic::stream_protocol>;
-  using Endpoint = boost::asio::generic::stream_protocol::endpoint;
+  struct Endpoint {
+    sockaddr_storage address{};
+    socklen_t length = 0;
+  };
   struct Answer {
     Response response;
     std::string nonce, mac;  // the headers of auth.hpp
@@ -45,22 +47,21 @@ class HttpConnection {
   void parse_address();
   std::vector<Endpoint> resolve();
   void connect(TimePoint deadline);
-  boost::system::error_code connect_to(const Endpoint& endpoint, TimePoint deadline);
-  boost::system::error_code greet(TimePoint deadline);
-  boost::system::error_code try_exchange(const Request& request, TimePoint deadline, Response& response);
-  boost::system::error_code send(const Request& request, const AuthHeaders& headers, TimePoint deadline,
-                                 Answer& answer);
+  Status connect_to(const Endpoint& endpoint, TimePoint deadline);
+  Status greet(TimePoint deadline);
+  Status try_exchange(const Request& request, TimePoint deadline, Response& response);
+  Status send(const Request& request, const AuthHeaders& headers, TimePoint deadline, Answer& answer);
+  Status write(std::string_view bytes, TimePoint deadline);
+  Status read(HttpParser& parser, HttpParser::State until, std::string& received, TimePoint deadline);
+  Status wait_for(short events, TimePoint deadline);
   void check_signature(const Request& request, const Answer& answer);
-  template <class Start>
-  boost::system::error_code run(TimePoint deadline, Start start);
 
   std::string address_;
   std::string path_;  // of a Unix socket, or
   std::string host_, port_;
   std::optional<JobKey> key_;
   std::optional<ConnectionAuth> auth_;  // of the connection that is open
-  boost::asio::io_context context_{1};
-  Stream stream_{context_};
+  UniqueFd socket_;
 };
 
 }  // namespace runjob::rendezvous

@@ -24,7 +24,7 @@ Error refuse(const std::string& path, const std::string& why) {
   return Error(Errc::kAuth, fmt::format("job key file {}: {}", path, why));
 }
 
-/// Of the opened file, so that nobody can put another one in its place between the look and the reading.
+/// This checks the opened file, because the path may name another file between a check and the reading.
 void check_owner(int file, const std::string& path) {
   struct stat info {};
   if (::fstat(file, &info) != 0) throw refuse(path, std::strerror(errno));

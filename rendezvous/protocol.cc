@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "rendezvous/auth.hpp"
 
 namespace runjob::rendezvous {
@@ -47,7 +48,7 @@ bool within(int index, int size) {
   return index >= 0 && index < size;
 }
 
-/// What a rank indexes by, before it does.
+/// Checks the numbers that a rank uses as indices.
 void check(const Place& place) {
   if (!within(place.rank, place.size) || !within(place.local_rank, place.local_size) ||
       !within(place.cross_rank, place.cross_size) || place.size > kMaxRanks)
@@ -107,28 +108,24 @@ Place place_from(const Json& document) {
   return place;
 }
 
-/// What `read` makes of `text`, a JSON document.
+/// The result of `read` for the JSON document `text`.
 template <class Read>
 auto decode(const std::string& text, Read read) {
   try {
-    return read(Json::parse(text));
+    return read(parse_json(text));
   } catch (const Json::exception& error) {
     throw Error(Errc::kProtocol, std::string("the answer to a join makes no sense: ") + error.what());
   }
 }
 
-std::string dump(const Json& document) {
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 }  // namespace
 
 std::string to_json(const Failing& failing) {
-  return dump({{"own", failing.own}, {"reason", failing.reason}, {"late", failing.late}});
+  return json_text({{"own", failing.own}, {"reason", failing.reason}, {"late", failing.late}});
 }
 
 Failing failing_from_json(const std::string& text) {
-  const Json document = Json::parse(text, nullptr, false);
+  const Json document = try_parse_json(text);
   const bool well_formed = document.is_object() && document.contains("own") && document["own"].is_boolean() &&
                            document.contains("reason") && document["reason"].is_string();
   if (!well_formed) throw Error(Errc::kProtocol, "expected a JSON object with \"own\" and \"reason\"");
@@ -144,19 +141,19 @@ Digest Body::digest() const {
 }
 
 std::string to_json(const Topology& topology) {
-  return dump({{"hosts", to_runs(topology.hosts)}, {"hostnames", topology.hostnames}});
+  return json_text({{"hosts", to_runs(topology.hosts)}, {"hostnames", topology.hostnames}});
 }
 
 std::string to_json(const Place& place) {
-  return dump({{"rank", place.rank},
-               {"size", place.size},
-               {"local_rank", place.local_rank},
-               {"local_size", place.local_size},
-               {"cross_rank", place.cross_rank},
-               {"cross_size", place.cross_size},
-               {"generation", place.generation},
-               {"hostname", place.hostname},
-               {"start_timeout_seconds", place.start_timeout_seconds}});
+  return json_text({{"rank", place.rank},
+                    {"size", place.size},
+                    {"local_rank", place.local_rank},
+                    {"local_size", place.local_size},
+                    {"cross_rank", place.cross_rank},
+                    {"cross_size", place.cross_size},
+                    {"generation", place.generation},
+                    {"hostname", place.hostname},
+                    {"start_timeout_seconds", place.start_timeout_seconds}});
 }
 
 std::string join_reply(const Place& place, const std::string& topology) {
@@ -185,9 +182,7 @@ std::string encode_blobs(const std::vector<std::string>& blobs) {
   Json array = Json::array();
   for (const std::string& blob : blobs)
     array.push_back(Json::binary(std::vector<std::uint8_t>(blob.begin(), blob.end())));
-  std::string body;
-  Json::to_cbor(array, body);
-  return body;
+  return cbor_bytes(array);
 }
 
 std::vector<std::string> decode_blobs(const std::string& body) {
@@ -198,11 +193,11 @@ std::vector<std::string> decode_blobs(const std::string& body) {
 }
 
 Response error_response(int status, const std::string& message) {
-  return {status, "application/json", dump({{"error", message}})};
+  return {status, "application/json", json_text({{"error", message}})};
 }
 
 std::string error_text(const std::string& body) {
-  const Json document = Json::parse(body, nullptr, false);
+  const Json document = try_parse_json(body);
   if (document.is_object() && document.contains("error") && document["error"].is_string())
     return document["error"].get<std::string>();
   return body;

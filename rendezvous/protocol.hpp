@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-/// What a rank and the rendezvous say to each other: HTTP/1.1 requests on versioned paths, whatever carries
-/// them. docs/internals/rendezvous.md is the same for readers of the wire.
+/// The protocol between a rank and the rendezvous: HTTP/1.1 requests on versioned paths, over any stream.
+/// docs/internals/rendezvous.md describes the same for readers of the wire.
 ///
 ///   POST   /v1/join                  JSON {"rank","pid"}  -> JSON, see JoinReply
 ///   POST   /v1/gather/<name>         one blob             -> CBOR array of all blobs, by index
@@ -24,19 +24,19 @@
 /// Queries: gather and barrier take `count`, `index`, `wait` and `call`; GET of a value takes `wait`.
 /// Names are one path segment each, percent-encoded, any bytes. `count` and `index` default to the job's size
 /// and the caller's rank; `wait` is in seconds and defaults to the job's start timeout for gathers and
-/// barriers, to 0 for a value. A gather or barrier is forgotten when it has been answered, so its name can be
-/// used again; when one caller's wait runs out it ends for all, since it can no longer be whole. `call`
-/// (optional) identifies one call of one rank: sent again because a connection broke, it never counts twice
-/// and gets the same answer.
+/// barriers, to 0 for a value. A gather or barrier is forgotten when it has been answered, so that its name can be used
+/// again. When one caller's wait runs out, it ends for all callers, because it cannot become complete. `call`
+/// (optional) identifies one call of one rank: a call that is sent again because a connection broke does not count
+/// twice and gets the same answer.
 ///
 /// Errors are JSON {"error": "..."} with a 4xx or 5xx status: 400 malformed, 401 not signed with the job's
 /// key, 403 not admitted, 404 no such
-/// path or key, 405 no such method on this path, 408 a wait ran out (the text names who is missing), 409 two
-/// callers with one index or different counts, 410 the job is over, 413 body too large, 431 headers too
-/// large, 503 a bound of the service is reached.
+/// path or key, 405 no such method on this path, 408 a wait ran out (the text names the missing ranks), 409 two callers
+/// with one index or different counts, 410 the job is over, 413 body too large, 431 headers too large, 503 a bound of
+/// the service is reached.
 namespace runjob::rendezvous {
 
-/// Says which rank sends a request.
+/// The header with the rank that sends a request.
 inline constexpr char kRankHeader[] = "Runjob-Rank";
 
 inline constexpr std::size_t kMaxBodyBytes = 16u << 20;     ///< one request or value
@@ -74,7 +74,7 @@ class Body {
  private:
   struct Shared {
     const std::string bytes;
-    std::optional<Digest> digest;  // once somebody has asked for it
+    std::optional<Digest> digest;  // set by the first call of digest()
   };
   std::shared_ptr<Shared> shared_;  // owners: every Response that carries it
 };
@@ -121,8 +121,8 @@ std::string join_reply(const Place& place, const std::string& topology);
 JoinReply join_reply_from_json(const std::string& text);
 Place place_from_json(const std::string& text);
 
-/// What a rank says when it is likely to end with an error. The launcher names the rank that failed first, and cannot
-/// learn that from the order in which processes end: one that fails may need long to end.
+/// The report of a rank that is likely to end with an error. The launcher names the rank that failed first. The order
+/// in which processes end does not show it, because a rank that fails may need long to end.
 struct Failing {
   bool own = true;     ///< an error of its own; false: another rank has left, and its operations cannot be completed
   std::string reason;  ///< for people

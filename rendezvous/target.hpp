@@ -18,8 +18,8 @@ struct Target {
 };
 
 /// Strict: every byte is accounted for. Safe on any bytes.
-/// Errors  Error(kUsage) saying what was expected: an unknown, repeated or malformed parameter, a bad escape,
-/// an empty segment.
+/// Errors  Error(kUsage) with the form that was expected: for an unknown, repeated or malformed parameter, a bad
+///         escape, an empty segment.
 Target parse_target(std::string_view text);
 
 /// `bytes` as one path segment (RFC 3986, section 2.1): all but letters, digits and "-._~" become %XX.

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
-#include "base/one_line.hpp"
+#include "base/screen_text.hpp"
 #include "runtime/control/fork_guard.hpp"
 
 namespace runjob::runtime {

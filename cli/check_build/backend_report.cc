@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/program_path.hpp"
 
 namespace runjob {
@@ -25,7 +26,7 @@ BackendReport read_backend_report(const ProgramResult& probe) {
     return report;
   }
   try {
-    const nlohmann::json document = nlohmann::json::parse(probe.output);
+    const nlohmann::json document = parse_json(probe.output);
     for (const nlohmann::json& entry : document.at("backends")) {
       report.backends.push_back({entry.at("name").get<std::string>(), entry.at("available").get<bool>(),
                                  entry.value("version", ""), entry.value("path", ""), entry.value("reason", "")});

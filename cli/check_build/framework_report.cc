@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 
 namespace runjob {
 namespace {
@@ -76,7 +77,7 @@ FrameworkReport read_framework_report(const ProgramResult& python) {
   }
   try {
     FrameworkReport filled = report;
-    fill(filled, nlohmann::json::parse(python.output));
+    fill(filled, parse_json(python.output));
     return filled;
   } catch (const nlohmann::json::exception& error) {
     report.problem = fmt::format("python wrote what cannot be read: {}", error.what());

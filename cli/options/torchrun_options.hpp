@@ -6,7 +6,8 @@
 
 namespace runjob {
 
-/// The options of PyTorch's torchrun, spelled with '_' as well as with '-'. runjob has none of them; errors use the list.
+/// The options of PyTorch's torchrun, spelled with '_' as well as with '-'. runjob has none of them; errors use the
+/// list.
 std::vector<std::string> torchrun_spellings();
 
 /// A hint for somebody who writes `typed`, an option of torchrun or the beginning of one: what to write for runjob. ""

@@ -18,8 +18,8 @@ struct Surroundings {
 };
 
 /// Reads and checks every value; relative paths become absolute. The command is left empty: see start_job().
-/// Looks at the file system (hostfile, directories), changes nothing. In a step whose ranks SLURM has started, only task 0
-/// keeps its warnings.
+/// Looks at the file system (hostfile, directories), changes nothing. In a step whose ranks SLURM has started, only
+/// task 0 keeps its warnings.
 /// Errors  kUsage and kHostfile, naming the option, variable or file that gave the value.
 JobSpec build_job_spec(const Settings& settings, const Surroundings& surroundings, Warnings& warnings);
 

@@ -43,7 +43,7 @@ class Agent {
   void run();
 
  private:
-  /// What the agent does about the ranks. Only moves forward.
+  /// The stages of the ranks' lives. A phase only changes to a later one.
   enum class Phase { kWaiting, kRunning, kEnding, kKilling, kDraining, kFinished };
 
   boost::asio::awaitable<void> read_frames();

@@ -74,7 +74,8 @@ AgentCall read_call(Clock::time_point deadline) {
       line += more;
     }
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("srun's standard input did not say where runjob is: {}", error.what()));
+    throw Error(error.code(),
+                fmt::format("srun's standard input did not give the address of runjob: {}", error.what()));
   }
   return parse_agent_call(line.substr(0, line.find('\n')));
 }
@@ -101,7 +102,7 @@ Address to_address(const std::string& text, int port) {
   return address;
 }
 
-/// A connection to one address; all of them are begun at once, since one that leads nowhere may answer never.
+/// A connection to one address. All of them are begun at the same time, because an address may never answer.
 class Attempt {
  public:
   Attempt(const std::string& address, int port) : name_(fmt::format("{} port {}", address, port)) {
@@ -125,7 +126,7 @@ class Attempt {
     failure_ = why;
     socket_.reset();
   }
-  /// It is writable: whether that means connected.
+  /// The descriptor is writable. Returns true if the connection was made, false if it failed.
   bool is_connected() {
     int error = 0;
     socklen_t length = sizeof error;
@@ -208,7 +209,7 @@ std::string failures_of(const std::vector<Attempt>& attempts) {
 SealKeys connect_back(const Environment& environment) {
   const Clock::time_point deadline = Clock::now() + kLimit;
   AgentCall call = read_call(deadline);
-  // The address that SLURM itself reaches srun at, and so the launcher.
+  // The address at which SLURM reaches srun, and therefore the launcher's host.
   const auto of_srun = environment.find("SLURM_LAUNCH_NODE_IPADDR");
   if (of_srun != environment.end()) {
     std::erase(call.addresses, of_srun->second);

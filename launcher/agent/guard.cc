@@ -14,6 +14,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/unique_handle.hpp"
+#include "launcher/processes/pipe.hpp"
 #include "launcher/processes/process_tree.hpp"
 
 namespace runjob {
@@ -36,8 +37,8 @@ std::string make_directory() {
       "runjob needs a directory for its sockets on this host, in XDG_RUNTIME_DIR or /tmp, and cannot make one", reason);
 }
 
-/// Waits until the agent has died, or has not although the channel is dead and its time is up. `agent_end`: a pipe
-/// whose other end only the agent holds; a pidfd would need Linux 5.3.
+/// Waits until the agent has died, or until its time is up after the channel has died. `agent_end`: a pipe whose other
+/// end only the agent holds; a pidfd would need Linux 5.3.
 void wait_for_end(int agent_end, const GuardShared& shared) {
   pollfd watched[2] = {{agent_end, POLLIN, 0}, {STDIN_FILENO, POLLRDHUP, 0}};
   while (::poll(watched, 2, -1) < 0 && errno == EINTR) {
@@ -73,14 +74,16 @@ Guarded start_guard() {
   auto* shared = new (memory) GuardShared;
   const std::string directory = make_directory();
   const pid_t parent = ::getpid();
-  int life[2];  // its write end lives as long as the agent
-  if (::pipe2(life, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
+  Pipe life = make_pipe();  // its write end lives as long as the agent
   const pid_t child = ::fork();
   if (child < 0) throw system_error("cannot fork the agent", errno);
-  ::close(life[child > 0 ? 1 : 0]);
-  if (child > 0) guard(life[0], *shared, directory);
+  if (child > 0) {
+    life.writer.reset();
+    guard(life.reader.get(), *shared, directory);
+  }
+  static_cast<void>(life.writer.release());
   ::prctl(PR_SET_NAME, "runjob-agent");
-  ::setsid();  // a batch system that signals the guard's process group does not reach the ranks, so neither us
+  ::setsid();  // as a batch system that signals the guard's process group does not reach the ranks either
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);  // the guard died before the line above
   become_subreaper();

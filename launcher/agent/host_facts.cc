@@ -25,8 +25,7 @@ bool can_bind(int port) {
   return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-/// Below the ephemeral range, so that no outgoing connection takes it before the program that is told of it
-/// does.
+/// The port is below the ephemeral range, so that no outgoing connection takes it before the rank's program does.
 int free_port() {
   constexpr int kLowest = 10'000;
   constexpr int kAttempts = 64;

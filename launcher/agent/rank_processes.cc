@@ -13,7 +13,9 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "launcher/agent/host_facts.hpp"
+#include "launcher/channel/exception_message.hpp"
 #include "launcher/processes/child_process.hpp"
+#include "launcher/processes/pipe.hpp"
 #include "launcher/processes/rank_environment.hpp"
 
 namespace runjob {
@@ -21,26 +23,16 @@ namespace {
 
 namespace asio = boost::asio;
 
-struct Pipe {
-  UniqueFd reader;
-  UniqueFd writer;
-};
-
-Pipe make_pipe() {
+Pipe make_large_pipe() {
   constexpr int kBytes = 256 * 1024;  // fewer switches between a chatty rank and this process; best effort
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-  ::fcntl(ends[1], F_SETPIPE_SZ, kBytes);
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+  Pipe pipe = make_pipe();
+  ::fcntl(pipe.writer.get(), F_SETPIPE_SZ, kBytes);
+  return pipe;
 }
 
 /// A broken pipe of a rank ends with the rank, so its error is of interest to developers only.
 void log_error(const std::exception_ptr& error) {
-  try {
-    if (error) std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    log::debug("agent: {}", e.what());
-  }
+  if (const auto message = exception_message(error)) log::debug("agent: {}", *message);
 }
 
 Environment common_environment(const Launch& launch) {
@@ -89,10 +81,10 @@ void RankProcesses::start(Launch launch, const std::string& rendezvous, const He
 }
 
 void RankProcesses::start_rank(const LaunchRank& spec, const RankPlacement& placement, Environment environment) {
-  Pipe output = make_pipe();
-  Pipe error = make_pipe();
+  Pipe output = make_large_pipe();
+  Pipe error = make_large_pipe();
   Pipe input;
-  if (spec.rank == launch_.stdin_rank) input = make_pipe();
+  if (spec.rank == launch_.stdin_rank) input = make_large_pipe();
   ChildSpec child;
   child.command = launch_.command;
   child.environment = std::move(environment);

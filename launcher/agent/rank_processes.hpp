@@ -35,7 +35,7 @@ class RankProcesses {
   void start(Launch launch, const std::string& rendezvous, const Hello& host);
 
   /// Waits for the children that have ended, the orphans among them too. Returns false if there was none.
-  /// `stopped_by_us`: the ranks have been told to end.
+  /// `stopped_by_us`: the agent has signalled the ranks to end.
   bool reap(bool stopped_by_us);
 
   /// Sends a signal to the process group of `rank`, or of every rank if that is -1.
@@ -52,7 +52,7 @@ class RankProcesses {
 
   bool any_running() const;
   bool is_running(pid_t pid) const;
-  /// The rank whose process this is and runs; -1 for none.
+  /// The rank whose running process has this id; -1 for none.
   int rank_of(pid_t pid) const;
   bool all_output_sent() const { return open_outputs_ == 0; }
   /// Each running rank and its process.

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
+
 namespace runjob {
 namespace {
 
@@ -42,7 +44,7 @@ void RendezvousRelay::on_request(rendezvous::Request request, rendezvous::Reply 
 }
 
 void RendezvousRelay::join(const rendezvous::Request& request, const rendezvous::Reply& reply) {
-  const nlohmann::json body = nlohmann::json::parse(request.body, nullptr, false);
+  const nlohmann::json body = try_parse_json(request.body);
   const bool well_formed = body.is_object() && body.contains("rank") && body["rank"].is_number_integer();
   const LaunchRank* rank = well_formed ? ranks_.find(body["rank"].get<int>()) : nullptr;
   if (rank == nullptr) return reply(rendezvous::error_response(400, "join: no such rank on this host"));

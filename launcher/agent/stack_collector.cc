@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "base/unique_handle.hpp"
 #include "launcher/agent/placement/cpu_topology.hpp"
+#include "launcher/channel/exception_message.hpp"
 #include "launcher/processes/child_process.hpp"
 #include "launcher/processes/process_handle.hpp"
 #include "launcher/processes/session_processes.hpp"
@@ -53,11 +54,7 @@ void StackCollector::collect(const std::vector<std::pair<int, pid_t>>& ranks, En
   const std::size_t workers = std::clamp(affinity().size(), std::size_t{1}, std::min(kMostAtOnce, ranks.size() + 1));
   for (std::size_t i = 0; i < workers; ++i) {
     asio::co_spawn(executor_, work(), [](const std::exception_ptr& error) {
-      try {
-        if (error) std::rethrow_exception(error);
-      } catch (const std::exception& e) {
-        log::warn("cannot collect stacks: {}", e.what());
-      }
+      if (const auto message = exception_message(error)) log::warn("cannot collect stacks: {}", *message);
     });
   }
 }

@@ -13,8 +13,8 @@
 
 namespace runjob {
 
-/// The processes of a job that do not end when their ranks are told to: ranks that are busy, and processes that ranks
-/// have started in sessions or process groups of their own, which the signal to a rank's process group does not reach.
+/// The processes of a job that have not ended after the signal to its ranks: busy ranks, and processes that ranks have
+/// started in sessions or process groups of their own, which a signal to the rank's process group does not reach.
 /// Owner    the agent. `ranks` outlives this object.
 /// Threads  the loop's one thread.
 class Stragglers {

@@ -61,7 +61,7 @@ enum class ToLauncher : std::uint8_t {
   kStackTrace = 24,      ///< StackTrace: the stack of one rank
   kToldToEnd = 26,       ///< empty: a batch system has signalled all processes here to end, the ranks too
   kFailed = 27,          ///< raw text: the reason why the agent gives up; the channel ends after it
-  kRemaining = 28,       ///< Remaining: the processes that have not ended although they were told to
+  kRemaining = 28,       ///< Remaining: the processes that have not ended after the signal to end
 };
 
 /// The two directions of the channel.

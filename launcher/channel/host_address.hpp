@@ -5,7 +5,7 @@
 
 namespace runjob {
 
-/// By which address and interface the other hosts of a job reach this one.
+/// The address and the interface by which the other hosts of a job reach this one.
 struct HostAddress {
   std::string address;  ///< numeric
   bool ipv6 = false;
@@ -16,7 +16,7 @@ struct HostAddress {
   bool operator==(const HostAddress&) const = default;
 };
 
-/// What a job on one host needs.
+/// The address for a job on one host.
 inline HostAddress loopback_address() {
   return {"127.0.0.1", false, "", {}};
 }

@@ -17,7 +17,7 @@
 /// environment values and paths are not.
 namespace runjob {
 
-/// What the agent says of itself and its host.
+/// The agent's facts about itself and its host.
 struct Hello {
   std::string version;  ///< of runjob; must equal the launcher's
   std::int64_t pid = 0;
@@ -92,10 +92,10 @@ struct Signal {
 struct End {
   int signal = 15;
   std::int64_t grace_ms = 10'000;  ///< 0 = SIGKILL at once
-  bool told = false;               ///< somebody has told the launcher to end; a batch system tells its ranks as well
+  bool told = false;               ///< the launcher was asked to end; a batch system signals its ranks as well
 };
 
-/// A process that has not ended although it was told to.
+/// A process that has not ended after the signal to end.
 struct RemainingProcess {
   int rank = -1;  ///< of which it is the process; -1: a process that some rank has started
   std::int64_t pid = 0;
@@ -118,19 +118,9 @@ struct RelayedReply {
   rendezvous::Response response;
 };
 
-std::string encode(const Hello& message);
-std::string encode(const Launch& message);
-std::string encode(const Started& message);
-std::string encode(const StartFailed& message);
-std::string encode(const Exited& message);
-std::string encode(const StackTrace& message);
-std::string encode(const Credit& message);
-std::string encode(const Signal& message);
-std::string encode(const End& message);
-std::string encode(const Remaining& message);
-std::string encode(const RelayedRequest& message);
-std::string encode(const RelayedReply& message);
-
+/// For each message of this header.
+template <class Message>
+std::string encode(const Message& message);
 template <class Message>
 Message decode(std::string_view payload);
 

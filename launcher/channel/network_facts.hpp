@@ -14,7 +14,7 @@ struct InterfaceAddress {
 
 /// A network interface that is up and has addresses.
 struct NetworkInterface {
-  std::string name;     ///< as getifaddrs(3) says: "eth0", "eth0:1"
+  std::string name;     ///< as getifaddrs(3) gives it: "eth0", "eth0:1"
   int speed_mbits = 0;  ///< of the link; 0 when unknown, as it is for most virtual ones
   bool loopback = false;
   bool point_to_point = false;  ///< a tunnel
@@ -25,7 +25,7 @@ struct NetworkInterface {
   bool operator==(const NetworkInterface&) const = default;
 };
 
-/// What an agent says of its host's networks, in the kernel's order.
+/// The networks of an agent's host, in the kernel's order.
 struct NetworkFacts {
   std::vector<NetworkInterface> interfaces;
 

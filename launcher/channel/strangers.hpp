@@ -9,8 +9,8 @@
 
 namespace runjob {
 
-/// The connections of a listener whose other ends have not shown yet who they are. When there are too many, the oldest one is
-/// closed, so that nobody who stays silent keeps others out.
+/// The connections of a listener whose other ends have not shown yet who they are. When there are too many, the oldest
+/// one is closed, so that nobody who stays silent keeps others out.
 /// Owner    each connection is shared with the coroutine that reads it, which sees it close and removes it.
 /// Threads  the loop's one thread.
 class Strangers {

@@ -7,7 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/one_line.hpp"
+#include "base/screen_text.hpp"
+#include "launcher/channel/exception_message.hpp"
 
 namespace runjob {
 namespace asio = boost::asio;
@@ -22,7 +23,7 @@ AgentSession::AgentSession(asio::io_context& context, int host, Events& events, 
           std::move(heartbeat_alarm), [this] { send(ToAgent::kHeartbeat, -1, {}); },
           [this] {
             const std::chrono::duration<double> silence = Heartbeat::kLongestSilence;
-            end(fmt::format("it has not been heard of for {} s", silence.count()));
+            end(fmt::format("it has sent nothing for {} s", silence.count()));
           }) {}
 
 void AgentSession::start(std::unique_ptr<Channel> channel) {
@@ -33,13 +34,8 @@ void AgentSession::start(std::unique_ptr<Channel> channel) {
 void AgentSession::open(Open open) {
   over_network_ = static_cast<bool>(open);
   asio::co_spawn(context_, run(std::move(open)), [this](const std::exception_ptr& error) {
-    std::string how = parser_.noise().empty() ? "it closed the connection" : "it said: " + parser_.noise();
-    try {
-      if (error) std::rethrow_exception(error);
-    } catch (const std::exception& e) {
-      how = e.what();
-    }
-    end(how);
+    const std::string how = parser_.noise().empty() ? "it closed the connection" : "it sent: " + parser_.noise();
+    end(exception_message(error).value_or(how));
   });
 }
 

@@ -108,7 +108,7 @@ void CallRelay::write_some() {
   });
 }
 
-/// Whether all of the front record has gone; else the caller must read first, or is gone.
+/// Returns true if all of the front record was written. If not, the caller has to read first, or it is gone.
 bool CallRelay::send_front() {
   const std::string& bytes = records_.front().bytes;
   while (sent_ < bytes.size()) {

@@ -39,13 +39,13 @@ class Job : private HostAgents::Events {
   int run();
 
  private:
-  /// How far the job is. Only moves forward, and may leave phases out.
+  /// The stages of a job. A phase only changes to a later one, and phases may be left out.
   enum class Phase {
     kReaching,  // agents are being started
     kProbing,   // the hosts look for addresses by which they reach each other
-    kRunning,   // the agents have been told to launch the ranks
+    kRunning,   // the agents have been sent kLaunch
     kTracing,   // time is up, and the stacks of the ranks are being collected
-    kEnding,    // the agents have been told to end the ranks
+    kEnding,    // the agents have been sent kEnd
     kLeaving,   // all agents have ended; output may still have to be written
   };
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostCandidates = 16;
 
-/// What Docker, Podman, libvirt, LXC, Kubernetes' network plugins and VPNs call their interfaces.
+/// The names of the interfaces of Docker, Podman, libvirt, LXC, Kubernetes' network plugins and VPNs.
 constexpr std::array<std::string_view, 19> kPrivateNames = {
     "docker",  "br-",  "podman", "virbr", "vnet", "vmnet", "veth", "lxc",       "lxd", "cni",
     "flannel", "cali", "kube",   "weave", "tun",  "tap",   "wg",   "tailscale", "zt"};
@@ -31,7 +31,7 @@ Candidate::Kind kind_of(const NetworkInterface& interface, const InterfaceAddres
   return !named && is_private(interface) ? Candidate::Kind::kPrivate : Candidate::Kind::kNetwork;
 }
 
-/// Of the 16 million loopback addresses the two that every host has say the same as all others.
+/// The two loopback addresses that every host has stand for all 16 million.
 bool is_usable(const NetworkInterface& interface, const InterfaceAddress& address, bool named) {
   if (is_link_local_address(address.address)) return named && !is_ipv6_address(address.address);
   if (named) return true;

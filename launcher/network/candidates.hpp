@@ -12,7 +12,7 @@ namespace runjob {
 struct Candidate {
   /// The kinds in order of preference, which comes before speed. Only a test shows whether an address works.
   enum class Kind {
-    kLoopback,  ///< works only if all hosts are one, and is then the best
+    kLoopback,  ///< works only if all hosts are the same machine, and is then the best
     kNetwork,
     kPrivate,  ///< bridges of containers and virtual machines, which exist on each host separately, and tunnels
   };

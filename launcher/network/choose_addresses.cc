@@ -49,13 +49,13 @@ class Chooser {
     return found != outcomes_.end() && found->second.kind == ProbeOutcome::Kind::kReached;
   }
 
-  /// Whether all that tried have reached it.
+  /// True if all hosts that tried have reached it.
   bool usable(int host, int index) const {
     const std::vector<int>& probers = probers_[static_cast<std::size_t>(host)];
     return std::all_of(probers.begin(), probers.end(), [&](int from) { return reached(from, host, index); });
   }
 
-  /// Each host as near as can be to the first one's address: in its network, else by whatever is best.
+  /// Chooses for each host an address in the network of the first host's address, or else the best one.
   std::optional<Option> option_around(int anchor) const {
     const Candidate& first = candidate(0, anchor);
     const auto is_loopback = [](const Candidate& c) { return c.kind == Candidate::Kind::kLoopback; };
@@ -74,7 +74,7 @@ class Chooser {
     return option;
   }
 
-  /// Smaller is better. A speed that some hosts do not know is that of the others.
+  /// A smaller value is better. A host that does not know the speed counts as fast as the others.
   auto rank_of(const Option& option) const {
     auto kind = Candidate::Kind::kLoopback;
     int speed = 0;
@@ -114,7 +114,7 @@ class Chooser {
   struct Pair {
     int from, to;
   };
-  /// Those of which one tried to reach the other and could not.
+  /// The pairs of hosts of which one tried to reach the other and failed.
   std::vector<Pair> unreached() const;
   std::string explain() const;
   std::vector<std::string> tried(int from, int to) const;
@@ -140,7 +140,7 @@ std::string text_of(const ProbeOutcome& outcome) {
   return {};
 }
 
-/// Loopback is of no interest to the user where there is anything else.
+/// The message leaves loopback out when there are other addresses.
 std::vector<std::string> Chooser::tried(int from, int to) const {
   std::vector<std::string> texts;
   for (int i = 0; i < candidates_of(to); ++i) {
@@ -182,7 +182,8 @@ std::string Chooser::explain() const {
 
 constexpr int kMostNamed = 4;
 
-/// Every pair has an address that works, but not the same one for all; "" when the first host does have one.
+/// The case in which every pair of hosts has an address that works, but no address works for all; "" if the first host
+/// has such an address.
 std::string Chooser::addresses_of_first() const {
   std::vector<std::string> texts;
   for (int i = 0; i < candidates_of(0); ++i) {
@@ -199,7 +200,7 @@ std::string Chooser::addresses_of_first() const {
   return fmt::format("{} has no address that all hosts reach: {}; {}", at(0).host, fmt::join(texts, ", "), kRemedy);
 }
 
-/// What is left: addresses of both families, or loopback among others.
+/// The remaining cases: addresses of both families, or loopback beside others.
 std::string Chooser::addresses_of_each() const {
   std::vector<std::string> texts;
   for (int host = 0; host < std::min(count(), kMostNamed); ++host) {

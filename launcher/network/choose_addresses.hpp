@@ -11,9 +11,9 @@
 
 /// Chooses the address of each host of a job from the agents' probes. Pure functions.
 ///
-/// Every host tries all candidates of the next host (the last one those of the first), and of the first host, where the
-/// ranks meet. These are at most two hosts for each, and they are enough: addresses in one network whose ring is closed
-/// reach each other, and if there are routes between networks, a route to the first host's network leads to the others.
+/// Every host tries all candidates of the next host (the last host those of the first one), and of the first host,
+/// where the ranks meet. These attempts suffice: hosts of one network reach each other if each reaches the next one,
+/// and if there are routes between networks, a route to the first host's network leads to the others.
 namespace runjob {
 
 /// The id of one probe: a connection of one host to a candidate of another.

@@ -61,7 +61,7 @@ std::optional<InterfaceAddress> address_of(const ifaddrs& entry) {
   return std::nullopt;
 }
 
-/// Through the driver and not /sys/class/net, which in a network namespace may show another one's interfaces.
+/// The driver is asked, because /sys/class/net may show the interfaces of another network namespace.
 int speed_mbits(int socket, const std::string& interface) {
   ethtool_cmd command{};
   command.cmd = ETHTOOL_GSET;

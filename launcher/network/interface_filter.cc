@@ -18,7 +18,7 @@ constexpr std::string_view kForms =
     "list excludes, '=' means the whole name";
 constexpr std::size_t kLongestName = 15;  // netdevice(7): IFNAMSIZ with its final zero is 16
 
-/// Reads one list; knows what messages need.
+/// Reads one list. Its members are for the messages of errors.
 class ListReader {
  public:
   ListReader(std::string_view list, std::string_view place) : rest_(list), list_(list), place_(place) {}

@@ -13,7 +13,7 @@ namespace ip = boost::asio::ip;
 
 constexpr int kIpv4Bits = 32, kIpv6Bits = 128;
 
-/// Asio also accepts a scope behind '%', which is another host's business.
+/// Asio also accepts a scope behind '%', which only its own host can interpret.
 std::optional<ip::address> parse(const std::string& text) {
   if (text.find('%') != std::string::npos) return std::nullopt;
   boost::system::error_code error;

@@ -18,15 +18,14 @@ namespace runjob {
 
 /// One host of a job, as its agent's hello described it.
 struct ProbedHost {
-  std::string name;  ///< as the user calls it
+  std::string name;  ///< as the user spells it
   NetworkFacts facts;
   bool local = false;  ///< it is the launcher's own
 };
 
-/// Finds the address by which each host of a job is reached, by letting the agents try: all listen, then each connects
-/// to the candidates of two others (choose_addresses.hpp). When these do not suffice, the interfaces of containers and
-/// tunnels are tried too. Nothing is tried when there is one host, or when all are this one: then it is loopback, or
-/// the best of what the filter names.
+/// Finds the address by which each host of a job is reached. All agents listen, then each connects to the candidates of
+/// two others (choose_addresses.hpp). If no choice results, they try the interfaces of containers and tunnels too. A
+/// job on one host needs no attempts: its address is loopback, or the best one that the filter names.
 /// Threads  the executor's one thread.
 class NetworkProbe {
  public:
@@ -36,7 +35,8 @@ class NetworkProbe {
   /// or with Errc::kUsage, kConnect or kTimeout and one line that names the hosts and the remedy.
   using Done = std::function<void(Status status, std::vector<HostAddress> addresses)>;
 
-  /// An agent that has not answered within `patience` is given up; each of them needs at most a second, twice.
+  /// The probe fails when an agent has not answered within `patience`. An agent needs at most a second for each of two
+  /// steps.
   NetworkProbe(const boost::asio::any_io_executor& executor, std::vector<ProbedHost> hosts,
                const InterfaceFilter& filter, Send send, Done done,
                std::chrono::milliseconds patience = std::chrono::seconds(10));

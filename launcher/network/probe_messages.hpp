@@ -8,11 +8,11 @@
 #include "launcher/channel/messages.hpp"
 #include "launcher/network/probe_outcome.hpp"
 
-/// The control payloads by which the launcher lets its agents try each other's addresses, as values: see messages.hpp.
+/// The control payloads of the probe, in which the agents try each other's addresses, as values: see messages.hpp.
 namespace runjob {
 
-/// Who an agent is, for as long as it is tried: two secrets of 16 bytes. Whoever connects sends `question`, and is answered with
-/// `answer` by that agent and by nobody else, least of all by a host that happens to have the same address.
+/// Identifies an agent during the probe: two secrets of 16 bytes. The connecting agent sends `question`, and only this
+/// agent can send `answer`, not another host that has the same address.
 struct ProbeToken {
   static constexpr std::size_t kBytes = 16;
   std::string question;
@@ -30,7 +30,7 @@ struct ProbeListen {
 /// Where the agent listens now.
 struct ProbePort {
   int port = 0;          ///< 0 = it cannot
-  int error_number = 0;  ///< then why, as errno
+  int error_number = 0;  ///< the reason if the port is 0, as errno
 
   bool operator==(const ProbePort&) const = default;
 };
@@ -45,7 +45,8 @@ struct ProbeTarget {
   ProbeToken token;
 };
 
-/// Connect to all of these at the same time. A host of which one address has answered gets little more time for its others.
+/// Connect to all of these at the same time. When one address of a host has answered, its other addresses get little
+/// more time.
 struct ProbeConnect {
   std::vector<ProbeTarget> targets;
   std::int64_t limit_ms = 1000;  ///< for all of it
@@ -55,9 +56,13 @@ struct ProbeResults {
   std::vector<ProbeOutcome> outcomes;  ///< for each target, in order
 };
 
+template <>
 std::string encode(const ProbeListen& message);
+template <>
 std::string encode(const ProbeListening& message);
+template <>
 std::string encode(const ProbeConnect& message);
+template <>
 std::string encode(const ProbeResults& message);
 
 template <>

@@ -6,9 +6,9 @@
 
 namespace runjob {
 
-/// The folders and files below the DIR of --output-filename. Their names can be guessed, so another user who may write to
-/// DIR could put something there first. Therefore no link below DIR is followed, no folder of another user is used, and a
-/// file that is there is replaced, not written to.
+/// The folders and files below the DIR of --output-filename. Their names can be guessed, so another user who may write
+/// to DIR could put something there first. Therefore no link below DIR is followed, no folder of another user is used,
+/// and a file that is there is replaced, not written to.
 class OutputFiles {
  public:
   /// Makes `directory` if it is missing.

@@ -26,7 +26,7 @@ class OutputSink {
 
   std::size_t backlog() const { return buffer_.size() - written_; }
 
-  /// Whether the reader has gone (EPIPE and the like): the text is thrown away from now on.
+  /// True if the reader has closed its end (EPIPE or a similar error). The text is dropped from then on.
   bool broken() const { return broken_; }
 
   /// Called when the backlog has become shorter, from the loop.

@@ -32,8 +32,8 @@ class OutputText {
   /// Takes more bytes of a stream. `timestamp` precedes each tag, "" for none.
   void feed(Source& source, std::string_view bytes, std::string_view timestamp);
 
-  /// Releases the bytes that `source` holds, although the line has not ended. The beginning of a character of UTF-8 stays
-  /// until its other bytes come.
+  /// Releases the bytes that `source` holds, although the line has not ended. The beginning of a character of UTF-8
+  /// stays until its other bytes come.
   void flush(Source& source, std::string_view timestamp);
 
   /// The stream has ended.

@@ -7,10 +7,10 @@
 
 namespace runjob {
 
-/// The text for a file or a pipe: every byte of every stream, each piece after its source's tag. What a line shown early
-/// lacks follows it, unless another source has written meanwhile: then that begins on a new line, and the rest gets a tag
-/// of its own, or nothing when it is only the end of the line. So it is with a progress bar, whose updates end with '\r': they
-/// stand on one line until somebody else writes.
+/// The text for a file or a pipe: every byte of every stream, each piece after its source's tag. What a line shown
+/// early lacks follows it, unless another source has written meanwhile: then that begins on a new line, and the rest
+/// gets a tag of its own, or nothing when it is only the end of the line. So it is with a progress bar, whose updates
+/// end with '\r': they stand on one line until somebody else writes.
 class PlainText : public OutputText {
  public:
   enum class Bytes {

@@ -11,8 +11,9 @@
 
 namespace runjob {
 
-/// Shows the StatusLine of a job that takes long to start: nothing for the first second of each phase, then the line with
-/// the time that it has been waited. Threads  the loop's one thread.
+/// Shows the StatusLine of a job that takes long to start: nothing for the first second of each phase, then the line
+/// with the time that has passed.
+/// Threads  the loop's one thread.
 class StartStatus {
  public:
   /// Gets the line to show, "" for none, and `what`, the same without the time. Called from the loop.
@@ -21,7 +22,7 @@ class StartStatus {
   StartStatus(boost::asio::any_io_executor executor, const Allocation& allocation, Show show);
 
   void start();
-  /// To be called after `line()` has been told of something.
+  /// Call it after an event was reported to line().
   void update();
   /// Shows nothing from now on.
   void stop();

@@ -14,10 +14,10 @@ namespace runjob {
 ///     ranks: 12 of 16 started, waiting for ranks 3, 7 on s2
 ///     init: 13 of 16 ranks, waiting for rank 3 on s2, rank 4 on s3
 ///
-/// Pure: told of events, asked for the line.
+/// Pure: the owner reports events and gets the line.
 class StatusLine {
  public:
-  /// What stands between a host and its ranks.
+  /// The text between a host and its ranks.
   enum class HostPhase { kWaiting, kResolving, kConnecting, kStartingAgent, kReady };
 
   explicit StatusLine(const Allocation& allocation);
@@ -29,7 +29,8 @@ class StatusLine {
   /// It has ended, or could not be started.
   void rank_ended(int rank);
 
-  /// Whether there is a line: not when all ranks run and none or all of them have called init(), nor when one has ended.
+  /// True if there is a line. There is none if all ranks run and none or all of them have called init(), or if a rank
+  /// has ended.
   /// Cost  constant, while text() looks at every rank.
   bool waiting() const;
   /// "" when nothing is waited for.

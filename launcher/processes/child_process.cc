@@ -22,7 +22,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return result;
 }
 
-/// All that the child needs, made before it exists: it shares our memory, so it must not allocate.
+/// Everything that the child needs. It is made before the child exists, which shares our memory and must not allocate.
 struct Prepared {
   explicit Prepared(const ChildSpec& child)
       : spec(child), arguments(child.command), files(executable_candidates(child.command.front(), child.environment)) {

@@ -25,22 +25,22 @@ struct ChildSpec {
   bool traceable = false;                  ///< this process's other children may trace it (PR_SET_PTRACER)
 };
 
-/// Where a start failed: errno, and what was being done.
+/// The failure of a start: errno, and the step that failed.
 struct ChildStartError {
   enum class Step { kFork, kWorkingDirectory, kExec, kAffinity };
   Step step = Step::kFork;
   int error_number = 0;
 };
 
-/// A started process: its pid, or why it did not start (then pid is -1 and nothing is left of it).
+/// A started process: its pid. If the start failed, pid is -1, the reason is given, and nothing is left of the process.
 struct ChildStart {
   pid_t pid = -1;
   ChildStartError error;
 };
 
-/// Starts the command and waits until it runs or has failed to. Signals are at their defaults and unblocked in the child,
-/// other descriptors are closed. The child borrows this process's memory until it executes (vfork(2)), which costs less
-/// than copying it; the calling thread waits meanwhile.
+/// Starts the command and waits until it runs or its start has failed. In the child, signals have their default
+/// dispositions and are not blocked, and other descriptors are closed. The child uses this process's memory until it
+/// executes (vfork(2)), which costs less than copying it; the calling thread waits meanwhile.
 /// Threads  any one; a child that dies with its parent does so with this thread.
 ChildStart start_child(const ChildSpec& spec);
 

@@ -6,9 +6,9 @@
 
 namespace runjob {
 
-/// A process that is not a child of ours, so that it may end at any moment and its number may be used again. Make the handle
-/// first, then look in /proc whether the number is still that of the process that is meant, then signal: the signal reaches
-/// that process or none.
+/// A process that is not a child of ours, so that it may end at any moment and its number may be used again. Make the
+/// handle first, then look in /proc whether the number is still that of the process that is meant, then signal: the
+/// signal reaches that process or none.
 /// Source   pidfd_open(2), pidfd_send_signal(2); Linux before 5.3 has neither, and the signal goes to the number.
 class ProcessHandle {
  public:

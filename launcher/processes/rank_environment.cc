@@ -10,7 +10,7 @@
 namespace runjob {
 namespace {
 
-/// Whether `name` is in `patterns`; a pattern that ends in '*' stands for every name that starts so.
+/// True if `name` is in `patterns`. A pattern that ends in '*' stands for every name with this beginning.
 template <std::size_t size>
 bool matches(std::string_view name, const std::array<std::string_view, size>& patterns) {
   return std::any_of(patterns.begin(), patterns.end(), [name](std::string_view pattern) {
@@ -42,7 +42,7 @@ constexpr std::array<std::string_view, 5> kOfOuterRunjob = {"RUNJOB_RANK", "RUNJ
 /// Names of what network_variables() has given to the rank in which this launcher runs, separated by commas.
 constexpr const char* kGiven = "RUNJOB_NETWORK_VARIABLES";
 
-/// Whether `names` has `name` between its commas.
+/// True if `names`, a list separated by commas, has `name`.
 bool lists(std::string_view names, std::string_view name) {
   return fmt::format(",{},", names).find(fmt::format(",{},", name)) != std::string::npos;
 }
@@ -99,7 +99,7 @@ Environment network_variables(const HostAddress& host, const Environment& set) {
   if (!host.interface.empty()) {
     result["GLOO_SOCKET_IFNAME"] = host.interface;
     result["TP_SOCKET_IFNAME"] = host.interface;
-    // "=": NCCL takes a name for its beginning otherwise.
+    // With "=", since NCCL otherwise takes the word for the beginning of a name.
     result["NCCL_SOCKET_IFNAME"] = fmt::format("={}", fmt::join(host.interfaces, ","));
     if (host.ipv6) result["NCCL_SOCKET_FAMILY"] = "AF_INET6";
   }

@@ -17,7 +17,7 @@ namespace {
 
 using UniqueDirectory = UniqueHandle<DIR*, ::closedir, nullptr>;
 
-/// Whether SigCgt of /proc/PID/status has SIGABRT's bit.
+/// True if SigCgt of /proc/PID/status has the bit of SIGABRT.
 bool catches_abort(const std::string& folder) {
   std::ifstream file(folder + "/status");
   constexpr std::string_view kField = "SigCgt:\t";
@@ -30,7 +30,8 @@ bool catches_abort(const std::string& folder) {
   return false;
 }
 
-/// Source  proc(5), /proc/PID/stat: fields 3 state, 4 ppid, 6 session, 22 starttime; the name before them may hold anything.
+/// Source  proc(5), /proc/PID/stat: fields 3 state, 4 ppid, 6 session, 22 starttime; the name before them may hold
+///         anything.
 std::optional<SessionProcess> read_process(const std::string& pid, pid_t session) {
   const std::string folder = "/proc/" + pid;
   std::ifstream file(folder + "/stat");

@@ -16,7 +16,7 @@
 namespace runjob {
 namespace {
 
-/// The file's bytes, mapped: only what is looked at is read.
+/// The bytes of the file, mapped into memory, so that only the pages that are used are read.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path) {

@@ -5,8 +5,8 @@
 
 namespace runjob {
 
-/// The state of what a host has printed so far in answer to bootstrap_command() or clean_cache_command(). Its login shell may
-/// have printed anything before.
+/// The state of what a host has printed so far in answer to bootstrap_command() or clean_cache_command(). Its login
+/// shell may have printed anything before.
 struct BootstrapReply {
   enum class Kind {
     kUnfinished,

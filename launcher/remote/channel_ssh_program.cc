@@ -24,6 +24,7 @@
 #include "base/error.hpp"
 #include "launcher/channel/fd_channel.hpp"
 #include "launcher/processes/child_process.hpp"
+#include "launcher/processes/pipe.hpp"
 
 namespace runjob {
 namespace {
@@ -45,7 +46,7 @@ constexpr Remedy kRemedies[] = {
 
 constexpr std::string_view kKeyChanged = "REMOTE HOST IDENTIFICATION HAS CHANGED";
 
-/// ssh's last line as the reason of a failure, with what to do about it.
+/// The last line of ssh as the reason of a failure, with the remedy.
 std::string explain(const std::string& line, bool key_changed, const std::string& host) {
   if (line.find("Host key verification failed") != std::string::npos) {
     if (!key_changed)
@@ -116,7 +117,7 @@ class SshProgramChannel : public FdChannel {
     messages_->on_message = nullptr;
   }
 
-  /// At the end of the stream, first lets the last line on the other one come in: it is the reason.
+  /// At the end of the stream, waits for the last line on the other stream, because it has the reason.
   asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer) override {
     const std::size_t bytes = co_await FdChannel::read_some(buffer);
     if (bytes == 0 && !messages_->ended) {
@@ -151,7 +152,7 @@ std::vector<std::string> command_line(const Host& host, const SshOptions& option
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(options.connect_timeout).count();
   add("-o", "BatchMode=yes");
   add("-o", fmt::format("ConnectTimeout={}", seconds));
-  // What a user's configuration may ask for an interactive login and would disturb this one.
+  // Switches off the settings of a user's configuration that are for an interactive login and would disturb this one.
   for (const char* setting :
        {"LogLevel=ERROR", "ClearAllForwardings=yes", "RemoteCommand=none", "PermitLocalCommand=no"})
     add("-o", setting);
@@ -173,9 +174,7 @@ std::unique_ptr<Channel> start_ssh_program(asio::any_io_executor executor, const
     throw system_error("cannot make a socket pair", errno);
   UniqueFd ours(ends[0]);
   const UniqueFd theirs(ends[1]);
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-  UniqueFd error_reader(ends[0]);
-  const UniqueFd error_writer(ends[1]);
+  Pipe errors = make_pipe();
   UniqueFd input(::fcntl(ours.get(), F_DUPFD_CLOEXEC, 3));
   if (!input) throw system_error("cannot duplicate a descriptor", errno);
 
@@ -184,7 +183,7 @@ std::unique_ptr<Channel> start_ssh_program(asio::any_io_executor executor, const
   child.environment = current_environment();
   child.standard_input = theirs.get();
   child.standard_output = theirs.get();
-  child.standard_error = error_writer.get();
+  child.standard_error = errors.writer.get();
   child.new_session = true;  // no terminal to ask on, and Ctrl-C is ours
   child.die_with_parent = true;
   const ChildStart start = start_child(child);
@@ -192,7 +191,7 @@ std::unique_ptr<Channel> start_ssh_program(asio::any_io_executor executor, const
     throw Error(Errc::kUnavailable, fmt::format("cannot start {}: {}; is the OpenSSH client installed?",
                                                 child.command.front(), std::strerror(start.error.error_number)));
   }
-  auto messages = std::make_shared<Messages>(executor, std::move(error_reader), std::move(on_message));
+  auto messages = std::make_shared<Messages>(executor, std::move(errors.reader), std::move(on_message));
   return std::make_unique<SshProgramChannel>(executor, std::move(input), std::move(ours), start.pid,
                                              std::move(messages), host.name);
 }

@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "base/log.hpp"
+#include "launcher/channel/exception_message.hpp"
 #include "launcher/remote/agent_connector.hpp"
 
 namespace runjob {
@@ -27,13 +28,10 @@ int clean_cache(const JobSpec& spec) {
     if (std::count(spec.local_hosts.begin(), spec.local_hosts.end(), static_cast<int>(i)) != 0) continue;
     const Host& host = spec.allocation.hosts[i];
     boost::asio::co_spawn(context, connector.clean(host), [&status, &host](const std::exception_ptr& error) {
-      try {
-        if (error) std::rethrow_exception(error);
-        log::info("{}: the cache is clean", host.name);
-      } catch (const std::exception& e) {
-        log::error("{}: {}", host.name, e.what());
-        status = kFailed;
-      }
+      const auto message = exception_message(error);
+      if (!message) return log::info("{}: the cache is clean", host.name);
+      log::error("{}: {}", host.name, *message);
+      status = kFailed;
     });
   }
   context.run();

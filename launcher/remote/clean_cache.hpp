@@ -4,8 +4,8 @@
 
 namespace runjob {
 
-/// Removes from the job's other hosts what jobs of any version have left there: the agents in the user's cache directory.
-/// In a SLURM allocation there is nothing to remove, and it says so.
+/// Removes the agents that jobs of any version have left in the user's cache directory on the job's other hosts. In a
+/// SLURM allocation there is nothing to remove, and it prints so.
 /// Returns  0, or 125 when a host could not be cleaned.
 /// Errors   prints them, one line for each such host.
 int clean_cache(const JobSpec& spec);

@@ -47,7 +47,7 @@ tcp::acceptor listen_everywhere(asio::any_io_executor executor) {
   throw Error(Errc::kBug, "no protocol to listen with");
 }
 
-/// A connection whose other end has not shown who it is.
+/// A connection whose other end has not proved that it has the key.
 struct Stranger {
   std::unique_ptr<Channel> channel;
   std::string peer;

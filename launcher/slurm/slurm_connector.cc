@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t kKeptLines = 20;
 constexpr std::chrono::milliseconds kPatience{60'000};  // prologs of nodes may take their time
 
-/// Those that other hosts may reach, the default route's first.
+/// The addresses that other hosts may reach; those of the default route come first.
 std::vector<std::string> own_addresses() {
   constexpr std::size_t kMost = 32;  // the call has to fit into a pipe
   std::vector<std::string> first, others;
@@ -51,7 +51,7 @@ SlurmConnector::SlurmConnector(asio::any_io_executor executor, const JobSpec& sp
 
 SlurmConnector::~SlurmConnector() = default;
 
-/// srun speaks for all hosts, so `on_message` of one of them gets nothing.
+/// The lines of srun concern all hosts, so `on_message` of a single host is not called.
 asio::awaitable<ReadyChannel> SlurmConnector::open(const Host& host, RemoteMessage) {
   if (!listener_) start();
   Node& node = nodes_.at(host.name);
@@ -109,7 +109,7 @@ void SlurmConnector::on_line(const std::string& line) {
   const std::vector<std::string> names = nodes_that_ended(line);
   if (names.empty()) return;
   ended_.insert(ended_.end(), names.begin(), names.end());
-  more_lines_.expires_after(300ms);  // the reason often comes after the news
+  more_lines_.expires_after(300ms);  // the reason often arrives after the end
   more_lines_.async_wait([this](boost::system::error_code error) {
     if (error) return;
     for (const std::string& name : std::exchange(ended_, {})) {

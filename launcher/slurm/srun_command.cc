@@ -13,7 +13,7 @@
 namespace runjob {
 namespace {
 
-/// Which of SLURM's variables say where the job is; the others stand for options.
+/// The variables of SLURM that describe the job's place; the others stand for options.
 bool belongs_to_job(std::string_view name) {
   constexpr std::array<std::string_view, 4> kPrefixes = {"SLURM_JOB_", "SLURM_CONF", "SLURM_CLUSTER", "SLURM_SUBMIT_"};
   constexpr std::array<std::string_view, 3> kNames = {"SLURM_JOBID", "SLURM_WORKING_CLUSTER", "SLURM_JWT"};
@@ -44,7 +44,7 @@ std::vector<std::string> srun_command(const std::vector<std::string>& nodes, boo
                                     "--cpu-bind=none",       // the ranks share the CPUs among themselves
                                     "--mpi=none",            // the agent is no MPI program
                                     "--input=all",           // each agent reads the call
-                                    "--kill-on-bad-exit=0",  // one agent's end is for runjob to judge
+                                    "--kill-on-bad-exit=0",  // runjob itself handles the end of one agent
                                     "--no-kill",
                                     "--wait=0",
                                     "--export=ALL",
@@ -67,8 +67,8 @@ Environment srun_environment(const Environment& own) {
     const auto found = own.find(name);
     if (found != own.end()) result.insert(*found);
   }
-  // As variables, since versions that do not know them ignore them so: beside the step that we may be in, and with all CPUs
-  // of the job on each node instead of one for each task.
+  // These are variables and not options, because versions that do not know them ignore them. The step may run beside
+  // the step of this process, and gets all CPUs of the job on each node instead of one for each task.
   result["SLURM_OVERLAP"] = "1";
   result["SLURM_WHOLE"] = "1";
   return result;
@@ -107,7 +107,7 @@ bool is_noise(std::string_view line) {
 
 std::string explain_srun(const std::vector<std::string>& lines, const std::string& agent) {
   constexpr std::size_t kShown = 3;
-  if (lines.empty()) return "srun said nothing about it";
+  if (lines.empty()) return "srun printed no reason";
   std::vector<std::string> reasons, ends;
   for (const std::string& line : lines) {
     auto& kind = nodes_that_ended(line).empty() ? reasons : ends;

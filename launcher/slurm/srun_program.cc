@@ -20,24 +20,13 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/unique_handle.hpp"
 #include "launcher/processes/child_process.hpp"
+#include "launcher/processes/pipe.hpp"
 
 namespace runjob {
 namespace {
 
 namespace asio = boost::asio;
-
-struct Pipe {
-  UniqueFd reader;
-  UniqueFd writer;
-};
-
-Pipe make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 std::string text_of(int status) {
   if (WIFSIGNALED(status)) return fmt::format("was killed by signal {}", WTERMSIG(status));
@@ -67,7 +56,7 @@ void SrunProgram::State::start(const std::vector<std::string>& command, const En
                                const std::string& input) {
   Pipe in = make_pipe();
   Pipe out = make_pipe();
-  // Into the pipe's buffer at once: the call is shorter. It holds the key, so it is on no command line.
+  // The call fits into the buffer of the pipe. It contains the key and is therefore not on a command line.
   if (::write(in.writer.get(), input.data(), input.size()) != static_cast<ssize_t>(input.size()))
     throw system_error("cannot write to a pipe", errno);
   in.writer.reset();

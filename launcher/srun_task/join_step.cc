@@ -40,8 +40,8 @@ constexpr auto kFirstDoubt = 400ms;     // before the others are called although
 constexpr auto kMostDoubt = 10s;
 constexpr auto kLeftLimit = 1500ms;  // how long another task 0 is looked for after one has hung up
 
-/// On the first node itself its loopback, whatever its name means there; elsewhere what the name means and is not loopback:
-/// 127.0.1.1 for a host's own name is common.
+/// On the first node itself its loopback, whatever its name means there; elsewhere what the name means and is not
+/// loopback: 127.0.1.1 for a host's own name is common.
 std::vector<asio::ip::address> addresses_of_head(const SlurmTask& task) {
   if (task.node == 0) return {asio::ip::address_v4::loopback()};
   asio::io_context context;
@@ -62,8 +62,8 @@ std::vector<asio::ip::address> addresses_of_head(const SlurmTask& task) {
   return addresses;
 }
 
-/// Looks for task 0 on all ports where it may be. Anybody may listen on one of them, greet as it does and never answer, so
-/// the search goes on until a welcome has come that this user has sealed.
+/// Looks for task 0 on all ports where it may be. Anybody may listen on one of them, greet as it does and never answer,
+/// so the search goes on until a welcome has come that this user has sealed.
 class Search {
  public:
   Search(const SlurmTask& task, const Munge& munge, int free_port, std::vector<asio::ip::address> addresses)

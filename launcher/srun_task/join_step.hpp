@@ -16,8 +16,8 @@ struct JoinedStep {
 };
 
 /// Finds task 0 on the step's first node, and receives this task's welcome when all tasks have announced themselves.
-/// Tries again until task 0 listens. Others who listen on its ports, whatever they send, delay it by two seconds at most.
-/// `free_port`: one of this node.
+/// Tries again until task 0 listens. Others who listen on its ports, whatever they send, delay it by two seconds at
+/// most. `free_port`: one of this node.
 /// Threads  any one; blocks, up to `timeout` and a little.
 /// Errors   Error(kConnect) naming node, addresses and reason, such as that another user listens there;
 ///          Error(kUnavailable) with task 0's reason, or if MUNGE does not work.

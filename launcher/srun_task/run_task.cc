@@ -20,7 +20,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/one_line.hpp"
+#include "base/screen_text.hpp"
 #include "base/unique_handle.hpp"
 #include "launcher/agent/host_facts.hpp"
 #include "launcher/agent/placement/cpu_topology.hpp"
@@ -91,7 +91,7 @@ HostAddress own_address(const std::string& address) {
   return own;
 }
 
-/// What SLURM gives to each task, else this node's share.
+/// The cores that SLURM gives to each task, or else this task's share of the node.
 int cores_for_task(const Environment& environment, int local_size) {
   const auto per_task = environment.find("SLURM_CPUS_PER_TASK");
   if (per_task != environment.end()) return std::max(1, std::atoi(per_task->second.c_str()));
@@ -177,7 +177,7 @@ std::string failure_text(const SlurmTask& task, const ChildStartError& error, co
                      std::strerror(error.error_number));
 }
 
-/// Tells task 0, if it still listens.
+/// Reports to task 0, if it still listens.
 void send_report(rendezvous::Client& client, const char* what, const std::string& body) {
   try {
     client.put(kStepScope, what, body);
@@ -186,8 +186,8 @@ void send_report(rendezvous::Client& client, const char* what, const std::string
   }
 }
 
-/// The tasks of a node share a process group: one that ends its rank may have ended ours, before we have heard of the
-/// job's end.
+/// The tasks of a node share a process group. A task that ends its rank may have ended ours before this task has
+/// received the end of the job.
 std::optional<int> status_of_ended_job(rendezvous::Client& client) {
   try {
     const auto end = client.get(kStepScope, kStepEnd, 500ms);

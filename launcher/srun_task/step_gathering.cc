@@ -15,7 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/one_line.hpp"
+#include "base/screen_text.hpp"
 #include "launcher/srun_task/port_holder.hpp"
 
 namespace runjob {

@@ -16,7 +16,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/one_line.hpp"
+#include "base/screen_text.hpp"
 #include "launcher/channel/messages.hpp"
 #include "launcher/processes/rank_environment.hpp"
 #include "launcher/srun_task/step_gathering.hpp"
@@ -145,7 +145,7 @@ class StepHead::State {
       if (error) return;
       for (const int rank : liveness_->lost(now())) {
         supervisor_->host_lost(place_of(rank).host,
-                               fmt::format("task {} has not been heard of for {} s", rank, kLostAfter.count()));
+                               fmt::format("task {} has sent nothing for {} s", rank, kLostAfter.count()));
         on_rank_gone(rank);
       }
       supervisor_->end_if_caused();

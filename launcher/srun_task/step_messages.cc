@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 
 namespace runjob {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 json parse(const std::string& text) {
-  json document = json::parse(text, nullptr, false);
+  json document = try_parse_json(text);
   if (!document.is_object()) throw Error(Errc::kProtocol, "a message between the tasks of a step is no JSON object");
   return document;
 }
@@ -31,27 +32,30 @@ auto read_fields(Read read) {
 }  // namespace
 
 std::string encode(const StepHello& hello) {
-  return json{{"step", hello.step},           {"nonce", hello.nonce},  {"rank", hello.rank},
-              {"size", hello.size},           {"node", hello.node},    {"node_name", hello.node_name},
-              {"free_port", hello.free_port}, {"called", hello.called}}
-      .dump();
+  return strict_json_text({{"step", hello.step},
+                           {"nonce", hello.nonce},
+                           {"rank", hello.rank},
+                           {"size", hello.size},
+                           {"node", hello.node},
+                           {"node_name", hello.node_name},
+                           {"free_port", hello.free_port},
+                           {"called", hello.called}});
 }
 
 std::string encode(const StepWelcome& welcome) {
-  return json{{"nonce", welcome.nonce},
-              {"port", welcome.port},
-              {"key", welcome.key.hex()},
-              {"address", welcome.address},
-              {"variables", welcome.variables}}
-      .dump();
+  return strict_json_text({{"nonce", welcome.nonce},
+                           {"port", welcome.port},
+                           {"key", welcome.key.hex()},
+                           {"address", welcome.address},
+                           {"variables", welcome.variables}});
 }
 
 std::string encode(const StepEnd& end) {
-  return json{{"status", end.status}, {"grace_ms", end.grace_ms}}.dump();
+  return strict_json_text({{"status", end.status}, {"grace_ms", end.grace_ms}});
 }
 
 std::string encode_refusal(std::string_view nonce, const std::string& reason) {
-  return json{{"nonce", nonce}, {"refusal", reason}}.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_text({{"nonce", nonce}, {"refusal", reason}});
 }
 
 StepHello parse_step_hello(const std::string& text) {

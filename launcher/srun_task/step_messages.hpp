@@ -56,8 +56,8 @@ inline constexpr std::string_view kStepGreeting = "runjob step 1\n";
 inline constexpr std::size_t kMaxStepHelloBytes = 16 * 1024;
 inline constexpr std::size_t kMaxStepWelcomeBytes = 256 * 1024;
 
-/// The ports of its node on which task 0 may listen, best first; every task computes the same ones. Those that SLURM has
-/// reserved, then 64 that follow from the step, below the ephemeral range.
+/// The ports of its node on which task 0 may listen, best first; every task computes the same ones. Those that SLURM
+/// has reserved, then 64 that follow from the step, below the ephemeral range.
 std::vector<int> step_ports(const SlurmTask& task);
 
 }  // namespace runjob

@@ -20,7 +20,8 @@ struct AgentKey {
 };
 
 /// A connection to ssh-agent, speaking its protocol (draft-miller-ssh-agent, sections 4.4 and 4.5). libssh2 has a
-/// client of it too, which blocks: an agent may ask its user before it signs, and the other hosts must not wait for that.
+/// client of it too, which blocks: an agent may ask its user before it signs, and the other hosts must not wait for
+/// that.
 /// Threads  the loop's one thread; one request at a time.
 /// Errors   none are thrown: an agent that is not there has no keys, one that fails does not sign.
 class KeyAgent {

@@ -26,8 +26,8 @@ class SshSession {
   LIBSSH2_SESSION* get() const { return session_; }
   SshWire& wire() { return *wire_; }
 
-  /// Says which algorithms to offer, best first, of one `kind` (LIBSSH2_METHOD_...). `names` are separated by commas;
-  /// those that libssh2 does not know are left out.
+  /// Sets the algorithms of one `kind` (LIBSSH2_METHOD_...) that are offered, best first. `names` are separated by
+  /// commas; those that libssh2 does not know are left out.
   /// Errors  SshProgramNeeded when it knows none of them.
   void prefer(int kind, std::string_view names);
 
@@ -43,12 +43,12 @@ class SshSession {
     }
   }
 
-  /// What libssh2 says about its last error.
+  /// The text of libssh2's last error.
   std::string last_error() const;
 
-  /// What the other side said when it ended the connection: "Too many authentication failures", or "".
+  /// The reason that the other side sent when it ended the connection: "Too many authentication failures", or "".
   const std::string& farewell() const { return farewell_; }
-  bool disconnected() const { return disconnected_; }  ///< it did so; libssh2's results do not always tell
+  bool disconnected() const { return disconnected_; }  ///< the connection has ended; libssh2's results may not show it
 
  private:
   static ssize_t receive(libssh2_socket_t, void* data, size_t size, int, void** self);
@@ -62,7 +62,7 @@ class SshSession {
   bool ending_ = false;
 };
 
-/// Whether libssh2 can make signatures of RSA keys that today's servers accept (1.11 and later).
+/// True if libssh2 can make signatures with RSA keys that today's servers accept (1.11 and later).
 bool libssh2_has_rsa_sha2();
 
 }  // namespace runjob

@@ -123,7 +123,8 @@ void SshWire::on_received(const boost::system::error_code& error, std::size_t by
   wake();
 }
 
-/// What could not be sent is dropped without a word: the reading side meets the same end, and knows more of it.
+/// Bytes that could not be sent are dropped without an error, because the reading side gets the same end with its
+/// reason.
 void SshWire::on_sent(const boost::system::error_code& error) {
   sending_ = false;
   in_flight_.clear();

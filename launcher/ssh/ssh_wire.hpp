@@ -43,8 +43,8 @@ class SshWire : public std::enable_shared_from_this<SshWire> {
   /// Errors  ConnectionEnded when nothing more will.
   boost::asio::awaitable<void> input();
 
-  /// Waits until at most `bytes` that have been put are not yet with the kernel. Returns too when sending has failed:
-  /// the reading side says why.
+  /// Waits until the kernel has taken all but at most `bytes` of the bytes that were put. Also returns when sending has
+  /// failed; the reading side gives the reason.
   /// Errors  ConnectionEnded after close().
   boost::asio::awaitable<void> flushed(std::size_t bytes);
 
@@ -54,7 +54,8 @@ class SshWire : public std::enable_shared_from_this<SshWire> {
   /// Sends what can be sent at once, then ends everything that waits.
   void close();
 
-  /// The first bytes that came in, for saying what answered; libssh2 does not give them when they are no SSH.
+  /// The first bytes that were received, for the message about a program that is not an SSH server; libssh2 does not
+  /// give them.
   const std::string& beginning() const { return beginning_; }
   std::uint64_t received() const { return received_; }  ///< bytes in all
   int descriptor() { return socket_.native_handle(); }

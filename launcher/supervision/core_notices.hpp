@@ -13,8 +13,8 @@ struct HostCores {
   int local_size = 1;
 };
 
-/// The notice of --verbose that the agents have set OMP_NUM_THREADS, which the user has not: otherwise every rank of a host
-/// would start a thread on each of its cores. "" if no host has several ranks.
+/// The notice of --verbose that the agents have set OMP_NUM_THREADS, which the user has not: otherwise every rank of a
+/// host would start a thread on each of its cores. "" if no host has several ranks.
 std::string threads_notice(const std::vector<HostCores>& hosts);
 
 /// The notice to a user whose ranks share cores only because the agent may not use most of the host's cores, which is

@@ -11,10 +11,10 @@
 
 namespace runjob {
 
-/// What is known of a job's end: what became of each rank and host, what went wrong first, and what ended the job. Plain
-/// data, which Verdict fills in and outcome_report.hpp turns into text. docs/exit-status.md lists the statuses.
+/// The end of a job: the end of each rank and host, the first failure, and the cause of the job's end. Verdict fills in
+/// this plain data and outcome_report.hpp turns it into text. docs/exit-status.md lists the statuses.
 struct JobOutcome {
-  /// What went wrong first. It decides the exit status and stays.
+  /// The first failure. It decides the exit status and does not change.
   enum class Cause {
     kNone,
     kRankFailed,

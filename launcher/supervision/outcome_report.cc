@@ -8,7 +8,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/one_line.hpp"
+#include "base/json_text.hpp"
+#include "base/screen_text.hpp"
 #include "hostfile/rank_list.hpp"
 
 namespace runjob {
@@ -114,7 +115,8 @@ std::string other_failures(const JobOutcome& outcome) {
   for (const int rank : outcome.failed) {
     if (rank != outcome.first.culprit) by_end[outcome.how(rank)].push_back(rank);
   }
-  const char* why = outcome.is_late ? " because it had waited in vain" : " because another rank had left";
+  const char* why = outcome.is_late ? " because the operation that it waited for was not completed"
+                                    : " because another rank had left";
   for (const int rank : outcome.victims) by_end[outcome.how(rank) + why].push_back(rank);
   std::string text;
   for (const auto& [end, ranks] : by_end) text += fmt::format("\n  {} {}", ranks_text(ranks), end);
@@ -206,7 +208,7 @@ std::string outcome_json(const JobOutcome& outcome, const std::string& job_id, c
                          {"failed_ranks", outcome.failed},
                          {"message", outcome_message(outcome, stderr_lines)},
                          {"ranks", std::move(ranks)}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return ordered_json_text(document, 2) + "\n";
 }
 
 }  // namespace runjob

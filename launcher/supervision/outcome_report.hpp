@@ -12,11 +12,12 @@ namespace runjob {
 /// Returns the last lines of a rank's standard error.
 using StderrLines = std::function<std::vector<std::string>(int rank)>;
 
-/// One line on what happened, then the last lines of the failed rank's standard error, then what else failed. "" when all
-/// is well or the user ended the job.
+/// One line on what happened, then the last lines of the failed rank's standard error, then what else failed. "" when
+/// all is well or the user ended the job.
 std::string outcome_message(const JobOutcome& outcome, const StderrLines& stderr_lines);
 
-/// What runjob waits for on `host` before it kills it, as one line. `interrupted`: the user has pressed Ctrl-C.
+/// One line with the processes on `host` that runjob waits for before it kills them. `interrupted`: the user has
+/// pressed Ctrl-C.
 std::string remaining_message(const Remaining& remaining, const std::string& host, bool interrupted);
 
 /// The status file, see docs/exit-status.md.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "base/one_line.hpp"
+#include "base/screen_text.hpp"
 #include "hostfile/rank_list.hpp"
 #include "launcher/supervision/rank_place.hpp"
 
@@ -46,7 +46,7 @@ void RankSupervisor::started(int rank, const Started& process) {
             process.cpus.empty() ? "" : ", bound to CPUs " + rank_list(process.cpus));
 }
 
-/// The rendezvous is not told: this always ends the job, and the other ranks need no error of their own.
+/// The rendezvous is not notified, because this always ends the job and the other ranks need no error of their own.
 void RankSupervisor::not_started(int rank, const StartFailed& failure) {
   verdict_.rank_not_started(rank, failure);
 }
@@ -61,14 +61,17 @@ void RankSupervisor::exited(int rank, const Exited& process) {
 
 bool RankSupervisor::joined(int rank) {
   service_.rank_joined(rank, alarm_->now());
-  return note_join(rank);
+  const bool is_first = note_join(rank);
+  if (is_first) check_start();  // another rank may have ended before
+  return is_first;
 }
 
 void RankSupervisor::request(rendezvous::Request request, rendezvous::Reply reply) {
   const int rank = request.rank;
   const bool is_rank = rank >= 0 && static_cast<std::size_t>(rank) < allocation_.placements.size();
-  if (options_.placement && request.target == "/v1/join" && is_rank) note_join(rank);
+  const bool is_first = options_.placement && request.target == "/v1/join" && is_rank && note_join(rank);
   service_.handle(std::move(request), alarm_->now(), std::move(reply));
+  if (is_first) check_start();
   watch_times();
 }
 
@@ -96,7 +99,8 @@ void RankSupervisor::check_start() {
   end_if_caused();
 }
 
-/// A rank has failed or has announced that it will. The one that failed first gets some time to end with its own status.
+/// A rank has failed or has announced that it will. The one that failed first gets some time to end with its own
+/// status.
 void RankSupervisor::watch_culprit() {
   if (phase_ == Phase::kEnding || !verdict_.unsettled() || culprit_deadline_ != kNever) return;
   culprit_deadline_ = alarm_->now() + kCulpritPatience;

@@ -13,8 +13,8 @@
 
 namespace runjob {
 
-/// Supervises the ranks of one job, whoever starts them: turns their events into a verdict, answers their requests to the
-/// rendezvous, and decides when the job has to end. It watches three times:
+/// Supervises the ranks of one job, whoever starts them: turns their events into a verdict, answers their requests to
+/// the rendezvous, and decides when the job has to end. It watches three times:
 ///
 ///   rendezvous   the waits of requests end when their time has passed;
 ///   start        from the first call of init() to the last one, at most Options::start_timeout;
@@ -51,11 +51,12 @@ class RankSupervisor {
   /// All ranks of `host` are lost with it.
   void host_lost(int host, const std::string& how);
 
-  /// Makes the callback if the events so far require it. The owner calls it after each batch of events, so that all failures
-  /// of a batch are known when the ranks are told to end. The supervisor calls it itself when a time has passed.
+  /// Makes the callback if the events so far require it. The owner calls it after each batch of events, so that all
+  /// failures of a batch are known before the ranks are ended. The supervisor calls it itself when a time has passed.
   void end_if_caused();
 
-  /// The owner ends the ranks for a reason of its own: the callback is not made any more, and only the rendezvous is watched.
+  /// The owner ends the ranks for a reason of its own: the callback is not made any more, and only the rendezvous is
+  /// watched.
   void ranks_are_ending();
 
   const Verdict& verdict() const { return verdict_; }
@@ -67,7 +68,7 @@ class RankSupervisor {
   enum class Phase {
     kStarting,  // no rank has called init()
     kJoining,   // some rank has called init(); the others must follow in time
-    kEnding,    // the ranks have been told to end
+    kEnding,    // the callback that ends the ranks was made
   };
 
   bool note_join(int rank);

@@ -11,7 +11,7 @@ namespace runjob {
 namespace {
 
 constexpr std::size_t kShownFrames = 20;
-constexpr std::size_t kShownNativeFrames = 8;  // below a Python stack, which says more
+constexpr std::size_t kShownNativeFrames = 8;  // below a Python stack, which is more useful
 
 /// The next line of `text`, which loses it.
 std::string_view take_line(std::string_view& text) {

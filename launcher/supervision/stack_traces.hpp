@@ -16,8 +16,8 @@
 namespace runjob {
 
 /// Collects the stacks of a job's ranks before the job is ended. First the agents take the native stacks of all ranks,
-/// which disturbs none of them; then the programs that print their own stack on SIGABRT do so, to their standard error, and
-/// end.
+/// which disturbs none of them; then the programs that print their own stack on SIGABRT do so, to their standard error,
+/// and end.
 /// Threads  the loop's one thread.
 class StackTraces {
  public:
@@ -37,8 +37,8 @@ class StackTraces {
   /// Some ranks were lost with their host; only `ranks` still run.
   void wait_only_for(const std::vector<int>& ranks);
 
-  /// What came of it, with each rank's standard error since before_python(), of which the stack is taken out: the rest goes
-  /// back through `errors`. Called when all output has come.
+  /// The stacks that were collected. `errors` has each rank's standard error since before_python(); the stacks are
+  /// taken out of it. Call it when all output has arrived.
   using Errors = std::map<int, std::string>;
   std::string report(const Allocation& allocation, Errors& errors) const;
 

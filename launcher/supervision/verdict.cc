@@ -80,7 +80,7 @@ bool Verdict::unsettled() const {
          !outcome_.victims.empty();
 }
 
-/// Whether one is still running that may have failed before those that have ended.
+/// True if a rank is still running that may have failed before the ranks that have ended.
 bool Verdict::culprit_may_come() const {
   if (outcome_.failing >= 0) return outcome_.running(outcome_.failing);
   return std::any_of(outcome_.ranks.begin(), outcome_.ranks.end(),

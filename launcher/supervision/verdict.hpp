@@ -14,9 +14,9 @@ namespace runjob {
 
 /// Decides which rank failed first and what ended the job, from the events of a job in their order.
 ///
-/// The rank that failed first is not always the rank that ends first: a rank that fails may need long to leave, and ranks
-/// that depend on it end meanwhile. Ranks therefore report that they are failing (rank_failing()). The end of a rank that
-/// only lost another one decides nothing while that other rank may still be on its way out: unsettled().
+/// The rank that failed first is not always the rank that ends first: a rank that fails may need long to leave, and
+/// ranks that depend on it end meanwhile. Ranks therefore report that they are failing (rank_failing()). The end of a
+/// rank that only lost another one decides nothing while that other rank may still be on its way out: unsettled().
 ///
 /// Pure     no clock, no sockets, no processes.
 /// Threads  one.

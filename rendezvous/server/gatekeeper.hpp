@@ -7,9 +7,9 @@
 
 namespace runjob::rendezvous {
 
-/// Who is at the other end of one server connection, and what it may therefore ask. A peer that the socket
-/// itself vouches for (a process of this user on a Unix socket) may ask anything; any other has to prove
-/// first that it holds the job's key. Pure: no sockets, no clock. auth.hpp has the protocol.
+/// Decides which requests a server connection may make. A peer that the socket itself identifies (a process of this
+/// user on a Unix socket) may make any request; any other peer has to prove first that it holds the job's key. Pure: no
+/// sockets, no clock. auth.hpp has the protocol.
 /// Threads  one.
 class Gatekeeper {
  public:
@@ -26,28 +26,28 @@ class Gatekeeper {
     kRefuse,  ///< answer 401 and end the connection, without reading more
   };
 
-  /// `trusted`: vouched for. `key`: the job's, nullopt when the server has none; then only trusted peers get
-  /// anywhere.
+  /// `trusted`: the socket identifies the peer. `key`: the job's key, nullopt when the server has none; then only
+  /// trusted peers are admitted.
   Gatekeeper(bool trusted, std::optional<JobKey> key);
 
   Verdict admit(const Head& head);
-  /// Whether this is the body that the request's header announced; if not, refuse as above.
+  /// True if this is the body that the request's header announced. If not, the caller refuses the request as above.
   bool admit_body(const Body& body) const;
 
-  /// The answer's Runjob-Mac; "" on a connection without one. Of an answer without a body the content type
-  /// must be empty.
+  /// The Runjob-Mac of `response`; "" on a connection without a key. A response without a body must have an empty
+  /// content type.
   std::string sign(const Response& response) const;
   /// The server's nonce, for the answer to kAnswer's request.
   std::string nonce() const { return to_hex(server_nonce_); }
 
-  /// Whether the peer has not proved anything yet.
+  /// True until the peer has proved that it holds the key.
   bool is_stranger() const { return state_ == State::kStranger || state_ == State::kGreeted; }
-  /// Whether a body can be allowed to follow the next header.
+  /// True if the next request may have a body.
   bool may_send_body() const { return state_ != State::kStranger; }
 
  private:
   enum class State {
-    kTrusted,   // vouched for, unsigned
+    kTrusted,   // identified by the socket, unsigned
     kStranger,  // may ask for a nonce, once
     kGreeted,   // has a nonce; its first request will show whether it holds the key
     kMember,    // has shown it: each request must be signed

@@ -41,8 +41,8 @@ Answers GatherTable::arrive(Kind kind, const std::string& name, Arrival arrival,
     if (gather.count != arrival.count)
       return one(
           std::move(arrival.reply),
-          error_response(409, fmt::format("{}: {} says count {}, {} said {}", label, caller(arrival), arrival.count,
-                                          caller(gather.arrivals.begin()->second), gather.count)));
+          error_response(409, fmt::format("{}: {} gives the count {}, {} gave {}", label, caller(arrival),
+                                          arrival.count, caller(gather.arrivals.begin()->second), gather.count)));
     const auto before = gather.arrivals.find(arrival.index);
     if (before != gather.arrivals.end()) return repeat_open(label, before->second, std::move(arrival));
   }
@@ -60,7 +60,7 @@ Answers GatherTable::arrive(Kind kind, const std::string& name, Arrival arrival,
   return std::ssize(gather->second.arrivals) == gather->second.count ? finish(gather) : Answers();
 }
 
-/// The gather went on without this caller having heard of it: it gets the same answer again.
+/// The answer was lost with the caller's connection, so the caller gets the same answer again.
 Answers GatherTable::repeat_answered(const std::string& label, Arrival arrival) {
   const Answered& last = answered_[static_cast<std::size_t>(arrival.rank)];
   if (last.response) return one(std::move(arrival.reply), *last.response);

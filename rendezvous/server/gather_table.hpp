@@ -17,7 +17,7 @@ namespace runjob::rendezvous {
 
 /// One caller's part in a gather or barrier.
 struct Arrival {
-  int rank = -1;  ///< who, -1 when unknown
+  int rank = -1;  ///< -1 when unknown
   int count = 1;
   int index = 0;
   std::string blob;
@@ -40,7 +40,7 @@ class GatherTable {
   Answers close(const Response& response);
   TimePoint next_deadline() const;
 
-  /// For GET /v1/status: the first ten open ones with who is missing.
+  /// For GET /v1/status: the first ten open ones, each with the ranks that are missing.
   nlohmann::json to_json(TimePoint now) const;
   std::size_t size() const { return open_.size(); }
 

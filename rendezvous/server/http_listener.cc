@@ -36,7 +36,7 @@ int family_of(int socket) {
   return family;
 }
 
-/// Of a Unix socket's other end.
+/// The process at the other end of a Unix socket.
 std::optional<ucred> credentials(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
@@ -61,7 +61,8 @@ Listener listen_on_path(asio::any_io_executor executor, const std::string& path)
   listener.open(endpoint.protocol(), error);
   if (!error) ::fcntl(listener.native_handle(), F_SETFD, FD_CLOEXEC);
   if (!error) listener.bind(endpoint, error);
-  // Before listen(), so that nobody else connects first; its directory's mode guards it too.
+  // The mode is set before listen(), so that no other user can connect first. The mode of the directory protects it
+  // too.
   if (!error && ::chmod(path.c_str(), 0600) != 0) error = error_code(errno, boost::system::system_category());
   if (!error) listener.listen(asio::socket_base::max_listen_connections, error);
   if (error) throw system_error(fmt::format("listen on {}", path), error.value());

@@ -6,8 +6,8 @@
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 
-/// The sockets of an HttpServer, of either kind. Private to it: includes Boost. Never looks a name up, so the
-/// fully static agent can have it.
+/// The sockets of an HttpServer, of either kind. Private to it: includes Boost. It never looks up a name, so that the
+/// fully static agent can use it.
 namespace runjob::rendezvous {
 
 using StreamSocket = boost::asio::generic::stream_protocol::socket;
@@ -21,17 +21,17 @@ Listener listen_on_path(boost::asio::any_io_executor executor, const std::string
 /// Errors  Error(kSystem): "listen on ADDRESS port N: REASON"; Error(kUsage) when `address` is not numeric.
 Listener listen_on_address(boost::asio::any_io_executor executor, const std::string& address, int port);
 
-/// Of a TCP listener; 0 for a Unix socket.
+/// The port of a TCP listener; 0 for a Unix socket.
 int port_of(const Listener& listener);
 
-/// Whether `socket` is a Unix one and its other end a process of this user (SO_PEERCRED).
+/// True if `socket` is a Unix socket and its other end a process of this user (SO_PEERCRED).
 bool is_own_users(int socket);
 
-/// Who is at the other end, for the log: "10.0.0.3 port 41234", "a process of user 1000".
+/// The peer, for the log: "10.0.0.3 port 41234", "a process of user 1000".
 std::string peer_name(int socket);
 
-/// What an accepted socket needs: not inherited; for TCP no delay of small answers, and a probe now and then,
-/// so that the connection of a host that vanished ends within two minutes.
+/// Sets the options of an accepted socket. Programs that this process starts do not inherit it. On TCP small answers
+/// are not delayed, and probes end the connection of a host that vanished within two minutes.
 void prepare_accepted(int socket);
 
 }  // namespace runjob::rendezvous

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
+#include "rendezvous/http_message.hpp"
 #include "rendezvous/no_throw.hpp"
 #include "rendezvous/server/gatekeeper.hpp"
 #include "rendezvous/server/http_listener.hpp"
@@ -23,13 +24,10 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-/// Refuses a connection before anything was read from it. An empty socket's buffer takes so few bytes at
-/// once.
+/// Refuses a connection before anything was read from it. The empty buffer of the socket has room for the whole answer.
 void turn_away(StreamSocket socket, int status, const std::string& why) {
   const Response response = error_response(status, why);
-  const std::string text =
-      fmt::format("HTTP/1.1 {} Refused\r\nConnection: close\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n{}",
-                  status, response.content_type, response.body.size(), response.body.str());
+  const std::string text = response_head(response, {}, 11, false) + response.body.str();
   error_code ignored;
   socket.non_blocking(true, ignored);
   socket.write_some(asio::buffer(text), ignored);
@@ -102,7 +100,7 @@ asio::awaitable<void> HttpServer::State::accept_all() {
       admit(std::move(socket));
       continue;
     }
-    // Out of descriptors or memory: the connection stays in the backlog until some are free again.
+    // No descriptors or no memory are left. The connection stays in the backlog until there are some again.
     log::warn("rendezvous: accept on {}: {}", path_.empty() ? fmt::format("port {}", port_) : path_, error.message());
     retry_.expires_after(std::chrono::milliseconds(100));
     co_await retry_.async_wait(kNoThrow);
@@ -131,7 +129,8 @@ void HttpServer::State::admit(StreamSocket socket) {
   });
 }
 
-/// Whoever holds the key proves it within a round trip, so it is not the ranks that make room.
+/// Closes the oldest connection that has not proved to hold the key. Ranks prove it within a round trip, so that none
+/// of them is closed.
 bool HttpServer::State::make_room() {
   const auto stranger = std::find_if(sessions_.begin(), sessions_.end(), [](const auto& session) {
     return session->is_stranger() && !session->is_closed();

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,13 +9,14 @@
 
 #include "rendezvous/job_key.hpp"
 #include "rendezvous/protocol.hpp"
+#include "rendezvous/server/http_limits.hpp"
 
 namespace runjob::rendezvous {
 
-/// HTTP/1.1 with keep-alive over a Unix or a TCP socket: parses requests, hands them on, writes the replies in
-/// order. On a Unix socket processes of this user are admitted (SO_PEERCRED); everybody else, and everybody on
-/// TCP, must prove with each request to hold the job's key (auth.hpp), and nothing is read of them beyond a
-/// header before they have. A reply to a peer that hung up is dropped; its request is not taken back.
+/// HTTP/1.1 with keep-alive over a Unix or a TCP socket: parses requests, calls the handler, writes the replies in
+/// order. On a Unix socket, processes of this user are admitted (SO_PEERCRED). Every other peer must prove with each
+/// request that it holds the job's key (auth.hpp); before that, only the header of its request is read. A reply to a
+/// peer that hung up is dropped; its request is not taken back.
 /// Threads  the executor's one thread; it calls the handler and must call the replies. A reply may come after
 ///          the server is gone.
 /// Bounds   headers 16 KiB, bodies kMaxBodyBytes, and Limits; beyond them a 4xx/5xx answer and the connection
@@ -26,14 +25,7 @@ class HttpServer {
  public:
   using Handler = std::function<void(Request, Reply)>;
 
-  struct Limits {
-    /// At the limit the connection that has waited longest without proving anything makes room; when all have
-    /// proved who they are, the new one is refused.
-    std::size_t connections = 1024;
-    /// For a request to arrive once it has begun, for a reply to be taken, and for a peer to prove who it is.
-    /// Idle connections of those who have may stay.
-    std::chrono::milliseconds message_timeout{30000};
-  };
+  using Limits = HttpLimits;
 
   /// A numeric address of this host, and a port; 0 takes any free one.
   struct TcpAddress {

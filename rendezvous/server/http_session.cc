@@ -1,6 +1,7 @@
 #include "rendezvous/server/http_session.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <exception>
 #include <limits>
@@ -10,10 +11,7 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/beast/core/error.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/span_body.hpp>
-#include <boost/beast/http/write.hpp>
+#include <boost/asio/write.hpp>
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -25,47 +23,34 @@ namespace runjob::rendezvous {
 namespace {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
 using boost::system::error_code;
+using State = HttpParser::State;
+using Failure = HttpParser::Failure;
 
-constexpr std::uint32_t kMaxHeaderBytes = 16 << 10;
+constexpr std::uint32_t kMaxHeadBytes = 16 << 10;
 
-/// Whether nobody is there to be answered: the peer hung up, or was too slow and Beast closed the socket.
-bool hung_up(error_code error) {
-  if (!error) return false;
-  return error.category() != http::make_error_code(http::error::bad_method).category() ||
-         error == http::error::end_of_stream || error == http::error::partial_message;
-}
-
-Response refusal_of(error_code error) {
-  if (error == http::error::body_limit)
+Response refusal_of(const HttpParser& parser) {
+  if (parser.failure() == Failure::kBodyTooLarge)
     return error_response(413, fmt::format("the body is over the limit of {} bytes", kMaxBodyBytes));
-  if (error == http::error::header_limit)
-    return error_response(431, fmt::format("the headers are over the limit of {} bytes", kMaxHeaderBytes));
-  return error_response(400, "malformed HTTP: " + error.message());
+  if (parser.failure() == Failure::kHeadTooLarge)
+    return error_response(431, fmt::format("the headers are over the limit of {} bytes", kMaxHeadBytes));
+  return error_response(400, "malformed HTTP: " + parser.reason());
 }
 
-std::string_view value_of(const http::fields& fields, const char* name) {
-  const auto found = fields.find(name);
-  return found == fields.end() ? std::string_view() : std::string_view(found->value().data(), found->value().size());
-}
-
-/// What the gatekeeper judges by. Errors  Error(kUsage) for a rank that is no number.
-Gatekeeper::Head head_of(const http::request<http::string_body>& message) {
+/// The parts of a request by which the gatekeeper judges it. Errors  Error(kUsage) for a rank that is not a number.
+Gatekeeper::Head head_of(const HttpHead& message) {
   Gatekeeper::Head head;
-  head.request.method = std::string(message.method_string());
-  head.request.target = std::string(message.target());
-  head.nonce = value_of(message, kNonceHeader);
-  head.mac = value_of(message, kMacHeader);
-  head.digest = value_of(message, kDigestHeader);
-  if (message.find(kRankHeader) != message.end())
-    head.request.rank = static_cast<int>(
-        parse_integer(value_of(message, kRankHeader), kRankHeader, 0, std::numeric_limits<int>::max()));
+  head.request.method = message.method;
+  head.request.target = message.target;
+  head.nonce = message.value_of(kNonceHeader);
+  head.mac = message.value_of(kMacHeader);
+  head.digest = message.value_of(kDigestHeader);
+  if (const auto rank = message.find(kRankHeader))
+    head.request.rank = static_cast<int>(parse_integer(*rank, kRankHeader, 0, std::numeric_limits<int>::max()));
   return head;
 }
 
-/// A stranger's text, for the log.
+/// The text of a stranger, for the log.
 std::string show(std::string_view text) {
   constexpr std::size_t kShown = 80;
   std::string result(text.substr(0, kShown));
@@ -74,10 +59,11 @@ std::string show(std::string_view text) {
   return result;
 }
 
-/// The head, or how to refuse a message that has none.
-std::variant<Gatekeeper::Head, Response> head_or_refusal(const http::request<http::string_body>& message) {
+/// The head of the message, or the refusal of a message without a correct one.
+std::variant<Gatekeeper::Head, Response> head_or_refusal(const HttpParser& parser) {
+  if (parser.state() == State::kBroken) return refusal_of(parser);
   try {
-    return head_of(message);
+    return head_of(parser.head());
   } catch (const Error& error) {
     return error_response(400, error.what());
   }
@@ -85,10 +71,10 @@ std::variant<Gatekeeper::Head, Response> head_or_refusal(const http::request<htt
 
 }  // namespace
 
-/// Where a reply is put down and waited for.
+/// The reply to the current request, which the coroutine waits for.
 class HttpSession::PendingReply {
  public:
-  explicit PendingReply(const Stream::executor_type& executor)
+  explicit PendingReply(const Socket::executor_type& executor)
       : woken_(executor, asio::steady_timer::time_point::max()) {}
 
   void complete(Response response) {
@@ -102,8 +88,7 @@ class HttpSession::PendingReply {
   bool over() const { return gone_ || response_; }
   std::optional<Response> take() { return gone_ ? std::nullopt : std::move(response_); }
 
-  /// Cancelled by complete() and give_up(); has no deadline, since it is the service that says when a wait is
-  /// over.
+  /// complete() and give_up() cancel it. It has no deadline, because the service ends the waits of its requests.
   auto wait() { return woken_.async_wait(kNoThrow); }
 
  private:
@@ -114,7 +99,8 @@ class HttpSession::PendingReply {
 
 HttpSession::HttpSession(Socket socket, Gatekeeper gatekeeper, HttpServer::Handler handler,
                          std::chrono::milliseconds message_timeout, OnRefusal on_refusal)
-    : stream_(std::move(socket)),
+    : socket_(std::move(socket)),
+      deadline_(socket_.get_executor()),
       gatekeeper_(std::move(gatekeeper)),
       handler_(std::move(handler)),
       message_timeout_(message_timeout),
@@ -132,32 +118,31 @@ asio::awaitable<void> HttpSession::run() {
 void HttpSession::close() {
   closed_ = true;
   if (pending_) pending_->give_up();
-  stream_.close();
+  error_code ignored;
+  socket_.close(ignored);
+  clear_deadline();
 }
 
-/// Whether the connection is good for another request.
+/// Serves one request. Returns whether the connection can be used for another one.
 asio::awaitable<bool> HttpSession::serve_one() {
-  Parser parser;
-  parser.body_limit(gatekeeper_.may_send_body() ? kMaxBodyBytes : 0);
-  parser.header_limit(kMaxHeaderBytes);
-  const error_code error = co_await read_header(parser);
-  if (closed_ || hung_up(error)) co_return false;
-  if (error == http::error::body_limit && gatekeeper_.is_stranger()) {
+  HttpParser parser(HttpParser::Kind::kRequest, kMaxHeadBytes, gatekeeper_.may_send_body() ? kMaxBodyBytes : 0);
+  const bool received = co_await read_head(parser);
+  if (!received) co_return false;
+  if (parser.failure() == Failure::kBodyTooLarge && gatekeeper_.is_stranger()) {
     co_await turn_down("a request with a body");
     co_return false;
   }
-  std::variant<Gatekeeper::Head, Response> head = error ? refusal_of(error) : head_or_refusal(parser.get());
+  std::variant<Gatekeeper::Head, Response> head = head_or_refusal(parser);
   if (auto* refusal = std::get_if<Response>(&head)) {
     co_await refuse(std::move(*refusal));
     co_return false;
   }
-  const unsigned version = parser.get().version();
   switch (gatekeeper_.admit(std::get<Gatekeeper::Head>(head))) {
     case Gatekeeper::Verdict::kPass:
       co_return co_await serve(parser, std::move(std::get<Gatekeeper::Head>(head).request));
     case Gatekeeper::Verdict::kAnswer: {
       Response greeting;
-      co_return co_await write(std::move(greeting), version, true);
+      co_return co_await write(std::move(greeting), parser.head().version, true);
     }
     case Gatekeeper::Verdict::kRefuse:
       break;
@@ -167,54 +152,79 @@ asio::awaitable<bool> HttpSession::serve_one() {
 }
 
 /// Reads the body of an admitted request and answers it.
-asio::awaitable<bool> HttpSession::serve(Parser& parser, Request request) {
-  // An answer to HEAD may have no body; ours has one that says what is possible, and then the connection ends.
-  const bool keep_alive = parser.keep_alive() && parser.get().method() != http::verb::head;
-  const unsigned version = parser.get().version();
-  const error_code error = co_await read_body(parser);
-  if (closed_ || hung_up(error)) co_return false;
-  if (error) {
-    co_await refuse(refusal_of(error));
+asio::awaitable<bool> HttpSession::serve(HttpParser& parser, Request request) {
+  // A response to HEAD may have no body. This one has a body with the possible methods, so the connection ends then.
+  const bool keep_alive = parser.head().keep_alive && request.method != "HEAD";
+  const bool received = co_await read(parser, State::kComplete);
+  if (!received) co_return false;
+  clear_deadline();
+  if (parser.state() == State::kBroken) {
+    co_await refuse(refusal_of(parser));
     co_return false;
   }
-  request.body = std::move(parser.get().body());
+  request.body = parser.take_body();
   if (!gatekeeper_.admit_body(request.body)) {
     co_await turn_down(request.target);
     co_return false;
   }
   std::optional<Response> response = co_await answer(std::move(request));
   if (!response) co_return false;
-  const bool written = co_await write(std::move(*response), version, keep_alive);
+  const bool written = co_await write(std::move(*response), parser.head().version, keep_alive);
   co_return written&& keep_alive;
 }
 
-/// The connection of somebody who has shown who he is may be idle for ever; once a request has begun it has
-/// message_timeout_ to be complete. A stranger has that time for all.
-asio::awaitable<error_code> HttpSession::read_header(Parser& parser) {
-  if (!gatekeeper_.is_stranger() && buffer_.size() == 0) {
-    stream_.expires_never();
-    const auto [error] = co_await stream_.socket().async_wait(asio::socket_base::wait_read, kNoThrow);
-    if (error) co_return error;
+/// A member's connection may be idle without limit; a request that has begun must be complete within message_timeout_.
+/// A stranger has that time for everything that it sends. Returns whether the head has been parsed, or has been
+/// refused.
+asio::awaitable<bool> HttpSession::read_head(HttpParser& parser) {
+  if (!gatekeeper_.is_stranger() && received_.empty()) {
+    clear_deadline();
+    const auto [error] = co_await socket_.async_wait(asio::socket_base::wait_read, kNoThrow);
+    if (error || closed_) co_return false;
   }
-  if (gatekeeper_.is_stranger()) {
-    stream_.expires_at(proof_deadline_);
-  } else {
-    stream_.expires_after(message_timeout_);
-  }
-  const auto [error, bytes] = co_await http::async_read_header(stream_, buffer_, parser, kNoThrow);
-  co_return error;
+  set_deadline(message_deadline());
+  co_return co_await read(parser, State::kBody);
 }
 
-/// Within the time that began with the header.
-asio::awaitable<error_code> HttpSession::read_body(Parser& parser) {
-  const auto [error, bytes] = co_await http::async_read(stream_, buffer_, parser, kNoThrow);
-  stream_.expires_never();
-  co_return error;
+/// Parses received bytes until the parser is in the state `until` or a later one. Returns false when the peer hangs up
+/// or the deadline passes before.
+asio::awaitable<bool> HttpSession::read(HttpParser& parser, State until) {
+  constexpr std::size_t kHeadBlock = 4 << 10, kBodyBlock = 64 << 10;
+  for (;;) {
+    parser.parse(received_);
+    if (parser.state() >= until) co_return true;
+    const std::size_t had = received_.size();
+    received_.resize(had + (parser.state() == State::kHead ? kHeadBlock : kBodyBlock));
+    const auto space = asio::buffer(received_.data() + had, received_.size() - had);
+    const auto [error, bytes] = co_await socket_.async_read_some(space, kNoThrow);
+    received_.resize(had + bytes);
+    if (error || closed_) co_return false;
+  }
 }
 
-/// Nothing when the peer hung up before the reply came.
+/// The time by which the peer must have sent a message or read one.
+HttpSession::TimePoint HttpSession::message_deadline() const {
+  return gatekeeper_.is_stranger() ? proof_deadline_ : std::chrono::steady_clock::now() + message_timeout_;
+}
+
+void HttpSession::set_deadline(TimePoint deadline) {
+  deadline_.expires_at(deadline);
+  deadline_.async_wait([weak = weak_from_this()](error_code error) {
+    const auto self = weak.lock();
+    // The deadline may have been moved after the timer had expired.
+    if (error || !self || self->deadline_.expiry() > std::chrono::steady_clock::now()) return;
+    error_code ignored;
+    self->socket_.close(ignored);
+  });
+}
+
+void HttpSession::clear_deadline() {
+  deadline_.expires_at(TimePoint::max());
+}
+
+/// The reply of the handler; nullopt when the peer hung up before it came.
 asio::awaitable<std::optional<Response>> HttpSession::answer(Request request) {
-  pending_ = std::make_shared<PendingReply>(stream_.get_executor());
+  pending_ = std::make_shared<PendingReply>(socket_.get_executor());
   const std::weak_ptr<PendingReply> weak = pending_;
   Reply reply = [weak](Response response) {
     if (const auto pending = weak.lock()) pending->complete(std::move(response));
@@ -229,26 +239,26 @@ asio::awaitable<std::optional<Response>> HttpSession::answer(Request request) {
     watch_for_hangup(weak);
     co_await pending_->wait();
     error_code ignored;
-    if (!closed_) stream_.socket().cancel(ignored);  // ends the watch
+    if (!closed_) socket_.cancel(ignored);  // ends the watch
   }
   std::optional<Response> response = pending_->take();
   pending_.reset();
   co_return response;
 }
 
-/// The socket becomes readable when the peer hangs up, or when it has sent its next request early: then there
-/// is nothing more to watch.
+/// The socket becomes readable when the peer hangs up, or when it has sent its next request early. In the second case
+/// the watch ends.
 void HttpSession::watch_for_hangup(std::weak_ptr<PendingReply> weak) {
-  stream_.socket().async_wait(asio::socket_base::wait_read, [this, weak](error_code error) {
+  socket_.async_wait(asio::socket_base::wait_read, [this, weak](error_code error) {
     const auto pending = weak.lock();  // it holds: as long as this session waits for it, `this` lives
     if (!pending || error || closed_) return;
     char byte;
-    const auto got = ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    const auto got = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) pending->give_up();
   });
 }
 
-asio::awaitable<bool> HttpSession::write(Response response, unsigned version, bool keep_alive) {
+asio::awaitable<bool> HttpSession::write(Response response, int version, bool keep_alive) {
   if (response.body.empty()) response.content_type.clear();
   const std::string mac = gatekeeper_.sign(response);
   AuthHeaders headers;
@@ -257,17 +267,12 @@ asio::awaitable<bool> HttpSession::write(Response response, unsigned version, bo
   co_return co_await send(std::move(response), std::move(headers), version, keep_alive);
 }
 
-asio::awaitable<bool> HttpSession::send(Response response, AuthHeaders headers, unsigned version, bool keep_alive) {
-  const std::string& bytes = response.body.str();
-  http::response<http::span_body<const char>> message(static_cast<http::status>(response.status), version);
-  for (const auto& [name, value] : headers) message.set(name, value);
-  if (!bytes.empty()) message.set(http::field::content_type, response.content_type);
-  message.keep_alive(keep_alive);
-  message.body() = {bytes.data(), bytes.size()};
-  message.prepare_payload();
-  stream_.expires_after(message_timeout_);
-  const auto [error, written] = co_await http::async_write(stream_, message, kNoThrow);
-  stream_.expires_never();
+asio::awaitable<bool> HttpSession::send(Response response, AuthHeaders headers, int version, bool keep_alive) {
+  const std::string head = response_head(response, headers, version, keep_alive);
+  const std::array<asio::const_buffer, 2> message{asio::buffer(head), asio::buffer(response.body.str())};
+  set_deadline(std::chrono::steady_clock::now() + message_timeout_);
+  const auto [error, written] = co_await asio::async_write(socket_, message, kNoThrow);
+  clear_deadline();
   co_return !error;
 }
 
@@ -278,24 +283,18 @@ asio::awaitable<void> HttpSession::refuse(Response response) {
   const bool written = co_await send(std::move(response), std::move(unsigned_headers), 11, false);
   if (!written || closed_) co_return;
   error_code ignored;
-  stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
-  const bool is_stranger = gatekeeper_.is_stranger();
-  if (is_stranger) {
-    stream_.expires_at(proof_deadline_);
-  } else {
-    stream_.expires_after(message_timeout_);
-  }
+  socket_.shutdown(asio::socket_base::shutdown_send, ignored);
+  set_deadline(message_deadline());
   char scrap[16 << 10];
   const auto space = asio::buffer(scrap);
-  for (std::size_t left = is_stranger ? 4 * sizeof scrap : 2 * kMaxBodyBytes; left > sizeof scrap;) {
-    const auto [error, bytes] = co_await stream_.async_read_some(space, kNoThrow);
+  for (std::size_t left = gatekeeper_.is_stranger() ? 4 * sizeof scrap : 2 * kMaxBodyBytes; left > sizeof scrap;) {
+    const auto [error, bytes] = co_await socket_.async_read_some(space, kNoThrow);
     if (error) co_return;
     left -= bytes;
   }
 }
 
-/// For a request that the gatekeeper does not let pass: one that nobody of the job has sent like this, here
-/// and now.
+/// Answers a request that the gatekeeper has refused, since no member of the job has sent it on this connection.
 asio::awaitable<void> HttpSession::turn_down(std::string what) {
   on_refusal_(fmt::format("{} is not signed with the job's key", show(what)));
   Response response = error_response(401, "the request is not signed with the job's key");

@@ -32,7 +32,7 @@ void Roster::move_to(Member& member, Stage stage) {
 void Roster::started(int rank, long pid, TimePoint now) {
   Member* member = find(rank);
   if (member == nullptr) return;
-  // The news of a join may overtake the news of the start: they come by different ways.
+  // The report of a join may arrive before the report of the start, because they take different paths.
   if (member->stage != Stage::kJoined || member->pid != 0) {
     move_to(*member, Stage::kStarted);
     member->since = now;

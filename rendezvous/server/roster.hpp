@@ -10,7 +10,8 @@
 
 namespace runjob::rendezvous {
 
-/// The ranks of a job and how far each process has come, for naming who is missing. No clock, no I/O.
+/// The ranks of a job and the stage that each process has reached, to name the ranks that are missing. No clock, no
+/// I/O.
 /// Threads  one.
 class Roster {
  public:

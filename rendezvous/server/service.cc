@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "rendezvous/server/answers.hpp"
 #include "rendezvous/server/gather_table.hpp"
 #include "rendezvous/server/kv_store.hpp"
@@ -26,7 +27,7 @@ std::vector<std::string> hosts_of(std::vector<Member> members) {
   return hosts;
 }
 
-/// A request that cannot be carried out: its status and why.
+/// The status and the reason of a request that cannot be carried out.
 struct Refusal {
   int status;
   std::string why;
@@ -94,7 +95,7 @@ Answers Service::State::route(Request& request, TimePoint now, Reply& reply) {
 Answers Service::State::join(const Request& request, TimePoint now, Reply& reply) {
   if (request.method != "POST") throw wrong_method(request, "POST");
   if (!placement) throw Refusal{404, "joins are answered by the agent on the rank's host"};
-  const Json document = Json::parse(request.body, nullptr, false);
+  const Json document = try_parse_json(request.body);
   if (!document.is_object() || !document.contains("rank") || !document["rank"].is_number_integer())
     throw Refusal{400, "a join needs a JSON object with the integers \"rank\" and \"pid\""};
   const auto rank = document["rank"].get<std::int64_t>();
@@ -152,7 +153,7 @@ std::string Service::State::status(TimePoint now) const {
                          {"open_gathers", gathers.size()}, {"gathers", gathers.to_json(now)},
                          {"keys", values.size()},          {"waiting_for_keys", values.waiting()},
                          {"stored_bytes", stored.used()}};
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(document);
 }
 
 Service::Service(std::vector<Member> members, std::chrono::milliseconds start_timeout, Placement placement)

@@ -10,7 +10,7 @@
 
 namespace runjob::rendezvous {
 
-/// One rank as the service knows it, for naming who is missing.
+/// One rank as the service knows it, to name the ranks that are missing.
 struct Member {
   std::string host;  ///< name of its host
 };
@@ -26,10 +26,9 @@ class Service {
   using TimePoint = std::chrono::steady_clock::time_point;
   using Placement = std::function<std::string(int rank)>;  ///< a join_reply()
 
-  /// `start_timeout`: how long the first rank that waits at start-up is let wait for the others (see
-  /// overdue()), and how long gathers and barriers wait that do not say.
-  /// `placement`: answers joins that come here. Without it they are refused (404): behind agents, which
-  /// answer them themselves.
+  /// `start_timeout`: the longest time that the first rank waits at start-up for the others (see overdue()), and the
+  /// time for gathers and barriers that give none. `placement`: answers joins. Without it they are refused (404),
+  /// because agents answer them.
   Service(std::vector<Member> members, std::chrono::milliseconds start_timeout, Placement placement = {});
   ~Service();
   Service(const Service&) = delete;
@@ -38,10 +37,10 @@ class Service {
   /// Answers `request` through `reply`, at once or when what it waits for is there.
   void handle(Request request, TimePoint now, Reply reply);
 
-  /// `listener` hears of each rank that says it is failing, before that rank gets its answer.
+  /// Calls `listener` for each rank that reports a failure, before that rank gets its answer.
   void on_failing(std::function<void(int rank, const Failing& failing)> listener);
 
-  /// What the launcher knows about a rank's process.
+  /// Events of a rank's process, which the launcher reports.
   void rank_started(int rank, long pid, TimePoint now);
   void rank_joined(int rank, TimePoint now);  ///< the agents answer joins themselves and report them here
   /// `how`: "status 0", "signal 9 (Killed)".
@@ -50,13 +49,13 @@ class Service {
   /// Ends every wait with 410 and refuses what comes later.
   void close(const std::string& reason);
 
-  /// When expire() has something to do; TimePoint::max() when never.
+  /// The time at which expire() has to be called; TimePoint::max() when no wait is open.
   TimePoint next_deadline() const;
   /// Ends the waits whose time has passed with 408 (values: 404).
   void expire(TimePoint now);
 
-  /// Who the job waits for, or "" when nobody. Some rank that still runs has joined, and another one has not
-  /// within the start timeout, or has exited without joining: "rank 13 on s4: process started (pid 812), has
+  /// The ranks that the job waits for, or "" when there are none. Some rank that still runs has joined, and another one
+  /// has not within the start timeout, or has exited without joining: "rank 13 on s4: process started (pid 812), has
   /// not called init() for 20 s". One line per missing rank, at most ten and then a count.
   std::string overdue(TimePoint now) const;
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/version.hpp"
 #include "runtime/backends/local_backend.hpp"
 #include "runtime/collectives/hierarchical/hierarchical_backend.hpp"
@@ -136,8 +137,7 @@ std::string backends_json() {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   list.push_back(describe_shared_memory());
   for (const Known& known : kKnown) list.push_back(describe(known));
-  return nlohmann::ordered_json{{"backends", std::move(list)}}.dump(-1, ' ', false,
-                                                                    nlohmann::ordered_json::error_handler_t::replace);
+  return ordered_json_text({{"backends", std::move(list)}});
 }
 
 }  // namespace runjob::runtime

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json_text.hpp"
 #include "runtime/collectives/json_bytes.hpp"
 
 namespace runjob::runtime {
@@ -14,7 +15,7 @@ using nlohmann::json;
 /// The addresses of a rank's backends. Errors  json::exception when `address` is not that of a set.
 std::vector<std::string> split(const std::string& address) {
   std::vector<std::string> parts;
-  for (const json& part : json::from_cbor(address)) parts.push_back(from_binary(part));
+  for (const json& part : parse_cbor(address)) parts.push_back(from_binary(part));
   return parts;
 }
 
@@ -33,9 +34,7 @@ std::vector<DataBackend*> BackendSet::all() const {
 std::string BackendSet::address() const {
   json parts = json::array();
   for (const DataBackend* backend : all()) parts.push_back(to_binary(backend->address()));
-  std::string bytes;
-  json::to_cbor(parts, bytes);
-  return bytes;
+  return cbor_bytes(parts);
 }
 
 Status BackendSet::connect(const std::vector<std::string>& addresses) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "runtime/collectives/json_bytes.hpp"
 
 namespace runjob::runtime {
@@ -20,14 +21,12 @@ std::string encode(const BootstrapBlob& blob) {
                          {"fusion_threshold", blob.fusion_threshold},
                          {"mixes_groups", blob.mixes_groups},
                          {"process_sets", blob.process_sets}};
-  std::string bytes;
-  json::to_cbor(document, bytes);
-  return bytes;
+  return cbor_bytes(document);
 }
 
 BootstrapBlob decode_bootstrap_blob(const std::string& bytes) {
   try {
-    const json document = json::from_cbor(bytes);
+    const json document = parse_cbor(bytes);
     BootstrapBlob blob;
     blob.error = from_binary(document.at("error"));
     blob.mesh = from_binary(document.at("mesh"));

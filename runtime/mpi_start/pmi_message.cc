@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/one_line.hpp"
+#include "base/screen_text.hpp"
 
 namespace runjob::runtime {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/fnv1a.hpp"
+#include "runtime/negotiation/fnv1a.hpp"
 
 namespace runjob::runtime {
 namespace {

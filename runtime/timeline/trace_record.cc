@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
+
 namespace runjob::runtime {
 namespace {
 
@@ -101,8 +103,7 @@ std::string format(const TraceRecord& record, std::int64_t offset_ns) {
 }
 
 std::string json_escape(std::string_view text) {
-  const std::string quoted =
-      nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string quoted = json_text(nlohmann::json(std::string(text)));
   return quoted.substr(1, quoted.size() - 2);
 }
 

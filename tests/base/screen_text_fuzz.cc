@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/one_line.hpp"
 #include "base/screen_text.hpp"
 
 using namespace runjob;

@@ -231,7 +231,7 @@ TEST_CASE("garbage on the port is refused or cut off, and the job goes on", "[ne
 }
 
 TEST_CASE("a stranger has a bounded time for all, a member's idle connection stays", "[net]") {
-  HttpServer::Limits limits;
+  HttpLimits limits;
   limits.message_timeout = 500ms;
   LocalRendezvous rendezvous(OverTcp(), {"a"}, 30s, limits);
   RawSocket member_socket = RawSocket::connect_to(rendezvous.port());
@@ -251,7 +251,7 @@ TEST_CASE("a stranger has a bounded time for all, a member's idle connection sta
 }
 
 TEST_CASE("strangers make room for new connections, members do not", "[net]") {
-  HttpServer::Limits limits;
+  HttpLimits limits;
   limits.connections = 3;
   LocalRendezvous rendezvous(OverTcp(), {"a"}, 30s, limits);
   const auto join = [&](RawSocket& socket) {
@@ -274,7 +274,7 @@ TEST_CASE("strangers make room for new connections, members do not", "[net]") {
 }
 
 TEST_CASE("a flood of strangers does not keep the ranks out", "[net]") {
-  HttpServer::Limits limits;
+  HttpLimits limits;
   limits.connections = 16;
   LocalRendezvous rendezvous(OverTcp(), {"a", "a"}, 30s, limits);
   std::vector<RawSocket> flood;

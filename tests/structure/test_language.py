@@ -7,7 +7,7 @@ import source_tree
 
 MOST_COLUMNS = 120
 # The folders whose comments are in plain English, and folders in them that are not yet.
-DONE = ("runtime/", "launcher/binding/", "sealed/")
+DONE = ("base/", "cli/", "hostfile/", "launcher/", "rendezvous/", "runtime/", "sealed/")
 NOT_YET = ("runtime/collectives/gloo/", "runtime/collectives/hierarchical/")
 BARE = re.compile(r"(?:Of|What|Whether)\b")
 SAYING = re.compile(r"\b(?:say|says|said|saying|hear|hears|heard|hearing|tell|tells|told|telling)\b", re.IGNORECASE)

@@ -95,7 +95,7 @@ std::vector<Cpu> usable_cpus(const std::string& root) {
     Cpu& cpu = result.emplace_back();
     cpu.number = number;
     cpu.core = siblings.empty() ? number : *std::min_element(siblings.begin(), siblings.end());
-    cpu.socket = std::max(0, leading_number(socket));  // -1 where the firmware does not say
+    cpu.socket = std::max(0, leading_number(socket));  // -1 if the firmware does not give it
     const auto node = nodes.find(number);
     cpu.numa = node == nodes.end() ? 0 : node->second;
   }

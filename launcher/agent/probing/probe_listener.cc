@@ -15,6 +15,7 @@
 #include <boost/asio/write.hpp>
 
 #include "base/log.hpp"
+#include "launcher/channel/exception_message.hpp"
 #include "launcher/channel/no_throw.hpp"
 #include "launcher/channel/strangers.hpp"
 
@@ -29,12 +30,7 @@ using namespace std::chrono_literals;
 constexpr auto kLifetime = 30s;  // more than the launcher waits for anything
 
 void report(const std::exception_ptr& failure) {
-  if (!failure) return;
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& error) {
-    log::debug("agent: a probe's listener ended: {}", error.what());
-  }
+  if (const auto message = exception_message(failure)) log::debug("agent: a probe's listener ended: {}", *message);
 }
 
 }  // namespace

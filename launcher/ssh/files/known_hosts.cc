@@ -100,7 +100,7 @@ std::vector<const KnownHost*> entries_naming(const std::vector<KnownHost>& entri
   return found;
 }
 
-/// What is said under this one name.
+/// The entries for this one name.
 HostKeyVerdict judge_under(const std::vector<KnownHost>& entries, std::string_view name, const PublicKey& key) {
   HostKeyVerdict verdict;
   for (const KnownHost* entry : entries_naming(entries, name)) {

@@ -7,7 +7,7 @@ namespace runjob {
 /// Who runs runjob here: what ssh's own defaults are made of.
 struct LocalAccount {
   std::string name;
-  std::string home;       ///< as the password database says, which is also where ssh looks, whatever HOME is
+  std::string home;       ///< from the password database, where ssh looks too; HOME does not matter
   std::string user_id;    ///< in digits
   std::string host_name;  ///< of this machine
 };

@@ -186,8 +186,8 @@ class Evaluation {
     if (std::find(files.begin(), files.end(), value) == files.end()) files.push_back(value);
   }
 
-  /// Keywords that change how or with whom to speak, and that libssh2 knows nothing of. One that is switched off says
-  /// that nothing after it may switch it on.
+  /// Keywords that change the connection or its other end, and that libssh2 does not support. A later value cannot
+  /// switch on a keyword that is switched off.
   void look_for_more(const SshDirective& directive) {
     struct Keyword {
       std::string_view name;      // as in the manual

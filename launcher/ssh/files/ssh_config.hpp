@@ -30,7 +30,7 @@ using IncludeReader = std::function<std::vector<SshConfigText>(const std::string
 ///         than 16 deep or of more than 1000 files in all.
 std::vector<SshDirective> parse_ssh_config(const SshConfigText& file, const IncludeReader& include);
 
-/// What the configuration says about one host. The first value of a keyword counts, of IdentityFile all do.
+/// The configuration of one host. The first value of a keyword counts; of IdentityFile, all values count.
 struct SshHostConfig {
   std::optional<std::string> host_name;
   std::optional<std::string> user;

@@ -15,8 +15,9 @@ struct SshConfigPaths {
 };
 
 /// Reads both files with their Includes. A file that does not exist counts as empty.
-/// Errors  as parse_ssh_config(); Error(kUsage) naming a file that exists but cannot be read. As ssh does, also a file of the
-///         user's, or included by it, that belongs to another user than this one or root, or to which others may write.
+/// Errors  as parse_ssh_config(); Error(kUsage) naming a file that exists but cannot be read. As ssh does, also a file
+///         of the user's, or included by it, that belongs to another user than this one or root, or to which others may
+///         write.
 std::vector<std::vector<SshDirective>> read_ssh_config(const SshConfigPaths& paths);
 
 }  // namespace runjob

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kDefaultPort = 22;
 
-/// What %-signs stand for in the configuration's values. Nothing when ssh has to be asked.
+/// The replacement of a %-sign in the configuration's values; nullopt if only ssh knows it.
 using Tokens = std::function<std::optional<std::string>(char token)>;
 
 std::optional<std::string> expand(const std::string& text, const Tokens& tokens) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "runtime/collectives/json_bytes.hpp"
 
 namespace runjob::runtime {
@@ -20,15 +21,13 @@ std::string encode(const HostOffer& offer) {
   const json document = {{"sharing", to_binary(offer.sharing)},     {"processors", to_binary(offer.processors)},
                          {"transport", to_binary(offer.transport)}, {"flat", to_binary(offer.flat)},
                          {"leader", to_binary(offer.leader)},       {"settings", to_binary(offer.settings)}};
-  std::string bytes;
-  json::to_cbor(document, bytes);
-  return std::string(kMark) + bytes;
+  return std::string(kMark) + cbor_bytes(document);
 }
 
 HostOffer decode_host_offer(const std::string& address) {
   if (!is_host_offer(address)) throw Error(Errc::kProtocol, "a rank's address is not one of a job on several hosts");
   try {
-    const json document = json::from_cbor(address.begin() + kMark.size(), address.end());
+    const json document = parse_cbor(std::string_view(address).substr(kMark.size()));
     return {from_binary(document.at("sharing")),   from_binary(document.at("processors")),
             from_binary(document.at("transport")), from_binary(document.at("flat")),
             from_binary(document.at("leader")),    from_binary(document.at("settings"))};

@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/event_fd.hpp"
 #include "base/mutex.hpp"
-#include "base/spin_time.hpp"
 #include "base/status.hpp"
 #include "base/unique_handle.hpp"
 #include "runtime/collectives/hierarchical/exchanges/dissemination.hpp"
@@ -20,6 +19,7 @@
 #include "runtime/collectives/hierarchical/leader_links.hpp"
 #include "runtime/collectives/rounds.hpp"
 #include "runtime/collectives/shm/group.hpp"
+#include "runtime/collectives/shm/tuning/spin_time.hpp"
 
 namespace runjob::runtime {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/event_fd.hpp"
-#include "base/spin_time.hpp"
+#include "runtime/collectives/shm/tuning/spin_time.hpp"
 #include "runtime/collectives/tcp/tcp_link.hpp"
 #include "runtime/collectives/transport.hpp"
 #include "runtime/links/listener.hpp"

@@ -114,7 +114,7 @@ TEST_CASE("the end of the channel is reported once, with what is known about it"
     side.agent.send_bytes("no route to host\n");
     side.agent.close();
     side.settle();
-    CHECK(side.take_events() == "batch; end: it said: no route to host ; ");
+    CHECK(side.take_events() == "batch; end: it sent: no route to host ; ");
   }
   SECTION("the agent gave up") {
     side.start();
@@ -185,7 +185,7 @@ TEST_CASE("over a network, an agent that is silent for too long is lost", "[unit
   CHECK(side.take_events().empty());
   side.clock.advance(Heartbeat::kInterval);
   side.settle();
-  CHECK(side.take_events() == "end: it has not been heard of for 5 s; ");
+  CHECK(side.take_events() == "end: it has sent nothing for 5 s; ");
   side.agent.wait_for_end();
 }
 
@@ -219,5 +219,5 @@ TEST_CASE("a paused session does not blame the agent, and goes on with a beat", 
   side.settle();
   CHECK(side.agent.next()->header.type == ToAgent::kHeartbeat);
   side.clock.advance(Heartbeat::kLongestSilence + Heartbeat::kInterval);
-  CHECK(side.take_events() == "end: it has not been heard of for 5 s; ");
+  CHECK(side.take_events() == "end: it has sent nothing for 5 s; ");
 }

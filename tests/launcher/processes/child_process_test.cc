@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <fcntl.h>
-#include <filesystem>
 #include <fstream>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +10,7 @@
 
 #include "base/unique_handle.hpp"
 #include "tests/catch.hpp"
+#include "tests/temporary_directory.hpp"
 
 using namespace runjob;
 
@@ -34,16 +34,6 @@ std::pair<std::string, int> run(ChildSpec spec) {
   REQUIRE(::waitpid(start.pid, &status, 0) == start.pid);
   return {text, status};
 }
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    char name[] = "/tmp/runjob-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
-  std::filesystem::path path;
-};
 
 }  // namespace
 
@@ -100,7 +90,7 @@ TEST_CASE("a child runs on the CPUs that it is given", "[unit]") {
 
 TEST_CASE("what cannot be started says at which step and why, and leaves no process", "[unit]") {
   const TemporaryDirectory directory;
-  const std::string data = directory.path / "data.txt";
+  const std::string data = directory.path() + "/data.txt";
   std::ofstream(data) << "not a program";
   const auto failure = [](std::vector<std::string> command, const std::string& working_directory,
                           Environment environment) {
@@ -121,19 +111,19 @@ TEST_CASE("what cannot be started says at which step and why, and leaves no proc
   const ChildStartError forbidden = failure({data}, "", {});
   CHECK(forbidden.step == Step::kExec);
   CHECK(forbidden.error_number == EACCES);
-  const ChildStartError nowhere = failure({"true"}, directory.path / "missing", {});
+  const ChildStartError nowhere = failure({"true"}, directory.path() + "/missing", {});
   CHECK(nowhere.step == Step::kWorkingDirectory);
   CHECK(nowhere.error_number == ENOENT);
 }
 
 TEST_CASE("a script without an interpreter line is given to the shell, as execvp does", "[unit]") {
   const TemporaryDirectory directory;
-  const std::string script = directory.path / "script";
+  const std::string script = directory.path() + "/script";
   std::ofstream(script) << "echo script $1\n";
   REQUIRE(::chmod(script.c_str(), 0755) == 0);
   ChildSpec spec;
   spec.command = {"script", "argument"};
-  spec.environment = {{"PATH", "/nowhere:" + directory.path.string()}};
+  spec.environment = {{"PATH", "/nowhere:" + directory.path()}};
   CHECK(run(spec).first == "script argument\n");
 }
 

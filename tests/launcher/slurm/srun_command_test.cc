@@ -87,7 +87,7 @@ TEST_CASE("what srun says when all is well is no news", "[unit]") {
 }
 
 TEST_CASE("srun's last lines are the reason, with a remedy for an agent that is not there", "[unit]") {
-  CHECK(explain_srun({}, "/a") == "srun said nothing about it");
+  CHECK(explain_srun({}, "/a") == "srun printed no reason");
   CHECK(explain_srun({"1", "2", "3", "4"}, "/a") == "2; 3; 4");
   const std::string end = "srun: error: s1: task 0: Exited with exit code 125";
   CHECK(explain_srun({end}, "/a") == end);

@@ -130,6 +130,16 @@ TEST_CASE("a rank that ends without init() after another one has called it is na
   CHECK(job.message() == "rank 2 on s2: process exited (exited with status 0) without calling init()");
 }
 
+TEST_CASE("a rank that has ended before the first one calls init() is named at that call", "[unit]") {
+  Supervised job;
+  job.start_all();
+  job.ranks.exited(2, with_status(0));
+  CHECK(job.causes.empty());
+  CHECK(job.ranks.joined(0));
+  CHECK(job.causes == std::vector<Cause>{Cause::kStartTimeout});
+  CHECK(job.message() == "rank 2 on s2: process exited (exited with status 0) without calling init()");
+}
+
 TEST_CASE("the start timeout passes without effect when all ranks have joined", "[unit]") {
   Supervised job;
   job.start_all();

@@ -157,7 +157,7 @@ TEST_CASE("the rank that is waited for too long is named, not those that have wa
     CHECK(verdict.outcome().exit_status() == 1);
     CHECK(outcome_message(verdict.outcome(), no_lines) ==
           "rank 1 on s1 (pid 101) stalled: allreduce 'x' has waited 3 s for rank 1 on s1; stopped 1 other rank\n"
-          "  rank 0 exited with status 1 because it had waited in vain");
+          "  rank 0 exited with status 1 because the operation that it waited for was not completed");
     const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), "j1", no_lines));
     CHECK(document["first_failed_rank"] == 1);
     CHECK(document["failed_ranks"] == nlohmann::json({1}));

@@ -60,4 +60,4 @@ def test_after_the_shutdown_time_the_operations_end_with_the_reason(tmp_path, sh
     assert blame.startswith("runjob: error: rank 1 on localhost (pid ") and ") stalled: " + WARNING in blame
     assert "--stall-check-shutdown-time-seconds" in blame
     assert "Traceback" not in stderr
-    assert "\n  rank 0 exited with status 1 because it had waited in vain" in stderr
+    assert "\n  rank 0 exited with status 1 because the operation that it waited for was not completed" in stderr

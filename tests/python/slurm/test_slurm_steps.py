@@ -202,7 +202,7 @@ def test_a_task_that_vanishes_ends_the_job(slurm):
         task.kill()
         status, _, errors = job.finish()
         assert status == 137  # the highest of all tasks', as srun has it
-        assert "task 1 has not been heard of for 20 s" in errors
+        assert "task 1 has sent nothing for 20 s" in errors
     wait_until_gone(slurm)
 
 

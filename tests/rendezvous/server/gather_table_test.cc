@@ -68,7 +68,7 @@ TEST_CASE("two callers with one index, or different counts, are refused by name"
   const Answers other = table.arrive(0, "a", "", 2);
   REQUIRE(other.size() == 1);
   CHECK(other[0].response.status == 409);
-  CHECK(error_text(other[0].response.body) == "gather 'x': rank 0 says count 2, rank 1 said 3");
+  CHECK(error_text(other[0].response.body) == "gather 'x': rank 0 gives the count 2, rank 1 gave 3");
 }
 
 TEST_CASE("a call that is sent again while it waits counts once", "[unit]") {

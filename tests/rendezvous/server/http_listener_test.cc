@@ -9,8 +9,8 @@
 
 #include "base/error.hpp"
 #include "tests/catch.hpp"
-#include "tests/rendezvous/local_rendezvous.hpp"
 #include "tests/rendezvous/raw_socket.hpp"
+#include "tests/temporary_directory.hpp"
 
 using namespace runjob;
 using namespace runjob::rendezvous;

@@ -111,7 +111,7 @@ TEST_CASE("bodies and headers over their bounds are refused", "[net]") {
 }
 
 TEST_CASE("a request that is not complete in time ends the connection, an idle one stays", "[net]") {
-  HttpServer::Limits limits;
+  HttpLimits limits;
   limits.message_timeout = 1ms;
   LocalRendezvous rendezvous({"a"}, 30s, limits);
   RawSocket idle = RawSocket::connect_to(rendezvous.path());
@@ -125,7 +125,7 @@ TEST_CASE("a request that is not complete in time ends the connection, an idle o
 }
 
 TEST_CASE("a peer that does not take its answer is cut off", "[net]") {
-  HttpServer::Limits limits;
+  HttpLimits limits;
   limits.message_timeout = 300ms;
   LocalRendezvous rendezvous({"a"}, 30s, limits);
   rendezvous.on_service([](Service& service) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "runtime/collectives/json_bytes.hpp"
 
 namespace runjob::runtime {
@@ -71,15 +72,13 @@ std::string encode(const SharingOffer& offer) {
                          {"user", to_binary(offer.place.user)},   {"processors", to_binary(offer.processors)},
                          {"path", to_binary(offer.path)},         {"name", to_binary(offer.name)},
                          {"token", to_binary(offer.token)}};
-  std::string bytes;
-  json::to_cbor(document, bytes);
-  return std::string(kMark) + bytes;
+  return std::string(kMark) + cbor_bytes(document);
 }
 
 SharingOffer decode_sharing_offer(const std::string& address) {
   if (!is_sharing_offer(address)) throw Error(Errc::kProtocol, "a rank's address is not one of shared memory");
   try {
-    const json document = json::from_cbor(address.begin() + kMark.size(), address.end());
+    const json document = parse_cbor(std::string_view(address).substr(kMark.size()));
     const auto field = [&document](const char* name) { return from_binary(document.at(name)); };
     return {field("refusal"),    {field("kernel"), field("files"), field("network"), field("user")},
             field("processors"), field("path"),

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
-#include "base/spin_time.hpp"
 #include "runtime/collectives/shm/memory/segment_view.hpp"
+#include "runtime/collectives/shm/tuning/spin_time.hpp"
 
 namespace runjob::runtime {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "tests/catch.hpp"
-#include "tests/rendezvous/local_rendezvous.hpp"
+#include "tests/temporary_directory.hpp"
 
 using namespace runjob;
 namespace fs = std::filesystem;
@@ -25,7 +25,7 @@ class FakeSys {
   }
 
  private:
-  rendezvous::TemporaryDirectory folder_;
+  TemporaryDirectory folder_;
 };
 
 }  // namespace

@@ -3,12 +3,12 @@
 #include <filesystem>
 
 #include "tests/catch.hpp"
-#include "tests/rendezvous/local_rendezvous.hpp"
+#include "tests/temporary_directory.hpp"
 
 using namespace runjob;
 
 TEST_CASE("the GPUs are those that the environment names, else as many as the driver has", "[unit]") {
-  const rendezvous::TemporaryDirectory driver;
+  const TemporaryDirectory driver;
   for (const char* device : {"/0000:17:00.0", "/0000:65:00.0"})
     std::filesystem::create_directory(driver.path() + device);
   using Gpus = std::vector<std::string>;

@@ -1,9 +1,9 @@
-#include "base/spin_time.hpp"
+#include "runtime/collectives/shm/tuning/spin_time.hpp"
 
 #include "tests/catch.hpp"
 
 using namespace std::chrono_literals;
-using runjob::SpinTime;
+using runjob::runtime::SpinTime;
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace runjob {
+namespace runjob::runtime {
 
 /// The 64-bit FNV-1a hash of `bytes`: the same on every machine and in every build, unlike std::hash.
 /// Source  Fowler, Noll, Vo and Eastlake, RFC 9923, "The FNV Non-Cryptographic Hash Algorithm".
@@ -13,4 +13,4 @@ constexpr std::uint64_t fnv1a(std::string_view bytes) {
   return hash;
 }
 
-}  // namespace runjob
+}  // namespace runjob::runtime

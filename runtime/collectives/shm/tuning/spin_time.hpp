@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace runjob {
+namespace runjob::runtime {
 
 /// How long a wait spins before it sleeps, learned from the waits before it.
 ///
@@ -40,4 +40,4 @@ class SpinTime {
   Duration most_, time_;
 };
 
-}  // namespace runjob
+}  // namespace runjob::runtime

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+/// JSON documents from and to text and CBOR (RFC 8949). The parsers and writers of nlohmann/json are templates, which
+/// take seconds to compile in each source that calls them. Only json_text.cc calls them.
+/// Threads  any.
+namespace runjob {
+
+/// Errors  nlohmann::json::exception when `text` is not exactly one document.
+nlohmann::json parse_json(std::string_view text);
+/// The same; when `text` is not a document, the result is_discarded().
+nlohmann::json try_parse_json(std::string_view text);
+/// Errors  nlohmann::json::exception when `bytes` are not exactly one document.
+nlohmann::json parse_cbor(std::string_view bytes);
+
+/// In one line, or with `indent` spaces for each level. Bytes that are not UTF-8 become U+FFFD.
+std::string json_text(const nlohmann::json& document, int indent = -1);
+std::string ordered_json_text(const nlohmann::ordered_json& document, int indent = -1);
+/// In one line. Errors  nlohmann::json::exception for bytes that are not UTF-8.
+std::string strict_json_text(const nlohmann::json& document);
+std::string cbor_bytes(const nlohmann::json& document);
+
+}  // namespace runjob
