@@ -31,7 +31,8 @@ constexpr int kOwnFailureStatus = 125;
 Surroundings look_around(const std::string& name) {
   std::array<char, 256> host_name{};
   ::gethostname(host_name.data(), host_name.size() - 1);
-  return {current_environment(), std::filesystem::current_path().string(), host_name.data(),
+  std::error_code deleted;
+  return {current_environment(), std::filesystem::current_path(deleted).string(), host_name.data(),
           std::filesystem::path(name).filename() == "horovodrun"};
 }
 

@@ -7,7 +7,7 @@
 #
 #   --quick         without sanitizers and fuzzing
 #   --thorough      everything, and what takes long: a debug build that compiles each source alone, with its tests; a minute of
-#                   fuzzing for each parser; older versions of TensorFlow
+#                   fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute
 #   --no-packages   do not install system packages; they are there
 #   SUBJECT         only the tests of a folder, such as `hostfile`, `runtime/engine` or `torch`, and only what they need is
 #                   built. An unknown one gets a list.
@@ -82,6 +82,8 @@ run_all() {
     suite "fuzzing what strangers send" packaging/fuzz.sh "$([ "$extent" = thorough ] && echo 1 || echo 0.1)"
   fi
   install_runjob
+  # A rank is stopped for so long while others wait for it.
+  [ "$extent" != thorough ] || export RUNJOB_TEST_STOPPED_SECONDS=60
   suite "Python and end-to-end tests" run_pytest --ignore=tests/structure --ignore=tests/python/tensorflow tests
   suite "TensorFlow and Keras" env PYTHON="$python" packaging/tensorflow.sh newest
   if [ "$extent" = thorough ]; then

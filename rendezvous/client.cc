@@ -7,10 +7,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/json_text.hpp"
 #include "rendezvous/http_connection.hpp"
 #include "rendezvous/target.hpp"
 
@@ -93,17 +91,20 @@ class Client::Connection {
   Response gather(std::string_view kind, std::string_view name, std::string_view blob, std::string_view parameters,
                   Milliseconds timeout) {
     timeout = bounded(timeout);
-    return ask("POST",
-               fmt::format("/v1/{}/{}?wait={}ms&call={:x}.{}{}", kind, segment(name, "a name"), timeout.count(),
-                           caller_, ++calls_, parameters),
-               blob, timeout);
+    return ask(
+        "POST",
+        fmt::format("/v1/{}/{}?wait={}ms&call={:x}.{}{}{}", kind, segment(name, "a name"), timeout.count(), caller_,
+                    ++calls_, parameters, generation_ < 0 ? "" : fmt::format("&generation={}", generation_)),
+        blob, timeout);
   }
 
   int rank() const { return rank_; }
+  void set_generation(int generation) { generation_ = generation; }
 
  private:
   HttpConnection http_;
   int rank_;
+  int generation_ = -1;  // -1: the job has no generations, or this process is in none
   std::uint64_t caller_;
   std::uint64_t calls_ = 0;
 };
@@ -115,8 +116,29 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 JoinReply Client::join(Milliseconds timeout) {
-  const nlohmann::json document = {{"rank", connection_->rank()}, {"pid", ::getpid()}};
-  return join_reply_from_json(connection_->ask("POST", "/v1/join", json_text(document), timeout).body);
+  const JoinRequest request{connection_->rank(), ::getpid(), std::nullopt};
+  return join_reply_from_json(connection_->ask("POST", "/v1/join", to_json(request), timeout).body);
+}
+
+void Client::set_generation(int generation) {
+  connection_->set_generation(generation);
+}
+
+JoinReply Client::join_next(JoinRequest::Ready ready) {
+  connection_->set_generation(-1);
+  const JoinRequest request{connection_->rank(), ::getpid(), std::move(ready)};
+  JoinReply reply =
+      join_reply_from_json(connection_->ask("POST", "/v1/join", to_json(request), Milliseconds::max()).body);
+  connection_->set_generation(reply.generation);
+  return reply;
+}
+
+std::optional<Notice> Client::notice(std::int64_t after, Milliseconds wait) {
+  wait = bounded(wait);
+  const std::string target = fmt::format("/v1/elastic/notice?after={}&wait={}ms", after, wait.count());
+  const Response response = connection_->ask("GET", target, "", wait, 404);
+  if (response.status == 404) return std::nullopt;
+  return notice_from_json(response.body);
 }
 
 std::vector<std::string> Client::gather(std::string_view name, std::string_view blob, Milliseconds timeout) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,15 @@ class Client {
   Client& operator=(Client&&) noexcept;
 
   JoinReply join(Milliseconds timeout);
+  /// Elastic jobs: from now on each request carries `generation`, of which this process is a member.
+  void set_generation(int generation);
+
+  /// Elastic jobs: leaves the present generation and waits for the next one that this process belongs to, for as long
+  /// as the launcher does. From then on each request carries that generation.
+  /// Errors  also kAborted when this process is not to be a member of another generation; the text tells why.
+  JoinReply join_next(JoinRequest::Ready ready);
+  /// Elastic jobs: a notice with a larger sequence number than `after`; nullopt when `wait` has passed without one.
+  std::optional<Notice> notice(std::int64_t after, Milliseconds wait);
 
   /// Gives `blob` and returns the blobs of all participants, by index. There are `count` participants with distinct
   /// `index`; by default all ranks.

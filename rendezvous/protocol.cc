@@ -50,7 +50,8 @@ bool within(int index, int size) {
 
 /// Checks the numbers that a rank uses as indices.
 void check(const Place& place) {
-  if (!within(place.rank, place.size) || !within(place.local_rank, place.local_size) ||
+  // In an elastic job a process keeps its local rank when others of its host have gone.
+  if (!within(place.rank, place.size) || !within(place.local_rank, kMaxRanks) || place.local_size < 1 ||
       !within(place.cross_rank, place.cross_size) || place.size > kMaxRanks)
     throw Error(Errc::kProtocol,
                 fmt::format("the answer to a join contradicts itself: rank {} of {}", place.rank, place.size));
@@ -60,7 +61,8 @@ void check(const JoinReply& reply) {
   const int hosts = static_cast<int>(reply.hostnames.size());
   const bool known_hosts =
       std::all_of(reply.hosts.begin(), reply.hosts.end(), [&](int host) { return within(host, hosts); });
-  if (std::ssize(reply.hosts) != reply.size || !known_hosts)
+  const bool known_commits = reply.commits.empty() || std::ssize(reply.commits) == reply.size;
+  if (std::ssize(reply.hosts) != reply.size || !known_hosts || !known_commits)
     throw Error(Errc::kProtocol, fmt::format("the answer to a join contradicts itself: {} of {} ranks are on {} hosts",
                                              reply.hosts.size(), reply.size, hosts));
 }
@@ -121,7 +123,7 @@ auto decode(const std::string& text, Read read) {
 }  // namespace
 
 std::string to_json(const Failing& failing) {
-  return json_text({{"own", failing.own}, {"reason", failing.reason}, {"late", failing.late}});
+  return json_text({{"own", failing.own}, {"reason", failing.reason}, {"late", failing.late}, {"lost", failing.lost}});
 }
 
 Failing failing_from_json(const std::string& text) {
@@ -129,9 +131,11 @@ Failing failing_from_json(const std::string& text) {
   const bool well_formed = document.is_object() && document.contains("own") && document["own"].is_boolean() &&
                            document.contains("reason") && document["reason"].is_string();
   if (!well_formed) throw Error(Errc::kProtocol, "expected a JSON object with \"own\" and \"reason\"");
-  const auto late = document.find("late");
-  return {document["own"].get<bool>(), document["reason"].get<std::string>(),
-          late != document.end() && late->is_number_integer() ? late->get<int>() : -1};
+  const auto rank = [&document](const char* key) {
+    const auto found = document.find(key);
+    return found != document.end() && found->is_number_integer() ? found->get<int>() : -1;
+  };
+  return {document["own"].get<bool>(), document["reason"].get<std::string>(), rank("late"), rank("lost")};
 }
 
 Digest Body::digest() const {
@@ -141,7 +145,9 @@ Digest Body::digest() const {
 }
 
 std::string to_json(const Topology& topology) {
-  return json_text({{"hosts", to_runs(topology.hosts)}, {"hostnames", topology.hostnames}});
+  Json document = {{"hosts", to_runs(topology.hosts)}, {"hostnames", topology.hostnames}};
+  if (!topology.commits.empty()) document["commits"] = topology.commits;
+  return json_text(document);
 }
 
 std::string to_json(const Place& place) {
@@ -156,10 +162,56 @@ std::string to_json(const Place& place) {
                     {"start_timeout_seconds", place.start_timeout_seconds}});
 }
 
-std::string join_reply(const Place& place, const std::string& topology) {
+std::string join_reply(const Place& place, const std::string& topology, bool waiting) {
   std::string text = to_json(place);
   text.pop_back();  // the closing brace
-  return text.append(R"(,"topology":)").append(topology).append("}");
+  return text.append(R"(,"topology":)").append(topology).append(waiting ? R"(,"waiting":true})" : "}");
+}
+
+std::string to_json(const JoinRequest& request) {
+  Json document = {{"rank", request.rank}, {"pid", request.pid}};
+  if (request.ready) {
+    document["ready"] = {
+        {"after", request.ready->after}, {"commit", request.ready->commit}, {"reason", request.ready->reason}};
+  }
+  return json_text(document);
+}
+
+JoinRequest join_request_from_json(const std::string& text) {
+  const Json document = try_parse_json(text);
+  if (!document.is_object() || !document.contains("rank") || !document["rank"].is_number_integer())
+    throw Error(Errc::kProtocol, "a join needs a JSON object with the integers \"rank\" and \"pid\"");
+  return decode(text, [](const Json& join) {
+    JoinRequest request;
+    request.rank = static_cast<int>(std::clamp<std::int64_t>(join.at("rank").get<std::int64_t>(), -1, kMaxRanks));
+    request.pid = join.value("pid", 0L);
+    if (const auto ready = join.find("ready"); ready != join.end())
+      request.ready = {ready->at("after").get<int>(), ready->at("commit").get<std::int64_t>(),
+                       ready->at("reason").get<std::string>()};
+    return request;
+  });
+}
+
+std::string to_json(const Notice& notice) {
+  return json_text({{"sequence", notice.sequence},
+                    {"ended", notice.ended},
+                    {"reason", notice.reason},
+                    {"outdated", notice.outdated},
+                    {"only_added", notice.only_added},
+                    {"leaving", notice.leaving}});
+}
+
+Notice notice_from_json(const std::string& text) {
+  return decode(text, [](const Json& document) {
+    Notice notice;
+    document.at("sequence").get_to(notice.sequence);
+    document.at("ended").get_to(notice.ended);
+    document.at("reason").get_to(notice.reason);
+    document.at("outdated").get_to(notice.outdated);
+    document.at("only_added").get_to(notice.only_added);
+    document.at("leaving").get_to(notice.leaving);
+    return notice;
+  });
 }
 
 JoinReply join_reply_from_json(const std::string& text) {
@@ -169,6 +221,8 @@ JoinReply join_reply_from_json(const std::string& text) {
     const Json& topology = document.at("topology");
     reply.hosts = from_runs(topology.at("hosts"), reply.size);
     topology.at("hostnames").get_to(reply.hostnames);
+    reply.waiting = document.value("waiting", false);
+    reply.commits = topology.value("commits", std::vector<std::int64_t>());
     check(reply);
     return reply;
   });

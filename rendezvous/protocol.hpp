@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,10 +19,13 @@
 ///   GET    /v1/kv/<scope>/<key>                           -> the value's bytes, or 404
 ///   PUT    /v1/kv/<scope>/<key>      raw bytes            -> empty
 ///   DELETE /v1/kv/<scope>/<key>                           -> empty, also when there was none
-///   POST   /v1/failing               JSON {"own","reason","late"} -> empty; see Failing
+///   POST   /v1/failing               JSON {"own","reason","late","lost"} -> empty; see Failing
+///   GET    /v1/elastic/notice        empty                -> JSON, see Notice; waits for a newer one than `after`
 ///   GET    /v1/status                                     -> JSON: what the job waits for
 ///
-/// Queries: gather and barrier take `count`, `index`, `wait` and `call`; GET of a value takes `wait`.
+/// Queries: gather and barrier take `count`, `index`, `wait` and `call`; GET of a value takes `wait`; a notice takes
+/// `after`. In an elastic job each request of a generation's member has `generation`, and kRankHeader is the number of
+/// the caller's process, which never changes, in place of its rank.
 /// Names are one path segment each, percent-encoded, any bytes. `count` and `index` default to the job's size
 /// and the caller's rank; `wait` is in seconds and defaults to the job's start timeout for gathers and
 /// barriers, to 0 for a value. A gather or barrier is forgotten when it has been answered, so that its name can be used
@@ -32,8 +36,8 @@
 /// Errors are JSON {"error": "..."} with a 4xx or 5xx status: 400 malformed, 401 not signed with the job's
 /// key, 403 not admitted, 404 no such
 /// path or key, 405 no such method on this path, 408 a wait ran out (the text names the missing ranks), 409 two callers
-/// with one index or different counts, 410 the job is over, 413 body too large, 431 headers too large, 503 a bound of
-/// the service is reached.
+/// with one index or different counts, 410 the job or the request's generation is over, 413 body too large, 431 headers
+/// too large, 503 a bound of the service is reached.
 namespace runjob::rendezvous {
 
 /// The header with the rank that sends a request.
@@ -98,26 +102,66 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-/// Which rank is on which host: the same for all of a job.
+/// Which rank is on which host: the same for all of a job, or of a generation.
 struct Topology {
   std::vector<int> hosts;              ///< for each rank the index of its host
   std::vector<std::string> hostnames;  ///< names of the hosts, by host index
+  /// Elastic jobs, for processes that were ready: each rank's JoinRequest::Ready::commit. Rank 0 has the newest.
+  std::vector<std::int64_t> commits = {};
 
   bool operator==(const Topology&) const = default;
 };
 
+/// A rank's request for its place.
+struct JoinRequest {
+  /// A process of an elastic job has entered elastic.run() and waits for the next generation that it belongs to.
+  struct Ready {
+    int after = -1;            ///< the generation that the process leaves; -1: it was in none
+    std::int64_t commit = -1;  ///< the number of the newest state that it can restore; -1: it has none
+    std::string reason;        ///< why its generation cannot go on, for people; "" when it only wants the next one
+
+    bool operator==(const Ready&) const = default;
+  };
+
+  int rank = 0;  ///< in an elastic job the number of the process
+  long pid = 0;
+  std::optional<Ready> ready;
+
+  bool operator==(const JoinRequest&) const = default;
+};
+
 /// Answer to a join.
 struct JoinReply : Place, Topology {
+  /// Elastic jobs: the place is the one that the process is meant to get. It belongs to no generation yet and connects
+  /// to nobody, until it has joined with JoinRequest::ready.
+  bool waiting = false;
+
   bool operator==(const JoinReply&) const = default;
+};
+
+/// The state of an elastic job as its processes need to know it. A later notice contains all that an earlier one did.
+struct Notice {
+  std::int64_t sequence = 0;  ///< grows with each notice
+  int ended = -1;             ///< generations up to this one are over: their collectives fail
+  std::string reason;         ///< why `ended` is over, for people
+  int outdated = -1;          ///< generations up to this one are to be left at the next commit: hosts have changed
+  bool only_added = true;     ///< that change has only added processes
+  std::vector<int> leaving;   ///< the numbers of the processes that are to end, with status 0, at their next commit
+
+  bool operator==(const Notice&) const = default;
 };
 
 /// `hosts` as runs [first, step, count]: a job whose ranks fill one host after the other, or go round the
 /// hosts, has few of them.
 std::string to_json(const Topology& topology);
 std::string to_json(const Place& place);
-/// The answer to a join from its two parts; `topology` is encoded once for all ranks of a job.
-std::string join_reply(const Place& place, const std::string& topology);
-/// Errors  Error(kProtocol) when `text` is not such a JSON document.
+/// The answer to a join from its parts; `topology` is encoded once for all ranks of a job.
+std::string join_reply(const Place& place, const std::string& topology, bool waiting = false);
+std::string to_json(const JoinRequest& request);
+std::string to_json(const Notice& notice);
+/// Errors  Error(kProtocol) when `text` is not such a JSON document; this and the four below.
+JoinRequest join_request_from_json(const std::string& text);
+Notice notice_from_json(const std::string& text);
 JoinReply join_reply_from_json(const std::string& text);
 Place place_from_json(const std::string& text);
 
@@ -127,6 +171,7 @@ struct Failing {
   bool own = true;     ///< an error of its own; false: another rank has left, and its operations cannot be completed
   std::string reason;  ///< for people
   int late = -1;       ///< the rank for which an operation waited so long that the job ends; -1 for none
+  int lost = -1;       ///< the rank to which the connection has failed, with or without its end; -1 for none
 };
 
 std::string to_json(const Failing& failing);

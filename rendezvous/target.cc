@@ -55,6 +55,10 @@ void set_parameter(Target& target, std::string_view text) {
     set_once(target.count, value, name, 1);
   } else if (name == "index") {
     set_once(target.index, value, name, 0);
+  } else if (name == "generation") {
+    set_once(target.generation, value, name, 0);
+  } else if (name == "after") {
+    set_once(target.after, value, name, 0);
   } else if (name == "wait" && !target.wait) {
     target.wait = parse_duration(value, name);
   } else if (name == "call" && target.call.empty()) {

@@ -13,6 +13,8 @@ struct Target {
   std::vector<std::string> path;  ///< decoded segments, none of them empty
   std::optional<int> count;
   std::optional<int> index;
+  std::optional<int> generation;
+  std::optional<int> after;
   std::optional<std::chrono::milliseconds> wait;
   std::string call;
 };

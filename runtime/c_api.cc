@@ -103,21 +103,13 @@ int runjob_is_homogeneous(void) {
 int runjob_poll(runjob_handle handle) {
   const std::shared_ptr<Completion> completion = Process::current().handles().find(handle);
   if (!completion) return -1;
-  return completion->done() ? 1 : 0;
+  return completion->has_ended() ? 1 : 0;
 }
 
 runjob_code runjob_wait(runjob_handle handle, double timeout_seconds) {
-  std::optional<Status> outcome;
-  const runjob_code code = guarded([&] {
-    const Engine::Deadline deadline = to_deadline(timeout_seconds);
-    const auto completion = find(handle);
-    const std::shared_ptr<Engine> engine = Process::current().handles().engine(handle);
-    // an operation without an engine is done
-    outcome = engine ? engine->wait(*completion, deadline) : completion->wait(std::nullopt);
-    if (outcome) Process::current().report_loss(*outcome);
-    return outcome.value_or(Status());
+  return guarded_wait(handle, timeout_seconds, [](Completion& completion, const Engine::Deadline& deadline) {
+    return completion.wait_for_end(deadline);
   });
-  return code == RUNJOB_OK && !outcome ? RUNJOB_IN_PROGRESS : code;
 }
 
 runjob_code runjob_on_done(runjob_handle handle, void (*notify)(void* context), void* context) {

@@ -14,32 +14,6 @@ using runjob::Errc;
 using runjob::Error;
 using runjob::Status;
 
-/// Adds one tensor to a group. With `writes`, the operation writes into the caller's buffer, which must not be null.
-void add_tensor(Submission& group, const runjob_tensor& tensor, const std::string& name, bool reads, bool writes) {
-  SubmissionView alone =
-      view(name.c_str(), group.signature.kind, tensor.shape, tensor.ndim, static_cast<runjob_dtype>(tensor.dtype), 0);
-  set_room(alone, tensor.output, tensor.output_bytes);
-  if (reads) check_buffer(alone, tensor.input, "the input");
-  if (writes) check_buffer(alone, tensor.output, "the output");
-  const ShapeView shape = alone.signature.shape;
-  group.signature.group.push_back({alone.signature.dtype, Shape(shape.begin(), shape.end())});
-  group.group.push_back({reads ? tensor.input : tensor.output, tensor.output, alone.output_bytes});
-}
-
-/// Makes the submission of a group. `terms` describes everything except the tensors.
-Submission make_group(const SubmissionView& terms, const runjob_tensor* tensors, int32_t count) {
-  const Kind kind = terms.signature.kind;
-  if (count < 1 || tensors == nullptr) {
-    throw Error(Errc::kInvalidArgument, fmt::format("{} '{}': a group of {} tensors at {}", to_string(kind), terms.name,
-                                                    count, fmt::ptr(tensors)));
-  }
-  Submission group = to_submission(terms);
-  const bool reads = kind != Kind::kBroadcast, writes = kind == Kind::kAllreduce || kind == Kind::kBroadcast;
-  const auto size = static_cast<std::size_t>(count);
-  for (std::size_t i = 0; i < size; ++i) add_tensor(group, tensors[i], tensor_name(terms.name, i, size), reads, writes);
-  return group;
-}
-
 Submission make_allreduce(const char* name, const runjob_tensor* tensors, int32_t count, runjob_reduce_op op,
                           double prescale, double postscale, runjob_compression compression, int32_t process_set) {
   SubmissionView terms = view(name, Kind::kAllreduce, process_set);

@@ -40,6 +40,18 @@ DType to_dtype(runjob_dtype dtype) {
   return static_cast<DType>(dtype);
 }
 
+/// Adds one tensor to a group. With `writes`, the operation writes into the caller's buffer, which must not be null.
+void add_tensor(Submission& group, const runjob_tensor& tensor, const std::string& name, bool reads, bool writes) {
+  SubmissionView alone =
+      view(name.c_str(), group.signature.kind, tensor.shape, tensor.ndim, static_cast<runjob_dtype>(tensor.dtype), 0);
+  set_room(alone, tensor.output, tensor.output_bytes);
+  if (reads) check_buffer(alone, tensor.input, "the input");
+  if (writes) check_buffer(alone, tensor.output, "the output");
+  const ShapeView shape = alone.signature.shape;
+  group.signature.group.push_back({alone.signature.dtype, Shape(shape.begin(), shape.end())});
+  group.group.push_back({reads ? tensor.input : tensor.output, tensor.output, alone.output_bytes});
+}
+
 /// Calls `use` with the engine that runs `operation`, a Submission or a view of one, and returns its result.
 template <class Operation, class Use>
 auto with_engine(const Operation& operation, Use use) {
@@ -122,6 +134,19 @@ SubmissionView view(const char* name, Kind kind, const int64_t* shape, int32_t n
   submission.signature.shape = to_shape(shape, ndim);
   submission.signature.dtype = to_dtype(dtype);
   return submission;
+}
+
+Submission make_group(const SubmissionView& terms, const runjob_tensor* tensors, int32_t count) {
+  const Kind kind = terms.signature.kind;
+  if (count < 1 || tensors == nullptr) {
+    throw Error(Errc::kInvalidArgument, fmt::format("{} '{}': a group of {} tensors at {}", to_string(kind), terms.name,
+                                                    count, fmt::ptr(tensors)));
+  }
+  Submission group = to_submission(terms);
+  const bool reads = kind != Kind::kBroadcast, writes = kind == Kind::kAllreduce || kind == Kind::kBroadcast;
+  const auto size = static_cast<std::size_t>(count);
+  for (std::size_t i = 0; i < size; ++i) add_tensor(group, tensors[i], tensor_name(terms.name, i, size), reads, writes);
+  return group;
 }
 
 Status submit(Submission submission, runjob_handle* handle) {

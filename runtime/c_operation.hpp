@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <runjob/runjob.h>
 
 #include "runtime/c_status.hpp"
 #include "runtime/engine/engine.hpp"
+#include "runtime/process.hpp"
 
 /// Functions that the files of the C interface share: they turn its arguments into an operation and pass that to the
 /// engine of this process.
@@ -23,6 +25,8 @@ void set_reduction(SubmissionView& submission, runjob_reduce_op op, double presc
                    runjob_compression compression = RUNJOB_COMPRESSION_NONE);
 /// Sets the caller's buffer for the result. The result is written there if it fits.
 void set_room(SubmissionView& submission, void* output, int64_t output_bytes);
+/// Makes the submission of a group. `terms` describes everything except the tensors.
+Submission make_group(const SubmissionView& terms, const runjob_tensor* tensors, int32_t count);
 /// The deadline of a C timeout. A negative timeout means no deadline.
 Engine::Deadline to_deadline(double timeout_seconds);
 
@@ -49,6 +53,24 @@ runjob_code guarded_run(Make make, double timeout_seconds, runjob_handle* handle
   bool in_progress = false;
   const runjob_code code = guarded([&] { return run(make(), timeout_seconds, handle, in_progress); });
   return code == RUNJOB_OK && in_progress ? RUNJOB_IN_PROGRESS : code;
+}
+
+/// Waits until an operation is done, and then for what `then(completion, deadline)` waits for; its result is the
+/// outcome, nullopt for "not done yet", which becomes RUNJOB_IN_PROGRESS. A lost rank is reported to the launcher.
+template <class Then>
+runjob_code guarded_wait(runjob_handle handle, double timeout_seconds, Then then) noexcept {
+  std::optional<Status> outcome;
+  const runjob_code code = guarded([&] {
+    const Engine::Deadline deadline = to_deadline(timeout_seconds);
+    const auto completion = find(handle);
+    const std::shared_ptr<Engine> engine = Process::current().handles().engine(handle);
+    // an operation without an engine is done
+    outcome = engine ? engine->wait(*completion, deadline) : completion->wait(std::nullopt);
+    if (outcome && outcome->ok()) outcome = then(*completion, deadline);
+    if (outcome) Process::current().report_loss(*outcome);
+    return outcome.value_or(Status());
+  });
+  return code == RUNJOB_OK && !outcome ? RUNJOB_IN_PROGRESS : code;
 }
 
 }  // namespace runjob::runtime

@@ -53,7 +53,7 @@ runjob_code runjob_timeline_tensors(const char* name, const char* const* names, 
 
 int runjob_timeline_records_tensors(void) {
   const std::shared_ptr<const Job> job = Process::current().job();
-  return job && job->timeline->records_ranks() ? 1 : 0;
+  return job && job->timeline && job->timeline->records_ranks() ? 1 : 0;
 }
 
 runjob_code runjob_stop_timeline(void) {

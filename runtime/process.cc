@@ -46,7 +46,9 @@ void Process::init(const Environment& environment, const InitArguments& argument
   {
     const MutexLock lock(mutex_);
     job_ = joined;
+    config_ = config;
   }
+  if (joined->place.waiting) return;
   std::optional<Error> refused;
   for (const std::vector<int>& ranks : arguments.process_sets) {
     try {
@@ -60,6 +62,10 @@ void Process::init(const Environment& environment, const InitArguments& argument
 
 void Process::shutdown(Goodbye how) {
   const MutexLock one_at_a_time(lifecycle_mutex_);
+  leave(how);
+}
+
+void Process::leave(Goodbye how) {
   std::shared_ptr<const Job> leaving;
   std::string failure;
   {
@@ -68,7 +74,7 @@ void Process::shutdown(Goodbye how) {
     job_ = nullptr;
     failure = std::exchange(failure_, {});
   }
-  if (!leaving) return;
+  if (!leaving || leaving->place.waiting) return;
   const std::string self = fmt::format("rank {} on {}", leaving->place.rank, leaving->place.hostname);
   const Status why = failure.empty() ? goodbye_reason(self, how)
                                      : Status(Errc::kPeerLost, fmt::format("{} failed: {}", self, failure));
@@ -76,6 +82,64 @@ void Process::shutdown(Goodbye how) {
   leaving->engine->begin_shutdown(why);
   leaving->process_sets->shutdown();
   leaving->engine->shutdown();
+}
+
+void Process::elastic_enter() {
+  const MutexLock one_at_a_time(lifecycle_mutex_);
+  const std::shared_ptr<const Job> current = job();
+  if (!current) static_cast<void>(member_job());  // throws
+  std::shared_ptr<NoticeWatch> watch;
+  {
+    const MutexLock lock(mutex_);
+    if (!config_->elastic || watch_) return;
+    watch = watch_ = NoticeWatch::start(*config_->rendezvous, config_->rank, config_->job_key_file);
+  }
+  if (current->place.waiting) return;
+  watch->begin(current->place.generation);
+  end_with_generation(*watch, *current);
+}
+
+void Process::elastic_meet(std::int64_t commit, const std::string& reason) {
+  const MutexLock one_at_a_time(lifecycle_mutex_);
+  const std::shared_ptr<const Job> current = job();
+  if (!current) static_cast<void>(member_job());  // throws
+  RuntimeConfig config;
+  std::shared_ptr<NoticeWatch> watch;
+  {
+    const MutexLock lock(mutex_);
+    config = *config_;
+    watch = watch_;
+  }
+  if (!config.elastic) throw Error(Errc::kUsage, "this job is not elastic: start it with runjob --min-np");
+  if (!watch) throw Error(Errc::kUsage, "a process enters an elastic job with runjob_elastic_enter() first");
+  const std::string why = one_line(reason.substr(0, kMostReasonBytes));
+  const int after = current->last_generation;
+  watch->leave();
+  if (!why.empty()) {
+    const MutexLock lock(mutex_);
+    failure_ = why;  // the other ranks learn it
+  }
+  leave(Goodbye::kShutdown);
+  const auto joined =
+      std::make_shared<const Job>(join_next_generation(config, init_counts_, {after, commit, why}, *watch));
+  const MutexLock lock(mutex_);
+  job_ = joined;
+}
+
+NoticeWatch::Pending Process::elastic_pending() const {
+  const std::shared_ptr<const Job> current = job();
+  if (!current) static_cast<void>(member_job());  // throws
+  std::shared_ptr<NoticeWatch> watch;
+  {
+    const MutexLock lock(mutex_);
+    watch = watch_;
+  }
+  return watch ? watch->pending(current->place.generation) : NoticeWatch::Pending();
+}
+
+bool Process::is_elastic() const {
+  const MutexLock lock(mutex_);
+  return job_ && config_ && config_->elastic;
 }
 
 void Process::failing(const std::string& reason) {
@@ -92,12 +156,18 @@ std::shared_ptr<const Job> Process::job() const {
 }
 
 std::shared_ptr<const Job> Process::member_job() const {
-  if (std::shared_ptr<const Job> current = job()) return current;
+  if (std::shared_ptr<const Job> current = job()) {
+    if (!current->place.waiting) return current;
+    throw Error(
+        Errc::kUnavailable,
+        "this process belongs to no generation of the elastic job yet: it can run collectives only inside of the "
+        "function that it gives to elastic.run()");
+  }
   throw Error(Errc::kNotInitialized, "runjob is not initialized: call init() first");
 }
 
 void Process::report_loss(const Status& outcome) const {
-  if (outcome.code() != Errc::kPeerLost && outcome.code() != Errc::kAborted) return;
+  if (outcome.code() != Errc::kPeerLost && outcome.code() != Errc::kAborted && outcome.code() != Errc::kConnect) return;
   const std::shared_ptr<const Job> current = job();
   if (current && current->failure_report) current->failure_report->lost_a_rank(outcome.message());
 }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,13 +40,28 @@ class Process {
   void init(const Environment& environment) { init(environment, InitArguments()); }
   /// Leaves the job. The other ranks learn how: after failing(), that this rank failed, and why.
   void shutdown(Goodbye how = Goodbye::kShutdown);
+
+  /// Elastic jobs: this process has entered elastic.run(), and from now on hears the launcher's notices. Does nothing
+  /// in other jobs, and the second time.
+  /// Errors  Error(kNotInitialized).
+  void elastic_enter();
+  /// Elastic jobs: leaves the present generation and blocks until this process is a member of the next one. `commit`:
+  /// the number of the newest state that it can restore, -1 for none; `reason`: an error of its own, "" for none.
+  /// Errors  Error(kUsage) in another job; those of join_next_generation(): then the process is in no job any more.
+  void elastic_meet(std::int64_t commit, const std::string& reason);
+  /// What the launcher asks of this process.
+  /// Errors  Error(kNotInitialized).
+  NoticeWatch::Pending elastic_pending() const;
+  /// True when this process is in an elastic job.
+  bool is_elastic() const;
+
   /// Reports that this rank is about to end because of its own error. Does nothing when not initialised.
   void failing(const std::string& reason);
 
   /// The job of this process; null when not initialised.
   std::shared_ptr<const Job> job() const;
-  /// The job of this process.
-  /// Errors  Error(kNotInitialized).
+  /// The job of this process, in which it can run operations.
+  /// Errors  Error(kNotInitialized); Error(kUnavailable) for a process that waits for its first generation.
   std::shared_ptr<const Job> member_job() const;
   /// Calls `use` with that job and returns its result. If it throws because a rank is lost, the launcher is notified as
   /// by report_loss().
@@ -66,12 +83,16 @@ class Process {
   SymmetricMemory& symmetric_memory() { return symmetric_memory_; }
 
  private:
+  void leave(Goodbye how);
+
   Mutex lifecycle_mutex_;  ///< one init() or shutdown() at a time
   InitCounts init_counts_ GUARDED_BY(lifecycle_mutex_);
 
   mutable Mutex mutex_;
-  std::shared_ptr<const Job> job_ GUARDED_BY(mutex_);  // shared with the calls that are using it
-  std::string failure_ GUARDED_BY(mutex_);             ///< the reason that failing() was given in this job
+  std::shared_ptr<const Job> job_ GUARDED_BY(mutex_);       // shared with the calls that are using it
+  std::string failure_ GUARDED_BY(mutex_);                  ///< the reason that failing() was given in this job
+  std::optional<RuntimeConfig> config_ GUARDED_BY(mutex_);  ///< of the last init() that has succeeded
+  std::shared_ptr<NoticeWatch> watch_ GUARDED_BY(mutex_);   ///< shared with its thread; null before elastic_enter()
 
   HandleTable handles_;
   SymmetricMemory symmetric_memory_;

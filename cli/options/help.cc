@@ -30,6 +30,7 @@ constexpr std::pair<OptionGroup, std::string_view> kGroups[] = {
     {OptionGroup::kSsh, "Reaching other hosts"},
     {OptionGroup::kOutput, "Output"},
     {OptionGroup::kEnd, "How a job ends"},
+    {OptionGroup::kElastic, "Elastic jobs, which go on when ranks are lost"},
     {OptionGroup::kCollectives, "Collectives"},
     {OptionGroup::kConfiguration, "Configuration, and what does not start a job"},
 };

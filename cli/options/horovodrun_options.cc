@@ -14,7 +14,8 @@
 namespace runjob {
 namespace {
 
-constexpr std::string_view kElastic = "elastic jobs are not in this version of runjob; they come with a later one";
+constexpr std::string_view kElastic =
+    "an elastic job cannot discover hosts in this version; name all hosts, with --min-np and --max-np";
 constexpr std::string_view kNoTuning = "there is no autotuning in this version";
 constexpr std::string_view kNoMpi = "runjob starts the ranks itself; start a program that uses MPI with mpirun";
 constexpr std::string_view kNoTorus = "there is one algorithm between hosts, see --hierarchical-allreduce";
@@ -69,14 +70,7 @@ constexpr Row kSilent[] = {
 
 constexpr Row kRefused[] = {
     {"host-discovery-script", "FILE", kElastic},
-    {"min-np", "N", kElastic},
-    {"min-num-proc", "N", kElastic},
-    {"max-np", "N", kElastic},
-    {"max-num-proc", "N", kElastic},
     {"slots-per-host", "N", kElastic},
-    {"elastic-timeout", "TIME", kElastic},
-    {"reset-limit", "N", kElastic},
-    {"blacklist-cooldown-range", "MIN MAX", kElastic},
 };
 
 /// Options of runjob that horovodrun has under the same name.
@@ -84,6 +78,11 @@ constexpr std::string_view kOfBoth[] = {
     "num-proc",
     "check-build",
     "start-timeout",
+    "min-np",
+    "max-np",
+    "elastic-timeout",
+    "reset-limit",
+    "blacklist-cooldown-range",
     "network-interfaces",
     "output-filename",
     "verbose",

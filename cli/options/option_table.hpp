@@ -13,6 +13,7 @@ enum class OptionGroup {
   kSsh,
   kOutput,
   kEnd,
+  kElastic,
   kCollectives,
   kConfiguration,
   kHorovodrun,  ///< nowhere: it exists for compatibility with horovodrun

@@ -14,6 +14,7 @@
 #include "cli/options/horovodrun_options.hpp"
 #include "cli/settings/export_variables.hpp"
 #include "cli/settings/rank_variables.hpp"
+#include "cli/settings/read_elastic_settings.hpp"
 #include "cli/settings/runtime_variables.hpp"
 #include "cli/settings/setting_reader.hpp"
 #include "hostfile/local_host.hpp"
@@ -206,11 +207,13 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   if (const auto policy = reader.find("map-by")) spec.map_by = parse_map_by(policy->text, policy->place);
   if (reader.flag("oversubscribe")) spec.map_by.oversubscribe = true;
   check_rank_by(reader, spec.map_by);
+  const std::optional<int> most_ranks = std::max(np, read_max_ranks(reader));
   Hosts hosts = spec.slurm_task ? Hosts{{host_of_one(spec.slurm_task->node_name)}, {}}
-                                : read_hosts(reader, surroundings.environment, np, spec.map_by, warnings);
+                                : read_hosts(reader, surroundings.environment, most_ranks, spec.map_by, warnings);
   spec.slurm = std::move(hosts.slurm);
   spec.allocation = allocate(hosts.hosts, np, spec.map_by);
   const int size = spec.slurm_task ? spec.slurm_task->size : static_cast<int>(spec.allocation.placements.size());
+  spec.elastic = read_elastic_settings(reader, size);
   read_placement(reader, spec, warnings);
   warn_of_mca(settings, warnings);
   warn_of_horovodrun_options(settings, warnings);
@@ -225,6 +228,10 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   if (const auto directory = reader.path("wdir")) {
     if (!spec.local_hosts.empty()) check_directory(directory->text, directory->place);
     spec.working_directory = directory->text;
+  } else if (surroundings.current_directory.empty()) {
+    throw Error(Errc::kUsage,
+                "the current directory was deleted, and the ranks would run there; change to another one, or name one "
+                "with --wdir");
   }
   if (const auto directory = reader.path("output-filename")) {
     check_output_directory(directory->text, directory->place);

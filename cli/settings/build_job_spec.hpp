@@ -12,7 +12,7 @@ namespace runjob {
 /// The facts about the place where runjob is started.
 struct Surroundings {
   Environment environment;
-  std::string current_directory;  ///< absolute
+  std::string current_directory;  ///< absolute; "" if it was deleted
   std::string host_name;          ///< result of gethostname()
   bool as_horovodrun = false;     ///< true if started by that name
 };

@@ -78,6 +78,7 @@ constexpr Check kChecks[] = {
     {"CMA", check_switch},
     {"CYCLE_TIME", check_milliseconds},
     {"CACHE_CAPACITY", check_entries},
+    {"ENCRYPT_DATA", check_switch},
     {"HIERARCHICAL_ALLREDUCE", check_switch},
     {"HIERARCHICAL_ALLGATHER", check_switch},
     {"START_TIMEOUT", check_time},

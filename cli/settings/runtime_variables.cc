@@ -53,6 +53,7 @@ std::map<std::string, std::string> read_runtime_variables(const SettingReader& r
     keep("stall-check-warning-time-seconds", "STALL_CHECK_TIME_SECONDS");
   if (reader.duration("stall-check-shutdown-time-seconds"))
     keep("stall-check-shutdown-time-seconds", "STALL_SHUTDOWN_TIME_SECONDS");
+  if (reader.find("encrypt-data")) result["ENCRYPT_DATA"] = reader.flag("encrypt-data") ? "1" : "0";
   if (reader.positive_duration("gloo-timeout-seconds", "exchange data"))
     keep("gloo-timeout-seconds", "GLOO_TIMEOUT_SECONDS");
   if (const auto capacity = reader.find("cache-capacity")) {

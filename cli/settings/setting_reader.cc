@@ -25,6 +25,11 @@ std::optional<SettingValue> SettingReader::path(std::string_view option) const {
   auto value = find(option);
   if (!value) return value;
   if (value->text.empty()) throw Error(Errc::kUsage, fmt::format("{}: the path is empty; give one", value->place));
+  if (directory_.empty() && std::filesystem::path(value->text).is_relative()) {
+    throw Error(Errc::kUsage,
+                fmt::format("{}: '{}' is relative to the current directory, which was deleted; give an absolute path",
+                            value->place, value->text));
+  }
   value->text = (std::filesystem::path(directory_) / value->text).lexically_normal().string();
   return value;
 }

@@ -19,7 +19,7 @@ struct SettingValue {
 /// Errors  kUsage naming the option, variable or file that gave the value.
 class SettingReader {
  public:
-  /// `directory`: absolute; where relative paths begin.
+  /// `directory`: absolute; where relative paths begin. "" if it was deleted.
   SettingReader(const Settings& settings, std::string directory)
       : settings_(settings), directory_(std::move(directory)) {}
 

@@ -108,6 +108,8 @@ void Agent::on_frame(const FrameHeader<ToAgent>& header, std::string_view payloa
     case ToAgent::kProbeEnd:
       if (phase_ == Phase::kWaiting) prober_.on_frame(header.type, payload);
       return;
+    case ToAgent::kNotice:
+      return rendezvous_.on_notice(rendezvous::notice_from_json(std::string(payload)));
     case ToAgent::kStackTraces:
       return stacks_.collect(ranks_.running(), current_environment());
     case ToAgent::kDumpPython:
@@ -158,7 +160,7 @@ void Agent::on_channel_lost() {
 
 /// A batch system has signalled the ranks as well. Other signals come from the guard's death or from a person.
 void Agent::on_end_signal() {
-  const bool guard_died = ::getppid() != guarded_.guard;
+  const bool guard_died = ::getppid() != guarded_.guard || guarded_.shared->is_guard_lost;
   if (guard_died || starter_ == Starter::kLauncher) return on_channel_lost();
   if (std::exchange(signalled_by_batch_system_, true)) return;
   writer_.send_control(ToLauncher::kToldToEnd, -1, {});
@@ -183,12 +185,12 @@ void Agent::on_end(const End& end) {
 }
 
 void Agent::launch(Launch message) {
-  if (phase_ != Phase::kWaiting) throw Error(Errc::kProtocol, "a second launch");
+  if (phase_ > Phase::kRunning) return;  // the ranks are being ended
+  if (phase_ == Phase::kRunning && message.elastic_slots == 0) throw Error(Errc::kProtocol, "a second launch");
   prober_.stop();
-  phase_ = Phase::kRunning;
   guarded_.shared->grace_ms = message.grace_ms;
   const std::string socket = guarded_.directory + "/rendezvous.sock";
-  rendezvous_.open(socket);
+  if (std::exchange(phase_, Phase::kRunning) == Phase::kWaiting) rendezvous_.open(socket);
   ranks_.start(std::move(message), socket, facts_);
   on_process_gone();  // for the case that no rank could be started
 }
@@ -203,6 +205,7 @@ void Agent::wait_for_children() {
 
 void Agent::on_process_gone() {
   if (phase_ == Phase::kWaiting || phase_ >= Phase::kDraining || ranks_.any_running()) return;
+  if (phase_ == Phase::kRunning && ranks_.launch().elastic_slots > 0) return;  // others may be started
   if (children().empty()) return drain();
   // The ranks have ended and left processes behind.
   if (phase_ == Phase::kRunning) end_ranks(SIGTERM, ranks_.launch().grace_ms);
@@ -222,6 +225,7 @@ void Agent::end_ranks(int signal, std::int64_t grace_ms) {
   grace_timer_.async_wait([this](boost::system::error_code error) {
     if (!error) kill_ranks();
   });
+  if (ranks_.launch().elastic_slots > 0) on_process_gone();  // all of its ranks may have ended before
 }
 
 void Agent::signal_everything(int signal) {

@@ -4,15 +4,19 @@
 #include <cerrno>
 #include <exception>
 #include <fcntl.h>
+#include <filesystem>
+#include <iterator>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
+#include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "launcher/agent/host_facts.hpp"
+#include "launcher/agent/leftovers.hpp"
 #include "launcher/channel/exception_message.hpp"
 #include "launcher/processes/child_process.hpp"
 #include "launcher/processes/pipe.hpp"
@@ -52,6 +56,22 @@ Environment environment_for(const LaunchRank& spec, const RankPlacement& placeme
   return result;
 }
 
+/// Throws Error(kUnavailable) when this process may not open what the ranks take: their output and its input, and a
+/// connection of each to the rendezvous. Without this check a rank could lose its output.
+void check_descriptors(std::size_t ranks) {
+  constexpr std::size_t kOfRank = 4, kWhileOneStarts = 6, kOthers = 2;
+  rlimit limit{};
+  std::error_code unknown;
+  const std::filesystem::directory_iterator open("/proc/self/fd", unknown);
+  if (unknown || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const auto count = static_cast<std::size_t>(std::distance(begin(open), end(open)));
+  const std::size_t needed = count + ranks * kOfRank + kWhileOneStarts + kOthers;
+  if (needed <= limit.rlim_cur) return;
+  throw Error(Errc::kUnavailable,
+              fmt::format("too few descriptors: {} ranks need {}, and the limit is {}; raise it there (ulimit -n)",
+                          ranks, needed, limit.rlim_cur));
+}
+
 }  // namespace
 
 RankProcesses::RankProcesses(asio::any_io_executor executor, FrameWriter<ToLauncher>& frames,
@@ -63,18 +83,19 @@ RankProcesses::RankProcesses(asio::any_io_executor executor, FrameWriter<ToLaunc
 }
 
 void RankProcesses::start(Launch launch, const std::string& rendezvous, const Hello& host) {
-  launch_ = std::move(launch);
-  const Environment common = common_environment(launch_);
+  const Launch& message = launches_.emplace_back(std::move(launch));
+  const Environment common = common_environment(message);
   std::vector<RankPlacement> placements;
   try {
-    placements = place_ranks(launch_, current_environment());
+    check_descriptors(message.ranks.size());
+    placements = place_ranks(message, current_environment());
   } catch (const Error& error) {
     const StartFailed failure{StartFailed::Step::kPlacement, 0, error.what()};
-    for (const LaunchRank& spec : launch_.ranks)
+    for (const LaunchRank& spec : message.ranks)
       frames_.send_control(ToLauncher::kStartFailed, spec.rank, encode(failure));
   }
   for (std::size_t i = 0; i < placements.size(); ++i) {
-    const LaunchRank& spec = launch_.ranks[i];
+    const LaunchRank& spec = message.ranks[i];
     start_rank(spec, placements[i], environment_for(spec, placements[i], common, rendezvous, host));
   }
   oom_kills_at_start_ = oom_kills();  // not before: it takes as long as starting a rank
@@ -84,13 +105,14 @@ void RankProcesses::start_rank(const LaunchRank& spec, const RankPlacement& plac
   Pipe output = make_large_pipe();
   Pipe error = make_large_pipe();
   Pipe input;
-  if (spec.rank == launch_.stdin_rank) input = make_large_pipe();
+  const Launch& message = launch();
+  if (spec.rank == message.stdin_rank) input = make_large_pipe();
   ChildSpec child;
-  child.command = launch_.command;
+  child.command = message.command;
   child.environment = std::move(environment);
   child.cpus = placement.cpus;
-  child.traceable = launch_.traceable;
-  child.working_directory = launch_.working_directory;
+  child.traceable = message.traceable;
+  child.working_directory = message.working_directory;
   child.standard_input = input.reader.get();
   child.standard_output = output.writer.get();
   child.standard_error = error.writer.get();
@@ -98,6 +120,7 @@ void RankProcesses::start_rank(const LaunchRank& spec, const RankPlacement& plac
   child.die_with_parent = true;
   child.descriptor_limit = descriptor_limit_;
   Rank& rank = ranks_[spec.rank];
+  rank.message = &message;
   rank.launch = &spec;
   const ChildStart start = start_child(child);
   if (start.pid < 0) {
@@ -115,7 +138,7 @@ void RankProcesses::start_rank(const LaunchRank& spec, const RankPlacement& plac
 
 void RankProcesses::forward(UniqueFd reader, Stream stream, Rank& rank) {
   std::unique_ptr<OutputPipe>& pipe = stream == Stream::kStderr ? rank.error : rank.output;
-  pipe = std::make_unique<OutputPipe>(executor_, std::move(reader), rank.launch->rank, stream, launch_.output_window,
+  pipe = std::make_unique<OutputPipe>(executor_, std::move(reader), rank.launch->rank, stream, launch().output_window,
                                       frames_);
   ++open_outputs_;
   asio::co_spawn(executor_, pipe->run(), [this](const std::exception_ptr& error) {
@@ -134,7 +157,9 @@ bool RankProcesses::reap(bool stopped_by_us) {
     any = true;
     const auto found =
         std::find_if(ranks_.begin(), ranks_.end(), [pid](const auto& each) { return each.second.pid == pid; });
-    if (found != ranks_.end()) report_exit(found->second, status, usage, stopped_by_us);  // else an orphan
+    if (found == ranks_.end()) continue;  // an orphan
+    report_exit(found->second, status, usage, stopped_by_us);
+    if (launch().elastic_slots > 0 && status != 0) kill_leftovers(found->first);
   }
   return any;
 }

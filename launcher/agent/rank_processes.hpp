@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,11 +31,13 @@ class RankProcesses {
   RankProcesses(boost::asio::any_io_executor executor, FrameWriter<ToLauncher>& frames,
                 std::function<void()> on_output_closed);
 
-  /// Starts the ranks of `launch`, once. `rendezvous`: the path of the socket at which they find it. `host`: this one.
+  /// Starts the ranks of `launch`; of an elastic job, several times. `rendezvous`: the path of the socket at which they
+  /// find it. `host`: this one.
   /// Errors  Error(kSystem) when pipes cannot be made; a rank that cannot be started is reported as kStartFailed.
   void start(Launch launch, const std::string& rendezvous, const Hello& host);
 
-  /// Waits for the children that have ended, the orphans among them too. Returns false if there was none.
+  /// Waits for the children that have ended, the orphans among them too. Returns false if there was none. In an elastic
+  /// job it kills what a rank has left that did not end well: the next one needs its GPU.
   /// `stopped_by_us`: the agent has signalled the ranks to end.
   bool reap(bool stopped_by_us);
 
@@ -57,13 +60,16 @@ class RankProcesses {
   bool all_output_sent() const { return open_outputs_ == 0; }
   /// Each running rank and its process.
   std::vector<std::pair<int, pid_t>> running() const;
-  /// The message that started the ranks; its defaults before that.
-  const Launch& launch() const { return launch_; }
+  /// The last message that started ranks; its defaults before that.
+  const Launch& launch() const { return launches_.back(); }
   /// Null for a rank of another host.
   const LaunchRank* find(int rank) const;
+  /// The topology in the launch message of a rank of this host.
+  const std::string& topology_of(int rank) const { return ranks_.at(rank).message->topology; }
 
  private:
   struct Rank {
+    const Launch* message = nullptr;
     const LaunchRank* launch = nullptr;
     pid_t pid = -1;  // -1 once it has been waited for
     std::unique_ptr<OutputPipe> output;
@@ -78,7 +84,7 @@ class RankProcesses {
   const boost::asio::any_io_executor executor_;
   FrameWriter<ToLauncher>& frames_;
   const std::function<void()> on_output_closed_;
-  Launch launch_;
+  std::deque<Launch> launches_ = std::deque<Launch>(1);  // their addresses do not change
   std::map<int, Rank> ranks_;
   int open_outputs_ = 0;
   std::int64_t oom_kills_at_start_ = 0;

@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
-#include "base/json_text.hpp"
+#include "base/error.hpp"
+#include "rendezvous/target.hpp"
 
 namespace runjob {
 namespace {
@@ -33,24 +32,67 @@ void RendezvousRelay::on_reply(RelayedReply message) {
 void RendezvousRelay::on_launcher_lost() {
   launcher_lost_ = true;
   for (auto& [id, reply] : std::exchange(waiting_, {})) reply(launcher_is_gone());
+  for (auto& [rank, reply] : std::exchange(notice_waiters_, {})) reply(launcher_is_gone());
 }
 
 void RendezvousRelay::on_request(rendezvous::Request request, rendezvous::Reply reply) {
-  if (request.target == "/v1/join") return join(request, reply);
+  if (request.target == "/v1/join") return join(std::move(request), std::move(reply));
+  if (launcher_lost_) return reply(launcher_is_gone());
+  if (request.target.starts_with("/v1/elastic/notice")) return ask_for_notice(request, std::move(reply));
+  relay(std::move(request), std::move(reply));
+}
+
+void RendezvousRelay::relay(rendezvous::Request request, rendezvous::Reply reply) {
   if (launcher_lost_) return reply(launcher_is_gone());
   const std::int64_t id = next_request_++;
   waiting_.emplace(id, std::move(reply));
   frames_.send_control(ToLauncher::kRequest, -1, encode(RelayedRequest{id, std::move(request)}));
 }
 
-void RendezvousRelay::join(const rendezvous::Request& request, const rendezvous::Reply& reply) {
-  const nlohmann::json body = try_parse_json(request.body);
-  const bool well_formed = body.is_object() && body.contains("rank") && body["rank"].is_number_integer();
-  const LaunchRank* rank = well_formed ? ranks_.find(body["rank"].get<int>()) : nullptr;
+void RendezvousRelay::join(rendezvous::Request request, rendezvous::Reply reply) {
+  const LaunchRank* rank = nullptr;
+  try {
+    const rendezvous::JoinRequest join = rendezvous::join_request_from_json(request.body);
+    rank = ranks_.find(join.rank);
+    if (rank != nullptr && join.ready) return relay(std::move(request), std::move(reply));
+  } catch (const Error& error) {
+    return reply(rendezvous::error_response(400, error.what()));
+  }
   if (rank == nullptr) return reply(rendezvous::error_response(400, "join: no such rank on this host"));
   frames_.send_control(ToLauncher::kJoined, rank->rank, {});
+  const bool generation_is_over = notice_.ended >= rank->place.generation;
   rendezvous::Response response;
-  response.body = rendezvous::join_reply(rank->place, ranks_.launch().topology);
+  response.body =
+      rendezvous::join_reply(rank->place, ranks_.topology_of(rank->rank), rank->waiting || generation_is_over);
+  reply(std::move(response));
+}
+
+/// The first request for a notice shows that the process has entered elastic.run().
+void RendezvousRelay::ask_for_notice(const rendezvous::Request& request, rendezvous::Reply reply) {
+  int after = 0;
+  try {
+    after = rendezvous::parse_target(request.target).after.value_or(0);
+  } catch (const Error& error) {
+    return reply(rendezvous::error_response(400, error.what()));
+  }
+  if (ranks_.find(request.rank) == nullptr)
+    return reply(rendezvous::error_response(400, "notice: no such rank on this host"));
+  if (entered_.insert(request.rank).second) frames_.send_control(ToLauncher::kEntered, request.rank, {});
+  rendezvous::Reply& waiter = notice_waiters_[request.rank];
+  if (waiter) waiter(rendezvous::error_response(404, "asked again"));
+  waiter = std::move(reply);
+  if (notice_.sequence > after) answer_notice(request.rank);
+}
+
+void RendezvousRelay::on_notice(rendezvous::Notice notice) {
+  notice_ = std::move(notice);
+  while (!notice_waiters_.empty()) answer_notice(notice_waiters_.begin()->first);
+}
+
+void RendezvousRelay::answer_notice(int rank) {
+  rendezvous::Response response;
+  response.body = rendezvous::to_json(notice_);
+  const rendezvous::Reply reply = std::move(notice_waiters_.extract(rank).mapped());
   reply(std::move(response));
 }
 

@@ -42,6 +42,7 @@ bool exists(ToAgent type) {
     case ToAgent::kProbeEnd:
     case ToAgent::kStackTraces:
     case ToAgent::kDumpPython:
+    case ToAgent::kNotice:
       return true;
   }
   return false;
@@ -65,6 +66,7 @@ bool exists(ToLauncher type) {
     case ToLauncher::kToldToEnd:
     case ToLauncher::kFailed:
     case ToLauncher::kRemaining:
+    case ToLauncher::kEntered:
       return true;
   }
   return false;

@@ -41,6 +41,7 @@ enum class ToAgent : std::uint8_t {
   kProbeConnect = 20,  ///< ProbeConnect: try these addresses of other hosts
   kProbeEnd = 22,      ///< empty: close every socket of the probe
   kStackTraces = 23,   ///< empty: collect the stacks of all ranks
+  kNotice = 29,        ///< raw text: the rendezvous::Notice of an elastic job as JSON
   kDumpPython = 25,    ///< empty: send SIGABRT to the programs that print their stack on it
 };
 
@@ -61,6 +62,7 @@ enum class ToLauncher : std::uint8_t {
   kStackTrace = 24,      ///< StackTrace: the stack of one rank
   kToldToEnd = 26,       ///< empty: a batch system has signalled all processes here to end, the ranks too
   kFailed = 27,          ///< raw text: the reason why the agent gives up; the channel ends after it
+  kEntered = 30,         ///< empty: a rank's process has entered elastic.run()
   kRemaining = 28,       ///< Remaining: the processes that have not ended after the signal to end
 };
 

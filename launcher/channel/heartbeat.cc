@@ -19,9 +19,23 @@ void Heartbeat::pause() {
   alarm_->cancel();
 }
 
+std::chrono::steady_clock::duration Heartbeat::standstill() const {
+  constexpr std::chrono::seconds kLately{30};  // the other side ends its ranks before it ends the channel
+  using Duration = std::chrono::steady_clock::duration;
+  const auto now = alarm_->now();
+  if (running_ && now - due_ >= kLongestSilence) return now - due_;  // it has not been noticed yet
+  return standstill_ > Duration() && now - standstill_end_ <= kLately ? standstill_ : Duration();
+}
+
 /// Counts intervals and not time: a process that was stopped itself must not blame the other side.
 void Heartbeat::wait() {
-  alarm_->set(alarm_->now() + kInterval, [this] {
+  due_ = alarm_->now() + kInterval;
+  alarm_->set(due_, [this] {
+    const auto late = alarm_->now() - due_;
+    if (late >= kLongestSilence) {
+      standstill_ = late;
+      standstill_end_ = alarm_->now();
+    }
     if (++misses_ > kMostMisses) {
       running_ = false;
       return lost_();

@@ -33,12 +33,19 @@ class Heartbeat {
   /// Call it whenever anything has been received.
   void on_sign_of_life() { misses_ = 0; }
 
+  /// For how long this process itself has done nothing (it was stopped, or had no processor), if that was lately; 0 if
+  /// it was not. The other side has given this one up when that is kLongestSilence or more.
+  std::chrono::steady_clock::duration standstill() const;
+
  private:
   void wait();
 
   std::unique_ptr<Alarm> alarm_;
   Callback beat_;
   Callback lost_;
+  Alarm::TimePoint due_{};                            // of the next beat, while running
+  std::chrono::steady_clock::duration standstill_{};  // the latest one of kLongestSilence or more
+  Alarm::TimePoint standstill_end_{};
   int misses_ = 0;  // intervals without a sign of life
   bool running_ = false;
 };

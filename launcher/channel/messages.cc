@@ -41,6 +41,7 @@ void fields(auto& io, Is<LaunchRank> auto& m) {
   io("rank", m.rank);
   io("environment", m.environment);
   io("place", m.place);
+  io("waiting", m.waiting);
 }
 
 void fields(auto& io, Is<Launch> auto& m) {
@@ -55,6 +56,7 @@ void fields(auto& io, Is<Launch> auto& m) {
   io("bind_to", m.bind_to);
   io("cores_per_rank", m.cores_per_rank);
   io("gpus_per_rank", m.gpus_per_rank);
+  io("elastic_slots", m.elastic_slots);
   io("traceable", m.traceable);
 }
 

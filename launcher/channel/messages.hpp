@@ -33,6 +33,7 @@ struct LaunchRank {
   int rank = 0;
   Environment environment;  ///< on top of Launch::environment
   rendezvous::Place place;
+  bool waiting = false;  ///< of an elastic job: the place is the one that it is meant to get, in a later generation
 };
 
 struct Launch {
@@ -47,6 +48,7 @@ struct Launch {
   BindTo bind_to = BindTo::kNone;
   int cores_per_rank = 0;  ///< with a binding to cores; 0 = each rank gets its share
   int gpus_per_rank = 0;   ///< of those that the agent finds; 0 = leave CUDA_VISIBLE_DEVICES alone
+  int elastic_slots = 0;   ///< of an elastic job: places on this host. More launches may follow, and the agent stays.
   bool traceable = false;  ///< the agent's children may look into the ranks, also where only ancestors may (Yama)
 };
 

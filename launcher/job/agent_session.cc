@@ -79,9 +79,9 @@ void AgentSession::abandon(const std::string& why) {
 
 void AgentSession::end(const std::string& how) {
   if (std::exchange(ended_, true)) return;
-  heartbeat_.pause();
   if (channel_) channel_->close();
   events_.on_end(host_, how);
+  heartbeat_.pause();
 }
 
 void AgentSession::send_output_credit(int rank, Stream stream, std::int64_t bytes) {

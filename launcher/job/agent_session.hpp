@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -57,6 +58,8 @@ class AgentSession {
   /// Between these two calls the silence of either side is no failure: this process is about to be stopped.
   void pause_heartbeat();
   void resume_heartbeat();
+  /// As Heartbeat's; 0 for an agent on this host.
+  std::chrono::steady_clock::duration standstill() const { return heartbeat_.standstill(); }
   /// Calls `done` from the loop when every frame sent so far has left this process; never if the channel breaks before.
   void when_sent(std::function<void()> done) { writer_.when_idle(std::move(done)); }
 

@@ -13,9 +13,17 @@
 #include "launcher/job/channel_local.hpp"
 
 namespace runjob {
+namespace {
+
+/// After the grace period an agent kills its ranks and passes on the rest of their output.
+constexpr std::chrono::seconds kEndPatience{5};
+
+}  // namespace
 
 HostAgents::HostAgents(boost::asio::io_context& context, const JobSpec& spec, OutputRelay& output, Events& events)
-    : context_(context), spec_(spec), output_(output), events_(events), hosts_(spec.allocation.hosts.size()) {}
+    : context_(context), spec_(spec), output_(output), events_(events), hosts_(spec.allocation.hosts.size()) {
+  for (const Placement& placement : spec.allocation.placements) add_process(placement.host);
+}
 
 void HostAgents::reach(std::map<int, UniqueFd> local_agents, const MakeHostConnector& make_connector) {
   const auto executor = context_.get_executor();
@@ -27,6 +35,7 @@ void HostAgents::reach(std::map<int, UniqueFd> local_agents, const MakeHostConne
     const auto local = local_agents.find(host);
     if (local != local_agents.end()) {
       hosts_[i].session->start(local_channel(executor, std::move(local->second)));
+      watch_local_agent(host);
       continue;
     }
     const auto on_message = [this, host](std::string_view line) {
@@ -37,8 +46,16 @@ void HostAgents::reach(std::map<int, UniqueFd> local_agents, const MakeHostConne
   }
 }
 
-void HostAgents::send(int host, ToAgent type, std::string payload) {
-  at(host).session->send(type, -1, std::move(payload));
+/// A channel on this host breaks when the agent ends, but not when it is stopped.
+void HostAgents::watch_local_agent(int host) {
+  LocalAgentWatch::Events events;
+  events.on_stopped = [this, host](const std::string& why) { at(host).session->abandon(why); };
+  events.on_late = [this, host](const std::string& what) { log::warn("{}: {}", name(host), what); };
+  at(host).watch = std::make_unique<LocalAgentWatch>(make_alarm(context_.get_executor()), std::move(events));
+}
+
+void HostAgents::send(int host, ToAgent type, std::string payload, int process) {
+  at(host).session->send(type, process, std::move(payload));
 }
 
 void HostAgents::send_to_all(ToAgent type, const std::string& payload) {
@@ -69,6 +86,7 @@ void HostAgents::end_ranks(const End& message) {
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     if (hosts_[i].ended) continue;
     hosts_[i].session->send(ToAgent::kEnd, -1, encode(message));
+    if (hosts_[i].watch) hosts_[i].watch->expect_end(std::chrono::milliseconds(message.grace_ms) + kEndPatience);
     const bool is_local = std::count(local.begin(), local.end(), static_cast<int>(i)) != 0;
     if (hosts_[i].starting() && !is_local) hosts_[i].session->abandon("the job ended first");
   }
@@ -117,7 +135,7 @@ std::int64_t HostAgents::milliseconds_since_start() const {
 }
 
 void HostAgents::on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) {
-  const bool is_rank = header.rank >= 0 && header.rank < static_cast<int>(spec_.allocation.placements.size());
+  const bool is_rank = header.rank >= 0 && header.rank < std::ssize(host_of_process_);
   if (is_rank ? host_of(header.rank) != host : header.rank != -1) {
     throw Error(Errc::kProtocol, fmt::format("it sent a frame for rank {}, which is not on that host", header.rank));
   }
@@ -135,6 +153,7 @@ void HostAgents::on_hello(int host, Hello hello) {
   log::info("the agent on {} is ready after {} ms (pid {}, {} cores)", name(host), milliseconds_since_start(),
             hello.pid, hello.cores);
   at(host).hello = std::move(hello);
+  if (at(host).watch) at(host).watch->start(static_cast<pid_t>(at(host).hello->pid));
   events_.on_agent_ready(host);
 }
 
@@ -147,8 +166,15 @@ void HostAgents::on_end(int host, const std::string& how) {
   HostState& state = at(host);
   const bool was_starting = state.starting();
   state.ended = true;
-  const AgentEnd lost_or_finished = state.finished ? AgentEnd::kFinished : AgentEnd::kLost;
-  events_.on_agent_end(host, was_starting ? AgentEnd::kNotReached : lost_or_finished, how);
+  if (state.watch) state.watch->stop();
+  if (was_starting) return events_.on_agent_end(host, AgentEnd::kNotReached, how);
+  if (state.finished) return events_.on_agent_end(host, AgentEnd::kFinished, how);
+  const std::chrono::duration<double> standstill = state.session->standstill();
+  if (standstill < Heartbeat::kLongestSilence) return events_.on_agent_end(host, AgentEnd::kLost, how);
+  events_.on_agent_end(host, AgentEnd::kStoodStill,
+                       fmt::format("runjob itself stood still for {:.0f} s; a host ends its ranks when it has received "
+                                   "nothing for {} s",
+                                   standstill.count(), std::chrono::seconds(Heartbeat::kLongestSilence).count()));
 }
 
 }  // namespace runjob

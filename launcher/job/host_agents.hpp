@@ -15,6 +15,7 @@
 #include "base/unique_handle.hpp"
 #include "launcher/job/agent_session.hpp"
 #include "launcher/job/host_connector.hpp"
+#include "launcher/job/local_agent_watch.hpp"
 #include "launcher/job_spec/job_spec.hpp"
 #include "launcher/output/output_relay.hpp"
 #include "launcher/supervision/core_notices.hpp"
@@ -32,6 +33,7 @@ class HostAgents : private AgentSession::Events {
     kNotReached,  ///< before the agent was ready
     kFinished,    ///< nothing of the job is left on the host
     kLost,        ///< while the agent had work
+    kStoodStill,  ///< the same, as this process was silent for so long that the agent gave it up
   };
 
   /// The job's side. Called from the loop.
@@ -56,7 +58,11 @@ class HostAgents : private AgentSession::Events {
   /// JobSpec::local_hosts our end of its agent's socket pair. `make_connector`: for the other hosts, if there are any.
   void reach(std::map<int, UniqueFd> local_agents, const MakeHostConnector& make_connector);
 
-  void send(int host, ToAgent type, std::string payload);
+  int host_of(int process) const { return host_of_process_.at(static_cast<std::size_t>(process)); }
+  /// From now on there is a process with the next free number on this host.
+  void add_process(int host) { host_of_process_.push_back(host); }
+  /// `process`: the one of this host that the frame is for; -1 for none.
+  void send(int host, ToAgent type, std::string payload, int process = -1);
   /// Sends to every agent whose channel has not ended.
   void send_to_all(ToAgent type, const std::string& payload);
   void send_output_credit(int rank, Stream stream, std::int64_t bytes);
@@ -81,6 +87,7 @@ class HostAgents : private AgentSession::Events {
  private:
   struct HostState {
     std::unique_ptr<AgentSession> session;
+    std::unique_ptr<LocalAgentWatch> watch;  // of an agent on this host
     std::optional<Hello> hello;
     bool finished = false;  // the agent has announced it
     bool ended = false;     // there is no channel any more, or there never was one
@@ -92,10 +99,10 @@ class HostAgents : private AgentSession::Events {
   void on_batch_end(int host) override;
   void on_end(int host, const std::string& how) override;
   void on_hello(int host, Hello hello);
+  void watch_local_agent(int host);
 
   HostState& at(int host) { return hosts_.at(static_cast<std::size_t>(host)); }
   const HostState& at(int host) const { return hosts_.at(static_cast<std::size_t>(host)); }
-  int host_of(int rank) const { return spec_.allocation.placements.at(static_cast<std::size_t>(rank)).host; }
 
   boost::asio::io_context& context_;
   const JobSpec& spec_;
@@ -104,6 +111,7 @@ class HostAgents : private AgentSession::Events {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::unique_ptr<HostConnector> connector_;  // null when there are no other hosts
   std::vector<HostState> hosts_;
+  std::vector<int> host_of_process_;  // by number, which is the rank in a job of fixed size
 };
 
 }  // namespace runjob

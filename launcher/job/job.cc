@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "launcher/job/make_supervisor.hpp"
 #include "launcher/job/output_options.hpp"
 #include "launcher/supervision/core_notices.hpp"
 #include "launcher/supervision/outcome_report.hpp"
@@ -40,8 +41,6 @@ Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHo
     : spec_(spec),
       end_signals_(context_.get_executor(), [this](int number, bool again) { interrupt(number, again); }),
       forwarding_(context_.get_executor(), signal_hooks()),
-      supervisor_(spec.allocation, {spec.command.front(), spec.start_timeout, spec.continue_on_failure, {}},
-                  make_alarm(context_.get_executor()), [this](const Verdict& verdict) { end_because(verdict); }),
       time_limit_timer_(context_),
       output_(context_.get_executor(), output_options(spec, kOutputWindow),
               [this](int rank, Stream stream, std::int64_t bytes) { agents_.send_output_credit(rank, stream, bytes); }),
@@ -49,7 +48,9 @@ Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHo
              [this](const std::string& bytes) { agents_.send_input(0, bytes); }),
       status_(context_.get_executor(), spec.allocation, show_on(output_)),
       agents_(context_, spec, output_, *this),
-      launch_(context_.get_executor(), spec, agents_) {
+      launch_(context_.get_executor(), spec, agents_),
+      supervisor_(runjob::make_supervisor(context_.get_executor(), spec, agents_, launch_, output_,
+                                          [this](const Verdict& verdict) { end_because(verdict); })) {
   if (spec.call)
     call_.emplace(context_.get_executor(), *spec.call, spec.allocation, [this] { interrupt(SIGTERM, false); });
   for (std::size_t host = 0; host < spec.allocation.hosts.size(); ++host) {
@@ -89,7 +90,7 @@ void Job::enter(Phase next) {
     case Phase::kEnding:
       status_.stop();
       time_limit_timer_.cancel();
-      return supervisor_.ranks_are_ending();
+      return supervisor_->ranks_are_ending();
     case Phase::kLeaving:
       if (stacks_) report_stacks();
       return output_.finish();
@@ -102,14 +103,15 @@ void Job::on_agent_ready(int host) {
     log::warn("{}", notice);
   status_.line().host(host, StatusLine::HostPhase::kReady);
   status_.update();
-  const bool all_ready = !agents_.any_starting() && supervisor_.verdict().cause() == Verdict::Cause::kNone;
+  const bool all_ready = !agents_.any_starting() && supervisor_->verdict().cause() == Verdict::Cause::kNone;
   if (launch_.needs_addresses() && all_ready) enter(Phase::kProbing);
 }
 
 void Job::on_addresses(const Status& status) {
+  supervisor_->verdict().hosts_reached_over(launch_.interfaces());
   if (status.ok()) return enter(Phase::kRunning);
   if (phase_ >= Phase::kEnding) return;
-  supervisor_.verdict().no_network(status);
+  supervisor_->verdict().no_network(status);
   end_if_caused();
 }
 
@@ -120,13 +122,15 @@ void Job::on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_
       return on_started(rank, decode<Started>(payload));
     case ToLauncher::kStartFailed:
       status_.line().rank_ended(rank);
-      return supervisor_.not_started(rank, decode<StartFailed>(payload));
+      return supervisor_->not_started(rank, decode<StartFailed>(payload));
     case ToLauncher::kInputCredit:
       return input_.add_credit(decode<Credit>(payload).bytes);
     case ToLauncher::kExited:
       return on_exited(rank, decode<Exited>(payload));
     case ToLauncher::kJoined:
       return on_joined(rank);
+    case ToLauncher::kEntered:
+      return supervisor_->entered(rank);
     case ToLauncher::kRequest:
       return on_request(host, decode<RelayedRequest>(payload));
     case ToLauncher::kProbeListening:
@@ -152,34 +156,40 @@ void Job::on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_
 }
 
 void Job::on_batch_end() {
-  if (output_.broken()) supervisor_.verdict().output_closed();
+  watch_output();
   end_if_caused();
 }
 
+void Job::watch_output() {
+  if (output_.error() != 0) supervisor_->verdict().output_failed(output_.error());
+}
+
 void Job::on_agent_end(int host, HostAgents::AgentEnd end, const std::string& how) {
-  if (end == HostAgents::AgentEnd::kNotReached) supervisor_.verdict().host_not_reached(host, how);
-  if (end == HostAgents::AgentEnd::kLost) supervisor_.host_lost(host, how);
-  if (stacks_) stacks_->wait_only_for(supervisor_.verdict().running_ranks());
+  if (end == HostAgents::AgentEnd::kNotReached) supervisor_->verdict().host_not_reached(host, how);
+  if (end == HostAgents::AgentEnd::kLost) supervisor_->host_lost(host, how);
+  if (end == HostAgents::AgentEnd::kStoodStill)
+    supervisor_->verdict().host_lost(host, how, Verdict::Cause::kStoodStill);
+  if (stacks_) stacks_->wait_only_for(supervisor_->verdict().running_ranks());
   end_if_caused();
   leave_if_done();
 }
 
 void Job::on_started(int rank, const Started& process) {
-  supervisor_.started(rank, process);
+  supervisor_->started(rank, process);
   status_.line().rank_started(rank);
   status_.update();
   if (rank == 0) input_.start();
 }
 
 void Job::on_joined(int rank) {
-  const bool first = supervisor_.joined(rank);
+  const bool first = supervisor_->joined(rank);
   status_.line().rank_joined(rank);
   status_.update();
   if (first) announce_threads();
 }
 
 void Job::on_exited(int rank, const Exited& process) {
-  supervisor_.exited(rank, process);
+  supervisor_->exited(rank, process);
   status_.line().rank_ended(rank);
   status_.update();
   if (stacks_) stacks_->on_rank_gone(rank);
@@ -192,7 +202,7 @@ void Job::on_request(int host, RelayedRequest message) {
   };
   if (call_ && CallRelay::takes(message.request))
     return call_->handle(host, std::move(message.request), std::move(reply));
-  supervisor_.request(std::move(message.request), std::move(reply));
+  supervisor_->request(std::move(message.request), std::move(reply));
 }
 
 void Job::announce_threads() {
@@ -220,16 +230,16 @@ void Job::watch_time_limit(std::chrono::steady_clock::duration left) {
   time_limit_timer_.expires_after(left);
   time_limit_timer_.async_wait([this](boost::system::error_code error) {
     if (error) return;
-    supervisor_.verdict().time_limit_reached(*spec_.time_limit);
+    supervisor_->verdict().time_limit_reached(*spec_.time_limit);
     end_if_caused();
   });
 }
 
 /// The ranks get the first signal, so that a program can save its work.
 void Job::interrupt(int signal, bool at_once) {
-  supervisor_.verdict().interrupted(signal);
+  supervisor_->verdict().interrupted(signal);
   if (at_once) log::warn("killing all ranks");
-  const auto ranks = supervisor_.verdict().running_ranks().size();
+  const auto ranks = supervisor_->verdict().running_ranks().size();
   if (!at_once && signal == SIGINT && ranks > 0 && !call_) {
     log::warn("interrupted: {} up to {:.3g} s to end; Ctrl-C again kills",
               ranks == 1 ? "1 rank has" : fmt::format("{} ranks have", ranks),
@@ -240,18 +250,18 @@ void Job::interrupt(int signal, bool at_once) {
 
 /// The message names all hosts that cannot be reached, so the job waits until each host is ready or has failed.
 void Job::end_if_caused() {
-  if (supervisor_.verdict().cause() == Verdict::Cause::kNotReached && agents_.any_starting()) return;
-  supervisor_.end_if_caused();
+  if (supervisor_->verdict().cause() == Verdict::Cause::kNotReached && agents_.any_starting()) return;
+  supervisor_->end_if_caused();
 }
 
 void Job::end_because(const Verdict& verdict) {
-  if (spec_.stack_traces_on_timeout && verdict.timed_out()) return enter(Phase::kTracing);
+  if (spec_.stack_traces_on_timeout && verdict.outcome().timed_out()) return enter(Phase::kTracing);
   end_ranks(SIGTERM, spec_.grace_period);
 }
 
 void Job::end_ranks(int signal, std::chrono::milliseconds grace) {
   enter(Phase::kEnding);
-  const bool told = supervisor_.verdict().cause() == Verdict::Cause::kInterrupted;
+  const bool told = supervisor_->verdict().cause() == Verdict::Cause::kInterrupted;
   agents_.end_ranks({signal, grace.count(), told});
 }
 
@@ -264,7 +274,7 @@ void Job::collect_stacks() {
     if (phase_ == Phase::kTracing) end_ranks(SIGTERM, spec_.grace_period);
   };
   stacks_.emplace(context_.get_executor(), std::move(hooks));
-  stacks_->start(supervisor_.verdict().running_ranks());
+  stacks_->start(supervisor_->verdict().running_ranks());
 }
 
 /// All output has arrived. The held part of it that is no stack is shown now.
@@ -282,8 +292,11 @@ void Job::leave_if_done() {
 }
 
 int Job::conclude() {
-  const Verdict& verdict = supervisor_.verdict();
-  const auto all_lines = [this](int rank) { return output_.last_stderr_lines(rank, kShownStderrLines); };
+  watch_output();  // the last lines may have been written after the last frame
+  const Verdict& verdict = supervisor_->verdict();
+  const auto all_lines = [this](int rank) {
+    return output_.last_stderr_lines(supervisor_->process_of(rank), kShownStderrLines);
+  };
   std::string message = outcome_message(verdict.outcome(), all_lines);
   if (call_) {
     call_->finish(outcome_json(verdict.outcome(), launch_.job_id(), all_lines));  // the caller raises it

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,8 +21,8 @@
 #include "launcher/job_spec/job_spec.hpp"
 #include "launcher/output/output_relay.hpp"
 #include "launcher/output/start_status.hpp"
-#include "launcher/supervision/rank_supervisor.hpp"
 #include "launcher/supervision/stack_traces.hpp"
+#include "launcher/supervision/supervisor.hpp"
 
 namespace runjob {
 
@@ -55,6 +56,7 @@ class Job : private HostAgents::Events {
   void on_agent_end(int host, HostAgents::AgentEnd end, const std::string& how) override;
 
   void enter(Phase next);
+  void watch_output();
   void on_addresses(const Status& status);
   void on_started(int rank, const Started& process);
   void on_joined(int rank);
@@ -77,13 +79,13 @@ class Job : private HostAgents::Events {
   boost::asio::io_context context_;
   EndSignals end_signals_;
   SignalForwarding forwarding_;
-  RankSupervisor supervisor_;
   boost::asio::steady_timer time_limit_timer_;
   OutputRelay output_;
   InputRelay input_;
   StartStatus status_;
   HostAgents agents_;
   RankLaunch launch_;
+  const std::unique_ptr<Supervisor> supervisor_;
   std::optional<CallRelay> call_;
   std::optional<StackTraces> stacks_;  // from kTracing on
   std::string stack_report_;

@@ -1,16 +1,16 @@
 #include "launcher/job/launch_message.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "launcher/binding/gpu_share.hpp"
 #include "launcher/supervision/rank_place.hpp"
 
 namespace runjob {
+namespace {
 
-Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, const HostAddress& address,
-                      std::int64_t output_window) {
-  const auto& [hosts, placements] = spec.allocation;
-  const Host& where = hosts.at(static_cast<std::size_t>(host));
+/// A launch message without ranks.
+Launch message_for(const JobSpec& spec, const Host& host, std::int64_t output_window) {
   Launch message;
   message.command = spec.command;
   message.working_directory = spec.working_directory;
@@ -20,25 +20,65 @@ Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, co
   message.bind_to = spec.bind_to;
   message.cores_per_rank = spec.map_by.cores_per_rank;
   message.traceable = spec.stack_traces_on_timeout;
-  if (!where.gpus) message.gpus_per_rank = spec.gpus_per_rank;
+  if (!host.gpus) message.gpus_per_rank = spec.gpus_per_rank;
+  if (spec.elastic) message.elastic_slots = host.slots;
+  return message;
+}
+
+/// Adds the rank of `placement`. `process`: its number; `network`: the variables of its host's network.
+void add_rank(Launch& message, const JobSpec& spec, const Placement& placement, int process, const JobVariables& job,
+              const Environment& network) {
+  const Host& where = spec.allocation.hosts.at(static_cast<std::size_t>(placement.host));
+  LaunchRank& rank = message.ranks.emplace_back();
+  rank.rank = process;
+  rank.place = rank_place(spec.allocation, placement, spec.start_timeout);
+  rank.place.generation = job.generation;
+  rank.environment = rank_variables(spec.allocation, placement, job);
+  rank.environment.insert(network.begin(), network.end());
+  if (where.gpus) rank.environment["CUDA_VISIBLE_DEVICES"] = visible_gpus(where, placement, spec.gpus_per_rank);
+  for (const auto& [name, value] : spec.runtime_variables) {
+    for (const char* prefix : {"RUNJOB_", "HOROVOD_"}) rank.environment[prefix + name] = value;
+  }
+  if (message.cores_per_rank > 0 && !message.environment.contains("OMP_NUM_THREADS"))
+    rank.environment["OMP_NUM_THREADS"] = std::to_string(message.cores_per_rank);
+  rank.environment["RUNJOB_FOLD_TRACEBACKS"] = spec.verbose ? "0" : "1";
+  if (spec.elastic) {
+    rank.environment["RUNJOB_ELASTIC"] = rank.environment["HOROVOD_ELASTIC"] = "1";
+    rank.environment["RUNJOB_PROCESS_NUMBER"] = std::to_string(process);
+  }
+  for (const auto& [name, value] : spec.environment_overrides) rank.environment[name] = value;
+}
+
+}  // namespace
+
+Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, const HostAddress& address,
+                      std::int64_t output_window) {
+  const auto& [hosts, placements] = spec.allocation;
+  Launch message = message_for(spec, hosts.at(static_cast<std::size_t>(host)), output_window);
   if (host == placements.front().host) message.stdin_rank = 0;
   const Environment network = network_variables(address, message.environment);
   for (const Placement& placement : placements) {
-    if (placement.host != host) continue;
-    LaunchRank& rank = message.ranks.emplace_back();
-    rank.rank = placement.rank;
-    rank.place = rank_place(spec.allocation, placement, spec.start_timeout);
-    rank.environment = rank_variables(spec.allocation, placement, job);
-    rank.environment.insert(network.begin(), network.end());
-    if (where.gpus) rank.environment["CUDA_VISIBLE_DEVICES"] = visible_gpus(where, placement, spec.gpus_per_rank);
-    for (const auto& [name, value] : spec.runtime_variables) {
-      for (const char* prefix : {"RUNJOB_", "HOROVOD_"}) rank.environment[prefix + name] = value;
-    }
-    if (message.cores_per_rank > 0 && !message.environment.contains("OMP_NUM_THREADS"))
-      rank.environment["OMP_NUM_THREADS"] = std::to_string(message.cores_per_rank);
-    rank.environment["RUNJOB_FOLD_TRACEBACKS"] = spec.verbose ? "0" : "1";
-    for (const auto& [name, value] : spec.environment_overrides) rank.environment[name] = value;
+    if (placement.host == host) add_rank(message, spec, placement, placement.rank, job, network);
   }
+  return message;
+}
+
+Launch launch_message(const JobSpec& spec, const Membership::Start& start, const JobVariables& job,
+                      const HostAddress& address, std::int64_t output_window) {
+  const Host& host = spec.allocation.hosts.at(static_cast<std::size_t>(start.host));
+  Launch message = message_for(spec, host, output_window);
+  Placement placement;
+  placement.rank = start.rank;
+  placement.size = start.size;
+  placement.local_rank = start.local_rank;
+  placement.local_size = std::max(host.slots, start.local_rank + 1);
+  placement.host = start.host;
+  add_rank(message, spec, placement, start.process, job, network_variables(address, message.environment));
+  message.ranks.front().waiting = true;
+  rendezvous::Topology topology;
+  topology.hosts.assign(static_cast<std::size_t>(start.size), 0);
+  topology.hostnames = {host.name};
+  message.topology = rendezvous::to_json(topology);
   return message;
 }
 

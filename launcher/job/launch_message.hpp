@@ -2,6 +2,7 @@
 
 #include "launcher/channel/host_address.hpp"
 #include "launcher/channel/messages.hpp"
+#include "launcher/elastic/membership.hpp"
 #include "launcher/job_spec/job_spec.hpp"
 #include "launcher/processes/rank_environment.hpp"
 
@@ -11,5 +12,9 @@ namespace runjob {
 /// one of that host. The caller fills in the topology. `output_window`: see Launch.
 Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, const HostAddress& address,
                       std::int64_t output_window);
+
+/// The same for one new process of an elastic job, with the topology. The place is the one that it is meant to get.
+Launch launch_message(const JobSpec& spec, const Membership::Start& start, const JobVariables& job,
+                      const HostAddress& address, std::int64_t output_window);
 
 }  // namespace runjob

@@ -67,14 +67,29 @@ void RankLaunch::launch() {
     }
     log::info("the networks are known after {} ms", agents_.milliseconds_since_start());
   }
-  const auto first_host = static_cast<std::size_t>(spec_.allocation.placements.front().host);
-  const JobVariables variables{id_, 0, addresses_.at(first_host).address, master_port()};
   for (std::size_t i = 0; i < spec_.allocation.hosts.size(); ++i) {
     const int host = static_cast<int>(i);
-    Launch message = launch_message(spec_, host, variables, addresses_.at(i), kOutputWindow);
+    Launch message = launch_message(spec_, host, variables(0), addresses_.at(i), kOutputWindow);
     message.topology = topology_;
     agents_.send(host, ToAgent::kLaunch, encode(message));
   }
+}
+
+void RankLaunch::start(const Membership::Start& start, int generation) {
+  const HostAddress& address = addresses_.at(static_cast<std::size_t>(start.host));
+  const Launch message = launch_message(spec_, start, variables(generation), address, kOutputWindow);
+  agents_.send(start.host, ToAgent::kLaunch, encode(message));
+}
+
+JobVariables RankLaunch::variables(int generation) const {
+  const auto first_host = static_cast<std::size_t>(spec_.allocation.placements.front().host);
+  return {id_, generation, addresses_.at(first_host).address, master_port()};
+}
+
+std::vector<std::string> RankLaunch::interfaces() const {
+  std::vector<std::string> result;
+  for (const HostAddress& each : addresses_) result.push_back(each.interface);
+  return result;
 }
 
 /// A free port of rank 0's host. The agent of an only host chooses one by itself.

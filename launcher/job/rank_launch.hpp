@@ -9,9 +9,11 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "base/status.hpp"
+#include "launcher/elastic/membership.hpp"
 #include "launcher/job/host_agents.hpp"
 #include "launcher/job_spec/job_spec.hpp"
 #include "launcher/network/network_probe.hpp"
+#include "launcher/processes/rank_environment.hpp"
 
 namespace runjob {
 
@@ -40,7 +42,14 @@ class RankLaunch {
 
   void launch();
 
+  /// Starts a new process of an elastic job.
+  void start(const Membership::Start& start, int generation);
+
+  /// The interface by which the others reach each host; that of loopback for a job on one host.
+  std::vector<std::string> interfaces() const;
+
  private:
+  JobVariables variables(int generation) const;
   int master_port() const;
 
   const boost::asio::any_io_executor executor_;

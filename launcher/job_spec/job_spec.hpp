@@ -10,6 +10,7 @@
 #include "hostfile/allocation.hpp"
 #include "hostfile/slurm_task.hpp"
 #include "launcher/binding/bind_to.hpp"
+#include "launcher/job_spec/elastic_settings.hpp"
 #include "launcher/job_spec/slurm_job.hpp"
 #include "launcher/job_spec/ssh_options.hpp"
 #include "launcher/network/interface_filter.hpp"
@@ -44,6 +45,7 @@ struct JobSpec {
   std::optional<std::chrono::milliseconds> time_limit;  ///< --timeout: of the whole job
   bool stack_traces_on_timeout = false;                 ///< report the stacks of the ranks when time is up
   bool continue_on_failure = false;                     ///< the other ranks continue when one fails
+  std::optional<ElasticSettings> elastic;               ///< the job's size may change
   /// Variables for the runtime of the ranks, by name without a prefix; each rank gets them with RUNJOB_ and with
   /// HOROVOD_.
   std::map<std::string, std::string> runtime_variables;

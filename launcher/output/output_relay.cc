@@ -1,5 +1,6 @@
 #include "launcher/output/output_relay.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <unistd.h>
@@ -20,18 +21,28 @@ constexpr std::size_t kStderrTailBytes = 8 * 1024;
 constexpr std::size_t kMostHeldErrors = 256 * 1024;  // of one rank
 constexpr auto kPromptDelay = 100ms;                 // a line that has not ended by then is shown as it is
 
+std::string tag_of(const OutputRelay::Options& options, int rank, const std::string& host, Stream stream) {
+  const int descriptor = stream == Stream::kStderr ? STDERR_FILENO : STDOUT_FILENO;
+  const bool coloured = options.colours && ::isatty(descriptor) == 1;
+  std::string tag = output_tag(options.tags, rank, host, stream, coloured);
+  return tag.empty() && options.time == OutputTime::Format::kSeconds ? ":" : tag;
+}
+
 }  // namespace
 
 OutputRelay::OutputRelay(boost::asio::any_io_executor executor, const Options& options, SendCredit send_credit)
-    : window_(options.window),
+    : options_(options),
       send_credit_(std::move(send_credit)),
       time_(options.time),
       stdout_(executor, STDOUT_FILENO, options.terminal),
       ranks_(options.ranks.size()),
       prompt_timer_(executor) {
   if (!same_file(STDOUT_FILENO, STDERR_FILENO)) stderr_.emplace(executor, STDERR_FILENO, options.terminal);
-  name_sources(options);
-  if (options.directory) open_files(*options.directory);
+  if (options.directory) files_.emplace(*options.directory);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    name_source(static_cast<int>(i), options.ranks[i]);
+    if (files_) open_files(static_cast<int>(i));
+  }
   const auto progress = [this] {
     for (RankState& rank : ranks_) {
       for (StreamState& stream : rank.streams)
@@ -50,33 +61,40 @@ OutputRelay::~OutputRelay() {
   finish();
 }
 
-void OutputRelay::name_sources(const Options& options) {
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
-      StreamState& state = ranks_[i].streams[stream == Stream::kStderr ? 1 : 0];
-      const int descriptor = stream == Stream::kStderr ? STDERR_FILENO : STDOUT_FILENO;
-      const bool coloured = options.colours && ::isatty(descriptor) == 1;
-      state.rank = static_cast<int>(i);
-      state.stream = stream;
-      state.shown = options.ranks[i].shown;
-      state.source.order = 2 * state.rank + (stream == Stream::kStderr ? 1 : 0);
-      state.source.tag = output_tag(options.tags, state.rank, options.ranks[i].host, stream, coloured);
-      if (state.source.tag.empty() && options.time == OutputTime::Format::kSeconds) state.source.tag = ":";
-    }
+void OutputRelay::add_process(const std::string& host) {
+  ranks_.emplace_back();
+  const int process = static_cast<int>(ranks_.size()) - 1;
+  name_source(process, {host, true});
+  if (files_) open_files(process);
+}
+
+void OutputRelay::set_rank(int process, int rank) {
+  RankState& state = ranks_.at(static_cast<std::size_t>(process));
+  for (StreamState& stream : state.streams) stream.source.tag = tag_of(options_, rank, state.host, stream.stream);
+}
+
+void OutputRelay::name_source(int process, const Rank& rank) {
+  RankState& named = ranks_.at(static_cast<std::size_t>(process));
+  named.host = rank.host;
+  for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
+    StreamState& state = named.streams[stream == Stream::kStderr ? 1 : 0];
+    state.rank = process;
+    state.stream = stream;
+    state.shown = rank.shown;
+    state.source.order = 2 * state.rank + (stream == Stream::kStderr ? 1 : 0);
+    state.source.tag = tag_of(options_, process, rank.host, stream);
   }
 }
 
-void OutputRelay::open_files(const std::string& where) {
-  const OutputFiles files(where);
-  const std::size_t width = std::to_string(ranks_.size() - 1).size();
-  for (RankState& rank : ranks_) {
-    const std::string folder = fmt::format("rank.{:0{}}", rank.streams[0].rank, width);
-    for (std::size_t i = 0; i < 2; ++i) {
-      StreamState& stream = rank.streams[i];
-      const char* name = i == 0 ? "stdout" : "stderr";
-      stream.file_path = fmt::format("{}/{}/{}", where, folder, name);
-      stream.file = files.create(folder, name);
-    }
+void OutputRelay::open_files(int process) {
+  const std::size_t width = std::to_string(std::max<std::size_t>(options_.ranks.size(), 1) - 1).size();
+  const std::string folder = fmt::format("rank.{:0{}}", process, width);
+  RankState& rank = ranks_.at(static_cast<std::size_t>(process));
+  for (std::size_t i = 0; i < 2; ++i) {
+    StreamState& stream = rank.streams[i];
+    const char* name = i == 0 ? "stdout" : "stderr";
+    stream.file_path = fmt::format("{}/{}/{}", *options_.directory, folder, name);
+    stream.file = files_->create(folder, name);
   }
 }
 
@@ -171,7 +189,7 @@ void OutputRelay::give_credit() {
   for (RankState& rank : ranks_) {
     for (StreamState& stream : rank.streams) {
       const std::size_t backlog = stream.shown ? destination(stream.stream).sink().backlog() : 0;
-      if (stream.uncredited < window_ / 4 || backlog > kMaxBacklogBytes) continue;
+      if (stream.uncredited < options_.window / 4 || backlog > kMaxBacklogBytes) continue;
       send_credit_(stream.rank, stream.stream, std::exchange(stream.uncredited, 0));
     }
   }

@@ -16,6 +16,7 @@
 #include "base/unique_handle.hpp"
 #include "launcher/channel/frame.hpp"
 #include "launcher/output/output_destination.hpp"
+#include "launcher/output/output_files.hpp"
 #include "launcher/output/output_tag.hpp"
 #include "launcher/output/output_text.hpp"
 #include "launcher/output/output_time.hpp"
@@ -50,6 +51,12 @@ class OutputRelay {
   OutputRelay(const OutputRelay&) = delete;
   OutputRelay& operator=(const OutputRelay&) = delete;
 
+  /// A new process of an elastic job writes from now on: its number is the next free one. Its files, if there are any,
+  /// have that number.
+  void add_process(const std::string& host);
+  /// The process has another rank now, which its tags show.
+  void set_rank(int process, int rank);
+
   /// Takes bytes of a rank's stream; no bytes mean its end. The next flush() writes them.
   void on_output(int rank, Stream stream, std::int64_t time_us, std::string_view bytes);
 
@@ -75,8 +82,8 @@ class OutputRelay {
 
   /// True if everything has been written.
   bool drained() { return stdout_.sink().backlog() == 0 && destination(Stream::kStderr).sink().backlog() == 0; }
-  /// True if the reader of standard output is gone.
-  bool broken() { return stdout_.sink().broken(); }
+  /// The error of the write to standard output that failed; 0 if none has. EPIPE: the reader is gone.
+  int error() { return stdout_.sink().error(); }
 
   /// The last lines that the rank wrote to standard error, at most `count`.
   std::vector<std::string> last_stderr_lines(int rank, std::size_t count) const;
@@ -97,13 +104,14 @@ class OutputRelay {
   };
   struct RankState {
     std::array<StreamState, 2> streams;  // standard output, standard error
+    std::string host;
     std::string stderr_tail;
     std::string held_errors;
   };
 
   OutputDestination& destination(Stream stream) { return stream == Stream::kStderr && stderr_ ? *stderr_ : stdout_; }
-  void name_sources(const Options& options);
-  void open_files(const std::string& where);
+  void name_source(int process, const Rank& rank);
+  void open_files(int process);
   void write_file(StreamState& stream, std::string_view bytes);
   void on_log_line(std::string_view line);
   void give_credit();
@@ -111,7 +119,8 @@ class OutputRelay {
   void watch_held_lines();
   void flush_held_lines();
 
-  std::int64_t window_;
+  const Options options_;
+  std::optional<OutputFiles> files_;
   SendCredit send_credit_;
   bool dirty_ = false;  // output was taken since the last flush()
   OutputTime time_;

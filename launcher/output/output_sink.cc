@@ -39,7 +39,7 @@ void OutputSink::flush() {
 void OutputSink::write_some() {
   while (backlog() > 0) {
     const ssize_t bytes =
-        broken_ ? static_cast<ssize_t>(backlog()) : ::write(descriptor_, buffer_.data() + written_, backlog());
+        error_ != 0 ? static_cast<ssize_t>(backlog()) : ::write(descriptor_, buffer_.data() + written_, backlog());
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0 && errno == EAGAIN) {
       if (own_.is_open()) return wait_until_writable();
@@ -48,7 +48,7 @@ void OutputSink::write_some() {
       continue;
     }
     if (bytes < 0) {
-      broken_ = true;
+      error_ = errno;
       continue;
     }
     written_ += static_cast<std::size_t>(bytes);

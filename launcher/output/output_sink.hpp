@@ -26,8 +26,8 @@ class OutputSink {
 
   std::size_t backlog() const { return buffer_.size() - written_; }
 
-  /// True if the reader has closed its end (EPIPE or a similar error). The text is dropped from then on.
-  bool broken() const { return broken_; }
+  /// The error of the write that failed; 0 if none has. The text is dropped from then on.
+  int error() const { return error_; }
 
   /// Called when the backlog has become shorter, from the loop.
   std::function<void()> on_progress;
@@ -41,7 +41,7 @@ class OutputSink {
   std::string buffer_;
   std::size_t written_ = 0;  // of buffer_
   bool waiting_ = false;
-  bool broken_ = false;
+  int error_ = 0;  // errno
 };
 
 }  // namespace runjob

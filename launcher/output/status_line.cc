@@ -1,6 +1,7 @@
 #include "launcher/output/status_line.hpp"
 
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -49,7 +50,8 @@ void StatusLine::host(int host, HostPhase phase) {
 }
 
 void StatusLine::rank_started(int rank) {
-  RankPhase& current = ranks_.at(static_cast<std::size_t>(rank));
+  if (std::cmp_greater_equal(rank, ranks_.size())) return;
+  RankPhase& current = ranks_[static_cast<std::size_t>(rank)];
   if (current != RankPhase::kNotStarted) return;
   current = RankPhase::kStarted;
   ++started_;
@@ -57,7 +59,8 @@ void StatusLine::rank_started(int rank) {
 
 void StatusLine::rank_joined(int rank) {
   rank_started(rank);
-  RankPhase& current = ranks_.at(static_cast<std::size_t>(rank));
+  if (std::cmp_greater_equal(rank, ranks_.size())) return;
+  RankPhase& current = ranks_[static_cast<std::size_t>(rank)];
   if (current == RankPhase::kStarted) ++joined_;
   current = RankPhase::kJoined;
 }

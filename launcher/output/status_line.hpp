@@ -24,6 +24,7 @@ class StatusLine {
 
   /// A host begins in kWaiting: for its turn.
   void host(int host, HostPhase phase);
+  /// Ranks outside of the allocation, which an elastic job starts later, are ignored.
   void rank_started(int rank);
   void rank_joined(int rank);
   /// It has ended, or could not be started.

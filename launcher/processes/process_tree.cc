@@ -30,25 +30,6 @@ std::optional<pid_t> to_pid(std::string_view text) {
   return pid;
 }
 
-struct Process : Descendant {
-  char state = 0;
-};
-
-/// Source  proc(5), /proc/PID/stat: fields 3 state, 4 ppid, 5 pgrp; the name before them may hold anything.
-std::optional<Process> read_process(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  std::getline(file, line);
-  const std::size_t name_begin = line.find('('), name_end = line.rfind(')');
-  if (name_begin == std::string::npos || name_end == std::string::npos) return std::nullopt;
-  Process process;
-  process.pid = pid;
-  process.name = line.substr(name_begin + 1, name_end - name_begin - 1);
-  std::istringstream rest(line.substr(name_end + 1));
-  if (!(rest >> process.state >> process.parent >> process.group)) return std::nullopt;
-  return process;
-}
-
 /// By parent.
 std::multimap<pid_t, Process> all_processes() {
   std::multimap<pid_t, Process> result;
@@ -56,7 +37,7 @@ std::multimap<pid_t, Process> all_processes() {
   if (!proc) return result;
   while (const dirent* entry = ::readdir(proc.get())) {
     const std::optional<pid_t> pid = to_pid(entry->d_name);
-    std::optional<Process> process = pid ? read_process(*pid) : std::nullopt;
+    std::optional<Process> process = pid ? find_process(*pid) : std::nullopt;
     if (process) result.emplace(process->parent, *std::move(process));
   }
   return result;
@@ -72,6 +53,21 @@ std::vector<pid_t> children_by_scan() {
 }
 
 }  // namespace
+
+/// Source  proc(5), /proc/PID/stat: fields 3 state, 4 ppid, 5 pgrp; the name before them may hold anything.
+std::optional<Process> find_process(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_begin = line.find('('), name_end = line.rfind(')');
+  if (name_begin == std::string::npos || name_end == std::string::npos) return std::nullopt;
+  Process process;
+  process.pid = pid;
+  process.name = line.substr(name_begin + 1, name_end - name_begin - 1);
+  std::istringstream rest(line.substr(name_end + 1));
+  if (!(rest >> process.state >> process.parent >> process.group)) return std::nullopt;
+  return process;
+}
 
 void become_subreaper() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);

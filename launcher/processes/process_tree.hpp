@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <sys/types.h>
@@ -24,6 +25,14 @@ struct Descendant {
   pid_t group = -1;  ///< its process group
   std::string name;  ///< at most 15 bytes
 };
+
+/// Any process.
+struct Process : Descendant {
+  char state = 0;  ///< as in proc(5): 'R', 'S', 'D', 'T' when a signal has stopped it, 'Z'
+};
+
+/// Reads /proc; nothing if there is no such process.
+std::optional<Process> find_process(pid_t pid);
 
 /// The processes below this one, without zombies, parents before their children. The processes below one that is named
 /// `boundary` are left out. Reads /proc.

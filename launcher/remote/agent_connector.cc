@@ -71,7 +71,7 @@ asio::awaitable<std::unique_ptr<Channel>> AgentConnector::run(const Host& host, 
 
 asio::awaitable<ReadyChannel> AgentConnector::open(const Host& host, RemoteMessage on_message) {
   const AgentFile& agent = ssh().agent;
-  auto channel = co_await run(host, bootstrap_command(agent), std::move(on_message));
+  auto channel = co_await run(host, bootstrap_command(agent, options_.connect_timeout), std::move(on_message));
   auto ready = co_await with_timeout(executor_, bootstrap_agent(std::move(channel), agent), options_.connect_timeout);
   if (ready) co_return std::move(*ready);
   throw Error(Errc::kConnect,

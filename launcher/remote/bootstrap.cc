@@ -34,14 +34,17 @@ constexpr std::string_view kEnterFolder =
     "esac; }; "
     "enter() { test -h \"$d\" && alone \"$d\" \"$d\"; cd -P \"$d\" || fail cannot enter \"$d\"; alone . \"$d\"; }; ";
 
-/// $1 is the build id.
+/// $1 is the build id, $2 the seconds that an upload may take: after a cut of the network its end never comes. A later
+/// upload removes one that a power cut has left.
 constexpr std::string_view kStart =
     "test -d \"$d\" || mkdir -p \"$d\" || fail cannot make the directory \"$d\"; enter; f=./agent-$1; "
     "if test -x \"$f\"; then alone \"$f\" \"$d/agent-$1\"; exec \"$f\"; fi; "
     "echo runjob-agent-missing `uname -s` `uname -m` `uname -r`; "
     "read size sum || exit 1; "
+    "find . -name \"upload.*\" -mmin +60 -exec rm -f {} + 2> /dev/null; "
+    "limit=; command -v timeout > /dev/null && limit=\"timeout $2\"; "
     "t=`mktemp ./upload.XXXXXX` || fail cannot write to \"$d\"; "
-    "head -c \"$size\" > \"$t\" || fail cannot write to \"$d\", is there space left?; "
+    "$limit head -c \"$size\" > \"$t\" || fail cannot write to \"$d\" within $2 s, is there space left?; "
     "s=`sha256sum < \"$t\"`; test \"${s%% *}\" = \"$sum\" || fail the copy in \"$d\" differs, is there space left?; "
     "chmod 700 \"$t\"; test -x \"$t\" || fail programs may not be executed in \"$d\"; "
     "mv -f \"$t\" \"$f\" || fail cannot rename in \"$d\"; "
@@ -89,8 +92,9 @@ std::string for_login_shell(std::string_view script, std::string_view arguments)
 
 }  // namespace
 
-std::string bootstrap_command(const AgentFile& agent) {
-  return for_login_shell(fmt::format("{}{}", kEnterFolder, kStart), agent.build_id);
+std::string bootstrap_command(const AgentFile& agent, std::chrono::milliseconds upload_limit) {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(upload_limit).count();
+  return for_login_shell(fmt::format("{}{}", kEnterFolder, kStart), fmt::format("{} {}", agent.build_id, seconds));
 }
 
 std::string clean_cache_command() {

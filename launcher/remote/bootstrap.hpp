@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,8 +20,9 @@
 /// another user of that host could put his own program there. This is checked at each start, upload and removal.
 namespace runjob {
 
-/// The command, for any login shell (also csh and fish): one line without quotes but the outer ones.
-std::string bootstrap_command(const AgentFile& agent);
+/// The command, for any login shell (also csh and fish): one line without quotes but the outer ones. An upload that is
+/// not complete within `upload_limit` is removed by the host itself, which a cut network may have left alone with it.
+std::string bootstrap_command(const AgentFile& agent, std::chrono::milliseconds upload_limit);
 
 /// Removes what bootstrap_command() has left in that directory, of every version.
 std::string clean_cache_command();

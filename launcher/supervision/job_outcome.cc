@@ -21,19 +21,33 @@ bool JobOutcome::ended_by_itself(int rank) const {
   return exited && !exited->stopped_by_us && exited->wait_status != 0;
 }
 
-std::string JobOutcome::how(int rank) const {
-  const Rank& state = ranks.at(static_cast<std::size_t>(rank));
-  if (!state.exited) return "";
-  const int status = state.exited->wait_status;
+std::string end_text(const Exited& end) {
+  const int status = end.wait_status;
   if (WIFEXITED(status)) return fmt::format("exited with status {}", WEXITSTATUS(status));
   std::string text = fmt::format("was killed by signal {} ({})", WTERMSIG(status), signal_name(WTERMSIG(status)));
-  if (state.exited->out_of_memory) text += ", probably by the kernel's out-of-memory killer";
+  if (end.out_of_memory) text += ", probably by the kernel's out-of-memory killer";
   return text;
+}
+
+std::string JobOutcome::how(int rank) const {
+  const std::optional<Exited>& exited = ranks.at(static_cast<std::size_t>(rank)).exited;
+  return exited ? end_text(*exited) : "";
 }
 
 const std::string& JobOutcome::host_of(int rank) const {
   const int host = allocation.placements.at(static_cast<std::size_t>(rank)).host;
   return allocation.hosts.at(static_cast<std::size_t>(host)).name;
+}
+
+std::string JobOutcome::cut_network() const {
+  const auto interface_of = [this](int rank) {
+    const auto host = static_cast<std::size_t>(allocation.placements.at(static_cast<std::size_t>(rank)).host);
+    return host < interfaces.size() ? interfaces[host] : std::string();
+  };
+  const std::string ours = interface_of(cut.first), theirs = interface_of(cut.second);
+  std::string over = ours == theirs || theirs.empty() ? ours : fmt::format("{} and {}", ours, theirs);
+  if (!over.empty()) over = " over " + over;
+  return fmt::format("{} and {} do not reach each other{}", host_of(cut.first), host_of(cut.second), over);
 }
 
 int JobOutcome::exit_status() const {
@@ -53,8 +67,12 @@ int JobOutcome::exit_status() const {
     case Cause::kNoNetwork:
       return first.culprit;
     case Cause::kNotReached:
+    case Cause::kNetworkCut:
     case Cause::kHostLost:
+    case Cause::kStoodStill:
     case Cause::kStartTimeout:
+    case Cause::kCannotGoOn:
+    case Cause::kOutputFailed:
       return 125;
     case Cause::kTimeLimit:
       return 124;  // as timeout(1)

@@ -4,12 +4,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hostfile/allocation.hpp"
 #include "launcher/channel/messages.hpp"
 
 namespace runjob {
+
+/// How a process ended: "exited with status 3", "was killed by signal 9 (SIGKILL)".
+std::string end_text(const Exited& end);
 
 /// The end of a job: the end of each rank and host, the first failure, and the cause of the job's end. Verdict fills in
 /// this plain data and outcome_report.hpp turns it into text. docs/exit-status.md lists the statuses.
@@ -21,11 +25,15 @@ struct JobOutcome {
     kNotStarted,
     kNotReached,
     kNoNetwork,
+    kNetworkCut,
     kHostLost,
+    kStoodStill,
     kInterrupted,
     kStartTimeout,
     kTimeLimit,
-    kOutputClosed
+    kOutputClosed,
+    kOutputFailed,
+    kCannotGoOn  ///< an elastic job
   };
 
   enum class RankState { kNotStarted, kRunning, kOk, kFailed, kStopped, kLost, kVictim };
@@ -55,16 +63,23 @@ struct JobOutcome {
   int failing = -1;                      ///< the first rank that reported an error of its own
   std::string reason;                    ///< the reason that it reported
   bool is_late = false;                  ///< `failing` failed no operation: the others have waited too long for it
+  std::vector<std::pair<int, int>> lost_connections;  ///< a rank, and the rank to which it reported a lost connection
+  std::pair<int, int> cut{-1, -1};                    ///< two ranks whose hosts do not reach each other (kNetworkCut)
+  std::vector<std::string> interfaces;  ///< by host: the interface by which the others reach it; empty if not known
   Event first;
   Event ending;  ///< what ended the job; the same as `first` unless a failure did not end it
 
+  /// The time is up: that of --timeout, or that of the start.
+  bool timed_out() const { return ending.cause == Cause::kTimeLimit || ending.cause == Cause::kStartTimeout; }
   /// The rank's process runs.
   bool running(int rank) const { return ranks.at(static_cast<std::size_t>(rank)).state == RankState::kRunning; }
   /// The rank has ended, and neither well nor because it was stopped.
   bool ended_by_itself(int rank) const;
-  /// How the rank ended: "exited with status 3", "was killed by signal 9 (SIGKILL)"; "" while it runs.
+  /// How the rank ended, as end_text() has it; "" while it runs.
   std::string how(int rank) const;
   const std::string& host_of(int rank) const;
+  /// "s1 and s2 do not reach each other over ib0", for the hosts of `cut`.
+  std::string cut_network() const;
   /// runjob's exit status.
   int exit_status() const;
   /// "HOST: reason" for each host that was not reached, in the order of the hosts.

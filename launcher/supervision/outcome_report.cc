@@ -30,8 +30,12 @@ const char* cause_name(Cause cause) {
       return "not reached";
     case Cause::kNoNetwork:
       return "no network";
+    case Cause::kNetworkCut:
+      return "network cut";
     case Cause::kHostLost:
       return "host lost";
+    case Cause::kStoodStill:
+      return "stood still";
     case Cause::kInterrupted:
       return "interrupted";
     case Cause::kStartTimeout:
@@ -40,6 +44,10 @@ const char* cause_name(Cause cause) {
       return "timeout";
     case Cause::kOutputClosed:
       return "output closed";
+    case Cause::kOutputFailed:
+      return "output failed";
+    case Cause::kCannotGoOn:
+      return "cannot go on";
   }
   return "none";
 }
@@ -138,11 +146,17 @@ std::string describe(const JobOutcome& outcome, const JobOutcome::Event& event) 
       return fmt::format("{}", fmt::join(outcome.unreached_hosts(), "\n"));
     case Cause::kNoNetwork:
       return event.detail;
+    case Cause::kNetworkCut:
+      return fmt::format("{}: {}{}", outcome.cut_network(), event.detail, stopped_text(outcome, ""));
     case Cause::kHostLost:
       return fmt::format("lost the agent on {}: {}",
                          outcome.allocation.hosts.at(static_cast<std::size_t>(event.culprit)).name, event.detail);
+    case Cause::kStoodStill:
     case Cause::kStartTimeout:
+    case Cause::kOutputFailed:
       return event.detail;
+    case Cause::kCannotGoOn:
+      return "the elastic job cannot go on: " + event.detail;
     case Cause::kTimeLimit:
       return fmt::format("the job did not end within the {} of --timeout{}", event.detail, stopped_text(outcome, ""));
   }

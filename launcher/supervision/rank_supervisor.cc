@@ -31,7 +31,7 @@ RankSupervisor::RankSupervisor(const Allocation& allocation, Options options, st
     if (failing.late >= 0) {
       verdict_.rank_late(failing.late, reason);
     } else {
-      verdict_.rank_failing(rank, failing.own, reason);
+      verdict_.rank_failing(rank, failing.own, reason, failing.lost);
     }
     watch_culprit();
   });

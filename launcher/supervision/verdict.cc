@@ -1,12 +1,49 @@
 #include "launcher/supervision/verdict.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <string.h>
 #include <sys/wait.h>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace runjob {
+
+namespace {
+
+using RankState = JobOutcome::RankState;
+
+/// True if a rank is still running that may have failed before the ranks that have ended.
+bool culprit_may_come(const JobOutcome& outcome) {
+  if (outcome.failing >= 0) return outcome.running(outcome.failing);
+  return std::any_of(outcome.ranks.begin(), outcome.ranks.end(), [](const JobOutcome::Rank& rank) {
+    return rank.state == RankState::kRunning && !rank.lost_another;
+  });
+}
+
+/// Two ranks whose hosts do not reach each other, if that explains the reports: a rank that another one has lost runs,
+/// or has ended only because it has lost others. A pair that both sides report comes first.
+std::optional<std::pair<int, int>> cut_network(const JobOutcome& outcome) {
+  const auto& lost = outcome.lost_connections;
+  const auto explains = [&](const std::pair<int, int>& pair) {
+    const RankState state = outcome.ranks.at(static_cast<std::size_t>(pair.second)).state;
+    return state == RankState::kRunning || state == RankState::kVictim;
+  };
+  const auto is_mutual = [&](const std::pair<int, int>& pair) {
+    return explains(pair) && std::any_of(lost.begin(), lost.end(), [&](const std::pair<int, int>& other) {
+             return outcome.host_of(other.first) == outcome.host_of(pair.second) &&
+                    outcome.host_of(other.second) == outcome.host_of(pair.first);
+           });
+  };
+  auto found = std::find_if(lost.begin(), lost.end(), is_mutual);
+  if (found == lost.end()) found = std::find_if(lost.begin(), lost.end(), explains);
+  if (found == lost.end()) return std::nullopt;
+  return *found;
+}
+
+}  // namespace
 
 Verdict::Verdict(const Allocation& allocation, std::string command, bool continue_on_failure)
     : continue_on_failure_(continue_on_failure) {
@@ -44,7 +81,7 @@ void Verdict::rank_exited(int rank, const Exited& exited) {
     if (outcome_.failing < 0 || outcome_.failing == rank || !outcome_.running(outcome_.failing)) note_failure(rank);
   }
   const bool is_late = outcome_.is_late && !outcome_.victims.empty();  // a late rank is not on its way out
-  if (unsettled() && (is_late || !culprit_may_come())) settle();
+  if (unsettled() && (is_late || !culprit_may_come(outcome_))) settle();
 }
 
 void Verdict::rank_joined(int rank) {
@@ -55,7 +92,9 @@ void Verdict::rank_joined(int rank) {
   outcome_.is_late = false;
 }
 
-void Verdict::rank_failing(int rank, bool own, const std::string& reason) {
+void Verdict::rank_failing(int rank, bool own, const std::string& reason, int lost) {
+  const bool has_lost = lost >= 0 && static_cast<std::size_t>(lost) < outcome_.ranks.size();
+  if (has_lost && outcome_.host_of(rank) != outcome_.host_of(lost)) outcome_.lost_connections.emplace_back(rank, lost);
   if (!outcome_.running(rank)) return;
   if (!own) {
     at(rank).lost_another = outcome_.failing != rank;
@@ -77,14 +116,7 @@ void Verdict::rank_late(int late, const std::string& reason) {
 bool Verdict::unsettled() const {
   if (outcome_.first.cause != Cause::kNone) return false;
   return (outcome_.failing >= 0 && outcome_.running(outcome_.failing)) || !outcome_.failed.empty() ||
-         !outcome_.victims.empty();
-}
-
-/// True if a rank is still running that may have failed before the ranks that have ended.
-bool Verdict::culprit_may_come() const {
-  if (outcome_.failing >= 0) return outcome_.running(outcome_.failing);
-  return std::any_of(outcome_.ranks.begin(), outcome_.ranks.end(),
-                     [](const JobOutcome::Rank& rank) { return rank.state == State::kRunning && !rank.lost_another; });
+         !outcome_.victims.empty() || !outcome_.lost_connections.empty();
 }
 
 void Verdict::settle() {
@@ -93,7 +125,12 @@ void Verdict::settle() {
     outcome_.failed.push_back(outcome_.failing);
     return note_failure(outcome_.failing);
   }
-  if (outcome_.failed.empty()) {  // the one that they lost did not fail
+  if (const auto cut = cut_network(outcome_); cut && outcome_.failed.empty()) {
+    outcome_.cut = std::minmax(cut->first, cut->second);
+    return note({Cause::kNetworkCut, cut->first, at(cut->first).lost_reason});
+  }
+  if (outcome_.failed.empty() && outcome_.victims.empty()) return;  // only reports, about a rank that ended well
+  if (outcome_.failed.empty()) {                                    // the one that they lost did not fail
     outcome_.failed.push_back(outcome_.victims.front());
     outcome_.victims.erase(outcome_.victims.begin());
     at(outcome_.failed.front()).state = State::kFailed;
@@ -105,11 +142,11 @@ void Verdict::note_failure(int rank) {
   note({Cause::kRankFailed, rank, {}}, !continue_on_failure_);
 }
 
-void Verdict::host_lost(int host, const std::string& how) {
+void Verdict::host_lost(int host, const std::string& how, Cause cause) {
   for (const Placement& placement : outcome_.allocation.placements) {
     if (placement.host == host && outcome_.running(placement.rank)) at(placement.rank).state = State::kLost;
   }
-  note({Cause::kHostLost, host, how});
+  note({cause, host, how});
 }
 
 void Verdict::host_not_reached(int host, const std::string& why) {
@@ -134,8 +171,13 @@ void Verdict::time_limit_reached(std::chrono::milliseconds limit) {
   note({Cause::kTimeLimit, -1, fmt::format("{} s", std::chrono::duration<double>(limit).count())});
 }
 
-void Verdict::output_closed() {
-  note({Cause::kOutputClosed, -1, {}});
+void Verdict::output_failed(int error) {
+  if (error == EPIPE) return note({Cause::kOutputClosed, -1, {}});
+  note({Cause::kOutputFailed, -1, fmt::format("cannot write to standard output: {}", ::strerror(error))});
+}
+
+void Verdict::cannot_go_on(const std::string& why) {
+  outcome_.first = outcome_.ending = {Cause::kCannotGoOn, -1, why};
 }
 
 void Verdict::note(JobOutcome::Event event, bool ends_job) {

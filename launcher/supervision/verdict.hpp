@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.hpp"
@@ -32,11 +33,17 @@ class Verdict {
   void rank_exited(int rank, const Exited& exited);
   /// The rank called init(); earlier failure reports from it are discarded.
   void rank_joined(int rank);
-  /// The rank reports that it will end with an error: its `own`, or one caused by another rank that has left.
-  void rank_failing(int rank, bool own, const std::string& reason);
+  /// The rank reports that it will end with an error: its `own`, or one caused by another rank that has left. `lost`:
+  /// the rank to which its connection has failed. That is the network's failure, unless `lost` turns out to have ended,
+  /// or its host to be lost.
+  void rank_failing(int rank, bool own, const std::string& reason, int lost = -1);
   /// Another rank reports that the job ends because an operation has waited too long for `late`.
   void rank_late(int late, const std::string& reason);
-  void host_lost(int host, const std::string& how);
+  /// The interface by which the others reach each host, for messages.
+  void hosts_reached_over(std::vector<std::string> interfaces) { outcome_.interfaces = std::move(interfaces); }
+  /// `cause`: kHostLost, or kStoodStill when the host has ended its ranks because this process was silent for too long;
+  /// then `how` is the whole text.
+  void host_lost(int host, const std::string& how, Cause cause = Cause::kHostLost);
   /// `why` is the whole text for the user, apart from the host's name.
   void host_not_reached(int host, const std::string& why);
   /// The hosts cannot reach each other.
@@ -44,7 +51,10 @@ class Verdict {
   void interrupted(int signal);
   void start_timeout(const std::string& missing);
   void time_limit_reached(std::chrono::milliseconds limit);
-  void output_closed();
+  /// Standard output cannot be written. `error`: errno; EPIPE if its reader is gone, as after `| head`.
+  void output_failed(int error);
+  /// An elastic job cannot form another generation. This replaces the failures that led to it.
+  void cannot_go_on(const std::string& why);
 
   /// Some rank has failed or reported a failure, and the rank that failed first may not have ended yet.
   bool unsettled() const;
@@ -52,10 +62,6 @@ class Verdict {
   void settle();
 
   Cause cause() const { return outcome_.first.cause; }
-  /// The time is up: that of --timeout, or that of the start.
-  bool timed_out() const {
-    return outcome_.ending.cause == Cause::kTimeLimit || outcome_.ending.cause == Cause::kStartTimeout;
-  }
   /// The job is to be ended before all ranks have.
   bool ends_job() const { return outcome_.ending.cause != Cause::kNone; }
   std::vector<int> running_ranks() const;
@@ -68,7 +74,6 @@ class Verdict {
   JobOutcome::Rank& at(int rank) { return outcome_.ranks.at(static_cast<std::size_t>(rank)); }
   void note(JobOutcome::Event event, bool ends_job = true);
   void note_failure(int rank);
-  bool culprit_may_come() const;
 
   const bool continue_on_failure_;
   JobOutcome outcome_;

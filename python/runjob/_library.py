@@ -89,6 +89,19 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     # operation, names, tensors, since when each waits, their number, process set
     "runjob_timeline_tensors": (c_int, [c_char_p, POINTER(c_char_p), POINTER(Tensor), POINTER(c_int64), c_int32, c_int32]),
     "runjob_timeline_records_tensors": (c_int, []),
+    "runjob_elastic": (c_int, []),
+    "runjob_generation": (c_int, []),
+    "runjob_elastic_enter": (c_int, []),
+    # commit, reason
+    "runjob_elastic_meet": (c_int, [c_int64, c_char_p]),
+    # update, whether to leave
+    "runjob_elastic_pending": (c_int, [_NUMBERS, _NUMBERS]),
+    # the operation, a struct that names its size; its handle
+    "runjob_submit": (c_int, [c_void_p, _HANDLE]),
+    # handle, the caller's stream, timeout
+    "runjob_wait_on_stream": (c_int, [c_int64, c_void_p, c_double]),
+    # room, one for each rank
+    "runjob_elastic_commits": (c_int, [POINTER(c_int64)]),
     "runjob_rank": (c_int, []),
     "runjob_size": (c_int, []),
     "runjob_local_rank": (c_int, []),

@@ -65,6 +65,14 @@ def join_job(join: Callable[[], int], meanwhile: Callable[[threading.Event], Non
             _generation += 1
 
 
+def join_generation(meet: Callable[[], int]) -> None:
+    """Elastic jobs: `meet` leaves the present generation and blocks until this process is in the next one."""
+    global _generation, _init_ended
+    _generation += 1  # process sets of the generation before are registered no more
+    _init_ended = threading.Event()
+    call_interruptibly(meet, _init_ended)
+
+
 def shutdown() -> None:
     """Leaves the job; operations in flight end with an error, on every rank. Takes under a second; waits for no other rank."""
     if _init_ended is not None and not _init_ended.is_set():

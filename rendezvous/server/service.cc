@@ -95,15 +95,12 @@ Answers Service::State::route(Request& request, TimePoint now, Reply& reply) {
 Answers Service::State::join(const Request& request, TimePoint now, Reply& reply) {
   if (request.method != "POST") throw wrong_method(request, "POST");
   if (!placement) throw Refusal{404, "joins are answered by the agent on the rank's host"};
-  const Json document = try_parse_json(request.body);
-  if (!document.is_object() || !document.contains("rank") || !document["rank"].is_number_integer())
-    throw Refusal{400, "a join needs a JSON object with the integers \"rank\" and \"pid\""};
-  const auto rank = document["rank"].get<std::int64_t>();
+  const int rank = join_request_from_json(request.body).rank;
   if (rank < 0 || rank >= roster.size())
     throw Refusal{400, fmt::format("rank {} is not in this job of {}", rank, roster.size())};
-  roster.joined(static_cast<int>(rank), now);
+  roster.joined(rank, now);
   Answers answers;
-  answers.push_back({std::move(reply), {200, "application/json", placement(static_cast<int>(rank))}});
+  answers.push_back({std::move(reply), {200, "application/json", placement(rank)}});
   return answers;
 }
 

@@ -8,7 +8,9 @@
 #include "base/error.hpp"
 #include "base/json_text.hpp"
 #include "base/version.hpp"
+#include "runtime/backends/late_device_backend.hpp"
 #include "runtime/backends/local_backend.hpp"
+#include "runtime/collectives/backend_set.hpp"
 #include "runtime/collectives/hierarchical/hierarchical_backend.hpp"
 #include "runtime/collectives/shm/memory/segment.hpp"
 #include "runtime/collectives/shm/shm_backend.hpp"
@@ -34,7 +36,6 @@ struct Known {
 constexpr Known kKnown[] = {
     {"gloo", "cpu", nullptr},
     {"mpi", "cpu", "this version of runjob has no MPI backend"},
-    {"nccl", "gpu", "this version of runjob has no NCCL backend"},
     {"ddl", "gpu", "runjob has no DDL backend: IBM's DDL is not public"},
     {"ccl", "cpu", "this version of runjob has no oneCCL backend"},
 };
@@ -54,11 +55,12 @@ std::string module_path(const std::string& name) {
 
 /// The module's table. A module stays open, because its threads' code must stay mapped.
 /// Errors  Error(kUnavailable).
-const BackendPlugin& open_module(const std::string& name) {
+template <class Plugin>
+const Plugin& open_module(const std::string& name, const char* symbol, int flags) {
   const std::string path = module_path(name);
-  void* module = ::dlopen(path.c_str(), kOpenFlags);
+  void* module = ::dlopen(path.c_str(), flags);
   if (module == nullptr) throw Error(Errc::kUnavailable, ::dlerror());
-  const auto* plugin = static_cast<const BackendPlugin*>(::dlsym(module, kPluginSymbol));
+  const auto* plugin = static_cast<const Plugin*>(::dlsym(module, symbol));
   if (plugin == nullptr) throw Error(Errc::kUnavailable, fmt::format("{}: not a backend of runjob", path));
   if (std::string_view(plugin->build) != kVersion) {
     throw Error(Errc::kUnavailable,
@@ -67,12 +69,20 @@ const BackendPlugin& open_module(const std::string& name) {
   return *plugin;
 }
 
+const BackendPlugin& open_gloo() {
+  return open_module<BackendPlugin>("gloo", kPluginSymbol, kOpenFlags);
+}
+
+const DevicePlugin& open_gpu() {
+  return open_module<DevicePlugin>("gpu", kDevicePluginSymbol, RTLD_NOW | RTLD_LOCAL);
+}
+
 nlohmann::ordered_json describe(const Known& known) {
   nlohmann::ordered_json entry = {{"name", known.name}, {"kind", known.kind}, {"available", false},
                                   {"version", ""},      {"path", ""},         {"reason", ""}};
   try {
     if (known.why_absent != nullptr) throw Error(Errc::kUnavailable, known.why_absent);
-    const BackendPlugin& plugin = open_module(known.name);
+    const BackendPlugin& plugin = open_gloo();
     entry["version"] = plugin.library_version();
     entry["path"] = plugin.library_path();
     entry["available"] = true;
@@ -95,6 +105,33 @@ nlohmann::ordered_json describe_shared_memory() {
   return entry;
 }
 
+/// In the list, among those of Horovod's order.
+constexpr std::ptrdiff_t kPlaceOfNccl = 3;
+
+/// NCCL is available where both it and the driver of the GPUs are. "cuda" is the driver with its GPUs.
+void describe_gpus(nlohmann::ordered_json& list) {
+  nlohmann::ordered_json nccl = {{"name", "nccl"}, {"kind", "gpu"}, {"available", false},
+                                 {"version", ""},  {"path", ""},    {"reason", ""}};
+  nlohmann::ordered_json cuda = nccl;
+  cuda["name"] = "cuda";
+  try {
+    const nlohmann::json found = parse_json(open_gpu().description());
+    for (auto& [key, value] : found.at("nccl").items()) nccl[key] = value;
+    for (auto& [key, value] : found.at("cuda").items()) cuda[key] = value;
+    if (nccl.at("available") && !cuda.at("available")) {
+      nccl["reason"] = fmt::format("NCCL {} ({}) has no GPU: {}", nccl.at("version").get<std::string>(),
+                                   nccl.at("path").get<std::string>(), cuda.at("reason").get<std::string>());
+      nccl["available"] = false;
+      nccl["version"] = nccl["path"] = "";
+      nccl["version_code"] = 0;
+    }
+  } catch (const std::exception& error) {
+    nccl["reason"] = cuda["reason"] = error.what();
+  }
+  list.insert(list.begin() + kPlaceOfNccl, std::move(nccl));
+  list.push_back(std::move(cuda));
+}
+
 Error no_backend(const MeshOptions& options, const Error& why) {
   return Error(Errc::kUnavailable, fmt::format("no backend for {} ranks: {}", options.size, why.what()));
 }
@@ -106,7 +143,7 @@ std::unique_ptr<Transport> make_tcp_transport(const TransportOptions& options) {
 /// Gloo's collectives among all ranks.
 std::unique_ptr<DataBackend> make_gloo(const MeshOptions& options) {
   std::unique_ptr<DataBackend> backend;
-  open_module("gloo").create(options, make_tcp_transport(all_pairs(options)), backend).throw_if_failed();
+  open_gloo().create(options, make_tcp_transport(all_pairs(options)), backend).throw_if_failed();
   return backend;
 }
 
@@ -133,10 +170,23 @@ std::unique_ptr<Backend> make_hierarchical_backend(const MeshOptions& options, c
   }
 }
 
+std::unique_ptr<Backend> with_gpus(std::unique_ptr<Backend> host, const MeshOptions& options) {
+  DataBackend& lent = *host;
+  const auto make = [](const DeviceOptions& of) {
+    std::unique_ptr<DataBackend> backend;
+    open_gpu().create(of, backend).throw_if_failed();
+    return backend;
+  };
+  std::vector<std::unique_ptr<DataBackend>> data;
+  data.push_back(std::make_unique<LateDeviceBackend>(make, options, lent));
+  return std::make_unique<BackendSet>(std::move(host), std::move(data));
+}
+
 std::string backends_json() {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   list.push_back(describe_shared_memory());
   for (const Known& known : kKnown) list.push_back(describe(known));
+  describe_gpus(list);
   return ordered_json_text({{"backends", std::move(list)}});
 }
 

@@ -6,9 +6,9 @@
 
 #include "runtime/collectives/backend.hpp"
 
-/// The only code that knows which backends exist. Gloo is a module of its own, opened on demand from the folder
-/// `runjob` beside librunjob.so, so that its library need not be installed. The other backends are part of
-/// librunjob.so.
+/// The only code that knows which backends exist. Gloo and the GPUs have modules of their own, opened on demand from
+/// the folder `runjob` beside librunjob.so, so that their libraries need not be installed. The other backends are part
+/// of librunjob.so.
 namespace runjob::runtime {
 
 /// The user's choices that single backends follow.
@@ -35,8 +35,12 @@ std::unique_ptr<Backend> make_shared_memory_backend(const MeshOptions& options, 
 std::unique_ptr<Backend> make_hierarchical_backend(const MeshOptions& options, const BackendSettings& settings,
                                                    const std::string& socket_directory);
 
+/// `host`, and beside it the backend of the GPUs, which is made for the first tensor that lies on one. `options` are
+/// those of `host`.
+std::unique_ptr<Backend> with_gpus(std::unique_ptr<Backend> host, const MeshOptions& options);
+
 /// A document on all backends: {"backends": [{"name", "kind", "available", "version", "path", "reason"}, ...]}. Opens
-/// the modules.
+/// the modules, and with them the libraries for GPUs, but uses no GPU.
 std::string backends_json();
 
 }  // namespace runjob::runtime

@@ -17,6 +17,8 @@
 
 namespace runjob::runtime {
 
+class DeviceWork;
+
 /// One collective that all ranks have agreed on. Never empty: the engine itself completes operations of zero elements.
 struct Call {
   Kind kind = Kind::kAllreduce;  ///< never kBarrier, which needs only negotiation
@@ -25,6 +27,8 @@ struct Call {
   int root = 0;
   double prescale = 1, postscale = 1;
   Memory memory = {};  ///< where `input` and `output` lie
+  /// The operation's work on a device, made by begin_work(); null for host memory, and on a rank that has joined.
+  std::shared_ptr<DeviceWork> work = {};
   const void* input = nullptr;
   void* output = nullptr;  ///< allreduce: may be `input`; broadcast: the one buffer; otherwise room for the result
   std::size_t count = 0;   ///< number of elements of `input`
@@ -70,13 +74,22 @@ class DataBackend {
   /// The backend can run this call. Depends only on what the ranks have agreed on, so that all ranks come to the same
   /// answer; a backend of the host runs everything in host memory.
   virtual bool supports(const Call& call) const { return call.memory.kind == MemoryKind::kHost; }
-  /// Blocks until the buffers are no longer used. After a failure every later call fails too.
+  /// The reason why supports() is false, for people; empty for the usual one.
+  virtual std::string objection(const Call&) const { return {}; }
+  /// Begins an operation on tensors of a device, on the thread that submits it: later work of the caller's stream is
+  /// not part of its input. `work` stays null for a backend whose calls block until the device is done.
+  virtual Status begin_work(const Device&, std::shared_ptr<DeviceWork>&) { return {}; }
+  /// Blocks until the buffers are no longer used; with `call.work`, until the call is queued on the device. After a
+  /// failure every later call fails too.
   virtual Status run(const Call& call) = 0;
   /// The backend's advice on fusion, the same on all ranks.
   virtual FusionAdvice fusion_advice() const { return {}; }
   /// Memory of this kind in which this backend's calls are the fastest, or the only memory of this kind that it can
   /// give; null when ordinary memory does. Valid once connected. Any thread.
   virtual std::shared_ptr<BufferAllocator> buffers(MemoryKind) const { return nullptr; }
+
+  /// `report` is called on any thread when a device fails outside of a call. To be set once, before connect().
+  virtual void on_failure(std::function<void(const Status&)>) {}
 
   /// Ends the running call and all later ones with `why`, soon and without waiting for it; also ends a connect(). The
   /// other ranks' calls end too.
@@ -88,6 +101,9 @@ class Backend : public DataBackend {
  public:
   /// Valid once connected, as long as the backend.
   virtual Rounds& rounds() = 0;
+  /// By its number in messages, the rank to which the network has failed; -1 for none. A rank that has closed its
+  /// connection is none. Any thread.
+  virtual int lost_rank() const { return -1; }
 };
 
 /// What every backend is made from. What only one backend needs is in its own options.
@@ -101,6 +117,7 @@ struct MeshOptions {
   std::vector<int> groups = {};  ///< by rank: ranks that share memory have equal numbers; empty: those of each host
   /// The job's key, where the ranks' addresses travel in the clear; zero bytes where they travel in secret.
   std::array<unsigned char, 32> job_key = {};
+  bool encrypts = false;  ///< between hosts; the same on all ranks
 
   int name(int of) const { return names.empty() ? of : names[static_cast<std::size_t>(of)]; }
 };
@@ -115,6 +132,7 @@ inline TransportOptions all_pairs(const MeshOptions& mesh) {
   }
   options.bind_address = mesh.bind_address;
   options.job_key = mesh.job_key;
+  options.encrypts = mesh.encrypts;
   options.connect_timeout = mesh.connect_timeout;
   options.operation_timeout = mesh.operation_timeout;
   return options;
@@ -131,5 +149,24 @@ struct BackendPlugin {
   const char* (*library_path)();  ///< path of the shared library behind the module; lent for ever
 };
 inline constexpr char kPluginSymbol[] = "runjob_backend_plugin";
+
+/// What a backend of devices is made from, when the first tensor of a device is submitted.
+struct DeviceOptions {
+  MeshOptions mesh;
+  DataBackend* host = nullptr;  ///< lent: carries the exchanges among the ranks in which they agree on a communicator
+  std::function<void(const Status&)> on_failure;
+  /// Writes a line for people to the log: a warning, or else information. A module has no log of its own.
+  std::function<void(bool is_warning, const std::string& line)> log;
+};
+
+/// The table that the module of the GPUs exports under kDevicePluginSymbol. As BackendPlugin, `build` must match.
+struct DevicePlugin {
+  const char* build;
+  Status (*create)(const DeviceOptions& options, std::unique_ptr<DataBackend>& backend);
+  /// A JSON document on the libraries behind the module: {"nccl": {"available", "version", "version_code", "path",
+  /// "reason"}, "cuda": {..., "gpus": [...]}}. Makes no context. Lent until the next call.
+  const char* (*description)();
+};
+inline constexpr char kDevicePluginSymbol[] = "runjob_device_plugin";
 
 }  // namespace runjob::runtime

@@ -1,5 +1,6 @@
 #include "runtime/collectives/backend_set.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,55 +20,75 @@ std::vector<std::string> split(const std::string& address) {
   return parts;
 }
 
-}  // namespace
-
-BackendSet::BackendSet(std::unique_ptr<Backend> base, std::vector<std::unique_ptr<DataBackend>> data)
-    : base_(std::move(base)), data_(std::move(data)) {}
-
-std::vector<DataBackend*> BackendSet::all() const {
+std::vector<DataBackend*> in_order(const std::vector<std::unique_ptr<DataBackend>>& data, Backend& base) {
   std::vector<DataBackend*> backends;
-  for (const auto& backend : data_) backends.push_back(backend.get());
-  backends.push_back(base_.get());
+  for (const auto& backend : data) backends.push_back(backend.get());
+  backends.push_back(&base);
   return backends;
 }
 
+}  // namespace
+
+BackendSet::BackendSet(std::unique_ptr<Backend> base, std::vector<std::unique_ptr<DataBackend>> data)
+    : base_(std::move(base)), data_(std::move(data)), all_(in_order(data_, *base_)) {}
+
+bool BackendSet::has_own_addresses() const {
+  return std::any_of(data_.begin(), data_.end(), [](const auto& backend) { return !backend->address().empty(); });
+}
+
 std::string BackendSet::address() const {
+  if (!has_own_addresses()) return base_->address();
   json parts = json::array();
-  for (const DataBackend* backend : all()) parts.push_back(to_binary(backend->address()));
+  for (const DataBackend* backend : all_) parts.push_back(to_binary(backend->address()));
   return cbor_bytes(parts);
 }
 
 Status BackendSet::connect(const std::vector<std::string>& addresses) {
-  const std::vector<DataBackend*> backends = all();
-  std::vector<std::vector<std::string>> by_backend(backends.size());
+  if (!has_own_addresses()) return base_->connect(addresses);
+  std::vector<std::vector<std::string>> by_backend(all_.size());
   try {
     for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
       const std::vector<std::string> parts = split(addresses[rank]);
-      if (parts.size() != backends.size()) {
+      if (parts.size() != all_.size()) {
         return Status(Errc::kProtocol, fmt::format("rank {} has {} backends, this rank has {}: all ranks need the same",
-                                                   rank, parts.size(), backends.size()));
+                                                   rank, parts.size(), all_.size()));
       }
       for (std::size_t i = 0; i < parts.size(); ++i) by_backend[i].push_back(parts[i]);
     }
   } catch (const json::exception& error) {
     return Status(Errc::kProtocol, fmt::format("a malformed address of a set of backends: {}", error.what()));
   }
-  for (std::size_t i = 0; i < backends.size(); ++i) {
-    Status status = backends[i]->connect(by_backend[i]);
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    Status status = all_[i]->connect(by_backend[i]);
     if (!status.ok()) return status;
   }
   return {};
 }
 
 bool BackendSet::supports(const Call& call) const {
-  for (const DataBackend* backend : all()) {
+  for (const DataBackend* backend : all_) {
     if (backend->supports(call)) return true;
   }
   return false;
 }
 
+std::string BackendSet::objection(const Call& call) const {
+  for (const DataBackend* backend : all_) {
+    if (std::string why = backend->objection(call); !why.empty()) return why;
+  }
+  return {};
+}
+
+Status BackendSet::begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) {
+  for (DataBackend* backend : all_) {
+    Status status = backend->begin_work(device, work);
+    if (!status.ok() || work) return status;
+  }
+  return {};
+}
+
 Status BackendSet::run(const Call& call) {
-  for (DataBackend* backend : all()) {
+  for (DataBackend* backend : all_) {
     if (backend->supports(call)) return backend->run(call);
   }
   return Status(Errc::kUnavailable, fmt::format("no backend of this job can run an operation of {} values in {}",
@@ -75,14 +96,18 @@ Status BackendSet::run(const Call& call) {
 }
 
 std::shared_ptr<BufferAllocator> BackendSet::buffers(MemoryKind kind) const {
-  for (const DataBackend* backend : all()) {
+  for (const DataBackend* backend : all_) {
     if (auto allocator = backend->buffers(kind)) return allocator;
   }
   return nullptr;
 }
 
+void BackendSet::on_failure(std::function<void(const Status&)> report) {
+  for (DataBackend* backend : all_) backend->on_failure(report);
+}
+
 void BackendSet::abort(const Status& why) {
-  for (DataBackend* backend : all()) backend->abort(why);
+  for (DataBackend* backend : all_) backend->abort(why);
 }
 
 }  // namespace runjob::runtime

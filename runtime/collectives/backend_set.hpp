@@ -18,24 +18,28 @@ class BackendSet : public Backend {
   /// `data` are tried in their order, before `base`, whose rounds carry the negotiation.
   BackendSet(std::unique_ptr<Backend> base, std::vector<std::unique_ptr<DataBackend>> data);
 
-  /// The addresses of all backends as one.
+  /// The addresses of all backends as one; that of the base where the others have none, because they connect later.
   std::string address() const override;
   /// Connects one backend after the other, in the same order on all ranks.
   Status connect(const std::vector<std::string>& addresses) override;
   bool supports(const Call& call) const override;
+  std::string objection(const Call& call) const override;
+  Status begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) override;
   Status run(const Call& call) override;
   /// That of the base: only tensors in host memory are fused.
   FusionAdvice fusion_advice() const override { return base_->fusion_advice(); }
   std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override;
+  void on_failure(std::function<void(const Status&)> report) override;
   void abort(const Status& why) override;
   Rounds& rounds() override { return base_->rounds(); }
+  int lost_rank() const override { return base_->lost_rank(); }
 
  private:
-  /// In the order in which they are tried. `base_` is the last one.
-  std::vector<DataBackend*> all() const;
+  bool has_own_addresses() const;
 
   const std::unique_ptr<Backend> base_;
   const std::vector<std::unique_ptr<DataBackend>> data_;
+  const std::vector<DataBackend*> all_;  ///< in the order in which they are tried: `base_` is the last one
 };
 
 }  // namespace runjob::runtime

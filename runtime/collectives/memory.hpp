@@ -57,7 +57,7 @@ class BufferAllocator {
   virtual void* allocate(std::size_t bytes) = 0;
   /// Frees memory of allocate(). Returns false for any other address.
   virtual bool free(void* memory) = 0;
-  /// Sets `bytes` bytes of memory of allocate() to zero, and returns once that is done.
+  /// Sets `bytes` bytes of memory of allocate() to zero, before all later calls of the backend that gives the memory.
   virtual void clear(void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); }
 };
 

@@ -70,6 +70,9 @@ class Transport : public WaitingWork {
 
   /// Ends every call, current and later, with an error soon; also a connect().
   virtual void abort() = 0;
+
+  /// The rank to which the network has failed; -1 for none. A rank that has closed its connection is none. Any thread.
+  virtual int lost_rank() const { return -1; }
 };
 
 struct TransportOptions {
@@ -79,6 +82,7 @@ struct TransportOptions {
   std::vector<int> short_peers, long_peers;
   std::string bind_address;                 ///< numeric
   std::array<unsigned char, 32> job_key{};  ///< zero bytes when the addresses travel in secret
+  bool encrypts = false;                    ///< seals all messages; the same on all members
   std::chrono::milliseconds connect_timeout{30000}, operation_timeout{30000};
   std::chrono::microseconds spin{0};  ///< how long a thread spins for a short message before it sleeps
 };

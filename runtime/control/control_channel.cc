@@ -5,36 +5,28 @@
 #include <cstdint>
 #include <cstring>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
 #include "runtime/control/fork_guard.hpp"
+#include "runtime/links/numeric_address.hpp"
 
 namespace runjob::runtime {
 namespace {
 
-/// Sets the keepalive of a TCP socket. A host that vanishes sends nothing, not even an end of stream: after 5 s of
-/// silence the kernel probes it every 2 s, five times.
 void prepare_socket(int fd) {
-  const int on = 1, idle = 5, interval = 2, probes = 5;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on,
-               sizeof on);  // these fail harmlessly on sockets other than TCP
-  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
 }  // namespace
 
-ControlChannel::ControlChannel(UniqueFd socket, std::size_t max_frame_bytes)
-    : socket_(std::move(socket)), max_frame_bytes_(max_frame_bytes) {
+ControlChannel::ControlChannel(LinkStream stream, std::size_t max_frame_bytes)
+    : stream_(std::move(stream)), max_frame_bytes_(max_frame_bytes) {
   prepare_socket(fd());
   fork_guard::add(fd());
 }
@@ -49,13 +41,15 @@ ControlChannel::ControlChannel(ControlChannel&& other) noexcept {
 
 ControlChannel& ControlChannel::operator=(ControlChannel&& other) noexcept {
   close();
-  socket_ = std::move(other.socket_);
+  stream_ = std::move(other.stream_);
+  refusal_ = std::move(other.refusal_);
   max_frame_bytes_ = other.max_frame_bytes_;
   outgoing_ = std::move(other.outgoing_);
   sent_ = std::exchange(other.sent_, 0);
   incoming_ = std::move(other.incoming_);
   filled_ = std::exchange(other.filled_, 0);
   taken_ = std::exchange(other.taken_, 0);
+  error_ = std::exchange(other.error_, 0);
   return *this;
 }
 
@@ -79,24 +73,23 @@ void ControlChannel::send(std::string_view frame, std::string_view second_part) 
 }
 
 /// Sends from the caller's memory. Returns the number of bytes that the socket has accepted.
-std::size_t ControlChannel::send_parts(const std::array<std::string_view, 3>& parts) const {
+std::size_t ControlChannel::send_parts(const std::array<std::string_view, 3>& parts) {
   std::array<iovec, 3> vectors;
   for (std::size_t i = 0; i < parts.size(); ++i) vectors[i] = {const_cast<char*>(parts[i].data()), parts[i].size()};
-  msghdr message{};
-  message.msg_iov = vectors.data();
-  message.msg_iovlen = vectors.size();
-  const ssize_t count = ::sendmsg(fd(), &message, MSG_NOSIGNAL);
+  const ssize_t count = stream_.send(vectors);
   return count > 0 ? static_cast<std::size_t>(count) : 0;  // flush() finds out why
 }
 
 void ControlChannel::flush() {
   while (is_open() && sent_ < outgoing_.size()) {
-    const ssize_t count = ::send(fd(), outgoing_.data() + sent_, outgoing_.size() - sent_, MSG_NOSIGNAL);
+    const iovec rest{outgoing_.data() + sent_, outgoing_.size() - sent_};
+    const ssize_t count = stream_.send({&rest, 1});
     if (count > 0) {
       sent_ += static_cast<std::size_t>(count);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return;
     } else if (errno != EINTR) {
+      error_ = errno;
       sent_ = outgoing_.size();  // the reading side reports the end, after the peer's last frames
     }
   }
@@ -113,15 +106,29 @@ void ControlChannel::receive() {
   while (is_open()) {
     if (filled_ == incoming_.size()) incoming_.resize(std::max(kLeastRoom, 2 * incoming_.size()));
     const std::size_t room = incoming_.size() - filled_;
-    const ssize_t count = ::recv(fd(), incoming_.data() + filled_, room, 0);
+    const ssize_t count = receive_into({incoming_.data() + filled_, room});
     if (count > 0) {
       filled_ += static_cast<std::size_t>(count);
       if (static_cast<std::size_t>(count) < room) return;
-    } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+    } else if (count == 0) {
+      return close();
+    } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+      error_ = errno;
       return close();
     } else if (errno != EINTR) {
       return;
     }
+  }
+}
+
+/// As LinkStream::receive(). Bytes that the other end has not sealed are the end of the stream.
+ssize_t ControlChannel::receive_into(const iovec& room) {
+  try {
+    return stream_.receive({&room, 1});
+  } catch (const Error& error) {
+    refusal_ = fmt::format("{}: {}", peer_address(fd()), error.what());
+    log::warn("a connection for control is closed: {}", refusal_);
+    return 0;
   }
 }
 
@@ -140,7 +147,7 @@ std::optional<std::string_view> ControlChannel::next_frame() {
 }
 
 void ControlChannel::close() {
-  if (is_open()) fork_guard::close(socket_.release());
+  if (is_open()) fork_guard::close(stream_.release());
 }
 
 }  // namespace runjob::runtime

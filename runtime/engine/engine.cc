@@ -22,6 +22,10 @@ Engine::~Engine() {
 
 Status Engine::connect(const std::vector<std::string>& addresses) {
   constexpr auto kVerdict = 2 * Coordinator::kVerdictGrace;
+  state_.parts.backend->on_failure([this](const Status& why) {
+    const MutexLock lock(state_.mutex);
+    if (state_.phase.is_open()) state_.report(LifeReport::Type::kFailed, why);
+  });
   Status status = state_.parts.backend->connect(addresses);
   if (status.ok()) driver_.start();
   const MutexLock lock(state_.mutex);
@@ -53,6 +57,15 @@ void Engine::check(Submission& submission) const {
   if (signature.memory == MemoryKind::kHost) return;  // every backend runs these, so no lock is needed
   const MutexLock lock(state_.mutex);                 // shutdown() may close the backend meanwhile
   if (state_.parts.backend) check_memory(*state_.parts.backend, submission.name, signature);
+}
+
+/// Notes where the caller's stream is, for tensors of a device. Errors  Error with the backend's reason.
+void Engine::begin_work(Submission& submission) const {
+  if (submission.signature.memory == MemoryKind::kHost || !state_.parts.backend) return;
+  const Status status = state_.parts.backend->begin_work(submission.device, submission.work);
+  if (status.ok()) return;
+  throw Error(status.code(),
+              fmt::format("{}: {}", operation_text(submission.name, submission.signature), status.message()));
 }
 
 /// Errors  Error with the reason why the operation is refused.
@@ -101,6 +114,7 @@ std::shared_ptr<Completion> Engine::submit(Submission submission) {
   {
     const MutexLock lock(state_.mutex);
     check_in_flight(submission);
+    begin_work(submission);
     completion = announce(std::move(submission));
     needs_driver = wake_driver();
   }
@@ -145,7 +159,7 @@ Engine::Outcome Engine::run(const SubmissionView& submission, Deadline deadline)
   bool is_done = false, at_once = false;
   {
     const MutexLock lock(state_.mutex);
-    at_once = take_role_at_once(submission);
+    at_once = submission.signature.memory == MemoryKind::kHost && take_role_at_once(submission);
   }
   if (at_once) {
     is_done = run_at_once(submission, deadline, outcome);
@@ -169,6 +183,7 @@ Engine::Outcome Engine::run(Submission submission, Deadline deadline) {
   {
     const MutexLock lock(state_.mutex);
     check_in_flight(submission);
+    begin_work(submission);
     drives = state_.work.take_role(state_.phase);
     outcome.completion = announce(std::move(submission));
     if (!drives) needs_driver = wake_driver();

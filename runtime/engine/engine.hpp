@@ -78,6 +78,7 @@ class Engine {
 
  private:
   void check(Submission& submission) const;
+  void begin_work(Submission& submission) const REQUIRES(state_.mutex);
   void check_in_flight(const Submission& submission) const REQUIRES(state_.mutex);
   bool run_at_once(const SubmissionView& submission, Deadline deadline, Outcome& outcome);
   bool take_role_at_once(const SubmissionView& submission) REQUIRES(state_.mutex);

@@ -30,6 +30,9 @@ struct EngineParts {
   StallLimits stall_limits;
   /// Called before a stall ends the job, with the rank in the job that is late; null for nobody to notify.
   std::function<void(int rank, const std::string& reason)> on_late;
+  /// Called before the job ends, when the network has failed between this rank and rank `rank` of the job; null for
+  /// nobody to notify.
+  std::function<void(int rank, const std::string& reason)> on_lost_connection;
   std::unique_ptr<EngineTimeline>
       timeline;  ///< outlives the two below, which write to it; null for one that records nothing
   std::unique_ptr<ControlPlane> control;

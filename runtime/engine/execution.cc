@@ -146,7 +146,9 @@ void Execution::finish(InFlight::Entry entry, Status status) {
     status = state_.outcome_of(entry.submission, status);
     entry.result = {};
   }
-  entry.completion->finish(std::move(status), std::move(entry.result));
+  const bool is_on_device = status.ok() && entry.submission.work && entry.submission.work->is_launched();
+  entry.completion->finish(std::move(status), std::move(entry.result),
+                           is_on_device ? std::move(entry.submission.work) : nullptr);
 }
 
 }  // namespace runjob::runtime

@@ -92,6 +92,7 @@ bool Watcher::apply(const LifeDecision& decision) {
     case LifeDecision::Type::kReleased:
       return execution_.enter(PhaseEvent::kReleased, Status(Errc::kAborted, "the job is over"));
     case LifeDecision::Type::kAbort:
+      report_lost_connection(decision);
       on_failed(decision.status);
       return true;
     case LifeDecision::Type::kClock:
@@ -99,6 +100,13 @@ bool Watcher::apply(const LifeDecision& decision) {
       return true;
   }
   return true;
+}
+
+/// The launcher, which knows the ranks that have ended, decides whether the network or one of them has failed.
+void Watcher::report_lost_connection(const LifeDecision& decision) const {
+  const EngineParts& parts = state_.parts;
+  const int lost = decision.lost >= 0 ? parts.members.rank(decision.lost) : parts.backend->lost_rank();
+  if (lost >= 0 && parts.on_lost_connection) parts.on_lost_connection(lost, decision.status.message());
 }
 
 /// The coordinator has decided why the job ends. In a process set, the whole job may know a better cause.

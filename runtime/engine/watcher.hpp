@@ -40,6 +40,7 @@ class Watcher {
   void send_records(bool is_last);
   bool has_drained() const REQUIRES(state_.mutex);
   bool apply(const LifeDecision& decision);
+  void report_lost_connection(const LifeDecision& decision) const;
   void on_failed(const Status& why);
   Status take_outside_end();
   void abort(const Status& why);

@@ -6,13 +6,13 @@
 
 namespace runjob::runtime {
 
-void FailureReport::report(bool own, const std::string& reason, int late) {
+void FailureReport::report(bool own, const std::string& reason, int late, int lost) {
   {
     const MutexLock lock(mutex_);
     if (std::exchange(reported_[own ? 1 : 0], true)) return;
   }
   try {
-    rendezvous::Client(address_, rank_).failing({own, reason, late});
+    rendezvous::Client(address_, rank_).failing({own, reason, late, lost});
   } catch (const Error& error) {
     log::debug("could not report a failure to the launcher: {}", error.what());
   }

@@ -22,11 +22,14 @@ class FailureReport {
   /// Reports that the job ends because an operation has waited too long for rank `late`.
   void late(int late, const std::string& reason) { report(false, reason, late); }
 
+  /// Reports that the network to rank `lost` has failed, or that this rank cannot tell that from its end.
+  void lost_connection(int lost, const std::string& reason) { report(false, reason, -1, lost); }
+
   /// Reports that this rank ends because of its own error.
   void failing(const std::string& reason) { report(true, reason); }
 
  private:
-  void report(bool own, const std::string& reason, int late = -1);
+  void report(bool own, const std::string& reason, int late = -1, int lost = -1);
 
   const std::string address_;
   const int rank_;

@@ -84,22 +84,35 @@ void check_process_sets(const std::vector<BootstrapBlob>& blobs, const Members& 
 class RendezvousMeeting : public MeetingPlace {
  public:
   explicit RendezvousMeeting(const RuntimeConfig& config)
-      : address_(*config.rendezvous), client_(address_, config.rank, config.job_key_file) {}
+      : address_(*config.rendezvous),
+        client_(address_, config.rank, config.job_key_file),
+        is_elastic_(config.elastic) {}
 
   std::string name() const override { return address_; }
   JoinReply join(std::optional<Milliseconds> timeout) override {
     constexpr Milliseconds kJoinTimeout{30000};
-    return client_.join(timeout.value_or(kJoinTimeout));
+    return member(client_.join(timeout.value_or(kJoinTimeout)));
   }
+  JoinReply join_next(const rendezvous::JoinRequest::Ready& ready) { return member(client_.join_next(ready)); }
   std::vector<std::string> gather(const std::string& name, const std::string& blob, Milliseconds timeout) override {
-    return client_.gather(name, blob, timeout);
+    if (!is_elastic_) return client_.gather(name, blob, timeout);
+    return client_.gather(name, blob, size_, index_, timeout);  // the client's rank is the number of the process
   }
   // never called: an agent ends its ranks when it is lost
   void on_loss(std::function<void(const Status&)> /*notify*/) override {}
 
  private:
+  JoinReply member(JoinReply reply) {
+    size_ = reply.size;
+    index_ = reply.rank;
+    if (is_elastic_ && !reply.waiting) client_.set_generation(reply.generation);
+    return reply;
+  }
+
   std::string address_;
   rendezvous::Client client_;
+  const bool is_elastic_;
+  int size_ = 1, index_ = 0;  // in the present generation
 };
 
 /// The service at which the ranks meet; null for a job of this process alone.
@@ -131,9 +144,10 @@ Gather gather_by(MeetingPlace& meeting, const JoinReply& place, const MeshPlan& 
 
 /// Makes the engine and the objects that belong to it.
 void begin(Job& job, const RuntimeConfig& config, const MeshPlan& plan, Prepared prepared, const Meeting& meeting,
-           std::shared_ptr<Timeline> timeline, Deadline deadline) {
+           std::shared_ptr<Timeline> timeline, Deadline deadline, NoticeWatch* watch = nullptr, int cancel = -1) {
   const Backend& backend = *prepared.backend;  // owned by the engine
-  job.engine = make_engine(config, plan, std::move(prepared), meeting, timeline, deadline);
+  job.engine = make_engine(config, plan, std::move(prepared), meeting, timeline, deadline, cancel);
+  if (watch != nullptr) end_with_generation(*watch, job);
   job.engine->connect(meeting.addresses).throw_if_failed();
   job.timeline = timeline;
   job.timeline_options = timeline_options(config);
@@ -146,6 +160,7 @@ void begin(Job& job, const RuntimeConfig& config, const MeshPlan& plan, Prepared
     if (const std::shared_ptr<ProcessSets> sets = weak.lock()) sets->end(why);
     return false;
   });
+  if (watch != nullptr) end_with_generation(*watch, job);  // now with its process sets
 }
 
 /// Lines that are shown at level INFO or below have a stamp; the user who sees only warnings need not know their place.
@@ -185,6 +200,56 @@ Job join_alone(const RuntimeConfig& config) {
   return job;
 }
 
+using TimePoint = std::chrono::steady_clock::time_point;
+
+/// Connects to the ranks of a generation in which this process has the place `given`. `watch` tells when that ends;
+/// null for nobody to tell.
+Job connect_job(const RuntimeConfig& config, MeetingPlace& meeting_place, JoinReply given, InitCounts& counts,
+                const std::string& process_sets, TimePoint start, NoticeWatch* watch) {
+  Job job;
+  job.place = std::move(given);
+  const JoinReply& place = job.place;
+  job.last_generation = place.generation;
+  configure_log(config, fmt::format("rank {} on {}: ", place.rank, place.hostname));
+  const auto timeout = config.start_timeout.value_or(
+      std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(place.start_timeout_seconds)));
+  const Deadline deadline = start + timeout;
+
+  const std::shared_ptr<EventFd> ended = watch != nullptr ? watch->begin(place.generation) : nullptr;
+  MeshPlan plan = make_plan(place, timeout);
+  if (config.job_key_file) plan.job_key = rendezvous::JobKey::read_file(*config.job_key_file);
+  Prepared prepared = prepare_mesh(config, plan);
+  prepared.blob.process_sets = process_sets;
+  const std::shared_ptr<Timeline> timeline = make_timeline(config, plan, prepared.blob);
+  const Meeting meeting = meet(config, plan, prepared, gather_by(meeting_place, place, plan, counts));
+  begin(job, config, plan, std::move(prepared), meeting, timeline, deadline, watch, ended ? ended->get() : -1);
+  meeting_place.on_loss([weak = std::weak_ptr(job.engine)](const Status& why) {
+    if (const std::shared_ptr<Engine> engine = weak.lock()) engine->fail(why);
+  });
+  if (config.rendezvous)
+    job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, config.elastic ? config.rank : place.rank);
+  log_start(place, meeting);
+  return job;
+}
+
+/// A place in a generation that is still to come.
+Job wait_outside(const RuntimeConfig& config, JoinReply place, int last_generation) {
+  Job job;
+  job.place = std::move(place);
+  job.place.waiting = true;
+  job.last_generation = last_generation;
+  configure_log(config, fmt::format("rank {} on {}: ", job.place.rank, job.place.hostname));
+  log::info("init(): this process waits in elastic.run() for the next generation; it is meant to become rank {} of {}",
+            job.place.rank, job.place.size);
+  job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, config.rank);
+  return job;
+}
+
+/// True for errors after which the survivors of a generation form the next one.
+bool is_loss(Errc code) {
+  return code == Errc::kAborted || code == Errc::kPeerLost || code == Errc::kConnect || code == Errc::kTimeout;
+}
+
 }  // namespace
 
 Job join_job(const RuntimeConfig& config, InitCounts& counts, const std::string& process_sets) {
@@ -193,27 +258,41 @@ Job join_job(const RuntimeConfig& config, InitCounts& counts, const std::string&
   const auto start = std::chrono::steady_clock::now();
   const std::unique_ptr<MeetingPlace> meeting_place = place_to_meet(config, counts);
   if (!meeting_place) return join_alone(config);
-  Job job;
-  job.place = meeting_place->join(config.start_timeout);
-  const JoinReply& place = job.place;
-  configure_log(config, fmt::format("rank {} on {}: ", place.rank, place.hostname));
-  const auto timeout = config.start_timeout.value_or(
-      std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(place.start_timeout_seconds)));
-  const Deadline deadline = start + timeout;
+  JoinReply place = meeting_place->join(config.start_timeout);
+  if (place.waiting) return wait_outside(config, std::move(place), /*last_generation=*/-1);
+  try {
+    return connect_job(config, *meeting_place, place, counts, process_sets, start, /*watch=*/nullptr);
+  } catch (const Error& error) {
+    if (!config.elastic || !is_loss(error.code()) || error.code() == Errc::kTimeout) throw;
+    log::info("init(): generation {} has ended before it was connected: {}", place.generation, error.what());
+  }
+  const int ended = place.generation;
+  return wait_outside(config, meeting_place->join(config.start_timeout), ended);
+}
 
-  MeshPlan plan = make_plan(place, timeout);
-  if (config.job_key_file) plan.job_key = rendezvous::JobKey::read_file(*config.job_key_file);
-  Prepared prepared = prepare_mesh(config, plan);
-  prepared.blob.process_sets = process_sets;
-  const std::shared_ptr<Timeline> timeline = make_timeline(config, plan, prepared.blob);
-  const Meeting meeting = meet(config, plan, prepared, gather_by(*meeting_place, place, plan, counts));
-  begin(job, config, plan, std::move(prepared), meeting, timeline, deadline);
-  meeting_place->on_loss([weak = std::weak_ptr(job.engine)](const Status& why) {
-    if (const std::shared_ptr<Engine> engine = weak.lock()) engine->fail(why);
+Job join_next_generation(const RuntimeConfig& config, InitCounts& counts, rendezvous::JoinRequest::Ready ready,
+                         NoticeWatch& watch) {
+  RendezvousMeeting meeting_place(config);
+  for (;;) {
+    const JoinReply place = meeting_place.join_next(ready);
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      return connect_job(config, meeting_place, place, counts, "none", start, &watch);
+    } catch (const Error& error) {
+      watch.leave();
+      if (!is_loss(error.code())) throw;
+      log::info("generation {} has ended before it was connected: {}", place.generation, error.what());
+      ready.after = place.generation;
+      ready.reason = error.code() == Errc::kTimeout ? error.what() : "";
+    }
+  }
+}
+
+void end_with_generation(NoticeWatch& watch, const Job& job) {
+  watch.on_end([engine = std::weak_ptr(job.engine), sets = std::weak_ptr(job.process_sets)](const Status& why) {
+    if (const auto all = engine.lock()) all->end(why);
+    if (const auto each = sets.lock()) each->end(why);
   });
-  if (config.rendezvous) job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, place.rank);
-  log_start(place, meeting);
-  return job;
 }
 
 }  // namespace runjob::runtime

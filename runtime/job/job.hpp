@@ -8,6 +8,7 @@
 #include "rendezvous/protocol.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/job/failure_report.hpp"
+#include "runtime/job/notice_watch.hpp"
 #include "runtime/job/process_sets.hpp"
 #include "runtime/job/runtime_config.hpp"
 
@@ -17,9 +18,12 @@ namespace runjob::runtime {
 /// of two of them cannot mix. All ranks of a job count alike, because a call counts when all ranks have met in it.
 using InitCounts = std::map<std::pair<std::string, int>, int>;
 
-/// One rank's membership in a job.
+/// One rank's membership in a job. In an elastic job, in one generation of it; while `place.waiting`, in none yet: then
+/// there are only the place that is meant and the failure report.
 struct Job {
   rendezvous::JoinReply place;
+  /// Elastic jobs: the generation that this process was in last; -1 for none.
+  int last_generation = -1;
   std::shared_ptr<Engine> engine;             ///< shared with the calls that wait for an operation
   std::shared_ptr<ProcessSets> process_sets;  ///< shared with the engine's failure handler
   /// Shared with the backend and with the user's allocations; null when there is none.
@@ -34,6 +38,17 @@ struct Job {
 /// alone. `process_sets` describes the sets that are added next.
 /// Errors  Error: kConnect, kTimeout naming the missing ranks, kUnavailable, kPeerLost, kUsage, ...; kMismatch on all
 ///         ranks when `process_sets` is not the same on all.
+/// Elastic jobs: a process that comes later, or whose first generation has ended before it was connected, gets a
+/// place that is waiting.
 Job join_job(const RuntimeConfig& config, InitCounts& rounds, const std::string& process_sets = "");
+
+/// Elastic jobs: waits for the next generation that this process belongs to, and connects to its ranks; again for the
+/// one after it when that ends meanwhile. The process has left its generation before, which is `ready.after`.
+/// Errors  as rendezvous::Client::join_next(); kUnavailable, kMismatch, kAuth as join_job().
+Job join_next_generation(const RuntimeConfig& config, InitCounts& rounds, rendezvous::JoinRequest::Ready ready,
+                         NoticeWatch& watch);
+
+/// From now on a notice that the generation has ended ends the operations of `job` and of its process sets.
+void end_with_generation(NoticeWatch& watch, const Job& job);
 
 }  // namespace runjob::runtime

@@ -30,15 +30,23 @@ std::string socket_directory(const RuntimeConfig& config) {
   return address.substr(kUnix.size(), slash - kUnix.size());
 }
 
-MeshOptions mesh_options(const RuntimeConfig& config, const MeshPlan& plan) {
-  MeshOptions options{plan.rank, plan.size(), /*bind_address=*/"", /*connect_timeout=*/plan.timeout,
-                      /*operation_timeout=*/config.gloo_timeout};
-  if (plan.size() > 1) {
-    options.bind_address = choose_address(list_addresses(), {plan.has_one_host(), config.interface, config.address});
-  }
+/// Without an address of this host. A process that is alone has no start timeout.
+MeshOptions member_options(const RuntimeConfig& config, const MeshPlan& plan) {
+  MeshOptions options{plan.rank, plan.size(), /*bind_address=*/""};
+  if (plan.timeout.count() != 0) options.connect_timeout = plan.timeout;
+  options.operation_timeout = config.gloo_timeout;
   for (int member = 0; member < plan.size(); ++member) options.names.push_back(plan.members.rank(member));
   options.hosts = plan.hosts;
   options.job_key = plan.key_bytes();
+  options.encrypts = config.encrypt_data;
+  return options;
+}
+
+MeshOptions mesh_options(const RuntimeConfig& config, const MeshPlan& plan) {
+  MeshOptions options = member_options(config, plan);
+  if (plan.size() > 1) {
+    options.bind_address = choose_address(list_addresses(), {plan.has_one_host(), config.interface, config.address});
+  }
   return options;
 }
 
@@ -65,6 +73,7 @@ std::unique_ptr<Backend> choose_backend(const RuntimeConfig& config, const MeshP
 
 Prepared prepare(const RuntimeConfig& config, const MeshPlan& plan) {
   Prepared prepared;
+  prepared.encrypts = config.encrypt_data;
   const MeshOptions options = mesh_options(config, plan);
   prepared.backend = choose_backend(config, plan, options);
   prepared.blob.mesh = prepared.backend->address();
@@ -167,18 +176,19 @@ std::unique_ptr<ControlPlane> connect_control(const Prepared& prepared, const Me
   links.own = plan.rank;
   links.purpose = "control";
   links.key = make_link_key(plan.key_bytes(), "runjob control 1: key", {coordinator.nonce});
+  links.encrypts = prepared.encrypts;
   links.deadline = deadline;
   links.cancel = cancel;
   if (plan.rank != 0) {
     links.peers[0] = {coordinator, fmt::format("rank {}", plan.members.rank(0))};
-    std::map<int, UniqueFd> sockets = connect_links(/*listener=*/-1, links);
-    return std::make_unique<Member>(ControlChannel(std::move(sockets.at(0))), rank_text(0, plan.members));
+    std::map<int, LinkStream> streams = connect_links(/*listener=*/-1, links);
+    return std::make_unique<Member>(ControlChannel(std::move(streams.at(0))), rank_text(0, plan.members));
   }
   for (int member = 1; member < plan.size(); ++member) links.peers[member] = {{}, rank_text(member, plan.members)};
   std::vector<ControlChannel> channels(static_cast<std::size_t>(plan.size()));
   if (prepared.listener) {
-    for (auto& [member, socket] : connect_links(prepared.listener->socket.get(), links))
-      channels[static_cast<std::size_t>(member)] = ControlChannel(std::move(socket));
+    for (auto& [member, stream] : connect_links(prepared.listener->socket.get(), links))
+      channels[static_cast<std::size_t>(member)] = ControlChannel(std::move(stream));
   }
   return std::make_unique<Coordinator>(plan.members, std::move(channels), std::move(trace));
 }
@@ -194,13 +204,17 @@ std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan&
   parts.cycle_time = config.cycle_time;
   parts.stall_limits = config.stall_limits;
   if (config.rendezvous) {
-    parts.on_late = [address = *config.rendezvous, rank = plan.members.rank(plan.rank)](
+    parts.on_late = [address = *config.rendezvous, rank = config.elastic ? config.rank : plan.members.rank(plan.rank)](
                         int late, const std::string& reason) { FailureReport(address, rank).late(late, reason); };
+    parts.on_lost_connection = [address = *config.rendezvous, rank = plan.members.rank(plan.rank)](
+                                   int lost, const std::string& reason) {
+      FailureReport(address, rank).lost_connection(lost, reason);
+    };
   }
   parts.timeline = std::make_unique<EngineTimeline>(std::move(timeline), plan.members.process_set());
   auto trace = std::make_unique<TimelineReceiver>(*parts.timeline);
   parts.control = connect_control(prepared, plan, meeting.root, std::move(trace), deadline, cancel);
-  parts.backend = std::move(prepared.backend);
+  parts.backend = with_gpus(std::move(prepared.backend), member_options(config, plan));
   return std::make_shared<Engine>(std::move(parts));
 }
 

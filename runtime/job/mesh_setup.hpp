@@ -41,6 +41,7 @@ struct MeshPlan {
 struct Prepared {
   std::unique_ptr<Backend> backend;
   std::optional<Listener> listener;  ///< set by the first rank, unless it is alone
+  bool encrypts = false;             ///< the control plane
   BootstrapBlob blob;
 };
 

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
 
 /// The names that the runtime reads, without their prefix.
-constexpr std::array<std::string_view, 26> kRead = {"RENDEZVOUS",
+constexpr std::array<std::string_view, 29> kRead = {"RENDEZVOUS",
                                                     "JOB_KEY_FILE",
                                                     "RANK",
                                                     "START_TIMEOUT",
@@ -42,7 +42,10 @@ constexpr std::array<std::string_view, 26> kRead = {"RENDEZVOUS",
                                                     "DYNAMIC_PROCESS_SETS",
                                                     "FUSION_THRESHOLD",
                                                     "DISABLE_GROUP_FUSION",
-                                                    "CYCLE_TIME"};
+                                                    "CYCLE_TIME",
+                                                    "ENCRYPT_DATA",
+                                                    "ELASTIC",
+                                                    "PROCESS_NUMBER"};
 
 struct Variable {
   std::string name;  ///< as it was set, for messages
@@ -81,6 +84,9 @@ void read_place(const Environment& environment, RuntimeConfig& config) {
   if (config.rendezvous) {
     if (!rank) throw Error(Errc::kUsage, "RUNJOB_RENDEZVOUS is set, but RUNJOB_RANK is not; the launcher sets both");
     config.rank = static_cast<int>(parse_integer(rank->value, rank->name, 0, kMost - 1));
+    const auto elastic = find(environment, "ELASTIC"), number = find(environment, "PROCESS_NUMBER");
+    config.elastic = elastic && parse_bool(elastic->value, elastic->name) && number;
+    if (config.elastic) config.rank = static_cast<int>(parse_integer(number->value, number->name, 0, kMost - 1));
     return;
   }
   config.launcher = read_foreign_launcher(environment);
@@ -144,6 +150,9 @@ RuntimeConfig read_runtime_config(const Environment& environment) {
   if (const auto found = find(environment, "START_TIMEOUT")) {
     const auto timeout = parse_duration(found->value, found->name);
     if (timeout.count() > 0) config.start_timeout = timeout;  // 0 means the default, as for horovodrun
+  }
+  if (const auto found = find(environment, "ENCRYPT_DATA")) {
+    config.encrypt_data = parse_bool(found->value, found->name);
   }
   if (const auto found = find(environment, "SHARED_MEMORY")) {
     config.shared_memory = parse_bool(found->value, found->name);

@@ -21,8 +21,11 @@ struct RuntimeConfig {
   /// The information of mpirun or srun if one of them has started this process. Otherwise the job is this process
   /// alone.
   ForeignLauncher launcher;
-  /// RUNJOB_RANK: this process's rank; required with a rendezvous. HOROVOD_RANK is its alias.
+  /// RUNJOB_RANK: this process's rank; required with a rendezvous. HOROVOD_RANK is its alias. In an elastic job
+  /// RUNJOB_PROCESS_NUMBER instead, which never changes.
   int rank = 0;
+  /// RUNJOB_ELASTIC: the job goes on with other ranks when some are lost or added.
+  bool elastic = false;
   /// RUNJOB_JOB_KEY_FILE: the file with the job's key, required with a rendezvous over a network.
   std::optional<std::string> job_key_file;
   /// RUNJOB_START_TIMEOUT: how long init() waits for the other ranks; by default the job's start timeout.
@@ -34,6 +37,8 @@ struct RuntimeConfig {
   /// RUNJOB_HIERARCHICAL_ALLREDUCE, RUNJOB_HIERARCHICAL_ALLGATHER: between hosts, these operations first combine the
   /// data of a host's ranks in shared memory. If false, every rank exchanges data with ranks of other hosts itself.
   bool hierarchical_allreduce = true, hierarchical_allgather = true;
+  /// RUNJOB_ENCRYPT_DATA: what ranks on different hosts send each other is encrypted. Must be the same on all ranks.
+  bool encrypt_data = false;
   /// RUNJOB_GLOO_TIMEOUT_SECONDS: how long a running collective may wait for another rank's data.
   std::chrono::milliseconds gloo_timeout{30000};
   /// RUNJOB_GLOO_IFACE: the network interface by which other hosts reach this one; by default the first one that is up.

@@ -80,7 +80,7 @@ void Coordinator::read(int rank) {
   } catch (const Error&) {  // the bytes after it cannot be understood either
     channel.close();
   }
-  if (!channel.is_open()) life_.lost(rank);
+  if (!channel.is_open()) life_.lost(rank, channel.error());
 }
 
 void Coordinator::distribute() {
@@ -138,9 +138,10 @@ void Member::coordinator_lost() {
   if (is_leaving_) return decisions_.push_back({.type = LifeDecision::Type::kReleased});
   decisions_.push_back(
       {.type = LifeDecision::Type::kAbort,
-       .status = Status(
-           Errc::kPeerLost,
-           fmt::format("{} is gone: it ended or lost its connection without calling shutdown()", coordinator_))});
+       .status =
+           Status(Errc::kPeerLost,
+                  fmt::format("{} is gone: it ended or lost its connection without calling shutdown()", coordinator_)),
+       .lost = channel_.error() == 0 ? -1 : 0});
 }
 
 }  // namespace runjob::runtime

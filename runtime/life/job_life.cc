@@ -30,12 +30,13 @@ void JobLife::receive(int rank, const LifeReport& report) {
   }
 }
 
-void JobLife::lost(int rank) {
+void JobLife::lost(int rank, int error) {
   if (phase_ == Phase::kEnded) return;
   if (departing_.count(rank) != 0) return drained(rank);
   enter(Phase::kEnded, LifeDecision::Type::kAbort,
         Status(Errc::kPeerLost, fmt::format("{} is gone: it ended or lost its connection without calling shutdown()",
                                             rank_text(rank, members_))));
+  if (error != 0) decisions_.back().lost = rank;
 }
 
 void JobLife::give_up() {

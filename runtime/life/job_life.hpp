@@ -24,8 +24,8 @@ class JobLife {
 
   /// Reports about the timeline change nothing.
   void receive(int rank, const LifeReport& report);
-  /// The connection to `rank` ended.
-  void lost(int rank);
+  /// The connection to `rank` ended. `error`: errno; 0 if its process has closed it.
+  void lost(int rank, int error = 0);
 
   /// A failure was reported, and nothing has been decided for it yet.
   bool is_suspicious() const { return phase_ != Phase::kEnded && !suspicion_.ok(); }

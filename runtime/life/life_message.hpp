@@ -39,6 +39,7 @@ struct LifeDecision {
   Status status = {};
   std::int64_t asked = 0;   ///< nanoseconds
   std::int64_t clock = -1;  ///< nanoseconds; -1 while there is no trace
+  int lost = -1;            ///< not sent: the rank to which the network has failed here; -1 for none
 };
 
 std::string encode(const LifeReport& report);

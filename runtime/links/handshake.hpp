@@ -5,16 +5,19 @@
 #include <vector>
 
 #include "rendezvous/auth.hpp"
+#include "sealed/noise_handshake.hpp"
 
 /// How both ends of a new connection prove that they belong to one mesh, before anything else travels on it. Pure.
 ///
-///   connecting member  Hello   who connects to whom, nonce c
-///   listening member   Answer  nonce s, HMAC(key, "answer", Hello, s)
-///   connecting member  Proof   HMAC(key, "proof", Hello, s)
+///   connecting member  Hello   who connects to whom, nonce c, whether it encrypts
+///   listening member   Answer  nonce s, whether it encrypts, HMAC(key, "answer", Hello, nonce s, encrypts)
+///   connecting member  Proof   HMAC(key, "proof", Hello, nonce s, encrypts)
 ///   listening member   Welcome one byte: the connection is taken
 ///
 /// Both nonces are in both MACs, so that nothing of another connection is worth anything on this one. The direction
 /// and the pair are in them, so that a message cannot be sent back or to another member. The key never travels.
+/// Members of which only one encrypts learn it from each other's MACs, so that nobody on the network can talk them out
+/// of it.
 namespace runjob::runtime {
 
 /// The secret of the members that connect to each other.
@@ -27,13 +30,15 @@ LinkKey make_link_key(const rendezvous::Mac& job_key, std::string_view purpose,
                       const std::vector<rendezvous::Nonce>& nonces);
 
 struct LinkHello {
-  std::uint32_t magic = 0x524a4431;  // "RJD1": runjob data, version 1
+  std::uint32_t magic = 0x524a4432;  // "RJD2": runjob data, version 2
   std::int32_t from = 0, to = 0;     ///< members: the one that connects, and the one that listens
+  std::uint32_t encrypts = 0;        ///< 1: this member seals everything after the handshake
   rendezvous::Nonce nonce{};
 };
 
 struct LinkAnswer {
   rendezvous::Nonce nonce{};
+  std::uint32_t encrypts = 0;
   rendezvous::Mac mac{};
 };
 
@@ -43,13 +48,17 @@ struct LinkProof {
 
 inline constexpr char kLinkWelcome = 'W';
 
-LinkHello make_hello(int from, int to);
-LinkAnswer make_answer(const LinkKey& key, const LinkHello& hello);
+LinkHello make_hello(int from, int to, bool encrypts = false);
+LinkAnswer make_answer(const LinkKey& key, const LinkHello& hello, bool encrypts = false);
 LinkProof make_proof(const LinkKey& key, const LinkHello& hello, const LinkAnswer& answer);
 
 /// True if the sender of `answer` holds the key and answers this hello.
 bool is_genuine(const LinkKey& key, const LinkHello& hello, const LinkAnswer& answer);
 /// True if the sender of `proof` holds the key and has read this answer.
 bool is_genuine(const LinkKey& key, const LinkHello& hello, const LinkAnswer& answer, const LinkProof& proof);
+
+/// The keys of a link whose handshake has succeeded, one for each direction. Nobody without `key` can make them, and
+/// no other link has them.
+SealKeys make_seal_keys(const LinkKey& key, const LinkHello& hello, const LinkAnswer& answer, bool is_connecting);
 
 }  // namespace runjob::runtime

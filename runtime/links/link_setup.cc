@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 #include <list>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <optional>
 #include <poll.h>
 #include <sys/socket.h>
@@ -68,21 +70,25 @@ struct Attempt {
   }
 };
 
-std::string address_of_peer(int socket) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  char host[NI_MAXHOST];
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0 ||
-      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), length, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0)
-    return "an unknown address";
-  return host;
+/// A host that vanishes sends nothing, not even an end of stream: after a second of silence the kernel probes it every
+/// second. A rank that waits for its data gives it up because of unanswered probes (SilenceWatch). A connection that
+/// nobody waits for survives 15 s without the network.
+void prepare(int socket) {
+  const auto set = [socket](int level, int option, int value) {
+    static_cast<void>(::setsockopt(socket, level, option, &value, sizeof value));  // all work without it
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 15);
 }
 
 class Setup {
  public:
   Setup(int listener, const LinkPlan& plan) : listener_(listener), plan_(plan) {}
 
-  std::map<int, UniqueFd> run() {
+  std::map<int, LinkStream> run() {
     for (const auto& [member, peer] : plan_.peers) {
       if (member < plan_.own) begin(member);
     }
@@ -94,6 +100,7 @@ class Setup {
       accept();
       begin_again();
     }
+    for (const auto& [member, socket] : links_) prepare(socket.fd());
     return std::move(links_);
   }
 
@@ -192,7 +199,7 @@ class Setup {
   }
 
   bool send_hello(Attempt& attempt) const {
-    attempt.hello = make_hello(plan_.own, attempt.peer);
+    attempt.hello = make_hello(plan_.own, attempt.peer, plan_.encrypts);
     attempt.write(attempt.hello);
     attempt.wait = Attempt::Wait::kAnswer;
     return false;
@@ -205,7 +212,7 @@ class Setup {
                          plan_.peers.contains(hello->from);
     if (!is_ours) throw Broken();
     attempt.hello = *hello;
-    attempt.answer = make_answer(plan_.key, *hello);
+    attempt.answer = make_answer(plan_.key, *hello, plan_.encrypts);
     attempt.write(attempt.answer);
     attempt.wait = Attempt::Wait::kProof;
     return false;
@@ -219,7 +226,9 @@ class Setup {
       throw Error(Errc::kAuth,
                   fmt::format("{}: whoever listens there does not hold the job's key", connecting_to(attempt.peer)));
     }
+    attempt.answer = *answer;
     attempt.write(make_proof(plan_.key, attempt.hello, *answer));
+    check_encryption(attempt, attempt.peer, answer->encrypts);
     attempt.wait = Attempt::Wait::kWelcome;
     return false;
   }
@@ -228,15 +237,36 @@ class Setup {
     const auto proof = attempt.read<LinkProof>();
     if (!proof) return false;
     if (!is_genuine(plan_.key, attempt.hello, attempt.answer, *proof)) throw Broken();
+    check_encryption(attempt, attempt.hello.from, attempt.hello.encrypts);
     attempt.write(kLinkWelcome);
-    links_[attempt.hello.from] = std::move(attempt.socket);  // a later one is a second try of the same member
+    take(attempt.hello.from, attempt);  // a later one is a second try of the same member
     return true;
+  }
+
+  /// Both members have proven the key, so that this is what the other one has said.
+  /// Errors  Error(kMismatch).
+  void check_encryption(const Attempt& attempt, int member, std::uint32_t encrypts) const {
+    if ((encrypts != 0) == plan_.encrypts) return;
+    throw Error(Errc::kMismatch,
+                fmt::format("{} at {} {} its connections ({}), and this rank {}; give --encrypt-data to runjob, or "
+                            "RUNJOB_ENCRYPT_DATA the same value on all ranks",
+                            peer(member).name, peer_address(attempt.socket.get()),
+                            encrypts != 0 ? "encrypts" : "does not encrypt", plan_.purpose,
+                            plan_.encrypts ? "does" : "does not"));
+  }
+
+  void take(int member, Attempt& attempt) {
+    const bool is_connecting = member < plan_.own;
+    links_[member] = plan_.encrypts
+                         ? LinkStream(std::move(attempt.socket),
+                                      make_seal_keys(plan_.key, attempt.hello, attempt.answer, is_connecting))
+                         : LinkStream(std::move(attempt.socket));
   }
 
   bool take_welcome(Attempt& attempt) {
     const auto welcome = attempt.read<char>();
     if (!welcome) return false;
-    links_[attempt.peer] = std::move(attempt.socket);
+    take(attempt.peer, attempt);
     return true;
   }
 
@@ -265,7 +295,7 @@ class Setup {
   void refuse(const Attempt& attempt) {
     if (++refused_ > kMostNamed) return;
     log::warn("a connection from {} to the port for {} was refused: it did not prove the job's key{}",
-              address_of_peer(attempt.socket.get()), plan_.purpose,
+              peer_address(attempt.socket.get()), plan_.purpose,
               refused_ == kMostNamed ? "; further ones are not shown" : "");
   }
 
@@ -287,13 +317,13 @@ class Setup {
   const LinkPlan& plan_;
   std::list<Attempt> attempts_;
   std::vector<Retry> retries_;
-  std::map<int, UniqueFd> links_;
+  std::map<int, LinkStream> links_;
   int refused_ = 0;
 };
 
 }  // namespace
 
-std::map<int, UniqueFd> connect_links(int listener, const LinkPlan& plan) {
+std::map<int, LinkStream> connect_links(int listener, const LinkPlan& plan) {
   return Setup(listener, plan).run();
 }
 

@@ -20,4 +20,14 @@ AddressList parse_address(const std::string& address, std::uint16_t port) {
   return {list, ::freeaddrinfo};
 }
 
+std::string peer_address(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  char host[NI_MAXHOST];
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0 ||
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), length, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0)
+    return "an unknown address";
+  return host;
+}
+
 }  // namespace runjob::runtime

@@ -13,4 +13,7 @@ using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 /// Errors  Error(kConnect): the text is no numeric address.
 AddressList parse_address(const std::string& address, std::uint16_t port);
 
+/// The numeric address at the other end of a connected socket, or words for an unknown one.
+std::string peer_address(int socket);
+
 }  // namespace runjob::runtime

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,8 @@
 #include "runtime/collectives/operation.hpp"
 
 namespace runjob::runtime {
+
+class DeviceWork;
 
 /// The buffers of one tensor of a group.
 struct GroupBuffers {
@@ -26,8 +29,9 @@ struct BasicSubmission {
   /// fit.
   void* output = nullptr;
   std::size_t output_bytes = 0;
-  Device device = {};                    ///< the device of the buffers, when the signature's memory is not the host's
-  std::vector<GroupBuffers> group = {};  ///< the buffers of a grouped operation, in place of these three
+  Device device = {};                     ///< the device of the buffers, when the signature's memory is not the host's
+  std::vector<GroupBuffers> group = {};   ///< the buffers of a grouped operation, in place of these three
+  std::shared_ptr<DeviceWork> work = {};  ///< set by the engine for buffers of a device
 };
 using Submission = BasicSubmission<std::string, Shape>;
 /// An operation on one tensor whose name and shapes are lent, as its buffers: a cached operation then allocates

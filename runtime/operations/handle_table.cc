@@ -6,17 +6,24 @@
 
 namespace runjob::runtime {
 
-void Completion::finish(Status status, Result result) {
+void Completion::finish(Status status, Result result, std::shared_ptr<DeviceWork> work) {
   std::function<void()> notify;  // called without the lock
   {
     const MutexLock lock(mutex_);
     status_ = std::move(status);
     result_ = std::move(result);
+    work_ = std::move(work);
     notify = std::exchange(notify_, nullptr);
     done_.store(true, std::memory_order_release);
   }
   finished_.notify_all();  // without the lock, which a waiter that runs at once would only sleep for again
-  if (notify) notify();
+  if (notify) pass_on(std::move(notify));
+}
+
+/// Calls `notify` once the device is done too.
+void Completion::pass_on(std::function<void()> notify) {
+  if (work_) return work_->on_done(std::move(notify));
+  notify();
 }
 
 void Completion::on_finish(std::function<void()> notify) {
@@ -25,7 +32,14 @@ void Completion::on_finish(std::function<void()> notify) {
     if (notify_) throw Error(Errc::kInvalidArgument, "the operation has a callback already");
     if (!done()) notify_ = std::exchange(notify, nullptr);
   }
-  if (notify) notify();
+  if (notify) pass_on(std::move(notify));
+}
+
+std::optional<Status> Completion::wait_for_end(DeviceWork::Deadline deadline) const {
+  std::optional<std::chrono::duration<double>> timeout;
+  if (deadline) timeout = *deadline - std::chrono::steady_clock::now();
+  std::optional<Status> outcome = wait(timeout);
+  return outcome && outcome->ok() && work_ ? work_->wait(deadline) : outcome;
 }
 
 std::optional<Status> Completion::wait(std::optional<std::chrono::duration<double>> timeout) const {

@@ -11,6 +11,7 @@
 
 #include "base/mutex.hpp"
 #include "base/status.hpp"
+#include "runtime/collectives/device/device_work.hpp"
 #include "runtime/collectives/memory.hpp"
 #include "runtime/collectives/operation.hpp"
 
@@ -18,7 +19,8 @@ namespace runjob::runtime {
 
 class Engine;
 
-/// The outcome of one operation, once the operation has ended.
+/// The outcome of one operation, once the operation has ended. An operation on a device has ended for the engine when
+/// it is launched there; work() is the rest of it.
 /// Owner    shared: the caller's handle and the engine that will finish it; either may go first.
 /// Threads  any.
 class Completion {
@@ -34,14 +36,21 @@ class Completion {
 
   /// To be called once. The caller keeps a share of this object until it returns: a waiter may release its own at once.
   void finish(Status status) { finish(std::move(status), {}); }
-  void finish(Status status, Result result);
+  void finish(Status status, Result result, std::shared_ptr<DeviceWork> work = {});
 
   bool done() const { return done_.load(std::memory_order_acquire); }
   /// The outcome; nullopt when it is not there after `timeout`. Without a timeout, waits for ever.
   std::optional<Status> wait(std::optional<std::chrono::duration<double>> timeout) const;
 
-  /// Sets a callback for the end of the operation. It is called once, by the thread that finishes the operation, with
-  /// no lock held; by this one when that has happened.
+  /// The device's part of an operation that is done; null for none.
+  const std::shared_ptr<DeviceWork>& work() const { return work_; }
+  /// True once the operation is done and the device has nothing left to do for it.
+  bool has_ended() const { return done() && (!work_ || work_->outcome()); }
+  /// wait(), and waits on the host for the device too. nullopt when either is not there at the deadline.
+  std::optional<Status> wait_for_end(DeviceWork::Deadline deadline) const;
+
+  /// Sets a callback for the end of the operation, on the device too. It is called once, by the thread that finishes
+  /// the operation, with no lock held; by this one when that has happened.
   /// Errors  Error(kInvalidArgument) for a second one.
   void on_finish(std::function<void()> notify);
 
@@ -49,6 +58,8 @@ class Completion {
   const Result& result() const;
 
  private:
+  void pass_on(std::function<void()> notify);
+
   mutable Mutex mutex_;
   mutable ConditionVariable finished_;
   std::function<void()> notify_ GUARDED_BY(mutex_);
@@ -56,6 +67,7 @@ class Completion {
   // Written before `done_`, and never again.
   Status status_;
   Result result_;
+  std::shared_ptr<DeviceWork> work_;
 };
 
 /// The handles of completions in the C interface: positive numbers, never used twice.

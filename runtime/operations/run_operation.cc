@@ -36,11 +36,14 @@ void check_memory(const DataBackend& backend, std::string_view name, const Signa
     call.kind = signature.kind;
     call.dtype = signature.group.empty() ? signature.dtype : signature.group[tensor].dtype;
     call.op = signature.op;
+    call.prescale = signature.prescale;
+    call.postscale = signature.postscale;
     call.memory.kind = signature.memory;
     if (backend.supports(call)) continue;
-    throw Error(Errc::kUnavailable,
-                fmt::format("{}: no backend of this job can run it with {} values in {}",
-                            operation_text(name, signature), to_string(call.dtype), to_string(signature.memory)));
+    const std::string why = backend.objection(call);
+    throw Error(Errc::kUnavailable, fmt::format("{}: no backend of this job can run it with {} values in {}{}{}",
+                                                operation_text(name, signature), to_string(call.dtype),
+                                                to_string(signature.memory), why.empty() ? "" : ": ", why));
   }
 }
 
@@ -70,6 +73,7 @@ Status run_operation(const DataPath& path, EngineTimeline& timeline, const Submi
     lend_buffers(prepared, submission.input, submission.output, submission.output_bytes, result, path.buffers);
     timeline.end_activity(submission.name);
     prepared.call.memory.device = submission.device;
+    prepared.call.work = submission.work;
     if (prepared.moves_nothing) return {};
     if (timeline.is_on()) {
       timeline.begin_activity(submission.name, "QUEUE");
@@ -88,9 +92,13 @@ Status run_operation(const DataPath& path, EngineTimeline& timeline, const Submi
 Status run_tensor(const DataPath& path, EngineTimeline& timeline, const Submission& group, std::size_t tensor,
                   const Decision& decision, int rank, int size, Completion::Result& result) {
   const GroupBuffers& buffers = group.group[tensor];
-  const Submission alone{group.name,           signature_of(group.signature, tensor),
-                         buffers.input,        buffers.output,
-                         buffers.output_bytes, group.device};
+  const Submission alone{.name = group.name,
+                         .signature = signature_of(group.signature, tensor),
+                         .input = buffers.input,
+                         .output = buffers.output,
+                         .output_bytes = buffers.output_bytes,
+                         .device = group.device,
+                         .work = group.work};
   Decision of_tensor;
   of_tensor.name = decision.name;
   if (!decision.first_extents.empty()) {

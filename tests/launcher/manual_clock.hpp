@@ -33,6 +33,12 @@ class ManualClock {
     now_ = end;
   }
 
+  /// Moves the time as it is for a process that is stopped: calls that are due by then are all made at its end.
+  void stand_still(std::chrono::steady_clock::duration by) {
+    now_ += by;
+    advance({});
+  }
+
   /// The number of alarms with a pending call.
   int pending() const {
     return static_cast<int>(std::count_if(alarms_.begin(), alarms_.end(),

@@ -25,7 +25,7 @@ JoinReply sample() {
 }
 
 std::string encode(const JoinReply& reply) {
-  return join_reply(reply, to_json(static_cast<const Topology&>(reply)));
+  return join_reply(reply, to_json(static_cast<const Topology&>(reply)), reply.waiting);
 }
 
 }  // namespace
@@ -34,6 +34,28 @@ TEST_CASE("a join's answer survives the way there and back", "[unit]") {
   CHECK(join_reply_from_json(encode(sample())) == sample());
   CHECK(nlohmann::json::parse(encode(sample()))["topology"]["hostnames"][1] == "s2");
   CHECK(place_from_json(to_json(static_cast<const Place&>(sample()))) == sample());
+}
+
+TEST_CASE("the messages of an elastic job survive the way there and back", "[unit]") {
+  JoinReply reply = sample();
+  reply.waiting = true;
+  reply.commits = {4, -1, 3};
+  CHECK(join_reply_from_json(encode(reply)) == reply);
+  reply.commits = {4, -1};
+  CHECK_THROWS_AS(join_reply_from_json(encode(reply)), Error);
+
+  JoinRequest request{3, 812, JoinRequest::Ready{2, 17, "rank 1 was killed"}};
+  CHECK(join_request_from_json(to_json(request)) == request);
+  request.ready.reset();
+  CHECK(join_request_from_json(to_json(request)) == request);
+  for (const char* bad : {"", "[]", "{}", R"({"rank": "3"})", R"({"rank": 3, "ready": {}})"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(join_request_from_json(bad), Error);
+  }
+
+  const Notice notice{5, 2, "rank 1 was killed", 3, false, {4, 7}};
+  CHECK(notice_from_json(to_json(notice)) == notice);
+  CHECK_THROWS_AS(notice_from_json("{}"), Error);
 }
 
 TEST_CASE("hosts of ranks are written as runs", "[unit]") {
@@ -83,7 +105,7 @@ TEST_CASE("a join's answer that makes no sense is refused", "[unit]") {
     INFO(runs);
     CHECK_THROWS_AS(join_reply_from_json(changed("/topology/hosts", runs)), Error);
   }
-  CHECK_THROWS_AS(join_reply_from_json(changed("/local_rank", 1)), Error);
+  CHECK_THROWS_AS(join_reply_from_json(changed("/local_rank", -1)), Error);
   CHECK_THROWS_AS(join_reply_from_json(changed("/cross_rank", 2)), Error);
 }
 
@@ -128,6 +150,8 @@ TEST_CASE("what a failing rank says survives, and anything else is refused", "[u
   CHECK_FALSE(failing.own);
   CHECK(failing.reason == "rank 1 is gone");
   CHECK(failing.late == -1);
+  CHECK(failing.lost == -1);
+  CHECK(failing_from_json(to_json(Failing{false, "rank 4: Connection timed out", -1, 4})).lost == 4);
   CHECK(failing_from_json(to_json(Failing{false, "allreduce 'x' has waited 3 s", 2})).late == 2);
   CHECK(failing_from_json(R"({"own": true, "reason": ""})").late == -1);
   for (const char* bad :

@@ -228,7 +228,7 @@ TEST_CASE("every backend is listed with its version and path or the reason why i
       require(available == backend.at("reason").get<std::string>().empty(), "a reason, or available");
       require(available != backend.at("version").get<std::string>().empty(), "a version, or absent");
     }
-    require(names == std::vector<std::string>{"shm", "gloo", "mpi", "nccl", "ddl", "ccl"}, "names");
+    require(names == std::vector<std::string>{"shm", "gloo", "mpi", "nccl", "ddl", "ccl", "cuda"}, "names");
     const auto& gloo = document.at("backends").at(1);
     require(gloo.at("available"), gloo.at("reason"));
     require(gloo.at("path").get<std::string>().find("libgloo.so") != std::string::npos, gloo.at("path"));

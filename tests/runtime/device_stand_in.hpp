@@ -89,8 +89,13 @@ class StandInBackend : public DataBackend {
   StandInBackend(std::shared_ptr<StandInMemory> memory, std::unique_ptr<DataBackend> host)
       : memory_(std::move(memory)), host_(std::move(host)) {}
 
-  std::string address() const override { return host_->address(); }
-  Status connect(const std::vector<std::string>& addresses) override { return host_->connect(addresses); }
+  /// Never empty, unlike that of a backend whose ranks connect later.
+  std::string address() const override { return "device" + host_->address(); }
+  Status connect(const std::vector<std::string>& addresses) override {
+    std::vector<std::string> hosts;
+    for (const std::string& each : addresses) hosts.push_back(each.substr(std::string("device").size()));
+    return host_->connect(hosts);
+  }
   bool supports(const Call& call) const override {
     return call.memory.kind == MemoryKind::kDevice && call.op != ReduceOp::kProduct;
   }

@@ -33,8 +33,9 @@ All else of the machine is visible, read-only: the source tree with what was bui
     host.start_sshd() .stop_sshd(sessions=False) .restart_sshd() .ssh_connections() .change_host_key() .log("sshd")
     host.start_service(name, argv, ready=[pattern]) .stop_service(name)
     host.cut_network() .restore_network()   the cable: nobody is told
-    host.drop_port(22) .drop_nothing()  a firewall
+    host.drop_port(22) .drop_incoming("eth0") .drop_outgoing() .reset_connections("ib0") .drop_nothing()  firewalls
     host.shape_network("100mbit") .unshape_network()
+    host.freeze() .thaw()               all its processes and its networks stand still
     host.kill()                         power off
 
     eventually(condition, what)         waits until the condition holds, and names it when it does not

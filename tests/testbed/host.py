@@ -227,7 +227,19 @@ class Host:
         """Packets to this port are dropped without an answer, as a firewall does."""
         network_faults.drop_port(self._run_as_root, port, protocol)
 
+    def drop_incoming(self, interface=None):
+        """Packets to the host are dropped, on one network or all; those that it sends arrive."""
+        network_faults.drop_direction(self._run_as_root, "input", interface)
+
+    def drop_outgoing(self, interface=None):
+        network_faults.drop_direction(self._run_as_root, "output", interface)
+
+    def reset_connections(self, interface):
+        """TCP connections over this network end with a reset as soon as they carry anything."""
+        network_faults.reset_connections(self._run_as_root, interface)
+
     def drop_nothing(self):
+        """Takes back what the four above do."""
         network_faults.drop_nothing(self._run_as_root)
 
     def shape_network(self, rate, burst="64kb", interface="eth0"):
@@ -236,6 +248,23 @@ class Host:
 
     def unshape_network(self, interface="eth0"):
         network_faults.unshape(self._run_as_root, self._bed.run_in_switch, self.name, interface)
+
+    def freeze(self):
+        """Stops all its processes but PID 1, as a host does that stands still. Its kernel still answers on its networks, so that
+        they are cut as well; the cables come back with thaw()."""
+        self.cut_network()
+        for process in self._all_but_init():
+            with contextlib.suppress(ProcessLookupError):
+                process.kill(signal.SIGSTOP)
+
+    def thaw(self):
+        self.restore_network()
+        for process in self._all_but_init():
+            with contextlib.suppress(ProcessLookupError):
+                process.kill(signal.SIGCONT)
+
+    def _all_but_init(self):
+        return [process for process in self.processes(system=True) if process.pid != 1]
 
     def kill(self):
         """Power off: all its processes end at once, and no other host hears of it. It does not come back."""

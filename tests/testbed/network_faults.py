@@ -28,6 +28,27 @@ def drop_port(run_in_host, port, protocol):
     run_in_host(["nft", "-f", "-"], input=rules)
 
 
+def drop_direction(run_in_host, hook, interface):
+    """`hook`: "input" for what comes to the host, "output" for what leaves it."""
+    _filter(run_in_host, hook, interface, "drop")
+
+
+def reset_connections(run_in_host, interface):
+    """Every packet of TCP is answered by a reset, wherever it comes from."""
+    for hook in ("input", "output"):
+        _filter(run_in_host, hook, interface, "meta l4proto tcp reject with tcp reset")
+
+
+def _filter(run_in_host, hook, interface, action):
+    which = f"{'iif' if hook == 'input' else 'oif'}name {interface} " if interface else ""
+    rules = f"""
+        add table inet {FILTER}
+        add chain inet {FILTER} {hook} {{ type filter hook {hook} priority 0; }}
+        add rule inet {FILTER} {hook} {which}{action}
+    """
+    run_in_host(["nft", "-f", "-"], input=rules)
+
+
 def drop_nothing(run_in_host):
     run_in_host(["nft", "-f", "-"], input=f"add table inet {FILTER}\ndelete table inet {FILTER}\n")
 

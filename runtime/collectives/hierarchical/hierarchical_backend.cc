@@ -88,6 +88,7 @@ TransportOptions HierarchicalBackend::transport_options() const {
   for (const int rank : topology_.column(topology_.local_rank())) options.ranks.push_back(options_.name(rank));
   options.bind_address = options_.bind_address;
   options.job_key = options_.job_key;
+  options.encrypts = options_.encrypts;
   options.connect_timeout = options_.connect_timeout;
   options.operation_timeout = options_.operation_timeout;
   const int hosts = topology_.hosts(), left = (options.member + hosts - 1) % hosts,
@@ -237,10 +238,11 @@ std::vector<ControlChannel> HierarchicalBackend::meet_leaders(const std::vector<
     nonces.push_back(address.nonce);
     if (host != plan.own) plan.peers[host] = {address, name};
   }
+  plan.encrypts = options_.encrypts;
   plan.key = make_link_key(options_.job_key, "runjob rounds 1: key", nonces);
   std::vector<ControlChannel> channels(static_cast<std::size_t>(topology_.hosts()));
-  for (auto& [host, socket] : connect_links(listener_.socket.get(), plan))
-    channels[static_cast<std::size_t>(host)] = ControlChannel(std::move(socket));
+  for (auto& [host, stream] : connect_links(listener_.socket.get(), plan))
+    channels[static_cast<std::size_t>(host)] = ControlChannel(std::move(stream));
   listener_ = {};
   return channels;
 }
@@ -253,6 +255,12 @@ bool HierarchicalBackend::is_flat(Kind kind) const {
 Rounds& HierarchicalBackend::rounds() {
   if (rounds_) return *rounds_;
   return local_->rounds;
+}
+
+int HierarchicalBackend::lost_rank() const {
+  const int lost = transport_ ? transport_->lost_rank() : -1;
+  const MutexLock lock(mutex_);
+  return lost < 0 && ends_exchange_ != nullptr ? ends_exchange_->lost_rank() : lost;
 }
 
 Status HierarchicalBackend::run(const Call& call) {

@@ -55,6 +55,7 @@ class HierarchicalBackend : public Backend {
   FusionAdvice fusion_advice() const override { return kNetworkFusion; }
   void abort(const Status& why) override;
   Rounds& rounds() override;
+  int lost_rank() const override;
 
   /// The measured costs of the links, the same on all ranks. After connect(), unless every collective is flat.
   const LinkCosts& costs() const { return channels_->costs; }
@@ -97,7 +98,7 @@ class HierarchicalBackend : public Backend {
   std::unique_ptr<LeaderExchange> exchange_;  ///< null for a rank that is no leader
   std::optional<HostRounds> rounds_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   Status failure_ GUARDED_BY(mutex_);
   Group* group_ GUARDED_BY(mutex_) = nullptr;                   ///< of local_, once there is one
   LeaderExchange* ends_exchange_ GUARDED_BY(mutex_) = nullptr;  ///< exchange_, once there is one

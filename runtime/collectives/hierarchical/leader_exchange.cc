@@ -99,11 +99,24 @@ void LeaderExchange::wait(Clock::time_point deadline) {
   while (Clock::now() - begin < spin_.time()) {
     if (has_advanced()) return spin_.reached_while_spinning();
   }
+  look_for_silence(begin);
   epoll_event events[2];
-  ::epoll_wait(driver_poll_.get(), events, 2, milliseconds_until(deadline));
+  ::epoll_wait(driver_poll_.get(), events, 2, milliseconds_until(std::min(deadline, next_look_)));
   spin_.reached_after_sleep(Clock::now() - begin);
   wake_driver_.clear();
   receive_all();
+}
+
+/// A host that is out of reach fails the exchange: without this look, its silence would be taken for a long computation.
+void LeaderExchange::look_for_silence(Clock::time_point now) {
+  if (now < next_look_) return;
+  next_look_ = now + SilenceWatch::kLookEvery;
+  const MutexLock lock(mutex_);
+  links_.find_silent(now, [this](int host, const std::string& reason) {
+    if (has_leader_left(host)) return;
+    lost_rank_ = leader_name(host);
+    fail(Error(Errc::kPeerLost, fmt::format("rank {}: {}", leader_name(host), reason)));
+  });
 }
 
 void LeaderExchange::tell_begun() {
@@ -291,11 +304,27 @@ void LeaderExchange::on_left(const Frame& frame) {
 }
 
 void LeaderExchange::on_end(int host) {
-  const int leader = topology_.ranks(host).front();
-  if (board_.left_after(leader).load(std::memory_order_relaxed) != 0) return;
-  const int name = names_.empty() ? leader : names_.at(static_cast<std::size_t>(leader));
+  if (has_leader_left(host)) return;
+  if (!links_.refusal(host).empty())
+    throw Error(Errc::kAuth, fmt::format("rank {} at {}", leader_name(host), links_.refusal(host)));
+  const int error = links_.error(host);
+  if (error == 0)
+    throw Error(
+        Errc::kConnect,
+        fmt::format("the connection to rank {} has ended: its process has, or the network failed", leader_name(host)));
+  lost_rank_ = leader_name(host);
   throw Error(Errc::kConnect,
-              fmt::format("the connection to rank {} has ended: its process has, or the network failed", name));
+              fmt::format("the connection to rank {} has failed: {}", leader_name(host), ::strerror(error)));
+}
+
+bool LeaderExchange::has_leader_left(int host) const {
+  return board_.left_after(topology_.ranks(host).front()).load(std::memory_order_relaxed) != 0;
+}
+
+/// The rank of a host's leader in the job.
+int LeaderExchange::leader_name(int host) const {
+  const int leader = topology_.ranks(host).front();
+  return names_.empty() ? leader : names_.at(static_cast<std::size_t>(leader));
 }
 
 void LeaderExchange::fail(const Error& error) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -28,7 +29,8 @@ namespace runjob::runtime {
 ///
 /// Threads  the driver calls begin(), advance(), wait() and expect_absence(); the rest is any thread's. "runjob-rounds" takes in
 ///          what comes, and wakes the host's ranks that wait for a round to begin, while the driver is away (IdleReceiver).
-/// Errors   of begin() and advance(): Error(kConnect) naming the rank whose connection has ended, kProtocol; from then on.
+/// Errors   of begin() and advance(): Error(kConnect) naming the rank whose connection has ended, kPeerLost naming one whose
+///          host is out of reach, kProtocol; from then on.
 class LeaderExchange {
  public:
   using Clock = std::chrono::steady_clock;
@@ -81,6 +83,8 @@ class LeaderExchange {
   void close();
 
   Rounds::Traffic traffic() const;
+  /// The rank to which the network has failed; -1 for none. A rank that has closed its connection is none. Any thread.
+  int lost_rank() const { return lost_rank_; }
 
  private:
   using Frame = LeaderLinks::Frame;
@@ -98,6 +102,9 @@ class LeaderExchange {
   void advance_steps() REQUIRES(mutex_);
   void on_frame(int host, const Frame& frame) REQUIRES(mutex_);
   void on_end(int host) REQUIRES(mutex_);
+  void look_for_silence(Clock::time_point now);
+  bool has_leader_left(int host) const;
+  int leader_name(int host) const;
   void on_blocks(int host, const Frame& frame) REQUIRES(mutex_);
   void on_present(int host, const Frame& frame) REQUIRES(mutex_);
   void on_left(const Frame& frame) REQUIRES(mutex_);
@@ -125,9 +132,11 @@ class LeaderExchange {
   std::vector<std::int64_t> aged_ns_ GUARDED_BY(mutex_);      ///< of each of `blocks_`: the time of its ages
   std::vector<std::int64_t> given_ns_ GUARDED_BY(mutex_);     ///< by rank; see given_at()
   Status failure_ GUARDED_BY(mutex_);
+  std::atomic<int> lost_rank_{-1};
 
   // The driver's.
   std::uint64_t own_round_ = 0;
+  Clock::time_point next_look_;  ///< at the connections, for silent hosts
   SpinTime spin_;
 
   EventFd wake_driver_;

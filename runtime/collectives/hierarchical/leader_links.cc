@@ -20,7 +20,10 @@ struct Header {
 }  // namespace
 
 LeaderLinks::LeaderLinks(std::vector<ControlChannel> channels)
-    : channels_(std::move(channels)), polled_(channels_.size()), poll_(::epoll_create1(EPOLL_CLOEXEC)) {
+    : channels_(std::move(channels)),
+      watches_(channels_.size()),
+      polled_(channels_.size()),
+      poll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!poll_) throw system_error("epoll_create1", errno);
   for (std::size_t host = 0; host < channels_.size(); ++host) watch(host);
 }
@@ -72,6 +75,14 @@ void LeaderLinks::read(std::size_t host, const OnFrame& on_frame, const OnEnd& o
   }
   if (!channel.is_open()) return on_end(static_cast<int>(host));
   watch(host);
+}
+
+void LeaderLinks::find_silent(SilenceWatch::Clock::time_point now, const OnSilence& on_silence) {
+  for (std::size_t host = 0; host < channels_.size(); ++host) {
+    if (!channels_[host].is_open()) continue;
+    const std::optional<std::string> reason = find_silence(watches_[host], channels_[host].fd(), now);
+    if (reason) on_silence(static_cast<int>(host), *reason);
+  }
 }
 
 void LeaderLinks::close() {

@@ -8,6 +8,7 @@
 
 #include "base/unique_handle.hpp"
 #include "runtime/control/control_channel.hpp"
+#include "runtime/links/silence_watch.hpp"
 
 namespace runjob::runtime {
 
@@ -37,6 +38,10 @@ class LeaderLinks {
   void send(int host, const Frame& frame);
   /// Sends to all that are open.
   void send_to_all(const Frame& frame);
+  /// The error that has ended the connection to `host`; 0 if that host has closed it.
+  int error(int host) const { return channels_[static_cast<std::size_t>(host)].error(); }
+  /// Why this end has closed the connection, if it has: see ControlChannel.
+  const std::string& refusal(int host) const { return channels_[static_cast<std::size_t>(host)].refusal(); }
   bool is_open(int host) const { return channels_[static_cast<std::size_t>(host)].is_open(); }
 
   using OnFrame = std::function<void(int host, const Frame& frame)>;
@@ -45,6 +50,10 @@ class LeaderLinks {
   void receive(const OnFrame& on_frame, const OnEnd& on_end);
   /// Everything that has come from one host, with one system call when nothing has.
   void receive_from(int host, const OnFrame& on_frame, const OnEnd& on_end);
+
+  using OnSilence = std::function<void(int host, const std::string& reason)>;
+  /// Looks at all connections, and tells of each host that is out of reach.
+  void find_silent(SilenceWatch::Clock::time_point now, const OnSilence& on_silence);
 
   /// Ends all connections, as the hosts at their other ends will see. Nobody is told of it here.
   void close();
@@ -58,8 +67,9 @@ class LeaderLinks {
   void watch(std::size_t host);
 
   std::vector<ControlChannel> channels_;
-  std::vector<short> polled_;  ///< for what, by host
-  UniqueFd poll_;              ///< an epoll of all connections
+  std::vector<SilenceWatch> watches_;  ///< by host
+  std::vector<short> polled_;          ///< for what, by host
+  UniqueFd poll_;                      ///< an epoll of all connections
   std::uint64_t messages_ = 0, bytes_ = 0;
 };
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <sys/socket.h>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -18,10 +18,6 @@ constexpr std::size_t kMostAtOnce = 256u << 10;
 constexpr std::size_t kMostParts = 16;
 /// More than any message: a length above it is not one of ours.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
-
-[[noreturn]] void throw_lost(int error) {
-  throw Error(Errc::kPeerLost, error == 0 ? "its process has closed the connection" : std::strerror(error));
-}
 
 bool is_later(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
@@ -38,12 +34,7 @@ class Parts {
     return count_ < kMostParts;
   }
   std::size_t total() const { return total_; }
-  msghdr message() {
-    msghdr message{};
-    message.msg_iov = parts_.data();
-    message.msg_iovlen = count_;
-    return message;
-  }
+  std::span<const iovec> span() const { return {parts_.data(), count_}; }
 
  private:
   std::array<iovec, kMostParts> parts_;
@@ -51,6 +42,11 @@ class Parts {
 };
 
 }  // namespace
+
+void TcpLink::throw_lost(int error) {
+  error_ = error;
+  throw Error(Errc::kPeerLost, error == 0 ? "its process has closed the connection" : std::strerror(error));
+}
 
 void TcpLink::send(std::uint64_t tag, const void* data, std::size_t bytes, LinkRequest& request) {
   request.is_done = false;
@@ -85,8 +81,7 @@ std::size_t TcpLink::write() {
       }
       if (!parts.add(message.data + in_data, message.header.bytes - in_data) || parts.total() == kMostAtOnce) break;
     }
-    const msghdr message = parts.message();
-    const ssize_t count = ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t count = stream_.send(parts.span());
     if (count < 0) {
       if (is_later(errno)) return sent;
       throw_lost(errno);
@@ -137,7 +132,7 @@ bool TcpLink::forget(const LinkRequest& request) {
   const auto sent = std::find_if(outgoing_.begin(), outgoing_.end(),
                                  [&](const Outgoing& message) { return message.request == &request; });
   if (sent == outgoing_.end()) return incoming_.request != &request;
-  const bool is_untouched = sent->done == 0;
+  const bool is_untouched = sent->done == 0 && !stream_.has_sealed_unsent();
   outgoing_.erase(sent);
   return is_untouched;
 }
@@ -162,8 +157,7 @@ std::size_t TcpLink::read_socket(bool& is_drained) {
     has_room = parts.add(reinterpret_cast<std::byte*>(&header_) + header_done_, sizeof header_ - header_done_);
   if (has_room && !awaited_.empty() && parts.total() == before_header + sizeof header_ - header_done_)
     parts.add(awaited_.front().data, awaited_.front().bytes);
-  msghdr message = parts.message();
-  const ssize_t count = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+  const ssize_t count = stream_.receive(parts.span());
   is_drained = count < static_cast<ssize_t>(parts.total());
   if (count < 0 && is_later(errno)) return 0;
   if (count <= 0) throw_lost(count == 0 ? 0 : errno);

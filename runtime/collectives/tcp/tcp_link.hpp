@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include <vector>
 
-#include "base/unique_handle.hpp"
+#include "runtime/links/link_stream.hpp"
 
 namespace runjob::runtime {
 
@@ -25,15 +25,16 @@ struct LinkRequest {
 /// Owner    data is lent until its request is done; both outlive it, or are taken back with forget().
 /// Threads  one at a time.
 /// Errors   of send(), receive() and move(): Error(kPeerLost) with the system's reason when the connection has ended,
-///          kProtocol when the other end sends what no message can be. The link is useless afterwards.
+///          kProtocol when the other end sends what no message can be, kAuth when sealed bytes were changed.
+///          The link is useless afterwards.
 class TcpLink {
  public:
   /// The tag of short messages. Messages with one tag come in the order in which they were sent.
   static constexpr std::uint64_t kShortTag = std::numeric_limits<std::uint64_t>::max();
 
-  explicit TcpLink(UniqueFd socket) : socket_(std::move(socket)) {}
+  explicit TcpLink(LinkStream stream) : stream_(std::move(stream)) {}
 
-  int socket() const { return socket_.get(); }
+  int socket() const { return stream_.fd(); }
 
   /// Begins to send. What the connection does not take at once is sent by move().
   void send(std::uint64_t tag, const void* data, std::size_t bytes, LinkRequest& request);
@@ -51,6 +52,8 @@ class TcpLink {
   std::size_t move() { return write() + read(); }
   std::size_t write();
   std::size_t read();
+  /// The error that has ended the connection; 0 if the other end has closed it, or nothing has ended it.
+  int error() const { return error_; }
 
  private:
   struct Header {
@@ -85,6 +88,7 @@ class TcpLink {
     std::unique_ptr<std::byte[]> own = nullptr;  ///< its memory then
   };
 
+  [[noreturn]] void throw_lost(int error);
   void finish_sent(std::size_t bytes);
   std::size_t read_socket(bool& is_drained);
   std::size_t read_staged();
@@ -93,7 +97,7 @@ class TcpLink {
   void end_if_complete();
   bool matches(const Awaited& awaited) const { return awaited.tag == header_.tag; }
 
-  UniqueFd socket_;
+  LinkStream stream_;
   std::deque<Outgoing> outgoing_;
   std::deque<Awaited> awaited_;
   std::vector<Early> early_;
@@ -102,6 +106,7 @@ class TcpLink {
   std::size_t header_done_ = 0;
   std::vector<std::byte> staged_;  ///< bytes that were read into the memory of a message that did not come
   std::size_t staged_done_ = 0;
+  int error_ = 0;  ///< errno
 };
 
 }  // namespace runjob::runtime

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "runtime/links/link_setup.hpp"
+#include "runtime/links/silence_watch.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -35,19 +36,18 @@ bool has_short_round_trip(int socket) {
 }
 
 void prepare(int socket) {
-  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   if (has_short_round_trip(socket)) set(socket, SOL_SOCKET, SO_SNDBUF, kSendBufferBytes);
-  // Finds a host that is gone although nothing is being sent to it.
-  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 10);
-  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 4);
 }
 
 }  // namespace
 
 struct TcpTransport::Peer {
-  Peer(UniqueFd socket, std::string peer_name) : link(std::move(socket)), name(std::move(peer_name)) {}
+  Peer(LinkStream stream, const LinkPeer& peer, int of_rank, std::atomic<int>& lost)
+      : link(std::move(stream)),
+        number(of_rank),
+        rank(peer.name),
+        name(fmt::format("{} at {}", rank, peer.address.address)),
+        lost_rank(lost) {}
 
   bool is_busy() const { return link.has_unsent() || link.has_awaited(); }
   /// Runs `action` with the link. Errors  the link's, with the peer's name.
@@ -56,12 +56,24 @@ struct TcpTransport::Peer {
     try {
       return action(link);
     } catch (const Error& error) {
+      if (link.error() != 0) lost_rank = number;
       throw Error(error.code(), fmt::format("{}: {}", name, error.what()));
     }
   }
 
+  /// Errors  Error(kPeerLost): the peer's host is out of reach.
+  void look(Clock::time_point now) {
+    const std::optional<std::string> silence = find_silence(watch, link.socket(), now);
+    if (!silence) return;
+    lost_rank = number;
+    throw Error(Errc::kPeerLost, fmt::format("{}: {}", rank, *silence));
+  }
+
   TcpLink link;
-  std::string name;
+  int number;  ///< in the job
+  std::string rank, name;
+  SilenceWatch watch;
+  std::atomic<int>& lost_rank;  ///< the transport's
 };
 
 /// At most one message each way at a time.
@@ -147,12 +159,12 @@ void TcpTransport::connect_all(const std::vector<std::string>& addresses) {
     };
     if (is_in(options_.short_peers) || is_in(options_.long_peers)) plan.peers[static_cast<int>(member)] = peer;
   }
+  plan.encrypts = options_.encrypts;
   plan.key = make_link_key(options_.job_key, "runjob data 1: key", nonces);
-  for (auto& [member, socket] : connect_links(listener_.socket.get(), plan)) {
-    prepare(socket.get());
-    const LinkPeer& of = plan.peers.at(member);
-    peers_.emplace(member,
-                   std::make_unique<Peer>(std::move(socket), fmt::format("{} at {}", of.name, of.address.address)));
+  for (auto& [member, stream] : connect_links(listener_.socket.get(), plan)) {
+    prepare(stream.fd());
+    const int rank = options_.ranks.at(static_cast<std::size_t>(member));
+    peers_.emplace(member, std::make_unique<Peer>(std::move(stream), plan.peers.at(member), rank, lost_rank_));
   }
   listener_.socket.reset();
 }
@@ -196,7 +208,7 @@ bool TcpTransport::move() {
 }
 
 void TcpTransport::pause(std::chrono::microseconds most) {
-  sleep(Clock::now() + most);
+  static_cast<void>(guarded([&] { sleep(Clock::now() + most); }));
 }
 
 /// Waits until the request is done. Spins for a while when there are processors enough, and then sleeps. The time limit
@@ -241,15 +253,24 @@ std::size_t TcpTransport::move_all() {
   return moved;
 }
 
-/// Sleeps until a connection can move on, abort(), or the deadline.
+/// Sleeps until a connection can move on, abort(), the deadline, or the next look at the busy connections.
+/// Errors  Error(kPeerLost): a peer's host is out of reach.
 void TcpTransport::sleep(Clock::time_point deadline) {
+  const Clock::time_point now = Clock::now();
+  if (now >= next_look_) {
+    next_look_ = now + SilenceWatch::kLookEvery;
+    for (const auto& [member, peer] : peers_) {
+      if (peer->is_busy()) peer->look(now);
+    }
+  }
+  deadline = std::min(deadline, next_look_);
   events_.assign(1, {wake_.get(), POLLIN, 0});
   for (const auto& [member, peer] : peers_) {
     if (!peer->is_busy()) continue;
     const int wanted = (peer->link.has_unsent() ? POLLOUT : 0) | (peer->link.has_awaited() ? POLLIN : 0);
     events_.push_back({peer->link.socket(), static_cast<short>(wanted), 0});
   }
-  const auto left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), std::chrono::nanoseconds(0));
+  const auto left = std::max<std::chrono::nanoseconds>(deadline - now, std::chrono::nanoseconds(0));
   const timespec time{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
   ::ppoll(events_.data(), events_.size(), &time, nullptr);
 }

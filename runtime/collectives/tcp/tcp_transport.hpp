@@ -23,6 +23,9 @@ namespace runjob::runtime {
 ///          key. Where the addresses travel in secret (a Unix socket, SSH), this is enough; where they do not (HTTP),
 ///          the job's key keeps the secret. Each connection proves the key (handshake.hpp). The listener is closed
 ///          once all are connected.
+/// Losses   a connection that ends is an error at once. A busy one whose other host acknowledges nothing is one after
+///          SilenceWatch::kLimit, with the host's address and the interface. A peer that is stopped, or computes with
+///          full buffers, is none until the operation's time limit.
 /// Threads  one caller at a time, but abort() from any thread.
 class TcpTransport : public Transport {
  public:
@@ -38,6 +41,7 @@ class TcpTransport : public Transport {
   bool move() override;
   void pause(std::chrono::microseconds most) override;
   void abort() override;
+  int lost_rank() const override { return lost_rank_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -58,10 +62,12 @@ class TcpTransport : public Transport {
   Listener listener_;
   std::map<int, std::unique_ptr<Peer>> peers_;  ///< by member
   std::vector<pollfd> events_;                  ///< of sleep()
+  Clock::time_point next_look_;                 ///< at the busy connections, for silent peers
   SpinTime spin_;
   Status failure_;
   EventFd wake_;  ///< set by abort()
   std::atomic<bool> connected_{false}, aborted_{false};
+  std::atomic<int> lost_rank_{-1};
 };
 
 }  // namespace runjob::runtime

@@ -6,9 +6,10 @@
  *
  * Stable   A program that was built once with this header runs with every later librunjob.so.0. New versions add
  *          functions and values; they remove none, and change neither values nor their meanings. A struct keeps its
- *          size and its fields. All symbols have the version RUNJOB_0. A change that breaks these rules would make
- *          librunjob.so.1. A program that was built with a newer header than the library's also starts, as long as it
- *          calls no function that the library lacks; runjob_version() returns the library's version.
+ *          fields, and its size too, unless its first field is `size`: such a struct may grow at its end. All symbols
+ *          have the version RUNJOB_0. A change that breaks these rules would make librunjob.so.1. A program that was
+ *          built with a newer header than the library's also starts, as long as it calls no function that the library
+ *          lacks; runjob_version() returns the library's version.
  * Threads  Every function may be called from any thread at any time, except that init and shutdown must not overlap
  *          each other. The only callback that the library runs is the one given to runjob_on_done().
  * Errors   Functions return a runjob_code. runjob_error_message() returns the text of the last failure in the calling
@@ -109,6 +110,34 @@ RUNJOB_API int runjob_is_initialized(void);
  * another one left does not need to call it. Does nothing when not initialised. Does not wait for other ranks.
  */
 RUNJOB_API runjob_code runjob_failing(const char* reason);
+
+/*
+ * Elastic jobs go on with other ranks when some are lost or added. The ranks of one composition are a generation. A
+ * process that comes later gets from runjob_init() at once the place that it is meant to have, connects to nobody, and
+ * can run no collective before its first runjob_elastic_meet().
+ *
+ * A program calls runjob_elastic_enter() once, then meets when it belongs to no generation yet, after the loss of a
+ * rank, and when all ranks have seen in the same step that an update is pending.
+ */
+RUNJOB_API int runjob_elastic(void);    /* 1 in an elastic job, else 0; -1 when not initialised */
+RUNJOB_API int runjob_generation(void); /* -1 when not initialised, and while this process belongs to none */
+/* Has this process hear the launcher's notices, on a thread of its own. Does nothing in a job that is not elastic. */
+RUNJOB_API runjob_code runjob_elastic_enter(void);
+/*
+ * Leaves the present generation, which ends on the other ranks too, and blocks until this process is a member of the
+ * next one. `commit` is the number of the newest state that this process can restore, -1
+ * for none. `reason` is an error of this process's own, because of which its generation cannot go on; NULL for none.
+ * After RUNJOB_ABORTED the process is to be a member of no other generation; the text gives the reason.
+ */
+RUNJOB_API runjob_code runjob_elastic_meet(int64_t commit, const char* reason);
+/*
+ * Reads what the launcher asks of this process: into `update` 0, or 1 when processes were only added, 2 when some are
+ * to leave; then all ranks are to meet. Into `leaving` 1 when this process is to end, with status 0, instead of
+ * meeting.
+ */
+RUNJOB_API runjob_code runjob_elastic_pending(int32_t* update, int32_t* leaving);
+/* Fills `commits`, one for each rank, with the numbers that the ranks have brought to the meeting; -1 for none. */
+RUNJOB_API runjob_code runjob_elastic_commits(int64_t* commits);
 
 /*
  * Starts a trace of the collectives, in a format for Perfetto and chrome://tracing, in the file `path` of rank 0. A
@@ -306,6 +335,64 @@ RUNJOB_API int runjob_timeline_records_tensors(void);
 /* The result of the group's tensor with index `tensor`, from 0 on. Otherwise as runjob_output(). */
 RUNJOB_API runjob_code runjob_grouped_output(runjob_handle handle, int32_t tensor, const void** data,
                                              const int64_t** shape, int32_t* ndim);
+
+/* The kinds of memory that tensors lie in. */
+typedef enum runjob_memory {
+  RUNJOB_HOST_MEMORY = 0,
+  RUNJOB_GPU_MEMORY = 1 /* of a GPU that CUDA knows; the processor need not reach it */
+} runjob_memory;
+
+/* The kinds of operations, for runjob_submit(). The numbers are Horovod's. */
+typedef enum runjob_kind {
+  RUNJOB_ALLREDUCE = 0,
+  RUNJOB_ALLGATHER = 1,
+  RUNJOB_BROADCAST = 2,
+  RUNJOB_ALLTOALL = 5,
+  RUNJOB_REDUCESCATTER = 7
+} runjob_kind;
+
+/*
+ * One operation with all that it may need. A later version may add fields at its end: the library reads as many bytes
+ * as `size` has, and takes the rest as zero. Fields that the operation does not use are not read.
+ */
+typedef struct runjob_operation {
+  size_t size; /* sizeof(runjob_operation) */
+  const char* name;
+  int32_t kind;  /* a runjob_kind */
+  int32_t count; /* of `tensors`; more than 1, or `is_group`: a grouped operation */
+  const runjob_tensor* tensors;
+  int32_t is_group;
+  int32_t op; /* a runjob_reduce_op */
+  double prescale, postscale;
+  int32_t compression; /* a runjob_compression */
+  int32_t root;
+  int32_t process_set;
+  int32_t nsplits;
+  const int64_t* splits; /* alltoall; NULL: divided evenly */
+  int32_t memory;        /* a runjob_memory: that of all tensors' inputs and outputs */
+  int32_t device;        /* RUNJOB_GPU_MEMORY: CUDA's ordinal of the GPU on which all tensors lie */
+  void* stream;          /* RUNJOB_GPU_MEMORY: a cudaStream_t of the caller; NULL is CUDA's default stream */
+} runjob_operation;
+
+/*
+ * Submits an operation, as the functions above do.
+ *
+ * GPU      The operation begins when the work that `stream` has at this call is done, and runs on a stream of the
+ *          runtime: no thread of the caller waits for the GPU. runjob_poll(), runjob_wait() and runjob_on_done() see
+ *          the operation as done when the GPU has done it; runjob_wait_on_stream() does not wait for that. A result for
+ *          which the caller gave no buffer lies on the GPU, and must not be used after runjob_release(). Each rank uses
+ *          one GPU in a job. "On a GPU" is among the properties that the ranks must agree on; ordinals may differ.
+ * Errors   RUNJOB_UNAVAILABLE: there is no driver or no GPU; the text has the reason. RUNJOB_INVALID_ARGUMENT: `stream`
+ *          is being captured into a graph; there is no such GPU. After a failure, values on the GPU are undefined.
+ */
+RUNJOB_API runjob_code runjob_submit(const runjob_operation* operation, runjob_handle* handle);
+
+/*
+ * Makes the later work of `stream` wait for an operation on a GPU. Returns once the operation is launched there, which
+ * takes all ranks' submissions; the GPU may still be at work. The buffers remain lent until runjob_poll() returns 1.
+ * With `timeout_seconds` as in runjob_wait(). An operation on host memory is done when it returns.
+ */
+RUNJOB_API runjob_code runjob_wait_on_stream(runjob_handle handle, void* stream, double timeout_seconds);
 
 /*
  * Announces that this rank has no more data, while others may have. Until all ranks have joined, this rank contributes

@@ -94,6 +94,15 @@ TEST_CASE("this host is known by its names, others and those with a user or port
   CHECK(build({"-H", "s1", "--wdir", "/only/there"}).working_directory == "/only/there");
 }
 
+TEST_CASE("a job needs no current directory when --wdir names one for the ranks", "[unit]") {
+  CHECK_THROWS_WITH(build({}, ""),
+                    "the current directory was deleted, and the ranks would run there; change to another one, or name "
+                    "one with --wdir");
+  CHECK(build({"--wdir", "/tmp"}, "").working_directory == "/tmp");
+  CHECK_THROWS_WITH(build({"--wdir", "data"}, ""),
+                    "--wdir: 'data' is relative to the current directory, which was deleted; give an absolute path");
+}
+
 TEST_CASE("a task that srun has started is one rank, unless hosts are named", "[unit]") {
   Surroundings surroundings{{{"SLURM_JOB_ID", "17"},
                              {"SLURM_STEP_ID", "0"},

@@ -72,3 +72,27 @@ TEST_CASE("a beat that pauses the heartbeat is the last one", "[unit]") {
   clock.advance(10 * Heartbeat::kInterval);
   CHECK(beats == 3);
 }
+
+TEST_CASE("a process that has stood still knows it, and does not blame the other side", "[unit]") {
+  Beating side;
+  side.heartbeat.start();
+  side.clock.advance(3 * Heartbeat::kInterval);
+  CHECK(side.heartbeat.standstill().count() == 0);
+  side.clock.stand_still(std::chrono::seconds(9) + Heartbeat::kInterval);
+  CHECK(side.heartbeat.standstill() == std::chrono::seconds(9));
+  CHECK(side.losses == 0);
+  side.heartbeat.pause();
+  CHECK(side.heartbeat.standstill() == std::chrono::seconds(9));
+  side.clock.advance(std::chrono::seconds(31));
+  CHECK(side.heartbeat.standstill().count() == 0);
+}
+
+TEST_CASE("a pause is no standstill", "[unit]") {
+  Beating side;
+  side.heartbeat.start();
+  side.heartbeat.pause();
+  side.clock.stand_still(std::chrono::seconds(9));
+  CHECK(side.heartbeat.standstill().count() == 0);
+  side.heartbeat.start();
+  CHECK(side.heartbeat.standstill().count() == 0);
+}

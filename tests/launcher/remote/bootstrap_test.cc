@@ -26,6 +26,7 @@
 
 using namespace runjob;
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -42,7 +43,7 @@ class ShellHost {
   /// What came with the ready channel.
   std::string bootstrap(const AgentFile& agent, const std::string& before = "") {
     boost::asio::io_context context;
-    auto channel = run(context, before + bootstrap_command(agent));
+    auto channel = run(context, before + bootstrap_command(agent, 60s));
     auto ready = boost::asio::co_spawn(context, bootstrap_agent(std::move(channel), agent), boost::asio::use_future);
     context.run();
     while (::waitpid(-1, nullptr, 0) > 0) {
@@ -130,6 +131,38 @@ TEST_CASE("a damaged copy is never used", "[unit]") {
   CHECK(fs::is_empty(host.cache()));
 }
 
+TEST_CASE("an upload that is cut off half-way leaves nothing, although its end never comes", "[unit]") {
+  ShellHost host;
+  const AgentFile agent = host.agent("abc", kFrames);
+  boost::asio::io_context context;
+  const auto channel = host.run(context, bootstrap_command(agent, 1s));
+  const std::string half = fmt::format("1000000 {}\n{}", std::string(64, '0'), std::string(500'000, '.'));
+  const auto written = boost::asio::co_spawn(
+      context,
+      [&]() -> boost::asio::awaitable<void> {
+        std::vector<boost::asio::const_buffer> buffers{boost::asio::buffer(half)};
+        co_await channel->write(std::move(buffers));
+      },
+      boost::asio::use_future);
+  context.run();
+  REQUIRE(::waitpid(-1, nullptr, 0) > 0);  // the host's shell; the channel is still open
+  CHECK(fs::is_directory(host.cache()));
+  CHECK(fs::is_empty(host.cache()));
+}
+
+TEST_CASE("an upload removes those that were left an hour ago and more", "[unit]") {
+  ShellHost host;
+  const AgentFile agent = host.agent("abc", kFrames);
+  REQUIRE(fs::create_directories(host.cache()));
+  for (const char* name : {"upload.old", "upload.new", "agent-old"}) std::ofstream(host.cache() / name) << "part";
+  for (const char* name : {"upload.old", "agent-old"})
+    fs::last_write_time(host.cache() / name, fs::file_time_type::clock::now() - 61min);
+  CHECK(host.bootstrap(agent).ends_with(kMagic));
+  CHECK_FALSE(fs::exists(host.cache() / "upload.old"));
+  CHECK(fs::exists(host.cache() / "upload.new"));
+  CHECK(fs::exists(host.cache() / "agent-old"));
+}
+
 TEST_CASE("a host that cannot take the agent says why", "[unit]") {
   ShellHost host;
   const AgentFile agent = host.agent("abc", kFrames);
@@ -140,7 +173,8 @@ TEST_CASE("a host that cannot take the agent says why", "[unit]") {
   SECTION("the disk is full") {
     REQUIRE(fs::create_directories(host.cache()));
     if (!mount_memory(host.cache(), 0, "mode=0700,size=64k")) return;
-    CHECK_THROWS_WITH(host.bootstrap(agent), "cannot write to " + host.cache().string() + ", is there space left?");
+    CHECK_THROWS_WITH(host.bootstrap(agent),
+                      "cannot write to " + host.cache().string() + " within 60 s, is there space left?");
     CHECK(fs::is_empty(host.cache()));
     REQUIRE(::umount(host.cache().c_str()) == 0);
   }
@@ -269,7 +303,7 @@ TEST_CASE("launches at the same time do not disturb each other", "[unit]") {
   boost::asio::io_context context;
   std::vector<std::future<ReadyChannel>> all;
   for (int i = 0; i < 8; ++i) {
-    auto channel = host.run(context, bootstrap_command(agent));
+    auto channel = host.run(context, bootstrap_command(agent, 60s));
     all.push_back(boost::asio::co_spawn(context, bootstrap_agent(std::move(channel), agent), boost::asio::use_future));
   }
   context.run();

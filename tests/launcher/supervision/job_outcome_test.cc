@@ -57,6 +57,7 @@ TEST_CASE("each cause has its exit status", "[unit]") {
   CHECK(status_of(Cause::kStartTimeout) == 125);
   CHECK(status_of(Cause::kTimeLimit) == 124);
   CHECK(status_of(Cause::kOutputClosed) == 141);
+  CHECK(status_of(Cause::kOutputFailed) == 125);
 }
 
 TEST_CASE("hosts that were not reached are listed in their order", "[unit]") {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "hostfile/parse_hosts.hpp"
 #include "launcher/supervision/outcome_report.hpp"
 #include "tests/catch.hpp"
 #include "tests/launcher/supervision/three_ranks.hpp"
@@ -74,9 +75,20 @@ TEST_CASE("Ctrl-C, a lost host, a late rank, a closed output and hosts apart eac
   CHECK(outcome_message(late.outcome(), no_lines) == "rank 1 on s1: has not called init()");
 
   Verdict closed = started();
-  closed.output_closed();
+  closed.output_failed(EPIPE);
   closed.interrupted(SIGINT);
   CHECK(closed.outcome().exit_status() == 141);
+  CHECK(outcome_message(closed.outcome(), no_lines).empty());
+
+  Verdict stopped = started();
+  stopped.host_lost(1, "runjob itself stood still for 9 s", Verdict::Cause::kStoodStill);
+  CHECK(stopped.outcome().exit_status() == 125);
+  CHECK(outcome_message(stopped.outcome(), no_lines) == "runjob itself stood still for 9 s");
+
+  Verdict full = started();
+  full.output_failed(ENOSPC);
+  CHECK(full.outcome().exit_status() == 125);
+  CHECK(outcome_message(full.outcome(), no_lines) == "cannot write to standard output: No space left on device");
 }
 
 TEST_CASE("a rank that only lost another one is not blamed for ending first", "[unit]") {
@@ -227,4 +239,55 @@ TEST_CASE("with --continue-on-failure a failed rank ends nothing, and all that f
   const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), "j1", no_lines));
   CHECK(document["failed_ranks"] == nlohmann::json({2, 0, 1}));
   CHECK(document["cause"] == "rank failed");
+}
+
+TEST_CASE("a network that is cut between two hosts is blamed, and neither rank", "[unit]") {
+  Verdict verdict(allocate(parse_host_list("s1:2,s2"), std::nullopt), "train");
+  for (int rank = 0; rank < 3; ++rank) verdict.rank_started(rank, 100 + rank);
+  verdict.hosts_reached_over({"ib0", "ib0"});
+  verdict.rank_failing(0, false, "rank 2 at 10.0.0.2: Connection timed out", 2);
+  CHECK(verdict.unsettled());
+  SECTION("all ranks end because they have lost others") {
+    verdict.rank_failing(1, false, "rank 2 is gone");
+    verdict.rank_exited(0, with_status(1));
+    verdict.rank_exited(1, with_status(1));
+    CHECK(verdict.cause() == Verdict::Cause::kNone);
+    verdict.rank_failing(2, false, "rank 0 is gone", 0);
+    verdict.rank_exited(2, with_status(1));
+  }
+  SECTION("the lost rank runs on") {
+    verdict.rank_exited(0, with_status(1));
+    CHECK(verdict.cause() == Verdict::Cause::kNone);
+    verdict.settle();
+  }
+  CHECK(verdict.outcome().exit_status() == 125);
+  CHECK(verdict.cause() == Verdict::Cause::kNetworkCut);
+  CHECK(outcome_message(verdict.outcome(), no_lines) ==
+        "s1 and s2 do not reach each other over ib0: rank 2 at 10.0.0.2: Connection timed out");
+}
+
+TEST_CASE("a rank that was killed, or whose host is lost, is named although others lost their connection to it",
+          "[unit]") {
+  Verdict verdict(allocate(parse_host_list("s1,s2"), std::nullopt), "train");
+  for (int rank = 0; rank < 2; ++rank) verdict.rank_started(rank, 100 + rank);
+  verdict.rank_failing(0, false, "rank 1 at 10.0.0.2: Connection reset by peer", 1);
+  SECTION("killed") {
+    verdict.rank_exited(1, with_signal(SIGKILL));
+    CHECK(verdict.outcome().exit_status() == 137);
+  }
+  SECTION("its host is lost") {
+    verdict.host_lost(1, "it has sent nothing for 5 s");
+    CHECK(outcome_message(verdict.outcome(), no_lines) == "lost the agent on s2: it has sent nothing for 5 s");
+  }
+  SECTION("it ended well, and so nothing is decided") {
+    verdict.rank_exited(1, with_status(0));
+    verdict.settle();
+    CHECK(verdict.cause() == Verdict::Cause::kNone);
+  }
+}
+
+TEST_CASE("a connection between two ranks of one host is no network", "[unit]") {
+  Verdict verdict = started();
+  verdict.rank_failing(0, false, "rank 1 is gone", 1);
+  CHECK_FALSE(verdict.unsettled());
 }

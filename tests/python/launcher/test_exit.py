@@ -1,12 +1,16 @@
 """Exit status, verdict and messages for every way in which a job can end."""
 
+import itertools
 import json
 import os
+import re
+import resource
 import signal
+import subprocess
 import tempfile
 
 import pytest
-from jobs import Marked, by_rank, python, run
+from jobs import Marked, by_rank, command, python, run
 from testbed import eventually
 
 
@@ -140,6 +144,20 @@ def test_reader_of_our_output_goes_away():
         assert job.alive() == []
 
 
+def test_the_disk_of_our_output_is_full():
+    with open("/dev/full", "wb") as full, Marked("-np", "2", "--grace-period", "1", "yes", stdout=full) as job:
+        status, _, errors = job.finish()
+        assert status == 125
+        assert errors == "runjob: error: cannot write to standard output: No space left on device\n"
+        assert job.alive() == []
+
+
+def test_the_last_line_does_not_fit_on_the_disk_of_our_output():
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command("-np", "1", "printf", "end"), stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (125, "runjob: error: cannot write to standard output: No space left on device\n")
+
+
 DAEMON = """
 import os, sys, time
 if os.fork() == 0:
@@ -160,31 +178,73 @@ def test_daemons_are_gone_when_the_ranks_have_ended():
         assert job.alive() == []
 
 
-@pytest.mark.parametrize("victim", ["runjob", "agent", "guard"])
+OURS = ["runjob", "runjob-agent", "runjob-guard", "runjob-guard-2"]
+
+
+@pytest.mark.parametrize("victim", OURS)
 def test_nothing_is_left_when_one_of_us_is_killed(victim):
+    check_that_nothing_is_left(victim)
+
+
+@pytest.mark.parametrize("victims", list(itertools.combinations(OURS, 2)), ids="+".join)
+def test_nothing_is_left_when_two_of_us_are_killed(victims):
+    """At the same time, in either order: one of the guards is always left to end the ranks and their daemons."""
+    check_that_nothing_is_left(*victims)
+    check_that_nothing_is_left(*reversed(victims))
+
+
+def check_that_nothing_is_left(*victims):
     with tempfile.TemporaryDirectory(prefix="runjob-") as folder:  # a short path, for sockets
-        check_that_nothing_is_left(victim, {**os.environ, "XDG_RUNTIME_DIR": folder})
+        environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
+        with Marked("-np", "2", "--grace-period", "1", *python(DAEMON + "time.sleep(600)"), env=environment) as job:
+            job.wait_for_lines(2)
+            assert len(job.alive()) == 3 + 2 * 2   # two guards, the agent, and per rank itself and its daemon
+            pids = {"runjob": job.process.pid, **{name: pid for name in OURS[1:] for pid in job.named(name)}}
+            subprocess.run(["kill", "-9", *(str(pids[victim]) for victim in victims)], check=False)  # the second may be gone already
+            status, _, errors = job.finish()
+            job.wait_until_gone()
+            if "runjob" in victims:
+                assert status == -signal.SIGKILL
+            else:
+                assert status == 125
+                assert "runjob: error: lost the agent on localhost" in errors
         eventually(lambda: os.listdir(folder) == [], "the folder of the agent's sockets is gone")
-
-
-def check_that_nothing_is_left(victim, environment):
-    with Marked("-np", "2", *python(DAEMON + "time.sleep(600)"), env=environment) as job:
-        job.wait_for_lines(2)
-        (guard,), (agent,) = job.named("runjob-guard"), job.named("runjob-agent")
-        assert len(job.alive()) == 2 + 2 * 2   # guard, agent, and per rank itself and its daemon
-        os.kill({"runjob": job.process.pid, "agent": agent, "guard": guard}[victim], signal.SIGKILL)
-        status, _, errors = job.finish()
-        job.wait_until_gone()
-        if victim == "runjob":
-            assert status == -signal.SIGKILL
-        else:
-            assert status == 125
-            assert "runjob: error: lost the agent on localhost" in errors
 
 
 def test_missing_stdin_is_no_obstacle():
     done = run("-np", "1", "sh", "-c", "cat; echo end", stdin=None, preexec_fn=lambda: os.close(0))
     assert (done.returncode, done.stdout) == (0, "[0]<stdout>:end\n")
+
+
+@pytest.mark.parametrize("limit", [14, 16, 32])
+def test_too_few_descriptors_name_the_host(limit):
+    done = run("-np", "8", "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+    assert (done.returncode, done.stdout) == (125, "")
+    assert re.fullmatch(rf"runjob: error: localhost: too few descriptors: 8 ranks need \d+, and the limit is {limit}; "
+                        r"raise it there \(ulimit -n\)\n", done.stderr)  # fmt: skip
+
+
+def test_just_enough_descriptors_lose_no_output():
+    code = "import os; os.write(1, b'out'); os.write(2, b'error')"
+    done = run("-np", "8", *python(code), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
+    assert done.returncode == 0
+    assert (done.stdout.count("out>:out"), done.stderr.count("err>:error")) == (8, 8)
+
+
+def test_a_deleted_current_directory_needs_wdir(tmp_path):
+    def in_deleted(*arguments):
+        folder = tmp_path / "deleted"
+        folder.mkdir()
+        enter = f'cd {folder} && rmdir {folder} && exec "$@"'
+        return subprocess.run(["sh", "-c", enter, "sh", *command(*arguments)], capture_output=True, text=True, timeout=60)
+
+    done = in_deleted("-np", "2", "pwd")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == ("runjob: error: the current directory was deleted, and the ranks would run there; change to another one, "
+                           "or name one with --wdir\n")  # fmt: skip
+    done = in_deleted("-np", "1", "--wdir", str(tmp_path), "pwd")
+    assert (done.returncode, done.stdout) == (0, f"[0]<stdout>:{tmp_path}\n")
+    assert in_deleted("--version").returncode == 0
 
 
 def test_command_line_belongs_to_the_command():

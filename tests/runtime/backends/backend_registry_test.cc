@@ -31,7 +31,7 @@ TEST_CASE("a module that is not there is an error with its path", "[runtime][uni
 
 TEST_CASE("absent backends are listed with the reason", "[runtime][unit]") {
   const auto list = nlohmann::json::parse(backends_json()).at("backends");
-  REQUIRE(list.size() == 6);
+  REQUIRE(list.size() == 7);
   CHECK(list.at(0).at("name") == "shm");
   CHECK(list.at(0).at("available") == true);
   for (const auto& backend : list) {
@@ -40,5 +40,7 @@ TEST_CASE("absent backends are listed with the reason", "[runtime][unit]") {
     CHECK_FALSE(backend.at("reason").get<std::string>().empty());
   }
   CHECK_THAT(list.at(1).at("reason").get<std::string>(), ContainsSubstring("cannot open shared object file"));
-  CHECK(list.at(3).at("reason") == "this version of runjob has no NCCL backend");
+  CHECK(list.at(3).at("name") == "nccl");
+  CHECK_THAT(list.at(3).at("reason").get<std::string>(), ContainsSubstring("librunjob_gpu.so"));
+  CHECK(list.at(6).at("name") == "cuda");
 }

@@ -66,6 +66,6 @@ TEST_CASE("ranks with other backends and malformed addresses are errors", "[runt
   Set job;
   const BackendSet alone(std::make_unique<LocalBackend>(), {});
   const Status other = job.set->connect({job.set->address(), alone.address()});
-  CHECK(other.message() == "rank 1 has 1 backends, this rank has 2: all ranks need the same");
+  CHECK(other.code() == Errc::kProtocol);
   CHECK(job.set->connect({"nonsense"}).code() == Errc::kProtocol);
 }

@@ -128,3 +128,32 @@ TEST_CASE("a moved channel keeps what it has received", "[runtime][net]") {
   CHECK(second.next_frame() == "b");
   CHECK(second.is_open());
 }
+
+TEST_CASE("sealed frames arrive, and a connection with bytes that nobody has sealed is closed with the reason",
+          "[runtime][net]") {
+  const auto key_of = [](unsigned char byte) {
+    runjob::SealKey key;
+    key.fill(byte);
+    return key;
+  };
+  Ends ends;
+  const int tap = ::dup(ends.a.get());
+  const UniqueFd intruder(tap);
+  ControlChannel left(LinkStream(std::move(ends.a), {key_of(1), key_of(2)})),
+      right(LinkStream(std::move(ends.b), {key_of(2), key_of(1)}));
+  const std::string large(300000, 'z');
+  left.send("one", " frame");
+  left.send(large);
+  std::vector<std::string> frames;
+  while (frames.size() < 2) {
+    left.flush();
+    right.receive();
+    while (const auto frame = right.next_frame()) frames.emplace_back(*frame);
+  }
+  CHECK(frames == std::vector<std::string>{"one frame", large});
+  CHECK(right.refusal().empty());
+  REQUIRE(::send(intruder.get(), "\0\x14 twenty bytes or more", 22, 0) == 22);
+  right.receive();
+  CHECK_FALSE(right.is_open());
+  CHECK_THAT(right.refusal(), ContainsSubstring("has not sealed"));
+}

@@ -1,5 +1,7 @@
 #include "runtime/life/job_life.hpp"
 
+#include <cerrno>
+
 #include "tests/catch.hpp"
 
 using namespace runjob::runtime;
@@ -112,4 +114,14 @@ TEST_CASE("records of the timeline do not touch the life of the job", "[runtime]
   life.receive(1, {.type = Reported::kTrace});
   CHECK(life.take().empty());
   CHECK_FALSE(life.is_suspicious());
+}
+
+TEST_CASE("a loss by an error of the network names its rank, for the launcher", "[unit]") {
+  for (const int error : {0, ETIMEDOUT}) {
+    JobLife life(Members({"a", "b", "c"}));
+    life.lost(2, error);
+    const auto decisions = life.take();
+    REQUIRE(decisions.size() == 1);
+    CHECK(decisions.front().lost == (error == 0 ? -1 : 2));
+  }
 }

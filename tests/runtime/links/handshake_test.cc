@@ -32,6 +32,32 @@ TEST_CASE("both ends of a link prove the key", "[runtime]") {
   CHECK(is_genuine(key, hello, answer, proof));
 }
 
+TEST_CASE("the keys of a link fit each other, and each direction and link has its own", "[runtime]") {
+  const LinkKey key = key_of(7);
+  const LinkHello hello = make_hello(3, 1, /*encrypts=*/true);
+  const LinkAnswer answer = make_answer(key, hello, /*encrypts=*/true);
+  const runjob::SealKeys connecting = make_seal_keys(key, hello, answer, true),
+                         listening = make_seal_keys(key, hello, answer, false);
+  CHECK(connecting.sending == listening.receiving);
+  CHECK(connecting.receiving == listening.sending);
+  CHECK(connecting.sending != connecting.receiving);
+  CHECK(connecting.sending != make_seal_keys(key_of(8), hello, answer, true).sending);
+  CHECK(connecting.sending != make_seal_keys(key, make_hello(3, 1, true), answer, true).sending);
+  CHECK(connecting.sending != make_seal_keys(key, hello, make_answer(key, hello, true), true).sending);
+}
+
+TEST_CASE("nobody on the way can make members believe that the other one does not encrypt", "[runtime]") {
+  const LinkKey key = key_of(7);
+  const LinkHello hello = make_hello(3, 1, /*encrypts=*/true);
+  LinkHello changed = hello;
+  changed.encrypts = 0;
+  LinkAnswer answer = make_answer(key, changed, /*encrypts=*/true);
+  CHECK_FALSE(is_genuine(key, hello, answer));
+  answer = make_answer(key, hello, true);
+  answer.encrypts = 0;
+  CHECK_FALSE(is_genuine(key, hello, answer));
+}
+
 TEST_CASE("another key, pair, direction or nonce proves nothing", "[runtime]") {
   const LinkKey key = key_of(7);
   const LinkHello hello = make_hello(3, 1);

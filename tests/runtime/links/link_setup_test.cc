@@ -2,6 +2,7 @@
 
 #include <future>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <thread>
 
@@ -18,7 +19,7 @@ using runjob::UniqueFd;
 
 namespace {
 
-using Links = std::map<int, UniqueFd>;
+using Links = std::map<int, LinkStream>;
 
 /// Members in this process, each with a listener.
 struct Members {
@@ -56,6 +57,18 @@ UniqueFd knock(std::uint16_t port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   REQUIRE(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
   return socket;
+}
+
+template <class Message>
+void send_all(const LinkStream& link, const Message& message) {
+  REQUIRE(::send(link.fd(), &message, sizeof message, MSG_NOSIGNAL) == sizeof message);
+}
+
+template <class Message>
+bool receive_all(const LinkStream& link, Message& message) {
+  pollfd readable{link.fd(), POLLIN, 0};
+  ::poll(&readable, 1, -1);
+  return ::recv(link.fd(), &message, sizeof message, MSG_WAITALL) == sizeof message;
 }
 
 template <class Message>
@@ -151,6 +164,45 @@ TEST_CASE("a member without the key is refused, and it is told which side lacks 
   CHECK(refused.code() == Errc::kAuth);
   CHECK_THAT(refused.what(), ContainsSubstring("connecting to rank 0 at 127.0.0.1"));
   CHECK(error_of(std::move(first)).code() == Errc::kTimeout);
+}
+
+TEST_CASE("members that encrypt get links that only they can read", "[runtime][net]") {
+  const Members members(2);
+  std::vector<LinkPlan> plans{members.plan(0), members.plan(1)};
+  for (LinkPlan& plan : plans) plan.encrypts = true;
+  auto first = members.connect(plans[0]), second = members.connect(plans[1]);
+  Links of_first = first.get(), of_second = second.get();
+  for (const auto& [from, to] :
+       {std::pair(&of_first.at(1), &of_second.at(0)), std::pair(&of_second.at(0), &of_first.at(1))}) {
+    CHECK(from->is_sealed());
+    std::string text = "a gradient", got(text.size(), '\0'), seen(100, '\0');
+    const iovec out{text.data(), text.size()}, in{got.data(), got.size()};
+    REQUIRE(from->send({&out, 1}) == static_cast<ssize_t>(text.size()));
+    pollfd readable{to->fd(), POLLIN, 0};
+    ::poll(&readable, 1, -1);
+    REQUIRE(::recv(to->fd(), seen.data(), seen.size(), MSG_PEEK) == static_cast<ssize_t>(text.size() + 18));
+    CHECK(seen.find("gradient") == std::string::npos);
+    CHECK(to->receive({&in, 1}) == static_cast<ssize_t>(text.size()));
+    CHECK(got == text);
+  }
+}
+
+TEST_CASE("when one member encrypts and another does not, both tell which and what to do", "[runtime][net]") {
+  const Members members(2);
+  const int encrypting = GENERATE(0, 1);
+  std::vector<LinkPlan> plans{members.plan(0), members.plan(1)};
+  plans[static_cast<std::size_t>(encrypting)].encrypts = true;
+  plans[0].purpose = plans[1].purpose = "data between ranks";
+  auto first = members.connect(plans[0]), second = members.connect(plans[1]);
+  const std::vector<Error> errors{error_of(std::move(first)), error_of(std::move(second))};
+  for (int member = 0; member < 2; ++member) {
+    const Error& error = errors[static_cast<std::size_t>(member)];
+    CHECK(error.code() == Errc::kMismatch);
+    const std::string text = error.what();
+    CHECK_THAT(text, ContainsSubstring(member == 0 ? "rank 10 at 127.0.0.1 " : "rank 0 at 127.0.0.1 "));
+    CHECK_THAT(text, ContainsSubstring(member == encrypting ? " does not encrypt " : " encrypts "));
+    CHECK_THAT(text, ContainsSubstring("--encrypt-data"));
+  }
 }
 
 TEST_CASE("a listener that is gone, a member that does not come and a cancellation are named", "[runtime][net]") {

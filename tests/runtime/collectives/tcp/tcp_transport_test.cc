@@ -13,8 +13,8 @@ using runjob::Status;
 namespace {
 
 /// Members of one group, all in this process, where everybody is everybody's peer.
-std::vector<std::unique_ptr<TcpTransport>> group(int size,
-                                                 std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
+std::vector<std::unique_ptr<TcpTransport>> group(int size, std::chrono::milliseconds timeout = std::chrono::seconds(60),
+                                                 bool encrypts = false) {
   std::vector<std::unique_ptr<TcpTransport>> members;
   std::vector<std::string> addresses;
   for (int member = 0; member < size; ++member) {
@@ -22,6 +22,7 @@ std::vector<std::unique_ptr<TcpTransport>> group(int size,
     options.member = member;
     options.bind_address = "127.0.0.1";
     options.operation_timeout = timeout;
+    options.encrypts = encrypts;
     options.spin = std::chrono::microseconds(member == 0 ? 50 : 0);
     for (int peer = 0; peer < size; ++peer) {
       options.ranks.push_back(10 * peer);
@@ -68,7 +69,7 @@ bool sigpipe_is_blocked() {
 }  // namespace
 
 TEST_CASE("short messages come in their order, to both at the same time", "[runtime][net]") {
-  const auto members = group(2);
+  const auto members = group(2, std::chrono::seconds(60), GENERATE(false, true));
   const auto talk = [&](int member) -> Status {
     for (int i = 0; i < 200; ++i) {
       std::vector<char> mine(static_cast<std::size_t>(1 + i * 327 % 65536), static_cast<char>(i + member)),
@@ -88,7 +89,7 @@ TEST_CASE("short messages come in their order, to both at the same time", "[runt
 }
 
 TEST_CASE("long messages find their tags", "[runtime][net]") {
-  const auto members = group(3);
+  const auto members = group(3, std::chrono::seconds(60), GENERATE(false, true));
   std::vector<int> data(3 * 100000), received(2 * 100000);
   std::iota(data.begin(), data.end(), 0);
   constexpr std::size_t kBytes = 100000 * sizeof(int);

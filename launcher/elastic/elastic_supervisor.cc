@@ -1,0 +1,231 @@
+#include "launcher/elastic/elastic_supervisor.hpp"
+
+#include <algorithm>
+#include <sys/wait.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "launcher/elastic/elastic_allocation.hpp"
+#include "launcher/supervision/rank_place.hpp"
+#include "rendezvous/target.hpp"
+
+namespace runjob {
+namespace {
+
+using rendezvous::error_response;
+
+std::vector<Membership::Member> members_of_generation_0(const Allocation& allocation) {
+  std::vector<Membership::Member> members;
+  for (const Placement& each : allocation.placements) members.push_back({each.rank, each.host, each.local_rank, -1});
+  return members;
+}
+
+/// The user or the surroundings end the job, not a rank.
+bool is_outside_cause(JobOutcome::Cause cause) {
+  using Cause = JobOutcome::Cause;
+  return cause == Cause::kTimeLimit || cause == Cause::kOutputClosed || cause == Cause::kOutputFailed ||
+         cause == Cause::kStoodStill || cause == Cause::kNoNetwork || cause == Cause::kNotReached ||
+         cause == Cause::kCannotGoOn;
+}
+
+}  // namespace
+
+ElasticSupervisor::ElasticSupervisor(const Allocation& allocation, const ElasticSettings& settings,
+                                     RankSupervisor::Options options, MakeAlarm make_alarm, EndRanksBecause end_ranks,
+                                     Hooks hooks)
+    : hosts_(allocation.hosts),
+      options_(std::move(options)),
+      make_alarm_(std::move(make_alarm)),
+      end_ranks_because_(std::move(end_ranks)),
+      hooks_(std::move(hooks)),
+      alarm_(make_alarm_()),
+      era_(make_era(members_of_generation_0(allocation))),
+      membership_(allocation, settings, options_.start_timeout, *this) {}
+
+ElasticSupervisor::~ElasticSupervisor() = default;
+
+void ElasticSupervisor::started(int process, const Started& start) {
+  processes_[process] = start;
+  if (const int rank = era_->rank_of(process); rank >= 0) era_->ranks->started(rank, start);
+}
+
+void ElasticSupervisor::not_started(int process, const StartFailed& failure) {
+  const int rank = era_->rank_of(process);
+  if (rank >= 0 && !membership_.absorbs()) return era_->ranks->not_started(rank, failure);
+  membership_.exited(process, {false, "could not be started"}, alarm_->now());
+  watch_times();
+}
+
+void ElasticSupervisor::exited(int process, const Exited& end) {
+  const bool clean = WIFEXITED(end.wait_status) && WEXITSTATUS(end.wait_status) == 0;
+  processes_.erase(process);
+  waiting_.erase(process);
+  const int rank = era_->rank_of(process);
+  if (rank >= 0 && (clean || ending_ || !membership_.absorbs())) era_->ranks->exited(rank, end);
+  if (ending_) return;
+  membership_.exited(process, {clean, end_text(end)}, alarm_->now());
+  watch_times();
+}
+
+bool ElasticSupervisor::joined(int process) {
+  const int rank = era_->rank_of(process);
+  return rank >= 0 && membership_.generation() == 0 && era_->ranks->joined(rank);
+}
+
+void ElasticSupervisor::entered(int process) {
+  membership_.entered(process);
+}
+
+void ElasticSupervisor::request(rendezvous::Request request, rendezvous::Reply reply) {
+  const int process = request.rank;
+  try {
+    const rendezvous::Target target = rendezvous::parse_target(request.target);
+    if (request.target == "/v1/join") {
+      const rendezvous::JoinRequest join = rendezvous::join_request_from_json(request.body);
+      if (join.ready) return on_ready(join.rank, *join.ready, std::move(reply));
+    }
+    if (request.target == "/v1/failing" && membership_.absorbs()) {
+      on_failing(process, rendezvous::failing_from_json(request.body));
+      return reply({});
+    }
+    if (target.generation && *target.generation != membership_.generation())
+      return reply(error_response(410, fmt::format("generation {} is over", *target.generation)));
+    request.rank = process < 0 ? -1 : era_->rank_of(process);
+    if (process >= 0 && request.rank < 0)
+      return reply(error_response(410, "this process is in no generation; call it in elastic.run()"));
+  } catch (const Error& error) {
+    return reply(error_response(400, error.what()));
+  }
+  era_->ranks->request(std::move(request), std::move(reply));
+}
+
+void ElasticSupervisor::host_lost(int host, const std::string& how) {
+  const int index = era_->host_of(host);
+  if (index >= 0 && !membership_.absorbs()) era_->ranks->host_lost(index, how);
+  std::erase_if(waiting_, [&](const auto& each) { return membership_.roll().host_of(each.first) == host; });
+  membership_.host_lost(host, how, alarm_->now());
+  watch_times();
+}
+
+void ElasticSupervisor::end_if_caused() {
+  const JobOutcome::Cause cause = verdict().outcome().ending.cause;
+  if (!membership_.absorbs()) return era_->ranks->end_if_caused();
+  if (!ending_ && is_outside_cause(cause)) {
+    ranks_are_ending();
+    end_ranks_because_(verdict());
+  }
+}
+
+void ElasticSupervisor::ranks_are_ending() {
+  ending_ = true;
+  alarm_->cancel();
+  era_->ranks->ranks_are_ending();
+  const auto text = "the job ends";
+  for (auto& [process, reply] : std::exchange(waiting_, {})) reply(error_response(410, text));
+}
+
+const Verdict& ElasticSupervisor::verdict() const {
+  return std::as_const(*era_->ranks).verdict();
+}
+Verdict& ElasticSupervisor::verdict() {
+  return era_->ranks->verdict();
+}
+
+int ElasticSupervisor::process_of(int rank) const {
+  return era_->processes.at(static_cast<std::size_t>(rank));
+}
+
+void ElasticSupervisor::start(const Membership::Start& start) {
+  log::info("a new process starts on {}", hosts_.at(static_cast<std::size_t>(start.host)).name);
+  hooks_.start(start);
+}
+
+void ElasticSupervisor::form(const Membership::Generation& generation) {
+  log::warn("generation {}: {}", generation.number, generation.told);
+  era_ = make_era(generation.members);
+  for (std::size_t rank = 0; rank < era_->processes.size(); ++rank) {
+    const int process = era_->processes[rank];
+    era_->ranks->started(static_cast<int>(rank), processes_[process]);
+    era_->ranks->joined(static_cast<int>(rank));
+  }
+  hooks_.formed(generation);
+  rendezvous::Topology members = topology_of(era_->allocation);
+  for (const Membership::Member& member : generation.members) members.commits.push_back(member.commit);
+  const std::string topology = rendezvous::to_json(members);
+  for (const Placement& placement : era_->allocation.placements) {
+    const auto waiting = waiting_.extract(process_of(placement.rank));
+    if (!waiting) continue;
+    rendezvous::Place place = rank_place(era_->allocation, placement, options_.start_timeout);
+    place.generation = generation.number;
+    rendezvous::Response response;
+    response.body = rendezvous::join_reply(place, topology);
+    waiting.mapped()(std::move(response));
+  }
+}
+
+void ElasticSupervisor::notify(const rendezvous::Notice& notice) {
+  if (notice.ended >= membership_.generation()) era_->ranks->close_rendezvous(notice.reason);
+  hooks_.notify(notice);
+}
+
+void ElasticSupervisor::end(int process) {
+  waiting_.erase(process);
+  hooks_.end(process);
+}
+
+void ElasticSupervisor::finish(const std::string& why) {
+  if (ending_) return;
+  if (!why.empty()) verdict().cannot_go_on(why);
+  ranks_are_ending();
+  end_ranks_because_(verdict());
+}
+
+void ElasticSupervisor::warn(const std::string& line) {
+  log::warn("{}", line);
+}
+
+void ElasticSupervisor::on_ready(int process, const rendezvous::JoinRequest::Ready& ready, rendezvous::Reply reply) {
+  if (ending_) return reply(error_response(410, "the job ends"));
+  waiting_[process] = std::move(reply);
+  membership_.ready(process, ready, alarm_->now());
+  watch_times();
+}
+
+/// A rank for which the others have waited too long is replaced. The other reports need no action: the ranks end, or
+/// meet again.
+void ElasticSupervisor::on_failing(int process, const rendezvous::Failing& failing) {
+  log::info("{} is failing: {}", membership_.roll().name_of(process), failing.reason);
+  if (failing.late < 0 || std::cmp_greater_equal(failing.late, era_->processes.size())) return;
+  membership_.replace(process_of(failing.late), failing.reason, alarm_->now());
+  watch_times();
+}
+
+std::unique_ptr<Era> ElasticSupervisor::make_era(const std::vector<Membership::Member>& members) {
+  auto era = std::make_unique<Era>();
+  era->allocation = elastic_allocation(hosts_, members, era->hosts);
+  for (const Membership::Member& member : members) era->processes.push_back(member.process);
+  era->ranks = std::make_unique<RankSupervisor>(era->allocation, options_, make_alarm_(),
+                                                [this](const Verdict& verdict) { on_end(verdict); });
+  return era;
+}
+
+void ElasticSupervisor::on_end(const Verdict& verdict) {
+  if (membership_.absorbs() && !is_outside_cause(verdict.outcome().ending.cause)) return;
+  ending_ = true;
+  end_ranks_because_(verdict);
+}
+
+void ElasticSupervisor::watch_times() {
+  if (ending_) return;
+  const auto next = membership_.next_deadline(alarm_->now());
+  if (next == Alarm::TimePoint::max()) return alarm_->cancel();
+  alarm_->set(next, [this] {
+    membership_.expire(alarm_->now());
+    watch_times();
+  });
+}
+
+}  // namespace runjob

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hostfile/allocation.hpp"
+#include "launcher/channel/alarm.hpp"
+#include "launcher/elastic/era.hpp"
+#include "launcher/elastic/membership.hpp"
+#include "launcher/job_spec/elastic_settings.hpp"
+#include "launcher/supervision/rank_supervisor.hpp"
+#include "launcher/supervision/supervisor.hpp"
+
+namespace runjob {
+
+/// Supervises the processes of an elastic job: each generation has a RankSupervisor of its own, and Membership decides
+/// on the next one. The losses that the job survives do not reach the verdict, which is the last generation's.
+/// Owner    the job. Outlives the loop's run.
+/// Threads  one, which also runs the alarms.
+class ElasticSupervisor : public Supervisor, private Membership::Actions {
+ public:
+  /// The owner's side. Called from the loop.
+  struct Hooks {
+    std::function<void(const Membership::Start& start)> start;
+    std::function<void(const rendezvous::Notice& notice)> notify;
+    std::function<void(int process)> end;
+    std::function<void(const Membership::Generation& generation)> formed;
+  };
+  using MakeAlarm = std::function<std::unique_ptr<Alarm>()>;
+
+  /// `allocation` is that of generation 0; its hosts keep their indices for the whole job.
+  ElasticSupervisor(const Allocation& allocation, const ElasticSettings& settings, RankSupervisor::Options options,
+                    MakeAlarm make_alarm, EndRanksBecause end_ranks, Hooks hooks);
+  ~ElasticSupervisor() override;
+
+  void started(int process, const Started& start) override;
+  void not_started(int process, const StartFailed& failure) override;
+  void exited(int process, const Exited& end) override;
+  bool joined(int process) override;
+  void entered(int process) override;
+  void request(rendezvous::Request request, rendezvous::Reply reply) override;
+  void host_lost(int host, const std::string& how) override;
+  void end_if_caused() override;
+  void ranks_are_ending() override;
+  const Verdict& verdict() const override;
+  Verdict& verdict() override;
+  int process_of(int rank) const override;
+
+ private:
+  void start(const Membership::Start& start) override;
+  void form(const Membership::Generation& generation) override;
+  void notify(const rendezvous::Notice& notice) override;
+  void end(int process) override;
+  void finish(const std::string& why) override;
+  void warn(const std::string& line) override;
+
+  void on_ready(int process, const rendezvous::JoinRequest::Ready& ready, rendezvous::Reply reply);
+  void on_failing(int process, const rendezvous::Failing& failing);
+  std::unique_ptr<Era> make_era(const std::vector<Membership::Member>& members);
+  void on_end(const Verdict& verdict);
+  void watch_times();
+
+  const std::vector<Host> hosts_;
+  const RankSupervisor::Options options_;
+  const MakeAlarm make_alarm_;
+  const EndRanksBecause end_ranks_because_;
+  const Hooks hooks_;
+  const std::unique_ptr<Alarm> alarm_;
+  std::unique_ptr<Era> era_;
+  Membership membership_;
+  std::map<int, Started> processes_;          // those that run
+  std::map<int, rendezvous::Reply> waiting_;  // the joins of processes that are ready
+  bool ending_ = false;                       // the ranks are being ended
+};
+
+}  // namespace runjob

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "launcher/job_spec/elastic_settings.hpp"
+
+namespace runjob {
+
+/// The hosts of an elastic job on which no process is started for now, because they were lost or because too many
+/// ranks failed on them in a row.
+/// Pure     the present time comes with each call.
+/// Threads  one.
+class Exclusions {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  Exclusions(std::optional<Cooldown> cooldown, int rank_restarts) : cooldown_(cooldown), restarts_(rank_restarts) {}
+
+  /// A rank has failed on `host`. Returns true if the host is excluded for that now.
+  bool rank_failed(int host, TimePoint now);
+  void exclude(int host, TimePoint now);
+  /// The ranks on `host` have made progress: its failures do not count any more.
+  void forgive(int host) { failures_.erase(host); }
+
+  bool is_excluded(int host, TimePoint now) const;
+  /// "for ever", "for 20 s"
+  std::string duration_text(int host, TimePoint now) const;
+  /// The time at which the next host comes back; TimePoint::max() for none.
+  TimePoint next_return(TimePoint now) const;
+
+ private:
+  struct Exclusion {
+    TimePoint until{};
+    int count = 0;
+  };
+
+  const std::optional<Cooldown> cooldown_;
+  const int restarts_;
+  std::map<int, int> failures_;  // in a row, by host
+  std::map<int, Exclusion> excluded_;
+};
+
+}  // namespace runjob

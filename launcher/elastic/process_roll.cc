@@ -1,0 +1,70 @@
+#include "launcher/elastic/process_roll.hpp"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace runjob {
+
+int ProcessRoll::host_of(int process) const {
+  const auto found = processes.find(process);
+  return found == processes.end() ? -1 : found->second.host;
+}
+
+int ProcessRoll::rank_of(int process) const {
+  const auto found = processes.find(process);
+  return found == processes.end() ? -1 : found->second.rank;
+}
+
+std::string ProcessRoll::name_of(int process) const {
+  const auto found = processes.find(process);
+  if (found == processes.end()) return "an unknown process";
+  const std::string& host = hosts.at(found->second.host).name;
+  return found->second.rank < 0 ? fmt::format("a new process on {}", host)
+                                : fmt::format("rank {} on {}", found->second.rank, host);
+}
+
+int ProcessRoll::free_local_rank(int host) const {
+  std::set<int> taken;
+  for (const auto& [number, process] : processes) {
+    if (process.host == host) taken.insert(process.local_rank);
+  }
+  int free = 0;
+  while (taken.contains(free)) ++free;
+  return free;
+}
+
+int ProcessRoll::count_on(int host) const {
+  return static_cast<int>(
+      std::count_if(processes.begin(), processes.end(), [host](const auto& each) { return each.second.host == host; }));
+}
+
+int ProcessRoll::staying() const {
+  return static_cast<int>(
+      std::count_if(processes.begin(), processes.end(), [](const auto& each) { return each.second.stays(); }));
+}
+
+int ProcessRoll::ranks() const {
+  return static_cast<int>(
+      std::count_if(processes.begin(), processes.end(), [](const auto& each) { return each.second.rank >= 0; }));
+}
+
+std::vector<int> ProcessRoll::ready_in_order() const {
+  std::vector<int> next;
+  for (const auto& [number, process] : processes) {
+    if (process.ready && process.stays()) next.push_back(number);
+  }
+  const auto order = [this](int number) {
+    const int rank = processes.at(number).rank;
+    return std::tuple(rank < 0, rank, number);  // members before newcomers
+  };
+  std::sort(next.begin(), next.end(), [&](int a, int b) { return order(a) < order(b); });
+  const auto newest = std::max_element(
+      next.begin(), next.end(), [this](int a, int b) { return processes.at(a).commit < processes.at(b).commit; });
+  if (newest != next.end()) std::rotate(next.begin(), newest, newest + 1);
+  return next;
+}
+
+}  // namespace runjob

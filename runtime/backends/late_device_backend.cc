@@ -1,0 +1,82 @@
+#include "runtime/backends/late_device_backend.hpp"
+
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace runjob::runtime {
+
+LateDeviceBackend::LateDeviceBackend(Make make, MeshOptions mesh, DataBackend& host)
+    : make_(std::move(make)), mesh_(std::move(mesh)), host_(host) {}
+
+/// Errors  those of Make; those of the abort, when the job has ended.
+DataBackend& LateDeviceBackend::made() const {
+  if (DataBackend* const backend = made_.load(std::memory_order_acquire)) return *backend;
+  const MutexLock lock(mutex_);
+  if (owned_) return *owned_;
+  if (aborted_) aborted_->throw_if_failed();
+  owned_ = make_({mesh_, &host_, report_, [](bool is_warning, const std::string& line) {
+                    is_warning ? log::warn("{}", line) : log::info("{}", line);
+                  }});
+  made_.store(owned_.get(), std::memory_order_release);
+  return *owned_;
+}
+
+bool LateDeviceBackend::supports(const Call& call) const {
+  if (call.memory.kind != MemoryKind::kDevice) return false;
+  try {
+    return made().supports(call);
+  } catch (const Error&) {  // objection() has the reason
+    return false;
+  }
+}
+
+std::string LateDeviceBackend::objection(const Call& call) const {
+  if (call.memory.kind != MemoryKind::kDevice) return {};
+  try {
+    return made().objection(call);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+Status LateDeviceBackend::begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) {
+  try {
+    return made().begin_work(device, work);
+  } catch (const Error& error) {
+    return Status(error);
+  }
+}
+
+Status LateDeviceBackend::run(const Call& call) {
+  try {
+    return made().run(call);
+  } catch (const Error& error) {
+    return Status(error);
+  }
+}
+
+std::shared_ptr<BufferAllocator> LateDeviceBackend::buffers(MemoryKind kind) const {
+  if (kind != MemoryKind::kDevice) return nullptr;
+  try {
+    return made().buffers(kind);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+void LateDeviceBackend::on_failure(std::function<void(const Status&)> report) {
+  const MutexLock lock(mutex_);
+  report_ = std::move(report);
+}
+
+void LateDeviceBackend::abort(const Status& why) {
+  {
+    const MutexLock lock(mutex_);
+    if (!aborted_) aborted_ = why;
+  }
+  if (DataBackend* const backend = made_.load(std::memory_order_acquire)) backend->abort(why);
+}
+
+}  // namespace runjob::runtime

@@ -1,0 +1,78 @@
+#include "runtime/collectives/cuda/driver.hpp"
+
+#include <dlfcn.h>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace runjob::runtime::cuda {
+namespace {
+
+constexpr char kFile[] = "libcuda.so.1";
+
+/// After these a context is of no more use, and with the primary context the process: the names of CUDA's page on
+/// errors.
+constexpr Result kSticky[] = {700, 701, 702, 709, 710, 714, 715, 716, 717, 718, 719};
+
+template <class Function>
+void find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  if (function == nullptr) throw Error(Errc::kUnavailable, fmt::format("{} has no {}: it is too old", kFile, name));
+}
+
+std::string path_of(const void* function) {
+  Dl_info info{};
+  return ::dladdr(function, &info) == 0 || info.dli_fname == nullptr ? kFile : info.dli_fname;
+}
+
+Driver open() {
+  void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    throw Error(
+        Errc::kUnavailable,
+        fmt::format("NVIDIA's driver cannot be opened ({}); tensors on a GPU need it on this host", ::dlerror()));
+  }
+  Driver opened;
+#define RUNJOB_CUDA_FIND(member, symbol, arguments) find(library, symbol, opened.member);
+  RUNJOB_CUDA_FUNCTIONS(RUNJOB_CUDA_FIND)
+#undef RUNJOB_CUDA_FIND
+  opened.path = path_of(reinterpret_cast<const void*>(opened.init));
+  if (const Result result = opened.init(0); result != kSuccess)
+    throw Error(Errc::kUnavailable, fmt::format("{}: cuInit(): {}", opened.path, error_text(opened, result)));
+  opened.driver_version(&opened.version);
+  if (opened.version >= kOldestDriver) return opened;
+  throw Error(Errc::kUnavailable,
+              fmt::format("{} supports CUDA {}, and runjob needs {} or newer: install a newer driver", opened.path,
+                          version_text(opened.version), version_text(kOldestDriver)));
+}
+
+}  // namespace
+
+const Driver& driver() {
+  static const Driver opened = open();  // tried again by the next call when it throws
+  return opened;
+}
+
+std::string error_text(const Driver& driver, Result result) {
+  const char *name = nullptr, *text = nullptr;
+  if (driver.error_name(result, &name) != kSuccess || name == nullptr) return fmt::format("error {}", result);
+  if (driver.error_text(result, &text) != kSuccess || text == nullptr) return name;
+  return fmt::format("{} ({})", text, name);
+}
+
+void check(Result result, const char* action) {
+  if (result == kSuccess) return;
+  bool is_sticky = false;
+  for (const Result each : kSticky) is_sticky = is_sticky || each == result;
+  throw Error(Errc::kDevice,
+              fmt::format("{}: {}{}", action, error_text(driver(), result),
+                          is_sticky ? "; after this error the GPU is lost to the process, which must end" : ""));
+}
+
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+}  // namespace runjob::runtime::cuda

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "base/status.hpp"
+#include "runtime/collectives/cuda/driver_abi.hpp"
+
+namespace runjob::runtime::cuda {
+
+/// The functions of CUDA's driver, libcuda.so.1, which is opened at run time.
+struct Driver {
+#define RUNJOB_CUDA_MEMBER(member, symbol, arguments) Result(*member) arguments = nullptr;
+  RUNJOB_CUDA_FUNCTIONS(RUNJOB_CUDA_MEMBER)
+#undef RUNJOB_CUDA_MEMBER
+  std::string path;  ///< of the file
+  int version = 0;   ///< the newest CUDA that it supports: 13000 is 13.0
+};
+
+/// The oldest driver that serves.
+inline constexpr int kOldestDriver = 12000;
+
+/// The driver, opened and initialised by the first call that succeeds, and kept. Makes no context. Any thread.
+/// Errors  Error(kUnavailable): there is none, it is too old, or it finds no GPU; the text has the file.
+const Driver& driver();
+
+/// "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"
+std::string error_text(const Driver& driver, Result result);
+/// Throws unless `result` is a success. `action` is what was tried.
+/// Errors  Error(kDevice): "`action`: `error_text`"; it names the errors after which the process must end.
+void check(Result result, const char* action);
+
+/// "13.0"
+std::string version_text(int version);
+
+}  // namespace runjob::runtime::cuda

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "base/mutex.hpp"
+#include "runtime/collectives/cuda/gpu.hpp"
+#include "runtime/collectives/memory.hpp"
+
+namespace runjob::runtime::cuda {
+
+/// Memory of one GPU for results and zeros. Freed blocks are kept and given out again, because CUDA waits for the whole
+/// device when it frees memory; they are freed when the device has no room, and with the allocator.
+///
+/// Order    A block that is given out again is written by the collectives' stream alone, after all that this stream had
+///          to do before; so it may be freed while an earlier operation still writes to it.
+class GpuMemory : public BufferAllocator {
+ public:
+  /// `stream` is that of the collectives.
+  GpuMemory(Gpu& gpu, Stream stream) : gpu_(gpu), stream_(stream) {}
+  ~GpuMemory() override;
+
+  void* allocate(std::size_t bytes) override;
+  bool free(void* memory) override;
+  void clear(void* memory, std::size_t bytes) override;
+
+ private:
+  void free_kept() REQUIRES(mutex_);
+
+  Gpu& gpu_;
+  const Stream stream_;
+  Mutex mutex_;
+  std::unordered_map<void*, std::size_t> used_ GUARDED_BY(mutex_);  ///< with their sizes
+  std::multimap<std::size_t, void*> kept_ GUARDED_BY(mutex_);       ///< by size
+};
+
+}  // namespace runjob::runtime::cuda

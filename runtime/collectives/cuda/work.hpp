@@ -1,0 +1,56 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "runtime/collectives/cuda/gpu.hpp"
+#include "runtime/collectives/device/device_work.hpp"
+
+namespace runjob::runtime::cuda {
+
+/// One operation on a GPU: an event of the caller's stream, which marks that its input is complete, and one of the
+/// collectives' stream, which marks its end.
+/// Threads  as DeviceWork; begin_launch() and end_launch() the launching thread, with the GPU's context current.
+class Work : public DeviceWork {
+ public:
+  /// For an operation whose input is complete when the work that is now in `stream` is done.
+  /// Errors  Error(kInvalidArgument): the stream is being captured; kDevice.
+  static std::shared_ptr<Work> submitted(Gpu& gpu, Stream stream);
+  /// For a call whose input is complete already.
+  explicit Work(Gpu& gpu) : gpu_(gpu) {}
+  ~Work() override;
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  Gpu& gpu() const { return gpu_; }
+
+  /// Makes `stream`, on which the collectives run, wait for the input.
+  /// Errors  Error(kDevice).
+  void begin_launch(Stream stream);
+  /// Marks the end of what has been queued on `stream` so far. May be called again after more calls.
+  void end_launch(Stream stream);
+  /// Ends it with `why`, unless it is done.
+  void fail(const Status& why);
+  /// Called by the backend's watcher: calls the callbacks when there is an outcome; returns true then.
+  bool notify_if_done();
+
+  bool is_launched() const override { return is_launched_.load(std::memory_order_acquire); }
+  std::optional<Status> outcome() override;
+  std::optional<Status> wait(Deadline deadline) override;
+  Status wait_on(void* stream) override;
+  void on_done(std::function<void()> notify) override;
+
+ private:
+  Gpu& gpu_;
+  Event ready_ = nullptr, done_ = nullptr;
+  std::atomic<bool> is_launched_{false};
+  Mutex mutex_;
+  std::optional<Status> outcome_ GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> callbacks_ GUARDED_BY(mutex_);
+};
+
+}  // namespace runjob::runtime::cuda

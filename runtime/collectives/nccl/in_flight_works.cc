@@ -1,0 +1,106 @@
+#include "runtime/collectives/nccl/in_flight_works.hpp"
+
+#include <algorithm>
+#include <pthread.h>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace runjob::runtime::nccl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+/// Between two looks; and how long the thread goes on looking after the last work, because a wake-up costs the
+/// launching thread some microseconds.
+constexpr std::chrono::milliseconds kLook{1}, kLinger{1000};
+
+}  // namespace
+
+InFlightWorks::InFlightWorks(CheckHealth check_health, OnFailure on_failure)
+    : check_health_(std::move(check_health)), on_failure_(std::move(on_failure)) {}
+
+InFlightWorks::~InFlightWorks() {
+  {
+    const MutexLock lock(mutex_);
+    is_ended_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void InFlightWorks::add(std::shared_ptr<cuda::Work> work) {
+  const MutexLock lock(mutex_);
+  if (failure_) work->fail(*failure_);
+  works_.push_back(std::move(work));
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (is_asleep_) changed_.notify_all();
+}
+
+void InFlightWorks::fail(const Status& why) {
+  const MutexLock lock(mutex_);
+  if (!failure_) failure_ = why;
+  for (const auto& work : works_) work->fail(why);
+  changed_.notify_all();
+}
+
+bool InFlightWorks::drain(std::chrono::milliseconds most) {
+  const auto deadline = Clock::now() + most;
+  while (size() != 0) {
+    if (Clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kLook);
+  }
+  return true;
+}
+
+std::size_t InFlightWorks::size() const {
+  const MutexLock lock(mutex_);
+  return works_.size();
+}
+
+void InFlightWorks::run() {
+  ::pthread_setname_np(::pthread_self(), "runjob-gpu");
+  auto last = Clock::now();
+  for (;;) {
+    {
+      const MutexLock lock(mutex_);
+      if (is_ended_) return;
+      if (!works_.empty()) last = Clock::now();
+      is_asleep_ = works_.empty() && Clock::now() - last >= kLinger;
+      if (is_asleep_) {
+        while (!is_ended_ && works_.empty()) changed_.wait(mutex_);
+      } else {
+        changed_.wait_until(mutex_, Clock::now() + kLook);
+      }
+      is_asleep_ = false;
+    }
+    look();
+  }
+}
+
+/// With no lock held, because callbacks may come back.
+void InFlightWorks::look() {
+  std::vector<std::shared_ptr<cuda::Work>> works;
+  {
+    const MutexLock lock(mutex_);
+    works = works_;
+  }
+  if (works.empty()) return;
+  std::vector<cuda::Work*> done;
+  for (const auto& work : works) {
+    if (work->notify_if_done()) done.push_back(work.get());
+  }
+  {
+    const MutexLock lock(mutex_);
+    std::erase_if(works_,
+                  [&](const auto& work) { return std::find(done.begin(), done.end(), work.get()) != done.end(); });
+  }
+  if (done.size() == works.size() || has_failed_) return;
+  try {
+    check_health_();
+  } catch (const Error& error) {
+    has_failed_ = true;
+    on_failure_(Status(error));
+  }
+}
+
+}  // namespace runjob::runtime::nccl

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/cuda/gpu_memory.hpp"
+#include "runtime/collectives/nccl/communicator.hpp"
+#include "runtime/collectives/nccl/in_flight_works.hpp"
+#include "runtime/collectives/nccl/staged_run.hpp"
+
+namespace runjob::runtime::nccl {
+
+/// The environment's part in it.
+struct NcclSettings {
+  std::string library;     ///< RUNJOB_NCCL_LIBRARY; empty: see nccl::library()
+  bool may_share = false;  ///< several ranks may use one GPU: NCCL_MULTI_RANK_GPU_ENABLE=1, or NCCL_HOSTID
+};
+
+/// Collectives on GPUs: NCCL's, on tensors where they lie. run() queues a call and returns. Each rank uses one GPU,
+/// that of its first tensor. At the first call all ranks exchange their offers over the host's backend and come to one
+/// verdict: a communicator, or copies through the host for all calls. Single calls that NCCL cannot express go through
+/// the host too.
+///
+/// Errors   A failure ends all works in flight, and every later call.
+/// Threads  as DataBackend; begin_work() and buffers() any.
+class NcclBackend : public DataBackend {
+ public:
+  NcclBackend(DeviceOptions options, NcclSettings settings);
+  ~NcclBackend() override;
+
+  std::string address() const override { return {}; }
+  Status connect(const std::vector<std::string>&) override { return {}; }
+  bool supports(const Call& call) const override { return call.memory.kind == MemoryKind::kDevice; }
+  Status begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) override;
+  Status run(const Call& call) override;
+  std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override;
+  void abort(const Status& why) override;
+
+ private:
+  /// The GPU of this rank, and what this backend uses on it.
+  struct Place {
+    cuda::Gpu& gpu;
+    const cuda::Stream stream;
+    const std::shared_ptr<cuda::GpuMemory> memory;
+  };
+
+  Place& place(int ordinal) const;
+  int usual_ordinal() const;
+  void agree(Place& place);
+  std::vector<std::string> exchange(const std::string& own) const;
+  void queue(const Call& call, Place& place, cuda::Work& work);
+  std::optional<Status> failure() const;
+  void fail(const Status& why);
+
+  const DeviceOptions options_;
+  const NcclSettings settings_;
+  mutable Mutex mutex_;
+  mutable std::unique_ptr<Place> place_ GUARDED_BY(mutex_);  ///< from the first tensor on, and then the same
+  std::optional<Status> failure_ GUARDED_BY(mutex_);
+  std::shared_ptr<Communicator> communicator_ GUARDED_BY(mutex_);  ///< null when all calls go through the host
+  std::unique_ptr<StagedRun> staged_;                              ///< the driver's; null until the ranks have agreed
+  InFlightWorks works_;
+};
+
+}  // namespace runjob::runtime::nccl

@@ -1,0 +1,70 @@
+#include "runtime/collectives/nccl/nccl_library.hpp"
+
+#include <dlfcn.h>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace runjob::runtime::nccl {
+namespace {
+
+constexpr char kFile[] = "libnccl.so.2";
+
+void* open_file(const std::string& chosen) {
+  if (!chosen.empty()) return ::dlopen(chosen.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (void* loaded = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return loaded;
+  return ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+}
+
+template <class Function>
+void find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  if (function == nullptr) throw Error(Errc::kUnavailable, fmt::format("NCCL has no {}: it is too old", name));
+}
+
+Library open(const std::string& chosen) {
+  void* const file = open_file(chosen);
+  if (file == nullptr) {
+    throw Error(Errc::kUnavailable,
+                fmt::format("NCCL cannot be opened ({}); install it, import PyTorch first, or name the file in "
+                            "RUNJOB_NCCL_LIBRARY",
+                            ::dlerror()));
+  }
+  Library opened;
+#define RUNJOB_NCCL_FIND(member, symbol, arguments) find(file, symbol, opened.member);
+  RUNJOB_NCCL_FUNCTIONS(RUNJOB_NCCL_FIND)
+#undef RUNJOB_NCCL_FIND
+  find(file, "ncclGetErrorString", opened.error_text);
+  find(file, "ncclGetLastError", opened.last_error);
+  opened.revoke = reinterpret_cast<decltype(opened.revoke)>(::dlsym(file, "ncclCommRevoke"));
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(opened.get_version), &info) != 0 && info.dli_fname != nullptr)
+    opened.path = info.dli_fname;
+  check(opened, opened.get_version(&opened.version), "asking for NCCL's version");
+  if (opened.version >= kOldestVersion) return opened;
+  throw Error(Errc::kUnavailable, fmt::format("{} is NCCL {}, and runjob needs {} or newer", opened.path,
+                                              version_text(opened.version), version_text(kOldestVersion)));
+}
+
+}  // namespace
+
+const Library& library(const std::string& chosen) {
+  static const Library opened = open(chosen);  // tried again by the next call when it throws
+  return opened;
+}
+
+void check(const Library& library, Result result, const char* action, Comm comm) {
+  if (result == kSuccess) return;
+  const char* const last = library.last_error(comm);
+  const bool has_last = last != nullptr && *last != '\0';
+  throw Error(Errc::kDevice, fmt::format("{}: NCCL {}: {}{}{}", action, version_text(library.version),
+                                         library.error_text(result), has_last ? ": " : "", has_last ? last : ""));
+}
+
+std::string version_text(int version) {
+  if (version < 10000) return fmt::format("{}.{}.{}", version / 1000, version % 1000 / 100, version % 100);
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+}  // namespace runjob::runtime::nccl

@@ -1,0 +1,86 @@
+#include "runtime/collectives/nccl/offer.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/json_text.hpp"
+#include "runtime/collectives/json_bytes.hpp"
+#include "runtime/collectives/nccl/nccl_library.hpp"
+
+namespace runjob::runtime::nccl {
+namespace {
+
+using nlohmann::json;
+
+/// The first NCCL in which several ranks of a communicator may use one GPU.
+constexpr int kSharedGpuVersion = 23003;
+
+std::string library_text(const Offer& offer) {
+  return fmt::format("rank {} has NCCL {} ({})", offer.rank, version_text(offer.nccl), offer.path);
+}
+
+}  // namespace
+
+std::string encode(Offer offer) {
+  constexpr std::size_t kMostText = 400;
+  offer.error.resize(std::min(offer.error.size(), kMostText));
+  offer.path = offer.path.substr(offer.path.size() - std::min(offer.path.size(), kMostText));
+  std::string bytes = cbor_bytes({{"rank", offer.rank},
+                                  {"host", offer.host},
+                                  {"gpu", to_binary(offer.gpu)},
+                                  {"driver", offer.driver},
+                                  {"nccl", offer.nccl},
+                                  {"path", to_binary(offer.path)},
+                                  {"may_share", offer.may_share},
+                                  {"id", to_binary(offer.id)},
+                                  {"error", to_binary(offer.error)}});
+  const std::string length = fmt::format("{:08}", bytes.size());
+  bytes = length + bytes;
+  bytes.resize(kOfferBytes, '\0');
+  return bytes;
+}
+
+Offer decode_offer(std::string_view bytes) {
+  constexpr std::size_t kLengthBytes = 8;
+  try {
+    const std::size_t length = std::stoul(std::string(bytes.substr(0, kLengthBytes)));
+    const json fields = parse_cbor(std::string(bytes.substr(kLengthBytes, length)));
+    Offer offer;
+    offer.rank = fields.at("rank");
+    offer.host = fields.at("host");
+    offer.gpu = from_binary(fields.at("gpu"));
+    offer.driver = fields.at("driver");
+    offer.nccl = fields.at("nccl");
+    offer.path = from_binary(fields.at("path"));
+    offer.may_share = fields.at("may_share");
+    offer.id = from_binary(fields.at("id"));
+    offer.error = from_binary(fields.at("error"));
+    return offer;
+  } catch (const std::exception& error) {
+    throw Error(Errc::kProtocol, fmt::format("a malformed offer of a GPU: {}", error.what()));
+  }
+}
+
+std::string objection(std::span<const Offer> offers) {
+  for (const Offer& offer : offers) {
+    if (!offer.error.empty()) return fmt::format("rank {} cannot use NCCL: {}", offer.rank, offer.error);
+  }
+  const Offer& first = offers.front();
+  for (const Offer& offer : offers) {
+    if (offer.nccl != first.nccl)
+      return fmt::format("the ranks' versions of NCCL differ: {}, {}", library_text(first), library_text(offer));
+  }
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (offers[i].gpu != offers[j].gpu || offers[i].host != offers[j].host) continue;
+      if (offers[i].may_share && offers[j].may_share) continue;
+      return fmt::format("ranks {} and {} use one GPU, {}, which NCCL refuses; give each rank a GPU of its own{}",
+                         offers[j].rank, offers[i].rank, offers[i].gpu,
+                         first.nccl >= kSharedGpuVersion ? ", or set NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks" : "");
+    }
+  }
+  return {};
+}
+
+}  // namespace runjob::runtime::nccl

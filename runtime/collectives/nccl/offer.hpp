@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace runjob::runtime::nccl {
+
+/// What a rank tells the others before they make a communicator.
+struct Offer {
+  int rank = 0;     ///< its number in messages
+  int host = 0;     ///< ranks on one host have equal numbers
+  std::string gpu;  ///< the UUID of its GPU
+  int driver = 0;   ///< the CUDA version of its driver
+  int nccl = 0;     ///< the version of its NCCL, with its file
+  std::string path;
+  bool may_share = false;  ///< several ranks may use one GPU: NCCL_MULTI_RANK_GPU_ENABLE or NCCL_HOSTID is set
+  std::string id;          ///< rank 0's: the bytes of the communicator's id
+  std::string error;       ///< the reason why this rank cannot take part; empty if it can
+};
+
+/// The size of an offer as bytes, the same for all: what does not fit is cut off from `error`.
+inline constexpr std::size_t kOfferBytes = 1536;
+
+std::string encode(Offer offer);
+/// Errors  Error(kProtocol).
+Offer decode_offer(std::string_view bytes);
+
+/// The reason why the ranks cannot have a communicator; empty when they can. Pure, so that all ranks come to the same
+/// verdict from the same offers, which are in the order of the ranks.
+std::string objection(std::span<const Offer> offers);
+
+}  // namespace runjob::runtime::nccl

@@ -1,0 +1,78 @@
+#include "runtime/collectives/nccl/translation.hpp"
+
+#include <fmt/format.h>
+
+namespace runjob::runtime::nccl {
+namespace {
+
+/// The type in which values are only moved.
+Terms moved(DType dtype) {
+  Terms terms;
+  terms.per_value = size_of(dtype);
+  switch (dtype) {
+    case DType::kInt32:
+      return {.dtype = kInt32};
+    case DType::kInt64:
+      return {.dtype = kInt64};
+    case DType::kFloat16:
+      return {.dtype = kFloat16};
+    case DType::kFloat32:
+      return {.dtype = kFloat32};
+    case DType::kFloat64:
+      return {.dtype = kFloat64};
+    case DType::kBfloat16:
+      return {.dtype = kBfloat16};
+    case DType::kUint8:
+    case DType::kInt8:
+    case DType::kBool:
+    case DType::kUint16:
+    case DType::kInt16:
+      return terms;
+  }
+  return terms;
+}
+
+/// Bools are bytes of 0 and 1: or is their maximum, and their minimum.
+RedOp op_of(ReduceOp op, bool is_bool) {
+  switch (op) {
+    case ReduceOp::kSum:
+    case ReduceOp::kAverage:
+      return is_bool ? kMax : kSum;
+    case ReduceOp::kMin:
+      return kMin;
+    case ReduceOp::kMax:
+      return kMax;
+    case ReduceOp::kProduct:
+      return is_bool ? kMin : kProd;
+  }
+  return kSum;
+}
+
+}  // namespace
+
+Terms translate(const Call& call, int size, std::string& objection) {
+  Terms terms = moved(call.dtype);
+  if (call.kind != Kind::kAllreduce && call.kind != Kind::kReducescatter) return terms;
+  if (call.dtype == DType::kInt16 || call.dtype == DType::kUint16)
+    objection = fmt::format("NCCL cannot reduce {} values", to_string(call.dtype));
+  if (call.dtype == DType::kInt8) terms = {.dtype = kInt8};
+  const ElementKind kind = row_of(call.dtype).kind;
+  const bool is_float = kind == ElementKind::kFloat || kind == ElementKind::kHalf;
+  const bool is_scaled = call.prescale != 1 || call.postscale != 1;
+  terms.op = op_of(call.op, call.dtype == DType::kBool);
+  if (call.op == ReduceOp::kAverage && is_float && !is_scaled) {
+    terms.op = kAvg;
+    return terms;
+  }
+  if (call.op == ReduceOp::kAverage && !is_float) objection = "NCCL rounds averages of integers in another way";
+  if (!is_scaled) return terms;
+  const bool adds = call.op == ReduceOp::kSum || call.op == ReduceOp::kAverage;
+  if (!is_float || !adds || call.postscale != 1) {
+    objection = "NCCL can scale only the inputs of sums of floats";
+    return terms;
+  }
+  terms.factor = call.op == ReduceOp::kAverage ? call.prescale / size : call.prescale;
+  return terms;
+}
+
+}  // namespace runjob::runtime::nccl

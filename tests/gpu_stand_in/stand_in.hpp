@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// Stand-ins for libcuda.so.1 and libnccl.so.2, for machines without a GPU: libraries of the same names, which runjob
+/// opens as it opens the real ones. They call themselves stand-ins wherever a name is printed.
+///
+/// GPU       RUNJOB_STAND_IN_GPUS of them, 8 by default. Their memory is mapped without access at the addresses that
+///           callers get, so that a touch by the host is a crash; the stand-ins reach it at a second address. Freed
+///           memory is given out again by the next allocation of its size.
+/// Streams   are threads. Each piece of work begins after a random delay of at most RUNJOB_STAND_IN_DELAY_US, 100 by
+///           default.
+/// Kernels   RUNJOB_STAND_IN_KERNELS of them run on a GPU at the same time, 64 by default.
+/// Failures  RUNJOB_STAND_IN_FAIL and RUNJOB_STAND_IN_HANG are lists such as `ncclAllReduce:3,cuEventRecord:1`: the
+///           third call of that function in this process fails, or never returns. `kernel` in place of a function is a
+///           kernel of NCCL: one that fails shows as an asynchronous error, one that hangs ends when its communicator
+///           is aborted.
+extern "C" {
+
+/// What libnccl's stand-in needs of libcuda's.
+struct runjob_stand_in_gpu {
+  void (*enqueue)(void* stream, void (*work)(void*), void* context);  ///< to the stream; NULL: the default one
+  void* (*view)(const void* memory, std::size_t bytes);               ///< null for memory that is not the GPU's
+  int (*current)(void);                                               ///< ordinal of the thread's GPU; -1 for none
+  int (*fails)(const char* function);                                 ///< 1: this call is to fail; may never return
+  int (*hangs)(const char* function);                                 ///< 1: this call is to hang
+  void (*begin_kernel)(int gpu);                                      ///< waits until there is room for one more
+  void (*end_kernel)(int gpu);
+};
+
+/// Exported by libcuda's stand-in alone. For tests too, which read and write the GPU's memory with view().
+const runjob_stand_in_gpu* runjob_stand_in(void);
+/// Lets cuStreamIsCapturing() say that the stream is being captured.
+void runjob_stand_in_set_capturing(void* stream, int is_capturing);
+}

@@ -1,0 +1,46 @@
+#include "launcher/elastic/exclusions.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace runjob;
+using namespace std::chrono_literals;
+
+namespace {
+
+const Exclusions::TimePoint kStart{};
+
+}  // namespace
+
+TEST_CASE("a host is excluded when more ranks failed in a row than may be restarted", "[unit]") {
+  Exclusions exclusions(std::nullopt, 2);
+  CHECK_FALSE(exclusions.rank_failed(0, kStart));
+  CHECK_FALSE(exclusions.rank_failed(0, kStart));
+  CHECK_FALSE(exclusions.rank_failed(1, kStart));
+  CHECK_FALSE(exclusions.is_excluded(0, kStart));
+  CHECK(exclusions.rank_failed(0, kStart));
+  CHECK(exclusions.is_excluded(0, kStart + 1000h));
+  CHECK(exclusions.duration_text(0, kStart) == "for ever");
+  CHECK(exclusions.next_return(kStart) == Exclusions::TimePoint::max());
+  CHECK_FALSE(exclusions.is_excluded(1, kStart));
+}
+
+TEST_CASE("failures before progress do not count", "[unit]") {
+  Exclusions exclusions(std::nullopt, 1);
+  CHECK_FALSE(exclusions.rank_failed(0, kStart));
+  exclusions.forgive(0);
+  CHECK_FALSE(exclusions.rank_failed(0, kStart));
+  CHECK(exclusions.rank_failed(0, kStart));
+}
+
+TEST_CASE("a cooldown begins with its lower end and is doubled up to the upper one", "[unit]") {
+  Exclusions exclusions(Cooldown{10s, 25s}, 3);
+  auto now = kStart;
+  for (const auto expected : {10s, 20s, 25s, 25s}) {
+    exclusions.exclude(0, now);
+    CHECK(exclusions.duration_text(0, now) == "for " + std::to_string(expected.count()) + " s");
+    CHECK(exclusions.next_return(now) == now + expected);
+    CHECK(exclusions.is_excluded(0, now + expected - 1ms));
+    now += expected;
+    CHECK_FALSE(exclusions.is_excluded(0, now));
+  }
+}

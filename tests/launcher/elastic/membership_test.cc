@@ -1,0 +1,280 @@
+#include "launcher/elastic/membership.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/launcher/elastic/scripted_membership.hpp"
+
+using namespace runjob;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// All processes of the first generation enter elastic.run().
+void enter_all(ScriptedMembership& job) {
+  for (const Placement& each : job.allocation.placements) job.membership.entered(each.rank);
+}
+
+}  // namespace
+
+TEST_CASE("the others go on at once when a rank is lost, and a new process is started", "[unit]") {
+  ScriptedMembership job("s1:2,s2:2", elastic(2, 4));
+  enter_all(job);
+  job.killed(2);
+  REQUIRE(job.notices.size() == 1);
+  CHECK(job.notices[0].ended == 0);
+  CHECK(job.notices[0].reason == "rank 2 on s2 was killed by signal 9 (SIGKILL)");
+  REQUIRE(job.started.size() == 1);
+  CHECK(job.started[0].process == 4);
+  CHECK(job.started[0].host == 1);
+  CHECK(job.started[0].local_rank == 0);  // the lost one's
+  job.now += 210ms;
+  for (const int process : {3, 0}) job.ready(process, 5);
+  CHECK(job.formed.empty());
+  job.ready(1, 5);
+  CHECK(job.members() == std::vector<int>{0, 1, 3});
+  CHECK(job.formed.back().number == 1);
+  CHECK(job.formed.back().told == "3 ranks after 0.21 s: rank 2 on s2 was killed by signal 9 (SIGKILL)");
+}
+
+TEST_CASE("a newcomer that is ready is told to the members, who take it in at their next commit", "[unit]") {
+  ScriptedMembership job("s1:2", elastic(1, 2));
+  enter_all(job);
+  job.killed(0);
+  job.ready(1, 3);
+  CHECK(job.members() == std::vector<int>{1});
+  job.notices.clear();
+  job.ready(2, -1);  // the replacement
+  REQUIRE(job.notices.size() == 1);
+  CHECK(job.notices[0].outdated == 1);
+  CHECK(job.notices[0].ended == 0);
+  CHECK(job.notices[0].only_added);
+  CHECK(job.formed.size() == 1);
+  job.ready(1, 4);
+  CHECK(job.members() == std::vector<int>{1, 2});
+  CHECK(job.membership.roll().rank_of(2) == 1);
+  CHECK(job.formed.back().members.at(1).commit == -1);
+  CHECK_THAT(job.formed.back().told, ContainsSubstring("2 ranks"));
+  CHECK_THAT(job.formed.back().told, ContainsSubstring("the hosts have changed"));
+}
+
+TEST_CASE("rank 0 has the newest commit, and the others keep their order", "[unit]") {
+  ScriptedMembership job("s1:4", elastic(1, 4));
+  enter_all(job);
+  job.killed(0);
+  job.ready(1, 6);
+  job.ready(2, 7);
+  job.ready(3, 7);
+  CHECK(job.members() == std::vector<int>{2, 1, 3});
+}
+
+TEST_CASE("a loss while a generation is formed begins the next one", "[unit]") {
+  ScriptedMembership job("s1:4", elastic(1, 4));
+  enter_all(job);
+  job.killed(0);
+  job.ready(1);
+  job.killed(2);  // before it has come back
+  job.ready(3);
+  CHECK(job.members() == std::vector<int>{1, 3});
+  job.killed(3);  // while it connects
+  CHECK(job.notices.back().ended == 1);
+  job.ready(1);
+  CHECK(job.members() == std::vector<int>{1});
+  CHECK(job.formed.back().number == 2);
+}
+
+TEST_CASE("a member that asks for the next generation ends the present one", "[unit]") {
+  ScriptedMembership job("s1:2", elastic(2, 2));
+  enter_all(job);
+  job.ready(1, 2, "HorovodInternalError: a time limit");
+  REQUIRE(job.notices.size() == 1);
+  CHECK(job.notices[0].ended == 0);
+  job.ready(0, 2);
+  CHECK(job.members() == std::vector<int>{0, 1});
+  CHECK(job.started.empty());
+  CHECK_THAT(job.formed.back().told, ContainsSubstring("rank 1 on s1: HorovodInternalError: a time limit"));
+}
+
+TEST_CASE("a member that does not come back is ended and replaced", "[unit]") {
+  ScriptedMembership job("s1:3", elastic(1, 3));
+  enter_all(job);
+  job.killed(0);
+  job.ready(1);
+  CHECK(job.membership.next_deadline(job.now) == job.now + 30s);
+  job.pass(30s);
+  CHECK(job.told_to_end == std::vector<int>{2});
+  CHECK(job.members() == std::vector<int>{1});
+  REQUIRE(job.warnings.size() == 1);
+  CHECK_THAT(job.warnings[0], ContainsSubstring("rank 2 on s1 has not come back within 30 s"));
+  CHECK(job.started.size() == 1);  // in place of process 0
+  job.killed(2);                   // its place is free now
+  CHECK(job.started.size() == 2);
+  CHECK(job.membership.generation() == 1);
+}
+
+TEST_CASE("with too few ranks the others wait for new processes, and for no longer than the time limit", "[unit]") {
+  ElasticSettings settings = elastic(2, 2);
+  settings.timeout = 60s;
+  ScriptedMembership job("s1:2", settings);
+  enter_all(job);
+  job.killed(1);
+  job.ready(0);
+  CHECK(job.formed.empty());
+  REQUIRE(job.warnings.size() == 1);
+  CHECK_THAT(job.warnings[0], ContainsSubstring("1 of at least 2 ranks are ready; waiting up to 60 s"));
+  SECTION("a new process is ready in time") {
+    job.ready(2, -1);
+    CHECK(job.members() == std::vector<int>{0, 2});
+    job.pass(60s);
+    CHECK(job.finished.empty());
+  }
+  SECTION("no process is ready in time") {
+    job.pass(60s);
+    REQUIRE(job.finished.size() == 1);
+    CHECK_THAT(job.finished[0], ContainsSubstring("--elastic-timeout"));
+  }
+}
+
+TEST_CASE("the job ends when too few ranks are left and no host can take another one", "[unit]") {
+  ElasticSettings settings = elastic(2, 2);
+  settings.rank_restarts = 0;
+  ScriptedMembership job("s1:2", settings);
+  enter_all(job);
+  job.killed(1);
+  job.ready(0);
+  REQUIRE(job.finished.size() == 1);
+  CHECK_THAT(job.finished[0], ContainsSubstring("1 of at least 2 ranks are left"));
+  CHECK_THAT(job.finished[0], ContainsSubstring("s1 is excluded for ever"));
+}
+
+TEST_CASE("an excluded host gets no process until its time has passed", "[unit]") {
+  ElasticSettings settings = elastic(1, 2);
+  settings.rank_restarts = 0;
+  settings.cooldown = Cooldown{20s, 100s};
+  ScriptedMembership job("s1:1,s2:1", settings);
+  enter_all(job);
+  job.killed(1);
+  job.ready(0);
+  CHECK(job.started.empty());
+  CHECK_THAT(job.formed.back().told, ContainsSubstring("s2 is excluded for 20 s"));
+  job.pass(20s);
+  REQUIRE(job.started.size() == 1);
+  CHECK(job.started[0].host == 1);
+}
+
+TEST_CASE("a lost host is one loss, and its ranks are not replaced there", "[unit]") {
+  ScriptedMembership job("s1:2,s2:2", elastic(1, 4));
+  enter_all(job);
+  job.membership.host_lost(1, "not heard of for 5 s", job.now);
+  CHECK(job.notices.size() == 1);
+  job.ready(0);
+  job.ready(1);
+  CHECK(job.members() == std::vector<int>{0, 1});
+  CHECK(job.started.empty());
+  CHECK_THAT(job.formed.back().told, ContainsSubstring("lost the agent on s2: not heard of for 5 s"));
+}
+
+TEST_CASE("the processes of a host that is removed leave at their next commit", "[unit]") {
+  ScriptedMembership job("s1:1,s2:1", elastic(1, 2));
+  enter_all(job);
+  job.membership.remove_host(1, job.now);
+  REQUIRE(job.notices.size() == 1);
+  CHECK(job.notices[0].outdated == 0);
+  CHECK_FALSE(job.notices[0].only_added);
+  CHECK(job.notices[0].leaving == std::vector<int>{1});
+  job.ready(0, 1);
+  CHECK(job.members() == std::vector<int>{0});
+  job.ended(1);
+  CHECK(job.started.empty());
+  CHECK(job.finished.empty());
+  job.ended(0);
+  CHECK(job.finished == std::vector<std::string>{""});
+}
+
+TEST_CASE("the job ends well when all members have ended well, and nothing is formed after the first", "[unit]") {
+  ScriptedMembership job("s1:2", elastic(1, 2));
+  enter_all(job);
+  CHECK(job.membership.absorbs());
+  job.ended(0);
+  CHECK_FALSE(job.membership.absorbs());
+  job.killed(1);
+  CHECK(job.notices.empty());
+  CHECK(job.formed.empty());
+  CHECK(job.finished == std::vector<std::string>{""});
+}
+
+TEST_CASE("until a process has entered elastic.run() the job is a static one", "[unit]") {
+  ScriptedMembership job("s1:2", elastic(1, 2));
+  CHECK_FALSE(job.membership.absorbs());
+  job.killed(0);
+  CHECK(job.notices.empty());
+  CHECK(job.started.empty());
+  job.killed(1);
+  CHECK(job.finished.size() == 1);
+}
+
+TEST_CASE("a member that has not entered elastic.run() is not waited for", "[unit]") {
+  ScriptedMembership job("s1:3", elastic(1, 3));
+  job.membership.entered(0);
+  job.membership.entered(1);
+  job.killed(1);
+  job.ready(0);
+  CHECK(job.members() == std::vector<int>{0});
+  job.ready(2, -1);
+  CHECK(job.notices.back().outdated == 1);
+}
+
+TEST_CASE("a rank for which the others wait too long is replaced", "[unit]") {
+  ScriptedMembership job("s1:2", elastic(1, 2));
+  enter_all(job);
+  job.membership.replace(1, "allreduce 'x' waits", job.now);
+  CHECK(job.told_to_end == std::vector<int>{1});
+  job.ready(0);
+  CHECK(job.members() == std::vector<int>{0});
+  CHECK_THAT(job.formed.back().told, ContainsSubstring("rank 1 on s1 stalled: allreduce 'x' waits"));
+}
+
+TEST_CASE("a reset limit counts a loss and the growth that replaces it once", "[unit]") {
+  ElasticSettings settings = elastic(1, 2);
+  settings.reset_limit = 1;
+  ScriptedMembership job("s1:2", settings);
+  enter_all(job);
+  job.killed(1);
+  job.ready(0, 1);
+  job.ready(2, -1);
+  job.ready(0, 2);
+  CHECK(job.members() == std::vector<int>{0, 2});
+  CHECK(job.finished.empty());
+  job.killed(2);
+  job.ready(0, 3);
+  REQUIRE(job.finished.size() == 1);
+  CHECK_THAT(job.finished[0], ContainsSubstring("--reset-limit"));
+}
+
+TEST_CASE("five generations in a row that fail without a commit end the job", "[unit]") {
+  ElasticSettings settings = elastic(1, 2);
+  settings.rank_restarts = 100;
+  ScriptedMembership job("s1:2", settings);
+  enter_all(job);
+  for (int i = 0; i < 4; ++i) {
+    job.ready(1, 0, "ValueError");
+    job.ready(0, 0);
+    if (i == 0) continue;  // the first one brought commit 0
+    CHECK(job.finished.empty());
+  }
+  job.ready(1, 0, "ValueError");
+  job.ready(0, 0);
+  CHECK(job.finished.empty());
+  job.ready(1, 0, "ValueError");
+  job.ready(0, 0);
+  REQUIRE(job.finished.size() == 1);
+  CHECK_THAT(job.finished[0], ContainsSubstring("5 generations in a row"));
+}
+
+TEST_CASE("more ready processes than the job may have wait as spares", "[unit]") {
+  ScriptedMembership job("s1:3", elastic(1, 2));
+  enter_all(job);
+  job.killed(0);
+  job.ready(1);
+  job.ready(2);
+  CHECK(job.members() == std::vector<int>{1, 2});
+  CHECK(job.started.empty());
+}

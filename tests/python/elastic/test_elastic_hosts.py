@@ -1,0 +1,56 @@
+"""Elastic jobs over several hosts, of which one loses its power or a rank."""
+
+import pathlib
+import re
+import sys
+
+from jobs import by_rank
+from remote_jobs import ROOT, Running, run
+from testbed import Testbed
+
+TRAINING = pathlib.Path(__file__).with_name("training.py")
+VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
+
+UNTIL_SMALLER = """
+import time
+import numpy as np
+import runjob.elastic, runjob.numpy as rj
+rj.init()
+state = runjob.elastic.ObjectState(step=0)
+
+@runjob.elastic.run
+def train(state):
+    while rj.size() == 3 or state.step < 20:
+        rj.allreduce(np.ones(1000), name="ones")
+        state.step += 1
+        state.commit()
+        if state.step == 5:
+            print("ready", flush=True)
+
+train(state)
+print(rj.rank(), rj.size(), flush=True)
+"""
+
+
+def test_the_other_hosts_go_on_when_a_rank_is_killed():
+    with Testbed(hosts=3) as bed:
+        command = (sys.executable, str(TRAINING), "1")
+        job = run(bed, "-H", "s1,s2,s3", "--min-np", "2", "--rank-restarts", "0", *command, env=VARIABLES)
+        assert job.returncode == 0, job.stderr
+        assert {rank: text[-1] for rank, text in by_rank(job.stdout).items()} == {
+            rank: f"{rank} 2 20 {7 * 3 + 13 * 2} [2]" for rank in range(2)
+        }
+        assert re.search(r"generation 1: 2 ranks after .* s: rank 1 on s2 was killed by signal 9", job.stderr)
+
+
+def test_the_other_hosts_go_on_when_one_loses_its_power():
+    with Testbed(hosts=3) as bed:
+        arguments = ("-H", "s1,s2,s3", "--min-np", "2", "--grace-period", "1", sys.executable, "-c", UNTIL_SMALLER)
+        with Running(bed, *arguments, env=VARIABLES) as job:
+            job.wait_for_lines(3)
+            bed.hosts[2].kill()
+            status, output, errors = job.finish()
+            assert status == 0, errors
+            assert sorted(lines[-1] for lines in by_rank(output).values()) == ["0 2", "1 2"]
+            assert re.search(r"generation 1: 2 ranks after .* s: lost the agent on s3: .*; s3 is excluded for ever", errors)
+        del bed.hosts[2]

@@ -1,0 +1,57 @@
+"""elastic.run() in real jobs: the launcher starts, loses and replaces processes."""
+
+import pathlib
+import re
+import sys
+
+import pytest
+from jobs import Marked, by_rank, run
+
+TRAINING = pathlib.Path(__file__).with_name("training.py")
+GROWING = pathlib.Path(__file__).with_name("growing.py")
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_the_others_go_on_when_a_rank_is_killed(lost):
+    # No other process is started in its place, so that the sums are known.
+    job = run("-np", "3", "--min-np", "2", "--rank-restarts", "0", sys.executable, str(TRAINING), str(lost))
+    assert job.returncode == 0, job.stderr
+    lines = by_rank(job.stdout)
+    assert {rank: text[-1] for rank, text in lines.items()} == {rank: f"{rank} 2 20 {7 * 3 + 13 * 2} [2]" for rank in range(2)}
+    assert re.search(rf"generation 1: 2 ranks after \d+\.\d+ s: rank {lost} on localhost was killed by signal 9", job.stderr)
+    assert "localhost is excluded for ever" in job.stderr
+
+
+def test_a_new_process_takes_the_place_of_a_lost_one_and_its_state():
+    job = run("-np", "3", "--min-np", "2", sys.executable, str(GROWING), "1")
+    assert job.returncode == 0, job.stderr
+    lines = by_rank(job.stdout)
+    assert sorted(lines) == [0, 1, 2]
+    assert {text[-1] for text in lines.values()} == {"3 ranks, state 40"}
+    assert "generation 1: 2 ranks" in job.stderr
+    assert re.search(r"generation 2: 3 ranks after \d+\.\d+ s: the hosts have changed", job.stderr)
+
+
+def test_too_few_ranks_end_the_job_with_125():
+    job = run("-np", "2", "--min-np", "2", "--rank-restarts", "0", sys.executable, str(TRAINING), "1")
+    assert job.returncode == 125
+    assert "the elastic job cannot go on: 1 of at least 2 ranks are left" in job.stderr
+    assert "rank 1 on localhost was killed by signal 9 (SIGKILL)" in job.stderr
+
+
+def test_a_script_without_elastic_run_ends_as_in_a_static_job():
+    job = run("-np", "2", "--min-np", "1", "sh", "-c", "exit $((3 * RUNJOB_RANK))")
+    assert job.returncode == 3
+    assert "rank 1 on localhost" in job.stderr
+    assert "generation" not in job.stderr
+
+
+def test_nothing_is_left_of_an_elastic_job_that_is_interrupted():
+    code = "import runjob.numpy as rj, runjob.elastic, time; rj.init(); state = runjob.elastic.ObjectState(x=1)\n"
+    code += "@runjob.elastic.run\ndef train(state):\n  print('in', flush=True)\n  time.sleep(600)\ntrain(state)"
+    with Marked("-np", "2", "--min-np", "1", "--grace-period", "2", sys.executable, "-c", code) as job:
+        job.wait_for_lines(2)
+        job.process.terminate()
+        status, _, _ = job.finish()
+        assert status == 143
+        assert job.alive() == []

@@ -1,0 +1,47 @@
+"""Ranks that run collectives until the test does something to them. Small, with NumPy."""
+
+import sys
+
+import jobs
+
+VARIABLES = {"PYTHONPATH": str(jobs.ROOT / "python"), "OMP_NUM_THREADS": "1"}
+
+BEGINNING = """
+import os, sys, time
+import numpy
+import runjob.numpy as hvd
+hvd.init()
+rank = hvd.rank()
+"""
+
+FOREVER = BEGINNING + """
+step = 0
+while True:
+    hvd.allreduce(numpy.full(1000, float(step)))
+    step += 1
+    if step == 3:
+        print("ready", flush=True)
+"""
+
+# Goes on until a file is there on rank 0's host, and then ends well everywhere.
+UNTIL_FILE = BEGINNING + """
+step = 0
+while True:
+    wanted = hvd.allreduce(numpy.array([float(rank == 0 and os.path.exists(sys.argv[1]))]), op=hvd.Sum)
+    step += 1
+    if step == 3:
+        print("ready", flush=True)
+    if wanted[0]:
+        break
+hvd.shutdown()
+print("done", flush=True)
+"""
+
+
+def command(code, *arguments):
+    return [sys.executable, "-u", "-c", code, *map(str, arguments)]
+
+
+def local(*options):
+    """The options of a job on this host; its environment goes beside it."""
+    return ["--grace-period", "1", *options]

@@ -1,0 +1,75 @@
+"""What becomes of a job when a host loses its power, stands still, or cannot write; and when the network stumbles."""
+
+import sys
+import time
+
+import loops
+import pytest
+from remote_jobs import Running, python, run
+from testbed import HostSpec, Testbed, eventually
+
+SLEEP = "import time\nprint('ready')\ntime.sleep(600)"
+LOST = "runjob: error: lost the agent on s2: it has sent nothing for 5 s\n"
+
+
+def test_a_host_without_power_is_lost():
+    with Testbed(hosts=2) as bed, Running(bed, "-H", "s1,s2", "--grace-period", "1", *python(SLEEP)) as job:
+        job.wait_for_lines(2)
+        bed.hosts[1].kill()
+        status, _, errors = job.finish()
+        assert (status, errors) == (125, LOST)
+        assert job.is_gone_from(bed.hosts[0], bed.head)
+        del bed.hosts[1]  # there is nothing to look at any more
+
+
+def test_a_host_that_stands_still_is_lost_and_ends_its_ranks_afterwards():
+    with Testbed(hosts=2) as bed, Running(bed, "-H", "s1,s2", "--grace-period", "1", *python(SLEEP)) as job:
+        job.wait_for_lines(2)
+        bed.hosts[1].freeze()
+        status, _, errors = job.finish()
+        assert (status, errors) == (125, LOST)
+        job.wait_until_gone(bed.hosts[0], bed.head)
+        assert job.on(bed.hosts[1])
+        bed.hosts[1].thaw()
+        job.wait_until_gone(bed.hosts[1])
+
+
+@pytest.mark.parametrize("direction", ["drop_incoming", "drop_outgoing"])
+def test_a_network_that_works_in_one_direction_is_cut(direction):
+    with Testbed(hosts=2) as bed, Running(bed, "-H", "s1,s2", "--grace-period", "1", *python(SLEEP)) as job:
+        job.wait_for_lines(2)
+        getattr(bed.hosts[1], direction)()
+        status, _, errors = job.finish()
+        assert (status, errors) == (125, LOST)
+        job.wait_until_gone(*bed.hosts, bed.head)
+
+
+def test_an_interruption_of_two_seconds_ends_nothing():
+    """Three seconds are allowed; the test's own steps take some of it on a busy machine."""
+    with Testbed(hosts=2, visible=[sys.prefix]) as bed:
+        command = loops.command(loops.UNTIL_FILE, "/tmp/end")
+        with Running(bed, "-H", "s1,s2", *command, variables=loops.VARIABLES) as job:
+            job.wait_for_lines(2)
+            bed.hosts[1].cut_network()
+            time.sleep(2)
+            bed.hosts[1].restore_network()
+            bed.hosts[0].write("/tmp/end", "")
+            status, output, errors = job.finish()
+            assert (status, output.count("done"), errors) == (0, 2, "")
+
+
+def test_a_slow_network_full_of_output_is_not_taken_for_dead():
+    """256 kbit/s for longer than the heartbeat's limit."""
+    with Testbed(hosts=1) as bed:
+        assert run(bed, "-H", "s1", "true").returncode == 0  # the agent is there
+        bed.hosts[0].shape_network("256kbit", burst="4kb")
+        code = "import sys\nfor i in range(6): sys.stdout.write('x' * 60_000 + chr(10))"
+        done = run(bed, "-H", "s1", *python(code))
+        assert (done.returncode, done.stderr, done.stdout.count("x" * 60_000)) == (0, "", 6)
+
+
+def test_a_host_without_a_place_for_sockets_says_so():
+    with Testbed(hosts=[HostSpec(tmpfs={"/tmp": "size=4k,nr_inodes=1"}), HostSpec()]) as bed:
+        done = run(bed, "-H", "s1,s2", "hostname", variables={"XDG_RUNTIME_DIR": "/nowhere"})
+        assert done.returncode == 125
+        assert "s1: " in done.stderr and "needs a directory for its sockets on this host" in done.stderr

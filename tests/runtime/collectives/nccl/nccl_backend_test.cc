@@ -1,0 +1,374 @@
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <numeric>
+#include <unistd.h>
+
+#include "tests/catch.hpp"
+#include "tests/gpu_stand_in/stand_in.hpp"
+#include "tests/runtime/gpu_tensors.hpp"
+#include "tests/runtime/rank_processes.hpp"
+
+using namespace runjob::runtime;
+using runjob::Environment;
+
+namespace {
+
+using Floats = std::vector<float>;
+using Ints = std::vector<std::int64_t>;
+
+template <class Body>
+std::vector<Outcome> outcomes_of(int size, Body body, const Environment& environment = {}) {
+  RankOptions options = on_one_host(size);
+  options.environment = environment;
+  return run_ranks(options, [&](int rank) {
+    check(runjob_init());
+    body(rank);
+    check(runjob_shutdown());
+    return Outcome();
+  });
+}
+
+template <class Body>
+void on_ranks(int size, Body body, const Environment& environment = {}) {
+  for (const Outcome& each : outcomes_of(size, body, environment)) {
+    INFO(each.message);
+    CHECK(each.ok());
+  }
+}
+
+/// The text of what goes wrong in `body`.
+template <class Body>
+std::string failure_of(Body body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+void require_text(const std::string& text, const std::string& part) {
+  require(text.find(part) != text.npos, "'" + part + "' is not in: " + text);
+}
+
+runjob_tensor described(const GpuTensor<float>& in, const GpuTensor<float>& out, const std::int64_t& extent) {
+  return {in.get(), out.get(), static_cast<std::int64_t>(out.bytes()), &extent, 1, RUNJOB_FLOAT32};
+}
+
+/// An allreduce in place of some ones on the GPU with this rank's number.
+runjob_code sum_of_ones(int ordinal, const char* name) {
+  const UserStream stream(ordinal);
+  const std::int64_t extent = 2;
+  const GpuTensor<float> tensor(stream, {1, 1});
+  const runjob_tensor one = described(tensor, tensor, extent);
+  return finish(start(gpu_operation(name, RUNJOB_ALLREDUCE, one, stream)));
+}
+
+}  // namespace
+
+TEST_CASE("tensors are summed where they lie, over the stand-ins", "[runtime][multiproc][stand-in]") {
+  const int size = GENERATE(1, 2, 3);
+  on_ranks(size, [&](int rank) {
+    const UserStream stream(rank);
+    const std::int64_t extent = 3;
+    for (int turn = 0; turn < 4; ++turn) {
+      const GpuTensor<float> tensor(stream, {1, static_cast<float>(rank), static_cast<float>(turn)});
+      const runjob_tensor one = described(tensor, tensor, extent);
+      run_on(stream, gpu_operation("x", RUNJOB_ALLREDUCE, one, stream));
+      const auto ranks = static_cast<float>(size);
+      require(tensor.values() == Floats{ranks, ranks * (ranks - 1) / 2, ranks * static_cast<float>(turn)}, "the sum");
+    }
+  });
+}
+
+TEST_CASE("all collectives on GPUs, with parts of different sizes, over the stand-ins",
+          "[runtime][multiproc][stand-in]") {
+  constexpr int kSize = 3;
+  on_ranks(kSize, [&](int rank) {
+    const UserStream stream(rank);
+    const auto own = static_cast<float>(rank);
+    for (int turn = 0; turn < 3; ++turn) {
+      const std::int64_t four = 4, rows = rank + 1, five = 5;
+      const GpuTensor<float> buffer(stream, {own, own, own, own});
+      runjob_tensor tensor = described(buffer, buffer, four);
+      runjob_operation operation = gpu_operation("broadcast", RUNJOB_BROADCAST, tensor, stream);
+      operation.root = 2;
+      run_on(stream, operation);
+      require(buffer.values() == Floats(4, 2), "the broadcast");
+
+      const GpuTensor<float> part(stream, Floats(static_cast<std::size_t>(rows), own)), all(stream, Floats(6));
+      tensor = described(part, all, rows);
+      run_on(stream, gpu_operation("gather", RUNJOB_ALLGATHER, tensor, stream));
+      require(all.values() == Floats{0, 1, 1, 2, 2, 2}, "the allgather of unequal parts");
+
+      const GpuTensor<float> one(stream, {own}), three(stream, Floats(3));
+      const std::int64_t single = 1;
+      tensor = described(one, three, single);
+      run_on(stream, gpu_operation("gather equal", RUNJOB_ALLGATHER, tensor, stream));
+      require(three.values() == Floats{0, 1, 2}, "the allgather of equal parts");
+
+      const GpuTensor<float> five_values(stream, {1, 2, 3, 4, 5 + own}), scattered(stream, Floats(rank < 2 ? 2 : 1));
+      tensor = described(five_values, scattered, five);
+      run_on(stream, gpu_operation("scatter", RUNJOB_REDUCESCATTER, tensor, stream));
+      const std::vector<Floats> sums{{3, 6}, {9, 12}, {18}};
+      require(scattered.values() == sums[static_cast<std::size_t>(rank)], "the reducescatter");
+
+      const std::int64_t splits[] = {1, 0, 3};
+      const GpuTensor<float> sent(stream, {own, 10 + own, 11 + own, 12 + own}), received(stream, Floats(9));
+      tensor = described(sent, received, four);
+      operation = gpu_operation("exchange", RUNJOB_ALLTOALL, tensor, stream);
+      operation.splits = splits;
+      operation.nsplits = 3;
+      const runjob_handle handle = start(operation);
+      check(runjob_wait(handle, -1));
+      const void* data = nullptr;
+      const std::int64_t* shape = nullptr;
+      std::int32_t ndim = 0;
+      check(runjob_output(handle, &data, &shape, &ndim));
+      const std::vector<Floats> exchanged{{0, 1, 2}, {}, {10, 11, 12, 11, 12, 13, 12, 13, 14}};
+      const Floats found = GpuTensor<float>::read(stream, data, static_cast<std::size_t>(*shape));
+      require(found == exchanged[static_cast<std::size_t>(rank)], "the alltoall");
+      runjob_release(handle);
+    }
+  });
+}
+
+TEST_CASE("reductions of GPU tensors that NCCL can express and those that it cannot, over the stand-ins",
+          "[runtime][multiproc][stand-in]") {
+  on_ranks(2, [&](int rank) {
+    const UserStream stream(rank);
+    const std::int64_t extent = 2;
+    const auto result = [&](runjob_reduce_op op, double prescale, double postscale) {
+      const GpuTensor<float> in(stream, {2, 3.0f + static_cast<float>(rank)}), out(stream, Floats(2));
+      const runjob_tensor tensor = described(in, out, extent);
+      runjob_operation operation = gpu_operation("r", RUNJOB_ALLREDUCE, tensor, stream);
+      operation.op = op;
+      operation.prescale = prescale;
+      operation.postscale = postscale;
+      run_on(stream, operation);
+      return out.values();
+    };
+    require(result(RUNJOB_AVERAGE, 1, 1) == Floats{2, 3.5}, "the average");
+    require(result(RUNJOB_SUM, 0.5, 1) == Floats{2, 3.5}, "a sum with a prescale");
+    require(result(RUNJOB_SUM, 1, 0.5) == Floats{2, 3.5}, "a sum with a postscale");
+    require(result(RUNJOB_MAX, 1, 1) == Floats{2, 4}, "the maximum");
+    require(result(RUNJOB_PRODUCT, 1, 1) == Floats{4, 12}, "the product");
+    const GpuTensor<std::int16_t> shorts(stream, {1, static_cast<std::int16_t>(-rank)});
+    const runjob_tensor tensor{shorts.get(), shorts.get(), 0, &extent, 1, RUNJOB_INT16};
+    run_on(stream, gpu_operation("shorts", RUNJOB_ALLREDUCE, tensor, stream));
+    require(shorts.values() == std::vector<std::int16_t>{2, -1}, "the sum of int16");
+    const GpuTensor<unsigned char> bools(stream, {0, static_cast<unsigned char>(rank)});
+    const runjob_tensor flags{bools.get(), bools.get(), 0, &extent, 1, RUNJOB_BOOL};
+    run_on(stream, gpu_operation("bools", RUNJOB_ALLREDUCE, flags, stream));
+    require(bools.values() == std::vector<unsigned char>{0, 1}, "the sum of bools");
+  });
+}
+
+TEST_CASE("an operation on a GPU takes the work before it, and the work after it waits, on three streams",
+          "[runtime][multiproc][stand-in]") {
+  on_ranks(2,
+           [&](int rank) {
+             const UserStream first(rank), second(rank), third(rank);
+             const std::int64_t extent = 1000;
+             for (int turn = 0; turn < 20; ++turn) {
+               const GpuTensor<float> in(first, Floats(1000, static_cast<float>(turn + rank)));
+               const GpuTensor<float> out(first, Floats(1000));
+               const runjob_tensor tensor = described(in, out, extent);
+               const runjob_handle handle = start(gpu_operation("x", RUNJOB_ALLREDUCE, tensor, first));
+               check(runjob_wait_on_stream(handle, second.get(), -1));
+               check(runjob_wait_on_stream(handle, third.get(), -1));
+               require(
+                   GpuTensor<float>::read(second, out.get(), 1000) == Floats(1000, static_cast<float>(2 * turn + 1)),
+                   "as the second stream sees it");
+               require(GpuTensor<float>::read(third, out.get(), 1000) == Floats(1000, static_cast<float>(2 * turn + 1)),
+                       "as the third stream sees it");
+               runjob_release(handle);
+             }
+           },
+           {{"RUNJOB_STAND_IN_DELAY_US", "2000"}});
+}
+
+TEST_CASE("a group of tensors and results without a buffer lie on the GPU", "[runtime][multiproc][stand-in]") {
+  on_ranks(2, [&](int rank) {
+    const UserStream stream(rank);
+    const std::int64_t two = 2, one = 1;
+    const GpuTensor<float> a(stream, {1, 2}), b(stream, {3});
+    const runjob_tensor tensors[] = {described(a, a, two), described(b, b, one)};
+    runjob_operation group = gpu_operation("group", RUNJOB_ALLREDUCE, tensors[0], stream);
+    group.count = 2;
+    run_on(stream, group);
+    require(a.values() == Floats{2, 4} && b.values() == Floats{6}, "the group");
+    for (int turn = 0; turn < 3; ++turn) {
+      const GpuTensor<float> own(stream, {static_cast<float>(rank)});
+      const runjob_tensor tensor{own.get(), nullptr, 0, &one, 1, RUNJOB_FLOAT32};
+      const runjob_handle handle = start(gpu_operation("g", RUNJOB_ALLGATHER, tensor, stream));
+      check(runjob_wait(handle, -1));
+      require(runjob_poll(handle) == 1, "it is done");
+      const void* data = nullptr;
+      const std::int64_t* shape = nullptr;
+      std::int32_t ndim = 0;
+      check(runjob_output(handle, &data, &shape, &ndim));
+      require(GpuTensor<float>::read(stream, data, 2) == Floats{0, 1}, "the result");
+      runjob_release(handle);
+    }
+  });
+}
+
+TEST_CASE("a callback comes once the GPU is done, and an empty tensor needs no GPU", "[runtime][multiproc][stand-in]") {
+  on_ranks(2, [&](int rank) {
+    const UserStream stream(rank);
+    const std::int64_t extent = 2, none = 0;
+    const GpuTensor<float> tensor(stream, {1, 1});
+    const runjob_tensor full = described(tensor, tensor, extent), empty{nullptr, nullptr, 0, &none, 1, RUNJOB_FLOAT32};
+    const runjob_handle handle = start(gpu_operation("x", RUNJOB_ALLREDUCE, full, stream));
+    static std::atomic<bool> is_called{false};
+    check(runjob_on_done(
+        handle, [](void*) { is_called = true; }, nullptr));
+    while (!is_called) ::usleep(100);
+    require(runjob_poll(handle) == 1, "it is done");
+    runjob_release(handle);
+    run_on(stream, gpu_operation("none", RUNJOB_ALLREDUCE, empty, stream));
+  });
+}
+
+TEST_CASE("a rank that has joined gives zeros of its GPU", "[runtime][multiproc][stand-in]") {
+  on_ranks(2, [&](int rank) {
+    if (rank == 0) {
+      const UserStream stream(0);
+      const std::int64_t extent = 2;
+      const GpuTensor<float> tensor(stream, {4, 5});
+      const runjob_tensor one = described(tensor, tensor, extent);
+      run_on(stream, gpu_operation("x", RUNJOB_ALLREDUCE, one, stream));
+      require(tensor.values() == Floats{4, 5}, "the sum with zeros");
+    }
+    runjob_handle handle = 0;
+    check(runjob_join(-1, &handle));
+    runjob_release(handle);
+  });
+}
+
+TEST_CASE("a process set has a communicator of its own", "[runtime][multiproc][stand-in]") {
+  on_ranks(3,
+           [&](int rank) {
+             const std::int32_t members[] = {0, 2};
+             std::int32_t set = 0;
+             check(runjob_process_set_add(members, 2, &set));
+             const UserStream stream(rank);
+             const std::int64_t extent = 2;
+             const GpuTensor<float> a(stream, {1, 1}), b(stream, {1, 1});
+             const runjob_tensor one = described(a, a, extent), other = described(b, b, extent);
+             const runjob_handle all = start(gpu_operation("all", RUNJOB_ALLREDUCE, one, stream));
+             if (rank != 1) {
+               runjob_operation operation = gpu_operation("some", RUNJOB_ALLREDUCE, other, stream);
+               operation.process_set = set;
+               run_on(stream, operation);
+               require(b.values() == Floats{2, 2}, "the set's sum");
+             }
+             check(finish(all));
+             require(a.values() == Floats{3, 3}, "the job's sum");
+           },
+           {{"RUNJOB_DYNAMIC_PROCESS_SETS", "1"}});
+}
+
+TEST_CASE("without a communicator the tensors go through the host", "[runtime][multiproc][stand-in]") {
+  SECTION("two ranks on one GPU") {
+    on_ranks(2, [&](int) { check(sum_of_ones(0, "x")); });
+  }
+  SECTION("no NCCL") {
+    on_ranks(2, [&](int rank) { check(sum_of_ones(rank, "x")); }, {{"RUNJOB_NCCL_LIBRARY", "/nowhere/libnccl.so"}});
+  }
+  SECTION("an NCCL that is too old") {
+    on_ranks(2, [&](int rank) { check(sum_of_ones(rank, "x")); }, {{"RUNJOB_STAND_IN_NCCL", "21700"}});
+  }
+}
+
+TEST_CASE("ranks that disagree on where a tensor lies get an error that names both", "[runtime][multiproc][stand-in]") {
+  on_ranks(2, [&](int rank) {
+    std::string text;
+    if (rank == 0) {
+      text = failure_of([] { check(sum_of_ones(0, "x")); });
+    } else {
+      std::vector<float> values{1, 1};
+      text = failure_of([&] { check(finish(start_allreduce("x", values, values, RUNJOB_FLOAT32))); });
+    }
+    require_text(text, "disagree on the memory");
+    check(sum_of_ones(rank, "y"));
+  });
+}
+
+TEST_CASE("what a GPU operation refuses at submission", "[runtime][multiproc][stand-in]") {
+  on_ranks(1, [&](int) {
+    require_text(failure_of([] { sum_of_ones(99, "x"); }), "there is no GPU 99: this process has 8");
+    const UserStream stream(0), other(1);
+    const std::int64_t extent = 2;
+    const GpuTensor<float> tensor(stream, {1, 1});
+    const runjob_tensor one = described(tensor, tensor, extent);
+    runjob_operation operation = gpu_operation("x", RUNJOB_ALLREDUCE, one, stream);
+    void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+    const auto set_capturing = reinterpret_cast<void (*)(void*, int)>(::dlsym(driver, "runjob_stand_in_set_capturing"));
+    set_capturing(stream.get(), 1);
+    require_text(failure_of([&] { start(operation); }), "the stream is being captured into a CUDA graph");
+    set_capturing(stream.get(), 0);
+    run_on(stream, operation);
+    operation.device = 1;
+    operation.stream = other.get();
+    require_text(failure_of([&] { start(operation); }), "the tensor is on GPU 1, but this rank has used GPU 0 (GPU-0");
+    operation.size = 8;
+    require_text(failure_of([&] { start(operation); }), "whose `size` is its size");
+  });
+}
+
+TEST_CASE("without a driver or a GPU the reason is given", "[runtime][multiproc][stand-in]") {
+  const auto refused = [](int) {
+    float value = 1;
+    const std::int64_t extent = 1;
+    const runjob_tensor tensor{&value, &value, 0, &extent, 1, RUNJOB_FLOAT32};
+    runjob_operation operation{
+        sizeof operation,  "x", RUNJOB_ALLREDUCE, 1, &tensor, 0, RUNJOB_SUM, 1, 1, 0, 0, 0, 0, nullptr,
+        RUNJOB_GPU_MEMORY, 0,   nullptr};
+    runjob_handle handle = 0;
+    check(runjob_submit(&operation, &handle));
+  };
+  const Outcome old = outcomes_of(1, refused, {{"RUNJOB_STAND_IN_DRIVER", "11080"}}).front();
+  CHECK_THAT(old.message, ContainsSubstring("supports CUDA 11.8, and runjob needs 12.0 or newer"));
+  const Outcome none = outcomes_of(1, refused, {{"RUNJOB_STAND_IN_GPUS", "0"}}).front();
+  CHECK_THAT(none.message, ContainsSubstring("no CUDA-capable device is detected"));
+}
+
+TEST_CASE("a failure on a GPU is an error on all ranks", "[runtime][multiproc][stand-in]") {
+  const std::string failing = GENERATE("ncclAllReduce:2", "ncclCommInitRank:1", "kernel:2", "cuStreamWaitEvent:2");
+  INFO(failing);
+  const std::vector<Outcome> outcomes = outcomes_of(2, [&](int rank) {
+    if (rank == 0) ::setenv("RUNJOB_STAND_IN_FAIL", failing.c_str(), 1);
+    for (int turn = 0; turn < 5; ++turn) check(sum_of_ones(rank, "x"));
+  });
+  CHECK_THAT(outcomes[0].message, ContainsSubstring("stand-in"));
+  CHECK_FALSE(outcomes[1].message.empty());
+}
+
+TEST_CASE("a GPU or an NCCL that hangs ends with the job's failure", "[runtime][multiproc][stand-in]") {
+  const std::string hanging = GENERATE("ncclAllReduce:2", "ncclCommInitRank:1", "kernel:2");
+  INFO(hanging);
+  const std::vector<Outcome> outcomes = outcomes_of(2, [&](int rank) {
+    if (rank == 0) {
+      ::setenv("RUNJOB_STAND_IN_HANG", hanging.c_str(), 1);
+    }
+    if (rank == 1) ::alarm(3);
+    for (int turn = 0; turn < 5; ++turn) check(sum_of_ones(rank, "x"));
+  });
+  CHECK_THAT(outcomes[0].message, ContainsSubstring("rank 1 on alpha"));
+  CHECK(outcomes[1].wait_status == SIGALRM);
+}
+
+TEST_CASE("a rank that dies while the others wait for their GPUs is named", "[runtime][multiproc][stand-in]") {
+  const std::vector<Outcome> outcomes = outcomes_of(3, [&](int rank) {
+    if (rank == 1) ::setenv("RUNJOB_STAND_IN_HANG", "kernel:2", 1);
+    check(sum_of_ones(rank, "x"));
+    if (rank == 1) ::alarm(1);
+    check(sum_of_ones(rank, "x"));
+  });
+  for (const int rank : {0, 2})
+    CHECK_THAT(outcomes[static_cast<std::size_t>(rank)].message, ContainsSubstring("rank 1 on alpha"));
+}

@@ -1,0 +1,51 @@
+#include "runtime/collectives/nccl/offer.hpp"
+
+#include "base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace runjob::runtime::nccl;
+
+namespace {
+
+Offer offer(int rank, const std::string& gpu) {
+  Offer made;
+  made.rank = rank;
+  made.gpu = gpu;
+  made.nccl = 22809;
+  made.path = "/lib/libnccl.so.2";
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("an offer has the same number of bytes whatever is in it", "[runtime][unit]") {
+  Offer sent = offer(3, "GPU-1");
+  sent.id = std::string("\0\x01 id", 5);
+  sent.error = std::string(5000, 'e');
+  const std::string bytes = encode(sent);
+  CHECK(bytes.size() == kOfferBytes);
+  CHECK(encode(Offer()).size() == kOfferBytes);
+  const Offer read = decode_offer(bytes);
+  CHECK(read.rank == 3);
+  CHECK(read.id == sent.id);
+  CHECK(read.path == sent.path);
+  CHECK(read.error == std::string(400, 'e'));
+  CHECK_THROWS_AS(decode_offer(std::string(kOfferBytes, 'x')), runjob::Error);
+}
+
+TEST_CASE("ranks have a communicator unless an offer forbids it", "[runtime][unit]") {
+  std::vector<Offer> offers{offer(0, "GPU-1"), offer(1, "GPU-2")};
+  CHECK(objection(offers).empty());
+  offers[1].gpu = "GPU-1";
+  CHECK_THAT(objection(offers), ContainsSubstring("ranks 0 and 1 use one GPU, GPU-1"));
+  offers[1].host = 1;
+  CHECK(objection(offers).empty());
+  offers[1].host = 0;
+  offers[0].may_share = offers[1].may_share = true;
+  CHECK(objection(offers).empty());
+  offers[1].nccl = 23007;
+  CHECK_THAT(objection(offers),
+             ContainsSubstring("rank 0 has NCCL 2.28.9 (/lib/libnccl.so.2), rank 1 has NCCL 2.30.7"));
+  offers[1].error = "no NCCL";
+  CHECK(objection(offers) == "rank 1 cannot use NCCL: no NCCL");
+}
