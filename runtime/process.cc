@@ -15,7 +15,7 @@ namespace {
 
 std::atomic<Process*> instance{nullptr};
 
-/// Of a failure's reason, as the other ranks get it.
+/// The part of a failure's reason that the other ranks get.
 constexpr std::size_t kMostReasonBytes = 400;
 
 /// Forgets the parent's state in a forked child. The parent's threads do not exist in the child, and its locks may be

@@ -42,7 +42,7 @@ class OutputDestination {
   TerminalText* terminal_ = nullptr;
 };
 
-/// Whether both descriptors lead to one and the same terminal, pipe or file, where their texts would mix.
+/// True when both descriptors lead to one and the same terminal, pipe or file, where their texts would mix.
 bool same_file(int descriptor, int other);
 
 }  // namespace runjob

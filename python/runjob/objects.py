@@ -1,7 +1,7 @@
 """Python objects among the ranks, without a framework.
 
 Objects travel as pickles, and unpickling runs code of the sender's choice. They go over the job's own connections only, whose
-ends prove the job's key when they connect; between hosts these connections are not encrypted. docs/security.md has the rest.
+ends prove the job's key when they connect; between hosts these connections are encrypted only with --encrypt-data. docs/security.md has the rest.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ struct BackendPlugin {
 };
 inline constexpr char kPluginSymbol[] = "runjob_backend_plugin";
 
-/// What a backend of devices is made from, when the first tensor of a device is submitted.
+/// The parts from which a backend of devices is made, when the first tensor of a device is submitted.
 struct DeviceOptions {
   MeshOptions mesh;
   DataBackend* host = nullptr;  ///< lent: carries the exchanges among the ranks in which they agree on a communicator

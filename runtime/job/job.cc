@@ -202,8 +202,8 @@ Job join_alone(const RuntimeConfig& config) {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
-/// Connects to the ranks of a generation in which this process has the place `given`. `watch` tells when that ends;
-/// null for nobody to tell.
+/// Connects to the ranks of a generation in which this process has the place `given`. `watch` knows when that
+/// generation ends; null in a job that is not elastic.
 Job connect_job(const RuntimeConfig& config, MeetingPlace& meeting_place, JoinReply given, InitCounts& counts,
                 const std::string& process_sets, TimePoint start, NoticeWatch* watch) {
   Job job;

@@ -99,7 +99,9 @@ Member::Member(ControlChannel channel, std::string coordinator)
     : channel_(std::move(channel)), coordinator_(std::move(coordinator)) {}
 
 void Member::send(const LifeReport& report) {
+  using Type = LifeReport::Type;
   if (!channel_.is_open()) return;
+  if (failure_.ok() && (report.type == Type::kFailed || report.type == Type::kSetFailed)) failure_ = report.status;
   channel_.send(encode(report));
   count_sent();
 }
@@ -108,7 +110,7 @@ void Member::watch(std::vector<pollfd>& descriptors) const {
   if (channel_.is_open()) descriptors.push_back({channel_.fd(), channel_.poll_events(), 0});
 }
 
-void Member::on_events(std::span<const pollfd> descriptors, Clock::time_point) {
+void Member::on_events(std::span<const pollfd> descriptors, Clock::time_point now) {
   if (!channel_.is_open()) return;
   const short events = events_on(descriptors, channel_.fd());
   if ((events & POLLOUT) != 0) channel_.flush();
@@ -118,7 +120,18 @@ void Member::on_events(std::span<const pollfd> descriptors, Clock::time_point) {
   } catch (const Error&) {
     channel_.close();
   }
+  if (!is_over_ && !failure_.ok()) decide_alone(now);
   if (!channel_.is_open() && !is_over_) coordinator_lost();
+  if (is_over_) decision_due_.reset();
+}
+
+/// Decides for this rank's failure when the coordinator has not done so in time.
+void Member::decide_alone(Clock::time_point now) {
+  if (!decision_due_) decision_due_ = now + kDecisionLimit;
+  if (now < *decision_due_) return;
+  note({.type = LifeDecision::Type::kAbort,
+        .status = Status(failure_.code(), fmt::format("{}; {} does not answer", failure_.message(), coordinator_))});
+  channel_.close();
 }
 
 std::vector<LifeDecision> Member::take() {

@@ -76,16 +76,21 @@ class Coordinator : public ControlPlane {
 /// The control plane of every other rank: one channel to rank 0.
 class Member : public ControlPlane {
  public:
+  /// The time after this rank has reported a failure during which the coordinator has to decide. After it the rank
+  /// decides for itself: the network to the coordinator may be what has failed.
+  static constexpr std::chrono::milliseconds kDecisionLimit = 2 * Coordinator::kVerdictGrace;
+
   /// `coordinator`: the name of rank 0 in messages: "rank 0 on s1".
   Member(ControlChannel channel, std::string coordinator);
 
   void send(const LifeReport& report) override;
   void watch(std::vector<pollfd>& descriptors) const override;
   void on_events(std::span<const pollfd> descriptors, Clock::time_point now) override;
-  std::optional<Clock::time_point> deadline() const override { return std::nullopt; }
+  std::optional<Clock::time_point> deadline() const override { return decision_due_; }
   std::vector<LifeDecision> take() override;
 
  private:
+  void decide_alone(Clock::time_point now);
   void note(LifeDecision decision);
   void coordinator_lost();
 
@@ -93,6 +98,8 @@ class Member : public ControlPlane {
   std::string coordinator_;
   bool is_over_ = false;     ///< the end of the job was decided
   bool is_leaving_ = false;  ///< some rank has sent a goodbye
+  Status failure_;           ///< the first one that this rank has reported
+  std::optional<Clock::time_point> decision_due_;
   std::vector<LifeDecision> decisions_;
 };
 

@@ -28,10 +28,10 @@ struct Uuid {
 
 inline constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2;
 
-/// Of a stream that is being captured into a graph.
+/// The state of a stream: whether it is being captured into a graph.
 using CaptureStatus = int;
 inline constexpr CaptureStatus kCaptureNone = 0;
-/// Of a thread: which calls an unfinished capture of another stream forbids to it.
+/// A thread's mode: which calls an unfinished capture of another stream forbids to it.
 using CaptureMode = int;
 inline constexpr CaptureMode kCaptureRelaxed = 2;
 

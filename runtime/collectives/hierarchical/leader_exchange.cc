@@ -115,7 +115,7 @@ void LeaderExchange::look_for_silence(Clock::time_point now) {
   links_.find_silent(now, [this](int host, const std::string& reason) {
     if (has_leader_left(host)) return;
     lost_rank_ = leader_name(host);
-    fail(Error(Errc::kPeerLost, fmt::format("rank {}: {}", leader_name(host), reason)));
+    fail(Error(Errc::kConnect, fmt::format("rank {}: {}", leader_name(host), reason)));
   });
 }
 

@@ -14,11 +14,11 @@ namespace runjob::runtime {
 
 /// One leader's connections to the leaders of all other hosts, over which frames go. Nothing waits.
 /// Threads  one at a time.
-/// Errors   a connection that ends is told as such, by host; what came before it is told first.
+/// Errors   OnEnd is called for a connection that ends, after OnFrame for each frame that came before.
 class LeaderLinks {
  public:
   enum class Type : std::uint32_t {
-    kBlocks,   ///< of `round`: the sender's block and those of the hosts behind it
+    kBlocks,   ///< the blocks of `round`: the sender's and those of the hosts behind it
     kBegun,    ///< somebody has begun `round`
     kAsk,      ///< which ranks of the sender's host have given their message of `round`; it wants to know the same
     kPresent,  ///< the answer
@@ -27,7 +27,7 @@ class LeaderLinks {
   struct Frame {
     Type type;
     std::uint64_t round;
-    std::string_view payload;  ///< lent to who is told of it
+    std::string_view payload;  ///< valid only during the call of OnFrame
   };
 
   /// `channels`: by host, that of the own host unused.
@@ -52,10 +52,10 @@ class LeaderLinks {
   void receive_from(int host, const OnFrame& on_frame, const OnEnd& on_end);
 
   using OnSilence = std::function<void(int host, const std::string& reason)>;
-  /// Looks at all connections, and tells of each host that is out of reach.
+  /// Looks at all connections, and calls `on_silence` for each host that is out of reach.
   void find_silent(SilenceWatch::Clock::time_point now, const OnSilence& on_silence);
 
-  /// Ends all connections, as the hosts at their other ends will see. Nobody is told of it here.
+  /// Ends all connections, as the hosts at their other ends will see. OnEnd is not called for them.
   void close();
 
   // So far.

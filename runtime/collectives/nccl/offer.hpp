@@ -7,7 +7,7 @@
 
 namespace runjob::runtime::nccl {
 
-/// What a rank tells the others before they make a communicator.
+/// The account of itself that a rank sends to the others before they make a communicator.
 struct Offer {
   int rank = 0;     ///< its number in messages
   int host = 0;     ///< ranks on one host have equal numbers

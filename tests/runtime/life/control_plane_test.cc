@@ -102,6 +102,39 @@ TEST_CASE("a member that vanishes is named, a coordinator that vanishes too", "[
   }
 }
 
+TEST_CASE("a member that has reported a failure decides for itself when the coordinator does not answer",
+          "[runtime][net]") {
+  Pair pair;
+  const ControlPlane::Clock::time_point start{};
+  CHECK_FALSE(pair.member->deadline());
+  pair.member->send({.type = LifeReport::Type::kFailed, .status = Status(Errc::kConnect, "the network is cut")});
+  turn(*pair.member, start);
+  CHECK(pair.member->deadline() == start + Member::kDecisionLimit);
+  turn(*pair.member, start + Member::kDecisionLimit - std::chrono::milliseconds(1));
+  CHECK(pair.member->take().empty());
+  SECTION("no decision") {
+    turn(*pair.member, start + Member::kDecisionLimit);
+    const auto decisions = pair.member->take();
+    REQUIRE(decisions.size() == 1);
+    CHECK(decisions[0].type == LifeDecision::Type::kAbort);
+    CHECK(decisions[0].status.code() == Errc::kConnect);
+    CHECK(decisions[0].status.message() == "the network is cut; rank 0 on a does not answer");
+    CHECK_FALSE(pair.member->deadline());
+    turn(*pair.coordinator);  // reads the report
+    turn(*pair.coordinator);  // and then the end of the connection
+    CHECK_THAT(pair.coordinator->take().at(0).status.message(), ContainsSubstring("rank 1 on b is gone"));
+  }
+  SECTION("a decision in time") {
+    turn(*pair.coordinator, start);
+    turn(*pair.coordinator, start + Coordinator::kVerdictGrace);
+    turn(*pair.member, start + Coordinator::kVerdictGrace);
+    CHECK(pair.member->take().at(0).status.message() == "rank 1 on b: the network is cut");
+    CHECK_FALSE(pair.member->deadline());
+    turn(*pair.member, start + 2 * Member::kDecisionLimit);
+    CHECK(pair.member->take().empty());
+  }
+}
+
 TEST_CASE("a coordinator that leaves after the release is no loss", "[runtime][net]") {
   Pair pair;
   pair.coordinator->send({.type = LifeReport::Type::kGoodbye});
