@@ -1,6 +1,7 @@
 #include "runtime/backends/backend_registry.hpp"
 
 #include <dlfcn.h>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -140,6 +141,17 @@ std::unique_ptr<Transport> make_tcp_transport(const TransportOptions& options) {
   return std::make_unique<TcpTransport>(options);
 }
 
+/// Collectives among all ranks alike: each rank is a group of its own.
+std::unique_ptr<DataBackend> make_flat_mesh(const MeshOptions& options) {
+  MeshOptions alone = options;
+  alone.groups.resize(options.hosts.size());
+  std::iota(alone.groups.begin(), alone.groups.end(), 0);
+  HierarchicalOptions without_rounds;
+  without_rounds.rounds = false;
+  return std::make_unique<HierarchicalBackend>(alone, /*socket_directory=*/"", HostParts{make_tcp_transport, {}},
+                                               without_rounds);
+}
+
 /// Gloo's collectives among all ranks.
 std::unique_ptr<DataBackend> make_gloo(const MeshOptions& options) {
   std::unique_ptr<DataBackend> backend;
@@ -162,9 +174,11 @@ std::unique_ptr<Backend> make_shared_memory_backend(const MeshOptions& options, 
 std::unique_ptr<Backend> make_hierarchical_backend(const MeshOptions& options, const BackendSettings& settings,
                                                    const std::string& socket_directory) {
   try {
+    HierarchicalOptions hierarchical{settings.hierarchical_allreduce, settings.hierarchical_allgather};
+    if (settings.gloo) hierarchical = {.allreduce = false, .allgather = false, .flat_name = "Gloo"};
     return std::make_unique<HierarchicalBackend>(
-        options, socket_directory, HostParts{make_tcp_transport, make_gloo},
-        HierarchicalOptions{settings.hierarchical_allreduce, settings.hierarchical_allgather});
+        options, socket_directory, HostParts{make_tcp_transport, settings.gloo ? make_gloo : make_flat_mesh},
+        hierarchical);
   } catch (const Error& error) {
     throw no_backend(options, error);
   }

@@ -17,6 +17,7 @@ struct BackendSettings {
   bool symmetric_memory = true;  ///< users may allocate memory that the ranks of a host reach directly
   std::shared_ptr<BufferAllocator> job_buffers = nullptr;  ///< a process set's: the buffers of its job's backend
   bool hierarchical_allreduce = true, hierarchical_allgather = true;  ///< these operations use the groups' leaders
+  bool gloo = false;  ///< all collectives are Gloo's, among all ranks alike
 };
 
 /// The backend of a job with one rank.

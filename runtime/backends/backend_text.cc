@@ -33,6 +33,8 @@ std::string backend_text(const MeshAgreement& agreement, const std::vector<int>&
   const std::size_t size = hosts.size(), groups = count_different(agreement.groups),
                     host_count = count_different(hosts);
   if (size == 1) return "none, because one rank has no other one to exchange data with";
+  if (settings.gloo && !agreement.is_flat)
+    return fmt::format("Gloo between all {} ranks, because RUNJOB_CPU_OPERATIONS is gloo", size);
   if (groups == 1) return fmt::format("shared memory, because all {} ranks are on one host", size);
   if (groups == size)
     return fmt::format("TCP between all {} ranks, because {}", size, reason_for_tcp(agreement, host_count, size));

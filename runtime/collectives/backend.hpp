@@ -91,6 +91,9 @@ class DataBackend {
   /// `report` is called on any thread when a device fails outside of a call. To be set once, before connect().
   virtual void on_failure(std::function<void(const Status&)>) {}
 
+  /// By its number in messages, the rank to which the network has failed; -1 for none. A rank that has closed its
+  /// connection is none. Any thread.
+  virtual int lost_rank() const { return -1; }
   /// Ends the running call and all later ones with `why`, soon and without waiting for it; also ends a connect(). The
   /// other ranks' calls end too.
   virtual void abort(const Status& why) = 0;
@@ -101,9 +104,6 @@ class Backend : public DataBackend {
  public:
   /// Valid once connected, as long as the backend.
   virtual Rounds& rounds() = 0;
-  /// By its number in messages, the rank to which the network has failed; -1 for none. A rank that has closed its
-  /// connection is none. Any thread.
-  virtual int lost_rank() const { return -1; }
 };
 
 /// What every backend is made from. What only one backend needs is in its own options.

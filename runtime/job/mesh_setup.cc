@@ -55,16 +55,18 @@ BackendSettings backend_settings(const RuntimeConfig& config, const MeshPlan& pl
           .symmetric_memory = plan.members.process_set() == 0,  // a process set uses its job's memory, or none
           .job_buffers = plan.job_buffers,
           .hierarchical_allreduce = config.hierarchical_allreduce,
-          .hierarchical_allgather = config.hierarchical_allgather};
+          .hierarchical_allgather = config.hierarchical_allgather,
+          .gloo = config.gloo};
 }
 
 /// The backend that this rank chooses from what it alone knows. The ranks' addresses then show whether all can use it.
 std::unique_ptr<Backend> choose_backend(const RuntimeConfig& config, const MeshPlan& plan, MeshOptions options) {
   if (plan.size() == 1) return make_local_backend();
-  if (config.shared_memory && plan.has_one_host()) {
+  const bool shares_memory = config.shared_memory && !config.gloo;
+  if (shares_memory && plan.has_one_host()) {
     return make_shared_memory_backend(options, backend_settings(config, plan), socket_directory(config));
   }
-  if (!config.shared_memory) {
+  if (!shares_memory) {
     options.groups.resize(options.hosts.size());
     std::iota(options.groups.begin(), options.groups.end(), 0);
   }
@@ -113,6 +115,7 @@ std::vector<std::string> meet_again(const RuntimeConfig& config, const MeshPlan&
       BackendSettings settings = backend_settings(config, plan);
       settings.hierarchical_allreduce = settings.hierarchical_allreduce && !agreement.is_flat;
       settings.hierarchical_allgather = settings.hierarchical_allgather && !agreement.is_flat;
+      settings.gloo = settings.gloo && !agreement.is_flat;
       prepared.backend = make_hierarchical_backend(options, settings, socket_directory(config));
       own.mesh = prepared.backend->address();
     }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
 
 /// The names that the runtime reads, without their prefix.
-constexpr std::array<std::string_view, 29> kRead = {"RENDEZVOUS",
+constexpr std::array<std::string_view, 30> kRead = {"RENDEZVOUS",
                                                     "JOB_KEY_FILE",
                                                     "RANK",
                                                     "START_TIMEOUT",
@@ -37,6 +37,7 @@ constexpr std::array<std::string_view, 29> kRead = {"RENDEZVOUS",
                                                     "CMA",
                                                     "HIERARCHICAL_ALLREDUCE",
                                                     "HIERARCHICAL_ALLGATHER",
+                                                    "CPU_OPERATIONS",
                                                     "TIMELINE_ALL_RANKS",
                                                     "TIMELINE_MAX_MB",
                                                     "DYNAMIC_PROCESS_SETS",
@@ -140,6 +141,8 @@ void read_hierarchy(const Environment& environment, RuntimeConfig& config) {
     config.hierarchical_allreduce = parse_bool(found->value, found->name);
   if (const auto found = find(environment, "HIERARCHICAL_ALLGATHER"))
     config.hierarchical_allgather = parse_bool(found->value, found->name);
+  // Horovod's other values, "mpi" and "ccl", name what is not here; the launcher warns of them.
+  if (const auto found = find(environment, "CPU_OPERATIONS")) config.gloo = found->value == "gloo";
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ struct RuntimeConfig {
   /// RUNJOB_HIERARCHICAL_ALLREDUCE, RUNJOB_HIERARCHICAL_ALLGATHER: between hosts, these operations first combine the
   /// data of a host's ranks in shared memory. If false, every rank exchanges data with ranks of other hosts itself.
   bool hierarchical_allreduce = true, hierarchical_allgather = true;
+  /// RUNJOB_CPU_OPERATIONS is "gloo": all collectives are Gloo's, among all ranks alike.
+  bool gloo = false;
   /// RUNJOB_ENCRYPT_DATA: what ranks on different hosts send each other is encrypted. Must be the same on all ranks.
   bool encrypt_data = false;
   /// RUNJOB_GLOO_TIMEOUT_SECONDS: how long a running collective may wait for another rank's data.

@@ -30,8 +30,8 @@ Layout layout_of(const Topology& topology) {
 }
 
 std::string settings_of(const HierarchicalOptions& options) {
-  return fmt::format("hierarchical allreduce {}, allgather {}", options.allreduce ? "on" : "off",
-                     options.allgather ? "on" : "off");
+  return fmt::format("hierarchical allreduce {}, allgather {}, else {}", options.allreduce ? "on" : "off",
+                     options.allgather ? "on" : "off", options.flat_name);
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ HierarchicalBackend::HierarchicalBackend(const MeshOptions& options, const std::
     transport_ = parts.make_transport(transport_options());
     offer.transport = transport_->address();
   }
-  if (topology_.local_rank() == 0 && topology_.hosts() > 1) {
+  if (topology_.local_rank() == 0 && topology_.hosts() > 1 && hierarchical_.rounds) {
     listener_ = listen_for_members(options_.bind_address, topology_.hosts());
     offer.leader = encode(listener_.address);
   }
@@ -124,7 +124,7 @@ Status HierarchicalBackend::connect(const std::vector<std::string>& addresses) {
     check_settings(offers);
     meet_host(offers);
     meet_others(offers);
-    if (topology_.hosts() > 1) make_rounds(offers);
+    if (topology_.hosts() > 1 && hierarchical_.rounds) make_rounds(offers);
     channels_ = std::make_unique<HostChannels>(HostChannels{topology_, *local_, transport_.get()});
     if (!is_flat_always()) channels_->costs = measure_links(*channels_, processors_ >= machines_.local_size());
   } catch (const Error& error) {
@@ -258,7 +258,8 @@ Rounds& HierarchicalBackend::rounds() {
 }
 
 int HierarchicalBackend::lost_rank() const {
-  const int lost = transport_ ? transport_->lost_rank() : -1;
+  int lost = transport_ ? transport_->lost_rank() : -1;
+  if (lost < 0 && flat_) lost = flat_->lost_rank();
   const MutexLock lock(mutex_);
   return lost < 0 && ends_exchange_ != nullptr ? ends_exchange_->lost_rank() : lost;
 }
@@ -268,12 +269,12 @@ Status HierarchicalBackend::run(const Call& call) {
     const MutexLock lock(mutex_);
     if (!failure_.ok()) return failure_;
   }
+  if (is_flat(call.kind)) {
+    const Status status = flat_->run(call);
+    return status.ok() ? status : keep(status);
+  }
   try {
-    if (is_flat(call.kind)) {
-      flat_->run(call).throw_if_failed();
-    } else {
-      run_between_hosts(call);
-    }
+    run_between_hosts(call);
     return {};
   } catch (const Error& error) {
     return fail(error, to_string(call.kind));
@@ -308,17 +309,22 @@ void HierarchicalBackend::abort(const Status& why) {
   end();
 }
 
-/// The first failure is the one to tell. After it every call fails, since the ranks' steps no longer agree, and the other ranks
-/// end as well: those of this host through shared memory, those of the column when their connections end.
 Status HierarchicalBackend::fail(const Error& error, std::string_view what) {
-  Status failure;
+  return keep(Status(error.code(), fmt::format("between hosts, {}: {}", what, error.what())));
+}
+
+/// Returns the first failure, which explains the later ones. After it every call fails, since the ranks' steps no
+/// longer agree, and the other ranks end as well: those of this host through shared memory, those of the column when
+/// their connections end.
+Status HierarchicalBackend::keep(const Status& failure) {
+  Status first;
   {
     const MutexLock lock(mutex_);
-    if (failure_.ok()) failure_ = Status(error.code(), fmt::format("between hosts, {}: {}", what, error.what()));
-    failure = failure_;
+    if (failure_.ok()) failure_ = failure;
+    first = failure_;
   }
   end();
-  return failure;
+  return first;
 }
 
 void HierarchicalBackend::end() {

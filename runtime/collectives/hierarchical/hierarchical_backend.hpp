@@ -18,15 +18,19 @@
 
 namespace runjob::runtime {
 
-/// The operations that use the groups' leaders and columns. The others treat all ranks alike, wherever they are.
 struct HierarchicalOptions {
+  /// These operations use the groups' leaders and columns. The others treat all ranks alike, wherever they are. When
+  /// both are false, all operations do.
   bool allreduce = true, allgather = true;
+  bool rounds = true;             ///< the ranks also negotiate; false for the flat mesh of another backend
+  std::string flat_name = "TCP";  ///< the name of HostParts::make_flat in messages; the same on all ranks
 };
 
 /// How a HierarchicalBackend gets what lies in other modules. Both throw Error(kUnavailable).
 struct HostParts {
   std::function<std::unique_ptr<Transport>(const TransportOptions&)> make_transport;
-  std::function<std::unique_ptr<DataBackend>(const MeshOptions&)> make_flat;  ///< a mesh of all ranks
+  /// A mesh of all ranks. Not called when the options need none.
+  std::function<std::unique_ptr<DataBackend>(const MeshOptions&)> make_flat;
 };
 
 /// Bytes of malloc()'s.
@@ -77,6 +81,7 @@ class HierarchicalBackend : public Backend {
   bool is_flat_always() const { return !hierarchical_.allreduce && !hierarchical_.allgather; }
   void run_between_hosts(const Call& call);
   Status fail(const Error& error, std::string_view what);
+  Status keep(const Status& failure);
   void end();
 
   const MeshOptions options_;

@@ -18,7 +18,7 @@ TEST_CASE("a module that is not there is an error with its path", "[runtime][uni
   options.hosts = {0, 1};
   options.bind_address = "127.0.0.1";
   BackendSettings settings;
-  settings.hierarchical_allreduce = false;  // so that Gloo's module is needed
+  settings.gloo = true;
   try {
     make_hierarchical_backend(options, settings, "");
     FAIL("made");

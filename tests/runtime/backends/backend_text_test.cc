@@ -14,6 +14,13 @@ TEST_CASE("the text of a backend has the reason for it", "[runtime][unit]") {
         "shared memory on each host and TCP between the hosts, because the 4 ranks are on 2 hosts");
 }
 
+TEST_CASE("the text of a backend names Gloo when it is asked for", "[runtime][unit]") {
+  BackendSettings settings;
+  settings.gloo = true;
+  CHECK(backend_text({.groups = {0, 1}}, {0, 0}, settings) ==
+        "Gloo between all 2 ranks, because RUNJOB_CPU_OPERATIONS is gloo");
+}
+
 TEST_CASE("the text of a backend has the reason for a fallback", "[runtime][unit]") {
   const MeshAgreement separate{.groups = {2, 3}, .sharing_objection = "rank 1 is in another container"};
   CHECK(backend_text(separate, {0, 0}, {}) == "TCP between all 2 ranks, because rank 1 is in another container");

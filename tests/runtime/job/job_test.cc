@@ -28,7 +28,7 @@ TEST_CASE("a rank without a backend tells all the others why", "[runtime][net]")
     config.rendezvous = rendezvous.address();
     config.rank = rank;
     config.interface = "lo";
-    config.hierarchical_allreduce = false;
+    config.gloo = true;
     try {
       join_job(config, rounds);
     } catch (const runjob::Error& error) {

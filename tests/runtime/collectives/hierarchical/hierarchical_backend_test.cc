@@ -15,11 +15,18 @@ namespace {
 
 constexpr std::chrono::seconds kLong{60};
 
-HostParts real_parts() {
-  return {[](const TransportOptions& options) { return std::make_unique<TcpTransport>(options); },
-          [](const MeshOptions& options) {
-            return std::make_unique<GlooBackend>(options, std::make_unique<TcpTransport>(all_pairs(options)));
-          }};
+std::unique_ptr<Transport> tcp(const TransportOptions& options) {
+  return std::make_unique<TcpTransport>(options);
+}
+
+std::unique_ptr<DataBackend> gloo_mesh(const MeshOptions& options) {
+  return std::make_unique<GlooBackend>(options, tcp(all_pairs(options)));
+}
+
+std::unique_ptr<DataBackend> groups_of_one(MeshOptions options) {
+  options.groups.clear();
+  for (int rank = 0; rank < options.size; ++rank) options.groups.push_back(rank);
+  return std::make_unique<HierarchicalBackend>(options, "", HostParts{tcp, {}}, HierarchicalOptions{.rounds = false});
 }
 
 using Ranks = std::vector<std::unique_ptr<HierarchicalBackend>>;
@@ -31,11 +38,13 @@ MeshOptions options_for(const std::vector<int>& hosts, std::chrono::milliseconds
 }
 
 /// Ranks that all live in this process, on hosts that are none, with TCP between them.
-Ranks connected(MeshOptions options, HierarchicalOptions hierarchical = {}) {
+Ranks connected(MeshOptions options, HierarchicalOptions hierarchical = {}, bool with_gloo = true) {
+  const HostParts parts =
+      with_gloo ? HostParts{tcp, gloo_mesh} : HostParts{tcp, [](const MeshOptions& of) { return groups_of_one(of); }};
   Ranks ranks;
   std::vector<std::string> addresses;
   for (options.rank = 0; options.rank < options.size; ++options.rank) {
-    ranks.push_back(std::make_unique<HierarchicalBackend>(options, "", real_parts(), hierarchical));
+    ranks.push_back(std::make_unique<HierarchicalBackend>(options, "", parts, hierarchical));
     addresses.push_back(ranks.back()->address());
   }
   std::vector<std::future<Status>> statuses;
@@ -60,7 +69,7 @@ std::future<Status> start(Backend& backend, const Call& call) {
 
 }  // namespace
 
-TEST_CASE("hosts: every collective over Gloo and shared memory", "[runtime][net]") {
+TEST_CASE("hosts: every collective over shared memory and TCP, or among all ranks alike", "[runtime][net]") {
   MeshOptions options = options_for(
       GENERATE(std::vector<int>{0, 0, 1, 1}, std::vector<int>{0, 1, 1, 2}, std::vector<int>{0, 1, 2, 3, 4}));
   if (options.hosts == std::vector<int>{0, 0, 1, 1})  // with and without ranks of a host that share no memory
@@ -68,7 +77,8 @@ TEST_CASE("hosts: every collective over Gloo and shared memory", "[runtime][net]
   HierarchicalOptions hierarchical;
   hierarchical.allreduce = GENERATE(true, false);
   hierarchical.allgather = hierarchical.allreduce || options.size == 4;
-  const Ranks ranks = connected(options, hierarchical);
+  const bool with_gloo = hierarchical.allreduce || GENERATE(true, false);
+  const Ranks ranks = connected(options, hierarchical, with_gloo);
   const auto size = static_cast<std::size_t>(options.size);
   const bool is_measured = hierarchical.allreduce || hierarchical.allgather;
   for (const auto& rank : ranks) CHECK((!is_measured || rank->costs() == ranks[0]->costs()));
@@ -172,10 +182,11 @@ TEST_CASE("hosts: a silent rank is a timeout that names it", "[runtime][net]") {
 
 TEST_CASE("hosts: an abort ends the waiting for ranks that do not connect", "[runtime][net]") {
   MeshOptions options = options_for(GENERATE(std::vector<int>{0, 0, 1}, std::vector<int>{0, 1, 1}));
+  const HostParts parts{tcp, gloo_mesh};
   Ranks ranks;
   std::vector<std::string> addresses;
   for (options.rank = 0; options.rank < options.size; ++options.rank) {
-    ranks.push_back(std::make_unique<HierarchicalBackend>(options, "", real_parts()));
+    ranks.push_back(std::make_unique<HierarchicalBackend>(options, "", parts));
     addresses.push_back(ranks.back()->address());
   }
   auto status = std::async(std::launch::async, [&] { return ranks[0]->connect(addresses); });
