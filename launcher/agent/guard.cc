@@ -39,7 +39,8 @@ std::string make_directory() {
 
 constexpr auto kKillLimit = 10s;
 
-/// The processes and pipes that a guard watches. A pipe ends when the process that holds its other end has died; a pidfd would need Linux 5.3.
+/// The processes and pipes that a guard watches. A pipe ends when the process that holds its other end has died; a
+/// pidfd would need Linux 5.3.
 struct Watched {
   int agent_end = -1;  ///< a pipe whose other end only the agent holds
   int outer_end = -1;  ///< a pipe whose other end only the outer guard holds; -1 in the outer guard

@@ -20,8 +20,8 @@ namespace runjob {
 /// A process has a number that never changes. It enters elastic.run(), is ready when it waits for the next generation,
 /// and is a member while it has a rank in the present one. A generation ends when a member is lost, when a member asks
 /// for the next one, or at the members' next commit after the hosts have changed. The members that are left meet; when
-/// all of them are ready, and at least ElasticSettings::min_ranks with the newcomers that are ready too, they are the next
-/// generation. A newcomer never delays them.
+/// all of them are ready, and at least ElasticSettings::min_ranks with the newcomers that are ready too, they are the
+/// next generation. A newcomer never delays them.
 ///
 /// Until the first process has entered elastic.run(), the job is a static one: see absorbs().
 ///

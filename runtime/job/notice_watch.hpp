@@ -13,9 +13,9 @@
 
 namespace runjob::runtime {
 
-/// Receives the notices of an elastic job: which generations have ended, and what this process is to do. A thread of its
-/// own keeps one request for a notice waiting at the rendezvous, on a second connection. When the present generation has
-/// ended, the thread ends its collectives.
+/// Receives the notices of an elastic job: which generations have ended, and what this process is to do. A thread of
+/// its own keeps one request for a notice waiting at the rendezvous, on a second connection. When the present
+/// generation has ended, the thread ends its collectives.
 /// Owner    shared with its thread, which lives as long as the process or until the job is over.
 /// Threads  any.
 class NoticeWatch : public std::enable_shared_from_this<NoticeWatch> {

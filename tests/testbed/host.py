@@ -249,6 +249,10 @@ class Host:
     def unshape_network(self, interface="eth0"):
         network_faults.unshape(self._run_as_root, self._bed.run_in_switch, self.name, interface)
 
+    def limit_socket_buffers(self):
+        """Connections made from now on have the smallest buffers that the kernel knows: 4 KiB for what comes."""
+        network_faults.limit_socket_buffers(self._run_as_root)
+
     def freeze(self):
         """Stops all its processes but PID 1, as a host does that stands still. Its kernel still answers on its networks, so that
         they are cut as well; the cables come back with thaw()."""

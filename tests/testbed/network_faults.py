@@ -63,3 +63,8 @@ def shape(run_in_host, run_in_switch, host_name, interface, rate, burst):
 def unshape(run_in_host, run_in_switch, host_name, interface):
     run_in_host(["tc", "qdisc", "del", "dev", interface, "root"])
     run_in_switch(["tc", "qdisc", "del", "dev", port_of_switch(host_name, interface), "root"])
+
+
+def limit_socket_buffers(run_in_host):
+    least = 4608  # of SO_SNDBUF, in the kernel
+    run_in_host(["sysctl", "-qw", "net.ipv4.tcp_rmem=4096 4096 4096", f"net.core.wmem_max={least}"])
