@@ -87,6 +87,7 @@ class NumpyArrays(ArrayKind):
 
 
 _kinds: dict[str, ArrayKind] = {}
+_NEVER_ARRAYS = frozenset((bool, int, float, str, bytes, type(None)))
 
 
 def add_kind(kind: ArrayKind) -> None:
@@ -96,7 +97,12 @@ def add_kind(kind: ArrayKind) -> None:
 
 def kind_of(value: Any) -> ArrayKind | None:
     """The kind of an array; None for a plain object."""
-    return next((kind for kind in _kinds.values() if kind.takes(value)), None)
+    if type(value) in _NEVER_ARRAYS:
+        return None
+    for kind in _kinds.values():
+        if kind.takes(value):
+            return kind
+    return None
 
 
 def kind_named(name: str) -> ArrayKind:

@@ -83,12 +83,12 @@ class Snapshot:
         """
         outline, by_path = tree.split(values)
         arrays = list(by_path.values())
-        kinds = [kind_named(form.kind) for form in map(form_of, arrays)]
-        forms = [kind.form(value) for kind, value in zip(kinds, arrays)]
-        is_far = [kind.is_far(value) for kind, value in zip(kinds, arrays)]
+        forms = list(map(form_of, arrays))
+        is_far = [kind_named(form.kind).is_far(value) for form, value in zip(forms, arrays)]
         plain = tree.copied(outline)
         known = self._common(forms, is_far)
-        far = [kind.copy_beside(value) if each else None for kind, value, each in zip(kinds, arrays, is_far)][known:]
+        new = list(zip(forms, arrays, is_far))[known:]
+        far = [kind_named(form.kind).copy_beside(value) if each else None for form, value, each in new]
         return Prepared(plain, arrays, known, _Block(forms[known:], far))
 
     def keep(self, prepared: Prepared) -> None:

@@ -19,6 +19,9 @@ class Place(NamedTuple):
 
     number: int
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Place:
+        return self
+
 
 def split(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Path, Any]]:
     """The same containers with Places in them, and the arrays by path. Looks into dicts, OrderedDicts, lists and tuples; other objects
