@@ -66,3 +66,22 @@ def test_a_programs_own_state_grows_by_checks_alone():
     assert job.returncode == 0, job.stdout + job.stderr
     # Adam has two moments of each of the 18 parameters, and a count for each of the two tensors.
     assert [lines[-1] for lines in jobs.by_rank(job.stdout).values()] == ["size 3, step 30, equal True, moments 38"] * 3
+
+
+def run_raising(error):
+    command = ("-np", "3", "--min-np", "2", "--rank-restarts", "0", sys.executable, TRAINING.with_name("torch_raising.py"), error)
+    return jobs.run(*command, env=ranks.environment())
+
+
+def test_an_error_that_the_program_raises_is_no_loss_of_ranks():
+    job = run_raising("HorovodInternalError")
+    assert job.returncode == 0, job.stdout + job.stderr
+    assert [lines[-1] for lines in jobs.by_rank(job.stdout).values()] == ["size 3, step 12, begun [0, 6], equal True"] * 3
+    assert re.search(r"generation 1: 3 ranks after .*HorovodInternalError: of the program", job.stderr)
+
+
+def test_an_error_that_would_come_again_ends_its_rank():
+    job = run_raising("MismatchError")
+    assert job.returncode == 0, job.stdout + job.stderr
+    assert [lines[-1] for lines in jobs.by_rank(job.stdout).values()] == ["size 2, step 12, begun [0, 6], equal True"] * 2
+    assert "MismatchError: of the program" in job.stderr
