@@ -28,10 +28,6 @@ ABSENT = {
         "the set-up of TensorFlow's data service",
         "use tf.data.experimental.service itself, or give each rank its part with dataset.shard(hvd.size(), hvd.rank())",
     ),
-    "horovod.torch.elastic.state": (
-        "the state of elastic jobs",
-        "save checkpoints on rank 0 and start the job again; horovod.torch.elastic.ElasticSampler is there",
-    ),
 }
 
 

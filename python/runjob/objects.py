@@ -32,10 +32,10 @@ def broadcast_object(
     is_root = job.rank() == root_rank
     payload = bytearray(_dumps(obj)) if is_root else bytearray()
     length = bytearray(struct.pack("=q", len(payload)))
-    handles.run(_calls.broadcast(length, root_rank, f"{name}.sz", process_set, in_place=True))
+    handles.run(calls.broadcast(length, root_rank, f"{name}.sz", process_set, in_place=True))
     if not is_root:
         payload = bytearray(*struct.unpack("=q", length))
-    handles.run(_calls.broadcast(payload, root_rank, f"{name}.t", process_set, in_place=True))
+    handles.run(calls.broadcast(payload, root_rank, f"{name}.t", process_set, in_place=True))
     return obj if is_root else pickle.loads(payload)
 
 
@@ -47,8 +47,8 @@ def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet 
     """
     name = name or "object"
     payload = bytearray(_dumps(obj))
-    lengths = handles.run(_calls.allgather(bytearray(struct.pack("=q", len(payload))), f"{name}.sz", process_set))
-    payloads = memoryview(handles.run(_calls.allgather(payload, f"{name}.t", process_set)))
+    lengths = handles.run(calls.allgather(bytearray(struct.pack("=q", len(payload))), f"{name}.sz", process_set))
+    payloads = memoryview(handles.run(calls.allgather(payload, f"{name}.t", process_set)))
     objects, first = [], 0
     for (length,) in struct.iter_unpack("=q", lengths):
         objects.append(pickle.loads(payloads[first : first + length]))
@@ -105,4 +105,4 @@ class _Bytes(Arrays[bytearray]):
         return isinstance(value, bytearray)
 
 
-_calls = Calls(_Bytes())
+calls = Calls(_Bytes())

@@ -13,7 +13,7 @@ from testbed import Testbed
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNJOB = pathlib.Path(os.environ.get("RUNJOB_BIN", ROOT / "build" / "release" / "bin" / "runjob"))
 BUILD = pathlib.Path(os.environ.get("RUNJOB_BUILD", ROOT / "build" / "release"))
-PAGES = ["README.md", *(f"docs/{name}.md" for name in ("checkpoints", "cpp", "ddp", "pytorch", "troubleshooting"))]
+PAGES = ["README.md", *(f"docs/{name}.md" for name in ("checkpoints", "cpp", "ddp", "elastic", "pytorch", "troubleshooting"))]
 MOST_SAMPLES = 0.2
 LIMIT_SECONDS = 240
 HOSTS_FOLDER = "/tmp/job"  # on each host of the testbed

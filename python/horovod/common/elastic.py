@@ -1,11 +1,14 @@
-"""horovod.common.elastic: none of it in this version; its names say so."""
+"""horovod.common.elastic."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-from runjob import later
+from typing import Any, Callable
 
-#: What horovod.common.elastic has.
-LATER = ("ObjectState", "State", "run_fn")
+from runjob.elastic import ObjectState, State, run
 
-if not TYPE_CHECKING:
-    __getattr__ = later.getattr_for(__name__, LATER)
+__all__ = ["ObjectState", "State", "run_fn"]
+
+
+def run_fn(func: Callable[..., Any], reset: Callable[[], Any] | None = None) -> Callable[..., Any]:
+    """runjob.elastic.run(func). `reset` has no effect: the ranks' meeting for the next generation takes its place."""
+    return run(func)

@@ -1,10 +1,11 @@
 """horovod.keras.elastic."""
 
-from typing import TYPE_CHECKING, Any
-
 from runjob.keras import elastic as _implementation
 
-if not TYPE_CHECKING:
+CommitStateCallback = _implementation.CommitStateCallback
+KerasState = _implementation.KerasState
+UpdateBatchStateCallback = _implementation.UpdateBatchStateCallback
+UpdateEpochStateCallback = _implementation.UpdateEpochStateCallback
+run = _implementation.run
 
-    def __getattr__(name: str) -> Any:
-        return getattr(_implementation, name)  # names of later versions explain themselves
+__all__ = ["CommitStateCallback", "KerasState", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run"]

@@ -126,10 +126,11 @@ class Gradients:
 
     def drop(self) -> None:
         """Waits for what is in flight, and begins a new step."""
-        if self._is_of_another_job():
+        is_of_another_job = self._is_of_another_job()
+        if self._layout is not None and (job.is_initialized() or not is_of_another_job):
+            self._layout.drop()  # also what has ended with an earlier generation of an elastic job: it keeps its tensors until then
+        if is_of_another_job:
             self._begin_job()
-        elif self._layout is not None:
-            self._layout.drop()
         self.begin_step()
 
     def _reduce(self) -> None:

@@ -138,10 +138,14 @@ class _DistributedMixin(_Optimizer):
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> None:
         """The optimizer's own; what was in flight is waited for and dropped."""
-        self._gradients.drop()  # without its errors: elastic training loads a state after a failure
+        self._forget_step()
+        super().load_state_dict(*args, **kwargs)
+
+    def _forget_step(self) -> None:
+        """Begins a step anew. Elastic training does so after a failure: errors of what was in flight are dropped with it."""
+        self._gradients.drop()
         self._is_synchronized = False
         self._should_synchronize = True
-        super().load_state_dict(*args, **kwargs)
 
     # Attributes of Horovod's optimizer. Scripts read them.
 

@@ -16,7 +16,6 @@ def refusals():
         lambda: hvd.DistributedGradientTape(tf.GradientTape(), op=hvd.Adasum),
         lambda: hvd.PartialDistributedGradientTape(tf.GradientTape(), local_layers=[3]),
         lambda: hvd.SyncBatchNormalization(fused=True),
-        lambda: hvd.elastic.run,
         lambda: hvd.data,
     ):
         try:
@@ -34,7 +33,7 @@ def refusals():
 CASES = {
     refusals: [
         "ValueError", "ValueError", "ValueError", "ValueError", "NotImplementedError", "ValueError", "ValueError",
-        "NotInThisVersionError", "NotInThisVersionError", "DeprecationWarning",
+        "NotInThisVersionError", "DeprecationWarning",
     ],
 }  # fmt: skip
 

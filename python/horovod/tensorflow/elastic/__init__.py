@@ -1,10 +1,5 @@
 """horovod.tensorflow.elastic."""
 
-from typing import TYPE_CHECKING, Any
+from runjob.tensorflow.elastic import TensorFlowKerasState, TensorFlowState, run
 
-import runjob.tensorflow.elastic as _implementation
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        return getattr(_implementation, name)  # names of later versions explain themselves
+__all__ = ["TensorFlowKerasState", "TensorFlowState", "run"]

@@ -1,10 +1,5 @@
 """horovod.tensorflow.keras.elastic."""
 
-from typing import TYPE_CHECKING, Any
+from runjob.tensorflow.keras.elastic import CommitStateCallback, KerasState, UpdateBatchStateCallback, UpdateEpochStateCallback, run
 
-import runjob.tensorflow.keras.elastic as _implementation
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        return getattr(_implementation, name)  # names of later versions explain themselves
+__all__ = ["CommitStateCallback", "KerasState", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run"]

@@ -1,13 +1,7 @@
 """horovod.torch.elastic."""
 
-from typing import TYPE_CHECKING, Any
+from runjob.torch.elastic import ElasticSampler, TorchState, run
 
-import runjob.torch.elastic as _implementation
-from runjob.torch.elastic import ElasticSampler
+from . import sampler, state
 
-__all__ = ["ElasticSampler"]
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        return getattr(_implementation, name)  # names of later versions explain themselves
+__all__ = ["ElasticSampler", "TorchState", "run", "sampler", "state"]

@@ -1,10 +1,16 @@
-"""Elastic training with TensorFlow comes with a later version."""
+"""Elastic training with TensorFlow, with the names of horovod.tensorflow.elastic:
 
-from typing import TYPE_CHECKING
+    state = hvd.elastic.TensorFlowKerasState(model, optimizer, batch=0)
 
-from ... import later
+    @hvd.elastic.run
+    def train(state):
+        while state.batch < 1000:
+            ...
+            state.batch += 1
+            state.commit()
+"""
 
-LATER = ("TensorFlowKerasState", "TensorFlowState", "run")
+from .failures import run
+from .state import TensorFlowKerasState, TensorFlowState
 
-if not TYPE_CHECKING:  # with it, type checkers would take every name for one
-    __getattr__ = later.getattr_for(__name__, LATER)
+__all__ = ["TensorFlowKerasState", "TensorFlowState", "run"]

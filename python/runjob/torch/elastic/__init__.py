@@ -1,14 +1,18 @@
-"""What horovod.torch.elastic has: in this version the sampler, which works without the rest."""
+"""Elastic training with PyTorch, with the names of horovod.torch.elastic:
 
-from typing import TYPE_CHECKING
+    state = hvd.elastic.TorchState(model=model, optimizer=optimizer, batch=0)
 
-from ... import later
+    @hvd.elastic.run
+    def train(state):
+        while state.batch < 1000:
+            ...
+            state.batch += 1
+            state.commit()
+"""
+
+from ...elastic import run
+from . import state
 from .sampler import ElasticSampler
+from .state import TorchState
 
-#: What horovod.torch.elastic has besides.
-LATER = ("TorchState", "run", "state")
-
-__all__ = ["ElasticSampler"]
-
-if not TYPE_CHECKING:
-    __getattr__ = later.getattr_for(__name__, LATER)
+__all__ = ["ElasticSampler", "TorchState", "run", "state"]

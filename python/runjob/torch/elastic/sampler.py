@@ -22,6 +22,9 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
     All ranks get as many indices: where the rest cannot be divided, the first of it come twice. record_batch() after each batch, or
     nothing is known to be processed; state_dict() goes into a checkpoint, and load_state_dict() continues from there.
 
+    In another generation of an elastic job the rest is shared anew when the sampler is next iterated, whether or not it is a part of the
+    state. As a part of it (TorchState(sampler=sampler)) it also goes back with the state after a loss.
+
     Attributes  epoch; processed_num, how many samples all ranks together have processed in it; num_replicas and rank, as of the last
                 reset(); remaining_indices, of all ranks; num_samples, how many of them this rank gets.
     Errors      NotInitializedError before init().
@@ -42,7 +45,10 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """Counts a batch of `batch_size` samples on each rank as processed. What is left to iterate changes with reset() only."""
+        """Counts a batch of `batch_size` samples on each rank as processed. What is left to iterate changes with reset() only.
+
+        batch_size  len(batch); that of the others will do for the last, shorter one: an epoch has no more samples than the dataset.
+        """
         self.processed_num = min(self.processed_num + batch_size * self.num_replicas, len(self.dataset))
 
     def state_dict(self) -> dict[str, Any]:
@@ -58,6 +64,7 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
     def reset(self) -> None:
         """Shares what has not been processed among the ranks that there are now."""
         self.num_replicas, self.rank = job.size(), job.rank()
+        self._generation = job.generation()
         indices = list(range(len(self.dataset)))
         if self.shuffle:
             random.Random(f"{self.seed} {self.epoch}").shuffle(indices)
@@ -67,8 +74,14 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         """This rank's indices: every num_replicas-th of the rest, from its own place on."""
+        self._follow_generation()
         padded = itertools.cycle(self.remaining_indices)
         return itertools.islice(padded, self.rank, self.total_size, self.num_replicas)
 
     def __len__(self) -> int:
+        self._follow_generation()
         return self.num_samples
+
+    def _follow_generation(self) -> None:
+        if self._generation != job.generation() and job.is_initialized():
+            self.reset()

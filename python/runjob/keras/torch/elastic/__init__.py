@@ -1,10 +1,41 @@
-"""Elastic training with Keras comes with a later version."""
+"""Elastic training with Keras where its backend is PyTorch."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-from .... import later
+from collections.abc import Sequence
+from typing import Any
 
-LATER = ("CommitStateCallback", "KerasState", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run")
+import keras
 
-if not TYPE_CHECKING:  # with it, type checkers would take every name for one
-    __getattr__ = later.getattr_for(__name__, LATER)
+from .... import keras_elastic
+from ....elastic import run
+from ....elastic.array_kinds import add_kind
+from ....torch.elastic.tensor_copies import TorchTensors
+
+__all__ = ["CommitStateCallback", "KerasState", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run"]
+
+add_kind(TorchTensors())
+
+
+class KerasState(keras_elastic.ModelState):
+    """keras_elastic.ModelState."""
+
+    def arrays(self, variables: Sequence[Any]) -> list[Any]:
+        """Tensors."""
+        return [variable.value.detach() for variable in variables]
+
+    def are_same(self, one: Any, other: Any) -> bool:
+        """Whether they share their memory."""
+        return bool(one.data_ptr() == other.data_ptr())
+
+
+class CommitStateCallback(keras_elastic.CommitState, keras.callbacks.Callback):  # type: ignore[misc]
+    """keras_elastic.CommitState."""
+
+
+class UpdateBatchStateCallback(keras_elastic.UpdateBatchState, keras.callbacks.Callback):  # type: ignore[misc]
+    """keras_elastic.UpdateBatchState."""
+
+
+class UpdateEpochStateCallback(keras_elastic.UpdateEpochState, keras.callbacks.Callback):  # type: ignore[misc]
+    """keras_elastic.UpdateEpochState."""

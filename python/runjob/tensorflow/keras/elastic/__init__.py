@@ -1,10 +1,31 @@
-"""Elastic training with Keras comes with a later version."""
+"""Elastic training with tf.keras, with the names of horovod.tensorflow.keras.elastic."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-from .... import later
+from typing import Any
 
-LATER = ("CommitStateCallback", "KerasState", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run")
+import tensorflow as tf
 
-if not TYPE_CHECKING:  # with it, type checkers would take every name for one
-    __getattr__ = later.getattr_for(__name__, LATER)
+from .... import keras_elastic
+from ...elastic import TensorFlowKerasState, run
+
+__all__ = ["CommitStateCallback", "KerasState", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run"]
+
+
+class KerasState(TensorFlowKerasState):
+    """keras_elastic.ModelState, whose commits are copies of TensorFlow's variables."""
+
+    def __init__(self, model: Any, optimizer: Any = None, **kwargs: Any) -> None:
+        super().__init__(model, optimizer, **kwargs)
+
+
+class CommitStateCallback(keras_elastic.CommitState, tf.keras.callbacks.Callback):  # type: ignore[misc]
+    """keras_elastic.CommitState."""
+
+
+class UpdateBatchStateCallback(keras_elastic.UpdateBatchState, tf.keras.callbacks.Callback):  # type: ignore[misc]
+    """keras_elastic.UpdateBatchState."""
+
+
+class UpdateEpochStateCallback(keras_elastic.UpdateEpochState, tf.keras.callbacks.Callback):  # type: ignore[misc]
+    """keras_elastic.UpdateEpochState."""

@@ -1,0 +1,115 @@
+"""Kinds of arrays that a state copies into memory of its own: NumPy's here, those of a framework where its states are defined."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+
+class Form(NamedTuple):
+    """How an array looks, the same on all ranks. `kind`: the name of its ArrayKind."""
+
+    kind: str
+    shape: tuple[int, ...]
+    dtype: Any
+    nbytes: int
+
+
+class ArrayKind:
+    """Arrays of one framework, and copies of them in memory that is lent as a buffer.
+
+    Attributes  name: the same on all ranks.
+    """
+
+    name = ""
+
+    def takes(self, value: Any) -> bool:
+        """Whether `value` is an array of this kind. All others are plain objects."""
+        raise NotImplementedError
+
+    def form(self, value: Any) -> Form:
+        """How an array looks."""
+        raise NotImplementedError
+
+    def copy_in(self, form: Form, memory: memoryview) -> Any:
+        """A copy that lies in `memory`, of form.nbytes bytes, and has no values yet."""
+        raise NotImplementedError
+
+    def is_far(self, value: Any) -> bool:
+        """Whether the array does not lie in the memory of this host."""
+        return False
+
+    def copy_beside(self, value: Any) -> Any:
+        """A copy without values of an array that is far, where the array lies."""
+        raise NotImplementedError
+
+    def save(self, copy: Any, value: Any) -> None:
+        """Gives a copy the values of an array, or of another copy."""
+        raise NotImplementedError
+
+    def restore(self, value: Any, copy: Any) -> Any:
+        """The array with the values of the copy; another one where it cannot be written."""
+        raise NotImplementedError
+
+    def new(self, copy: Any) -> Any:
+        """A new array with the values of the copy. Errors  ValueError for a kind that is made by the program only."""
+        raise NotImplementedError
+
+
+class NumpyArrays(ArrayKind):
+    """numpy.ndarray itself, without Python objects in it. NumPy is not imported."""
+
+    name = "numpy"
+
+    def takes(self, value: Any) -> bool:
+        numpy = sys.modules.get("numpy")
+        return numpy is not None and type(value) is numpy.ndarray and not value.dtype.hasobject
+
+    def form(self, value: Any) -> Form:
+        return Form(self.name, value.shape, value.dtype, value.nbytes)
+
+    def copy_in(self, form: Form, memory: memoryview) -> Any:
+        import numpy
+
+        return numpy.ndarray(form.shape, form.dtype, memory if form.nbytes else None)
+
+    def save(self, copy: Any, value: Any) -> None:
+        copy[...] = value
+
+    def restore(self, value: Any, copy: Any) -> Any:
+        if not value.flags.writeable:
+            return self.new(copy)
+        value[...] = copy
+        return value
+
+    def new(self, copy: Any) -> Any:
+        return copy.copy()
+
+
+_kinds: dict[str, ArrayKind] = {}
+_NEVER_ARRAYS = frozenset((bool, int, float, str, bytes, type(None)))
+
+
+def add_kind(kind: ArrayKind) -> None:
+    """States copy arrays of this kind from now on."""
+    _kinds[kind.name] = kind
+
+
+def kind_of(value: Any) -> ArrayKind | None:
+    """The kind of an array; None for a plain object."""
+    if type(value) in _NEVER_ARRAYS:
+        return None
+    for kind in _kinds.values():
+        if kind.takes(value):
+            return kind
+    return None
+
+
+def kind_named(name: str) -> ArrayKind:
+    """The kind of that name. Errors  ValueError for one that this process has not, though rank 0 has."""
+    if name not in _kinds:
+        raise ValueError(f"rank 0's state has arrays of {name}, which this process has not imported")
+    return _kinds[name]
+
+
+add_kind(NumpyArrays())

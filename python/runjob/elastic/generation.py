@@ -1,0 +1,37 @@
+"""The generation of an elastic job that this process is in, and what the launcher asks of its members."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_int32, c_int64
+
+from .. import handles, job, objects, reduce_ops
+from .._library import library
+from ..calls import Reduction
+from ..process_sets import global_process_set
+
+_LARGEST = Reduction(reduce_ops.Max, 1.0, 1.0, global_process_set)
+
+
+def is_elastic() -> bool:
+    """Whether this process is in an elastic job."""
+    return bool(library().runjob_elastic() == 1)
+
+
+def pending() -> tuple[int, bool]:
+    """What the launcher asks of this process: 0, 1 (only added) or 2, and whether this process is to leave."""
+    update, leaving = c_int32(), c_int32()
+    job.check(library().runjob_elastic_pending(byref(update), byref(leaving)))
+    return update.value, bool(leaving.value)
+
+
+def commits() -> list[int]:
+    """The commit number that each rank has brought to this generation."""
+    numbers = (c_int64 * job.size())()
+    job.check(library().runjob_elastic_commits(numbers))
+    return list(numbers)
+
+
+def largest(value: int, name: str) -> int:
+    """The largest `value` of the ranks, each from 0 to 255. All ranks call it, with the same name."""
+    answer: bytearray = handles.run(objects.calls.allreduce(bytearray((value,)), name, _LARGEST, in_place=True))
+    return answer[0]

@@ -1,0 +1,108 @@
+"""run(): the function of a program in one generation after the other."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .. import job
+from .._library import library
+from ..exceptions import (
+    AbortedError,
+    HorovodInternalError,
+    HostsUpdatedInterrupt,
+    MismatchError,
+    NotInitializedError,
+    PeerLostError,
+    UnavailableError,
+)
+from .generation import commits, is_elastic
+from .state import State
+
+Result = TypeVar("Result")
+
+#: Errors that another generation would meet again.
+_NEVER_RETRIED = (MismatchError, UnavailableError, NotInitializedError)
+
+
+def run(func: Callable[..., Result]) -> Callable[..., Result]:
+    """A decorator for func(state, ...): runs it again from the last commit when a rank is lost or fails, and from the live state
+    when hosts have changed. In a job that is not elastic errors are raised.
+
+    Never retried  MismatchError, UnavailableError, NotInitializedError.
+    """
+
+    @functools.wraps(func)
+    def wrapper(state: State, *args: Any, **kwargs: Any) -> Result:
+        if not job.is_initialized():
+            raise NotInitializedError("runjob has not been initialized; call init() first")
+        if not is_elastic():
+            state.sync()
+            return func(state, *args, **kwargs)
+        return _Loop(state).run(lambda: func(state, *args, **kwargs))
+
+    return wrapper
+
+
+class _Loop:
+    """The generations of one call of a function that run() has decorated."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._reason = ""  # why this process cannot go on in its generation; empty: others are the reason
+        self._must_restore = False
+
+    def run(self, function: Callable[[], Result]) -> Result:
+        job.check(library().runjob_elastic_enter())
+        must_meet, is_member = library().runjob_generation() < 0, True
+        while True:
+            try:
+                if must_meet:
+                    is_member = False
+                    self._meet()
+                    is_member, must_meet = True, False
+                    self._begin_generation()
+                else:
+                    self._sync([])
+                return function()
+            except HostsUpdatedInterrupt:
+                self._state._commit_live()
+                self._reason = ""
+            except HorovodInternalError as error:
+                if isinstance(error, _NEVER_RETRIED) or not is_member:
+                    raise
+                self._must_restore = True
+                self._reason = "" if _is_loss(error) else f"{type(error).__name__}: {error}"
+            must_meet = True
+
+    def _meet(self) -> None:
+        number = self._state._commit_number
+        text = self._reason.encode(errors="replace")
+        job.join_generation(lambda: library().runjob_elastic_meet(number, text))
+
+    def _begin_generation(self) -> None:
+        if self._must_restore:
+            self._state.restore()  # now that nothing of the generation before is in flight
+            self._must_restore = False
+        self._state.on_reset()
+        self._sync(commits())
+
+    def _sync(self, brought: list[int]) -> None:
+        """`brought`: the commit numbers of the ranks; [] in the generation in which run() was entered."""
+        state = self._state
+        newest = max(brought, default=-1)
+        if newest >= 0:
+            state._receives = brought[job.rank()] < newest
+        try:
+            state.sync()
+        finally:
+            state._receives = None
+        if not getattr(type(state).sync, "leaves_a_commit", False):
+            state.save()
+        state._has_newest(max(0, newest if brought else state._commits))
+
+
+def _is_loss(error: HorovodInternalError) -> bool:
+    """Whether another rank is the cause, which the launcher sees by itself."""
+    return isinstance(error, (PeerLostError, AbortedError))

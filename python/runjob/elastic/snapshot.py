@@ -1,0 +1,166 @@
+"""The commit of a state: a copy whose arrays lie in the same memory each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from . import tree
+from .array_kinds import Form, kind_named, kind_of
+
+#: The forms of arrays, by block.
+Layout = list[list[Form]]
+
+_ALIGNMENT_BYTES = 64
+_PIECE_BYTES = 64 << 20  # of what is sent at once; a rank that needs nothing of it has so much memory for it meanwhile
+
+
+class _Block:
+    """Copies of some arrays, one after the other in one piece of memory. `far`: those that lie on a device instead, None for all others."""
+
+    def __init__(self, forms: list[Form], far: list[Any]) -> None:
+        self.forms = forms
+        self.far = far
+        self._ends = _ends(forms, far)
+        self._memory = bytearray(self._ends[-1] if forms else 0)
+        whole = memoryview(self._memory)
+        self.copies = [
+            kind_named(form.kind).copy_in(form, whole[begin : begin + form.nbytes]) if each is None else each
+            for form, each, begin in zip(forms, far, [0, *self._ends])
+        ]
+
+    def shorten(self, count: int) -> None:
+        """To its first copies; the memory remains."""
+        del self.forms[count:], self.far[count:], self.copies[count:], self._ends[count:]
+
+    def bytes(self) -> memoryview:
+        """The memory of the copies that do not lie on a device."""
+        return memoryview(self._memory)[: self._ends[-1] if self._ends else 0]
+
+    def here(self) -> _Block:
+        """A block with the same values, none of which lies on a device."""
+        if all(each is None for each in self.far):
+            return self
+        block = _Block(self.forms, [None] * len(self.forms))
+        for form, copy, value in zip(self.forms, block.copies, self.copies):
+            kind_named(form.kind).save(copy, value)
+        return block
+
+
+def _ends(forms: list[Form], far: list[Any]) -> list[int]:
+    ends, end = [], 0
+    for form, each in zip(forms, far):
+        end += 0 if each is not None else -(-form.nbytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        ends.append(end)
+    return ends
+
+
+class Prepared(NamedTuple):
+    """What Snapshot.keep() is to copy: into the first `known` copies of the snapshot, and into those of `block`."""
+
+    outline: dict[str, Any]
+    arrays: list[Any]
+    known: int
+    block: _Block
+
+
+class Snapshot:
+    """A copy of values by name. prepare() may fail, and changes nothing; keep() copies the arrays, over those of the last time.
+
+    Attributes  outline   the plain objects, with Places for the arrays; {} before the first copy.
+                is_whole  false while arrays are copied, and after a copy that was interrupted.
+    """
+
+    def __init__(self) -> None:
+        self.outline: dict[str, Any] = {}
+        self.is_whole = False
+        self._blocks: list[_Block] = []
+
+    def prepare(self, values: Mapping[str, Any]) -> Prepared:
+        """Copies the plain objects, and makes room for arrays that are new or have changed their form.
+
+        Errors  ValueError for a value that cannot be copied.
+        """
+        outline, by_path = tree.split(values)
+        arrays = list(by_path.values())
+        forms = list(map(form_of, arrays))
+        is_far = [kind_named(form.kind).is_far(value) for form, value in zip(forms, arrays)]
+        plain = tree.copied(outline)
+        known = self._common(forms, is_far)
+        new = list(zip(forms, arrays, is_far))[known:]
+        far = [kind_named(form.kind).copy_beside(value) if each else None for form, value, each in new]
+        return Prepared(plain, arrays, known, _Block(forms[known:], far))
+
+    def keep(self, prepared: Prepared) -> None:
+        """Copies the arrays."""
+        self.is_whole = False
+        self._shorten(prepared.known)
+        if prepared.block.forms:
+            self._blocks.append(prepared.block)
+        for form, copy, value in zip(self.forms(), self.copies(), prepared.arrays):
+            kind_named(form.kind).save(copy, value)
+        self.outline = prepared.outline
+        self.is_whole = True
+
+    def forms(self) -> list[Form]:
+        """How the arrays look, by index."""
+        return [form for block in self._blocks for form in block.forms]
+
+    def copies(self) -> list[Any]:
+        """The copies of the arrays, by index. They are lent."""
+        return [copy for block in self._blocks for copy in block.copies]
+
+    def layout(self) -> Layout:
+        """Which arrays travel together."""
+        return [block.forms for block in self._blocks]
+
+    def pieces(self) -> Iterator[memoryview]:
+        """The bytes of all arrays, to be sent."""
+        for block in self._blocks:
+            yield from _cut(block.here().bytes())
+
+    def receive(self, outline: dict[str, Any], layout: Layout) -> Iterator[memoryview]:
+        """Where the pieces of another rank's snapshot go. This one is whole when all have been taken."""
+        self.is_whole = False
+        self.outline, self._blocks = outline, []
+        self._blocks = [_Block(list(forms), [None] * len(forms)) for forms in layout]
+        for block in self._blocks:
+            yield from _cut(block.bytes())
+        self.is_whole = True
+
+    def _common(self, forms: list[Form], is_far: list[bool]) -> int:
+        """How many of the first copies can be used again."""
+        were_far = [each is not None for block in self._blocks for each in block.far]
+        pairs = zip(zip(forms, is_far), zip(self.forms(), were_far))
+        return next((index for index, (one, other) in enumerate(pairs) if one != other), min(len(forms), len(were_far)))
+
+    def _shorten(self, count: int) -> None:
+        kept = []
+        for block in self._blocks:
+            if count > 0:
+                kept.append(block)
+                count -= len(block.forms)
+        if count < 0:
+            kept[-1].shorten(len(kept[-1].forms) + count)
+        self._blocks = kept
+
+
+def form_of(array: Any) -> Form:
+    """How an array of any kind looks."""
+    kind = kind_of(array)
+    assert kind is not None
+    return kind.form(array)
+
+
+def discarded(layout: Layout) -> Iterator[memoryview]:
+    """Where the pieces of another rank's snapshot go on a rank that needs nothing of it."""
+    sizes = [(_ends(forms, [None] * len(forms)) or [0])[-1] for forms in layout]
+    memory = memoryview(bytearray(min(_PIECE_BYTES, max(sizes, default=0))))
+    for size in sizes:
+        for first in range(0, size, _PIECE_BYTES):
+            yield memory[: size - first]
+
+
+def _cut(whole: memoryview) -> Iterator[memoryview]:
+    for first in range(0, len(whole), _PIECE_BYTES):
+        yield whole[first : first + _PIECE_BYTES]

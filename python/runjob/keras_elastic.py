@@ -1,0 +1,158 @@
+"""Elastic training with Keras, whichever backend it has: the state of a model, and what callbacks keep of where training is.
+
+The callbacks stand in front of Keras's own class, from which `model` comes. A batch is counted when it has ended, an epoch too, so that a
+commit has the same numbers in whichever order the callbacks are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import job
+from .elastic import ObjectState
+from .exceptions import MismatchError
+
+
+class ModelState(ObjectState):
+    """A model, its optimizer and plain objects: each keyword becomes an attribute.
+
+    optimizer  the model's own unless it is given. It is built, so that all ranks have the same variables.
+    Errors     ValueError for a value that cannot be copied; in sync() MismatchError for a model that is not like rank 0's.
+    """
+
+    def __init__(self, model: Any, optimizer: Any = None, **kwargs: Any) -> None:
+        self.model = model
+        self.optimizer = getattr(model, "optimizer", None) if optimizer is None else optimizer
+        super().__init__(**kwargs)
+
+    def arrays(self, variables: Sequence[Any]) -> list[Any]:
+        """Variables of Keras as arrays of the backend that share their memory."""
+        raise NotImplementedError
+
+    def are_same(self, one: Any, other: Any) -> bool:
+        """Whether two arrays are those of the same variable."""
+        raise NotImplementedError
+
+    def _values(self) -> dict[str, Any]:
+        values = {"model": self.arrays(self.model.weights), "optimizer": self.arrays(_variables_of(self.optimizer, self.model))}
+        return {**values, **super()._values()}
+
+    def _set_values(self, values: Mapping[str, Any]) -> None:
+        live = ModelState._values(self)
+        for name in ("model", "optimizer"):
+            ours, theirs = live[name], values[name]
+            if len(ours) != len(theirs) or not all(map(self.are_same, ours, theirs)):
+                raise MismatchError(
+                    f"the {name} of rank {job.rank()} has not the variables of rank 0's: it has {len(ours)}, and rank 0's has {len(theirs)}; "
+                    "make and build the same model on all ranks before elastic.run()"
+                )
+        super()._set_values({name: value for name, value in values.items() if name not in ("model", "optimizer")})
+
+
+def _variables_of(optimizer: Any, model: Any) -> list[Any]:
+    """An optimizer's variables, none where there is no optimizer. Builds it."""
+    if optimizer is None:
+        return []
+    is_built = getattr(optimizer, "built", getattr(optimizer, "_built", True))
+    if not is_built and model.weights:
+        optimizer.build(model.trainable_variables)
+    variables = optimizer.variables
+    return list(variables() if callable(variables) else variables)
+
+
+class CommitState:
+    """Commits the state at the end of every `batches_per_commit` batches."""
+
+    def __init__(self, state: Any, batches_per_commit: int = 1) -> None:
+        super().__init__()
+        self._state = state
+        self.batches_per_commit = batches_per_commit
+        self.batches_remaining = batches_per_commit
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Begins to count."""
+        self.batches_remaining = self.batches_per_commit
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Errors  as of state.commit()."""
+        counter = getattr(self._state, "_batch_counter", None)
+        if counter is not None and not counter.count(batch):
+            return
+        self.batches_remaining -= 1
+        if self.batches_remaining == 0:
+            self.batches_remaining = self.batches_per_commit
+            self._state.commit()
+
+
+class UpdateBatchState:
+    """Keeps in state.batch how many batches of the epoch have ended. A fit() that begins with others than 0 goes on there: it takes so many
+    batches from its data without training on them."""
+
+    model: Any
+
+    def __init__(self, state: Any) -> None:
+        super().__init__()
+        self._state = state
+        self._left_out = 0
+        state._batch_counter = self
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Leaves out the batches that the state has behind it."""
+        self._left_out = self._state.batch
+        _train_again(self.model)
+        if self._left_out:
+            self.model.train_function = _LeftOut(self.model.train_function, self.model)
+
+    def on_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Trains again after those that are left out."""
+        if batch >= self._left_out:
+            _train_again(self.model)
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Counts the batch."""
+        self.count(batch)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Begins a new epoch."""
+        self._state.batch = self._left_out = 0
+        _train_again(self.model)
+
+    def count(self, batch: int) -> bool:
+        """A batch has ended, or several of which this is the last. Returns whether the model has been trained on it."""
+        if batch < self._left_out:
+            return False
+        self._state.batch = batch + 1
+        return True
+
+
+class _LeftOut:
+    """Stands for a model's train_function, and takes its data."""
+
+    def __init__(self, train: Any, model: Any) -> None:
+        self.train = train
+        steps: Any = getattr(model, "steps_per_execution", None) or getattr(model, "_steps_per_execution", 1)
+        self._steps = int(steps.numpy() if hasattr(steps, "numpy") else steps)
+
+    def __call__(self, data: Any) -> dict[str, Any]:
+        if hasattr(data, "__next__"):  # TensorFlow's trainer gives an iterator, PyTorch's the batches themselves
+            for _ in range(self._steps):
+                next(data)
+        return {}
+
+
+def _train_again(model: Any) -> None:
+    if isinstance(model.train_function, _LeftOut):
+        model.train_function = model.train_function.train
+
+
+class UpdateEpochState:
+    """Keeps in state.epoch how many epochs have ended, whichever number the fit() has begun with."""
+
+    def __init__(self, state: Any) -> None:
+        super().__init__()
+        self._state = state
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Counts the epoch."""
+        self._state.epoch += 1

@@ -1,0 +1,190 @@
+"""How the values of a TorchState are saved, by their type: of models, optimizers, samplers and what else has a state_dict()."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+
+from ... import job
+from ...elastic import ObjectState
+from ...exceptions import MismatchError
+from .sampler import ElasticSampler
+
+
+class StateHandler:
+    """Saves, restores and synchronizes one value. set_handler_registry() adds subclasses for other types."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def save(self) -> None:
+        """Copies the value's state."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Puts the copy back."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Gives all ranks rank 0's state. Called on all ranks."""
+        raise NotImplementedError
+
+    def set_value(self, value: Any) -> None:
+        """Goes on with another value."""
+        self.value = value
+        self.save()
+
+
+class TreeHandler(StateHandler):
+    """One whose state is a tree of plain objects and tensors, so that a TorchState commits it together with all others.
+
+    is_alone  whether it has a commit of its own, for save(), restore() and sync().
+    """
+
+    def __init__(self, value: Any, is_alone: bool = True) -> None:
+        super().__init__(value)
+        self._state = _OneValue(self) if is_alone else None
+
+    def tree(self) -> Any:
+        """The state, with the tensors themselves."""
+        return self.value.state_dict()
+
+    def load(self, tree: Any) -> None:
+        """Puts a tree into the value. It may hold the tensors of tree(), which have the right values then."""
+        self.value.load_state_dict(tree)
+
+    def save(self) -> None:
+        if self._state is not None:
+            self._state.save()
+
+    def restore(self) -> None:
+        if self._state is not None:
+            self._state.restore()
+
+    def sync(self) -> None:
+        if self._state is not None:
+            self._state.sync()
+
+
+class _OneValue(ObjectState):
+    """The state of a handler that is alone."""
+
+    def __init__(self, handler: TreeHandler) -> None:
+        self._handler = handler
+        super().__init__()
+
+    def _values(self) -> dict[str, Any]:
+        return {type(self._handler.value).__name__: self._handler.tree()}
+
+    def _set_values(self, values: Any) -> None:
+        for value in values.values():
+            self._handler.load(value)
+
+
+class ModelStateHandler(TreeHandler):
+    """For torch.nn.Module."""
+
+    def load(self, tree: Any) -> None:
+        live = self.value.state_dict()
+        if live.keys() == tree.keys() and all(_is_same(live[name], value) for name, value in tree.items()):
+            return
+        try:
+            self.value.load_state_dict(tree)
+        except RuntimeError as error:
+            raise MismatchError(
+                f"the {type(self.value).__name__} of rank {job.rank()} has not the form of rank 0's: {' '.join(str(error).split())} "
+                "Make the same model on all ranks before elastic.run()."
+            ) from error
+
+
+class OptimizerStateHandler(TreeHandler):
+    """For torch.optim.Optimizer. Its parameter groups and their states are changed in place, since schedulers keep references to them."""
+
+    def tree(self) -> Any:
+        optimizer = self.value
+        return [
+            {
+                "options": {key: value for key, value in group.items() if key not in ("params", "param_names")},
+                "states": [dict(optimizer.state.get(parameter, {})) for parameter in group["params"]],
+            }
+            for group in optimizer.param_groups
+        ]
+
+    def load(self, tree: Any) -> None:
+        optimizer = self.value
+        ours = [len(group["params"]) for group in optimizer.param_groups]
+        theirs = [len(group["states"]) for group in tree]
+        if ours != theirs:
+            raise MismatchError(
+                f"the {type(optimizer).__name__} has parameter groups of sizes {ours} on rank {job.rank()}, and {theirs} on rank 0; "
+                "make the same optimizer on all ranks before elastic.run()"
+            )
+        forget_step: Callable[[], None] | None = getattr(optimizer, "_forget_step", None)
+        if forget_step is not None:
+            forget_step()  # a DistributedOptimizer's gradients may have been on their way
+        for group, given in zip(optimizer.param_groups, tree):
+            group.update(given["options"])
+            for parameter, state in zip(group["params"], given["states"]):
+                if state:
+                    optimizer.state[parameter] = _placed(state, parameter, group)
+                else:
+                    optimizer.state.pop(parameter, None)
+
+
+class SamplerStateHandler(TreeHandler):
+    """For ElasticSampler."""
+
+
+class StateDictHandler(TreeHandler):
+    """For other objects with state_dict() and load_state_dict(): schedulers of learning rates, scalers of gradients."""
+
+
+def _is_same(live: Any, value: Any) -> bool:
+    return isinstance(live, torch.Tensor) and isinstance(value, torch.Tensor) and live.data_ptr() == value.data_ptr()
+
+
+def _placed(state: dict[str, Any], parameter: torch.Tensor, group: dict[str, Any]) -> dict[str, Any]:
+    """Tensors that have come from another rank go where PyTorch's optimizers want them: to the device of the parameter, but for counts of
+    steps that the device does not need."""
+    on_device = group.get("capturable") or group.get("fused")
+
+    def placed(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value.to(parameter.device) if value.dim() > 0 or on_device else value
+        return [placed(each) for each in value] if type(value) is list else value
+
+    return {key: placed(value) for key, value in state.items()}
+
+
+_registry: list[tuple[type, type[StateHandler]]] = [
+    (torch.nn.Module, ModelStateHandler),
+    (torch.optim.Optimizer, OptimizerStateHandler),
+    (ElasticSampler, SamplerStateHandler),
+    (torch.optim.lr_scheduler.LRScheduler, StateDictHandler),
+    (getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler), StateDictHandler),  # the first from PyTorch 2.3 on
+]
+
+
+def get_handler_registry() -> list[tuple[type, type[StateHandler]]]:
+    """(type, handler) pairs. The first type that a value is an instance of decides."""
+    return _registry
+
+
+def set_handler_registry(registry: list[tuple[type, type[StateHandler]]]) -> None:
+    """Replaces all pairs, for states that are made from now on."""
+    global _registry
+    _registry = registry
+
+
+def handler_of(value: Any) -> StateHandler | None:
+    """A handler for a value of a TorchState; None for a plain object. Ours have no commits of their own."""
+    for cls, handler in _registry:
+        if isinstance(value, cls):
+            return handler(value, is_alone=False) if issubclass(handler, TreeHandler) and is_ours(handler) else handler(value)
+    return None
+
+
+def is_ours(handler: type[StateHandler]) -> bool:
+    """Whether a TorchState commits the trees of this class of handlers itself; it calls the methods of all others."""
+    return issubclass(handler, TreeHandler) and handler.__module__ == __name__

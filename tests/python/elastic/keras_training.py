@@ -1,0 +1,61 @@
+"""A rank of an elastic job that trains in the idiom of Horovod's Keras scripts, with Keras's backend of KERAS_BACKEND.
+
+    keras_training.py NUMBER   the process with this number is killed in the second epoch, after its third batch
+
+Each rank prints size, epoch, batch, how many steps the optimizer has made, and whether all ranks have the same variables, bit for bit.
+"""
+
+import os
+import signal
+import sys
+
+import keras
+import numpy as np
+
+import horovod.keras as hvd
+
+EPOCHS, STEPS, BATCH = 4, 6, 4
+
+hvd.init()
+keras.utils.set_random_seed(int(os.environ["RUNJOB_PROCESS_NUMBER"]))
+random = np.random.default_rng(hvd.rank())
+x = random.normal(size=(STEPS * BATCH, 3)).astype("float32")
+y = x.sum(axis=1, keepdims=True)
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, activation="tanh"), keras.layers.Dropout(0.2), keras.layers.Dense(1)])
+optimizer = hvd.DistributedOptimizer(keras.optimizers.Adam(0.01 * hvd.size()))
+model.compile(optimizer=optimizer, loss="mse")
+
+
+class Failure(keras.callbacks.Callback):
+    batches = 0
+
+    def on_train_batch_begin(self, batch, logs=None):
+        Failure.batches += 1
+        if Failure.batches == STEPS + 4 and os.environ["RUNJOB_PROCESS_NUMBER"] == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def on_reset():
+    model.optimizer.learning_rate = 0.01 * hvd.size()
+
+
+state = hvd.elastic.KerasState(model, batch=0, epoch=0)
+state.register_reset_callbacks([on_reset])
+callbacks = [
+    hvd.elastic.CommitStateCallback(state, batches_per_commit=2),
+    hvd.elastic.UpdateBatchStateCallback(state),
+    hvd.elastic.UpdateEpochStateCallback(state),
+    Failure(),
+]
+
+
+@hvd.elastic.run
+def train(state):
+    model.fit(x, y, batch_size=BATCH, epochs=EPOCHS - state.epoch, callbacks=callbacks, verbose=0, shuffle=False)
+
+
+train(state)
+flat = np.concatenate([np.ravel(keras.ops.convert_to_numpy(each)).astype("float64") for each in [*model.weights, *optimizer.variables]])
+is_equal = np.array_equal(flat, hvd.broadcast(flat, root_rank=0))
+assert abs(float(keras.ops.convert_to_numpy(model.optimizer.learning_rate)) - 0.01 * hvd.size()) < 1e-6
+print(f"size {hvd.size()}, epoch {state.epoch}, batch {state.batch}, steps {int(optimizer.iterations)}, equal {is_equal}", flush=True)

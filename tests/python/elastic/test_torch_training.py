@@ -1,0 +1,87 @@
+"""python/runjob/torch/elastic: models that train on while ranks are lost and come back, and what becomes of each sample."""
+
+import collections
+import json
+import pathlib
+import re
+import sys
+
+import jobs
+import pytest
+import ranks
+
+TRAINING = pathlib.Path(__file__).with_name("torch_training.py")
+SAMPLES = 103  # of torch_training.py
+
+
+def train(folder, *options):
+    """A finished job, and what its ranks have logged."""
+    job = jobs.run(*options[: options.index("--")], sys.executable, TRAINING, folder, *options[options.index("--") + 1 :], env=ranks.environment())
+    assert job.returncode == 0, job.stdout + job.stderr
+    entries = [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
+    return job, entries
+
+
+def kept_steps(entries):
+    """Of each step the batches of the last generation that has done it."""
+    steps = collections.defaultdict(list)
+    for entry in entries:
+        steps[entry["step"]].append(entry)
+    kept = []
+    for batches in steps.values():
+        newest = max(batch["generation"] for batch in batches)
+        kept.append([batch for batch in batches if batch["generation"] == newest])
+    assert all(len(step) == step[0]["size"] for step in kept), "each rank has done each step that is kept"
+    return kept
+
+
+def check_exactly_once(entries):
+    for epoch in range(max(entry["epoch"] for entry in entries) + 1):
+        steps = [step for step in kept_steps(entries) if step[0]["epoch"] == epoch]
+        counts = collections.Counter(index for step in steps for batch in step for index in batch["indices"])
+        assert sorted(counts) == list(range(SAMPLES)), "each sample is in a step that is kept"
+        size = max(steps, key=lambda step: step[0]["step"])[0]["size"]  # what is repeated fills up the last step
+        repeated = sum(counts.values()) - SAMPLES
+        assert 0 <= repeated < size
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_a_lost_rank_is_no_loss_of_samples(tmp_path, lost):
+    job, entries = train(tmp_path, "-np", "3", "--min-np", "2", "--rank-restarts", "0", "--", "0", f"{lost}:11")
+    assert [lines[-1] for lines in jobs.by_rank(job.stdout).values()] == ["size 2, equal True"] * 2
+    assert {entry["size"] for entry in entries} == {2, 3}
+    check_exactly_once(entries)
+
+
+def test_ranks_come_back_and_go_on_with_the_same_parameters(tmp_path):
+    job, entries = train(tmp_path, "-np", "3", "--min-np", "2", "--rank-restarts", "100", "--", "4", "1:11", "3:5")
+    assert {lines[-1] for lines in jobs.by_rank(job.stdout).values()} == {"size 3, equal True"}
+    assert re.search(r"generation 4: 3 ranks", job.stderr)
+    check_exactly_once(entries)
+
+
+def test_a_programs_own_state_grows_by_checks_alone():
+    script = TRAINING.with_name("torch_user_state.py")
+    job = jobs.run("-np", "3", "--min-np", "2", sys.executable, script, env=ranks.environment())
+    assert job.returncode == 0, job.stdout + job.stderr
+    # Adam has two moments of each of the 18 parameters, and a count for each of the two tensors.
+    assert [lines[-1] for lines in jobs.by_rank(job.stdout).values()] == ["size 3, step 30, equal True, moments 38"] * 3
+
+
+def run_raising(error):
+    command = ("-np", "3", "--min-np", "2", "--rank-restarts", "0", sys.executable, TRAINING.with_name("torch_raising.py"), error)
+    return jobs.run(*command, env=ranks.environment())
+
+
+def test_an_error_that_the_program_raises_is_no_loss_of_ranks():
+    job = run_raising("HorovodInternalError")
+    assert job.returncode == 0, job.stdout + job.stderr
+    assert [lines[-1] for lines in jobs.by_rank(job.stdout).values()] == ["size 3, step 12, begun [0, 6], equal True"] * 3
+    assert "generation 1: 3 ranks after" in job.stderr
+
+
+def test_an_error_that_would_come_again_ends_its_rank():
+    job = run_raising("MismatchError")
+    assert job.returncode == 0, job.stdout + job.stderr
+    assert [lines[-1] for lines in jobs.by_rank(job.stdout).values()] == ["size 2, step 12, begun [0, 6], equal True"] * 2
+    assert "MismatchError: of the program" in job.stderr

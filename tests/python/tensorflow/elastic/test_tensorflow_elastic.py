@@ -1,0 +1,32 @@
+"""Elastic jobs with TensorFlow: models that train on while ranks are lost and come back."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import ranks
+
+FOLDER = pathlib.Path(__file__).parents[2] / "elastic"
+
+
+def run(*arguments):
+    """The last line of each rank."""
+    command = [str(ranks.LAUNCHER), "-np", "3", "--min-np", "2", *map(str, arguments)]
+    job = subprocess.run(
+        command, env=ranks.environment(KERAS_BACKEND="tensorflow"), capture_output=True, text=True, timeout=ranks.TIMEOUT_SECONDS
+    )
+    assert job.returncode == 0, job.stdout + job.stderr
+    return re.findall(r"^\[\d\]<stdout>:(size .*)$", job.stdout, re.MULTILINE)
+
+
+def test_a_model_goes_on_at_the_batch_of_its_commit():
+    lines = run("--rank-restarts", "0", sys.executable, FOLDER / "keras_training.py", 1)
+    assert lines == ["size 2, epoch 4, batch 0, steps 24, equal True"] * 2
+
+
+@pytest.mark.parametrize("state", ["keras", "variables"])
+def test_a_replacement_gets_the_variables(state):
+    assert run(sys.executable, FOLDER / "tensorflow_training.py", state) == ["size 3, step 30, equal True"] * 3
