@@ -19,6 +19,7 @@
 #include "base/program_path.hpp"
 #include "base/screen_text.hpp"
 #include "base/standard_descriptors.hpp"
+#include "cli/resize_job.hpp"
 #include "cli/run_command_line.hpp"
 
 namespace runjob {
@@ -32,8 +33,11 @@ Surroundings look_around(const std::string& name) {
   std::array<char, 256> host_name{};
   ::gethostname(host_name.data(), host_name.size() - 1);
   std::error_code deleted;
-  return {current_environment(), std::filesystem::current_path(deleted).string(), host_name.data(),
-          std::filesystem::path(name).filename() == "horovodrun"};
+  return {current_environment(),
+          std::filesystem::current_path(deleted).string(),
+          host_name.data(),
+          std::filesystem::path(name).filename() == "horovodrun",
+          {}};
 }
 
 void print(const std::string& text) {
@@ -72,11 +76,18 @@ int run_command(int argc, char** argv, const JobActions& actions) {
     return action(spec);
   };
   try {
-    const int status = run_command_line(
-        std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), look_around(argc > 0 ? argv[0] : ""),
-        {print, remember, [&](const JobSpec& spec) { return run_here(spec, actions.run); },
-         [&](const JobSpec& spec) { return run_here(spec, actions.clean_cache); },
-         [&map](const std::string& text) { map += text; }});
+    const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+    if (!arguments.empty() && arguments.front() == "resize") return resize_job(arguments, print);
+    Surroundings surroundings = look_around(argc > 0 ? argv[0] : "");
+    surroundings.discover = [&](const FirstHosts& wanted, const Environment& environment) -> std::vector<Host> {
+      if (!actions.discover) become(actions.other_program, argv);
+      return actions.discover(wanted, environment);
+    };
+    const int status =
+        run_command_line(arguments, surroundings,
+                         {print, remember, [&](const JobSpec& spec) { return run_here(spec, actions.run); },
+                          [&](const JobSpec& spec) { return run_here(spec, actions.clean_cache); },
+                          [&map](const std::string& text) { map += text; }});
     show_warnings();
     return status;
   } catch (const Error& error) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "launcher/job_spec/first_hosts.hpp"
 #include "launcher/job_spec/job_spec.hpp"
 
 namespace runjob {
@@ -14,6 +15,7 @@ struct JobActions {
   std::string other_program;
   std::function<int(const JobSpec&)> run;          ///< returns the exit status
   std::function<int(const JobSpec&)> clean_cache;  ///< likewise
+  DiscoverHosts discover = {};  ///< without it the process becomes `other_program` for a job that discovers its hosts
 };
 
 /// main() of runjob: reads the command line, does what it asks for, prints errors. Returns the exit status.

@@ -2,7 +2,9 @@
 #include <sys/prctl.h>
 #include <utility>
 
+#include "base/log.hpp"
 #include "cli/command.hpp"
+#include "launcher/host_sources/discover_first_hosts.hpp"
 #include "launcher/job/run_job.hpp"
 #include "launcher/remote/agent_connector.hpp"
 #include "launcher/remote/clean_cache.hpp"
@@ -25,5 +27,9 @@ int main(int argc, char** argv) {
   ::prctl(PR_SET_NAME, "runjob");  // what users look for in `ps`
   const auto always = [](const JobSpec&) { return true; };
   const auto run = [](const JobSpec& spec) { return spec.slurm_task ? run_task(spec) : run_job(spec, connect_hosts); };
-  return run_command(argc, argv, {always, "", run, clean_cache});
+  const auto warn = [](const std::string& line) { log::warn("{}", line); };
+  const auto discover = [warn](const FirstHosts& wanted, const Environment& environment) {
+    return discover_first_hosts(wanted, environment, warn);
+  };
+  return run_command(argc, argv, {always, "", run, clean_cache, discover});
 }

@@ -187,6 +187,12 @@ Allocation place_ranks(const std::vector<Host>& hosts, const std::vector<int>& h
   return allocation;
 }
 
+int count_slots(const std::vector<Host>& hosts) {
+  int slots = 0;
+  for (const Host& host : hosts) slots += host.slots;
+  return slots;
+}
+
 Allocation allocate(std::vector<Host> hosts, std::optional<int> np, MapBy map_by) {
   if (map_by.oversubscribe) add_missing_slots(hosts, np, map_by);
   const std::vector<int> places = places_on(hosts, map_by);

@@ -20,6 +20,8 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
+int count_slots(const std::vector<Host>& hosts);
+
 /// Where one rank sits, in Horovod's terms.
 struct Placement {
   int rank = 0;

@@ -19,6 +19,10 @@ std::string key_of(const Host& host) {
 
 }  // namespace
 
+bool is_same_host(const Host& one, const Host& other) {
+  return key_of(one) == key_of(other);
+}
+
 std::string HostMerger::add(const Host& host) {
   ++mentions_;
   const auto [entry, is_new] = index_.try_emplace(key_of(host), hosts_.size());

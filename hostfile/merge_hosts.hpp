@@ -11,6 +11,9 @@ namespace runjob {
 
 inline constexpr int kMaxSlots = 65'536;  ///< on one host
 
+/// True for two mentions of one host.
+bool is_same_host(const Host& one, const Host& other);
+
 /// Collects hosts in order. A host named again (same name in any case, same user, same port) is merged into its first
 /// mention: slots add up, and GPUs are joined, each once, in the order given. The merge is refused if only one mention
 /// has GPUs, or if they have different identity files, because the intention is then ambiguous.

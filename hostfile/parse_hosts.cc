@@ -1,5 +1,7 @@
 #include "hostfile/parse_hosts.hpp"
 
+#include <set>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -34,7 +36,7 @@ void add_hosts(HostMerger& merger, const TextCursor& cursor, std::size_t start, 
 }
 
 /// One line of a hostfile, comment and line end already known to be harmless to the grammar.
-void parse_hostfile_line(TextCursor& cursor, HostMerger& merger) {
+void parse_hostfile_line(TextCursor& cursor, HostMerger& merger, int default_slots = 1) {
   cursor.skip_blanks();
   if (cursor.at_end() || cursor.peek() == '#') return;
   const std::size_t start = cursor.position();
@@ -44,7 +46,7 @@ void parse_hostfile_line(TextCursor& cursor, HostMerger& merger) {
   options.slots = take_slots(cursor, start);
   take_host_options(cursor, options);
   Host host;
-  host.slots = options.slots.value_or(options.gpus ? static_cast<int>(options.gpus->size()) : 1);
+  host.slots = options.slots.value_or(options.gpus ? static_cast<int>(options.gpus->size()) : default_slots);
   host.user = options.user;
   host.port = options.port;
   host.identity = options.identity;
@@ -85,6 +87,21 @@ std::vector<Host> parse_hostfile(std::string_view text, std::string_view source)
   }
   if (merger.mentions() == 0)
     throw Error(Errc::kHostfile, fmt::format("{}: expected at least one host, found none", source));
+  return merger.hosts();
+}
+
+std::vector<Host> parse_discovered_hosts(std::string_view text, std::string_view source, int slots_per_host) {
+  HostMerger merger;
+  std::set<std::string_view> seen;
+  for (int line_number = 1; !text.empty(); ++line_number) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (!seen.insert(line).second) continue;
+    TextCursor cursor(line, source, line_number);
+    parse_hostfile_line(cursor, merger, slots_per_host);
+  }
   return merger.hosts();
 }
 

@@ -24,6 +24,10 @@ std::vector<Host> parse_host_list(std::string_view text, std::string_view source
 /// slots means one; `gpus` alone means as many slots as GPUs. At least one host.
 std::vector<Host> parse_hostfile(std::string_view text, std::string_view source);
 
+/// The output of a host discovery script: a hostfile, possibly without any host, in which a host without a number has
+/// `slots_per_host` slots. A line that occurs twice counts once, as for horovodrun.
+std::vector<Host> parse_discovered_hosts(std::string_view text, std::string_view source, int slots_per_host);
+
 /// Reads and parses `path`. Errors  Error(kUsage) naming path and reason when it cannot be read.
 std::vector<Host> read_hostfile(const std::string& path);
 

@@ -16,6 +16,7 @@ constexpr std::size_t kWidth = 96;
 
 constexpr std::string_view kHead =
     "Usage: runjob [options] [--] command [arguments]\n"
+    "       runjob resize JOB -np N | --add HOSTS | --remove HOSTS   (an elastic job that runs)\n"
     "\n"
     "Starts the command as several ranks of one job and gives them fast collectives.\n"
     "\n"

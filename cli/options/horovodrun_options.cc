@@ -14,8 +14,6 @@
 namespace runjob {
 namespace {
 
-constexpr std::string_view kElastic =
-    "an elastic job cannot discover hosts in this version; name all hosts, with --min-np and --max-np";
 constexpr std::string_view kNoTuning = "there is no autotuning in this version";
 constexpr std::string_view kNoMpi = "runjob starts the ranks itself; start a program that uses MPI with mpirun";
 constexpr std::string_view kNoTorus = "there is one algorithm between hosts, see --hierarchical-allreduce";
@@ -68,11 +66,6 @@ constexpr Row kSilent[] = {
     {"autotune-gaussian-process-noise", "X", kNoTuning, "autotune.gaussian_process_noise", check_share},
 };
 
-constexpr Row kRefused[] = {
-    {"host-discovery-script", "FILE", kElastic},
-    {"slots-per-host", "N", kElastic},
-};
-
 /// Options of runjob that horovodrun has under the same name.
 constexpr std::string_view kOfBoth[] = {
     "num-proc",
@@ -83,6 +76,8 @@ constexpr std::string_view kOfBoth[] = {
     "elastic-timeout",
     "reset-limit",
     "blacklist-cooldown-range",
+    "host-discovery-script",
+    "slots-per-host",
     "network-interfaces",
     "output-filename",
     "verbose",
@@ -144,11 +139,6 @@ std::vector<Option> horovodrun_options() {
     options.back().no_effect = row.why;
   }
   for (const Row& row : kSilent) options.push_back(option_of(row));
-  for (const Row& row : kRefused) {
-    options.push_back(option_of(row));
-    options.back().no_effect = row.why;
-    options.back().refused = true;
-  }
   options.push_back(
       option_of({"log-hide-timestamp", "", "leaves the time out of the ranks' log", "logging.hide_timestamp"}));
   options.back().foreign_names = {"--log-without-timestamp"};
@@ -174,7 +164,6 @@ void warn_of_horovodrun_options(const Settings& settings, Warnings& warnings) {
     const std::string place = place_of(name, setting);
     if (option->check != nullptr) option->check(setting.values.back(), place);
     if (option->no_effect.empty()) continue;
-    if (option->refused) throw Error(Errc::kUsage, fmt::format("{}: {}", place, option->no_effect));
     const std::string& value = setting.values.back();
     if (option->value.empty() ? !parse_bool(value, place) : value == option->default_value) continue;
     warnings.push_back(fmt::format("{} has no effect: {}", place, option->no_effect));

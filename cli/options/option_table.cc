@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cli/options/elastic_options.hpp"
 #include "cli/options/horovodrun_options.hpp"
 #include "cli/options/mpirun_options.hpp"
 
@@ -132,44 +133,6 @@ std::vector<Option> own_options() {
        .default_text = "false",
        .help = "let the other ranks continue when one fails; the status is still that of the first failed rank",
        .group = OptionGroup::kEnd},
-      {.name = "min-np",
-       .value = "N",
-       .variables = {"RUNJOB_MIN_NP"},
-       .help = "make the job elastic: it goes on while N ranks are left, and starts new ones in place of lost ones",
-       .group = OptionGroup::kElastic,
-       .foreign_names = {"--min-num-proc"}},
-      {.name = "max-np",
-       .value = "N",
-       .variables = {"RUNJOB_MAX_NP"},
-       .default_text = "the ranks that the job starts with",
-       .help = "the job grows to N ranks when its hosts have slots for them",
-       .group = OptionGroup::kElastic,
-       .foreign_names = {"--max-num-proc"}},
-      {.name = "elastic-timeout",
-       .value = "TIME",
-       .variables = {"RUNJOB_ELASTIC_TIMEOUT", "HOROVOD_ELASTIC_TIMEOUT"},
-       .default_text = "600",
-       .help = "how long the ranks wait until there are enough of them again",
-       .group = OptionGroup::kElastic},
-      {.name = "reset-limit",
-       .value = "N",
-       .variables = {"RUNJOB_RESET_LIMIT"},
-       .default_text = "no limit",
-       .help = "end the job when it would form more than N new generations",
-       .group = OptionGroup::kElastic},
-      {.name = "rank-restarts",
-       .value = "N",
-       .variables = {"RUNJOB_RANK_RESTARTS"},
-       .default_text = "3",
-       .help = "start failed ranks again on their host N times in a row, then exclude the host",
-       .group = OptionGroup::kElastic},
-      {.name = "blacklist-cooldown-range",
-       .value = "MIN MAX",
-       .variables = {"RUNJOB_BLACKLIST_COOLDOWN_RANGE"},
-       .default_text = "excluded for ever",
-       .help = "exclude a host for MIN seconds, twice as long each time, at most for MAX seconds",
-       .group = OptionGroup::kElastic,
-       .values = 2},
       {.name = "ssh-port",
        .short_names = {"-p"},
        .value = "PORT",
@@ -382,6 +345,7 @@ std::vector<Option> own_options() {
 const std::vector<Option>& option_table() {
   static const std::vector<Option> table = [] {
     std::vector<Option> options = own_options();
+    for (Option& option : elastic_options()) options.push_back(std::move(option));
     for (Option& option : horovodrun_options()) options.push_back(std::move(option));
     for (Option& option : mpirun_options()) options.push_back(std::move(option));
     add_mpirun_spellings(options);

@@ -41,7 +41,6 @@ struct Option {
   // horovodrun_options.hpp, mpirun_options.hpp
   std::vector<std::string_view> foreign_names = {};  ///< other spellings, with their dashes, that --help does not show
   std::string_view no_effect = {};                   ///< the reason why it does nothing
-  bool refused = false;                              ///< and is an error for that
   void (*check)(std::string_view value, std::string_view place) = nullptr;  ///< of such a value; throws kUsage
   std::string_view default_value = {};  ///< the value that asks for what runjob does anyway
   std::string_view stands_for = {};     ///< the option whose value it gives

@@ -1,5 +1,8 @@
 #include "cli/options/settings.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -8,12 +11,23 @@
 namespace runjob {
 namespace {
 
+/// The options that name hosts, of which a source gives one.
+constexpr const char* kHostLists[] = {"hosts", "hostfile", "host-discovery-script"};
+
+bool is_host_list(std::string_view name) {
+  return std::find(std::begin(kHostLists), std::end(kHostLists), name) != std::end(kHostLists);
+}
+
 void check_one_host_list(const Settings& settings) {
-  const auto hosts = settings.find("hosts");
-  const auto hostfile = settings.find("hostfile");
-  if (hosts == settings.end() || hostfile == settings.end()) return;
-  throw Error(Errc::kUsage, fmt::format("{} and {} both name hosts; give one of them", place_of("hosts", hosts->second),
-                                        place_of("hostfile", hostfile->second)));
+  const Settings::value_type* first = nullptr;
+  for (const char* name : kHostLists) {
+    const auto found = settings.find(name);
+    if (found == settings.end()) continue;
+    if (first != nullptr)
+      throw Error(Errc::kUsage, fmt::format("{} and {} both name hosts; give one of them",
+                                            place_of(first->first, first->second), place_of(name, found->second)));
+    first = &*found;
+  }
 }
 
 bool adds_up(std::string_view name) {
@@ -26,9 +40,10 @@ bool adds_up(std::string_view name) {
 Settings merge_settings(Settings strong, const Settings& weak) {
   check_one_host_list(strong);
   check_one_host_list(weak);
-  const bool has_hosts = strong.count("hosts") + strong.count("hostfile") > 0;
+  const bool has_hosts = std::any_of(std::begin(kHostLists), std::end(kHostLists),
+                                     [&strong](const char* name) { return strong.count(name) > 0; });
   for (const auto& [name, setting] : weak) {
-    if (has_hosts && (name == "hosts" || name == "hostfile")) continue;
+    if (has_hosts && is_host_list(name)) continue;
     const auto [entry, is_new] = strong.emplace(name, setting);
     if (is_new || !adds_up(name)) continue;
     Setting& both = entry->second;

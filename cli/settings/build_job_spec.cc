@@ -51,7 +51,8 @@ void warn_of_lsf(const Environment& environment, Warnings& warnings) {
                   job->second));
 }
 
-Hosts read_hosts(const SettingReader& reader, const Environment& environment, std::optional<int> np,
+/// `slots`: as many as the user asks for, where nothing names hosts.
+Hosts read_hosts(const SettingReader& reader, const Environment& environment, std::optional<int> slots,
                  const MapBy& map_by, Warnings& warnings) {
   if (const auto list = reader.find("hosts")) return {parse_host_list(list->text, list->place), {}};
   if (const auto file = reader.path("hostfile"))
@@ -60,7 +61,7 @@ Hosts read_hosts(const SettingReader& reader, const Environment& environment, st
     return {allocation->hosts, SlurmJob{allocation->job_id, allocation->nodes}};
   warn_of_lsf(environment, warnings);
   Host local = host_of_one("localhost");
-  local.slots = std::max(np.value_or(1), map_by.ranks_per_node);
+  local.slots = std::max(slots.value_or(1), map_by.ranks_per_node);
   return {{local}, {}};
 }
 
@@ -196,6 +197,18 @@ void warn_of_mca(const Settings& settings, Warnings& warnings) {
                                  fmt::join(mca->second.values, ", ")));
 }
 
+Hosts find_hosts(const SettingReader& reader, const Surroundings& surroundings, const JobSpec& spec,
+                 std::optional<int> np, const std::optional<ElasticSize>& elastic, Warnings& warnings) {
+  if (spec.slurm_task) return {{host_of_one(spec.slurm_task->node_name)}, {}};
+  std::optional<int> slots = np;
+  if (elastic) {
+    if (const auto wanted = read_first_hosts(reader, *elastic))
+      return {surroundings.discover(*wanted, surroundings.environment), {}};
+    slots = std::max({np.value_or(1), elastic->max_ranks.value_or(1), elastic->min_ranks}) + elastic->spares;
+  }
+  return read_hosts(reader, surroundings.environment, slots, spec.map_by, warnings);
+}
+
 }  // namespace
 
 JobSpec build_job_spec(const Settings& settings, const Surroundings& surroundings, Warnings& warnings) {
@@ -207,13 +220,13 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   if (const auto policy = reader.find("map-by")) spec.map_by = parse_map_by(policy->text, policy->place);
   if (reader.flag("oversubscribe")) spec.map_by.oversubscribe = true;
   check_rank_by(reader, spec.map_by);
-  const std::optional<int> most_ranks = std::max(np, read_max_ranks(reader));
-  Hosts hosts = spec.slurm_task ? Hosts{{host_of_one(spec.slurm_task->node_name)}, {}}
-                                : read_hosts(reader, surroundings.environment, most_ranks, spec.map_by, warnings);
+  const std::optional<ElasticSize> elastic = read_elastic_size(reader, np, surroundings.as_horovodrun);
+  Hosts hosts = find_hosts(reader, surroundings, spec, np, elastic, warnings);
   spec.slurm = std::move(hosts.slurm);
+  if (elastic && spec.map_by.ranks_per_node == 0) np = elastic->first_ranks(count_slots(hosts.hosts));
   spec.allocation = allocate(hosts.hosts, np, spec.map_by);
   const int size = spec.slurm_task ? spec.slurm_task->size : static_cast<int>(spec.allocation.placements.size());
-  spec.elastic = read_elastic_settings(reader, size);
+  if (elastic) spec.elastic = read_elastic_settings(reader, *elastic, hosts.hosts, spec.allocation);
   read_placement(reader, spec, warnings);
   warn_of_mca(settings, warnings);
   warn_of_horovodrun_options(settings, warnings);

@@ -1,5 +1,6 @@
 #include "cli/settings/read_elastic_settings.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -7,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/parse.hpp"
-#include "hostfile/allocation.hpp"
+#include "hostfile/merge_hosts.hpp"
 
 namespace runjob {
 namespace {
@@ -35,40 +36,96 @@ std::optional<Cooldown> read_cooldown(const SettingReader& reader) {
   return Cooldown{std::chrono::seconds(lower), std::chrono::seconds(upper)};
 }
 
-}  // namespace
-
-std::optional<int> read_max_ranks(const SettingReader& reader) {
-  return read_integer(reader, "max-np", 1, kMaxRanks);
+void refuse_without_elastic(const SettingReader& reader) {
+  // A configuration file that --print-config has written names the defaults, which change nothing.
+  const std::pair<const char*, const char*> options[] = {{"max-np", ""},         {"elastic-timeout", "600"},
+                                                         {"reset-limit", ""},    {"blacklist-cooldown-range", ""},
+                                                         {"rank-restarts", "3"}, {"spares", "0"}};
+  for (const auto& [option, default_text] : options) {
+    if (const auto value = reader.find(option); value && value->text != default_text)
+      throw Error(Errc::kUsage, fmt::format("{}: needs --min-np, which makes the job elastic", value->place));
+  }
 }
 
-std::optional<ElasticSettings> read_elastic_settings(const SettingReader& reader, int ranks) {
+}  // namespace
+
+int ElasticSize::first_ranks(int slots) const {
+  const int most = max_ranks.value_or(kMaxRanks);
+  const int all = std::max(1, std::min(slots - spares, most));
+  if (!ranks) return all;
+  return as_horovod ? std::max(*ranks, all) : *ranks;
+}
+
+std::optional<ElasticSize> read_elastic_size(const SettingReader& reader, std::optional<int> ranks, bool as_horovod) {
   const auto min_ranks = read_integer(reader, "min-np", 1, kMaxRanks);
-  if (!min_ranks) {
-    // A configuration file that --print-config has written names the defaults, which change nothing.
-    const std::pair<const char*, const char*> options[] = {{"max-np", ""},
-                                                           {"elastic-timeout", "600"},
-                                                           {"reset-limit", ""},
-                                                           {"blacklist-cooldown-range", ""},
-                                                           {"rank-restarts", "3"}};
-    for (const auto& [option, default_text] : options) {
-      if (const auto value = reader.find(option); value && value->text != default_text)
-        throw Error(Errc::kUsage, fmt::format("{}: needs --min-np, which makes the job elastic", value->place));
-    }
+  const bool discovers = reader.find("host-discovery-script").has_value();
+  if (const auto slots = reader.find("slots-per-host"); slots && !discovers)
+    throw Error(Errc::kUsage, fmt::format("{}: needs --host-discovery-script, whose hosts it is for", slots->place));
+  if (!min_ranks && !discovers) {
+    refuse_without_elastic(reader);
     return std::nullopt;
   }
+  ElasticSize size;
+  size.ranks = ranks;
+  size.max_ranks = read_integer(reader, "max-np", 1, kMaxRanks);
+  size.min_ranks = min_ranks.value_or(ranks.value_or(1));
+  size.spares = read_integer(reader, "spares", 0, kMaxRanks).value_or(0);
+  size.as_horovod = as_horovod;
+  if (size.max_ranks && size.min_ranks > *size.max_ranks)
+    throw Error(Errc::kUsage, fmt::format("{}: {} is below the {} of --min-np", reader.find("max-np")->place,
+                                          *size.max_ranks, size.min_ranks));
+  return size;
+}
+
+std::optional<FirstHosts> read_first_hosts(const SettingReader& reader, const ElasticSize& size) {
+  const auto script = reader.find("host-discovery-script");
+  if (!script) return std::nullopt;
+  if (script->text.find_first_not_of(" \t") == std::string::npos)
+    throw Error(Errc::kUsage,
+                fmt::format("{}: the command is empty; name a script that prints the hosts", script->place));
+  FirstHosts wanted;
+  wanted.script = script->text;
+  wanted.place = script->place;
+  wanted.slots_per_host = read_integer(reader, "slots-per-host", 1, kMaxSlots).value_or(1);
+  wanted.slots = size.needed_slots();
+  wanted.patience = reader.positive_duration("elastic-timeout", "wait").value_or(wanted.patience);
+  return wanted;
+}
+
+ElasticSettings read_elastic_settings(const SettingReader& reader, const ElasticSize& size,
+                                      const std::vector<Host>& hosts, const Allocation& allocation) {
+  const int ranks = static_cast<int>(allocation.placements.size());
   ElasticSettings settings;
-  settings.min_ranks = *min_ranks;
-  settings.max_ranks = read_max_ranks(reader).value_or(ranks);
+  settings.min_ranks = size.min_ranks;
+  settings.max_ranks = size.max_ranks.value_or(size.as_horovod ? kMaxRanks : ranks);
+  settings.spares = size.spares;
+  settings.as_horovod = size.as_horovod;
   if (settings.min_ranks > ranks)
     throw Error(Errc::kUsage, fmt::format("{}: {} is over the {} ranks that the job starts with",
                                           reader.find("min-np")->place, settings.min_ranks, ranks));
   if (settings.max_ranks < ranks)
     throw Error(Errc::kUsage, fmt::format("{}: {} is below the {} ranks that the job starts with",
                                           reader.find("max-np")->place, settings.max_ranks, ranks));
+  if (const int slots = count_slots(hosts); size.spares > 0 && slots < ranks + size.spares)
+    throw Error(Errc::kUsage,
+                fmt::format("{}: {} ranks and {} spares need {} slots, and the hosts have {}",
+                            reader.find("spares")->place, ranks, size.spares, ranks + size.spares, slots));
   settings.timeout = reader.positive_duration("elastic-timeout", "wait").value_or(settings.timeout);
   settings.reset_limit = read_integer(reader, "reset-limit", 0, std::numeric_limits<int>::max());
-  settings.rank_restarts = read_integer(reader, "rank-restarts", 0, kMaxRanks).value_or(settings.rank_restarts);
+  settings.rank_restarts =
+      read_integer(reader, "rank-restarts", 0, kMaxRanks).value_or(size.as_horovod ? 0 : settings.rank_restarts);
   settings.cooldown = read_cooldown(reader);
+  if (const auto wanted = read_first_hosts(reader, size)) {
+    settings.discovery_script = wanted->script;
+    settings.slots_per_host = wanted->slots_per_host;
+  } else if (const auto file = reader.path("hostfile"); file && !reader.find("hosts")) {
+    settings.hostfile = file->text;
+  }
+  for (const Host& host : hosts) {
+    const auto& used = allocation.hosts;
+    if (std::none_of(used.begin(), used.end(), [&host](const Host& each) { return is_same_host(each, host); }))
+      settings.more_hosts.push_back(host);
+  }
   return settings;
 }
 

@@ -3,17 +3,38 @@
 #include <optional>
 
 #include "cli/settings/setting_reader.hpp"
+#include "hostfile/allocation.hpp"
 #include "launcher/job_spec/elastic_settings.hpp"
+#include "launcher/job_spec/first_hosts.hpp"
 
 namespace runjob {
 
-/// The value of --max-np, which may name more ranks than the job starts with; nullopt without one.
-/// Errors  kUsage.
-std::optional<int> read_max_ranks(const SettingReader& reader);
+/// The size of an elastic job as the user gives it, before its hosts are known.
+struct ElasticSize {
+  std::optional<int> ranks;      ///< at the start; -np
+  std::optional<int> max_ranks;  ///< --max-np
+  int min_ranks = 1;
+  int spares = 0;
+  bool as_horovod = false;
 
-/// The settings of an elastic job that starts with `ranks` ranks; nullopt for a job of fixed size, which has no
-/// --min-np.
+  /// The slots that the job needs to start.
+  int needed_slots() const { return ranks.value_or(min_ranks) + spares; }
+  /// The ranks with which it starts on hosts with so many slots.
+  int first_ranks(int slots) const;
+};
+
+/// nullopt for a job of fixed size, which has neither --min-np nor --host-discovery-script. `as_horovod`: horovodrun's
+/// rules hold.
 /// Errors  kUsage naming the option: a number out of its range, and an option that needs --min-np.
-std::optional<ElasticSettings> read_elastic_settings(const SettingReader& reader, int ranks);
+std::optional<ElasticSize> read_elastic_size(const SettingReader& reader, std::optional<int> ranks, bool as_horovod);
+
+/// The question to --host-discovery-script; nullopt without it.
+/// Errors  kUsage.
+std::optional<FirstHosts> read_first_hosts(const SettingReader& reader, const ElasticSize& size);
+
+/// The settings of an elastic job. `hosts`: all of its hosts; `allocation`: those with ranks at the start.
+/// Errors  kUsage naming the option.
+ElasticSettings read_elastic_settings(const SettingReader& reader, const ElasticSize& size,
+                                      const std::vector<Host>& hosts, const Allocation& allocation);
 
 }  // namespace runjob

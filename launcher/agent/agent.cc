@@ -106,7 +106,7 @@ void Agent::on_frame(const FrameHeader<ToAgent>& header, std::string_view payloa
     case ToAgent::kProbeListen:
     case ToAgent::kProbeConnect:
     case ToAgent::kProbeEnd:
-      if (phase_ == Phase::kWaiting) prober_.on_frame(header.type, payload);
+      if (phase_ <= Phase::kRunning) prober_.on_frame(header.type, payload);
       return;
     case ToAgent::kNotice:
       return rendezvous_.on_notice(rendezvous::notice_from_json(std::string(payload)));
@@ -187,10 +187,12 @@ void Agent::on_end(const End& end) {
 void Agent::launch(Launch message) {
   if (phase_ > Phase::kRunning) return;  // the ranks are being ended
   if (phase_ == Phase::kRunning && message.elastic_slots == 0) throw Error(Errc::kProtocol, "a second launch");
-  prober_.stop();
   guarded_.shared->grace_ms = message.grace_ms;
   const std::string socket = guarded_.directory + "/rendezvous.sock";
-  if (std::exchange(phase_, Phase::kRunning) == Phase::kWaiting) rendezvous_.open(socket);
+  if (std::exchange(phase_, Phase::kRunning) == Phase::kWaiting) {
+    prober_.stop();  // a later probe is that of a host that joins an elastic job
+    rendezvous_.open(socket);
+  }
   ranks_.start(std::move(message), socket, facts_);
   on_process_gone();  // for the case that no rank could be started
 }

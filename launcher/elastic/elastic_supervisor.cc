@@ -23,6 +23,18 @@ std::vector<Membership::Member> members_of_generation_0(const Allocation& alloca
   return members;
 }
 
+std::vector<Host> all_hosts(const Allocation& allocation, const ElasticSettings& settings) {
+  std::vector<Host> hosts = allocation.hosts;
+  hosts.insert(hosts.end(), settings.more_hosts.begin(), settings.more_hosts.end());
+  return hosts;
+}
+
+GenerationRecord record_of(const Membership::Generation& generation) {
+  return {generation.number, static_cast<int>(generation.members.size()),
+          generation.cause,  generation.left,
+          generation.came,   std::chrono::duration<double>(generation.stood_still).count()};
+}
+
 /// The user or the surroundings end the job, not a rank.
 bool is_outside_cause(JobOutcome::Cause cause) {
   using Cause = JobOutcome::Cause;
@@ -35,19 +47,28 @@ bool is_outside_cause(JobOutcome::Cause cause) {
 
 ElasticSupervisor::ElasticSupervisor(const Allocation& allocation, const ElasticSettings& settings,
                                      RankSupervisor::Options options, MakeAlarm make_alarm, EndRanksBecause end_ranks,
-                                     Hooks hooks)
-    : hosts_(allocation.hosts),
-      options_(std::move(options)),
+                                     Hooks hooks, const std::vector<MakeHostSource>& sources)
+    : options_(std::move(options)),
       make_alarm_(std::move(make_alarm)),
       end_ranks_because_(std::move(end_ranks)),
       hooks_(std::move(hooks)),
       alarm_(make_alarm_()),
-      era_(make_era(members_of_generation_0(allocation))),
-      membership_(allocation, settings, options_.start_timeout, *this) {}
+      membership_(allocation, settings, options_.start_timeout, actions()),
+      changes_(all_hosts(allocation, settings), settings, membership_,
+               {[this] { return alarm_->now(); }, hooks_.add_host, [this] { watch_times(); }}),
+      history_{{0, static_cast<int>(allocation.placements.size()), "the job was started", {}, {}, 0}},
+      era_(make_era(members_of_generation_0(allocation))) {
+  for (const MakeHostSource& make : sources) sources_.push_back(make(changes_));
+}
 
 ElasticSupervisor::~ElasticSupervisor() = default;
 
 void ElasticSupervisor::started(int process, const Started& start) {
+  if (!ending_ && !std::exchange(begun_, true)) {
+    for (const std::unique_ptr<HostSource>& source : sources_) source->start();
+    membership_.begin(alarm_->now());
+    watch_times();
+  }
   processes_[process] = start;
   if (const int rank = era_->rank_of(process); rank >= 0) era_->ranks->started(rank, start);
 }
@@ -76,7 +97,9 @@ bool ElasticSupervisor::joined(int process) {
 }
 
 void ElasticSupervisor::entered(int process) {
-  membership_.entered(process);
+  if (ending_) return;
+  membership_.entered(process, alarm_->now());
+  watch_times();
 }
 
 void ElasticSupervisor::request(rendezvous::Request request, rendezvous::Reply reply) {
@@ -106,7 +129,13 @@ void ElasticSupervisor::host_lost(int host, const std::string& how) {
   const int index = era_->host_of(host);
   if (index >= 0 && !membership_.absorbs()) era_->ranks->host_lost(index, how);
   std::erase_if(waiting_, [&](const auto& each) { return membership_.roll().host_of(each.first) == host; });
-  membership_.host_lost(host, how, alarm_->now());
+  membership_.host_lost(host, fmt::format("lost the agent on {}: {}", name_of(host), how), alarm_->now());
+  watch_times();
+}
+
+void ElasticSupervisor::host_not_joined(int host, const std::string& why) {
+  if (ending_) return;
+  membership_.host_lost(host, fmt::format("{} cannot join: {}", name_of(host), why), alarm_->now());
   watch_times();
 }
 
@@ -122,6 +151,7 @@ void ElasticSupervisor::end_if_caused() {
 void ElasticSupervisor::ranks_are_ending() {
   ending_ = true;
   alarm_->cancel();
+  for (const std::unique_ptr<HostSource>& source : sources_) source->stop();
   era_->ranks->ranks_are_ending();
   const auto text = "the job ends";
   for (auto& [process, reply] : std::exchange(waiting_, {})) reply(error_response(410, text));
@@ -138,13 +168,27 @@ int ElasticSupervisor::process_of(int rank) const {
   return era_->processes.at(static_cast<std::size_t>(rank));
 }
 
-void ElasticSupervisor::start(const Membership::Start& start) {
-  log::info("a new process starts on {}", hosts_.at(static_cast<std::size_t>(start.host)).name);
-  hooks_.start(start);
+Membership::Actions ElasticSupervisor::actions() {
+  Membership::Actions actions;
+  actions.start = [this](const Membership::Start& start) {
+    log::info("a new process starts on {}", name_of(start.host));
+    hooks_.start(start);
+  };
+  actions.form = [this](const Membership::Generation& generation) { form(generation); };
+  actions.notify = [this](const rendezvous::Notice& notice) { notify(notice); };
+  actions.end = [this](int process) {
+    waiting_.erase(process);
+    hooks_.end(process);
+  };
+  actions.leave = hooks_.leave;
+  actions.finish = [this](const std::string& why) { finish(why); };
+  actions.warn = [](const std::string& line) { log::warn("{}", line); };
+  return actions;
 }
 
 void ElasticSupervisor::form(const Membership::Generation& generation) {
   log::warn("generation {}: {}", generation.number, generation.told);
+  history_.push_back(record_of(generation));
   era_ = make_era(generation.members);
   for (std::size_t rank = 0; rank < era_->processes.size(); ++rank) {
     const int process = era_->processes[rank];
@@ -171,20 +215,11 @@ void ElasticSupervisor::notify(const rendezvous::Notice& notice) {
   hooks_.notify(notice);
 }
 
-void ElasticSupervisor::end(int process) {
-  waiting_.erase(process);
-  hooks_.end(process);
-}
-
 void ElasticSupervisor::finish(const std::string& why) {
   if (ending_) return;
   if (!why.empty()) verdict().cannot_go_on(why);
   ranks_are_ending();
   end_ranks_because_(verdict());
-}
-
-void ElasticSupervisor::warn(const std::string& line) {
-  log::warn("{}", line);
 }
 
 void ElasticSupervisor::on_ready(int process, const rendezvous::JoinRequest::Ready& ready, rendezvous::Reply reply) {
@@ -205,9 +240,11 @@ void ElasticSupervisor::on_failing(int process, const rendezvous::Failing& faili
 
 std::unique_ptr<Era> ElasticSupervisor::make_era(const std::vector<Membership::Member>& members) {
   auto era = std::make_unique<Era>();
-  era->allocation = elastic_allocation(hosts_, members, era->hosts);
+  era->allocation = elastic_allocation(changes_.hosts(), members, era->hosts);
   for (const Membership::Member& member : members) era->processes.push_back(member.process);
-  era->ranks = std::make_unique<RankSupervisor>(era->allocation, options_, make_alarm_(),
+  RankSupervisor::Options options = options_;
+  options.generations = history_;
+  era->ranks = std::make_unique<RankSupervisor>(era->allocation, std::move(options), make_alarm_(),
                                                 [this](const Verdict& verdict) { on_end(verdict); });
   return era;
 }
@@ -215,6 +252,7 @@ std::unique_ptr<Era> ElasticSupervisor::make_era(const std::vector<Membership::M
 void ElasticSupervisor::on_end(const Verdict& verdict) {
   if (membership_.absorbs() && !is_outside_cause(verdict.outcome().ending.cause)) return;
   ending_ = true;
+  for (const std::unique_ptr<HostSource>& source : sources_) source->stop();
   end_ranks_because_(verdict);
 }
 

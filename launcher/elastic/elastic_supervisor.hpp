@@ -9,8 +9,11 @@
 #include "hostfile/allocation.hpp"
 #include "launcher/channel/alarm.hpp"
 #include "launcher/elastic/era.hpp"
+#include "launcher/elastic/host_changes.hpp"
+#include "launcher/elastic/host_source.hpp"
 #include "launcher/elastic/membership.hpp"
 #include "launcher/job_spec/elastic_settings.hpp"
+#include "launcher/supervision/generation_record.hpp"
 #include "launcher/supervision/rank_supervisor.hpp"
 #include "launcher/supervision/supervisor.hpp"
 
@@ -20,7 +23,7 @@ namespace runjob {
 /// on the next one. The losses that the job survives do not reach the verdict, which is the last generation's.
 /// Owner    the job. Outlives the loop's run.
 /// Threads  one, which also runs the alarms.
-class ElasticSupervisor : public Supervisor, private Membership::Actions {
+class ElasticSupervisor : public Supervisor {
  public:
   /// The owner's side. Called from the loop.
   struct Hooks {
@@ -28,12 +31,18 @@ class ElasticSupervisor : public Supervisor, private Membership::Actions {
     std::function<void(const rendezvous::Notice& notice)> notify;
     std::function<void(int process)> end;
     std::function<void(const Membership::Generation& generation)> formed;
+    /// A host with the next free index may get processes from now on.
+    std::function<void(const Host& host)> add_host;
+    /// The host has left the job, and none of its processes is left there.
+    std::function<void(int host)> leave;
   };
   using MakeAlarm = std::function<std::unique_ptr<Alarm>()>;
 
-  /// `allocation` is that of generation 0; its hosts keep their indices for the whole job.
+  /// `allocation` is that of generation 0. Its hosts and then ElasticSettings::more_hosts have the first indices.
+  /// `sources` are made at once, start with the first process, and stop when the ranks are ended.
   ElasticSupervisor(const Allocation& allocation, const ElasticSettings& settings, RankSupervisor::Options options,
-                    MakeAlarm make_alarm, EndRanksBecause end_ranks, Hooks hooks);
+                    MakeAlarm make_alarm, EndRanksBecause end_ranks, Hooks hooks,
+                    const std::vector<MakeHostSource>& sources = {});
   ~ElasticSupervisor() override;
 
   void started(int process, const Started& start) override;
@@ -43,6 +52,7 @@ class ElasticSupervisor : public Supervisor, private Membership::Actions {
   void entered(int process) override;
   void request(rendezvous::Request request, rendezvous::Reply reply) override;
   void host_lost(int host, const std::string& how) override;
+  void host_not_joined(int host, const std::string& why) override;
   void end_if_caused() override;
   void ranks_are_ending() override;
   const Verdict& verdict() const override;
@@ -50,29 +60,31 @@ class ElasticSupervisor : public Supervisor, private Membership::Actions {
   int process_of(int rank) const override;
 
  private:
-  void start(const Membership::Start& start) override;
-  void form(const Membership::Generation& generation) override;
-  void notify(const rendezvous::Notice& notice) override;
-  void end(int process) override;
-  void finish(const std::string& why) override;
-  void warn(const std::string& line) override;
+  Membership::Actions actions();
+  void form(const Membership::Generation& generation);
+  void notify(const rendezvous::Notice& notice);
+  void finish(const std::string& why);
 
   void on_ready(int process, const rendezvous::JoinRequest::Ready& ready, rendezvous::Reply reply);
   void on_failing(int process, const rendezvous::Failing& failing);
   std::unique_ptr<Era> make_era(const std::vector<Membership::Member>& members);
   void on_end(const Verdict& verdict);
   void watch_times();
+  const std::string& name_of(int host) const { return changes_.hosts().at(static_cast<std::size_t>(host)).name; }
 
-  const std::vector<Host> hosts_;
   const RankSupervisor::Options options_;
   const MakeAlarm make_alarm_;
   const EndRanksBecause end_ranks_because_;
   const Hooks hooks_;
   const std::unique_ptr<Alarm> alarm_;
-  std::unique_ptr<Era> era_;
   Membership membership_;
+  HostChanges changes_;
+  std::vector<GenerationRecord> history_;
+  std::unique_ptr<Era> era_;
+  std::vector<std::unique_ptr<HostSource>> sources_;
   std::map<int, Started> processes_;          // those that run
   std::map<int, rendezvous::Reply> waiting_;  // the joins of processes that are ready
+  bool begun_ = false;                        // the first process has been started
   bool ending_ = false;                       // the ranks are being ended
 };
 

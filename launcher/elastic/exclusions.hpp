@@ -24,6 +24,11 @@ class Exclusions {
   void exclude(int host, TimePoint now);
   /// The ranks on `host` have made progress: its failures do not count any more.
   void forgive(int host) { failures_.erase(host); }
+  /// The host may be used at once.
+  void readmit(int host) {
+    excluded_.erase(host);
+    failures_.erase(host);
+  }
 
   bool is_excluded(int host, TimePoint now) const;
   /// "for ever", "for 20 s"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace runjob {
 namespace {
@@ -11,8 +12,7 @@ namespace {
 constexpr auto kNever = Membership::TimePoint::max();
 /// The commits after which the failures on a host are forgotten.
 constexpr std::int64_t kForgivingCommits = 10;
-/// The job ends after so many generations in a row that a rank's own failure ended, without a commit.
-constexpr int kMostWithoutProgress = 5;
+constexpr const char* kHostsChanged = "the hosts have changed";
 
 double seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
@@ -22,17 +22,58 @@ std::string ranks_count(int count) {
   return count == 1 ? "1 rank" : fmt::format("{} ranks", count);
 }
 
+/// "the hosts have changed: rank 2 on s2 has left, rank 3 on s4 has come"
+std::string change_text(const std::vector<std::string>& left, const std::vector<std::string>& came) {
+  constexpr std::size_t kMostNamed = 4;  // a line that can still be read
+  std::vector<std::string> parts;
+  const auto add = [&parts](const std::vector<std::string>& names, const char* what) {
+    if (names.size() > kMostNamed) return parts.push_back(fmt::format("{} ranks have {}", names.size(), what));
+    for (const std::string& name : names) parts.push_back(fmt::format("{} has {}", name, what));
+  };
+  add(left, "left");
+  add(came, "come");
+  return parts.empty() ? kHostsChanged : fmt::format("{}: {}", kHostsChanged, fmt::join(parts, ", "));
+}
+
+/// How many members a generation may have when so many processes are ready: spares are kept, unless they replace lost
+/// members.
+int most_members(const ElasticSettings& settings, int target, int ready) {
+  return std::min(settings.max_ranks, std::max(target, ready - settings.spares));
+}
+
+/// A host that can take another process: first one on which a process failed.
+std::optional<int> host_with_room(const ProcessRoll& roll, const Exclusions& exclusions, std::vector<int>& wanted,
+                                  Membership::TimePoint now) {
+  const auto has_room = [&](int host) {
+    const ProcessRoll::HostState& state = roll.hosts.at(host);
+    return state.usable && !exclusions.is_excluded(host, now) && roll.count_on(host) < state.slots;
+  };
+  while (!wanted.empty()) {
+    const int host = wanted.front();
+    wanted.erase(wanted.begin());
+    if (has_room(host)) return host;
+  }
+  for (const auto& [host, state] : roll.hosts) {
+    if (has_room(host)) return host;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Membership::Membership(const Allocation& allocation, ElasticSettings settings, std::chrono::milliseconds start_timeout,
-                       Actions& actions)
+                       Actions actions)
     : settings_(std::move(settings)),
       start_timeout_(start_timeout),
-      actions_(actions),
+      actions_(std::move(actions)),
       exclusions_(settings_.cooldown, settings_.rank_restarts),
-      next_process_(static_cast<int>(allocation.placements.size())) {
-  for (std::size_t i = 0; i < allocation.hosts.size(); ++i)
-    roll_.hosts[static_cast<int>(i)] = {allocation.hosts[i].name, allocation.hosts[i].slots, true};
+      limits_(settings_.reset_limit, settings_.as_horovod),
+      next_process_(static_cast<int>(allocation.placements.size())),
+      target_(next_process_) {
+  std::vector<Host> hosts = allocation.hosts;
+  hosts.insert(hosts.end(), settings_.more_hosts.begin(), settings_.more_hosts.end());
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    roll_.hosts[static_cast<int>(i)] = {hosts[i].name, hosts[i].slots, true};
   for (const Placement& each : allocation.placements) {
     Process& process = roll_.processes[each.rank];
     process.host = each.host;
@@ -41,10 +82,16 @@ Membership::Membership(const Allocation& allocation, ElasticSettings settings, s
   }
 }
 
-void Membership::entered(int process) {
+void Membership::begin(TimePoint now) {
+  if (std::exchange(begun_, true)) return;
+  start_missing(now);
+}
+
+void Membership::entered(int process, TimePoint now) {
   const auto found = roll_.processes.find(process);
   if (found == roll_.processes.end()) return;
-  found->second.entered = any_entered_ = true;
+  found->second.entered = true;
+  if (!std::exchange(any_entered_, true)) go_on(now);
 }
 
 void Membership::ready(int process, const rendezvous::JoinRequest::Ready& ready, TimePoint now) {
@@ -53,9 +100,7 @@ void Membership::ready(int process, const rendezvous::JoinRequest::Ready& ready,
   Process& which = found->second;
   which.entered = any_entered_ = true;
   if (!which.stays()) {  // it has not seen the notice
-    which.ending = true;
-    which.rank = -1;
-    actions_.end(process);
+    drop(process);
     return go_on(now);
   }
   which.ready = true;
@@ -64,8 +109,8 @@ void Membership::ready(int process, const rendezvous::JoinRequest::Ready& ready,
     const bool planned = notice_.outdated >= generation_;
     const std::string why = ready.reason.empty() ? "it lost its connection to another rank" : ready.reason;
     if (!planned) own_failure_ = true;
-    end_generation(planned ? "the hosts have changed" : fmt::format("{}: {}", roll_.name_of(process), why), planned,
-                   now, planned || ready.reason.empty());
+    end_generation(planned ? kHostsChanged : fmt::format("{}: {}", roll_.name_of(process), why), planned, now,
+                   planned || ready.reason.empty());
   } else if (which.rank < 0 && !forming_) {
     notify_growth();
   }
@@ -75,81 +120,82 @@ void Membership::ready(int process, const rendezvous::JoinRequest::Ready& ready,
 void Membership::exited(int process, const End& end, TimePoint now) {
   const auto found = roll_.processes.find(process);
   if (found == roll_.processes.end()) return;
-  const std::string why = fmt::format("{} {}", roll_.name_of(process), end.how);
+  const std::string name = roll_.name_of(process);
   const Process gone = found->second;
   roll_.processes.erase(found);
+  if (!roll_.hosts.at(gone.host).usable && roll_.count_on(gone.host) == 0) actions_.leave(gone.host);
   if (!any_entered_) return go_on(now);  // a static job, whose verdict is made elsewhere
   const bool expected = !gone.stays() || finishing_;
   if (!expected && end.clean && gone.rank >= 0) {
     finishing_ = !forming_;  // else the others have still to do what this one has done
   } else if (!expected) {
-    own_failure_ = true;
-    const bool excluded = exclusions_.rank_failed(gone.host, now);
-    wanted_hosts_.push_back(gone.host);
-    const std::string text = excluded ? fmt::format("{}; {} is excluded {}", why, roll_.hosts[gone.host].name,
-                                                    exclusions_.duration_text(gone.host, now))
-                                      : why;
+    const std::string why = fmt::format("{} {}{}", name, end.how, blame(gone.host, now));
     if (gone.rank >= 0) {
-      ++unreplaced_;
-      end_generation(text, false, now);
+      own_failure_ = own_failure_ || !forming_;
+      limits_.lost(1);
+      end_generation(why, false, now);
     } else {
-      actions_.warn(text);
+      actions_.warn(why);
     }
   }
+  if (gone.rank >= 0 && !finishing_) left_.push_back(name);
   go_on(now);
 }
 
-void Membership::host_lost(int host, const std::string& how, TimePoint now) {
-  HostState& state = roll_.hosts[host];
-  state.usable = false;
+void Membership::host_lost(int host, const std::string& text, TimePoint now) {
   exclusions_.exclude(host, now);
-  const std::string why = fmt::format("lost the agent on {}: {}; {} is excluded {}", state.name, how, state.name,
-                                      exclusions_.duration_text(host, now));
+  const std::string why =
+      fmt::format("{}; {} is excluded {}", text, roll_.hosts[host].name, exclusions_.duration_text(host, now));
   int lost_members = 0;
-  std::erase_if(roll_.processes, [&](const auto& each) {
-    if (each.second.host != host) return false;
-    if (each.second.rank >= 0) ++lost_members;
-    return true;
-  });
-  if (!absorbs()) return go_on(now);
-  unreplaced_ += lost_members;
-  if (lost_members > 0) {
+  for (const auto& [number, process] : roll_.processes) {
+    if (process.host != host || process.rank < 0) continue;
+    ++lost_members;
+    left_.push_back(roll_.name_of(number));
+  }
+  std::erase_if(roll_.processes, [host](const auto& each) { return each.second.host == host; });
+  limits_.lost(lost_members);
+  if (lost_members > 0 && absorbs()) {
     end_generation(why, false, now);
-  } else {
+  } else if (lost_members == 0) {
     actions_.warn(why);
   }
   go_on(now);
 }
 
-void Membership::add_host(int host, const std::string& name, int slots, TimePoint now) {
-  roll_.hosts[host] = {name, slots, true};
+void Membership::set_host(int host, const std::string& name, int slots, TimePoint now, bool forgiven) {
+  roll_.hosts[host] = {name, slots, slots > 0};
+  if (forgiven) exclusions_.readmit(host);
+  if (finishing_) return;
+  let_go(roll_.surplus_on(host));
+  if (slots == 0 && roll_.count_on(host) == 0) actions_.leave(host);
   go_on(now);
 }
 
-void Membership::remove_host(int host, TimePoint now) {
-  roll_.hosts[host].usable = false;
-  bool any_member = false;
-  for (auto& [number, process] : roll_.processes) {
-    if (process.host != host || !process.stays()) continue;
-    if (process.rank >= 0 && !process.ready) {
-      process.leaving = any_member = true;
-      notice_.leaving.push_back(number);
-    } else {  // it waits for a generation, or is on its way there
-      process.ending = true;
-      process.rank = -1;
-      actions_.end(number);
-    }
-  }
-  if (any_member) {
-    notice_.outdated = generation_;
-    notice_.only_added = false;
-    send_notice();
-  }
+void Membership::resize(int ranks, TimePoint now) {
+  settings_.max_ranks = target_ = ranks;
+  if (finishing_) return;
+  let_go(roll_.surplus(ranks, settings_.spares));
+  if (!forming_) notify_growth();
   go_on(now);
+}
+
+/// Members leave at their next commit. A process that waits for a generation, or is on its way there, is ended.
+void Membership::let_go(const std::vector<int>& numbers) {
+  bool any_member = false;
+  for (const int number : numbers) {
+    Process& process = roll_.processes.at(number);
+    if (process.rank < 0 || process.ready) {
+      drop(number);
+      continue;
+    }
+    process.leaving = any_member = true;
+    notice_.leaving.push_back(number);
+  }
+  if (any_member) plan_change(/*only_added=*/false);
 }
 
 Membership::TimePoint Membership::next_deadline(TimePoint now) const {
-  return std::min({member_deadline_, size_deadline_, exclusions_.next_return(now)});
+  return std::min({member_deadline_, newcomer_deadline_, size_deadline_, exclusions_.next_return(now)});
 }
 
 void Membership::expire(TimePoint now) {
@@ -157,15 +203,16 @@ void Membership::expire(TimePoint now) {
     member_deadline_ = kNever;
     for (auto& [number, process] : roll_.processes) {
       if (!process.is_awaited()) continue;
-      actions_.warn(fmt::format("{} has not come back within {:.3g} s after its generation ended; it is replaced",
-                                roll_.name_of(number), seconds(start_timeout_)));
-      give_up(number, now);
+      const std::string name = roll_.name_of(number);
+      drop(number);
+      actions_.warn(fmt::format("{} has not come back within {:.3g} s after its generation ended; it is replaced{}",
+                                name, seconds(start_timeout_), blame(process.host, now)));
     }
   }
   if (size_deadline_ <= now) {
     size_deadline_ = kNever;
     return actions_.finish(fmt::format("{} of at least {} are ready after the {:.3g} s of --elastic-timeout",
-                                       next_members().size(), ranks_count(settings_.min_ranks),
+                                       roll_.ready_in_order().size(), ranks_count(settings_.min_ranks),
                                        seconds(settings_.timeout)));
   }
   go_on(now);
@@ -174,20 +221,34 @@ void Membership::expire(TimePoint now) {
 void Membership::replace(int process, const std::string& why, TimePoint now) {
   if (roll_.rank_of(process) < 0 || !absorbs()) return;
   own_failure_ = true;
-  end_generation(fmt::format("{} stalled: {}", roll_.name_of(process), why), false, now);
-  give_up(process, now);
+  const int host = roll_.host_of(process);
+  const std::string name = roll_.name_of(process);
+  end_generation(fmt::format("{} stalled: {}", name, why), false, now);
+  drop(process);
+  blame(host, now);
   go_on(now);
 }
 
-/// Ends a member and has another process take its place.
-void Membership::give_up(int number, TimePoint now) {
+/// Ends a process that does not belong to the job any more; another one may take its place.
+void Membership::drop(int number) {
   Process& process = roll_.processes.at(number);
-  exclusions_.rank_failed(process.host, now);
-  wanted_hosts_.push_back(process.host);
+  if (process.rank >= 0) left_.push_back(roll_.name_of(number));
+  if (process.rank >= 0 && !process.leaving) limits_.lost(1);
   process.ending = true;
   process.rank = -1;
-  ++unreplaced_;
   actions_.end(number);
+}
+
+/// A rank has failed on the host. Returns the consequence for people, "" if there is none.
+std::string Membership::blame(int host, TimePoint now) {
+  wanted_hosts_.push_back(host);
+  if (!exclusions_.rank_failed(host, now)) return "";
+  std::vector<int> others;
+  for (const auto& [number, process] : roll_.processes) {
+    if (settings_.as_horovod && process.host == host && process.stays()) others.push_back(number);
+  }
+  for (const int number : others) drop(number);
+  return fmt::format("; {} is excluded {}", roll_.hosts[host].name, exclusions_.duration_text(host, now));
 }
 
 /// `planned`: the members have been asked to leave the generation at their next commit. The end of a process is often
@@ -198,7 +259,7 @@ void Membership::end_generation(const std::string& why, bool planned, TimePoint 
     forming_since_ = now;
     member_deadline_ = now + start_timeout_;
     cause_.clear();
-    make_newcomers_of_absent_members();
+    roll_.make_newcomers_of_absent_members();
   }
   if (cause_.empty() || cause_is_guess_) {
     cause_ = why;
@@ -210,24 +271,24 @@ void Membership::end_generation(const std::string& why, bool planned, TimePoint 
   send_notice();
 }
 
-/// A member that has not entered elastic.run() yet need not be waited for.
-void Membership::make_newcomers_of_absent_members() {
-  for (auto& [number, process] : roll_.processes) {
-    if (!process.entered) process.rank = -1;
-  }
-}
-
 /// Sends what has changed in the notice.
 void Membership::send_notice() {
   ++notice_.sequence;
   actions_.notify(notice_);
 }
 
-void Membership::notify_growth() {
-  if (finishing_ || roll_.ranks() >= settings_.max_ranks || notice_.outdated >= generation_) return;
+/// The members leave the generation at their next commit.
+void Membership::plan_change(bool only_added) {
+  notice_.only_added = only_added && (notice_.outdated < generation_ || notice_.only_added);
   notice_.outdated = generation_;
-  notice_.only_added = true;
   send_notice();
+}
+
+/// Enough newcomers are ready for a larger generation.
+void Membership::notify_growth() {
+  if (finishing_ || notice_.outdated >= generation_) return;
+  const int ready = roll_.ranks() + roll_.ready_newcomers();
+  if (std::min(ready, most_members(settings_, target_, ready)) > roll_.ranks()) plan_change(/*only_added=*/true);
 }
 
 void Membership::go_on(TimePoint now) {
@@ -246,9 +307,19 @@ void Membership::form_if_ready(TimePoint now) {
     if (process.is_awaited()) return;
   }
   member_deadline_ = kNever;
-  const int count = static_cast<int>(next_members().size());
-  if (count >= settings_.min_ranks) return form(now);
-  if (!may_grow(now)) {
+  if (settings_.as_horovod && roll_.any_on_its_way()) {
+    newcomer_deadline_ = forming_since_ + settings_.timeout;
+    if (now < newcomer_deadline_) return;
+  }
+  newcomer_deadline_ = kNever;
+  std::vector<int> next = roll_.ready_in_order();
+  const int count =
+      std::min(static_cast<int>(next.size()), most_members(settings_, target_, static_cast<int>(next.size())));
+  next.resize(static_cast<std::size_t>(count));
+  if (count >= settings_.min_ranks) return form(next, now);
+  const bool may_grow =
+      roll_.any_on_its_way() || !settings_.discovery_script.empty() || exclusions_.next_return(now) != kNever;
+  if (!may_grow) {
     return actions_.finish(fmt::format("{} of at least {} are left, and no host can take another one: {}", count,
                                        ranks_count(settings_.min_ranks), cause_));
   }
@@ -258,94 +329,64 @@ void Membership::form_if_ready(TimePoint now) {
                             ranks_count(settings_.min_ranks), seconds(settings_.timeout), cause_));
 }
 
-std::vector<int> Membership::next_members() const {
-  std::vector<int> next = roll_.ready_in_order();
-  if (std::ssize(next) > settings_.max_ranks) next.resize(static_cast<std::size_t>(settings_.max_ranks));
-  return next;
-}
-
-void Membership::form(TimePoint now) {
-  const std::vector<int> next = next_members();
-  const std::int64_t newest = roll_.processes.at(next.front()).commit;
-  const bool progress = newest > newest_commit_;
-  without_progress_ = own_failure_ && !progress ? without_progress_ + 1 : 0;
-  if (without_progress_ >= kMostWithoutProgress) {
-    return actions_.finish(
-        fmt::format("{} generations in a row have ended by a failure before their first commit, the last one because "
-                    "{}",
-                    without_progress_, cause_));
-  }
-  if (counts_as_reset(next) && settings_.reset_limit && ++resets_ > *settings_.reset_limit) {
-    return actions_.finish(
-        fmt::format("the {} new generations of --reset-limit are used up: {}", *settings_.reset_limit, cause_));
-  }
+void Membership::form(const std::vector<int>& next, TimePoint now) {
+  GenerationLimits::Next limits;
+  limits.newest_commit = roll_.processes.at(next.front()).commit;
+  limits.newcomers = static_cast<int>(
+      std::count_if(next.begin(), next.end(), [this](int number) { return roll_.processes.at(number).rank < 0; }));
+  limits.after_loss = notice_.ended >= generation_;
+  limits.own_failure = own_failure_;
+  if (const std::string why = limits_.refuse(limits, cause_); !why.empty()) return actions_.finish(why);
   ++generation_;
   Generation formed;
   formed.number = generation_;
+  formed.left = std::exchange(left_, {});
+  std::vector<int> newcomers;
+  for (auto& [number, process] : roll_.processes) {
+    if (process.rank < 0) {
+      newcomers.push_back(number);
+    } else if (!process.stays()) {
+      formed.left.push_back(roll_.name_of(number));
+    }
+  }
   for (auto& [number, process] : roll_.processes) process.rank = -1;
   for (const int number : next) {
     Process& process = roll_.processes.at(number);
     process.rank = static_cast<int>(formed.members.size());
     process.ready = false;
     formed.members.push_back({number, process.host, process.local_rank, process.commit});
-    if (newest - newest_commit_ >= kForgivingCommits) exclusions_.forgive(process.host);
+    if (std::count(newcomers.begin(), newcomers.end(), number) != 0) formed.came.push_back(roll_.name_of(number));
+    if (limits_.commits_until(limits.newest_commit) >= kForgivingCommits) exclusions_.forgive(process.host);
   }
-  newest_commit_ = newest;
-  formed.told = fmt::format("{} after {:.2f} s: {}", ranks_count(roll_.ranks()), seconds(now - forming_since_), cause_);
+  limits_.formed(limits.newest_commit);
+  target_ = std::min(settings_.max_ranks, std::max(target_, static_cast<int>(next.size())));
+  formed.cause = cause_ == kHostsChanged ? change_text(formed.left, formed.came) : cause_;
+  formed.stood_still = now - forming_since_;
+  formed.told =
+      fmt::format("{} after {:.2f} s: {}", ranks_count(roll_.ranks()), seconds(formed.stood_still), formed.cause);
   forming_ = own_failure_ = false;
-  member_deadline_ = size_deadline_ = kNever;
+  member_deadline_ = newcomer_deadline_ = size_deadline_ = kNever;
   actions_.form(formed);
-  const bool more = std::any_of(roll_.processes.begin(), roll_.processes.end(), [](const auto& each) {
-    return each.second.ready && each.second.rank < 0 && !each.second.ending;
-  });
-  if (more) notify_growth();
-}
-
-/// A loss and the growth that replaces the lost ranks are one reset.
-bool Membership::counts_as_reset(const std::vector<int>& next) {
-  const auto newcomers = static_cast<int>(
-      std::count_if(next.begin(), next.end(), [this](int number) { return roll_.processes.at(number).rank < 0; }));
-  const bool lost_some = notice_.ended >= generation_;
-  const bool only_replaces = newcomers > 0 && newcomers <= unreplaced_ && !lost_some;
-  unreplaced_ = std::max(0, unreplaced_ - newcomers);
-  return !only_replaces;
+  notify_growth();
 }
 
 void Membership::start_missing(TimePoint now) {
-  while (roll_.staying() < settings_.max_ranks) {
-    const std::optional<int> host = host_for_next(now);
-    if (!host) return;
+  bool any = false;
+  const int wanted = (any_entered_ ? settings_.max_ranks : roll_.ranks()) + settings_.spares;
+  while (roll_.staying() < wanted) {
+    const std::optional<int> host = host_with_room(roll_, exclusions_, wanted_hosts_, now);
+    if (!host) break;
     Process process;
     process.host = *host;
     process.local_rank = roll_.free_local_rank(*host);
     const int number = next_process_++;
     roll_.processes.emplace(number, process);
-    actions_.start({number, *host, process.local_rank, roll_.staying() - 1, roll_.staying()});
+    const int place = std::min(roll_.staying(), settings_.max_ranks) - 1;
+    actions_.start({number, *host, process.local_rank, place, place + 1});
+    any = true;
   }
-}
-
-/// A host that can take another process: first one on which a process failed.
-std::optional<int> Membership::host_for_next(TimePoint now) {
-  const auto has_room = [&](int host) {
-    const HostState& state = roll_.hosts[host];
-    return state.usable && !exclusions_.is_excluded(host, now) && roll_.count_on(host) < state.slots;
-  };
-  while (!wanted_hosts_.empty()) {
-    const int host = wanted_hosts_.front();
-    wanted_hosts_.erase(wanted_hosts_.begin());
-    if (has_room(host)) return host;
-  }
-  for (const auto& [host, state] : roll_.hosts) {
-    if (has_room(host)) return host;
-  }
-  return std::nullopt;
-}
-
-/// Another process may become ready, now or later.
-bool Membership::may_grow(TimePoint now) const {
-  const bool any_on_its_way = std::any_of(roll_.processes.begin(), roll_.processes.end(),
-                                          [](const auto& each) { return !each.second.ready && each.second.stays(); });
-  return any_on_its_way || !settings_.discovery_script.empty() || exclusions_.next_return(now) != kNever;
+  const bool waits_for_them = settings_.as_horovod && any_entered_ && !forming_ && notice_.outdated < generation_;
+  if (any && waits_for_them) plan_change(/*only_added=*/true);
 }
 
 }  // namespace runjob

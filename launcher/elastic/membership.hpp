@@ -2,12 +2,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "hostfile/allocation.hpp"
 #include "launcher/elastic/exclusions.hpp"
+#include "launcher/elastic/generation_limits.hpp"
 #include "launcher/elastic/process_roll.hpp"
 #include "launcher/job_spec/elastic_settings.hpp"
 #include "rendezvous/protocol.hpp"
@@ -15,13 +17,14 @@
 namespace runjob {
 
 /// Decides who belongs to an elastic job: which processes form a generation, when a new one is needed, which processes
-/// are started in place of lost ones, and when the job cannot go on.
+/// are started in place of lost ones and on new hosts, and when the job cannot go on.
 ///
 /// A process has a number that never changes. It enters elastic.run(), is ready when it waits for the next generation,
 /// and is a member while it has a rank in the present one. A generation ends when a member is lost, when a member asks
 /// for the next one, or at the members' next commit after the hosts have changed. The members that are left meet; when
 /// all of them are ready, and at least ElasticSettings::min_ranks with the newcomers that are ready too, they are the
-/// next generation. A newcomer never delays them.
+/// next generation. A newcomer never delays them, except under Horovod's rules. A spare is a process that is ready
+/// while the job has all of its ranks: it takes a lost member's place.
 ///
 /// Until the first process has entered elastic.run(), the job is a static one: see absorbs().
 ///
@@ -40,8 +43,11 @@ class Membership {
   };
   struct Generation {
     int number = 0;
-    std::vector<Member> members;  ///< by rank
-    std::string told;             ///< for people: "7 ranks after 0.21 s: rank 5 on s2 was killed by signal 9"
+    std::vector<Member> members;          ///< by rank
+    std::string cause;                    ///< "rank 5 on s2 was killed by signal 9"
+    std::vector<std::string> left, came;  ///< "rank 5 on s2", by their ranks before and now
+    std::chrono::steady_clock::duration stood_still{};
+    std::string told;  ///< for people: "7 ranks after 0.21 s: rank 5 on s2 was killed by signal 9"
   };
   /// A process to start, and the place that it will probably get.
   struct Start {
@@ -57,34 +63,38 @@ class Membership {
     std::string how;     ///< "was killed by signal 9 (SIGKILL)"
   };
 
-  /// The owner's side.
-  class Actions {
-   public:
-    virtual ~Actions() = default;
-    virtual void start(const Start& start) = 0;
-    virtual void form(const Generation& generation) = 0;
-    virtual void notify(const rendezvous::Notice& notice) = 0;
+  /// The owner's side. All are set.
+  struct Actions {
+    std::function<void(const Start& start)> start;
+    std::function<void(const Generation& generation)> form;
+    std::function<void(const rendezvous::Notice& notice)> notify;
     /// Ends a process that is not needed, or that does not come back; exited() follows.
-    virtual void end(int process) = 0;
+    std::function<void(int process)> end;
+    /// A host that was removed has no process any more.
+    std::function<void(int host)> leave;
     /// All members have ended well, or the job cannot go on for the reason `why`.
-    virtual void finish(const std::string& why) = 0;
-    virtual void warn(const std::string& line) = 0;
+    std::function<void(const std::string& why)> finish;
+    std::function<void(const std::string& line)> warn;
   };
 
   /// The processes of `allocation` are generation 0. `start_timeout`: how long a member may take to come back.
   Membership(const Allocation& allocation, ElasticSettings settings, std::chrono::milliseconds start_timeout,
-             Actions& actions);
+             Actions actions);
 
-  void entered(int process);
+  /// Generation 0 has been started: starts the spares.
+  void begin(TimePoint now);
+  void entered(int process, TimePoint now);
   void ready(int process, const rendezvous::JoinRequest::Ready& ready, TimePoint now);
   void exited(int process, const End& end, TimePoint now);
-  void host_lost(int host, const std::string& how, TimePoint now);
+  /// `text`: what happened, for people.
+  void host_lost(int host, const std::string& text, TimePoint now);
   /// The others have waited too long for this member: it is ended, and another process takes its place.
   void replace(int process, const std::string& why, TimePoint now);
-  /// A host of this index and with so many slots can be used; its index may be new.
-  void add_host(int host, const std::string& name, int slots, TimePoint now);
-  /// The processes of the host leave at their next commit.
-  void remove_host(int host, TimePoint now);
+  /// A host of this index, which may be new, has so many slots now; 0: it is not to be used any more. Processes that
+  /// have no slot any more leave at their next commit. `forgiven`: the host is not excluded any more.
+  void set_host(int host, const std::string& name, int slots, TimePoint now, bool forgiven = false);
+  /// The job is to have this many ranks, when there are slots for them. Members that are too many leave.
+  void resize(int ranks, TimePoint now);
 
   TimePoint next_deadline(TimePoint now) const;
   void expire(TimePoint now);
@@ -96,45 +106,43 @@ class Membership {
 
  private:
   using Process = ProcessRoll::Process;
-  using HostState = ProcessRoll::HostState;
 
   /// `is_guess`: a reason that is known later is better.
   void end_generation(const std::string& why, bool planned, TimePoint now, bool is_guess = false);
   void send_notice();
+  void plan_change(bool only_added);
   void notify_growth();
   void form_if_ready(TimePoint now);
-  void form(TimePoint now);
-  void make_newcomers_of_absent_members();
-  bool counts_as_reset(const std::vector<int>& next);
-  void give_up(int number, TimePoint now);
+  void form(const std::vector<int>& next, TimePoint now);
+  void drop(int number);
+  std::string blame(int host, TimePoint now);
+  void let_go(const std::vector<int>& numbers);
   void start_missing(TimePoint now);
-  std::vector<int> next_members() const;
-  std::optional<int> host_for_next(TimePoint now);
-  bool may_grow(TimePoint now) const;
   void go_on(TimePoint now);
 
-  const ElasticSettings settings_;
+  ElasticSettings settings_;
   const std::chrono::milliseconds start_timeout_;
-  Actions& actions_;
+  const Actions actions_;
   ProcessRoll roll_;
   Exclusions exclusions_;
+  GenerationLimits limits_;
   rendezvous::Notice notice_;
   std::vector<int> wanted_hosts_;  // those on which a process failed and is to be replaced
   int next_process_;
+  int target_;  // as many members as there were at most: spares replace those that are lost, up to this number
   int generation_ = 0;
+  bool begun_ = false;
   bool forming_ = false;
   bool any_entered_ = false;
   bool finishing_ = false;  // a member has ended well, so no other generation follows
   std::string cause_;       // why the next generation is being formed
   bool cause_is_guess_ = false;
   bool own_failure_ = false;
-  int resets_ = 0;
-  int unreplaced_ = 0;  // members that were lost and have no successor yet
-  int without_progress_ = 0;
-  std::int64_t newest_commit_ = -1;  // when the present generation was formed
+  std::vector<std::string> left_;  // the members that have left since the last generation was formed
   TimePoint forming_since_{};
-  TimePoint member_deadline_ = TimePoint::max();  // for the members that have to come back
-  TimePoint size_deadline_ = TimePoint::max();    // for enough ranks
+  TimePoint member_deadline_ = TimePoint::max();    // for the members that have to come back
+  TimePoint newcomer_deadline_ = TimePoint::max();  // for newcomers, by Horovod's rules
+  TimePoint size_deadline_ = TimePoint::max();      // for enough ranks
 };
 
 }  // namespace runjob

@@ -51,6 +51,65 @@ int ProcessRoll::ranks() const {
       std::count_if(processes.begin(), processes.end(), [](const auto& each) { return each.second.rank >= 0; }));
 }
 
+int ProcessRoll::ready_newcomers() const {
+  return static_cast<int>(std::count_if(processes.begin(), processes.end(), [](const auto& each) {
+    return each.second.is_newcomer() && each.second.ready;
+  }));
+}
+
+bool ProcessRoll::any_on_its_way() const {
+  return std::any_of(processes.begin(), processes.end(),
+                     [](const auto& each) { return each.second.is_newcomer() && !each.second.ready; });
+}
+
+int ProcessRoll::slots() const {
+  int count = 0;
+  for (const auto& [index, host] : hosts) count += host.usable ? host.slots : 0;
+  return count;
+}
+
+std::vector<int> ProcessRoll::surplus_on(int host) const {
+  const HostState& state = hosts.at(host);
+  std::vector<int> here;
+  for (const auto& [number, process] : processes) {
+    if (process.host == host && process.stays()) here.push_back(number);
+  }
+  const int room = state.usable ? state.slots : 0;
+  if (std::ssize(here) <= room) return {};
+  std::stable_sort(here.begin(), here.end(),
+                   [this](int a, int b) { return processes.at(a).local_rank < processes.at(b).local_rank; });
+  std::vector<int> result(here.begin() + room, here.end());
+  std::reverse(result.begin(), result.end());
+  return result;
+}
+
+std::vector<int> ProcessRoll::surplus(int ranks, int spares) const {
+  std::vector<int> members, newcomers;
+  for (const auto& [number, process] : processes) {
+    if (process.stays()) (process.rank >= 0 ? members : newcomers).push_back(number);
+  }
+  std::sort(members.begin(), members.end(),
+            [this](int a, int b) { return processes.at(a).rank < processes.at(b).rank; });
+  std::vector<int> result;
+  const auto most_members = static_cast<std::size_t>(ranks);
+  while (members.size() > most_members) {
+    result.push_back(members.back());
+    members.pop_back();
+  }
+  const std::size_t most_newcomers = most_members - members.size() + static_cast<std::size_t>(spares);
+  while (newcomers.size() > most_newcomers) {
+    result.push_back(newcomers.back());
+    newcomers.pop_back();
+  }
+  return result;
+}
+
+void ProcessRoll::make_newcomers_of_absent_members() {
+  for (auto& [number, process] : processes) {
+    if (!process.entered) process.rank = -1;
+  }
+}
+
 std::vector<int> ProcessRoll::ready_in_order() const {
   std::vector<int> next;
   for (const auto& [number, process] : processes) {

@@ -21,6 +21,8 @@ struct ProcessRoll {
     std::int64_t commit = -1;
 
     bool stays() const { return !leaving && !ending; }
+    /// It is on its way to elastic.run(), or waits there for a place.
+    bool is_newcomer() const { return rank < 0 && stays(); }
     /// The other members wait for it: the generation has ended, and it has not come back yet.
     bool is_awaited() const { return rank >= 0 && !ready && stays(); }
   };
@@ -44,6 +46,19 @@ struct ProcessRoll {
   int staying() const;
   /// How many processes have a rank.
   int ranks() const;
+  /// How many newcomers are ready.
+  int ready_newcomers() const;
+  /// Some newcomer is not ready yet.
+  bool any_on_its_way() const;
+  /// How many slots there are on the hosts that may be used.
+  int slots() const;
+  /// The numbers of the processes of a host that stay and for which it has no slot any more, the last ones first.
+  std::vector<int> surplus_on(int host) const;
+  /// The numbers of the processes that stay and are more than `ranks` with `spares` others: the last ranks, then the
+  /// last newcomers.
+  std::vector<int> surplus(int ranks, int spares) const;
+  /// A member that has not entered elastic.run() yet need not be waited for.
+  void make_newcomers_of_absent_members();
   /// The processes that are ready, by their rank in the next generation: the first member that has the newest commit,
   /// the other members in their order, then newcomers.
   std::vector<int> ready_in_order() const;

@@ -21,60 +21,93 @@ constexpr std::chrono::seconds kEndPatience{5};
 }  // namespace
 
 HostAgents::HostAgents(boost::asio::io_context& context, const JobSpec& spec, OutputRelay& output, Events& events)
-    : context_(context), spec_(spec), output_(output), events_(events), hosts_(spec.allocation.hosts.size()) {
+    : context_(context), spec_(spec), output_(output), events_(events) {
+  for (const Host& host : spec.allocation.hosts) add_host(host);
+  if (spec.elastic) {
+    for (const Host& host : spec.elastic->more_hosts) add_host(host);
+  }
   for (const Placement& placement : spec.allocation.placements) add_process(placement.host);
 }
 
 void HostAgents::reach(std::map<int, UniqueFd> local_agents, const MakeHostConnector& make_connector) {
   const auto executor = context_.get_executor();
-  AgentSession::Events& events = *this;
   if (make_connector) connector_ = make_connector(executor, spec_);
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+  for (std::size_t i = 0; i < spec_.allocation.hosts.size(); ++i) {
     const int host = static_cast<int>(i);
-    hosts_[i].session = std::make_unique<AgentSession>(context_, host, events, make_alarm(executor));
     const auto local = local_agents.find(host);
-    if (local != local_agents.end()) {
-      hosts_[i].session->start(local_channel(executor, std::move(local->second)));
-      watch_local_agent(host);
-      continue;
-    }
-    const auto on_message = [this, host](std::string_view line) {
-      // Before the agent is ready, the line is a part of the error, if there is one.
-      if (at(host).hello) log::warn("{}: {}", name(host), line);
-    };
-    hosts_[i].session->open([this, i, on_message] { return connector_->open(spec_.allocation.hosts[i], on_message); });
+    hosts_.at(host).is_local = local != local_agents.end();
+    hosts_.at(host).ended = false;
+    open_session(host, local == local_agents.end() ? nullptr : local_channel(executor, std::move(local->second)));
   }
 }
 
-/// A channel on this host breaks when the agent ends, but not when it is stopped.
-void HostAgents::watch_local_agent(int host) {
-  LocalAgentWatch::Events events;
-  events.on_stopped = [this, host](const std::string& why) { at(host).session->abandon(why); };
-  events.on_late = [this, host](const std::string& what) { log::warn("{}: {}", name(host), what); };
-  at(host).watch = std::make_unique<LocalAgentWatch>(make_alarm(context_.get_executor()), std::move(events));
+void HostAgents::add_host(Host host) {
+  HostState state;
+  state.is_local = is_local(spec_, host);
+  state.host = std::move(host);
+  state.ended = true;
+  hosts_.emplace(static_cast<int>(hosts_.size()), std::move(state));
+}
+
+void HostAgents::connect(int host) {
+  HostState& state = hosts_.at(host);
+  if (state.is_reached()) return static_cast<void>(state.again = true);
+  if (state.session) old_sessions_.push_back(std::move(state.session));
+  state.watch.reset();
+  state.hello.reset();
+  state.joins = true;
+  state.finished = state.ended = false;
+  try {
+    if (!state.is_local && !connector_)
+      throw Error(Errc::kUnavailable, "this program of runjob reaches no other hosts");
+    open_session(host, state.is_local ? start_local_agent(context_.get_executor()) : nullptr);
+  } catch (const Error& error) {
+    boost::asio::post(context_, [this, host, why = std::string(error.what())] { on_end(host, why); });
+  }
+}
+
+/// `local`: the channel to an agent on this host, null for another one. A channel on this host breaks when the agent
+/// ends, but not when it is stopped.
+void HostAgents::open_session(int host, std::unique_ptr<Channel> local) {
+  const auto executor = context_.get_executor();
+  HostState& state = hosts_.at(host);
+  AgentSession::Events& events = *this;
+  state.session = std::make_unique<AgentSession>(context_, host, events, make_alarm(executor));
+  if (local) {
+    LocalAgentWatch::Events watched;
+    watched.on_stopped = [this, host](const std::string& why) { hosts_.at(host).session->abandon(why); };
+    watched.on_late = [&state](const std::string& what) { log::warn("{}: {}", state.host.name, what); };
+    state.watch = std::make_unique<LocalAgentWatch>(make_alarm(executor), std::move(watched));
+    return state.session->start(std::move(local));
+  }
+  const auto on_message = [&state](std::string_view line) {
+    // Before the agent is ready, the line is a part of the error, if there is one.
+    if (state.hello) log::warn("{}: {}", state.host.name, line);
+  };
+  state.session->open([this, &state, on_message] { return connector_->open(state.host, on_message); });
 }
 
 void HostAgents::send(int host, ToAgent type, std::string payload, int process) {
-  at(host).session->send(type, process, std::move(payload));
+  if (const HostState& state = hosts_.at(host); state.session) state.session->send(type, process, std::move(payload));
 }
 
 void HostAgents::send_to_all(ToAgent type, const std::string& payload) {
-  for (const HostState& host : hosts_) {
-    if (!host.ended) host.session->send(type, -1, payload);
+  for (const auto& [index, host] : hosts_) {
+    if (host.is_reached()) host.session->send(type, -1, payload);
   }
 }
 
 void HostAgents::send_output_credit(int rank, Stream stream, std::int64_t bytes) {
-  at(host_of(rank)).session->send_output_credit(rank, stream, bytes);
+  hosts_.at(host_of(rank)).session->send_output_credit(rank, stream, bytes);
 }
 
 void HostAgents::send_input(int rank, const std::string& bytes) {
-  at(host_of(rank)).session->send_input(rank, bytes);
+  hosts_.at(host_of(rank)).session->send_input(rank, bytes);
 }
 
 void HostAgents::signal_ranks(int number) {
-  for (const HostState& host : hosts_) {
-    if (host.ended) continue;
+  for (const auto& [index, host] : hosts_) {
+    if (!host.is_reached()) continue;
     if (number == SIGSTOP) host.session->pause_heartbeat();
     host.session->send(ToAgent::kSignal, -1, encode(Signal{number}));
     if (number == SIGCONT) host.session->resume_heartbeat();
@@ -82,13 +115,12 @@ void HostAgents::signal_ranks(int number) {
 }
 
 void HostAgents::end_ranks(const End& message) {
-  const std::vector<int>& local = spec_.local_hosts;
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    if (hosts_[i].ended) continue;
-    hosts_[i].session->send(ToAgent::kEnd, -1, encode(message));
-    if (hosts_[i].watch) hosts_[i].watch->expect_end(std::chrono::milliseconds(message.grace_ms) + kEndPatience);
-    const bool is_local = std::count(local.begin(), local.end(), static_cast<int>(i)) != 0;
-    if (hosts_[i].starting() && !is_local) hosts_[i].session->abandon("the job ended first");
+  for (auto& [index, host] : hosts_) {
+    if (!host.is_reached()) continue;
+    host.again = false;
+    host.session->send(ToAgent::kEnd, -1, encode(message));
+    if (host.watch) host.watch->expect_end(std::chrono::milliseconds(message.grace_ms) + kEndPatience);
+    if (host.starting() && !host.is_local) host.session->abandon("the job ended first");
   }
 }
 
@@ -97,8 +129,8 @@ void HostAgents::when_sent(const std::function<void()>& done) {
   const auto one_less = [left, done] {
     if (--*left == 0) done();
   };
-  for (const HostState& host : hosts_) {
-    if (host.ended) {
+  for (const auto& [index, host] : hosts_) {
+    if (!host.is_reached()) {
       boost::asio::post(context_, one_less);
     } else {
       host.session->when_sent(one_less);
@@ -111,16 +143,17 @@ void HostAgents::finish() {
 }
 
 bool HostAgents::any_starting() const {
-  return std::any_of(hosts_.begin(), hosts_.end(), [](const HostState& host) { return host.starting(); });
+  return std::any_of(hosts_.begin(), hosts_.end(),
+                     [](const auto& each) { return each.second.starting() && !each.second.joins; });
 }
 
 bool HostAgents::all_ended() const {
-  return std::all_of(hosts_.begin(), hosts_.end(), [](const HostState& host) { return host.ended; });
+  return std::all_of(hosts_.begin(), hosts_.end(), [](const auto& each) { return each.second.ended; });
 }
 
 HostCores HostAgents::cores_of(int host) const {
-  HostCores result{name(host)};
-  if (const auto& hello = at(host).hello) {
+  HostCores result{hosts_.at(host).host.name};
+  if (const auto& hello = hosts_.at(host).hello) {
     result.usable = hello->cores;
     result.online = hello->online_cores;
   }
@@ -141,19 +174,20 @@ void HostAgents::on_frame(int host, const FrameHeader<ToLauncher>& header, std::
   }
   if (header.type == ToLauncher::kOutput) return output_.on_output(header.rank, header.stream, header.time_us, payload);
   if (header.type == ToLauncher::kHello) return on_hello(host, decode<Hello>(payload));
-  if (header.type == ToLauncher::kFinished) return static_cast<void>(at(host).finished = true);
+  if (header.type == ToLauncher::kFinished) return static_cast<void>(hosts_.at(host).finished = true);
   events_.on_frame(host, header, payload);
 }
 
 void HostAgents::on_hello(int host, Hello hello) {
   if (hello.version != kVersion) {
     throw Error(Errc::kProtocol, fmt::format("the agent on {} is of version {}, not {}; install runjob again",
-                                             name(host), hello.version, kVersion));
+                                             this->host(host).name, hello.version, kVersion));
   }
-  log::info("the agent on {} is ready after {} ms (pid {}, {} cores)", name(host), milliseconds_since_start(),
-            hello.pid, hello.cores);
-  at(host).hello = std::move(hello);
-  if (at(host).watch) at(host).watch->start(static_cast<pid_t>(at(host).hello->pid));
+  log::info("the agent on {} is ready after {} ms (pid {}, {} cores)", this->host(host).name,
+            milliseconds_since_start(), hello.pid, hello.cores);
+  HostState& state = hosts_.at(host);
+  state.hello = std::move(hello);
+  if (state.watch) state.watch->start(static_cast<pid_t>(state.hello->pid));
   events_.on_agent_ready(host);
 }
 
@@ -163,11 +197,12 @@ void HostAgents::on_batch_end(int) {
 }
 
 void HostAgents::on_end(int host, const std::string& how) {
-  HostState& state = at(host);
+  HostState& state = hosts_.at(host);
   const bool was_starting = state.starting();
   state.ended = true;
   if (state.watch) state.watch->stop();
-  if (was_starting) return events_.on_agent_end(host, AgentEnd::kNotReached, how);
+  if (std::exchange(state.again, false)) return connect(host);
+  if (was_starting) return events_.on_agent_end(host, state.joins ? AgentEnd::kNotJoined : AgentEnd::kNotReached, how);
   if (state.finished) return events_.on_agent_end(host, AgentEnd::kFinished, how);
   const std::chrono::duration<double> standstill = state.session->standstill();
   if (standstill < Heartbeat::kLongestSilence) return events_.on_agent_end(host, AgentEnd::kLost, how);

@@ -31,6 +31,7 @@ class HostAgents : private AgentSession::Events {
   /// How an agent's channel ended.
   enum class AgentEnd {
     kNotReached,  ///< before the agent was ready
+    kNotJoined,   ///< the same, of a host that was to join a running job
     kFinished,    ///< nothing of the job is left on the host
     kLost,        ///< while the agent had work
     kStoodStill,  ///< the same, as this process was silent for so long that the agent gave it up
@@ -54,9 +55,15 @@ class HostAgents : private AgentSession::Events {
   /// The references outlive this object.
   HostAgents(boost::asio::io_context& context, const JobSpec& spec, OutputRelay& output, Events& events);
 
-  /// Begins to reach all agents; frames that are sent before one is ready wait for it. `local_agents`: for each of
-  /// JobSpec::local_hosts our end of its agent's socket pair. `make_connector`: for the other hosts, if there are any.
+  /// Begins to reach the agents of the allocation's hosts; frames that are sent before one is ready wait for it.
+  /// `local_agents`: for each of JobSpec::local_hosts our end of its agent's socket pair. `make_connector`: for the
+  /// other hosts, if there are any.
   void reach(std::map<int, UniqueFd> local_agents, const MakeHostConnector& make_connector);
+
+  /// A host of an elastic job has the next free index from now on. Nothing is done there before connect().
+  void add_host(Host host);
+  /// Begins to reach the agent of a host that has none, or has none any more. One that is leaving is waited for.
+  void connect(int host);
 
   int host_of(int process) const { return host_of_process_.at(static_cast<std::size_t>(process)); }
   /// From now on there is a process with the next free number on this host.
@@ -79,30 +86,32 @@ class HostAgents : private AgentSession::Events {
   bool any_starting() const;
   bool all_ended() const;
   /// Requires that the agent is ready.
-  const Hello& hello(int host) const { return *at(host).hello; }
+  const Hello& hello(int host) const { return *hosts_.at(host).hello; }
   HostCores cores_of(int host) const;
-  const std::string& name(int host) const { return spec_.allocation.hosts.at(static_cast<std::size_t>(host)).name; }
+  const Host& host(int index) const { return hosts_.at(index).host; }
   std::int64_t milliseconds_since_start() const;
 
  private:
   struct HostState {
-    std::unique_ptr<AgentSession> session;
+    Host host;
+    bool is_local = false;
+    bool joins = false;                      // while the job runs
+    std::unique_ptr<AgentSession> session;   // null before connect()
     std::unique_ptr<LocalAgentWatch> watch;  // of an agent on this host
     std::optional<Hello> hello;
+    bool again = false;     // connect() was called while the last agent was leaving
     bool finished = false;  // the agent has announced it
     bool ended = false;     // there is no channel any more, or there never was one
 
     bool starting() const { return !hello && !ended; }
+    bool is_reached() const { return session && !ended; }
   };
 
   void on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) override;
   void on_batch_end(int host) override;
   void on_end(int host, const std::string& how) override;
   void on_hello(int host, Hello hello);
-  void watch_local_agent(int host);
-
-  HostState& at(int host) { return hosts_.at(static_cast<std::size_t>(host)); }
-  const HostState& at(int host) const { return hosts_.at(static_cast<std::size_t>(host)); }
+  void open_session(int host, std::unique_ptr<Channel> local);
 
   boost::asio::io_context& context_;
   const JobSpec& spec_;
@@ -110,8 +119,9 @@ class HostAgents : private AgentSession::Events {
   Events& events_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::unique_ptr<HostConnector> connector_;  // null when there are no other hosts
-  std::vector<HostState> hosts_;
-  std::vector<int> host_of_process_;  // by number, which is the rank in a job of fixed size
+  std::map<int, HostState> hosts_;
+  std::vector<std::unique_ptr<AgentSession>> old_sessions_;  // of hosts that came back; the loop may still know them
+  std::vector<int> host_of_process_;                         // by number, which is the rank in a job of fixed size
 };
 
 }  // namespace runjob

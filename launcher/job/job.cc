@@ -58,6 +58,7 @@ Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHo
       status_.line().host(static_cast<int>(host), StatusLine::HostPhase::kConnecting);
   }
   agents_.reach(std::move(local_agents), make_connector);
+  launch_.on_not_joined = [this](int host, const std::string& why) { supervisor_->host_not_joined(host, why); };
   if (!launch_.needs_addresses()) enter(Phase::kRunning);
 }
 
@@ -98,6 +99,7 @@ void Job::enter(Phase next) {
 }
 
 void Job::on_agent_ready(int host) {
+  if (launch_.take_in(host)) return;
   if (const std::string notice = affinity_notice(agents_.cores_of(host));
       !notice.empty() && spec_.bind_to == BindTo::kNone)
     log::warn("{}", notice);
@@ -141,11 +143,11 @@ void Job::on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_
       return stacks_->on_trace(rank, decode<StackTrace>(payload));
     case ToLauncher::kToldToEnd:
       if (phase_ >= Phase::kEnding) return;
-      log::warn("SLURM ends the job: it has sent SIGTERM to its processes on {}", agents_.name(host));
+      log::warn("SLURM ends the job: it has sent SIGTERM to its processes on {}", agents_.host(host).name);
       return interrupt(SIGTERM, false);
     case ToLauncher::kRemaining:
-      return log::warn("{}",
-                       remaining_message(decode<Remaining>(payload), agents_.name(host), end_signals_.interrupted()));
+      return log::warn(
+          "{}", remaining_message(decode<Remaining>(payload), agents_.host(host).name, end_signals_.interrupted()));
     case ToLauncher::kHello:
     case ToLauncher::kOutput:
     case ToLauncher::kFinished:
@@ -166,6 +168,8 @@ void Job::watch_output() {
 
 void Job::on_agent_end(int host, HostAgents::AgentEnd end, const std::string& how) {
   if (end == HostAgents::AgentEnd::kNotReached) supervisor_->verdict().host_not_reached(host, how);
+  launch_.on_agent_gone(host);
+  if (end == HostAgents::AgentEnd::kNotJoined) supervisor_->host_not_joined(host, how);
   if (end == HostAgents::AgentEnd::kLost) supervisor_->host_lost(host, how);
   if (end == HostAgents::AgentEnd::kStoodStill)
     supervisor_->verdict().host_lost(host, how, Verdict::Cause::kStoodStill);

@@ -25,15 +25,16 @@ Launch message_for(const JobSpec& spec, const Host& host, std::int64_t output_wi
   return message;
 }
 
-/// Adds the rank of `placement`. `process`: its number; `network`: the variables of its host's network.
-void add_rank(Launch& message, const JobSpec& spec, const Placement& placement, int process, const JobVariables& job,
-              const Environment& network) {
-  const Host& where = spec.allocation.hosts.at(static_cast<std::size_t>(placement.host));
+/// Adds the rank of `placement`. `allocation`: the one of the placement; `process`: its number; `network`: the
+/// variables of its host's network.
+void add_rank(Launch& message, const JobSpec& spec, const Allocation& allocation, const Placement& placement,
+              int process, const JobVariables& job, const Environment& network) {
+  const Host& where = allocation.hosts.at(static_cast<std::size_t>(placement.host));
   LaunchRank& rank = message.ranks.emplace_back();
   rank.rank = process;
-  rank.place = rank_place(spec.allocation, placement, spec.start_timeout);
+  rank.place = rank_place(allocation, placement, spec.start_timeout);
   rank.place.generation = job.generation;
-  rank.environment = rank_variables(spec.allocation, placement, job);
+  rank.environment = rank_variables(allocation, placement, job);
   rank.environment.insert(network.begin(), network.end());
   if (where.gpus) rank.environment["CUDA_VISIBLE_DEVICES"] = visible_gpus(where, placement, spec.gpus_per_rank);
   for (const auto& [name, value] : spec.runtime_variables) {
@@ -58,22 +59,21 @@ Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, co
   if (host == placements.front().host) message.stdin_rank = 0;
   const Environment network = network_variables(address, message.environment);
   for (const Placement& placement : placements) {
-    if (placement.host == host) add_rank(message, spec, placement, placement.rank, job, network);
+    if (placement.host == host) add_rank(message, spec, spec.allocation, placement, placement.rank, job, network);
   }
   return message;
 }
 
-Launch launch_message(const JobSpec& spec, const Membership::Start& start, const JobVariables& job,
+Launch launch_message(const JobSpec& spec, const Host& host, const Membership::Start& start, const JobVariables& job,
                       const HostAddress& address, std::int64_t output_window) {
-  const Host& host = spec.allocation.hosts.at(static_cast<std::size_t>(start.host));
   Launch message = message_for(spec, host, output_window);
+  Allocation allocation{{host}, {}};
   Placement placement;
   placement.rank = start.rank;
   placement.size = start.size;
   placement.local_rank = start.local_rank;
   placement.local_size = std::max(host.slots, start.local_rank + 1);
-  placement.host = start.host;
-  add_rank(message, spec, placement, start.process, job, network_variables(address, message.environment));
+  add_rank(message, spec, allocation, placement, start.process, job, network_variables(address, message.environment));
   message.ranks.front().waiting = true;
   rendezvous::Topology topology;
   topology.hosts.assign(static_cast<std::size_t>(start.size), 0);

@@ -13,8 +13,9 @@ namespace runjob {
 Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, const HostAddress& address,
                       std::int64_t output_window);
 
-/// The same for one new process of an elastic job, with the topology. The place is the one that it is meant to get.
-Launch launch_message(const JobSpec& spec, const Membership::Start& start, const JobVariables& job,
+/// The same for one new process of an elastic job on `host`, with the topology. The place is the one that it is meant
+/// to get.
+Launch launch_message(const JobSpec& spec, const Host& host, const Membership::Start& start, const JobVariables& job,
                       const HostAddress& address, std::int64_t output_window);
 
 }  // namespace runjob

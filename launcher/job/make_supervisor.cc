@@ -6,6 +6,10 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "launcher/elastic/elastic_supervisor.hpp"
+#include "launcher/host_sources/hostfile_source.hpp"
+#include "launcher/host_sources/script_source.hpp"
+#include "launcher/resize/resize_request.hpp"
+#include "launcher/resize/resize_socket.hpp"
 #include "launcher/supervision/rank_supervisor.hpp"
 
 namespace runjob {
@@ -29,7 +33,7 @@ ElasticSupervisor::Hooks elastic_hooks(const boost::asio::any_io_executor& execu
   ElasticSupervisor::Hooks hooks;
   hooks.start = [&agents, &launch, &output, generation](const Membership::Start& start) {
     agents.add_process(start.host);
-    output.add_process(agents.name(start.host));
+    output.add_process(agents.host(start.host).name);
     launch.start(start, *generation);
   };
   hooks.notify = [&agents](const rendezvous::Notice& notice) {
@@ -43,7 +47,33 @@ ElasticSupervisor::Hooks elastic_hooks(const boost::asio::any_io_executor& execu
     for (std::size_t rank = 0; rank < formed.members.size(); ++rank)
       output.set_rank(formed.members[rank].process, static_cast<int>(rank));
   };
+  hooks.add_host = [&agents](const Host& host) { agents.add_host(host); };
+  hooks.leave = [&agents, &launch](int host) {
+    launch.on_agent_gone(host);
+    agents.send(host, ToAgent::kEnd, encode(End{}));  // it has no rank
+  };
   return hooks;
+}
+
+std::vector<MakeHostSource> host_sources(const boost::asio::any_io_executor& executor, const JobSpec& spec,
+                                         const RankLaunch& launch) {
+  const ElasticSettings& settings = *spec.elastic;
+  std::vector<MakeHostSource> sources;
+  if (!settings.discovery_script.empty()) {
+    sources.push_back([executor, &spec, &settings](HostChanges& changes) {
+      return std::make_unique<ScriptSource>(executor, settings.discovery_script, spec.environment,
+                                            settings.slots_per_host, changes);
+    });
+  }
+  if (!settings.hostfile.empty()) {
+    sources.push_back([executor, &settings](HostChanges& changes) {
+      return std::make_unique<HostfileSource>(executor, settings.hostfile, changes);
+    });
+  }
+  sources.push_back([executor, id = launch.job_id()](HostChanges& changes) {
+    return std::make_unique<ResizeSocket>(executor, resize_folder(), id, changes);
+  });
+  return sources;
 }
 
 }  // namespace
@@ -58,7 +88,8 @@ std::unique_ptr<Supervisor> make_supervisor(const boost::asio::any_io_executor& 
   }
   return std::make_unique<ElasticSupervisor>(
       spec.allocation, *spec.elastic, std::move(options), [executor] { return make_alarm(executor); },
-      std::move(end_ranks), elastic_hooks(executor, spec, agents, launch, output));
+      std::move(end_ranks), elastic_hooks(executor, spec, agents, launch, output),
+      host_sources(executor, spec, launch));
 }
 
 }  // namespace runjob

@@ -14,7 +14,8 @@ int run_job(const JobSpec& spec, const MakeHostConnector& make_connector) {
   open_standard_descriptors();
   ::signal(SIGPIPE, SIG_IGN);
   std::map<int, UniqueFd> agents;  // before the job's event loop exists
-  const bool one_network = spec.allocation.hosts.size() == 1 && spec.network_interfaces.included.empty();
+  const bool one_network =
+      spec.allocation.hosts.size() == 1 && spec.network_interfaces.included.empty() && !spec.elastic;
   const Neighbours neighbours = one_network ? Neighbours::kNone : Neighbours::kSome;
   for (const int host : spec.local_hosts) agents.emplace(host, fork_local_agent(neighbours));
   Job job(spec, std::move(agents), make_connector);

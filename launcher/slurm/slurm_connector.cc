@@ -41,12 +41,21 @@ std::vector<std::string> own_addresses() {
   return first;
 }
 
+/// In an elastic job also those that have no rank at first: a step gets no node later.
+std::vector<std::string> nodes_of(const JobSpec& spec) {
+  std::vector<std::string> names;
+  for (const Host& host : spec.allocation.hosts) names.push_back(host.name);
+  if (!spec.elastic) return names;
+  for (const Host& host : spec.elastic->more_hosts) names.push_back(host.name);
+  return names;
+}
+
 }  // namespace
 
 SlurmConnector::SlurmConnector(asio::any_io_executor executor, const JobSpec& spec)
     : executor_(executor), spec_(spec), agent_(program_path("runjob-agent")), more_lines_(executor) {
-  for (const Host& host : spec.allocation.hosts)
-    nodes_[host.name].news = std::make_unique<asio::steady_timer>(executor, asio::steady_timer::time_point::max());
+  for (const std::string& name : nodes_of(spec))
+    nodes_[name].news = std::make_unique<asio::steady_timer>(executor, asio::steady_timer::time_point::max());
 }
 
 SlurmConnector::~SlurmConnector() = default;
@@ -54,7 +63,11 @@ SlurmConnector::~SlurmConnector() = default;
 /// The lines of srun concern all hosts, so `on_message` of a single host is not called.
 asio::awaitable<ReadyChannel> SlurmConnector::open(const Host& host, RemoteMessage) {
   if (!listener_) start();
-  Node& node = nodes_.at(host.name);
+  const auto found = nodes_.find(host.name);
+  if (found == nodes_.end())
+    throw Error(Errc::kUsage, "it is no node of this SLURM job, which cannot grow; --spares keeps nodes ready");
+  Node& node = found->second;
+  if (node.served) throw Error(Errc::kConnect, "its agent has ended, and SLURM starts no other one in this step");
   co_await wait_for_news(node);
   if (!node.channel) throw Error(Errc::kConnect, node.failure);
   node.served = true;
@@ -83,8 +96,7 @@ void SlurmConnector::start() {
   const std::string warning = gpu_warning(spec_.environment);
   if (!warning.empty()) log::warn("{}", warning);
   const AgentCall call{own_addresses(), listener_->port(), key};
-  std::vector<std::string> names;
-  for (const Host& host : spec_.allocation.hosts) names.push_back(host.name);
+  const std::vector<std::string> names = nodes_of(spec_);
   const bool all_nodes = static_cast<int>(names.size()) == spec_.slurm->nodes;
   srun_.emplace(executor_, srun_command(names, all_nodes, agent_), srun_environment(spec_.environment), encode(call),
                 SrunProgram::Events{[this](const std::string& line) { on_line(line); },
@@ -131,6 +143,7 @@ void SlurmConnector::fail(Node& node, const std::string& why) {
 }
 
 void SlurmConnector::finish() {
+  for (auto& [name, node] : nodes_) node.channel.reset();  // of nodes that got no rank: their agents end
   if (srun_) srun_->finish();
 }
 

@@ -9,6 +9,7 @@
 
 #include "hostfile/allocation.hpp"
 #include "launcher/channel/messages.hpp"
+#include "launcher/supervision/generation_record.hpp"
 
 namespace runjob {
 
@@ -66,6 +67,7 @@ struct JobOutcome {
   std::vector<std::pair<int, int>> lost_connections;  ///< a rank, and the rank to which it reported a lost connection
   std::pair<int, int> cut{-1, -1};                    ///< two ranks whose hosts do not reach each other (kNetworkCut)
   std::vector<std::string> interfaces;  ///< by host: the interface by which the others reach it; empty if not known
+  std::vector<GenerationRecord> generations;  ///< of an elastic job, all of them so far
   Event first;
   Event ending;  ///< what ended the job; the same as `first` unless a failure did not end it
 

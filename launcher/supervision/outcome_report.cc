@@ -214,14 +214,22 @@ std::string outcome_json(const JobOutcome& outcome, const std::string& job_id, c
     ranks.push_back(std::move(entry));
   }
   const bool a_rank = outcome.first.cause == Cause::kRankFailed || outcome.first.cause == Cause::kNotStarted;
-  const Json document = {{"version", 1},
-                         {"job_id", job_id},
-                         {"exit_status", outcome.exit_status()},
-                         {"cause", cause_name(outcome.first.cause)},
-                         {"first_failed_rank", a_rank ? Json(outcome.first.culprit) : Json(nullptr)},
-                         {"failed_ranks", outcome.failed},
-                         {"message", outcome_message(outcome, stderr_lines)},
-                         {"ranks", std::move(ranks)}};
+  Json document = {{"version", 1},
+                   {"job_id", job_id},
+                   {"exit_status", outcome.exit_status()},
+                   {"cause", cause_name(outcome.first.cause)},
+                   {"first_failed_rank", a_rank ? Json(outcome.first.culprit) : Json(nullptr)},
+                   {"failed_ranks", outcome.failed},
+                   {"message", outcome_message(outcome, stderr_lines)},
+                   {"ranks", std::move(ranks)}};
+  for (const GenerationRecord& each : outcome.generations) {
+    document["generations"].push_back({{"number", each.number},
+                                       {"size", each.size},
+                                       {"cause", each.cause},
+                                       {"left", each.left},
+                                       {"came", each.came},
+                                       {"stood_still_seconds", each.stood_still_seconds}});
+  }
   return ordered_json_text(document, 2) + "\n";
 }
 

@@ -23,7 +23,7 @@ RankSupervisor::RankSupervisor(const Allocation& allocation, Options options, st
       alarm_(std::move(alarm)),
       end_ranks_because_(std::move(end_ranks)),
       began_(alarm_->now()),
-      verdict_(allocation, options_.command, options_.continue_on_failure),
+      verdict_(allocation, options_.command, options_.continue_on_failure, options_.generations),
       service_(members_of(allocation), options_.start_timeout, options_.placement) {
   service_.on_failing([this](int rank, const rendezvous::Failing& failing) {
     const std::string reason = one_line(failing.reason.substr(0, kShownReasonBytes));

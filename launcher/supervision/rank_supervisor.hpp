@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "hostfile/allocation.hpp"
 #include "launcher/channel/alarm.hpp"
@@ -29,6 +30,7 @@ class RankSupervisor : public Supervisor {
     bool continue_on_failure = false;  ///< a rank that fails does not end the job
     /// Answers the joins among the requests. Without it, joined() reports them, because agents have answered them.
     rendezvous::Service::Placement placement;
+    std::vector<GenerationRecord> generations = {};  ///< of an elastic job, for its outcome
   };
 
   static constexpr std::chrono::seconds kCulpritPatience{4};

@@ -32,6 +32,8 @@ class Supervisor {
   virtual void request(rendezvous::Request request, rendezvous::Reply reply) = 0;
   /// All ranks of `host` are lost with it.
   virtual void host_lost(int host, const std::string& how) = 0;
+  /// A host that was to join an elastic job could not.
+  virtual void host_not_joined(int /*host*/, const std::string& /*why*/) {}
 
   /// Makes the callback if the events so far require it. The owner calls it after each batch of events, so that all
   /// failures of a batch are known before the ranks are ended. The supervisor calls it itself when a time has passed.

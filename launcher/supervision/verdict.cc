@@ -45,8 +45,10 @@ std::optional<std::pair<int, int>> cut_network(const JobOutcome& outcome) {
 
 }  // namespace
 
-Verdict::Verdict(const Allocation& allocation, std::string command, bool continue_on_failure)
+Verdict::Verdict(const Allocation& allocation, std::string command, bool continue_on_failure,
+                 std::vector<GenerationRecord> generations)
     : continue_on_failure_(continue_on_failure) {
+  outcome_.generations = std::move(generations);
   outcome_.allocation = allocation;
   outcome_.command = std::move(command);
   outcome_.ranks.resize(allocation.placements.size());

@@ -25,8 +25,9 @@ class Verdict {
  public:
   using Cause = JobOutcome::Cause;
 
-  /// `continue_on_failure`: a rank that fails does not end the job.
-  Verdict(const Allocation& allocation, std::string command, bool continue_on_failure = false);
+  /// `continue_on_failure`: a rank that fails does not end the job. `generations`: those of an elastic job so far.
+  Verdict(const Allocation& allocation, std::string command, bool continue_on_failure = false,
+          std::vector<GenerationRecord> generations = {});
 
   void rank_started(int rank, std::int64_t pid);
   void rank_not_started(int rank, const StartFailed& failure);

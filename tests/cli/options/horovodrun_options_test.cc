@@ -66,12 +66,6 @@ TEST_CASE("a value that horovodrun refuses is an error, also of an option that d
                     "file c.yaml, autotune-gaussian-process-noise: '5' is not a number from 0 to 1");
 }
 
-TEST_CASE("options for the discovery of hosts are an error: without them it would be another job", "[unit]") {
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"--host-discovery-script", "f"}, {"--slots-per-host", "2"}})
-    CHECK_THROWS_WITH(warnings_of(words), ContainsSubstring(words.front() + ": an elastic job cannot discover hosts"));
-}
-
 TEST_CASE("an opposite undoes the option that it is the opposite of", "[unit]") {
   const auto value = [](const std::vector<std::string>& words, const char* option) {
     return parse_command_line(words).settings.at(option).values.back();
@@ -83,7 +77,8 @@ TEST_CASE("an opposite undoes the option that it is the opposite of", "[unit]") 
 }
 
 TEST_CASE("horovodrun's own options are known as such", "[unit]") {
-  for (const char* name : {"num-proc", "hosts", "mpi", "min-np", "no-stall-check", "help"})
+  for (const char* name :
+       {"num-proc", "hosts", "mpi", "min-np", "host-discovery-script", "slots-per-host", "no-stall-check", "help"})
     CHECK(horovodrun_has(*find_option(name)));
   for (const char* name : {"map-by", "output-ranks", "timeout", "prefix"})
     CHECK_FALSE(horovodrun_has(*find_option(name)));

@@ -62,7 +62,7 @@ TEST_CASE("an option that is none is an error that helps", "[unit]") {
       {{"-verbose"}, "unknown option -verbose; did you mean --verbose?"},
       {{"-help"}, "unknown option -help; did you mean --help?"},
       {{"--frobnicate-everything"}, "unknown option --frobnicate-everything; runjob --help lists all options"},
-      {{"--hos", "a"}, "option --hos is ambiguous; write --hosts or --hostfile"},
+      {{"--hos", "a"}, "option --hos is ambiguous; write --hosts or --hostfile or --host-discovery-script"},
       {{"--ver"}, "option --ver is ambiguous; write --verbose or --version"},
       {{"-np"}, "option -np needs a value: -np N"},
       {{"--hostfile"}, "option --hostfile needs a value: --hostfile FILE"},

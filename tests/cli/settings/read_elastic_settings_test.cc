@@ -1,6 +1,7 @@
 #include "cli/settings/read_elastic_settings.hpp"
 
 #include "base/error.hpp"
+#include "hostfile/parse_hosts.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob;
@@ -8,10 +9,17 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::optional<ElasticSettings> read(const std::vector<std::pair<std::string, std::string>>& values, int ranks = 4) {
+/// `hosts`: those of the job. The job starts with `ranks` ranks, if the user gives a number.
+std::optional<ElasticSettings> read(const std::vector<std::pair<std::string, std::string>>& values,
+                                    std::optional<int> ranks = 4, const std::string& hosts = "s1:4",
+                                    bool as_horovod = false) {
   Settings settings;
   for (const auto& [name, value] : values) settings[name] = {{value}, ""};
-  return read_elastic_settings(SettingReader(settings, "/"), ranks);
+  const SettingReader reader(settings, "/");
+  const auto size = read_elastic_size(reader, ranks, as_horovod);
+  if (!size) return std::nullopt;
+  const std::vector<Host> list = parse_host_list(hosts);
+  return read_elastic_settings(reader, *size, list, allocate(list, size->first_ranks(count_slots(list))));
 }
 
 }  // namespace
@@ -54,7 +62,51 @@ TEST_CASE("elastic settings that contradict each other are refused by name", "[u
                     ContainsSubstring("3 is below the 4 ranks that the job starts with"));
   CHECK_THROWS_WITH(read({{"max-np", "8"}}), ContainsSubstring("needs --min-np"));
   CHECK_THROWS_WITH(read({{"rank-restarts", "1"}}), ContainsSubstring("needs --min-np"));
+  CHECK_THROWS_WITH(read({{"spares", "1"}}), ContainsSubstring("needs --min-np"));
+  CHECK_THROWS_WITH(read({{"min-np", "1"}, {"slots-per-host", "2"}}),
+                    ContainsSubstring("needs --host-discovery-script"));
+  CHECK_THROWS_WITH(read({{"min-np", "3"}, {"max-np", "2"}}, std::nullopt),
+                    ContainsSubstring("2 is below the 3 of --min-np"));
+  CHECK_THROWS_WITH(read({{"min-np", "1"}, {"spares", "2"}}),
+                    ContainsSubstring("4 ranks and 2 spares need 6 slots, and the hosts have 4"));
+  CHECK_THROWS_WITH(read({{"host-discovery-script", " "}}), ContainsSubstring("the command is empty"));
   CHECK_THROWS_AS(read({{"min-np", "0"}}), Error);
   for (const char* range : {"0 5", "5 3601", "9 5", "5", "a b", ""})
     CHECK_THROWS_AS(read({{"min-np", "1"}, {"blacklist-cooldown-range", range}}), Error);
+}
+
+TEST_CASE("hosts without a rank at the start are kept for growth", "[unit]") {
+  const auto settings = read({{"min-np", "1"}, {"max-np", "6"}}, 2, "s1:2,s2:4");
+  REQUIRE(settings->more_hosts.size() == 1);
+  CHECK(settings->more_hosts[0].name == "s2");
+  CHECK(settings->may_get_hosts());
+  CHECK_FALSE(read({{"min-np", "1"}})->may_get_hosts());
+}
+
+TEST_CASE("without a number the job starts on all slots but those of the spares, up to its most ranks", "[unit]") {
+  ElasticSize size;
+  CHECK(size.first_ranks(6) == 6);
+  size.spares = 2;
+  CHECK(size.first_ranks(6) == 4);
+  size.max_ranks = 3;
+  CHECK(size.first_ranks(6) == 3);
+  size.ranks = 2;
+  CHECK(size.first_ranks(6) == 2);
+}
+
+TEST_CASE("a discovery script makes the job elastic, with as many ranks at least as it starts with", "[unit]") {
+  const auto settings = read({{"host-discovery-script", "./hosts.sh"}, {"slots-per-host", "3"}}, 2);
+  REQUIRE(settings);
+  CHECK(settings->min_ranks == 2);
+  CHECK(settings->discovery_script == "./hosts.sh");
+  CHECK(settings->slots_per_host == 3);
+}
+
+TEST_CASE("under the name horovodrun the job takes all slots, and starts no rank again", "[unit]") {
+  const auto settings = read({{"min-np", "2"}}, 2, "s1:2,s2:2", /*as_horovod=*/true);
+  CHECK(settings->max_ranks == kMaxRanks);
+  CHECK(settings->rank_restarts == 0);
+  CHECK(settings->as_horovod);
+  CHECK(settings->more_hosts.empty());  // four ranks at the start
+  CHECK(read({{"min-np", "2"}, {"max-np", "3"}}, 2, "s1:2,s2:2", true)->more_hosts.empty());
 }

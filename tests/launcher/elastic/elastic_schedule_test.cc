@@ -15,7 +15,8 @@ namespace {
 /// The processes of a job, and what each of them does next.
 class Simulation {
  public:
-  explicit Simulation(unsigned seed) : random_(seed), job_("s1:3,s2:3,s3:2", settings()) {
+  explicit Simulation(unsigned seed) : random_(seed), job_("s1:3,s2:3,s3:2", settings(seed)) {
+    job_.membership.begin(job_.now);
     for (const Placement& each : job_.allocation.placements) alive_[each.rank] = {0, true};
   }
 
@@ -51,8 +52,11 @@ class Simulation {
     bool ready = false;
   };
 
-  static ElasticSettings settings() {
+  static ElasticSettings settings(unsigned seed) {
     ElasticSettings result = elastic(2, 7);
+    result.spares = static_cast<int>(seed % 3);
+    result.as_horovod = seed % 5 == 0;
+    result.more_hosts = parse_host_list("s4:2");
     result.timeout = 50s;
     result.rank_restarts = 5;
     result.cooldown = Cooldown{10s, 40s};
@@ -105,7 +109,7 @@ class Simulation {
         alive_.erase(process);
         return job_.killed(process);
       case 1:
-        return job_.membership.entered(process);
+        return job_.membership.entered(process, job_.now);
       case 2:
         if (job_.membership.roll().rank_of(process) >= 0 && !alive_.at(process).ready)
           meet(process);  // an error of its own
@@ -116,10 +120,11 @@ class Simulation {
         if (pick(8) == 0) lose_host(pick(3));
         return;
       case 5:
-        if (pick(8) == 0) job_.membership.remove_host(pick(3), job_.now);
+        if (pick(8) == 0) set_host(pick(5), pick(2));  // it leaves, or loses slots
         return;
       case 6:
-        if (pick(4) == 0) job_.membership.add_host(3 + pick(2), "new", 2, job_.now);
+        if (pick(4) == 0) set_host(pick(5), 1 + pick(3));
+        if (pick(8) == 0) job_.membership.resize(most_ = 2 + pick(8), job_.now);
         return;
       case 7:
         for (const int member : current_members()) ++alive_.at(member).commit;
@@ -129,9 +134,15 @@ class Simulation {
     }
   }
 
+  /// Hosts join, come back, leave, and change their slots.
+  void set_host(int host, int slots) {
+    if (!job_.membership.roll().hosts.contains(host) && slots == 0) return;
+    job_.membership.set_host(host, "host", slots, job_.now, pick(2) == 0);
+  }
+
   void lose_host(int host) {
     std::erase_if(alive_, [&](const auto& each) { return job_.membership.roll().host_of(each.first) == host; });
-    job_.membership.host_lost(host, "not heard of", job_.now);
+    job_.membership.host_lost(host, "lost its agent", job_.now);
   }
 
   /// What the launcher would have done since.
@@ -142,12 +153,13 @@ class Simulation {
       if (alive_.erase(process) != 0) job_.killed(process);
     }
     for (; seen_generations_ < job_.formed.size(); ++seen_generations_) check(job_.formed[seen_generations_]);
+    most_when_formed_ = most_;
   }
 
   void check(const Membership::Generation& generation) {
     CHECK(generation.number == static_cast<int>(seen_generations_) + 1);
     CHECK(std::ssize(generation.members) >= 2);
-    CHECK(std::ssize(generation.members) <= 7);
+    CHECK(std::ssize(generation.members) <= most_when_formed_);
     std::set<std::pair<int, int>> places;
     std::int64_t newest = -1;
     for (const Membership::Member& member : generation.members) {
@@ -164,6 +176,7 @@ class Simulation {
   std::mt19937 random_;
   ScriptedMembership job_;
   std::map<int, Process> alive_;
+  int most_ = 8, most_when_formed_ = 8;  // ranks; the first generation has 8
   std::size_t seen_starts_ = 0, seen_ends_ = 0, seen_generations_ = 0;
 };
 

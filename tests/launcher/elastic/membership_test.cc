@@ -10,7 +10,7 @@ namespace {
 
 /// All processes of the first generation enter elastic.run().
 void enter_all(ScriptedMembership& job) {
-  for (const Placement& each : job.allocation.placements) job.membership.entered(each.rank);
+  for (const Placement& each : job.allocation.placements) job.membership.entered(each.rank, job.now);
 }
 
 }  // namespace
@@ -53,7 +53,8 @@ TEST_CASE("a newcomer that is ready is told to the members, who take it in at th
   CHECK(job.membership.roll().rank_of(2) == 1);
   CHECK(job.formed.back().members.at(1).commit == -1);
   CHECK_THAT(job.formed.back().told, ContainsSubstring("2 ranks"));
-  CHECK_THAT(job.formed.back().told, ContainsSubstring("the hosts have changed"));
+  CHECK_THAT(job.formed.back().told, ContainsSubstring("the hosts have changed: rank 1 on s1 has come"));
+  CHECK(job.formed.back().came == std::vector<std::string>{"rank 1 on s1"});
 }
 
 TEST_CASE("rank 0 has the newest commit, and the others keep their order", "[unit]") {
@@ -163,7 +164,7 @@ TEST_CASE("an excluded host gets no process until its time has passed", "[unit]"
 TEST_CASE("a lost host is one loss, and its ranks are not replaced there", "[unit]") {
   ScriptedMembership job("s1:2,s2:2", elastic(1, 4));
   enter_all(job);
-  job.membership.host_lost(1, "not heard of for 5 s", job.now);
+  job.membership.host_lost(1, "lost the agent on s2: not heard of for 5 s", job.now);
   CHECK(job.notices.size() == 1);
   job.ready(0);
   job.ready(1);
@@ -175,14 +176,17 @@ TEST_CASE("a lost host is one loss, and its ranks are not replaced there", "[uni
 TEST_CASE("the processes of a host that is removed leave at their next commit", "[unit]") {
   ScriptedMembership job("s1:1,s2:1", elastic(1, 2));
   enter_all(job);
-  job.membership.remove_host(1, job.now);
+  job.membership.set_host(1, "s2", 0, job.now);
   REQUIRE(job.notices.size() == 1);
   CHECK(job.notices[0].outdated == 0);
   CHECK_FALSE(job.notices[0].only_added);
   CHECK(job.notices[0].leaving == std::vector<int>{1});
   job.ready(0, 1);
   CHECK(job.members() == std::vector<int>{0});
+  CHECK(job.formed.back().left == std::vector<std::string>{"rank 1 on s2"});
+  CHECK(job.hosts_left.empty());
   job.ended(1);
+  CHECK(job.hosts_left == std::vector<int>{1});
   CHECK(job.started.empty());
   CHECK(job.finished.empty());
   job.ended(0);
@@ -213,8 +217,8 @@ TEST_CASE("until a process has entered elastic.run() the job is a static one", "
 
 TEST_CASE("a member that has not entered elastic.run() is not waited for", "[unit]") {
   ScriptedMembership job("s1:3", elastic(1, 3));
-  job.membership.entered(0);
-  job.membership.entered(1);
+  job.membership.entered(0, job.now);
+  job.membership.entered(1, job.now);
   job.killed(1);
   job.ready(0);
   CHECK(job.members() == std::vector<int>{0});
@@ -277,4 +281,137 @@ TEST_CASE("more ready processes than the job may have wait as spares", "[unit]")
   job.ready(2);
   CHECK(job.members() == std::vector<int>{1, 2});
   CHECK(job.started.empty());
+}
+
+TEST_CASE("a job grows on the slots that it has, as soon as some process has entered elastic.run()", "[unit]") {
+  ElasticSettings settings = elastic(2, 4);
+  settings.more_hosts = parse_host_list("s2:3");
+  ScriptedMembership job("s1:2", settings);
+  job.membership.begin(job.now);
+  CHECK(job.started.empty());
+  job.membership.entered(0, job.now);
+  REQUIRE(job.started.size() == 2);
+  CHECK(job.started[0].host == 1);
+  CHECK(job.started[1].local_rank == 1);
+  CHECK(job.started[1].rank == 3);
+  CHECK(job.started[1].size == 4);
+  enter_all(job);
+  job.ready(2, -1);
+  CHECK(job.notices.back().outdated == 0);
+  job.ready(3, -1);
+  job.ready(0, 5);
+  job.ready(1, 5);
+  CHECK(job.members() == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("a spare waits from the start, and takes a lost member's place at once", "[unit]") {
+  ElasticSettings settings = elastic(2, 4);
+  settings.spares = 1;
+  settings.more_hosts = parse_host_list("s2:1");
+  ScriptedMembership job("s1:2", settings);
+  job.membership.begin(job.now);
+  REQUIRE(job.started.size() == 1);
+  CHECK(job.started[0].host == 1);
+  enter_all(job);
+  job.ready(2, -1);
+  CHECK(job.notices.empty());  // it is no growth
+  job.killed(1);
+  CHECK(job.started.size() == 2);
+  job.ready(0, 3);
+  CHECK(job.members() == std::vector<int>{0, 2});
+  job.ready(3, -1);  // the next spare
+  CHECK(job.notices.back().outdated < 1);
+  CHECK(job.formed.size() == 1);
+}
+
+TEST_CASE("spares beyond those that were asked for let the job grow", "[unit]") {
+  ElasticSettings settings = elastic(2, 3);
+  settings.spares = 1;
+  settings.more_hosts = parse_host_list("s2:2");
+  ScriptedMembership job("s1:2", settings);
+  enter_all(job);
+  REQUIRE(job.started.size() == 2);
+  job.ready(2, -1);
+  CHECK(job.notices.empty());
+  job.ready(3, -1);
+  REQUIRE(job.notices.size() == 1);
+  CHECK(job.notices[0].outdated == 0);
+}
+
+TEST_CASE("a job that is made smaller lets its last ranks go, and one that is made larger grows", "[unit]") {
+  ScriptedMembership job("s1:2,s2:2", elastic(1, 4));
+  enter_all(job);
+  job.membership.resize(2, job.now);
+  REQUIRE(job.notices.size() == 1);
+  CHECK(job.notices[0].leaving == std::vector<int>{3, 2});
+  job.ready(0, 1);
+  job.ready(1, 1);
+  CHECK(job.members() == std::vector<int>{0, 1});
+  CHECK_THAT(job.formed.back().told, ContainsSubstring("rank 2 on s2 has left, rank 3 on s2 has left"));
+  job.ended(2);
+  job.ended(3);
+  CHECK(job.started.empty());
+  job.membership.resize(3, job.now);
+  REQUIRE(job.started.size() == 1);
+  CHECK(job.started[0].host == 1);
+}
+
+TEST_CASE("a host with fewer slots keeps its first local ranks", "[unit]") {
+  ScriptedMembership job("s1:1,s2:3", elastic(1, 4));
+  enter_all(job);
+  job.membership.set_host(1, "s2", 1, job.now);
+  CHECK(job.notices.back().leaving == std::vector<int>{3, 2});
+  job.ready(0, 1);
+  job.ready(1, 1);
+  CHECK(job.members() == std::vector<int>{0, 1});
+}
+
+TEST_CASE("a lost host is used again after its time, or when the user adds it again", "[unit]") {
+  ElasticSettings settings = elastic(1, 2);
+  settings.cooldown = Cooldown{20s, 100s};
+  ScriptedMembership job("s1:1,s2:1", settings);
+  enter_all(job);
+  job.membership.host_lost(1, "lost the agent on s2: gone", job.now);
+  job.ready(0, 1);
+  CHECK(job.started.empty());
+  SECTION("after its time, and for twice the time when it cannot join") {
+    job.pass(20s);
+    REQUIRE(job.started.size() == 1);
+    job.membership.host_lost(1, "s2 cannot join: no answer", job.now);
+    CHECK_THAT(job.warnings.back(), ContainsSubstring("s2 cannot join: no answer; s2 is excluded for 40 s"));
+    job.pass(39s);
+    CHECK(job.started.size() == 1);
+    job.pass(1s);
+    CHECK(job.started.size() == 2);
+  }
+  SECTION("when the user adds it again") {
+    job.membership.set_host(1, "s2", 1, job.now, /*forgiven=*/true);
+    CHECK(job.started.size() == 1);
+  }
+}
+
+TEST_CASE("by Horovod's rules a failed rank's host is excluded with its ranks, and the others wait for newcomers",
+          "[unit]") {
+  ElasticSettings settings = elastic(1, 100);
+  settings.as_horovod = true;
+  settings.rank_restarts = 0;
+  settings.more_hosts = parse_host_list("s3:1");
+  ScriptedMembership job("s1:2,s2:2", settings);
+  job.membership.entered(0, job.now);
+  enter_all(job);
+  REQUIRE(job.started.size() == 1);
+  CHECK(job.notices.back().outdated == 0);  // at the start of a newcomer
+  job.killed(2);
+  CHECK(job.told_to_end == std::vector<int>{3});
+  job.ready(0, 1);
+  job.ready(1, 1);
+  CHECK(job.formed.empty());
+  SECTION("that are ready in time") {
+    job.ready(4, -1);
+    CHECK(job.members() == std::vector<int>{0, 1, 4});
+  }
+  SECTION("for no longer than the time limit") {
+    job.pass(600s);
+    CHECK(job.members() == std::vector<int>{0, 1});
+  }
 }

@@ -12,13 +12,13 @@
 namespace runjob {
 
 /// A Membership whose actions are recorded.
-class ScriptedMembership : private Membership::Actions {
+class ScriptedMembership {
  public:
   using TimePoint = Membership::TimePoint;
 
   ScriptedMembership(const std::string& host_list, ElasticSettings settings)
       : allocation(allocate(parse_host_list(host_list), std::nullopt)),
-        membership(allocation, std::move(settings), std::chrono::seconds(30), *this) {}
+        membership(allocation, std::move(settings), std::chrono::seconds(30), actions()) {}
 
   /// The process waits for the next generation.
   void ready(int process, std::int64_t commit = 0, const std::string& reason = "") {
@@ -44,17 +44,23 @@ class ScriptedMembership : private Membership::Actions {
   std::vector<Membership::Start> started;
   std::vector<rendezvous::Notice> notices;
   std::vector<int> told_to_end;
+  std::vector<int> hosts_left;
   std::vector<std::string> warnings;
   std::vector<std::string> finished;
   Membership membership;
 
  private:
-  void start(const Membership::Start& start) override { started.push_back(start); }
-  void form(const Membership::Generation& generation) override { formed.push_back(generation); }
-  void notify(const rendezvous::Notice& notice) override { notices.push_back(notice); }
-  void end(int process) override { told_to_end.push_back(process); }
-  void finish(const std::string& why) override { finished.push_back(why); }
-  void warn(const std::string& line) override { warnings.push_back(line); }
+  Membership::Actions actions() {
+    Membership::Actions actions;
+    actions.start = [this](const Membership::Start& start) { started.push_back(start); };
+    actions.form = [this](const Membership::Generation& generation) { formed.push_back(generation); };
+    actions.notify = [this](const rendezvous::Notice& notice) { notices.push_back(notice); };
+    actions.end = [this](int process) { told_to_end.push_back(process); };
+    actions.leave = [this](int host) { hosts_left.push_back(host); };
+    actions.finish = [this](const std::string& why) { finished.push_back(why); };
+    actions.warn = [this](const std::string& line) { warnings.push_back(line); };
+    return actions;
+  }
 };
 
 inline ElasticSettings elastic(int min_ranks, int max_ranks) {

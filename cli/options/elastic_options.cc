@@ -1,0 +1,66 @@
+#include "cli/options/elastic_options.hpp"
+
+namespace runjob {
+
+std::vector<Option> elastic_options() {
+  return {
+      {.name = "min-np",
+       .value = "N",
+       .variables = {"RUNJOB_MIN_NP"},
+       .help = "make the job elastic: it goes on while N ranks are left, and starts new ones in place of lost ones",
+       .group = OptionGroup::kElastic,
+       .foreign_names = {"--min-num-proc"}},
+      {.name = "max-np",
+       .value = "N",
+       .variables = {"RUNJOB_MAX_NP"},
+       .default_text = "the ranks that the job starts with",
+       .help = "the job grows to N ranks when its hosts have slots for them",
+       .group = OptionGroup::kElastic,
+       .foreign_names = {"--max-num-proc"}},
+      {.name = "host-discovery-script",
+       .value = "COMMAND",
+       .variables = {"RUNJOB_HOST_DISCOVERY_SCRIPT"},
+       .help =
+           "make the job elastic; its hosts are the lines host[:slots] that this command of the shell prints, again "
+           "and again",
+       .group = OptionGroup::kElastic},
+      {.name = "slots-per-host",
+       .value = "N",
+       .variables = {"RUNJOB_SLOTS_PER_HOST"},
+       .default_text = "1",
+       .help = "slots of a host that the discovery script prints without a number",
+       .group = OptionGroup::kElastic},
+      {.name = "spares",
+       .value = "N",
+       .variables = {"RUNJOB_SPARES"},
+       .default_text = "0",
+       .help = "start N more ranks in slots of their own, which wait to replace lost ones at once",
+       .group = OptionGroup::kElastic},
+      {.name = "elastic-timeout",
+       .value = "TIME",
+       .variables = {"RUNJOB_ELASTIC_TIMEOUT", "HOROVOD_ELASTIC_TIMEOUT"},
+       .default_text = "600",
+       .help = "how long the ranks wait until there are enough of them again",
+       .group = OptionGroup::kElastic},
+      {.name = "reset-limit",
+       .value = "N",
+       .variables = {"RUNJOB_RESET_LIMIT"},
+       .default_text = "no limit",
+       .help = "end the job when it would form more than N new generations",
+       .group = OptionGroup::kElastic},
+      {.name = "rank-restarts",
+       .value = "N",
+       .variables = {"RUNJOB_RANK_RESTARTS"},
+       .default_text = "3",
+       .help = "start failed ranks again on their host N times in a row, then exclude the host",
+       .group = OptionGroup::kElastic},
+      {.name = "blacklist-cooldown-range",
+       .value = "MIN MAX",
+       .variables = {"RUNJOB_BLACKLIST_COOLDOWN_RANGE"},
+       .default_text = "excluded for ever",
+       .help = "exclude a host for MIN seconds, twice as long each time, at most for MAX seconds",
+       .group = OptionGroup::kElastic,
+       .values = 2}};
+}
+
+}  // namespace runjob

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "launcher/network/network_probe.hpp"
+
+namespace runjob {
+
+/// `facts` without loopback, for hosts that may get neighbours later; unchanged if nothing else would be left.
+NetworkFacts facts_without_loopback(NetworkFacts facts);
+
+/// Finds the address of a host that joins a running job. The hosts of the job keep their addresses: each of them tries
+/// the newcomer's, and the newcomer tries that of the first one.
+/// Threads  the executor's one thread.
+class NewcomerProbe {
+ public:
+  /// A host, by the job's index.
+  struct Member {
+    int host = 0;
+    ProbedHost probed;
+    HostAddress address;  ///< not that of the newcomer
+  };
+  using Send = NetworkProbe::Send;
+  /// Called once, from start() or from the loop; see NetworkProbe for the errors.
+  using Done = std::function<void(const Status& status, const HostAddress& address)>;
+
+  /// `members`: the hosts whose ranks the newcomer's will have to reach, at least one.
+  NewcomerProbe(const boost::asio::any_io_executor& executor, Member newcomer, std::vector<Member> members,
+                const InterfaceFilter& filter, Send send, Done done);
+
+  void start();
+  /// The host takes part.
+  bool asks(int host) const;
+  /// See NetworkProbe.
+  void on_frame(int host, ToLauncher type, std::string_view payload);
+
+ private:
+  const boost::asio::any_io_executor executor_;
+  const Member newcomer_;
+  const std::vector<Member> members_;
+  const InterfaceFilter filter_;
+  const Send send_;
+  const Done done_;
+  std::optional<NetworkProbe> probe_;
+};
+
+}  // namespace runjob

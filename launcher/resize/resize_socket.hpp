@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+
+#include "launcher/elastic/host_source.hpp"
+
+namespace runjob {
+
+/// Takes the requests of `runjob resize` while an elastic job runs, from processes of the same user only (SO_PEERCRED).
+class ResizeSocket : public HostSource {
+ public:
+  /// `folder`: see resize_folder(). `changes` outlives this object.
+  ResizeSocket(boost::asio::any_io_executor executor, std::string folder, std::string job_id, HostChanges& changes);
+
+  /// A folder that cannot be used is a warning: the job runs without the socket.
+  void start() override;
+  void stop() override;
+
+ private:
+  struct Caller;
+
+  void remove_old_sockets() const;
+  void accept();
+  void serve(const std::shared_ptr<Caller>& caller);
+  std::string answer(Caller& caller, std::string_view line);
+
+  const boost::asio::any_io_executor executor_;
+  const std::string folder_;
+  const std::string job_id_;
+  HostChanges& changes_;
+  boost::asio::local::stream_protocol::acceptor acceptor_;
+  std::string path_;
+};
+
+}  // namespace runjob

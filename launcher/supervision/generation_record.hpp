@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace runjob {
+
+/// One generation of an elastic job, for the status file.
+struct GenerationRecord {
+  int number = 0;
+  int size = 0;
+  std::string cause;                    ///< why it was formed
+  std::vector<std::string> left, came;  ///< "rank 5 on s2": members of the one before, and of this one
+  double stood_still_seconds = 0;       ///< from the end of the one before
+
+  bool operator==(const GenerationRecord&) const = default;
+};
+
+}  // namespace runjob
