@@ -28,6 +28,29 @@ TfCode to_tf_code(runjob_code code) {
   return TfCode::kUnknown;
 }
 
+/// The name of the exception that Python's other bindings raise for a lost rank or a stall, for python/runjob/victims.py
+/// and for the reader: TensorFlow has no code of its own for them.
+const char* kind_of_loss(runjob_code code) {
+  switch (code) {
+    case RUNJOB_ABORTED:
+      return "AbortedError: ";
+    case RUNJOB_PEER_LOST:
+      return "PeerLostError: ";
+    case RUNJOB_TIMEOUT:
+      return "WaitTimeoutError: ";
+    case RUNJOB_OK:
+    case RUNJOB_INVALID_ARGUMENT:
+    case RUNJOB_NOT_INITIALIZED:
+    case RUNJOB_MISMATCH:
+    case RUNJOB_UNAVAILABLE:
+    case RUNJOB_CONNECT:
+    case RUNJOB_IN_PROGRESS:
+    case RUNJOB_INTERNAL:
+      return "";
+  }
+  return "";
+}
+
 /// The iterations of a loop run at the same time, at most this many.
 constexpr std::int64_t kIterationNames = 32;
 
@@ -247,7 +270,8 @@ void RunningOperation::set_numbers(int index, const std::int64_t* values, std::s
 }
 
 void RunningOperation::set_failure(runjob_code code) {
-  status_.set(to_tf_code(code), std::string(operation_.type->name) + ": " + runjob_error_message());
+  status_.set(to_tf_code(code),
+              std::string(operation_.type->name) + ": " + kind_of_loss(code) + runjob_error_message());
 }
 
 }  // namespace runjob::tensorflow

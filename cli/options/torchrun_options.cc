@@ -15,7 +15,7 @@ struct Counterpart {
 constexpr std::string_view kHosts = "start runjob once, on one host, with -H a:4,b:4: it starts the ranks of all hosts";
 constexpr std::string_view kAddress = "leave it out: runjob sets MASTER_ADDR and MASTER_PORT for the ranks";
 constexpr std::string_view kRendezvous = "leave it out: runjob connects the ranks by itself";
-constexpr std::string_view kRestarts = "leave it out: runjob ends the job when a rank fails";
+constexpr std::string_view kRestarts = "leave it out: runjob ends the job when a rank fails, unless it has --min-np";
 
 constexpr Counterpart kCounterparts[] = {
     {"nproc-per-node", "write -np N, the number of ranks in all, or -H a:4,b:4 for the ranks of each host"},
@@ -37,6 +37,7 @@ constexpr Counterpart kCounterparts[] = {
     {"redirects", "write --output-filename DIR"},
     {"tee", "write --output-filename DIR; the output is shown as well"},
     {"local-ranks-filter", "write --output-ranks LIST"},
+    {"numa-binding", "write --bind-to UNIT, such as numa"},
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 /// RUNJOB_ variables that are not options of runjob: what a rank is given, then what its runtime reads.
 /// docs/environment.md explains them.
-constexpr std::array<std::string_view, 31> kNotOptions = {"RENDEZVOUS",
+constexpr std::array<std::string_view, 35> kNotOptions = {"RENDEZVOUS",
                                                           "JOB_KEY_FILE",
                                                           "JOB_ID",
                                                           "RANK",
@@ -25,6 +25,9 @@ constexpr std::array<std::string_view, 31> kNotOptions = {"RENDEZVOUS",
                                                           "CROSS_SIZE",
                                                           "HOSTNAME",
                                                           "GENERATION",
+                                                          "ELASTIC",
+                                                          "PROCESS_NUMBER",
+                                                          "FOLD_TRACEBACKS",
                                                           "ADDRESS",
                                                           "GLOO_IFACE",
                                                           "GLOO_TIMEOUT_SECONDS",
@@ -42,6 +45,7 @@ constexpr std::array<std::string_view, 31> kNotOptions = {"RENDEZVOUS",
                                                           "LOG_LEVEL",
                                                           "LOG_HIDE_TIME",
                                                           "LIBRARY",
+                                                          "NCCL_LIBRARY",
                                                           "BIN",
                                                           "NETWORK_VARIABLES",
                                                           "TENSORFLOW_SYNCHRONOUS"};

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from ._absent import explain
@@ -15,8 +16,7 @@ explain()
 
 def __getattr__(name: str) -> Any:
     """What ranks do not need is imported when it is asked for."""
-    if name == "run":
-        from .runner import run
-
-        return run
+    if name in ("run", "runner"):
+        runner = importlib.import_module("horovod.runner")
+        return runner.run if name == "run" else runner
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

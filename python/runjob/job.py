@@ -17,7 +17,7 @@ from typing import Any, Callable
 
 from ._library import library
 from .exceptions import AbortedError, Code, NotInitializedError, PeerLostError, from_code
-from .victims import victim_line
+from .victims import library_error, victim_line
 
 #: How long one call into the library blocks at most, so that Python can run signal handlers in between.
 SIGNAL_INTERVAL_SECONDS = 0.2
@@ -230,7 +230,7 @@ def _install_exit_hooks() -> None:
                 stream.flush()
             except (OSError, ValueError, AttributeError):  # closed, or a pipe without a reader: nobody to tell
                 pass
-        if isinstance(value, (AbortedError, PeerLostError)):
+        if isinstance(library_error(value), (AbortedError, PeerLostError)):
             # Another rank is the cause, and may still be on its way out. Our launcher knows that; others name the rank
             # that ends first, and stop this one then.
             time.sleep(_VICTIM_GRACE_SECONDS)

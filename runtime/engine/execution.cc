@@ -26,8 +26,9 @@ void Execution::run(RoundExchange::Outcome outcome) {
   }
   std::erase_if(decisions, is_rejected);
   if (!decisions.empty())
-    log::debug("the ranks agreed on {} operations, the first one is '{}'; their data {}", decisions.size(),
-               decisions.front().name, outcome.is_in_messages ? "came with the round" : "goes through the backend");
+    log::debug("the ranks agreed on {} operation{}, the first one is '{}'; their data {}", decisions.size(),
+               decisions.size() == 1 ? "" : "s", decisions.front().name,
+               outcome.is_in_messages ? "came with the round" : "goes through the backend");
   std::vector<AgreedOperation> operations = begin(std::move(decisions));
   if (outcome.is_in_messages) return run_in_messages(operations);
   runner_->run(operations, [this](std::span<AgreedOperation* const> done) { on_done(done); });

@@ -80,7 +80,7 @@ void PlanFollower::follow(StepPlan plan, bool is_busy, std::vector<Request>& rel
   std::vector<Request> held = held_.release();
   released.insert(released.end(), std::make_move_iterator(held.begin()), std::make_move_iterator(held.end()));
   plan_ = std::move(plan);
-  log::debug("the plan of a step has {} buckets from now on", plan_.buckets().size());
+  log::debug("a step repeats; its plan has {} buckets of several operations", plan_.buckets().size());
   held_.follow(plan_, /*is_within=*/is_busy);
 }
 

@@ -1,6 +1,7 @@
 """The built runjob program: exit statuses and messages of what needs no rank."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -219,6 +220,20 @@ def test_a_ranks_variables_are_no_settings_and_a_mistyped_one_is_told():
     assert mistyped.stderr == (
         "runjob: warning: unknown environment variable RUNJOB_NUM_PROK has no effect; did you mean RUNJOB_NUM_PROC?\n"
     )
+
+
+def test_every_variable_of_the_page_is_known():
+    """A runjob within a rank has many of them; an empty one counts as not set, but its name is looked at."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "environment.md"
+    names = set(re.findall(r"\bRUNJOB_[A-Z_]+[A-Z]\b", page.read_text(encoding="utf-8")))
+    assert {"RUNJOB_RANK", "RUNJOB_FOLD_TRACEBACKS", "RUNJOB_NCCL_LIBRARY"} <= names
+    result = runjob("--dry-run", "true", **dict.fromkeys(names, ""))
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_runjob_within_a_rank_starts_a_job_of_its_own():
+    result = runjob("-np", "1", RUNJOB, "-np", "2", "true", RUNJOB_NCCL_LIBRARY="/opt/nccl/libnccl.so.2")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_check_build_has_horovodruns_layout():

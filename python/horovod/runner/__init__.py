@@ -7,6 +7,8 @@ from typing import Any, Callable, Sequence
 
 import runjob
 
+from .arguments import _HorovodArgs as _HorovodArgs
+
 _ELASTIC = ("min_num_proc", "max_num_proc", "slots", "host_discovery_script")
 
 #: What scripts look for in the message of a failed rank.
@@ -14,8 +16,8 @@ _LEAD = "Horovod detected that one or more processes exited with non-zero status
 
 #: Arguments that do nothing here, and why.
 _NO_EFFECT = {
-    "reset_limit": "only elastic jobs have resets, and this version of runjob has none",
-    "cooldown_range": "only elastic jobs exclude hosts, and this version of runjob has none",
+    "reset_limit": "only elastic jobs have resets, and horovod.run() starts none in this version",
+    "cooldown_range": "only elastic jobs exclude hosts, and horovod.run() starts none in this version",
     "use_mpi": "runjob starts the ranks itself; start a program that uses MPI with mpirun",
     "mpi_args": "runjob starts the ranks itself, without mpirun",
 }
@@ -71,7 +73,7 @@ def run(
     for name in _ELASTIC:
         if given[name] is not None:
             raise NotImplementedError(
-                f"horovod.run({name}=...) is for elastic jobs, which are not in this version of runjob; they come with a later one"
+                f"horovod.run({name}=...) is for elastic jobs, which this version starts from the command line only: runjob --min-np N"
             )
     for name, reason in _NO_EFFECT.items():
         if given[name]:
@@ -85,9 +87,13 @@ def run(
             options=[f"--network-interfaces={each}" for each in network_interfaces or ()],
         )  # fmt: skip
     except runjob.RunError as error:
-        if error.rank is not None:
-            error.args = (_LEAD + str(error),)
+        _say_horovods_words(error)
         raise
+
+
+def _say_horovods_words(error: runjob.RunError) -> None:
+    if error.rank is not None:
+        error.args = (_LEAD + str(error),)
 
 
 def _renamed(given: dict[str, Any], old: str, new: str, value: Any) -> Any:

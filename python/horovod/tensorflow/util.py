@@ -4,6 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from horovod.common.util import _cache as _cache
 from horovod.common.util import split_list
 
 __all__ = ["refs_to_vars", "split_list", "vars_to_refs"]
@@ -12,6 +13,11 @@ __all__ = ["refs_to_vars", "split_list", "vars_to_refs"]
 def _executing_eagerly() -> bool:
     """Whether outside of functions and graphs."""
     return bool(tf.executing_eagerly())
+
+
+def _make_subgraph(f: Any) -> Any:
+    """Decorator: `f` as a function of TensorFlow."""
+    return tf.function(f)
 
 
 def vars_to_refs(vars: Any) -> Any:  # noqa: A002  Horovod's name

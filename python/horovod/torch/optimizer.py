@@ -16,6 +16,7 @@ from runjob.torch import (
     synchronize,
 )
 from runjob.torch.optimizer import DistributedOptimizer
+from runjob.torch.optimizer import _DistributedMixin as _DistributedOptimizer  # noqa: F401  for isinstance() and annotations
 
 __all__ = [
     "Adasum", "Average", "Compression", "DistributedOptimizer", "ProcessSet", "Sum", "allreduce_async_", "broadcast_object",

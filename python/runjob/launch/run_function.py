@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import linecache
 import os
 import pickle
 import platform
 import sys
 import tempfile
+import types
 from typing import Any, BinaryIO, Callable, Iterable, Mapping, Sequence
 
 from . import run_command
@@ -107,5 +109,16 @@ def _write_call(file: BinaryIO, func: Callable[..., Any], args: tuple[Any, ...],
         "results": results,
     }
     pickle.dump(caller, file)
-    cloudpickle.dump((func, args, kwargs), file, protocol=pickle.HIGHEST_PROTOCOL)
+    class Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
+        dispatch_table = collections.ChainMap({types.CodeType: _code_with_its_file}, cloudpickle.CloudPickler.dispatch_table)
+
+    Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump((func, args, kwargs))
     file.flush()
+
+
+def _code_with_its_file(code: types.CodeType) -> tuple[Any, ...]:
+    """As cloudpickle reduces code, with the name of its file, which tracebacks show: cloudpickle 3.1.3 sends another text."""
+    import cloudpickle
+
+    constructor, arguments = cloudpickle.CloudPickler.dispatch_table[types.CodeType](code)
+    return constructor, tuple(code.co_filename if argument == "<dynamic-code>" else argument for argument in arguments)

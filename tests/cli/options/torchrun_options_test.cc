@@ -23,6 +23,9 @@ TEST_CASE("an option of torchrun's is an error that names its counterpart", "[un
       {"--master_addr",
        "--master_addr is torchrun's; leave it out: runjob sets MASTER_ADDR and MASTER_PORT for the ranks"},
       {"--rdzv-endpoint", "--rdzv-endpoint is torchrun's; leave it out: runjob connects the ranks by itself"},
+      {"--numa-binding", "--numa-binding is torchrun's; write --bind-to UNIT, such as numa"},
+      {"--max-restarts",
+       "--max-restarts is torchrun's; leave it out: runjob ends the job when a rank fails, unless it has --min-np"},
       {"--standalone", "--standalone is torchrun's; leave it out: without -H all ranks run on this host"},
   };
   for (const auto& [word, message] : table) {

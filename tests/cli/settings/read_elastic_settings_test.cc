@@ -56,6 +56,12 @@ TEST_CASE("elastic settings are read", "[unit]") {
   CHECK(settings->cooldown->upper == 100s);
 }
 
+TEST_CASE("a variable for elastic jobs changes nothing in another job", "[unit]") {
+  const Settings settings{{"elastic-timeout", {{"30"}, "environment HOROVOD_ELASTIC_TIMEOUT"}},
+                          {"max-np", {{"8"}, "environment RUNJOB_MAX_NP"}}};
+  CHECK_FALSE(read_elastic_size(SettingReader(settings, "/"), 4, false));
+}
+
 TEST_CASE("elastic settings that contradict each other are refused by name", "[unit]") {
   CHECK_THROWS_WITH(read({{"min-np", "5"}}), ContainsSubstring("5 is over the 4 ranks that the job starts with"));
   CHECK_THROWS_WITH(read({{"min-np", "2"}, {"max-np", "3"}}),

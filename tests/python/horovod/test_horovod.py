@@ -39,6 +39,19 @@ def test_names_that_scripts_import_from_inside():
     assert gloo_built(verbose=True) == hvd.gloo_built()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "torch.compression.Compression", "torch.functions.broadcast_object", "torch.mpi_ops.Sum", "torch.optimizer.DistributedOptimizer",
+        "torch.sync_batch_norm.SyncBatchNorm", "torch.elastic.ElasticSampler", "common.exceptions.HorovodInternalError",
+        "common.process_sets.ProcessSet", "common.util.gloo_built", "common.basics.rank", "runner.run",
+    ],
+)  # fmt: skip
+def test_modules_are_attributes_of_their_package(name):
+    """As after Horovod's own imports, in a process that has imported nothing else."""
+    assert python("-c", f"import horovod.torch; horovod.{name}").returncode == 0
+
+
 @pytest.mark.parametrize("module", ["horovod", "runjob"])
 def test_a_missing_name_is_an_attribute_error_on_the_oldest_python_too(module):
     oldest = shutil.which("python3.9")

@@ -82,7 +82,7 @@ def test_contradictions_are_value_errors():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", ["min_num_proc", "max_num_proc", "slots", "host_discovery_script", "min_np", "max_np"])
 def test_elastic_jobs_come_later(name):
-    with pytest.raises(NotImplementedError, match="is for elastic jobs, which are not in this version of runjob; they come with a later one"):
+    with pytest.raises(NotImplementedError, match="is for elastic jobs, which this version starts from the command line only: runjob --min-np N"):
         horovod.run(print, **{name: 2})
 
 

@@ -15,6 +15,7 @@ from horovod.torch.compression import Compression
 from horovod.torch.elastic.sampler import ElasticSampler
 from horovod.torch.functions import broadcast_object
 from horovod.torch.mpi_ops import HorovodAllreduce, HorovodGroupedAllreduce, HorovodReducescatter, _allreduce_async, _handle_map
+from horovod.torch.optimizer import _DistributedOptimizer
 from horovod.torch.sync_batch_norm import SyncBatchNorm
 
 
@@ -110,6 +111,7 @@ def attributes_of_the_optimizer():
     assert optimizer._requires_update == set(model.parameters()) and not optimizer._handles
     assert optimizer.op == hvd.Sum and optimizer.process_set is hvd.global_process_set and not optimizer.sparse_as_dense
     assert optimizer._compression is Compression.none and optimizer.gradient_predivide_factor == 1.0
+    assert isinstance(optimizer, _DistributedOptimizer) and isinstance(optimizer, torch.optim.SGD)
 
 
 def metrics_and_objects():

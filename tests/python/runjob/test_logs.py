@@ -61,7 +61,8 @@ def test_without_times_a_line_has_its_place_only():
 
 def test_debug_has_the_decisions_and_trace_each_operation():
     debug = "\n".join(log_of(RUNJOB_LOG_LEVEL="DEBUG"))
-    assert "debug: rank 0 on localhost: the ranks agreed on 1 operations, the first one is 'allreduce.x'" in debug
+    assert "debug: rank 0 on localhost: the ranks agreed on 1 operation, the first one is 'allreduce.x'" in debug
+    assert "debug: rank 0 on localhost: a step repeats; its plan has 0 buckets of several operations" in debug
     assert "trace: " not in debug
     trace = "\n".join(log_of(RUNJOB_LOG_LEVEL="TRACE"))
     for rank in range(2):

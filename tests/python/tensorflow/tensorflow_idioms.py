@@ -125,6 +125,23 @@ def variables_and_objects_of_rank_0():
 
 
 @idiom
+def sums_by_the_names_that_horovod_keeps_for_itself():
+    """As layers for batch normalization and compressors of gradients add up, eagerly and in functions."""
+    from horovod.tensorflow import _allreduce
+    from horovod.tensorflow.util import _make_subgraph
+
+    own = tf.constant([1.0, float(hvd.rank())])
+    assert _allreduce(own, name="own_sum").numpy().tolist() == [hvd.size(), sum(range(hvd.size()))]
+    assert hvd.mpi_ops._allreduce(own, op=hvd.Max).numpy().tolist() == [1.0, hvd.size() - 1]
+    first, second = hvd.mpi_ops._grouped_allreduce([own, own[:1]], postscale_factor=0.5)
+    assert (float(first[0]), float(second[0])) == (hvd.size() / 2, hvd.size() / 2)
+    mean = _make_subgraph(lambda x: _allreduce(x) / tf.cast(hvd.size(), x.dtype))
+    assert mean(own).numpy().tolist() == [1.0, sum(range(hvd.size())) / hvd.size()]
+    assert hvd.mpi_ops._normalize_name("dense/kernel:0") == "dense_kernel_0"
+    assert hvd.handle_average_backwards_compatibility(hvd.Sum, None) == hvd.Sum
+
+
+@idiom
 def a_tape_of_some_ranks():
     last = hvd.add_process_set([hvd.size() - 1])
     variable = tf.Variable(3.0)

@@ -64,8 +64,12 @@ HOROVOD_KERAS = {
     "num_groups=0, groups=None",
     "callbacks.BestModelCheckpoint": "monitor='val_loss', verbose=0, mode='auto', save_freq='epoch'",
 }
+PRIVATE = {
+    "_allreduce": f"tensor, name=None, op=Sum{FACTORS}, ignore_name_scope=False{PS}",
+    "mpi_ops._grouped_allreduce": f"tensors, name=None, op=Sum{FACTORS}, ignore_name_scope=False{PS}",
+}
 TABLES = {
-    "horovod.tensorflow": TENSORFLOW,
+    "horovod.tensorflow": {**TENSORFLOW, **PRIVATE},
     "runjob.tensorflow": TENSORFLOW,
     "horovod.tensorflow.keras": KERAS,
     "runjob.tensorflow.keras": KERAS,
