@@ -61,7 +61,7 @@ int ElasticSize::first_ranks(int slots) const {
 std::optional<ElasticSize> read_elastic_size(const SettingReader& reader, std::optional<int> ranks, bool as_horovod) {
   const auto min_ranks = read_integer(reader, "min-np", 1, kMaxRanks);
   const bool discovers = reader.find("host-discovery-script").has_value();
-  if (const auto slots = reader.find("slots-per-host"); slots && !discovers)
+  if (const auto slots = reader.find("slots-per-host"); slots && !discovers && slots->text != "1")
     throw Error(Errc::kUsage, fmt::format("{}: needs --host-discovery-script, whose hosts it is for", slots->place));
   if (!min_ranks && !discovers) {
     refuse_without_elastic(reader);

@@ -59,7 +59,7 @@ def error_of(result, status=2):
             "--status-file: the directory /nonexistent does not exist; make it first",
         ),
         (["--num-prok", "2", "true"], "unknown option --num-prok; did you mean --num-proc?"),
-        (["--hos", "a", "true"], "option --hos is ambiguous; write --hosts or --hostfile"),
+        (["--hos", "a", "true"], "option --hos is ambiguous; write --hosts or --hostfile or --host-discovery-script"),
         (["-npernod", "2", "true"], "unknown option -npernod; did you mean -npernode?"),
         (["--nnodes", "2", "a.py"],
          "--nnodes is torchrun's; start runjob once, on one host, with -H a:4,b:4: it starts the ranks of all hosts"),

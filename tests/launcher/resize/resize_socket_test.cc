@@ -4,6 +4,7 @@
 #include <fstream>
 #include <future>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/resize/resize_request.hpp"
@@ -40,5 +41,35 @@ TEST_CASE("a launcher answers the requests of its user while its job runs", "[un
   CHECK(ask({std::nullopt, "", "s3"}).ok);
   socket.stop();
   CHECK_FALSE(std::filesystem::exists(path));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("another user's process is refused, even if it reaches the socket", "[multiproc]") {
+  if (::getuid() != 0) {
+    WARN("skipped: it needs root to become another user");
+    return;
+  }
+  const std::string folder = "/tmp/runjob_resize_user_" + std::to_string(::getpid());
+  JobOfSource it("s1:2");
+  ResizeSocket socket(it.context.get_executor(), folder, "00ff", it.changes);
+  socket.start();
+  const std::string path = folder + "/" + resize_socket_name({"00ff", ::getpid()});
+  ::chmod(folder.c_str(), 0755);
+  ::chmod(path.c_str(), 0666);
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    if (::setuid(65534) != 0) ::_exit(3);
+    try {
+      const ResizeReply reply = ask_launcher(path, {1, "", ""});
+      ::_exit(!reply.ok && reply.text == "the job belongs to another user (uid 0)" ? 0 : 1);
+    } catch (const std::exception&) {
+      ::_exit(2);
+    }
+  }
+  int status = -1;
+  it.run_until([&] { return ::waitpid(stranger, &status, WNOHANG) != 0; });
+  CHECK(status == 0);
+  CHECK(it.changed == 0);
+  socket.stop();
   std::filesystem::remove_all(folder);
 }

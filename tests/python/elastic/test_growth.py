@@ -64,6 +64,23 @@ def test_a_job_grows_on_its_own_host_and_lists_its_generations(tmp_path):
     assert generations[1]["stood_still_seconds"] >= 0
 
 
+def test_another_name_of_this_host_joins_leaves_and_comes_back(tmp_path):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("localhost:1\n")
+    options = ("-np", "1", "--max-np", "2", "--host-discovery-script", f"cat {hosts}")
+    with Marked(*options, sys.executable, SIZES, "1,2,1,2") as job:
+        for text in ("localhost:1\n127.0.0.2:1\n", "localhost:1\n", "127.0.0.2:1\nlocalhost:1\n"):
+            job.wait_for_lines(1)
+            hosts.write_text(text)
+        status, output, errors = job.finish()
+        assert status == 0, errors
+        assert {lines[-1] for lines in by_rank(output).values()} == {
+            "process 0 on localhost: rank 0 of 2, [1, 2, 1, 2]",
+            "process 2 on 127.0.0.2: rank 1 of 2, [1, 2, 1, 2]",
+        }
+        assert job.alive() == []
+
+
 def test_a_script_that_does_not_end_is_followed(tmp_path):
     log = tmp_path / "hosts"
     log.write_text("localhost:1\n\n")

@@ -37,14 +37,15 @@ def test_hosts_of_a_discovery_script_join_and_leave():
         options = ("--host-discovery-script", "cat /tmp/hosts", "-np", "2", "--min-np", "1", "--max-np", "3")
         with Running(bed, *options, *command, env=VARIABLES) as job:
             wait_for_size(job, 2)
-            write(bed, "/tmp/hosts", "s1\ns2:1\ns3\n")
+            write(bed, "/tmp/hosts", "s1\ns2:1\nnowhere:1\ns3\n")
             wait_for_size(job, 3)
             write(bed, "/tmp/hosts", "s2\ns3\n")
             status, output, errors = job.finish()
             assert status == 0, errors
-            assert last_lines(output) == ["process 1 on s2: rank 0 of 2, [2, 3, 2]", "process 2 on s3: rank 1 of 2, [2, 3, 2]"]
+            assert last_lines(output) == ["process 1 on s2: rank 0 of 2, [2, 3, 2]", "process 3 on s3: rank 1 of 2, [2, 3, 2]"]
             assert re.search(r"generation 1: 3 ranks after .* s: the hosts have changed: rank 2 on s3 has come", errors)
             assert re.search(r"generation 2: 2 ranks after .* s: the hosts have changed: rank 0 on s1 has left", errors)
+            assert re.search(r"warning: nowhere cannot join: .*; nowhere is excluded for ever", errors)
             job.wait_until_gone(*bed.hosts)
 
 

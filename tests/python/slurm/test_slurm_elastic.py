@@ -1,0 +1,57 @@
+"""Elastic jobs inside of a SLURM allocation: they shrink, and spares on further nodes take lost ranks' places."""
+
+import contextlib
+import pathlib
+import re
+import signal
+import sys
+
+from slurm_jobs import ROOT, RUNJOB, Running, salloc, wait_until_gone
+
+ELASTIC = pathlib.Path(__file__).parents[1] / "elastic"
+VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
+
+
+def test_a_spare_on_a_further_node_replaces_a_lost_rank(slurm):
+    # No process is started again, so the second rank can only be the spare, whose node had no rank at the start.
+    options = ("-np", 2, "--min-np", 2, "--spares", 1, "--rank-restarts", 0)
+    job = salloc(slurm, "-N3 -n3 --no-kill", *options, sys.executable, ELASTIC / "training.py", "1", variables=VARIABLES)
+    assert job.returncode == 0, job.stderr
+    assert sorted(line.partition(":")[2] for line in job.stdout.splitlines()) == [f"{rank} 2 20 40 [2]" for rank in range(2)]
+    assert re.search(r"generation 1: 2 ranks after .* s: rank 1 on s2 was killed by signal 9", job.stderr)
+    wait_until_gone(slurm)
+
+
+def test_the_others_go_on_when_a_node_fails(slurm):
+    command = (RUNJOB, "-np", 2, "--min-np", 1, sys.executable, ELASTIC / "sizes.py", "2,1")
+    with Running(slurm, "salloc", "--quiet", "-N2", "-n2", "--no-kill", *command, variables=VARIABLES) as job:
+        job.wait_for_lines(1)
+        for process in slurm.nodes[1].processes():
+            if process.name.startswith("runjob-") or process.has_mark("JOB_TEST_MARK=1"):
+                with contextlib.suppress(ProcessLookupError):  # ended with its guard
+                    process.kill(signal.SIGKILL)
+        status, output, errors = job.finish()
+        assert status == 0, errors
+        assert "process 0 on s1: rank 0 of 1, [2, 1]" in output
+        assert re.search(r"generation 1: 1 rank after .* s: ", errors)
+        wait_until_gone(slurm)
+
+
+def test_a_host_that_is_no_node_of_the_job_is_refused(slurm):
+    command = (RUNJOB, "-np", 1, "--min-np", 1, sys.executable, ELASTIC / "sizes.py", "1,2")
+    with Running(slurm, "salloc", "--quiet", "-N2", "-n2", *command, variables=VARIABLES) as job:
+        job.wait_for_lines(1)
+        name = str(job.launcher().pid)
+        assert slurm.run([RUNJOB, "resize", name, "--add", "s9:1"]).returncode == 0
+        for words in (["--remove", "s2"], ["-np", "2"]):
+            done = slurm.run([RUNJOB, "resize", name, *words])
+            assert done.returncode == 0, done.stderr
+        for line in iter(job.process.stderr.readline, ""):
+            if "s9 cannot join" in line:
+                break
+        assert "it is no node of this SLURM job, which cannot grow; --spares keeps nodes ready; s9 is excluded for ever" in line
+        assert slurm.run([RUNJOB, "resize", name, "--add", "s2:1"]).returncode == 0
+        status, output, errors = job.finish()
+        assert status == 0, errors
+        assert "process 0 on s1: rank 0 of 2, [1, 2]" in output
+        wait_until_gone(slurm)
