@@ -66,9 +66,9 @@ def train(state):
 
 
 train(state)
-flat = np.concatenate([np.ravel(keras.ops.convert_to_numpy(each)).astype("float64") for each in [*model.weights, *optimizer.variables]])
+flat = np.concatenate([np.ravel(each.numpy()).astype("float64") for each in [*model.weights, *optimizer.variables]])
 is_equal = np.array_equal(flat, hvd.broadcast(flat, root_rank=0))
-assert abs(float(keras.ops.convert_to_numpy(model.optimizer.learning_rate)) - 0.01 * hvd.size()) < 1e-6
+assert abs(float(model.optimizer.learning_rate.numpy()) - 0.01 * hvd.size()) < 1e-6
 epochs = "all" if GROWS else state.epoch
-assert int(optimizer.iterations) == STEPS * state.epoch
-print(f"size {hvd.size()}, epochs {epochs}, batch {state.batch}, steps {'all' if GROWS else int(optimizer.iterations)}, equal {is_equal}", flush=True)
+assert int(optimizer.iterations.numpy()) == STEPS * state.epoch
+print(f"size {hvd.size()}, epochs {epochs}, batch {state.batch}, steps {'all' if GROWS else int(optimizer.iterations.numpy())}, equal {is_equal}", flush=True)
