@@ -54,8 +54,8 @@ def _variables_of(optimizer: Any, model: Any) -> list[Any]:
     """An optimizer's variables, none where there is no optimizer. Builds it."""
     if optimizer is None:
         return []
-    is_built = getattr(optimizer, "built", getattr(optimizer, "_built", True))
-    if not is_built and model.weights:
+    is_built = getattr(optimizer, "built", getattr(optimizer, "_built", False))  # Keras 2 has the second, once it is built
+    if not is_built and model.weights and hasattr(optimizer, "build"):
         optimizer.build(model.trainable_variables)
     variables = optimizer.variables
     return list(variables() if callable(variables) else variables)
