@@ -54,8 +54,8 @@ def _variables_of(optimizer: Any, model: Any) -> list[Any]:
     """An optimizer's variables, none where there is no optimizer. Builds it."""
     if optimizer is None:
         return []
-    is_built = getattr(optimizer, "built", getattr(optimizer, "_built", True))
-    if not is_built and model.weights:
+    is_built = getattr(optimizer, "built", getattr(optimizer, "_built", False))  # Keras 2 has the second, once it is built
+    if not is_built and model.weights and hasattr(optimizer, "build"):
         optimizer.build(model.trainable_variables)
     variables = optimizer.variables
     return list(variables() if callable(variables) else variables)
@@ -76,26 +76,59 @@ class CommitState:
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
         """Errors  as of state.commit()."""
-        counter = getattr(self._state, "_batch_counter", None)
-        if counter is not None and not counter.count(batch):
+        if not all(counter.end_batch(batch) for counter in _counters_of(self._state).values()):
             return
         self.batches_remaining -= 1
         if self.batches_remaining == 0:
             self.batches_remaining = self.batches_per_commit
             self._state.commit()
 
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Commits as well. Errors  as of state.commit()."""
+        for counter in _counters_of(self._state).values():
+            counter.end_epoch()
+        self._state.commit()
 
-class UpdateBatchState:
+
+class _Counter:
+    """Keeps a number in a state. Both functions may be called twice, by Keras and by CommitState, which is ahead of it."""
+
+    def __init__(self, state: Any) -> None:
+        super().__init__()
+        self._state = state
+        _counters_of(state)[type(self).__name__] = self
+
+    def end_batch(self, batch: int) -> bool:
+        """Returns whether the model has been trained on the batch."""
+        return True
+
+    def end_epoch(self) -> None:
+        """Also of an epoch of which nothing was left."""
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Counts the batch."""
+        self.end_batch(batch)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Counts the epoch."""
+        self.end_epoch()
+
+
+def _counters_of(state: Any) -> dict[str, _Counter]:
+    """Those that were made for it, the last one of each class."""
+    counters: dict[str, _Counter] = state.__dict__.setdefault("_counters", {})
+    return counters
+
+
+class UpdateBatchState(_Counter):
     """Keeps in state.batch how many batches of the epoch have ended. A fit() that begins with others than 0 goes on there: it takes so many
     batches from its data without training on them."""
 
     model: Any
 
     def __init__(self, state: Any) -> None:
-        super().__init__()
-        self._state = state
+        super().__init__(state)
         self._left_out = 0
-        state._batch_counter = self
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Leaves out the batches that the state has behind it."""
@@ -109,21 +142,17 @@ class UpdateBatchState:
         if batch >= self._left_out:
             _train_again(self.model)
 
-    def on_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Counts the batch."""
-        self.count(batch)
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Begins a new epoch."""
-        self._state.batch = self._left_out = 0
-        _train_again(self.model)
-
-    def count(self, batch: int) -> bool:
-        """A batch has ended, or several of which this is the last. Returns whether the model has been trained on it."""
+    def end_batch(self, batch: int) -> bool:
+        """A batch has ended, or several of which this is the last."""
         if batch < self._left_out:
             return False
         self._state.batch = batch + 1
         return True
+
+    def end_epoch(self) -> None:
+        """Begins a new one."""
+        self._state.batch = self._left_out = 0
+        _train_again(self.model)
 
 
 class _LeftOut:
@@ -146,13 +175,18 @@ def _train_again(model: Any) -> None:
         model.train_function = model.train_function.train
 
 
-class UpdateEpochState:
+class UpdateEpochState(_Counter):
     """Keeps in state.epoch how many epochs have ended, whichever number the fit() has begun with."""
 
     def __init__(self, state: Any) -> None:
-        super().__init__()
-        self._state = state
+        super().__init__(state)
+        self._has_begun = False
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Counts the epoch."""
-        self._state.epoch += 1
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Notes that there is one."""
+        self._has_begun = True
+
+    def end_epoch(self) -> None:
+        """Counts it."""
+        self._state.epoch += int(self._has_begun)
+        self._has_begun = False

@@ -8,7 +8,7 @@ import sys
 import pytest
 from ranks import ROOT, environment
 
-MODULES = ["runjob.torch", "runjob.numpy", "runjob.torch.elastic", "runjob.exceptions", "horovod.common.util", "horovod.torch.compression"]
+MODULES = ["runjob.torch", "runjob.numpy", "runjob.elastic", "runjob.torch.elastic", "runjob.exceptions", "horovod.common.util", "horovod.torch.compression"]
 
 
 def public_names(module):

@@ -29,6 +29,17 @@ with optimizer.skip_synchronize():
     optimizer.step()
 hvd.broadcast_optimizer_state(optimizer, root_rank=hvd.rank())
 sampler = hvd.elastic.ElasticSampler([1, 2, 3], shuffle=False)
+state = hvd.elastic.TorchState(model, optimizer, sampler=sampler, epoch=0)
+
+
+@hvd.elastic.run
+def train(state: hvd.elastic.TorchState) -> int:
+    state.epoch += 1
+    state.commit()
+    return 1
+
+
+epochs: int = train(state)
 array = runjob.numpy.allreduce(numpy.ones(3), op=runjob.numpy.Max)
 array += runjob.numpy.allgather([1, 2]) * runjob.numpy.allreduce(3.0)
 array += runjob.numpy.empty_symmetric((2, 3), dtype="float32").sum()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import handles, job, objects
 from ..process_sets import global_process_set
@@ -64,6 +64,11 @@ class ObjectState(State):
             self._set_values(tree.join(outline, list(tree.split(self._values())[1].values())))
 
     sync.leaves_a_commit = True  # type: ignore[attr-defined]  # elastic.run() needs no save() after it
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:  # the program's attributes
+            ...
 
     def _values(self) -> dict[str, Any]:
         """What a commit has, by name."""

@@ -1,6 +1,8 @@
 """A rank of an elastic job that trains in the idiom of Horovod's Keras scripts, with Keras's backend of KERAS_BACKEND.
 
-    keras_training.py NUMBER   the process with this number is killed in the second epoch, after its third batch
+    keras_training.py NUMBER [grow]   the process with this number is killed in the second epoch, after its third batch
+
+With `grow` it trains until that process is replaced, at most for 1000 epochs, else for four.
 
 Each rank prints size, epoch, batch, how many steps the optimizer has made, and whether all ranks have the same variables, bit for bit.
 """
@@ -8,13 +10,16 @@ Each rank prints size, epoch, batch, how many steps the optimizer has made, and 
 import os
 import signal
 import sys
+import time
 
 import keras
 import numpy as np
 
 import horovod.keras as hvd
 
-EPOCHS, STEPS, BATCH = 4, 6, 4
+STEPS, BATCH = 6, 4
+GROWS = sys.argv[2:] == ["grow"]
+EPOCHS = 1000 if GROWS else 4
 
 hvd.init()
 keras.utils.set_random_seed(int(os.environ["RUNJOB_PROCESS_NUMBER"]))
@@ -33,6 +38,12 @@ class Failure(keras.callbacks.Callback):
         Failure.batches += 1
         if Failure.batches == STEPS + 4 and os.environ["RUNJOB_PROCESS_NUMBER"] == sys.argv[1]:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    def on_train_batch_end(self, batch, logs=None):
+        time.sleep(0.02 * GROWS)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.stop_training = GROWS and hvd.size() == 3 and state.epoch >= 4
 
 
 def on_reset():
@@ -55,7 +66,9 @@ def train(state):
 
 
 train(state)
-flat = np.concatenate([np.ravel(keras.ops.convert_to_numpy(each)).astype("float64") for each in [*model.weights, *optimizer.variables]])
+flat = np.concatenate([np.ravel(each.numpy()).astype("float64") for each in [*model.weights, *optimizer.variables]])
 is_equal = np.array_equal(flat, hvd.broadcast(flat, root_rank=0))
-assert abs(float(keras.ops.convert_to_numpy(model.optimizer.learning_rate)) - 0.01 * hvd.size()) < 1e-6
-print(f"size {hvd.size()}, epoch {state.epoch}, batch {state.batch}, steps {int(optimizer.iterations)}, equal {is_equal}", flush=True)
+assert abs(float(model.optimizer.learning_rate.numpy()) - 0.01 * hvd.size()) < 1e-6
+epochs = "all" if GROWS else state.epoch
+assert int(optimizer.iterations.numpy()) == STEPS * state.epoch
+print(f"size {hvd.size()}, epochs {epochs}, batch {state.batch}, steps {'all' if GROWS else int(optimizer.iterations.numpy())}, equal {is_equal}", flush=True)

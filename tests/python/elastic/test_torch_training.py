@@ -85,3 +85,13 @@ def test_an_error_that_would_come_again_ends_its_rank():
     assert job.returncode == 0, job.stdout + job.stderr
     assert [lines[-1] for lines in jobs.by_rank(job.stdout).values()] == ["size 2, step 12, begun [0, 6], equal True"] * 2
     assert "MismatchError: of the program" in job.stderr
+
+
+@pytest.mark.parametrize("idiom, counts", [("batches", r"\[90, \d+, 60\]"), ("samples", r"\[90, 9[01], 90\]")])
+def test_the_idioms_of_horovods_examples(idiom, counts):
+    """The sampler of the first idiom is PyTorch's, which goes on with a third of the samples for each of the two ranks that are left."""
+    options = ("-np", "3", "--min-np", "2", "--rank-restarts", "0")
+    job = jobs.run(*options, sys.executable, TRAINING.with_name("torch_examples.py"), idiom, env=ranks.environment())
+    assert job.returncode == 0, job.stdout + job.stderr
+    lines = [lines[-1] for lines in jobs.by_rank(job.stdout).values()]
+    assert len(lines) == 2 and all(re.fullmatch(f"size 2, counts {counts}, equal True, average 0.5", line) for line in lines), lines

@@ -34,7 +34,7 @@ def train(state):
             state.commit()
 
 
-state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0)
+state = hvd.elastic.TorchState(model, optimizer, step=0)
 train(state)
 flat = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 print(f"size {hvd.size()}, step {state.step}, begun {begun}, equal {torch.equal(flat, hvd.broadcast(flat, root_rank=0))}", flush=True)

@@ -24,7 +24,11 @@ def run(*arguments):
 
 def test_a_model_goes_on_at_the_batch_of_its_commit():
     lines = run("--rank-restarts", "0", sys.executable, FOLDER / "keras_training.py", 1)
-    assert lines == ["size 2, epoch 4, batch 0, steps 24, equal True"] * 2
+    assert lines == ["size 2, epochs 4, batch 0, steps 24, equal True"] * 2
+
+
+def test_a_model_that_fit_trains_grows_again():
+    assert run(sys.executable, FOLDER / "keras_training.py", 1, "grow") == ["size 3, epochs all, batch 0, steps all, equal True"] * 3
 
 
 @pytest.mark.parametrize("state", ["keras", "variables"])
