@@ -14,7 +14,7 @@ namespace {
 
 /// RUNJOB_ variables that are not options of runjob: what a rank is given, then what its runtime reads.
 /// docs/environment.md explains them.
-constexpr std::array<std::string_view, 31> kNotOptions = {"RENDEZVOUS",
+constexpr std::array<std::string_view, 32> kNotOptions = {"RENDEZVOUS",
                                                           "JOB_KEY_FILE",
                                                           "JOB_ID",
                                                           "RANK",
@@ -42,6 +42,7 @@ constexpr std::array<std::string_view, 31> kNotOptions = {"RENDEZVOUS",
                                                           "LOG_LEVEL",
                                                           "LOG_HIDE_TIME",
                                                           "LIBRARY",
+                                                          "NCCL_LIBRARY",
                                                           "BIN",
                                                           "NETWORK_VARIABLES",
                                                           "TENSORFLOW_SYNCHRONOUS"};
