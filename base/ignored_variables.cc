@@ -37,8 +37,8 @@ struct Row {
 };
 
 /// Some of Horovod's variables ask for what is so anyway, whatever their value: HOROVOD_MPI_THREADS_DISABLE,
-/// HOROVOD_DISABLE_NVTX_RANGES, HOROVOD_BATCH_D2D_MEMCOPIES, HOROVOD_ENABLE_ASYNC_COMPLETION above 0. Others are read when Horovod is built:
-/// HOROVOD_GPU_OPERATIONS.
+/// HOROVOD_DISABLE_NVTX_RANGES, HOROVOD_BATCH_D2D_MEMCOPIES, HOROVOD_ENABLE_ASYNC_COMPLETION above 0. Others are read
+/// when Horovod is built: HOROVOD_GPU_OPERATIONS.
 constexpr Row kRows[] = {
     {"HOROVOD_CONTROLLER", is_not_gloo},
     {"HOROVOD_CPU_OPERATIONS", is_not_gloo},

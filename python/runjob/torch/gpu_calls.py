@@ -44,7 +44,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "grouped_allgather": ("tensors", "count", "process_set"),
     "grouped_reducescatter": ("tensors", "count", *_REDUCTION, "process_set"),
 }
-_TENSOR_FIELDS = {name for name, _ in Tensor._fields_}
+_TENSOR_FIELDS = {field[0] for field in Tensor._fields_}
 
 _copies = threading.local()  # the event of the last copy of a result in this thread
 

@@ -45,7 +45,7 @@ def copy(data: c_void_p, into: torch.Tensor) -> Any:
         warnings.simplefilter("ignore")  # PyTorch warns of memory that must not be written
         lent = torch.as_tensor(_Lent(data.value or 0, into.nbytes), device=into.device)
     into.view(-1).view(torch.uint8).copy_(lent)
-    event = torch.cuda.Event()
+    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
     event.record(torch.cuda.current_stream(into.device))
     return event
 
