@@ -37,8 +37,8 @@ struct Row {
 };
 
 /// Some of Horovod's variables ask for what is so anyway, whatever their value: HOROVOD_MPI_THREADS_DISABLE,
-/// HOROVOD_DISABLE_NVTX_RANGES, HOROVOD_BATCH_D2D_MEMCOPIES. Others are read when Horovod is built:
-/// HOROVOD_GPU_OPERATIONS.
+/// HOROVOD_DISABLE_NVTX_RANGES, HOROVOD_BATCH_D2D_MEMCOPIES, HOROVOD_ENABLE_ASYNC_COMPLETION above 0. Others are read
+/// when Horovod is built: HOROVOD_GPU_OPERATIONS.
 constexpr Row kRows[] = {
     {"HOROVOD_CONTROLLER", is_not_gloo},
     {"HOROVOD_CPU_OPERATIONS", is_not_gloo},
@@ -47,7 +47,6 @@ constexpr Row kRows[] = {
     {"HOROVOD_THREAD_AFFINITY", is_set},
     {"HOROVOD_NUM_NCCL_STREAMS", is_not_one},
     {"HOROVOD_ENABLE_XLA_OPS", is_on},
-    {"HOROVOD_ENABLE_ASYNC_COMPLETION", is_on},
     {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", is_set},
     {"HOROVOD_CCL_CACHE", is_on},
 };

@@ -21,6 +21,7 @@
 #include "base/standard_descriptors.hpp"
 #include "cli/resize_job.hpp"
 #include "cli/run_command_line.hpp"
+#include "launcher/binding/gpu_devices.hpp"
 
 namespace runjob {
 namespace {
@@ -33,11 +34,10 @@ Surroundings look_around(const std::string& name) {
   std::array<char, 256> host_name{};
   ::gethostname(host_name.data(), host_name.size() - 1);
   std::error_code deleted;
-  return {current_environment(),
-          std::filesystem::current_path(deleted).string(),
-          host_name.data(),
-          std::filesystem::path(name).filename() == "horovodrun",
-          {}};
+  Environment environment = current_environment();
+  const int gpus = static_cast<int>(usable_gpus(environment).size());
+  return {std::move(environment), std::filesystem::current_path(deleted).string(), host_name.data(),
+          std::filesystem::path(name).filename() == "horovodrun", {}, gpus};
 }
 
 void print(const std::string& text) {

@@ -48,7 +48,7 @@ constexpr Row kRows[] = {
     {"mpi-args", "TEXT", kNoMpi, "library_options.mpi_args"},
     {"binding-args", "TEXT", "there is no mpirun to receive them; --bind-to binds the ranks"},
     {"torus-allreduce", "", kNoTorus, "params.torus_allreduce"},
-    {"num-nccl-streams", "N", "there is no NCCL backend in this version", "library_options.num_nccl_streams",
+    {"num-nccl-streams", "N", "each process set has one stream on a GPU", "library_options.num_nccl_streams",
      check_count, "1"},
     {"thread-affinity", "N", "--bind-to binds the ranks with all of their threads", "library_options.thread_affinity",
      check_integer},

@@ -16,7 +16,7 @@ std::vector<Option> own_options() {
        .short_names = {"-np", "-n"},
        .value = "N",
        .variables = {"RUNJOB_NUM_PROC"},
-       .default_text = "all slots; one rank without hosts",
+       .default_text = "all slots; without hosts one rank for each GPU, at least one",
        .help = "the exact number of ranks to start"},
       {.name = "hosts",
        .short_names = {"-H"},

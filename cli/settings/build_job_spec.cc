@@ -51,9 +51,18 @@ void warn_of_lsf(const Environment& environment, Warnings& warnings) {
                   job->second));
 }
 
-/// `slots`: as many as the user asks for, where nothing names hosts.
-Hosts read_hosts(const SettingReader& reader, const Environment& environment, std::optional<int> slots,
+std::optional<int> read_gpus_per_rank(const SettingReader& reader) {
+  constexpr int kMostGpus = 1024;
+  const auto gpus = reader.find("gpus-per-rank");
+  if (!gpus) return std::nullopt;
+  return static_cast<int>(parse_integer(gpus->text, gpus->place, 1, kMostGpus));
+}
+
+/// `slots`: as many as the user asks for, where nothing names hosts. Without such a number this host gets a rank for each
+/// of its GPUs, or for each share of them.
+Hosts read_hosts(const SettingReader& reader, const Surroundings& surroundings, std::optional<int> slots,
                  const MapBy& map_by, Warnings& warnings) {
+  const Environment& environment = surroundings.environment;
   if (const auto list = reader.find("hosts")) return {parse_host_list(list->text, list->place), {}};
   if (const auto file = reader.path("hostfile"))
     return {parse_hostfile(read_file(file->text, "hostfile"), reader.find("hostfile")->text), {}};
@@ -61,7 +70,8 @@ Hosts read_hosts(const SettingReader& reader, const Environment& environment, st
     return {allocation->hosts, SlurmJob{allocation->job_id, allocation->nodes}};
   warn_of_lsf(environment, warnings);
   Host local = host_of_one("localhost");
-  local.slots = std::max(slots.value_or(1), map_by.ranks_per_node);
+  const int shares = surroundings.gpus / read_gpus_per_rank(reader).value_or(1);
+  local.slots = std::max(slots.value_or(std::max(1, shares)), map_by.ranks_per_node);
   return {{local}, {}};
 }
 
@@ -134,13 +144,12 @@ void check_rank_by(const SettingReader& reader, const MapBy& map_by) {
 }
 
 void read_placement(const SettingReader& reader, JobSpec& spec, Warnings& warnings) {
-  constexpr int kMostGpus = 1024;
   if (const auto unit = reader.find("bind-to")) spec.bind_to = parse_bind_to(unit->text, unit->place);
   bind_for_cores_per_rank(reader, spec, warnings);
   spec.display_map = reader.flag("display-map");
   const auto gpus = reader.find("gpus-per-rank");
   if (!gpus) return;
-  spec.gpus_per_rank = static_cast<int>(parse_integer(gpus->text, gpus->place, 1, kMostGpus));
+  spec.gpus_per_rank = *read_gpus_per_rank(reader);
   for (const Placement& placement : spec.allocation.placements) {
     const Host& host = spec.allocation.hosts.at(static_cast<std::size_t>(placement.host));
     const auto needed = static_cast<std::size_t>(placement.local_size) * static_cast<std::size_t>(spec.gpus_per_rank);
@@ -206,7 +215,7 @@ Hosts find_hosts(const SettingReader& reader, const Surroundings& surroundings, 
       return {surroundings.discover(*wanted, surroundings.environment), {}};
     slots = std::max({np.value_or(1), elastic->max_ranks.value_or(1), elastic->min_ranks}) + elastic->spares;
   }
-  return read_hosts(reader, surroundings.environment, slots, spec.map_by, warnings);
+  return read_hosts(reader, surroundings, slots, spec.map_by, warnings);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ struct Surroundings {
   std::string host_name;          ///< result of gethostname()
   bool as_horovodrun = false;     ///< true if started by that name
   DiscoverHosts discover = {};    ///< for --host-discovery-script
+  int gpus = 0;                   ///< the number of this host's GPUs that its ranks may use
 };
 
 /// Reads and checks every value; relative paths become absolute. The command is left empty: see start_job().

@@ -36,6 +36,38 @@ class Tensor(ctypes.Structure):
     ]
 
 
+class Operation(ctypes.Structure):
+    """runjob_operation: one with all that it may need. `size` is set here."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("name", c_char_p),
+        ("kind", c_int32),
+        ("count", c_int32),
+        ("tensors", POINTER(Tensor)),
+        ("is_group", c_int32),
+        ("op", c_int32),
+        ("prescale", c_double),
+        ("postscale", c_double),
+        ("compression", c_int32),
+        ("root", c_int32),
+        ("process_set", c_int32),
+        ("nsplits", c_int32),
+        ("splits", _SHAPE),
+        ("memory", c_int32),
+        ("device", c_int32),
+        ("stream", c_void_p),
+    ]
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(size=ctypes.sizeof(Operation), **fields)
+
+
+#: The kinds of operations, by the names of their functions: runjob_kind.
+KINDS = {"allreduce": 0, "allgather": 1, "broadcast": 2, "alltoall": 5, "reducescatter": 7}
+#: runjob_memory.
+HOST_MEMORY, GPU_MEMORY = 0, 1
+
 #: Of each collective, what follows the name.
 _COLLECTIVES: dict[str, list[Any]] = {
     # input, output, shape, ndim, dtype, op, prescale, postscale, process set
@@ -97,7 +129,7 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     # update, whether to leave
     "runjob_elastic_pending": (c_int, [_NUMBERS, _NUMBERS]),
     # the operation, a struct that names its size; its handle
-    "runjob_submit": (c_int, [c_void_p, _HANDLE]),
+    "runjob_submit": (c_int, [POINTER(Operation), _HANDLE]),
     # handle, the caller's stream, timeout
     "runjob_wait_on_stream": (c_int, [c_int64, c_void_p, c_double]),
     # room, one for each rank

@@ -9,6 +9,8 @@
 /// GPU       RUNJOB_STAND_IN_GPUS of them, 8 by default. Their memory is mapped without access at the addresses that
 ///           callers get, so that a touch by the host is a crash; the stand-ins reach it at a second address. Freed
 ///           memory is given out again by the next allocation of its size.
+///           With RUNJOB_STAND_IN_HOST_MEMORY=1 memory of the host is taken for the GPU's too, so that tensors of a
+///           framework without GPUs can play its tensors.
 /// Streams   are threads. Each piece of work begins after a random delay of at most RUNJOB_STAND_IN_DELAY_US, 100 by
 ///           default.
 /// Kernels   RUNJOB_STAND_IN_KERNELS of them run on a GPU at the same time, 64 by default.

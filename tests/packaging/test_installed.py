@@ -34,7 +34,8 @@ def test_the_programs_are_in_the_environment():
     files = {pathlib.Path(file.locate()).resolve() for file in distribution("runjob-launcher").files}
     root = SCRIPTS.parent.resolve()
     programs = {root / "bin/runjob", root / "libexec/runjob/runjob-agent", root / "libexec/runjob/runjob-remote"}
-    assert programs | {root / "lib/librunjob.so", root / "lib/runjob/librunjob_gloo.so"} <= files
+    modules = {root / f"lib/runjob/librunjob_{name}.so" for name in ("gloo", "gpu")}
+    assert programs | modules | {root / "lib/librunjob.so"} <= files
     assert all(os.access(program, os.X_OK) for program in programs)
     assert not [file for file in files if file.suffix in (".a", ".cc", ".hpp") or file.name == "CMakeLists.txt"]
 

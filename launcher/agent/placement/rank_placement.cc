@@ -2,7 +2,7 @@
 
 #include "launcher/agent/placement/cpu_binding.hpp"
 #include "launcher/agent/placement/cpu_topology.hpp"
-#include "launcher/agent/placement/gpu_devices.hpp"
+#include "launcher/binding/gpu_devices.hpp"
 #include "launcher/binding/gpu_share.hpp"
 
 namespace runjob {

@@ -21,7 +21,7 @@ from ..calls import Reduction
 from ..compression import Compressor
 from ..exceptions import Error
 from ..process_sets import ProcessSet
-from . import timeline_rows
+from . import gpus, timeline_rows
 from .operations import calls
 from .sparse import sparse_allreduce_async
 from .symmetric import empty_symmetric
@@ -82,7 +82,8 @@ class Bucket:
     p.grad becomes a view of that memory, and stays valid for whoever keeps it. With a `dtype` that is not the gradients', which is
     compression, p.grad stays what it is, and is overwritten with the result.
 
-    Behind the gradients are words: for each of them whether it is here, and `extra` ones of the owner.
+    Behind the gradients are words: for each of them whether it is here, and `extra` ones of the owner. On a GPU the words are in the
+    host's memory, and a reduction of their own, which travels with the round: reading them there does not wait for the GPU.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Bucket:
         self._reduction = reduction
         self._extra = extra
         self._handle: int | None = None
+        self._words_handle: int | None = None  # where they have a reduction of their own
         self._flat: torch.Tensor | None = None
         self._words: torch.Tensor | None = None
         self._own_references = 0
@@ -147,6 +149,8 @@ class Bucket:
         self._version = self._flat._version
         if timeline_rows.are_recorded():
             self._show_gradients()
+        if gpus.is_on_gpu(self._flat):
+            self._words_handle = self._reduction.start(self._words, f"{self.name}.words")
         self._handle = self._reduction.start(self._flat, self.name)
 
     def _show_gradients(self) -> None:
@@ -159,11 +163,15 @@ class Bucket:
     def finish(self) -> None:
         """Waits. Errors  the reduction's; AssertionError when a gradient has gone meanwhile. It is over also then."""
         try:
-            handles.synchronize(self._handle)
+            try:
+                if self._words_handle is not None:
+                    handles.synchronize(self._words_handle)
+            finally:
+                handles.synchronize(self._handle)
         except Error:
-            self._handle = None
+            self._handle = self._words_handle = None
             raise
-        self._handle = None
+        self._handle = self._words_handle = None
         failure = None
         for index, slot in enumerate(self.slots):
             if slot.parameter.grad is not slot.view:
@@ -207,8 +215,9 @@ class Bucket:
         places = [0]
         for slot in self.slots:
             places.append(places[-1] + (slot.parameter.numel() + unit - 1) // unit * unit)
-        self._flat = _memory(places[-1] + len(self.slots) + self._extra, self._dtype, self._device)
-        self._words = self._flat[places[-1] :]
+        words = len(self.slots) + self._extra
+        self._flat = _memory(places[-1] + words, self._dtype, self._device)
+        self._words = torch.zeros(words, device="cpu") if gpus.is_on_gpu(self._flat) else self._flat[places[-1] :]
         for slot, strides, place in zip(self.slots, self._strides, places):
             slot.view = _view(self._flat, place, slot.parameter.shape, strides)
         self._own_references = self._references()

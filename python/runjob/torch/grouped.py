@@ -20,9 +20,9 @@ from ..reduce_ops import Average
 from .compression import NATIVE, Compression
 from .differentiable import apply, is_followed, scattered_factor
 from .operations import calls
-from .staging import StagedGroups
+from .placement import PlacedGroups
 
-_groups = StagedGroups(calls)
+_groups = PlacedGroups(calls)
 _operations: GroupedOperations[torch.Tensor, torch.Tensor] = GroupedOperations(_groups, NATIVE)
 
 grouped_allreduce_ = _operations.grouped_allreduce_

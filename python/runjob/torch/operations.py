@@ -6,11 +6,11 @@ import torch
 
 from ..operations import Operations
 from .compression import NATIVE
-from .staging import StagedCalls
+from .placement import PlacedCalls
 from .tensors import Tensors
 
 #: The operations, described, for the other modules of this package.
-calls = StagedCalls(Tensors())
+calls = PlacedCalls(Tensors())
 
 _operations: Operations[torch.Tensor, torch.Tensor] = Operations(calls, NATIVE)
 

@@ -17,13 +17,14 @@ DTYPES: dict[torch.dtype, int] = {getattr(torch, name): number for name, number 
 
 
 def check(tensor: Any, operation: str) -> None:
-    """Of a tensor on the CPU: staging.py brings others there. Errors  ValueError for what is no dense tensor of a known dtype;
+    """Of a tensor on the CPU or a GPU: staging.py brings others there. Errors  ValueError for what is no dense tensor of a known dtype;
     NotImplementedError for one without values."""
-    if isinstance(tensor, torch.Tensor) and tensor.is_cpu and tensor.layout is torch.strided and tensor.dtype in DTYPES:
-        return
+    if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided and tensor.dtype in DTYPES:
+        if tensor.is_cpu or tensor.is_cuda:
+            return
     if not isinstance(tensor, torch.Tensor):
         raise ValueError(f"{operation} takes a torch.Tensor, not {type(tensor).__name__}")
-    if tensor.device.type != "cpu":
+    if tensor.device.type not in ("cpu", "cuda"):
         raise NotImplementedError(f"{operation} of a tensor on {tensor.device}, which has no values")
     if tensor.layout != torch.strided:
         raise NotImplementedError(f"{operation} of a sparse tensor is not in this version of runjob; use tensor.to_dense()")
@@ -53,7 +54,7 @@ class Tensors(Arrays[torch.Tensor]):
         return tensor
 
     def empty(self, shape: Sequence[int], like: torch.Tensor) -> torch.Tensor:
-        return torch.empty(shape, dtype=like.dtype)
+        return torch.empty(shape, dtype=like.dtype, device=like.device)
 
     def empty_like(self, array: torch.Tensor) -> torch.Tensor:
         return torch.empty_like(array)

@@ -34,8 +34,14 @@ Work::~Work() {
   if (done_ != nullptr) gpu_.give_back(done_);
 }
 
+/// The end of an earlier call is not that of the operation.
 void Work::begin_launch(Stream stream) {
-  if (ready_ == nullptr || is_launched()) return;
+  const bool is_first = !is_launched_.exchange(false);
+  if (!is_first) {
+    const MutexLock lock(mutex_);
+    if (outcome_ && outcome_->ok()) outcome_.reset();
+  }
+  if (ready_ == nullptr || !is_first) return;
   check(driver().stream_wait(stream, ready_, 0), "waiting for the caller's stream");
 }
 

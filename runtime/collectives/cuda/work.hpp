@@ -28,7 +28,8 @@ class Work : public DeviceWork {
 
   Gpu& gpu() const { return gpu_; }
 
-  /// Makes `stream`, on which the collectives run, wait for the input.
+  /// Begins a call: makes `stream`, on which the collectives run, wait for the input. After earlier calls of the
+  /// operation it is not launched again until end_launch().
   /// Errors  Error(kDevice).
   void begin_launch(Stream stream);
   /// Marks the end of what has been queued on `stream` so far. May be called again after more calls.

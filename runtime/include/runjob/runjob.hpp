@@ -14,6 +14,7 @@
 ///
 /// Owner    The spans given to an operation are lent until it is done.
 /// Threads  Every function may be called from any thread, except that init() and shutdown() must not overlap.
+/// GPUs     gpu.hpp has the collectives on a GPU's memory.
 /// Errors   Every function throws Error. An error that ends an operation after it was submitted is thrown by its
 ///          Handle's wait().
 
@@ -195,6 +196,10 @@ class Handle {
 
   /// Blocks until the operation is done. May be called again.
   void wait() const { detail::check(runjob_wait(handle_, -1)); }
+
+  /// Makes the later work of `stream`, a cudaStream_t, wait for an operation on a GPU. Returns when the operation is
+  /// launched there, and does not wait for the GPU: see runjob_wait_on_stream().
+  void wait_on_stream(void* stream) const { detail::check(runjob_wait_on_stream(handle_, stream, -1)); }
 
   /// Returns false when the operation is not done after `timeout`.
   bool wait_for(std::chrono::duration<double> timeout) const {

@@ -24,7 +24,7 @@ TEST_CASE("an option of horovodrun's that does nothing says why", "[unit]") {
   CHECK(warnings_of({"--autotune", "--autotune-log-file", "f.csv", "true"}) ==
         Warnings{"--autotune has no effect: there is no autotuning in this version"});
   CHECK(warnings_of({"--num-nccl-streams", "2", "true"}) ==
-        Warnings{"--num-nccl-streams has no effect: there is no NCCL backend in this version"});
+        Warnings{"--num-nccl-streams has no effect: each process set has one stream on a GPU"});
   CHECK(warnings_of({"-np", "2", "true"}).empty());
 }
 

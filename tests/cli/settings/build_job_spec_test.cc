@@ -35,6 +35,20 @@ TEST_CASE("how many ranks start", "[unit]") {
   CHECK(build({}).allocation.hosts.front().name == "localhost");
 }
 
+TEST_CASE("without hosts and a number of ranks there is a rank for each GPU, or for each share of them", "[unit]") {
+  const auto ranks_beside = [](int gpus, const std::vector<std::string>& options) {
+    Warnings warnings;
+    const Surroundings surroundings{{{"HOME", "/root"}}, "/", "node1", false, gpus};
+    return build_job_spec(parse_command_line(options).settings, surroundings, warnings).allocation.placements.size();
+  };
+  CHECK(ranks_beside(8, {}) == 8);
+  CHECK(ranks_beside(8, {"--gpus-per-rank", "2"}) == 4);
+  CHECK(ranks_beside(1, {"--gpus-per-rank", "2"}) == 1);
+  CHECK(ranks_beside(8, {"-np", "3"}) == 3);
+  CHECK(ranks_beside(8, {"-H", "localhost:2"}) == 2);
+  CHECK(ranks_beside(8, {"-H", "localhost"}) == 1);
+}
+
 TEST_CASE("an LSF job whose hosts are not named is warned of", "[unit]") {
   const auto warnings_with = [](const std::vector<std::string>& words) {
     Warnings warnings;

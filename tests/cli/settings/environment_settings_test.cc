@@ -49,6 +49,7 @@ TEST_CASE("an unknown RUNJOB_ variable is a warning that names the nearest", "[u
   CHECK(environment_settings({{"RUNJOB_NUM_PROCS", "2"},
                               {"RUNJOB_COLOUR_OF_THE_SKY", "b"},
                               {"RUNJOB_TENSORFLOW_SYNCHRONOUS", "1"},
+                              {"RUNJOB_NCCL_LIBRARY", "/opt/libnccl.so.2"},
                               {"HOROVOD_X", ""}},
                              warnings)
             .empty());

@@ -216,6 +216,31 @@ TEST_CASE("a group of tensors and results without a buffer lie on the GPU", "[ru
   });
 }
 
+TEST_CASE("a group of which NCCL can express only a part is done with its last tensor, over the stand-ins",
+          "[runtime][multiproc][stand-in]") {
+  on_ranks(2, [&](int rank) {
+    const UserStream stream(rank);
+    const std::int64_t one = 1, many = 5000;
+    for (int turn = 0; turn < 50; ++turn) {
+      const GpuTensor<float> floats(stream, {1});
+      const GpuTensor<std::int16_t> in(stream, std::vector<std::int16_t>(5000, static_cast<std::int16_t>(turn)));
+      const GpuTensor<std::int16_t> out(stream, std::vector<std::int16_t>(5000, -1));
+      const runjob_tensor tensors[] = {described(floats, floats, one),
+                                       {in.get(), out.get(), 0, &many, 1, RUNJOB_INT16}};
+      runjob_operation group = gpu_operation("group", RUNJOB_ALLREDUCE, tensors[0], stream);
+      group.tensors = tensors;
+      group.count = 2;
+      const runjob_handle handle = start(group);
+      check(runjob_wait(handle, -1));
+      const UserStream other(rank);
+      require(GpuTensor<std::int16_t>::read(other, out.get(), 5000) ==
+                  std::vector<std::int16_t>(5000, static_cast<std::int16_t>(2 * turn)),
+              "the last tensor's sum");
+      runjob_release(handle);
+    }
+  });
+}
+
 TEST_CASE("a callback comes once the GPU is done, and an empty tensor needs no GPU", "[runtime][multiproc][stand-in]") {
   on_ranks(2, [&](int rank) {
     const UserStream stream(rank);

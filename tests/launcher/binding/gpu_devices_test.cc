@@ -1,4 +1,4 @@
-#include "launcher/agent/placement/gpu_devices.hpp"
+#include "launcher/binding/gpu_devices.hpp"
 
 #include <filesystem>
 

@@ -1,0 +1,69 @@
+"""PyTorch's GPUs, as the calls on them need them. All that is asked of torch.cuda is asked here, so that a test can put other devices in
+its place.
+"""
+
+from __future__ import annotations
+
+import warnings
+from ctypes import c_void_p
+from typing import Any, NamedTuple
+
+import torch
+
+from .. import job
+from ..backends import backends
+
+
+class Place(NamedTuple):
+    """A GPU by CUDA's ordinal, and PyTorch's current stream on it as a number, 0 for CUDA's default one."""
+
+    ordinal: int
+    stream: int
+
+
+def is_on_gpu(value: Any) -> bool:
+    """Whether it is a tensor of a GPU that CUDA knows."""
+    return isinstance(value, torch.Tensor) and value.is_cuda and torch.version.hip is None
+
+
+def place_of(tensor: torch.Tensor) -> Place:
+    """Where the tensor lies, with the stream on which the caller works now."""
+    ordinal = tensor.get_device()
+    return Place(ordinal, torch.cuda.current_stream(ordinal).cuda_stream)
+
+
+class _Lent:
+    """Bytes of a GPU that the library has lent, for torch.as_tensor()."""
+
+    def __init__(self, address: int, count: int) -> None:
+        self.__cuda_array_interface__ = {"shape": (count,), "typestr": "|u1", "data": (address, True), "version": 2}
+
+
+def copy(data: c_void_p, into: torch.Tensor) -> Any:
+    """Queues a copy of what lies at an address on the GPU of `into` to it; returns an event, whose query() is true after the copy."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch warns of memory that must not be written
+        lent = torch.as_tensor(_Lent(data.value or 0, into.nbytes), device=into.device)
+    into.view(-1).view(torch.uint8).copy_(lent)
+    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    event.record(torch.cuda.current_stream(into.device))
+    return event
+
+
+_is_known = False
+_objection = ""
+
+
+def objection() -> str:
+    """The reason why the library cannot take tensors of GPUs in this process; empty when it can. Opens the driver, and makes no context.
+
+    The first call with a reason prints it, as a warning, on the first rank of each host.
+    """
+    global _is_known, _objection
+    if not _is_known:
+        driver = backends()["cuda"]
+        _objection = "" if driver.get("available") else str(driver.get("reason") or "CUDA's driver is not there")
+        _is_known = True
+        if _objection and job.local_rank() == 0:
+            warnings.warn(f"tensors on GPUs are copied to the CPU and back: {_objection}", RuntimeWarning, stacklevel=2)
+    return _objection

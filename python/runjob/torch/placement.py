@@ -1,0 +1,82 @@
+"""The collectives on tensors of any device: a tensor of a GPU is reduced there, where the library can; all others but the CPU's are staged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from ..arrays import Arrays
+from ..calls import Reduction
+from ..handles import Call
+from ..process_sets import ProcessSet
+from . import gpus
+from .gpu_calls import GpuCalls, GpuGroups
+from .staging import StagedCalls, StagedGroups
+
+
+def _are_on_one_gpu(*tensors: Any) -> bool:
+    """Whether all of them are dense, on one GPU that the library can reach."""
+    if not all(gpus.is_on_gpu(tensor) and tensor.layout is torch.strided for tensor in tensors):
+        return False
+    return len({tensor.device for tensor in tensors}) == 1 and not gpus.objection()
+
+
+class PlacedCalls(StagedCalls):
+    def __init__(self, arrays: Arrays[torch.Tensor]) -> None:
+        super().__init__(arrays)
+        self.on_gpu = GpuCalls(arrays)
+
+    def allreduce(self, tensor: Any, name: str | None, reduction: Reduction, in_place: bool = False) -> Call:
+        if _are_on_one_gpu(tensor):
+            return self.on_gpu.allreduce(tensor, name, reduction, in_place)
+        return super().allreduce(tensor, name, reduction, in_place)
+
+    def allgather(self, tensor: Any, name: str | None, process_set: ProcessSet) -> Call:
+        if _are_on_one_gpu(tensor):
+            return self.on_gpu.allgather(tensor, name, process_set)
+        return super().allgather(tensor, name, process_set)
+
+    def broadcast(
+        self, tensor: Any, root_rank: int, name: str | None, process_set: ProcessSet, in_place: bool = False
+    ) -> Call:
+        if _are_on_one_gpu(tensor):
+            return self.on_gpu.broadcast(tensor, root_rank, name, process_set, in_place)
+        return super().broadcast(tensor, root_rank, name, process_set, in_place)
+
+    def alltoall(self, tensor: Any, splits: Any, name: str | None, process_set: ProcessSet) -> Call:
+        if _are_on_one_gpu(tensor):
+            return self.on_gpu.alltoall(tensor, splits, name, process_set)
+        return super().alltoall(tensor, splits, name, process_set)
+
+    def reducescatter(self, tensor: Any, name: str | None, reduction: Reduction) -> Call:
+        if _are_on_one_gpu(tensor):
+            return self.on_gpu.reducescatter(tensor, name, reduction)
+        return super().reducescatter(tensor, name, reduction)
+
+
+class PlacedGroups(StagedGroups):
+    """The same for lists. One with tensors of several devices is staged."""
+
+    def __init__(self, calls: PlacedCalls) -> None:
+        super().__init__(calls)
+        self._on_gpu = GpuGroups(calls.on_gpu)
+
+    def allreduce(self, tensors: Iterable[Any], name: str | None, reduction: Reduction, in_place: bool = False) -> Call:
+        given = self.listed(tensors, "grouped_allreduce_" if in_place else "grouped_allreduce")
+        if _are_on_one_gpu(*given):
+            return self._on_gpu.allreduce(given, name, reduction, in_place)
+        return super().allreduce(given, name, reduction, in_place)
+
+    def allgather(self, tensors: Iterable[Any], name: str | None, process_set: ProcessSet) -> Call:
+        given = self.listed(tensors, "grouped_allgather")
+        if _are_on_one_gpu(*given):
+            return self._on_gpu.allgather(given, name, process_set)
+        return super().allgather(given, name, process_set)
+
+    def reducescatter(self, tensors: Iterable[Any], name: str | None, reduction: Reduction) -> Call:
+        given = self.listed(tensors, "grouped_reducescatter")
+        if _are_on_one_gpu(*given):
+            return self._on_gpu.reducescatter(given, name, reduction)
+        return super().reducescatter(given, name, reduction)

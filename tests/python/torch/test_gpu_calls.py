@@ -1,0 +1,186 @@
+"""python/runjob/torch/gpu_calls.py over the stand-ins of CUDA and NCCL, with tensors of the CPU in the part of a GPU's. The names of the
+tests say stand-in; what needs a GPU is in packaging/gpu_check/torch_operations.py.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import warnings
+
+import pytest
+import torch
+
+import runjob.torch as hvd
+import stand_in_gpu
+from runjob import handles
+from runjob.torch import gpu_calls, gpus
+
+FOLDER = pathlib.Path(__file__).parent
+
+pytestmark = pytest.mark.skipif(not stand_in_gpu.is_built(), reason="the stand-ins of CUDA and NCCL are not built")
+
+
+def is_double(value):
+    """In these tests float64 is what lies on a GPU, and the rest on the CPU."""
+    return isinstance(value, torch.Tensor) and value.dtype == torch.float64
+
+
+def _every_operation(waits_on_host):
+    gpu = stand_in_gpu.install(is_double, waits_on_host)
+    hvd.init()
+    rank = hvd.rank()
+    given = torch.arange(6.0, dtype=torch.float64).view(2, 3).t() + rank  # not in one piece
+    in_place = torch.full((4,), float(rank), dtype=torch.float64)
+    group = [torch.full((n,), float(rank + n), dtype=torch.float64) for n in (1, 3)]
+    rows, received = hvd.alltoall(given, [1, 2])
+    scaled = hvd.allreduce_async(given, op=hvd.Sum, prescale_factor=2.0, postscale_factor=0.25)
+    results = {
+        "allreduce": hvd.allreduce(given, op=hvd.Sum),
+        "average": hvd.allreduce(given),
+        "in place": hvd.allreduce_(in_place, op=hvd.Sum),
+        "scaled": hvd.synchronize(scaled),
+        "later": hvd.synchronize(hvd.allreduce_async(given, op=hvd.Max)),
+        "allgather": hvd.allgather(given[: rank + 1]),
+        "broadcast": hvd.broadcast(given, 1),
+        "alltoall": rows,
+        "reducescatter": hvd.reducescatter(given, op=hvd.Sum),
+        "group": hvd.grouped_allreduce(group, op=hvd.Sum, postscale_factor=2.0)[1],
+        "gathered group": hvd.grouped_allgather(group)[0],
+        "scattered group": hvd.grouped_reducescatter([given, given * 2], op=hvd.Sum)[1],
+    }
+    gpu.synchronize()
+    found = {name: result.tolist() for name, result in results.items()}
+    same = results["in place"] is in_place
+    hvd.shutdown()
+    return found, same, received.tolist()
+
+
+@pytest.mark.parametrize("waits_on_host", [False, True])
+def test_every_operation_over_the_stand_ins(call_ranks, waits_on_host):
+    given = [torch.arange(6.0).view(2, 3).t() + rank for rank in range(2)]
+    both = given[0] + given[1]
+    for rank, (found, is_same, received) in enumerate(call_ranks(_every_operation, 2, waits_on_host)):
+        # Postscales are PyTorch's multiplications, which here do not wait for the GPU's stream.
+        scaled = {name: found.pop(name) for name in ("scaled", "group")}
+        if waits_on_host:
+            assert scaled == {"scaled": (both / 2).tolist(), "group": [14.0] * 3}
+        assert found == {
+            "allreduce": both.tolist(), "average": (both / 2).tolist(), "in place": [1.0] * 4, "later": given[1].tolist(),
+            "allgather": torch.cat([given[0][:1], given[1][:2]]).tolist(), "broadcast": given[1].tolist(),
+            "alltoall": torch.cat([each[:1] if rank == 0 else each[1:] for each in given]).tolist(),
+            "reducescatter": (both[:2] if rank == 0 else both[2:]).tolist(), "gathered group": [1.0, 2.0],
+            "scattered group": (2 * (both[:2] if rank == 0 else both[2:])).tolist(),
+        }  # fmt: skip
+        assert (is_same, received) == (True, [1, 1] if rank == 0 else [2, 2])
+
+
+def _tensors_are_kept():
+    """What is kept after the last of some operations, and when the GPU is done."""
+    gpu = stand_in_gpu.install(is_double, waits_on_host=False)
+    hvd.init()
+    tensor = torch.ones(1000, dtype=torch.float64)
+    before = gpu_calls.kept()
+    handles = [hvd.allreduce_async_(tensor, name=f"x{i}", op=hvd.Sum) for i in range(4)]
+    for handle in handles:
+        hvd.synchronize(handle)
+    kept = [any(each is tensor for each in tensors) for _, _, tensors in gpu_calls._kept]
+    gpu.synchronize()  # the default stream waits for all of them
+    is_done = gpu_calls.kept() == 0
+    value = tensor[0].item()
+    hvd.shutdown()
+    return before, kept, is_done, value
+
+
+def test_tensors_are_kept_until_the_gpu_is_done_over_the_stand_ins(call_ranks):
+    for before, kept, is_done, value in call_ranks(_tensors_are_kept, 2):
+        assert before == 0 and len(kept) <= 4 and all(kept) and is_done
+        assert value == 16.0, "four operations in place, one after the other"
+
+
+def _short_integers_and_compression():
+    """What NCCL's operators cannot express is PyTorch's part; each rank has the result of the CPU's way."""
+    stand_in_gpu.install()
+    hvd.init()
+    rank = hvd.rank()
+    outputs = [hvd.allreduce(torch.tensor([30000, -7, rank], dtype=torch.int16), op=op).tolist() for op in (hvd.Sum, hvd.Min)]
+    outputs.append(hvd.allreduce(torch.tensor([7, rank], dtype=torch.int16)).tolist())
+    outputs.append(hvd.allreduce(torch.tensor([True, rank == 1]), op=hvd.Product).tolist())
+    half = hvd.allreduce(torch.tensor([1.0, 2.5 + rank]), op=hvd.Sum, compression=hvd.Compression.fp16)
+    hvd.shutdown()
+    return outputs, half.tolist(), str(half.dtype)
+
+
+def test_what_nccl_cannot_express_over_the_stand_ins(call_ranks):
+    for outputs, half, dtype in call_ranks(_short_integers_and_compression, 2):
+        assert outputs == [[60000 - 65536, -14, 1], [30000, -7, 0], [7, 0], [True, False]]
+        assert (half, dtype) == ([2.0, 6.0], "torch.float32")
+
+
+def _training(is_stood_in):
+    started = []
+    if is_stood_in:
+        stand_in_gpu.install(is_double)
+    start = handles.start
+
+    def noted(call):
+        started.append((str(call.name), type(call).__name__))
+        return start(call)
+
+    handles.start = noted
+    hvd.init()
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1)).double()
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    data = torch.linspace(-1, 1, 32, dtype=torch.float64).view(8, 4)[hvd.rank() :: hvd.size()]
+    for _ in range(4):
+        optimizer.zero_grad()
+        model(data).square().mean().backward()
+        optimizer.step()
+    hvd.shutdown()
+    handles.start = start
+    return [parameter.tolist() for parameter in model.parameters()], started
+
+
+def test_training_is_that_of_one_process_over_the_stand_ins(call_ranks):
+    """And the words behind a bucket are the host's, so that reading them does not wait for the GPU."""
+    alone = call_ranks(_training, 1, False)[0][0]
+    for weights, started in call_ranks(_training, 2, True):
+        words = [name for name, kind in started if name.endswith(".words") and kind == "Call"]
+        buckets = [name for name, kind in started if kind == "GpuCall" and f"{name}.words" in words]
+        assert len(words) == len(buckets) >= 4
+        for ours, theirs in zip(weights, alone):
+            torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs), rtol=1e-6, atol=1e-6)
+
+
+def _without_a_driver():
+    hvd.init()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gpus.is_on_gpu = is_double
+        gpus._is_known = False
+        backends = gpus.backends
+        gpus.backends = lambda: {"cuda": {"available": False, "reason": "no driver here"}}
+        outputs = [hvd.allreduce(torch.ones(2, dtype=torch.float64), op=hvd.Sum).tolist() for _ in range(3)]
+        gpus.backends, gpus._is_known = backends, False
+    hvd.shutdown()
+    return outputs, [str(each.message) for each in caught if each.category is RuntimeWarning]
+
+
+def test_without_a_driver_tensors_are_staged_and_the_reason_is_given_once(call_ranks):
+    for rank, (outputs, told) in enumerate(call_ranks(_without_a_driver, 2)):
+        assert outputs == [[2.0, 2.0]] * 3
+        assert told == (["tensors on GPUs are copied to the CPU and back: no driver here"] if rank == 0 else [])
+
+
+@pytest.mark.parametrize("suite", ["test_operations.py", "test_grouped.py", "test_optimizer.py", "test_differentiable.py"])
+def test_the_suite_of_pytorch_over_the_stand_ins(suite):
+    """With all tensors of the CPU in the GPU's part."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER / suite)], capture_output=True, text=True,
+        env={**os.environ, stand_in_gpu.VARIABLE: "1"}, timeout=540, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert re.search(r"\d+ passed", done.stdout)
