@@ -239,14 +239,17 @@ int run_task(const JobSpec& spec) {
   const SlurmTask& task = *spec.slurm_task;
   leave_signals_to_rank();
   const Munge munge = Munge::load();
+  std::optional<StepNames> names = StepNames::open(task.pmi_descriptor);
+  StepNames* const step_names = names ? &*names : nullptr;
   std::optional<StepHead> head;
   if (task.rank == 0) {
     head.emplace(
         StepHead::Options{task, spec.command.front(), spec.start_timeout, spec.grace_period, spec.continue_on_failure},
-        munge);
+        munge, step_names);
   }
   const int free_port = host_facts(Neighbours::kNone).free_port;
-  const JoinedStep joined = join_step(task, munge, free_port, spec.start_timeout);
+  const JoinedStep joined = join_step(task, munge, free_port, spec.start_timeout, step_names);
+  names.reset();
   const KeyFile key_file(joined.welcome.key);
   const std::string address = http_address(joined.head, joined.welcome.port);
   rendezvous::Client client(address, task.rank, key_file.path());
