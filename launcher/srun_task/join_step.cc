@@ -39,9 +39,9 @@ constexpr auto kPause = 50ms;           // between two rounds while nobody has g
 constexpr auto kAllPortsPause = 300ms;  // before the first round that calls all ports
 constexpr auto kFirstDoubt = 400ms;     // before the others are called although one has greeted; doubles each time
 constexpr auto kMostDoubt = 10s;
-constexpr auto kMostLookUpPause = 1s;   // between two questions for task 0's port, each of which srun answers
-constexpr auto kNamesAloneLimit = 5s;   // from which on the other ports are called too: task 0 may have no names
-constexpr auto kLeftLimit = 1500ms;  // how long another task 0 is looked for after one has hung up
+constexpr auto kMostLookUpPause = 1s;  // between two questions for task 0's port, each of which srun answers
+constexpr auto kNamesAloneLimit = 5s;  // from which on the other ports are called too: task 0 may have no names
+constexpr auto kLeftLimit = 1500ms;    // how long another task 0 is looked for after one has hung up
 
 /// On the first node itself its loopback, whatever its name means there; elsewhere what the name means and is not
 /// loopback: 127.0.1.1 for a host's own name is common.

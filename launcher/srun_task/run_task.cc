@@ -21,6 +21,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/screen_text.hpp"
+#include "base/secrets/secret.hpp"
 #include "base/unique_handle.hpp"
 #include "launcher/agent/host_facts.hpp"
 #include "launcher/agent/placement/cpu_topology.hpp"
@@ -60,10 +61,12 @@ void leave_signals_to_rank() {
 class KeyFile {
  public:
   explicit KeyFile(const rendezvous::JobKey& key) : file_(::memfd_create("runjob-key", MFD_CLOEXEC)) {
-    const std::string text = key.hex() + '\n';
-    if (!file_ || ::fchmod(file_.get(), 0600) != 0 ||
-        ::write(file_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-      throw system_error("cannot make a file in memory for the job's key", errno);
+    std::string text = key.hex() + '\n';
+    const bool is_written = file_ && ::fchmod(file_.get(), 0600) == 0 &&
+                            ::write(file_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    const int error = errno;
+    wipe(text);
+    if (!is_written) throw system_error("cannot make a file in memory for the job's key", error);
   }
 
   std::string path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), file_.get()); }

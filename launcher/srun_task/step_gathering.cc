@@ -85,8 +85,8 @@ asio::awaitable<void> send(tcp::socket socket, std::string line) {
 
 }  // namespace
 
-StepGathering::StepGathering(asio::io_context& context, const SlurmTask& task, Munge munge,
-                             StepNames* names, std::chrono::milliseconds timeout, Done done)
+StepGathering::StepGathering(asio::io_context& context, const SlurmTask& task, Munge munge, StepNames* names,
+                             std::chrono::milliseconds timeout, Done done)
     : context_(context),
       task_(task),
       munge_(munge),

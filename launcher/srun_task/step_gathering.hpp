@@ -19,9 +19,9 @@
 
 namespace runjob {
 
-/// Gathers the tasks of a step at task 0: listens on one of step_ports(), or on any port that it publishes in the step's
-/// names, until each task has sent its hello, then answers all of them. Whoever sends no hello of this user's step is turned away. If too many connections have sent
-/// none yet, the oldest of them is closed.
+/// Gathers the tasks of a step at task 0: listens on one of step_ports(), or on any port that it publishes in the
+/// step's names, until each task has sent its hello, then answers all of them. Whoever sends no hello of this user's
+/// step is turned away. If too many connections have sent none yet, the oldest of them is closed.
 /// Owner    task 0's StepHead. Outlives the loop's run.
 /// Threads  the loop's one thread; the constructor may run before the loop.
 class StepGathering {

@@ -45,7 +45,8 @@ class StepHead::State {
  public:
   State(Options options, Munge munge, StepNames* names)
       : options_(std::move(options)),
-        gathering_(context_, options_.task, munge, names, options_.start_timeout, [this](bool complete) { begin(complete); }),
+        gathering_(context_, options_.task, munge, names, options_.start_timeout,
+                   [this](bool complete) { begin(complete); }),
         key_(rendezvous::JobKey::random()),
         lost_timer_(context_),
         thread_([this] { context_.run(); }) {}

@@ -11,8 +11,8 @@
 namespace runjob {
 
 /// The work of task 0 of a step beside its rank: gathers the tasks and gives them the job's key, answers the rendezvous
-/// over TCP, and ends all ranks when one fails. It listens where the tasks find it (StepGathering) until all tasks have come, then on a
-/// free port for clients that hold the key.
+/// over TCP, and ends all ranks when one fails. It listens where the tasks find it (StepGathering) until all tasks have
+/// come, then on a free port for clients that hold the key.
 /// Threads  one of its own; the members are called from another one.
 class StepHead {
  public:

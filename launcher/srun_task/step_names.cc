@@ -52,8 +52,8 @@ std::string StepNames::ask(const std::string& question) {
   if (descriptor_ < 0) return "";
   const auto deadline = std::chrono::steady_clock::now() + kLimit;
   std::string line;
-  bool failed = ::send(descriptor_, question.data(), question.size(), MSG_NOSIGNAL) !=
-                static_cast<ssize_t>(question.size());
+  bool failed =
+      ::send(descriptor_, question.data(), question.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(question.size());
   while (!failed && !line.ends_with('\n')) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     pollfd waiting{descriptor_, POLLIN, 0};
