@@ -61,7 +61,7 @@ class LineSink : public spdlog::sinks::base_sink<std::mutex> {
     const std::string text = screen_text({line.data(), line.size()});
     if (writer_) return writer_(text);
     static_cast<void>(!std::fwrite(text.data(), 1, text.size(), stderr));
-    std::fflush(stderr);
+    static_cast<void>(std::fflush(stderr));
   }
   void flush_() override {}
 

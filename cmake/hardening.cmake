@@ -8,8 +8,9 @@ else()
                        $<$<CONFIG:Release>:-D_GLIBCXX_ASSERTIONS>)
 endif()
 
-# runjob_harden_program(<target>): its addresses are random and its tables are read-only before main().
-function(runjob_harden_program target)
+# runjob_harden(<target>): the tables of a program or library are bound and read-only before its first line runs. A program's
+# addresses are random too.
+function(runjob_harden target)
   if(NOT RUNJOB_SANITIZED)
     target_link_options(${target} PRIVATE LINKER:-z,relro,-z,now)
   endif()

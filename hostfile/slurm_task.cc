@@ -67,6 +67,7 @@ std::optional<SlurmTask> read_slurm_task(const Environment& environment) {
   task.first_node = nodes.front();
   task.step = fmt::format("{}.{}", value_of(environment, "SLURM_JOB_ID"), value_of(environment, "SLURM_STEP_ID"));
   task.reserved_ports = ports_in(environment, "SLURM_STEP_RESV_PORTS");
+  if (!value_of(environment, "PMI_FD").empty()) task.pmi_descriptor = number_in(environment, "PMI_FD", 0, 1 << 20);
   return task;
 }
 

@@ -8,7 +8,7 @@ readonly BUILD_PACKAGES="g++ cmake ninja-build ccache python3 python3-venv ca-ce
   nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libgloo-dev libsodium-dev libssh2-1-dev libssl-dev"
 # Only to test it: the test framework, a second compiler with its fuzzer, the formatter, `ps`, and what tests/testbed makes
 # hosts of.
-readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format procps elfutils gdb
+readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format clang-tidy cppcheck procps elfutils gdb
   openssh-server openssh-client iproute2 nftables util-linux slurm-wlm munge libpmix-dev openmpi-bin"
 
 # Python: import name, then what pip calls it.

@@ -7,7 +7,8 @@
 #
 #   --quick         without sanitizers and fuzzing
 #   --thorough      everything, and what takes long: a debug build that compiles each source alone, with its tests; a minute of
-#                   fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute
+#                   fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute; clang-tidy
+#                   and cppcheck on all sources
 #   --no-packages   do not install system packages; they are there
 #   SUBJECT         only the tests of a folder, such as `hostfile`, `runtime/engine` or `torch`, and only what they need is
 #                   built. An unknown one gets a list.
@@ -90,6 +91,7 @@ run_all() {
     suite "older TensorFlow" env PYTHON="$python" packaging/tensorflow.sh 2.16 2.13
     build debug
     suite "C++ tests of the debug build" run_ctest debug
+    suite "clang-tidy and cppcheck" packaging/tidy.sh --all
   fi
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# clang-tidy with the rules of .clang-tidy.
+# clang-tidy with the rules of .clang-tidy, and cppcheck with those of packaging/cppcheck.txt.
 #
 #   packaging/tidy.sh            the sources that differ from the branch `main`
 #   packaging/tidy.sh FILE...    these
@@ -9,7 +9,9 @@ cd "$(dirname "$0")/.."
 # shellcheck source-path=SCRIPTDIR/..
 source packaging/steps.sh
 
-command -v clang-tidy >/dev/null || fail "clang-tidy is not installed; the package has that name"
+for program in clang-tidy cppcheck; do
+  command -v $program >/dev/null || fail "$program is not installed; the package has that name"
+done
 case "${1:-}" in
   --all) mapfile -t files < <(git ls-files '*.cc') ;;
   "") mapfile -t files < <(git diff --name-only --diff-filter=d "$(git merge-base HEAD main)" -- '*.cc') ;;
@@ -17,8 +19,15 @@ case "${1:-}" in
 esac
 [ ${#files[@]} -gt 0 ] || { say "no changed sources"; exit; }
 
+status=0
+say "cppcheck on ${#files[@]} sources"
+cppcheck --std=c++20 --language=c++ --enable=warning,performance,portability --inline-suppr --quiet --error-exitcode=1 -I . \
+  --suppress=missingIncludeSystem --suppressions-list=packaging/cppcheck.txt --template='{file}:{line}: {id}: {message}' \
+  "${files[@]}" || status=1
+
 build debug
 say "clang-tidy on ${#files[@]} sources"
 # The compile commands are g++'s; clang does not know all of its warnings.
 printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" \
-  clang-tidy -p build/debug --quiet --extra-arg=-Wno-unknown-warning-option
+  clang-tidy -p build/debug --quiet --extra-arg=-Wno-unknown-warning-option || status=1
+exit $status

@@ -37,18 +37,21 @@ std::string to_hex(const std::array<unsigned char, 32>& bytes) {
   return text.data();
 }
 
+bool read_hex(std::string_view text, std::array<unsigned char, 32>& bytes) {
+  std::size_t length = 0;
+  return text.size() == 2 * bytes.size() &&
+         ::sodium_hex2bin(bytes.data(), bytes.size(), text.data(), text.size(), nullptr, &length, nullptr) == 0 &&
+         length == bytes.size();
+}
+
 std::optional<std::array<unsigned char, 32>> from_hex(std::string_view text) {
   std::array<unsigned char, 32> bytes{};
-  std::size_t length = 0;
-  if (text.size() != 2 * bytes.size() ||
-      ::sodium_hex2bin(bytes.data(), bytes.size(), text.data(), text.size(), nullptr, &length, nullptr) != 0 ||
-      length != bytes.size())
-    return std::nullopt;
+  if (!read_hex(text, bytes)) return std::nullopt;
   return bytes;
 }
 
 ConnectionAuth::ConnectionAuth(const JobKey& key, const Nonce& client, const Nonce& server)
-    : key_(Hmac(key.bytes(), "runjob http 1: key of a connection").add(client).add(server).result()) {}
+    : key_(Hmac(key.bytes(), "runjob http 1: key of a connection").add(client).add(server).secret()) {}
 
 Mac ConnectionAuth::next_request(const Request& request, const Digest& body) {
   last_request_ = Hmac(key_, "request")

@@ -47,6 +47,8 @@ bool equal(const Mac& a, const Mac& b);
 std::string to_hex(const std::array<unsigned char, 32>& bytes);
 /// Exactly 64 digits of either case; nullopt for anything else.
 std::optional<std::array<unsigned char, 32>> from_hex(std::string_view text);
+/// The same, in place, for secrets. False leaves anything in `bytes`.
+bool read_hex(std::string_view text, std::array<unsigned char, 32>& bytes);
 
 /// The MACs of one connection, the same on both ends, in the order of its messages.
 /// Threads  a value, one at a time.
@@ -61,7 +63,7 @@ class ConnectionAuth {
   Mac answer(const Response& response) const;
 
  private:
-  Mac key_;
+  Secret key_;
   std::uint64_t requests_ = 0;
   Mac last_request_{};
 };

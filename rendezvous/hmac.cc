@@ -1,10 +1,16 @@
 #include "rendezvous/hmac.hpp"
 
+#include <sodium/utils.h>
+
 namespace runjob::rendezvous {
 
 Hmac::Hmac(const Bytes& key, std::string_view purpose) {
   ::crypto_auth_hmacsha256_init(&state_, key.data(), key.size());
   add(purpose);
+}
+
+Hmac::~Hmac() {
+  ::sodium_memzero(&state_, sizeof state_);
 }
 
 Hmac& Hmac::add(std::string_view field) {
@@ -28,6 +34,12 @@ Hmac::Bytes Hmac::result() {
   Bytes mac;
   ::crypto_auth_hmacsha256_final(&state_, mac.data());
   return mac;
+}
+
+Secret Hmac::secret() {
+  Secret key;
+  ::crypto_auth_hmacsha256_final(&state_, key.bytes().data());
+  return key;
 }
 
 }  // namespace runjob::rendezvous

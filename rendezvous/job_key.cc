@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sodium/randombytes.h>
 #include <sodium/utils.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,15 +42,14 @@ void check_owner(int file, const std::string& path) {
 
 JobKey JobKey::random() {
   JobKey key;
-  ::randombytes_buf(key.bytes_->data(), key.bytes_->size());
+  ::randombytes_buf(key.bytes_.bytes().data(), key.bytes_.bytes().size());
   return key;
 }
 
 JobKey JobKey::from_hex(std::string_view text) {
   JobKey key;
-  const auto bytes = rendezvous::from_hex(text);
-  if (!bytes) throw Error(Errc::kAuth, fmt::format("a job's key is {} hexadecimal digits", kDigits));
-  *key.bytes_ = *bytes;
+  if (!read_hex(text, key.bytes_.bytes()))
+    throw Error(Errc::kAuth, fmt::format("a job's key is {} hexadecimal digits", kDigits));
   return key;
 }
 
@@ -69,25 +67,11 @@ JobKey JobKey::read_file(const std::string& path) {
     if (got == 0 || length == text.size()) break;
   }
   if (length == kDigits + 1 && text[kDigits] == '\n') --length;
-  const auto bytes = rendezvous::from_hex({text.data(), length});
-  ::sodium_memzero(text.data(), text.size());
-  if (!bytes) throw refuse(path, fmt::format("expected {} hexadecimal digits and nothing else", kDigits));
   JobKey key;
-  *key.bytes_ = *bytes;
+  const bool is_key = read_hex({text.data(), length}, key.bytes_.bytes());
+  ::sodium_memzero(text.data(), text.size());
+  if (!is_key) throw refuse(path, fmt::format("expected {} hexadecimal digits and nothing else", kDigits));
   return key;
-}
-
-JobKey::JobKey() {
-  void* page = ::mmap(nullptr, sizeof(Bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) throw system_error("memory for the job's key", errno);
-  ::madvise(page, sizeof(Bytes), MADV_DONTDUMP);
-  ::mlock(page, sizeof(Bytes));  // fails where the limit is reached; the key is as good then
-  bytes_.reset(new (page) Bytes{});
-}
-
-void JobKey::Free::operator()(Bytes* bytes) const {
-  ::sodium_memzero(bytes->data(), bytes->size());
-  ::munmap(bytes, sizeof(Bytes));
 }
 
 void JobKey::write_file(const std::string& path) const {
@@ -97,12 +81,13 @@ void JobKey::write_file(const std::string& path) const {
   if (::fchmod(file.get(), 0600) != 0) throw fail();  // whatever the umask is
   std::string text = hex() + "\n";
   const ssize_t written = ::write(file.get(), text.data(), text.size());
-  ::sodium_memzero(text.data(), text.size());
-  if (written != static_cast<ssize_t>(text.size())) throw fail();
+  const bool is_whole = written == static_cast<ssize_t>(text.size());
+  wipe(text);
+  if (!is_whole) throw fail();
 }
 
 std::string JobKey::hex() const {
-  return to_hex(*bytes_);
+  return to_hex(bytes_);
 }
 
 }  // namespace runjob::rendezvous

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <array>
-#include <memory>
 #include <string>
 #include <string_view>
+
+#include "base/secrets/secret.hpp"
 
 namespace runjob::rendezvous {
 
@@ -12,7 +12,7 @@ namespace runjob::rendezvous {
 /// Threads  a value; its memory is wiped at the end, and neither core dumps nor swap have it.
 class JobKey {
  public:
-  using Bytes = std::array<unsigned char, 32>;
+  using Bytes = Secret::Bytes;
 
   static JobKey random();
 
@@ -25,26 +25,17 @@ class JobKey {
   /// Errors  Error(kAuth) naming the path, the problem and the remedy.
   static JobKey read_file(const std::string& path);
 
-  JobKey(const JobKey& other) : JobKey() { *bytes_ = *other.bytes_; }
-  JobKey& operator=(const JobKey& other) {
-    *bytes_ = *other.bytes_;
-    return *this;
-  }
-
   /// Creates `path`, which must not exist yet, readable by this user alone.
   /// Errors  Error(kSystem).
   void write_file(const std::string& path) const;
 
-  const Bytes& bytes() const { return *bytes_; }
+  const Bytes& bytes() const { return bytes_; }
   std::string hex() const;
 
  private:
-  struct Free {
-    void operator()(Bytes* bytes) const;
-  };
-  JobKey();
+  JobKey() = default;
 
-  std::unique_ptr<Bytes, Free> bytes_;  // never null, and alone on its pages
+  Secret bytes_;
 };
 
 }  // namespace runjob::rendezvous

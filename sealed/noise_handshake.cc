@@ -33,20 +33,21 @@ Bytes32 sha256(std::string_view first, std::string_view second) {
   return hash;
 }
 
-Bytes32 hmac(const Bytes32& key, std::string_view first, std::string_view second) {
+Secret hmac(const Bytes32& key, std::string_view first, std::string_view second) {
   crypto_auth_hmacsha256_state state;
   ::crypto_auth_hmacsha256_init(&state, key.data(), key.size());
   ::crypto_auth_hmacsha256_update(&state, unsigned_data(first), first.size());
   ::crypto_auth_hmacsha256_update(&state, unsigned_data(second), second.size());
-  Bytes32 mac;
-  ::crypto_auth_hmacsha256_final(&state, mac.data());
+  Secret mac;
+  ::crypto_auth_hmacsha256_final(&state, mac.bytes().data());
+  ::sodium_memzero(&state, sizeof state);
   return mac;
 }
 
 /// Section 4.3's HKDF: three keys from a chaining key and any material.
-std::array<Bytes32, 3> derive(const Bytes32& chaining_key, std::string_view material) {
-  const Bytes32 extracted = hmac(chaining_key, material, "");
-  std::array<Bytes32, 3> keys;
+std::array<Secret, 3> derive(const Bytes32& chaining_key, std::string_view material) {
+  const Secret extracted = hmac(chaining_key, material, "");
+  std::array<Secret, 3> keys;
   keys[0] = hmac(extracted, "\x01", "");
   keys[1] = hmac(extracted, view(keys[0]), "\x02");
   keys[2] = hmac(extracted, view(keys[1]), "\x03");
@@ -58,22 +59,16 @@ std::array<Bytes32, 3> derive(const Bytes32& chaining_key, std::string_view mate
 NoiseHandshake::NoiseHandshake(Role role, const rendezvous::JobKey& key, std::string_view prologue,
                                const std::optional<Secret>& ephemeral)
     : role_(role) {
-  hash_ = chaining_key_ = sha256(kProtocol, "");  // the name is longer than a hash
+  hash_ = sha256(kProtocol, "");  // the name is longer than a hash
+  chaining_key_ = hash_;
   mix_hash(prologue);
   mix_key_and_hash(view(key.bytes()));
   if (ephemeral) {
     own_secret_ = *ephemeral;
   } else {
-    ::randombytes_buf(own_secret_.data(), own_secret_.size());
+    ::randombytes_buf(own_secret_.bytes().data(), own_secret_.bytes().size());
   }
-  ::crypto_scalarmult_base(own_public_.data(), own_secret_.data());
-}
-
-NoiseHandshake::~NoiseHandshake() {
-  ::sodium_memzero(own_secret_.data(), own_secret_.size());
-  ::sodium_memzero(shared_secret_.data(), shared_secret_.size());
-  ::sodium_memzero(chaining_key_.data(), chaining_key_.size());
-  ::sodium_memzero(key_.data(), key_.size());
+  ::crypto_scalarmult_base(own_public_.data(), own_secret_.bytes().data());
 }
 
 std::string NoiseHandshake::write(std::string_view payload) {
@@ -91,7 +86,7 @@ std::optional<std::string> NoiseHandshake::read(std::string_view message) {
   const std::string_view their_public = message.substr(0, own_public_.size());
   const std::string_view sealed = message.substr(own_public_.size());
   // Fails for a public key that would make the secret zero whatever ours is.
-  if (::crypto_scalarmult(shared_secret_.data(), own_secret_.data(), unsigned_data(their_public)) != 0)
+  if (::crypto_scalarmult(shared_secret_.bytes().data(), own_secret_.bytes().data(), unsigned_data(their_public)) != 0)
     return std::nullopt;
   mix_public(their_public);
   if (role_ == Role::kInitiator) mix_key(view(shared_secret_));

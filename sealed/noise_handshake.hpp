@@ -5,11 +5,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/secrets/secret.hpp"
 #include "rendezvous/job_key.hpp"
 
 namespace runjob {
 
-using SealKey = std::array<unsigned char, 32>;
+using SealKey = Secret;
 
 /// The keys of a connection, one for each direction.
 struct SealKeys {
@@ -27,14 +28,12 @@ struct SealKeys {
 class NoiseHandshake {
  public:
   enum class Role { kInitiator, kResponder };
-  using Secret = std::array<unsigned char, 32>;
 
   static constexpr std::size_t kOverheadBytes = 32 + 16;  ///< bytes of each message in addition to its payload
 
   /// `prologue` names the protocol and must be equal on both sides. Only tests set `ephemeral`.
   NoiseHandshake(Role role, const rendezvous::JobKey& key, std::string_view prologue,
                  const std::optional<Secret>& ephemeral = std::nullopt);
-  ~NoiseHandshake();
   NoiseHandshake(const NoiseHandshake&) = delete;
   NoiseHandshake& operator=(const NoiseHandshake&) = delete;
 
@@ -53,12 +52,12 @@ class NoiseHandshake {
   void mix_public(std::string_view bytes);
 
   const Role role_;
-  std::array<unsigned char, 32> chaining_key_{};
+  Secret chaining_key_;
   std::array<unsigned char, 32> hash_{};
-  SealKey key_{};
-  Secret own_secret_{};
+  SealKey key_;
+  Secret own_secret_;
   std::array<unsigned char, 32> own_public_{};
-  Secret shared_secret_{};  // set once the other side's message has been read
+  Secret shared_secret_;  // set once the other side's message has been read
 };
 
 }  // namespace runjob

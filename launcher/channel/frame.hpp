@@ -21,7 +21,7 @@ namespace runjob {
 /// Sixteen bytes. The digit is the version of everything on the channel.
 inline constexpr std::string_view kMagic("\x7frunjob-frames1\n", 16);
 /// The parser skips up to this many bytes before kMagic: a login shell may print something.
-inline constexpr std::size_t kMaxNoiseBytes = 64 * 1024;
+inline constexpr std::size_t kMaxNoiseBytes = std::size_t{64} * 1024;
 /// Large enough for a rendezvous body of 16 MiB and its envelope.
 inline constexpr std::uint32_t kMaxPayloadBytes = 17u << 20;
 inline constexpr std::size_t kFrameHeaderBytes = 20;
@@ -97,7 +97,7 @@ class FrameParser {
   /// `payload` is lent for the call.
   using OnFrame = std::function<void(const FrameHeader<Type>& header, std::string_view payload)>;
 
-  explicit FrameParser(std::size_t buffer_bytes = 256 * 1024);
+  explicit FrameParser(std::size_t buffer_bytes = std::size_t{256} * 1024);
 
   struct Space {
     char* data;

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <signal.h>
 #include <unistd.h>
 #include <utility>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/files/named_file.hpp"
 #include "base/log.hpp"
 #include "launcher/job/make_supervisor.hpp"
 #include "launcher/job/output_options.hpp"
@@ -33,6 +33,20 @@ StartStatus::Show show_on(OutputRelay& output) {
     if (!what.empty() && what != last) log::info("{}", line);
     last = what;
   };
+}
+
+void write_status_file(const std::string& path, const std::string& text) {
+  try {
+    const UniqueFd file = open_named_file(path, "--status-file");
+    std::size_t written = 0;
+    while (written < text.size()) {
+      const ssize_t count = ::write(file.get(), text.data() + written, text.size() - written);
+      if (count < 0 && errno != EINTR) throw system_error(fmt::format("cannot write the status file {}", path), errno);
+      if (count > 0) written += static_cast<std::size_t>(count);
+    }
+  } catch (const Error& error) {
+    log::error("{}", error.what());
+  }
 }
 
 }  // namespace
@@ -312,11 +326,8 @@ int Job::conclude() {
     log::error("{}{}", verdict.cause() == Verdict::Cause::kRankFailed ? spec_.failure_lead : "", message);
   }
   if (!stack_report_.empty()) log::error("{}", stack_report_);
-  if (spec_.status_file) {
-    std::ofstream file(*spec_.status_file);
-    file << outcome_json(verdict.outcome(), launch_.job_id(), all_lines);
-    if (!file.flush()) log::error("cannot write the status file {}: {}", *spec_.status_file, std::strerror(errno));
-  }
+  if (spec_.status_file)
+    write_status_file(*spec_.status_file, outcome_json(verdict.outcome(), launch_.job_id(), all_lines));
   return verdict.outcome().exit_status();
 }
 

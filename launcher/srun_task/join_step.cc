@@ -1,6 +1,7 @@
 #include "launcher/srun_task/join_step.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -38,7 +39,9 @@ constexpr auto kPause = 50ms;           // between two rounds while nobody has g
 constexpr auto kAllPortsPause = 300ms;  // before the first round that calls all ports
 constexpr auto kFirstDoubt = 400ms;     // before the others are called although one has greeted; doubles each time
 constexpr auto kMostDoubt = 10s;
-constexpr auto kLeftLimit = 1500ms;  // how long another task 0 is looked for after one has hung up
+constexpr auto kMostLookUpPause = 1s;  // between two questions for task 0's port, each of which srun answers
+constexpr auto kNamesAloneLimit = 5s;  // from which on the other ports are called too: task 0 may have no names
+constexpr auto kLeftLimit = 1500ms;    // how long another task 0 is looked for after one has hung up
 
 /// On the first node itself its loopback, whatever its name means there; elsewhere what the name means and is not
 /// loopback: 127.0.1.1 for a host's own name is common.
@@ -66,13 +69,16 @@ std::vector<asio::ip::address> addresses_of_head(const SlurmTask& task) {
 /// so the search goes on until a welcome has come that this user has sealed.
 class Search {
  public:
-  Search(const SlurmTask& task, const Munge& munge, int free_port, std::vector<asio::ip::address> addresses)
-      : task_(task), munge_(munge), free_port_(free_port), pause_(context_) {
-    for (const int port : step_ports(task)) {
-      for (const asio::ip::address& address : addresses)
-        places_.push_back({address, static_cast<unsigned short>(port)});
-    }
-    usual_ = std::min(places_.size(), (task.reserved_ports.size() + kUsualPorts) * addresses.size());
+  Search(const SlurmTask& task, const Munge& munge, StepNames* names, int free_port,
+         std::vector<asio::ip::address> addresses)
+      : task_(task),
+        munge_(munge),
+        names_(task.reserved_ports.empty() ? names : nullptr),
+        free_port_(free_port),
+        addresses_(std::move(addresses)),
+        pause_(context_) {
+    add_places(step_ports(task));
+    usual_ = std::min(places_.size(), (task.reserved_ports.size() + kUsualPorts) * addresses_.size());
   }
 
   /// Nothing when the time is up. Errors  see join_step().
@@ -88,15 +94,45 @@ class Search {
   const std::string& reason() const { return reason_; }
 
  private:
+  void add_places(const std::vector<int>& ports) {
+    for (const int port : ports) {
+      for (const asio::ip::address& address : addresses_)
+        places_.push_back({address, static_cast<unsigned short>(port)});
+    }
+  }
+
+  /// Looks up the port that task 0 has published, at most once in a while. When it is known, no other one is called.
+  void look_up_port() {
+    if (!names_ || Clock::now() < look_up_at_) return;
+    const std::string port = names_->look_up(kStepPortName).value_or("");
+    int number = 0;
+    std::from_chars(port.data(), port.data() + port.size(), number);
+    if (number > 0 && number <= 65'535) {
+      names_ = nullptr;
+      places_.clear();
+      add_places({number});
+      usual_ = places_.size();
+    } else {
+      look_up_at_ = Clock::now() + look_up_pause_;
+      look_up_pause_ = std::min<Clock::duration>(2 * look_up_pause_, kMostLookUpPause);
+    }
+  }
+
   void end(const std::exception_ptr& error) {
     if (error) failure_ = error;
     if (failure_ || joined_) context_.stop();
   }
 
   asio::awaitable<void> call_all() {
-    auto all_at = Clock::now() + kAllPortsPause;
+    const auto derived_ports_at = Clock::now() + (names_ ? kNamesAloneLimit : 0s);
+    auto all_at = derived_ports_at + kAllPortsPause;
     Clock::duration doubt = kFirstDoubt;
     for (;;) {
+      look_up_port();
+      if (names_ && Clock::now() < derived_ports_at) {
+        co_await sleep(kPause);
+        continue;
+      }
       const bool all = Clock::now() >= all_at;
       const std::size_t count = all ? places_.size() : usual_;
       for (std::size_t i = 0; i < count && (all || waiting_.empty()); ++i) co_await call(places_[i]);
@@ -105,7 +141,7 @@ class Search {
                                                 task_.first_node, reason_));
       if (all) all_at = Clock::now() + 1s;
       if (!waiting_.empty()) {  // for task 0, most likely, which answers when all tasks have come
-        co_await sleep(doubt);
+        co_await sleep(names_ ? std::min<Clock::duration>(doubt, look_up_pause_) : doubt);
         if (!waiting_.empty()) all_at = Clock::now();
         doubt = std::min<Clock::duration>(2 * doubt, kMostDoubt);
       } else {
@@ -185,7 +221,11 @@ class Search {
 
   const SlurmTask& task_;
   const Munge& munge_;
+  StepNames* names_;  // null if the step has none that count, and when task 0's port is known
+  Clock::time_point look_up_at_;
+  Clock::duration look_up_pause_ = kPause;
   const int free_port_;
+  const std::vector<asio::ip::address> addresses_;  // of task 0's node
   asio::io_context context_;
   asio::steady_timer pause_;               // of call_all(), cut short by a call that ends
   std::vector<tcp::endpoint> places_;      // best first
@@ -200,10 +240,11 @@ class Search {
 
 }  // namespace
 
-JoinedStep join_step(const SlurmTask& task, const Munge& munge, int free_port, std::chrono::milliseconds timeout) {
+JoinedStep join_step(const SlurmTask& task, const Munge& munge, int free_port, std::chrono::milliseconds timeout,
+                     StepNames* names) {
   const auto deadline = Clock::now() + timeout;
   const auto addresses = addresses_of_head(task);
-  Search search(task, munge, free_port, addresses);
+  Search search(task, munge, names, free_port, addresses);
   if (auto joined = search.run(deadline)) return std::move(*joined);
   throw Error(
       Errc::kConnect,

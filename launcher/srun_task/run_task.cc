@@ -21,6 +21,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/screen_text.hpp"
+#include "base/secrets/secret.hpp"
 #include "base/unique_handle.hpp"
 #include "launcher/agent/host_facts.hpp"
 #include "launcher/agent/placement/cpu_topology.hpp"
@@ -60,10 +61,12 @@ void leave_signals_to_rank() {
 class KeyFile {
  public:
   explicit KeyFile(const rendezvous::JobKey& key) : file_(::memfd_create("runjob-key", MFD_CLOEXEC)) {
-    const std::string text = key.hex() + '\n';
-    if (!file_ || ::fchmod(file_.get(), 0600) != 0 ||
-        ::write(file_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-      throw system_error("cannot make a file in memory for the job's key", errno);
+    std::string text = key.hex() + '\n';
+    const bool is_written = file_ && ::fchmod(file_.get(), 0600) == 0 &&
+                            ::write(file_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    const int error = errno;
+    wipe(text);
+    if (!is_written) throw system_error("cannot make a file in memory for the job's key", error);
   }
 
   std::string path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), file_.get()); }
@@ -239,14 +242,17 @@ int run_task(const JobSpec& spec) {
   const SlurmTask& task = *spec.slurm_task;
   leave_signals_to_rank();
   const Munge munge = Munge::load();
+  std::optional<StepNames> names = StepNames::open(task.pmi_descriptor);
+  StepNames* const step_names = names ? &*names : nullptr;
   std::optional<StepHead> head;
   if (task.rank == 0) {
     head.emplace(
         StepHead::Options{task, spec.command.front(), spec.start_timeout, spec.grace_period, spec.continue_on_failure},
-        munge);
+        munge, step_names);
   }
   const int free_port = host_facts(Neighbours::kNone).free_port;
-  const JoinedStep joined = join_step(task, munge, free_port, spec.start_timeout);
+  const JoinedStep joined = join_step(task, munge, free_port, spec.start_timeout, step_names);
+  names.reset();
   const KeyFile key_file(joined.welcome.key);
   const std::string address = http_address(joined.head, joined.welcome.port);
   rendezvous::Client client(address, task.rank, key_file.path());

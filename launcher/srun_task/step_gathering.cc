@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -46,18 +47,29 @@ std::string text_of(const asio::ip::address& address) {
 }
 
 /// Listens on every address, of both kinds where there are both.
-tcp::acceptor listen_anywhere(asio::io_context& context, const SlurmTask& task) {
+std::optional<tcp::acceptor> listen_on(asio::io_context& context, int port, boost::system::error_code& error) {
+  for (const tcp protocol : {tcp::v6(), tcp::v4()}) {
+    tcp::acceptor acceptor(context);
+    acceptor.open(protocol, error);
+    if (!error && protocol == tcp::v6()) acceptor.set_option(asio::ip::v6_only(false), error);
+    if (!error) acceptor.bind({protocol, static_cast<unsigned short>(port)}, error);
+    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+    if (!error) return acceptor;
+  }
+  return std::nullopt;
+}
+
+/// Listens on a port that the other tasks find: any one if SLURM tells it to them, else one of step_ports().
+tcp::acceptor listen_where_expected(asio::io_context& context, const SlurmTask& task, StepNames* names) {
   boost::system::error_code error;
+  if (names && task.reserved_ports.empty()) {
+    std::optional<tcp::acceptor> anywhere = listen_on(context, 0, error);
+    if (anywhere && names->publish(kStepPortName, std::to_string(anywhere->local_endpoint().port())))
+      return std::move(*anywhere);
+  }
   const std::vector<int> ports = step_ports(task);
   for (const int port : ports) {
-    for (const tcp protocol : {tcp::v6(), tcp::v4()}) {
-      tcp::acceptor acceptor(context);
-      acceptor.open(protocol, error);
-      if (!error && protocol == tcp::v6()) acceptor.set_option(asio::ip::v6_only(false), error);
-      if (!error) acceptor.bind({protocol, static_cast<unsigned short>(port)}, error);
-      if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-      if (!error) return acceptor;
-    }
+    if (std::optional<tcp::acceptor> acceptor = listen_on(context, port, error)) return std::move(*acceptor);
   }
   const std::optional<uid_t> holder = port_holder(ports.front());
   const std::string who = holder ? fmt::format(", and user {} listens on port {}", *holder, ports.front()) : "";
@@ -73,14 +85,14 @@ asio::awaitable<void> send(tcp::socket socket, std::string line) {
 
 }  // namespace
 
-StepGathering::StepGathering(asio::io_context& context, const SlurmTask& task, Munge munge,
+StepGathering::StepGathering(asio::io_context& context, const SlurmTask& task, Munge munge, StepNames* names,
                              std::chrono::milliseconds timeout, Done done)
     : context_(context),
       task_(task),
       munge_(munge),
       timeout_(timeout),
       done_(std::move(done)),
-      acceptor_(listen_anywhere(context, task)),
+      acceptor_(listen_where_expected(context, task, names)),
       port_(acceptor_.local_endpoint().port()),
       timer_(context, timeout),
       roll_(task.step, task.size),

@@ -14,13 +14,14 @@
 #include "launcher/channel/strangers.hpp"
 #include "launcher/srun_task/munge.hpp"
 #include "launcher/srun_task/step_messages.hpp"
+#include "launcher/srun_task/step_names.hpp"
 #include "launcher/srun_task/step_roll.hpp"
 
 namespace runjob {
 
-/// Gathers the tasks of a step at task 0: listens on one of step_ports() until each task has sent its hello, then
-/// answers all of them. Whoever sends no hello of this user's step is turned away. If too many connections have sent
-/// none yet, the oldest of them is closed.
+/// Gathers the tasks of a step at task 0: listens on one of step_ports(), or on any port that it publishes in the
+/// step's names, until each task has sent its hello, then answers all of them. Whoever sends no hello of this user's
+/// step is turned away. If too many connections have sent none yet, the oldest of them is closed.
 /// Owner    task 0's StepHead. Outlives the loop's run.
 /// Threads  the loop's one thread; the constructor may run before the loop.
 class StepGathering {
@@ -30,8 +31,9 @@ class StepGathering {
   using Done = std::function<void(bool complete)>;
 
   /// Listens when it returns. Errors  Error(kSystem) when none of the ports is free, naming a user who holds one.
-  StepGathering(boost::asio::io_context& context, const SlurmTask& task, Munge munge, std::chrono::milliseconds timeout,
-                Done done);
+  /// `names`: used within this call only; null if the step has none.
+  StepGathering(boost::asio::io_context& context, const SlurmTask& task, Munge munge, StepNames* names,
+                std::chrono::milliseconds timeout, Done done);
 
   /// The tasks that have come.
   const StepRoll& roll() const { return roll_; }

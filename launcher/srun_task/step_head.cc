@@ -43,9 +43,10 @@ StepLiveness::TimePoint now() {
 
 class StepHead::State {
  public:
-  State(Options options, Munge munge)
+  State(Options options, Munge munge, StepNames* names)
       : options_(std::move(options)),
-        gathering_(context_, options_.task, munge, options_.start_timeout, [this](bool complete) { begin(complete); }),
+        gathering_(context_, options_.task, munge, names, options_.start_timeout,
+                   [this](bool complete) { begin(complete); }),
         key_(rendezvous::JobKey::random()),
         lost_timer_(context_),
         thread_([this] { context_.run(); }) {}
@@ -194,7 +195,8 @@ class StepHead::State {
   std::thread thread_;  // the last member: it uses the others
 };
 
-StepHead::StepHead(Options options, Munge munge) : state_(std::make_unique<State>(std::move(options), munge)) {}
+StepHead::StepHead(Options options, Munge munge, StepNames* names)
+    : state_(std::make_unique<State>(std::move(options), munge, names)) {}
 
 StepHead::~StepHead() = default;
 

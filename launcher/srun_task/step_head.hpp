@@ -6,12 +6,13 @@
 
 #include "hostfile/slurm_task.hpp"
 #include "launcher/srun_task/munge.hpp"
+#include "launcher/srun_task/step_names.hpp"
 
 namespace runjob {
 
 /// The work of task 0 of a step beside its rank: gathers the tasks and gives them the job's key, answers the rendezvous
-/// over TCP, and ends all ranks when one fails. It listens on one of step_ports() until all tasks have come, then on a
-/// free port for clients that hold the key.
+/// over TCP, and ends all ranks when one fails. It listens where the tasks find it (StepGathering) until all tasks have
+/// come, then on a free port for clients that hold the key.
 /// Threads  one of its own; the members are called from another one.
 class StepHead {
  public:
@@ -24,7 +25,8 @@ class StepHead {
   };
 
   /// Listens when it returns. Errors  Error(kSystem) when none of the ports is free.
-  StepHead(Options options, Munge munge);
+  /// `names`: used within this call only; null if the step has none.
+  StepHead(Options options, Munge munge, StepNames* names = nullptr);
   /// Ends its work at once, whatever its state.
   ~StepHead();
   StepHead(const StepHead&) = delete;

@@ -1,5 +1,6 @@
 #include "launcher/srun_task/step_messages.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -93,16 +94,17 @@ StepEnd parse_step_end(const std::string& text) {
 }
 
 std::vector<int> step_ports(const SlurmTask& task) {
-  constexpr int kDerived = 64;
+  constexpr std::size_t kDerived = 64;
   constexpr int kLowest = 10'000;
   constexpr int kHighest = 32'767;
   // FNV-1a: steps that follow each other get ports far from each other.
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
   for (const char each : task.step) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100'0000'01b3;
   std::vector<int> ports = task.reserved_ports;
-  for (int i = 0; i < kDerived; ++i) {
+  while (ports.size() < task.reserved_ports.size() + kDerived) {
     hash = (hash ^ 0xff) * 0x100'0000'01b3;
-    ports.push_back(kLowest + static_cast<int>((hash >> 32) % (kHighest - kLowest + 1)));
+    const int port = kLowest + static_cast<int>((hash >> 32) % (kHighest - kLowest + 1));
+    if (std::find(ports.begin(), ports.end(), port) == ports.end()) ports.push_back(port);
   }
   return ports;
 }

@@ -59,5 +59,8 @@ inline constexpr std::size_t kMaxStepWelcomeBytes = 256 * 1024;
 /// The ports of its node on which task 0 may listen, best first; every task computes the same ones. Those that SLURM
 /// has reserved, then 64 that follow from the step, below the ephemeral range.
 std::vector<int> step_ports(const SlurmTask& task);
+/// The name (step_names.hpp) under which task 0 publishes the port on which it listens, where the step has names and no
+/// reserved ports.
+inline constexpr std::string_view kStepPortName = "runjob-port";
 
 }  // namespace runjob

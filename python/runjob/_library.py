@@ -169,6 +169,10 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_symmetric_free": (c_int, [c_void_p]),
     "runjob_backends_json": (c_char_p, []),
     "runjob_statistics_json": (c_char_p, []),
+    # name, process set, where to put the number
+    "runjob_object_number": (c_int, [c_char_p, c_int32, POINTER(c_int64)]),
+    # name, process set, sender, number, object, its bytes, where to put the proof
+    "runjob_object_proof": (c_int, [c_char_p, c_int32, c_int32, c_int64, c_void_p, c_size_t, c_void_p]),
 }
 
 

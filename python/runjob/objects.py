@@ -1,12 +1,13 @@
 """Python objects among the ranks, without a framework.
 
-Objects travel as pickles, and unpickling runs code of the sender's choice. They go over the job's own connections only, whose
-ends prove the job's key when they connect; between hosts these connections are encrypted only with --encrypt-data. docs/security.md has the rest.
+Objects travel as pickles, and unpickling runs code of the sender's choice. Each has a proof (runjob_object_proof() in runjob.h)
+that a rank of this job has sent these bytes in this call, and nothing is unpickled without it. docs/security.md has the rest.
 """
 
 from __future__ import annotations
 
 import ctypes
+import hmac
 import math
 import pickle
 import struct
@@ -14,10 +15,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import handles, job
+from ._library import library
 from .arrays import Arrays, c_array
 from .calls import Calls
 from .dtypes import NUMBERS
-from .process_sets import ProcessSet, global_process_set
+from .exceptions import HorovodInternalError
+from .process_sets import ProcessSet, global_process_set, identifier
+
+_PROOF_BYTES = 32  # RUNJOB_PROOF_BYTES
 
 
 def broadcast_object(
@@ -26,34 +31,65 @@ def broadcast_object(
     """root_rank's `obj` on every rank; what the others pass is not looked at. On root_rank it is `obj` itself.
 
     obj     anything that pickle takes; where cloudpickle is installed, what that takes.
-    Errors  pickle's; HorovodInternalError and its kinds.
+    Errors  pickle's; HorovodInternalError and its kinds, also when the object has been changed on its way.
     """
     name = name or "object"
     is_root = job.rank() == root_rank
-    payload = bytearray(_dumps(obj)) if is_root else bytearray()
+    number = _number(name, process_set)
+    payload = _proven(_dumps(obj), name, process_set, number) if is_root else bytearray()
     length = bytearray(struct.pack("=q", len(payload)))
     handles.run(calls.broadcast(length, root_rank, f"{name}.sz", process_set, in_place=True))
     if not is_root:
         payload = bytearray(*struct.unpack("=q", length))
     handles.run(calls.broadcast(payload, root_rank, f"{name}.t", process_set, in_place=True))
-    return obj if is_root else pickle.loads(payload)
+    return obj if is_root else _loads(payload, name, process_set, root_rank, number)
 
 
 def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set) -> list[Any]:
     """The `obj` of every rank of the set, in rank order. Each is a copy, this rank's own too.
 
     obj     anything that pickle takes; where cloudpickle is installed, what that takes.
-    Errors  pickle's; HorovodInternalError and its kinds.
+    Errors  pickle's; HorovodInternalError and its kinds, also when an object has been changed on its way.
     """
     name = name or "object"
-    payload = bytearray(_dumps(obj))
+    number = _number(name, process_set)
+    payload = _proven(_dumps(obj), name, process_set, number)
     lengths = handles.run(calls.allgather(bytearray(struct.pack("=q", len(payload))), f"{name}.sz", process_set))
     payloads = memoryview(handles.run(calls.allgather(payload, f"{name}.t", process_set)))
     objects, first = [], 0
-    for (length,) in struct.iter_unpack("=q", lengths):
-        objects.append(pickle.loads(payloads[first : first + length]))
+    ranks = process_set.ranks or range(job.size())
+    for sender, (length,) in zip(ranks, struct.iter_unpack("=q", lengths), strict=True):
+        objects.append(_loads(payloads[first : first + length], name, process_set, sender, number))
         first += length
     return objects
+
+
+def _number(name: str, process_set: ProcessSet) -> int:
+    """Of this call: the same on all ranks, and another one each time."""
+    number = ctypes.c_int64()
+    job.check(library().runjob_object_number(name.encode(), identifier(process_set), ctypes.byref(number)))
+    return number.value
+
+
+def _proof(payload: bytes, name: str, process_set: ProcessSet, sender: int, number: int) -> bytes:
+    proof = (ctypes.c_ubyte * _PROOF_BYTES)()
+    job.check(library().runjob_object_proof(name.encode(), identifier(process_set), sender, number, payload, len(payload), proof))
+    return bytes(proof)
+
+
+def _proven(payload: bytes, name: str, process_set: ProcessSet, number: int) -> bytearray:
+    """The pickle of this rank with its proof behind it."""
+    return bytearray(payload + _proof(payload, name, process_set, job.rank(), number))
+
+
+def _loads(received: bytearray | memoryview, name: str, process_set: ProcessSet, sender: int, number: int) -> Any:
+    payload, proof = bytes(received[:-_PROOF_BYTES]), bytes(received[-_PROOF_BYTES:])
+    if not hmac.compare_digest(proof, _proof(payload, name, process_set, sender, number)):
+        raise HorovodInternalError(
+            f"object '{name}': the bytes that rank {job.rank()} has received are not those that rank {sender} has sent; somebody on "
+            "the network has changed them, and nothing was unpickled. --encrypt-data protects everything that ranks send"
+        )
+    return pickle.loads(payload)
 
 
 def _dumps(obj: Any) -> bytes:

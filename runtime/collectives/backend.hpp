@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/secrets/secret.hpp"
 #include "base/status.hpp"
 #include "runtime/collectives/memory.hpp"
 #include "runtime/collectives/operation.hpp"
@@ -116,7 +116,7 @@ struct MeshOptions {
   std::vector<int> hosts = {};   ///< by rank: ranks on one host have equal numbers; empty: all on one
   std::vector<int> groups = {};  ///< by rank: ranks that share memory have equal numbers; empty: those of each host
   /// The job's key, where the ranks' addresses travel in the clear; zero bytes where they travel in secret.
-  std::array<unsigned char, 32> job_key = {};
+  Secret job_key = {};
   bool encrypts = false;  ///< between hosts; the same on all ranks
 
   int name(int of) const { return names.empty() ? of : names[static_cast<std::size_t>(of)]; }

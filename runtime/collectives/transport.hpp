@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/secrets/secret.hpp"
 #include "base/status.hpp"
 
 namespace runjob::runtime {
@@ -80,9 +80,9 @@ struct TransportOptions {
   std::vector<int> ranks;  ///< ranks of the members, for messages
   /// The members with which this member exchanges short and long messages. The relation is mutual.
   std::vector<int> short_peers, long_peers;
-  std::string bind_address;                 ///< numeric
-  std::array<unsigned char, 32> job_key{};  ///< zero bytes when the addresses travel in secret
-  bool encrypts = false;                    ///< seals all messages; the same on all members
+  std::string bind_address;  ///< numeric
+  Secret job_key = {};       ///< zero bytes when the addresses travel in secret
+  bool encrypts = false;     ///< seals all messages; the same on all members
   std::chrono::milliseconds connect_timeout{30000}, operation_timeout{30000};
   std::chrono::microseconds spin{0};  ///< how long a thread spins for a short message before it sleeps
 };

@@ -148,6 +148,7 @@ void begin(Job& job, const RuntimeConfig& config, const MeshPlan& plan, Prepared
   const Backend& backend = *prepared.backend;  // owned by the engine
   job.engine = make_engine(config, plan, std::move(prepared), meeting, timeline, deadline, cancel);
   if (watch != nullptr) end_with_generation(*watch, job);
+  job.object_seals = std::make_shared<ObjectSeals>(object_key(plan, meeting.root));
   job.engine->connect(meeting.addresses).throw_if_failed();
   job.timeline = timeline;
   job.timeline_options = timeline_options(config);

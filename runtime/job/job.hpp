@@ -9,6 +9,7 @@
 #include "runtime/engine/engine.hpp"
 #include "runtime/job/failure_report.hpp"
 #include "runtime/job/notice_watch.hpp"
+#include "runtime/job/object_seals.hpp"
 #include "runtime/job/process_sets.hpp"
 #include "runtime/job/runtime_config.hpp"
 
@@ -26,6 +27,7 @@ struct Job {
   int last_generation = -1;
   std::shared_ptr<Engine> engine;             ///< shared with the calls that wait for an operation
   std::shared_ptr<ProcessSets> process_sets;  ///< shared with the engine's failure handler
+  std::shared_ptr<ObjectSeals> object_seals;  ///< never null while `engine` is not
   /// Shared with the backend and with the user's allocations; null when there is none.
   std::shared_ptr<BufferAllocator> job_buffers;
   std::shared_ptr<Timeline> timeline;             ///< shared with the engines

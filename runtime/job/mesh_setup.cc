@@ -171,10 +171,14 @@ Meeting meet(const RuntimeConfig& config, const MeshPlan& plan, Prepared& prepar
   return meeting;
 }
 
+/// The place where the first member listens for the control plane; empty when it is alone.
+static LinkAddress coordinator_address(const MeshPlan& plan, const BootstrapBlob& root) {
+  return plan.size() > 1 ? decode_link_address(root.control, rank_text(0, plan.members)) : LinkAddress();
+}
+
 std::unique_ptr<ControlPlane> connect_control(const Prepared& prepared, const MeshPlan& plan, const BootstrapBlob& root,
                                               std::unique_ptr<TraceReceiver> trace, Deadline deadline, int cancel) {
-  const LinkAddress coordinator =
-      plan.size() > 1 ? decode_link_address(root.control, rank_text(0, plan.members)) : LinkAddress();
+  const LinkAddress coordinator = coordinator_address(plan, root);
   LinkPlan links;
   links.own = plan.rank;
   links.purpose = "control";
@@ -194,6 +198,10 @@ std::unique_ptr<ControlPlane> connect_control(const Prepared& prepared, const Me
       channels[static_cast<std::size_t>(member)] = ControlChannel(std::move(stream));
   }
   return std::make_unique<Coordinator>(plan.members, std::move(channels), std::move(trace));
+}
+
+Secret object_key(const MeshPlan& plan, const BootstrapBlob& root) {
+  return make_link_key(plan.key_bytes(), "runjob objects 1: key", {coordinator_address(plan, root).nonce});
 }
 
 std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan& plan, Prepared prepared,

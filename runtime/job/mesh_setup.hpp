@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/secrets/secret.hpp"
 #include "rendezvous/job_key.hpp"
 #include "runtime/collectives/backend.hpp"
 #include "runtime/control/wait_limits.hpp"
@@ -33,7 +34,7 @@ struct MeshPlan {
 
   int size() const { return static_cast<int>(members.size()); }
   /// Zeros when there is none.
-  rendezvous::JobKey::Bytes key_bytes() const { return job_key ? job_key->bytes() : rendezvous::JobKey::Bytes{}; }
+  Secret key_bytes() const { return job_key ? Secret(job_key->bytes()) : Secret(); }
   bool has_one_host() const;
 };
 
@@ -69,6 +70,9 @@ Meeting meet(const RuntimeConfig& config, const MeshPlan& plan, Prepared& prepar
 /// Errors  Error(kConnect), Error(kTimeout) naming the missing members, Error(kAborted).
 std::unique_ptr<ControlPlane> connect_control(const Prepared& prepared, const MeshPlan& plan, const BootstrapBlob& root,
                                               std::unique_ptr<TraceReceiver> trace, Deadline deadline, int cancel = -1);
+
+/// The key by which the members recognize each other's objects (ObjectSeals). `root`: the first member's blob.
+Secret object_key(const MeshPlan& plan, const BootstrapBlob& root);
 
 /// Makes the members' engine, whose backend is not connected yet. It writes to `timeline`. Otherwise as
 /// connect_control().

@@ -16,7 +16,7 @@ void JobLife::receive(int rank, const LifeReport& report) {
     case LifeReport::Type::kDrained:
       return drained(rank);
     case LifeReport::Type::kFailed:
-      if (suspicion_.ok()) {
+      if (suspicion_.ok() || explains_more(report.status)) {
         suspicion_ =
             Status(report.status.code(), fmt::format("{}: {}", rank_text(rank, members_), report.status.message()));
       }
@@ -28,6 +28,12 @@ void JobLife::receive(int rank, const LifeReport& report) {
     case LifeReport::Type::kTrace:
       return;
   }
+}
+
+/// A rank that receives bytes which somebody has changed ends the connection. The rank at its other end sees only the
+/// end, and may be the first to report it.
+bool JobLife::explains_more(const Status& status) const {
+  return status.code() == Errc::kAuth && suspicion_.code() != Errc::kAuth;
 }
 
 void JobLife::lost(int rank, int error) {

@@ -16,7 +16,8 @@ namespace runjob::runtime {
 ///          gone: kReleased. Running or leaving -> ended, when a rank is lost that has not reported a goodbye: kAbort.
 ///          Nothing is decided after the end.
 /// Failures a failed backend alone is only a suspicion: the loss that caused it explains more, and usually follows at
-///          once. give_up() decides without it.
+///          once. give_up() decides without it. A connection whose bytes were changed explains other failures, and
+///          takes the place of one that was reported first.
 /// Threads  one.
 class JobLife {
  public:
@@ -38,6 +39,7 @@ class JobLife {
  private:
   enum class Phase { kRunning, kLeaving, kEnded };
 
+  bool explains_more(const Status& status) const;
   void goodbye(int rank, const Status& why);
   void drained(int rank);
   void enter(Phase phase, LifeDecision::Type type, Status status);

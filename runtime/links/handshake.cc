@@ -5,16 +5,25 @@
 namespace runjob::runtime {
 namespace {
 
-rendezvous::Mac mac_of(const LinkKey& key, std::string_view purpose, const LinkHello& hello, const LinkAnswer& answer) {
-  return rendezvous::Hmac(key, purpose)
-      .number(hello.magic)
+/// Adds what both members have sent in the handshake.
+rendezvous::Hmac& add_handshake(rendezvous::Hmac& mac, const LinkHello& hello, const LinkAnswer& answer) {
+  return mac.number(hello.magic)
       .number(static_cast<std::uint32_t>(hello.from))
       .number(static_cast<std::uint32_t>(hello.to))
       .number(hello.encrypts)
       .add(hello.nonce)
       .number(answer.encrypts)
-      .add(answer.nonce)
-      .result();
+      .add(answer.nonce);
+}
+
+rendezvous::Mac mac_of(const LinkKey& key, std::string_view purpose, const LinkHello& hello, const LinkAnswer& answer) {
+  rendezvous::Hmac mac(key, purpose);
+  return add_handshake(mac, hello, answer).result();
+}
+
+SealKey seal_key_of(const LinkKey& key, std::string_view purpose, const LinkHello& hello, const LinkAnswer& answer) {
+  rendezvous::Hmac mac(key, purpose);
+  return add_handshake(mac, hello, answer).secret();
 }
 
 constexpr std::string_view kAnswerPurpose = "runjob data 2: answer", kProofPurpose = "runjob data 2: proof",
@@ -23,11 +32,10 @@ constexpr std::string_view kAnswerPurpose = "runjob data 2: answer", kProofPurpo
 
 }  // namespace
 
-LinkKey make_link_key(const rendezvous::Mac& job_key, std::string_view purpose,
-                      const std::vector<rendezvous::Nonce>& nonces) {
+LinkKey make_link_key(const Secret& job_key, std::string_view purpose, const std::vector<rendezvous::Nonce>& nonces) {
   rendezvous::Hmac key(job_key, purpose);
   for (const rendezvous::Nonce& nonce : nonces) key.add(nonce);
-  return key.result();
+  return key.secret();
 }
 
 LinkHello make_hello(int from, int to, bool encrypts) {
@@ -60,8 +68,8 @@ bool is_genuine(const LinkKey& key, const LinkHello& hello, const LinkAnswer& an
 }
 
 SealKeys make_seal_keys(const LinkKey& key, const LinkHello& hello, const LinkAnswer& answer, bool is_connecting) {
-  const SealKey to_listener = mac_of(key, kToListenerPurpose, hello, answer),
-                to_connecting = mac_of(key, kToConnectingPurpose, hello, answer);
+  const SealKey to_listener = seal_key_of(key, kToListenerPurpose, hello, answer),
+                to_connecting = seal_key_of(key, kToConnectingPurpose, hello, answer);
   if (is_connecting) return {to_listener, to_connecting};
   return {to_connecting, to_listener};
 }

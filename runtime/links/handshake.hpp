@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/secrets/secret.hpp"
 #include "rendezvous/auth.hpp"
 #include "sealed/noise_handshake.hpp"
 
@@ -21,13 +22,12 @@
 namespace runjob::runtime {
 
 /// The secret of the members that connect to each other.
-using LinkKey = rendezvous::Mac;
+using LinkKey = Secret;
 
 /// Makes the key from the job's key and from the nonces of all listening members, by member. Where the nonces travel in
 /// secret (a Unix socket, SSH), they alone keep it, and `job_key` may be zeros. Where they do not (HTTP), the job's
 /// key does. `purpose` separates the keys of different connections.
-LinkKey make_link_key(const rendezvous::Mac& job_key, std::string_view purpose,
-                      const std::vector<rendezvous::Nonce>& nonces);
+LinkKey make_link_key(const Secret& job_key, std::string_view purpose, const std::vector<rendezvous::Nonce>& nonces);
 
 struct LinkHello {
   std::uint32_t magic = 0x524a4432;  // "RJD2": runjob data, version 2

@@ -20,7 +20,7 @@ struct LinkPlan {
   int own = 0;                    ///< this member
   std::map<int, LinkPeer> peers;  ///< by member
   std::string purpose;            ///< of the port, for the log: "data between ranks"
-  LinkKey key{};
+  LinkKey key;
   bool encrypts = false;  ///< seal all that travels after the handshake; the same on all members
   std::chrono::steady_clock::time_point deadline;
   int cancel = -1;  ///< a descriptor that ends the wait when it becomes readable

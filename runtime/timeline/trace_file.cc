@@ -1,13 +1,13 @@
 #include "runtime/timeline/trace_file.hpp"
 
 #include <cerrno>
-#include <fcntl.h>
 #include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/files/named_file.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -17,10 +17,7 @@ constexpr std::size_t kWriteBytes = 4096;  // one page: see the class comment
 }  // namespace
 
 TraceFile::TraceFile(std::string path, std::string_view what)
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-  if (!file_) {
-    throw Error(Errc::kUsage, system_error(fmt::format("{}: cannot create '{}'", what, path_), errno).what());
-  }
+    : path_(std::move(path)), file_(open_named_file(path_, what)) {
   flush();
 }
 

@@ -16,7 +16,7 @@ namespace runjob::runtime {
 /// Errors   Error(kSystem) from append() and flush().
 class TraceFile {
  public:
-  /// Creates or empties `path`.
+  /// Creates or empties `path` (open_named_file()).
   /// Errors  Error(kUsage) naming `what` (the variable or option) and the path.
   TraceFile(std::string path, std::string_view what);
 

@@ -44,6 +44,12 @@ TEST_CASE("the ports that SLURM has reserved for the step are known", "[unit]") 
     CHECK_THROWS_WITH(read_slurm_task(with("SLURM_STEP_RESV_PORTS", text)), ContainsSubstring("SLURM_STEP_RESV_PORTS"));
 }
 
+TEST_CASE("the socket of srun --mpi=pmi2 is known", "[unit]") {
+  CHECK(read_slurm_task(kTask)->pmi_descriptor == -1);
+  CHECK(read_slurm_task(with("PMI_FD", "11"))->pmi_descriptor == 11);
+  CHECK_THROWS_WITH(read_slurm_task(with("PMI_FD", "x")), ContainsSubstring("PMI_FD"));
+}
+
 TEST_CASE("what is no rank of SLURM's is no task", "[unit]") {
   CHECK_FALSE(read_slurm_task({}));
   CHECK_FALSE(read_slurm_task(with("SLURM_STEP_ID", "")));            // salloc

@@ -1,7 +1,8 @@
-/// Feeds any bytes to the readers of an agent's channel and of a step's messages. The first byte chooses the reader: 'f' gives
-/// the rest to the frame parsers of both directions, in pieces whose size is the second byte, and checks that the pieces make
-/// no difference; 'm' gives it to each message's decoder, and checks that a message that was decoded is decoded to the same
-/// when it is encoded again; 's' does so with the messages of a SLURM step, 'c' with the line that calls an agent.
+/// Feeds any bytes to the readers of an agent's channel and of a step's messages. The first byte chooses the reader: 'f'
+/// gives the rest to the frame parsers of both directions, in pieces whose size is the second byte, and checks that the
+/// pieces make no difference; 'm' gives it to each message's decoder, and checks that a message that was decoded is
+/// decoded to the same when it is encoded again; 's' does so with the messages of a SLURM step, 'c' with the line that
+/// calls an agent; 'p' with a line of SLURM's PMI.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "launcher/network/probe_messages.hpp"
 #include "launcher/sealed_channel/agent_call.hpp"
 #include "launcher/srun_task/step_messages.hpp"
+#include "launcher/srun_task/step_names.hpp"
 
 using namespace runjob;
 
@@ -117,6 +119,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 'c':
       check_call(bytes.substr(1));
+      break;
+    case 'p':
+      for (const char* name : {"cmd", "info", "port", "rc"})
+        require(bytes.find(pmi_field(bytes.substr(1), name)) != bytes.npos);
       break;
     default:
       break;

@@ -4,6 +4,7 @@
 
 #include "sealed/aead.hpp"
 #include "tests/catch.hpp"
+#include "tests/core_dump.hpp"
 
 using namespace runjob;
 using rendezvous::JobKey;
@@ -14,9 +15,9 @@ namespace {
 const JobKey kKey = JobKey::from_hex("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
 constexpr std::string_view kPrologue = "runjob channel 1";
 
-NoiseHandshake::Secret filled(unsigned char byte) {
-  NoiseHandshake::Secret secret;
-  secret.fill(byte);
+Secret filled(unsigned char byte) {
+  Secret secret;
+  secret.bytes().fill(byte);
   return secret;
 }
 
@@ -112,4 +113,14 @@ TEST_CASE("a public key of zeros is refused", "[unit]") {
   NoiseHandshake initiator(Role::kInitiator, kKey, kPrologue);
   initiator.write("s1");
   CHECK_FALSE(initiator.read(zeros));
+}
+
+TEST_CASE("no core dump has a key of a connection", "[unit]") {
+  NoiseHandshake initiator(Role::kInitiator, kKey, kPrologue), responder(Role::kResponder, kKey, kPrologue);
+  REQUIRE(responder.read(initiator.write("s1")));
+  REQUIRE(initiator.read(responder.write("")));
+  const SealKeys keys = initiator.finish();
+  REQUIRE(responder.finish().sending == keys.receiving);
+  CHECK(copies_in_core_dump(masked(keys.sending)) == 0);
+  CHECK(copies_in_core_dump(masked(keys.receiving)) == 0);
 }

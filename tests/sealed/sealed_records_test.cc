@@ -12,7 +12,7 @@ namespace {
 
 SealKey key() {
   SealKey key;
-  key.fill(9);
+  key.bytes().fill(9);
   return key;
 }
 

@@ -513,6 +513,20 @@ RUNJOB_API const char* runjob_backends_json(void);
  */
 RUNJOB_API const char* runjob_statistics_json(void);
 
+/*
+ * Proofs for serialized objects that ranks send each other, such as Python's pickles, which can run code where they are
+ * read. A receiver makes the proof of the bytes that it got and compares it with the one that came with them: they are
+ * equal if a rank of this job has sent these bytes in this call.
+ *
+ * runjob_object_number  the number of this call, which every rank of the process set that takes part asks for once.
+ * runjob_object_proof   writes RUNJOB_PROOF_BYTES to `proof`. `sender`: the rank that sends the object.
+ * Errors  RUNJOB_NOT_INITIALIZED.
+ */
+#define RUNJOB_PROOF_BYTES 32
+RUNJOB_API runjob_code runjob_object_number(const char* name, int32_t process_set, int64_t* number);
+RUNJOB_API runjob_code runjob_object_proof(const char* name, int32_t process_set, int32_t sender, int64_t number,
+                                           const void* object, size_t bytes, unsigned char* proof);
+
 #ifdef __cplusplus
 }
 #endif

@@ -24,8 +24,8 @@ namespace asio = boost::asio;
 
 SealKeys keys(unsigned char sending, unsigned char receiving) {
   SealKeys keys;
-  keys.sending.fill(sending);
-  keys.receiving.fill(receiving);
+  keys.sending.bytes().fill(sending);
+  keys.receiving.bytes().fill(receiving);
   return keys;
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("the first sealed record confirms the other end, and is not lost", "[u
 TEST_CASE("what had been received before belongs to the stream", "[unit]") {
   std::string received;
   SealKey key;
-  key.fill(2);
+  key.bytes().fill(2);
   Sealer sealer(key);
   sealer.seal("early", received);
   Ends ends;

@@ -72,7 +72,9 @@ TEST_CASE("every task finds the same ports, and another step's tasks others", "[
   CHECK(step_ports("17.2").size() == 64);
   std::set<int> ports;
   for (const char* step : {"17.0", "17.1", "18.0", "18.1"}) {
-    for (const int port : step_ports(step)) {
+    const std::vector<int> its = step_ports(step);
+    CHECK(std::set<int>(its.begin(), its.end()).size() == 64);
+    for (const int port : its) {
       CHECK((port >= 10'000 && port < 32'768));
       ports.insert(port);
     }

@@ -1,7 +1,7 @@
 """What another user of a host can put in a job's way: files of ssh's, and the folder of the agent."""
 
 import pytest
-from remote_jobs import run
+from remote_jobs import PYTHON, ROOT, run
 from testbed import HOME, Testbed
 
 CONFIG, KEY, CACHE = f"{HOME}/.ssh/config", f"{HOME}/.ssh/id_ed25519", f"{HOME}/.cache/runjob"
@@ -66,3 +66,17 @@ def test_an_agent_that_another_user_has_put_into_the_cache_is_not_run(bed):
         as_root(bed.hosts[0], "rm", "-r", CACHE)
         as_root(bed.hosts[0], "mv", f"{CACHE}.ours", CACHE)
     assert run(bed, "-H", "s1", "true").returncode == 0
+
+
+def test_status_and_trace_are_not_written_where_another_user_leads(bed):
+    folder, ours = "/tmp/shared", f"{HOME}/ours"
+    as_root(bed.head, "install", "-d", "-m", "0777", folder)
+    bed.head.write(ours, "precious")
+    as_root(bed.head, "env", "-C", folder, "setpriv", f"--reuid={NOBODY}", "--clear-groups", "sh", "-c", f"ln -s {ours} status; ln -s {ours} trace")
+    refused = "'{}': the link there belongs to user 65534, and not to user {}; remove it, or name another file"
+    user = bed.head.run(["id", "-u"]).stdout.strip()
+    done = run(bed, "-np", "1", "--status-file", f"{folder}/status", "true")
+    assert (done.returncode, done.stderr) == (0, f"runjob: error: --status-file: cannot create {refused.format(f'{folder}/status', user)}\n")
+    done = run(bed, "-np", "1", "--timeline-filename", f"{folder}/trace", PYTHON, "-c", "import runjob.basics as basics; basics.init()", variables={"PYTHONPATH": str(ROOT / "python")})
+    assert done.returncode != 0 and f"cannot create {refused.format(f'{folder}/trace', user)}" in done.stderr
+    assert bed.head.path(ours).read_text() == "precious"

@@ -127,6 +127,21 @@ def test_nobody_else_learns_the_key_or_gets_in(slurm):
         wait_until_gone(slurm)
 
 
+def test_with_pmi_the_port_cannot_be_guessed(slurm):
+    """One task comes late; meanwhile task 0 listens on a port of which SLURM tells the others."""
+    wait = "import os, sys, time\nwhile os.environ['SLURM_PROCID'] == '1' and not os.path.exists('go-pmi'): time.sleep(0.05)\nos.execv(sys.argv[1], sys.argv[1:])"
+    with Running(slurm, "srun", "--quiet", "--mpi=pmi2", "-N2", "-n2", PYTHON, "-c", wait, RUNJOB, *python(SHOW)) as job:
+        listening = lambda: [each.port for each in slurm.nodes[0].listening_sockets() if each.program.startswith("runjob")]
+        eventually(listening, "task 0 listens")
+        (port,) = listening()
+        assert port > 32_767  # the ports that follow from the step are below
+        slurm.head.write(f"{HOME}/go-pmi", "")
+        status, output, errors = job.finish()
+    slurm.head.path(f"{HOME}/go-pmi").unlink(missing_ok=True)
+    assert (status, errors) == (0, "")
+    assert sorted(output.splitlines()) == ["0 2 0 1 0 2 True", "1 2 0 1 1 2 True"]
+
+
 def test_garbage_before_the_start_harms_nobody(slurm):
     """One task comes late; meanwhile others talk to the port on which task 0 gathers them."""
     wait = "import os, sys, time\nwhile os.environ['SLURM_PROCID'] == '1' and not os.path.exists('go'): time.sleep(0.05)\nos.execv(sys.argv[1], sys.argv[1:])"

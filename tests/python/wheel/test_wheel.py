@@ -83,6 +83,29 @@ def test_glibc_and_the_compilers_libraries_are_all_that_a_system_must_have(insta
     assert {name for name in needed if not everywhere.match(name)} <= own
 
 
+@pytest.mark.parametrize("name", ["bin/runjob", "libexec/runjob/runjob-remote", "libexec/runjob/runjob-agent"])
+def test_a_program_has_random_addresses_and_read_only_tables(installed, name):
+    assert "DYN (Position-Independent" in _run("readelf", "-hW", installed / name).stdout
+    flags = _run("readelf", "-dW", installed / name).stdout
+    assert re.search(r"\(FLAGS_1\).*NOW.*PIE", flags), flags
+    check_segments(installed / name)
+
+
+@pytest.mark.parametrize("name", ["lib/librunjob.so", "lib/runjob/librunjob_gloo.so"])
+def test_a_library_has_read_only_tables(installed, name):
+    """librunjob_tensorflow.so is bound as it is used: older versions of TensorFlow lack some of its functions."""
+    flags = _run("readelf", "-dW", installed / name).stdout
+    assert re.search(r"\(FLAGS_1\).*NOW", flags), flags
+    check_segments(installed / name)
+
+
+def check_segments(file):
+    segments = _run("readelf", "-lW", file).stdout
+    assert "GNU_RELRO" in segments
+    assert re.search(r"GNU_STACK .* RW +0x", segments)
+    assert not re.search(r"^ +LOAD .* RWE ", segments, re.MULTILINE)
+
+
 def test_the_wheel_holds_programs_library_and_python_files_and_no_more(wheels):
     files = zipfile.ZipFile(wheels["runjob_launcher"]).namelist()
     for name in ("runjob/py.typed", "runjob/torch/__init__.py", "/bin/runjob", "/libexec/runjob/runjob-agent", "/libexec/runjob/runjob-remote",

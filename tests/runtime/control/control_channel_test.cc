@@ -133,7 +133,7 @@ TEST_CASE("sealed frames arrive, and a connection with bytes that nobody has sea
           "[runtime][net]") {
   const auto key_of = [](unsigned char byte) {
     runjob::SealKey key;
-    key.fill(byte);
+    key.bytes().fill(byte);
     return key;
   };
   Ends ends;

@@ -54,6 +54,15 @@ TEST_CASE("a failed backend waits for the loss that explains it, and stands alon
   CHECK_FALSE(life.is_suspicious());
 }
 
+TEST_CASE("changed bytes explain the end of a connection that another rank has reported first", "[runtime][unit]") {
+  JobLife life(kMembers);
+  life.receive(0, failure(Errc::kConnect, "the connection to rank 1 has ended"));
+  life.receive(1, failure(Errc::kAuth, "bytes that rank 0 has not sealed"));
+  life.receive(2, failure(Errc::kAuth, "a later one"));
+  life.give_up();
+  CHECK(life.take().at(0).status.message() == "rank 1 on alpha: bytes that rank 0 has not sealed");
+}
+
 TEST_CASE("without a failure there is nothing to give up", "[runtime][unit]") {
   JobLife life(kMembers);
   life.give_up();

@@ -1,14 +1,22 @@
 #include "runtime/links/handshake.hpp"
 
-#include "tests/catch.hpp"
+#include <sys/socket.h>
 
+#include "runtime/links/link_stream.hpp"
+#include "tests/catch.hpp"
+#include "tests/core_dump.hpp"
+
+using runjob::copies_in_core_dump;
+using runjob::masked;
+using runjob::MaskedKey;
+using runjob::Secret;
 using namespace runjob::runtime;
 
 namespace {
 
 LinkKey key_of(unsigned char byte) {
   LinkKey key{};
-  key.fill(byte);
+  key.bytes().fill(byte);
   return key;
 }
 
@@ -86,4 +94,29 @@ TEST_CASE("another key, pair, direction or nonce proves nothing", "[runtime]") {
   SECTION("an answer sent back as a proof") {
     CHECK_FALSE(is_genuine(key, hello, answer, LinkProof{answer.mac}));
   }
+}
+
+TEST_CASE("no core dump has a key of a link, while it is used and afterwards", "[runtime][unit]") {
+  MaskedKey link_key{}, sending{}, receiving{};
+  {
+    Secret job_key;
+    for (std::size_t i = 0; i < job_key.bytes().size(); ++i) job_key.bytes()[i] = static_cast<unsigned char>(5 * i + 1);
+    const LinkKey key = make_link_key(job_key, "data", {runjob::rendezvous::random_nonce()});
+    const LinkHello hello = make_hello(3, 1, true);
+    const LinkAnswer answer = make_answer(key, hello, true);
+    REQUIRE(is_genuine(key, hello, answer, make_proof(key, hello, answer)));
+    const runjob::SealKeys keys = make_seal_keys(key, hello, answer, true);
+    link_key = masked(key), sending = masked(keys.sending), receiving = masked(keys.receiving);
+
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    LinkStream ours{runjob::UniqueFd{ends[0]}, keys};
+    LinkStream theirs{runjob::UniqueFd{ends[1]}, {keys.receiving, keys.sending}};
+    std::string text(3000, 'x');
+    const iovec whole{text.data(), text.size()};
+    REQUIRE(ours.send({&whole, 1}) == 3000);
+    REQUIRE(theirs.receive({&whole, 1}) == 3000);
+    for (const MaskedKey& each : {link_key, sending, receiving, masked(job_key)}) CHECK(copies_in_core_dump(each) == 0);
+  }
+  for (const MaskedKey& each : {link_key, sending, receiving}) CHECK(copies_in_core_dump(each) == 0);
 }

@@ -30,7 +30,7 @@ struct Members {
   LinkPlan plan(int own, std::chrono::milliseconds limit = std::chrono::seconds(60)) const {
     LinkPlan plan;
     plan.own = own;
-    plan.key.fill(7);
+    plan.key.bytes().fill(7);
     plan.deadline = std::chrono::steady_clock::now() + limit;
     for (int member = 0; member < static_cast<int>(listeners.size()); ++member) {
       if (member == own) continue;
@@ -158,7 +158,7 @@ TEST_CASE("strangers neither become links nor keep the members from each other",
 TEST_CASE("a member without the key is refused, and it is told which side lacks it", "[runtime][net]") {
   const Members members(2);
   LinkPlan wrong = members.plan(1);
-  wrong.key.fill(8);
+  wrong.key.bytes().fill(8);
   auto first = members.connect(members.plan(0, std::chrono::milliseconds(300)));
   const Error refused = error_of(members.connect(wrong));
   CHECK(refused.code() == Errc::kAuth);

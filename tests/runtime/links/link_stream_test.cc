@@ -16,7 +16,7 @@ namespace {
 
 SealKey key_of(unsigned char byte) {
   SealKey key;
-  key.fill(byte);
+  key.bytes().fill(byte);
   return key;
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 runjob::SealKey key_of(unsigned char byte) {
   runjob::SealKey key;
-  key.fill(byte);
+  key.bytes().fill(byte);
   return key;
 }
 

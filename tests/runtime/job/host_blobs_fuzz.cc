@@ -1,0 +1,83 @@
+/// Feeds any bytes to the readers of what ranks learn about each other when they meet, through the rendezvous, PMI or
+/// PMIx, and of what hosts send each other in a round. The first byte chooses: 'b' a rank's blob, 'o' the address of its
+/// backend, 'r' a round's block of messages, whose number is the second byte. What was read is the same when it is
+/// written and read again.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "runtime/collectives/hierarchical/exchanges/message_block.hpp"
+#include "runtime/collectives/hierarchical/host_offer.hpp"
+#include "runtime/job/bootstrap_blob.hpp"
+
+using namespace runjob;
+using namespace runjob::runtime;
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+template <class Decode>
+void check(const std::string& bytes, Decode decode) {
+  try {
+    const auto value = decode(bytes);
+    require(decode(encode(value)) == value);
+  } catch (const Error& error) {
+    require(error.code() == Errc::kProtocol && *error.what() != '\0');
+  }
+}
+
+void check_block(std::string_view bytes, std::size_t count) {
+  constexpr std::size_t kMostBytes = 1000;
+  const std::string_view whole = bytes;
+  std::vector<RoundMessage> messages(count);
+  std::size_t put = 0;
+  try {
+    const bool with_ages = take_block(bytes, count, kMostBytes, [&](std::size_t index, const RoundMessage& message) {
+      require(index < count && message.bytes.size() <= kMostBytes);
+      const auto* const begin = reinterpret_cast<const char*>(message.bytes.data());
+      require(message.bytes.empty() ||
+              (begin >= whole.data() && begin + message.bytes.size() <= whole.data() + whole.size()));
+      messages[index] = message;
+      ++put;
+    });
+    require(put == count && bytes.size() <= whole.size());
+    std::string again = encode_block(messages, with_ages);
+    std::string_view rest = again;
+    take_block(rest, count, kMostBytes, [&](std::size_t index, const RoundMessage& message) {
+      require(message.tag == messages[index].tag && message.bytes.size() == messages[index].bytes.size());
+    });
+    require(rest.empty());
+    if (has_ages(again)) add_age(again.data(), count, 17);
+  } catch (const Error& error) {
+    require(error.code() == Errc::kProtocol);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 2) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  switch (bytes[0]) {
+    case 'b':
+      check(std::string(bytes.substr(1)), decode_bootstrap_blob);
+      break;
+    case 'o':
+      check(std::string(bytes.substr(1)), decode_host_offer);
+      static_cast<void>(is_host_offer(std::string(bytes.substr(1))));
+      break;
+    case 'r':
+      check_block(bytes.substr(2), static_cast<std::size_t>(data[1]) % 20);
+      break;
+    default:
+      break;
+  }
+  return 0;
+}
