@@ -40,14 +40,10 @@ struct Row {
 /// HOROVOD_DISABLE_NVTX_RANGES, HOROVOD_BATCH_D2D_MEMCOPIES, HOROVOD_ENABLE_ASYNC_COMPLETION above 0. Others are read
 /// when Horovod is built: HOROVOD_GPU_OPERATIONS.
 constexpr Row kRows[] = {
-    {"HOROVOD_CONTROLLER", is_not_gloo},
-    {"HOROVOD_CPU_OPERATIONS", is_not_gloo},
-    {"HOROVOD_AUTOTUNE", is_on},
-    {"HOROVOD_TORUS_ALLREDUCE", is_on},
-    {"HOROVOD_THREAD_AFFINITY", is_set},
-    {"HOROVOD_NUM_NCCL_STREAMS", is_not_one},
-    {"HOROVOD_ENABLE_XLA_OPS", is_on},
-    {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", is_set},
+    {"HOROVOD_CONTROLLER", is_not_gloo}, {"HOROVOD_CPU_OPERATIONS", is_not_gloo},
+    {"HOROVOD_AUTOTUNE", is_on},         {"HOROVOD_TORUS_ALLREDUCE", is_on},
+    {"HOROVOD_THREAD_AFFINITY", is_set}, {"HOROVOD_NUM_NCCL_STREAMS", is_not_one},
+    {"HOROVOD_ENABLE_XLA_OPS", is_on},   {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", is_set},
     {"HOROVOD_CCL_CACHE", is_on},
 };
 

@@ -13,8 +13,8 @@ TEST_CASE("variables of Horovod that change nothing here are named in one line",
                                    {"HOROVOD_NUM_NCCL_STREAMS", "2"}}) ==
         "HOROVOD_CONTROLLER, HOROVOD_CPU_OPERATIONS, HOROVOD_THREAD_AFFINITY, HOROVOD_NUM_NCCL_STREAMS have no effect "
         "with runjob; docs/environment.md gives the reasons");
-  for (const char* name : {"HOROVOD_TORUS_ALLREDUCE", "HOROVOD_ENABLE_XLA_OPS",
-                           "HOROVOD_ADASUM_MPI_CHUNK_SIZE", "HOROVOD_CCL_CACHE"})
+  for (const char* name :
+       {"HOROVOD_TORUS_ALLREDUCE", "HOROVOD_ENABLE_XLA_OPS", "HOROVOD_ADASUM_MPI_CHUNK_SIZE", "HOROVOD_CCL_CACHE"})
     CHECK_THAT(ignored_variables_warning({{name, "10"}}),
                Catch::Matchers::StartsWith(std::string(name) + " has no effect"));
 }
@@ -31,7 +31,7 @@ TEST_CASE("a variable that asks for what is so anyway is not named, nor one that
                                    {"HOROVOD_BATCH_D2D_MEMCOPIES", "1"},
                                    {"HOROVOD_DISABLE_NVTX_RANGES", "1"},
                                    {"HOROVOD_ENABLE_ASYNC_COMPLETION", "1"},  // runjob.torch reads 0 alone
-                                   {"HOROVOD_GPU_OPERATIONS", "NCCL"},  // read when Horovod is built
+                                   {"HOROVOD_GPU_OPERATIONS", "NCCL"},        // read when Horovod is built
                                    {"HOROVOD_WITH_PYTORCH", "1"},
                                    {"HOROVOD_OF_THE_USER", "1"},
                                    {"HOROVOD_FUSION_THRESHOLD", "1"}})

@@ -14,7 +14,8 @@ def call(source, name, arguments):
         sys.path += [str(pathlib.Path(source).parent), str(pathlib.Path(__file__).parents[1])]  # as pytest does
         spec = importlib.util.spec_from_file_location(module_name, source)
         sys.modules[module_name] = importlib.util.module_from_spec(spec)
-        if os.environ.get("TEST_STAND_IN_GPU"):  # tests/python/torch/stand_in_gpu.py
+        if folder := os.environ.get("TEST_STAND_IN_GPU"):  # tests/python/torch/gpu
+            sys.path.append(folder)
             importlib.import_module("stand_in_gpu").install()
         spec.loader.exec_module(sys.modules[module_name])
     return getattr(sys.modules[module_name], name)(*arguments)

@@ -15,7 +15,7 @@ from ranks import ROOT
 from runjob.torch import gpu_calls, gpus
 
 FOLDER = ROOT / "build/release/lib/gpu_stand_in"
-VARIABLE = "TEST_STAND_IN_GPU"  # set: each rank of the Python tests installs it
+VARIABLE = "TEST_STAND_IN_GPU"  # this folder: each rank of the Python tests installs it
 
 
 def is_built() -> bool:
