@@ -37,8 +37,8 @@ std::optional<Cooldown> read_cooldown(const SettingReader& reader) {
 }
 
 void refuse_without_elastic(const SettingReader& reader) {
-  // A configuration file that --print-config has written names the defaults, which change nothing. A variable may be set
-  // for all jobs of a user, as for horovodrun, which reads HOROVOD_ELASTIC_TIMEOUT in elastic jobs only.
+  // A configuration file that --print-config has written names the defaults, which change nothing. A variable may be
+  // set for all jobs of a user, as for horovodrun, which reads HOROVOD_ELASTIC_TIMEOUT in elastic jobs only.
   const std::pair<const char*, const char*> options[] = {{"max-np", ""},         {"elastic-timeout", "600"},
                                                          {"reset-limit", ""},    {"blacklist-cooldown-range", ""},
                                                          {"rank-restarts", "3"}, {"spares", "0"}};
