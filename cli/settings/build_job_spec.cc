@@ -58,8 +58,8 @@ std::optional<int> read_gpus_per_rank(const SettingReader& reader) {
   return static_cast<int>(parse_integer(gpus->text, gpus->place, 1, kMostGpus));
 }
 
-/// `slots`: as many as the user asks for, where nothing names hosts. Without such a number this host gets a rank for each
-/// of its GPUs, or for each share of them.
+/// `slots`: as many as the user asks for, where nothing names hosts. Without such a number this host gets a rank for
+/// each of its GPUs, or for each share of them.
 Hosts read_hosts(const SettingReader& reader, const Surroundings& surroundings, std::optional<int> slots,
                  const MapBy& map_by, Warnings& warnings) {
   const Environment& environment = surroundings.environment;

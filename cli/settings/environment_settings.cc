@@ -14,7 +14,7 @@ namespace {
 
 /// RUNJOB_ variables that are not options of runjob: what a rank is given, then what its runtime reads.
 /// docs/environment.md explains them.
-constexpr std::array<std::string_view, 35> kNotOptions = {"RENDEZVOUS",
+constexpr std::array<std::string_view, 36> kNotOptions = {"RENDEZVOUS",
                                                           "JOB_KEY_FILE",
                                                           "JOB_ID",
                                                           "RANK",
@@ -33,6 +33,7 @@ constexpr std::array<std::string_view, 35> kNotOptions = {"RENDEZVOUS",
                                                           "GLOO_TIMEOUT_SECONDS",
                                                           "SHARED_MEMORY",
                                                           "CMA",
+                                                          "CPU_OPERATIONS",
                                                           "FUSION_THRESHOLD",
                                                           "DISABLE_GROUP_FUSION",
                                                           "CACHE_CAPACITY",

@@ -38,7 +38,7 @@ TEST_CASE("how many ranks start", "[unit]") {
 TEST_CASE("without hosts and a number of ranks there is a rank for each GPU, or for each share of them", "[unit]") {
   const auto ranks_beside = [](int gpus, const std::vector<std::string>& options) {
     Warnings warnings;
-    const Surroundings surroundings{{{"HOME", "/root"}}, "/", "node1", false, gpus};
+    const Surroundings surroundings{{{"HOME", "/root"}}, "/", "node1", false, {}, gpus};
     return build_job_spec(parse_command_line(options).settings, surroundings, warnings).allocation.placements.size();
   };
   CHECK(ranks_beside(8, {}) == 8);
