@@ -36,8 +36,12 @@ Surroundings look_around(const std::string& name) {
   std::error_code deleted;
   Environment environment = current_environment();
   const int gpus = static_cast<int>(usable_gpus(environment).size());
-  return {std::move(environment), std::filesystem::current_path(deleted).string(), host_name.data(),
-          std::filesystem::path(name).filename() == "horovodrun", {}, gpus};
+  return {std::move(environment),
+          std::filesystem::current_path(deleted).string(),
+          host_name.data(),
+          std::filesystem::path(name).filename() == "horovodrun",
+          {},
+          gpus};
 }
 
 void print(const std::string& text) {
