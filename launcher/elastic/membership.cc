@@ -337,6 +337,11 @@ void Membership::form(const std::vector<int>& next, TimePoint now) {
   limits.after_loss = notice_.ended >= generation_;
   limits.own_failure = own_failure_;
   if (const std::string why = limits_.refuse(limits, cause_); !why.empty()) return actions_.finish(why);
+  if (limits.newcomers == static_cast<int>(next.size())) {
+    actions_.warn(
+        "all ranks of the last generation were lost, and the state of their last commit with them; the script begins "
+        "anew, from its own checkpoint if it has one");
+  }
   ++generation_;
   Generation formed;
   formed.number = generation_;

@@ -57,6 +57,19 @@ TEST_CASE("a newcomer that is ready is told to the members, who take it in at th
   CHECK(job.formed.back().came == std::vector<std::string>{"rank 1 on s1"});
 }
 
+TEST_CASE("when all members are lost together, the user is told that their state is lost", "[unit]") {
+  ScriptedMembership job("s1:2", elastic(1, 2));
+  enter_all(job);
+  job.killed(0);
+  job.ready(1, 3);
+  CHECK(job.warnings.empty());
+  job.killed(1);
+  job.ready(2, -1);
+  CHECK(job.members() == std::vector<int>{2});
+  REQUIRE(job.warnings.size() == 2);  // the first one: too few ranks are ready
+  CHECK_THAT(job.warnings[1], ContainsSubstring("all ranks of the last generation were lost"));
+}
+
 TEST_CASE("rank 0 has the newest commit, and the others keep their order", "[unit]") {
   ScriptedMembership job("s1:4", elastic(1, 4));
   enter_all(job);
