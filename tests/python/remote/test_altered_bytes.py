@@ -22,7 +22,8 @@ got = hvd.broadcast_object(word if hvd.rank() == 0 else None)
 print("accepted", got == word, flush=True)
 """
 
-# All connections of s2's ranks to other hosts pass through it. Its own are made as another user, and so do not.
+# All connections of s2's ranks to other hosts pass through it: IPv4 is led there, IPv6 is refused. Its own are made as another
+# user, and so do not.
 RELAY = r"""
 import os, socket, struct, sys, threading
 mode = sys.argv[1]
@@ -59,6 +60,9 @@ RULES = """
 add table ip relay
 add chain ip relay output { type nat hook output priority -100; }
 add rule ip relay output meta skuid != 65534 ip daddr 10.77.0.1 tcp dport 1024-65535 redirect to :9999
+add table ip6 relay
+add chain ip6 relay output { type filter hook output priority 0; }
+add rule ip6 relay output meta skuid != 65534 ip6 daddr fd77::1 tcp dport 1024-65535 reject
 """
 
 
@@ -86,7 +90,8 @@ def run_with_relay(bed, mode, *options, code=RANK):
         relay.kill()
         relay.wait()
         relay.stdout.close()
-        second.run(["nft", "delete", "table", "ip", "relay"], user="root", check=True)
+        for family in ("ip", "ip6"):
+            second.run(["nft", "delete", "table", family, "relay"], user="root", check=True)
 
 
 def test_a_relay_that_changes_nothing_changes_nothing(bed):
