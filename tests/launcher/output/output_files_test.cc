@@ -1,9 +1,7 @@
 #include "launcher/output/output_files.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,42 +9,10 @@
 
 #include "base/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/shared_folder.hpp"
 
 using namespace runjob;
 namespace fs = std::filesystem;
-
-namespace {
-
-/// A folder that everybody may write to.
-class SharedFolder {
- public:
-  SharedFolder() {
-    std::string name = "/tmp/runjob-output-files-XXXXXX";
-    path = ::mkdtemp(name.data());
-    REQUIRE(::chmod(path.c_str(), 0777) == 0);
-  }
-  ~SharedFolder() { fs::remove_all(path); }
-
-  /// Another user runs `command` there.
-  void other_user(const std::string& command) const {
-    REQUIRE(std::system(fmt::format("cd {} && setpriv --reuid=65534 --regid=65534 --clear-groups sh -c '{}'",
-                                    path.string(), command)
-                            .c_str()) == 0);
-  }
-  std::string text(const char* name) const {
-    std::ostringstream text;
-    text << std::ifstream(path / name).rdbuf();
-    return text.str();
-  }
-
-  fs::path path;
-};
-
-void write(const UniqueFd& file, std::string_view text) {
-  REQUIRE(::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-}
-
-}  // namespace
 
 TEST_CASE("a file of an earlier job is replaced", "[unit]") {
   const SharedFolder shared;

@@ -7,23 +7,8 @@ import time
 
 import jobs
 import pytest
-from remote_jobs import Running, python, run
+from remote_jobs import DAEMON, SLEEP, Running, python, run
 from testbed import HOME, Testbed, eventually
-
-SLEEP = "import time\nprint('ready')\ntime.sleep(600)"
-
-DAEMON = """
-import os, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.close(1); os.close(2)
-        time.sleep(600)
-    os._exit(0)
-os.wait()
-print('ready', flush=True)
-time.sleep(600)
-"""
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,9 @@ import time
 
 import loops
 import pytest
-from remote_jobs import Running, python, run
+from remote_jobs import SLEEP, Running, python, run
 from testbed import HostSpec, Testbed, eventually
 
-SLEEP = "import time\nprint('ready')\ntime.sleep(600)"
 LOST = "runjob: error: lost the agent on s2: it has sent nothing for 5 s\n"
 
 

@@ -9,8 +9,6 @@ import pytest
 from remote_jobs import Running, python
 from testbed import ETHERNET, INFINIBAND, Testbed
 
-SLEEP = "import time\nprint('ready')\ntime.sleep(600)"
-
 
 @pytest.fixture(scope="module")
 def bed():

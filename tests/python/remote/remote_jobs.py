@@ -14,6 +14,23 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUNJOB = os.environ.get("RUNJOB_BIN", str(ROOT / "build" / "release" / "bin" / "runjob"))
 PYTHON = "/usr/bin/python3"
 
+# Programs for python().
+SLEEP = "import time\nprint('ready')\ntime.sleep(600)"
+
+# Leaves a process behind that has a session of its own and no output.
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.close(1); os.close(2)
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+print('ready', flush=True)
+time.sleep(600)
+"""
+
 
 def run(bed, *arguments, **options):
     """Runs a job to its end, from the head."""

@@ -4,25 +4,12 @@ import re
 import signal
 
 import pytest
-from remote_jobs import RUNJOB, Running, python, run
+from remote_jobs import DAEMON, RUNJOB, SLEEP, Running, python, run
 from testbed import HOME, HostSpec, Testbed, eventually, with_enough_time
 
 SHOW = """import os, socket, sys
 sys.stdout.write(' '.join([os.environ[n] for n in ('RUNJOB_RANK', 'RUNJOB_LOCAL_RANK', 'RUNJOB_CROSS_RANK', 'RUNJOB_HOSTNAME')]
                           + [socket.gethostname(), os.getcwd(), os.environ['HOME']]) + chr(10))"""
-SLEEP = "import time\nprint('ready')\ntime.sleep(600)"
-DAEMON = """
-import os, sys, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.close(1); os.close(2)
-        time.sleep(600)
-    os._exit(0)
-os.wait()
-print('ready')
-time.sleep(600)
-"""
 
 
 @pytest.fixture(scope="module")
