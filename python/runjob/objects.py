@@ -71,19 +71,23 @@ def _number(name: str, process_set: ProcessSet) -> int:
     return number.value
 
 
-def _proof(payload: bytes, name: str, process_set: ProcessSet, sender: int, number: int) -> bytes:
+def _proof(payload: bytearray | memoryview, name: str, process_set: ProcessSet, sender: int, number: int) -> bytes:
     proof = (ctypes.c_ubyte * _PROOF_BYTES)()
-    job.check(library().runjob_object_proof(name.encode(), identifier(process_set), sender, number, payload, len(payload), proof))
+    lent = (ctypes.c_ubyte * len(payload)).from_buffer(payload)  # not copied: an object may be large
+    job.check(library().runjob_object_proof(name.encode(), identifier(process_set), sender, number, lent, len(payload), proof))
     return bytes(proof)
 
 
 def _proven(payload: bytes, name: str, process_set: ProcessSet, number: int) -> bytearray:
     """The pickle of this rank with its proof behind it."""
-    return bytearray(payload + _proof(payload, name, process_set, job.rank(), number))
+    proven = bytearray(payload)
+    proven += _proof(proven, name, process_set, job.rank(), number)
+    return proven
 
 
 def _loads(received: bytearray | memoryview, name: str, process_set: ProcessSet, sender: int, number: int) -> Any:
-    payload, proof = bytes(received[:-_PROOF_BYTES]), bytes(received[-_PROOF_BYTES:])
+    whole = memoryview(received)
+    payload, proof = whole[:-_PROOF_BYTES], bytes(whole[-_PROOF_BYTES:])
     if not hmac.compare_digest(proof, _proof(payload, name, process_set, sender, number)):
         raise HorovodInternalError(
             f"object '{name}': the bytes that rank {job.rank()} has received are not those that rank {sender} has sent; somebody on "
