@@ -4,6 +4,12 @@
 
 namespace runjob {
 
+std::vector<Host> first_hosts(const Allocation& allocation, const ElasticSettings& settings) {
+  std::vector<Host> hosts = allocation.hosts;
+  hosts.insert(hosts.end(), settings.more_hosts.begin(), settings.more_hosts.end());
+  return hosts;
+}
+
 Allocation elastic_allocation(const std::vector<Host>& hosts, const std::vector<Membership::Member>& members,
                               std::vector<int>& job_hosts) {
   Allocation allocation;

@@ -23,12 +23,6 @@ std::vector<Membership::Member> members_of_generation_0(const Allocation& alloca
   return members;
 }
 
-std::vector<Host> all_hosts(const Allocation& allocation, const ElasticSettings& settings) {
-  std::vector<Host> hosts = allocation.hosts;
-  hosts.insert(hosts.end(), settings.more_hosts.begin(), settings.more_hosts.end());
-  return hosts;
-}
-
 GenerationRecord record_of(const Membership::Generation& generation) {
   return {generation.number, static_cast<int>(generation.members.size()),
           generation.cause,  generation.left,
@@ -54,7 +48,7 @@ ElasticSupervisor::ElasticSupervisor(const Allocation& allocation, const Elastic
       hooks_(std::move(hooks)),
       alarm_(make_alarm_()),
       membership_(allocation, settings, options_.start_timeout, actions()),
-      changes_(all_hosts(allocation, settings), settings, membership_,
+      changes_(first_hosts(allocation, settings), settings, membership_,
                {[this] { return alarm_->now(); }, hooks_.add_host, [this] { watch_times(); }}),
       history_{{0, static_cast<int>(allocation.placements.size()), "the job was started", {}, {}, 0}},
       era_(make_era(members_of_generation_0(allocation))) {

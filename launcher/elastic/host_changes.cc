@@ -124,7 +124,7 @@ int HostChanges::slots() const {
   return count_slots(wanted());
 }
 
-/// "the job has 4 ranks and may have 8, on 6 slots"
+/// "the job has 4 ranks and may have 8, and its hosts have 6 slots"
 std::string HostChanges::size_text() const {
   const std::string more = slots() > max_ranks_ ? "; runjob resize JOB -np N lets it have more" : "";
   return fmt::format("the job has {} ranks and may have {}, and its hosts have {} slots{}", membership_.roll().ranks(),

@@ -1,10 +1,13 @@
 #include "launcher/elastic/membership.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "launcher/elastic/elastic_allocation.hpp"
 
 namespace runjob {
 namespace {
@@ -70,8 +73,7 @@ Membership::Membership(const Allocation& allocation, ElasticSettings settings, s
       limits_(settings_.reset_limit, settings_.as_horovod),
       next_process_(static_cast<int>(allocation.placements.size())),
       target_(next_process_) {
-  std::vector<Host> hosts = allocation.hosts;
-  hosts.insert(hosts.end(), settings_.more_hosts.begin(), settings_.more_hosts.end());
+  const std::vector<Host> hosts = first_hosts(allocation, settings_);
   for (std::size_t i = 0; i < hosts.size(); ++i)
     roll_.hosts[static_cast<int>(i)] = {hosts[i].name, hosts[i].slots, true};
   for (const Placement& each : allocation.placements) {
@@ -332,12 +334,15 @@ void Membership::form_if_ready(TimePoint now) {
 void Membership::form(const std::vector<int>& next, TimePoint now) {
   GenerationLimits::Next limits;
   limits.newest_commit = roll_.processes.at(next.front()).commit;
-  limits.newcomers = static_cast<int>(
-      std::count_if(next.begin(), next.end(), [this](int number) { return roll_.processes.at(number).rank < 0; }));
+  std::set<int> newcomers;
+  for (const int number : next) {
+    if (roll_.rank_of(number) < 0) newcomers.insert(number);
+  }
+  limits.newcomers = static_cast<int>(newcomers.size());
   limits.after_loss = notice_.ended >= generation_;
   limits.own_failure = own_failure_;
   if (const std::string why = limits_.refuse(limits, cause_); !why.empty()) return actions_.finish(why);
-  if (limits.newcomers == static_cast<int>(next.size())) {
+  if (newcomers.size() == next.size()) {
     actions_.warn(
         "all ranks of the last generation were lost, and the state of their last commit with them; the script begins "
         "anew, from its own checkpoint if it has one");
@@ -346,13 +351,8 @@ void Membership::form(const std::vector<int>& next, TimePoint now) {
   Generation formed;
   formed.number = generation_;
   formed.left = std::exchange(left_, {});
-  std::vector<int> newcomers;
-  for (auto& [number, process] : roll_.processes) {
-    if (process.rank < 0) {
-      newcomers.push_back(number);
-    } else if (!process.stays()) {
-      formed.left.push_back(roll_.name_of(number));
-    }
+  for (const auto& [number, process] : roll_.processes) {
+    if (process.rank >= 0 && !process.stays()) formed.left.push_back(roll_.name_of(number));
   }
   for (auto& [number, process] : roll_.processes) process.rank = -1;
   for (const int number : next) {
@@ -360,7 +360,7 @@ void Membership::form(const std::vector<int>& next, TimePoint now) {
     process.rank = static_cast<int>(formed.members.size());
     process.ready = false;
     formed.members.push_back({number, process.host, process.local_rank, process.commit});
-    if (std::count(newcomers.begin(), newcomers.end(), number) != 0) formed.came.push_back(roll_.name_of(number));
+    if (newcomers.contains(number)) formed.came.push_back(roll_.name_of(number));
     if (limits_.commits_until(limits.newest_commit) >= kForgivingCommits) exclusions_.forgive(process.host);
   }
   limits_.formed(limits.newest_commit);
