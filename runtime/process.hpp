@@ -41,8 +41,8 @@ class Process {
   /// Leaves the job. The other ranks learn how: after failing(), that this rank failed, and why.
   void shutdown(Goodbye how = Goodbye::kShutdown);
 
-  /// Elastic jobs: this process has entered elastic.run(), and from now on hears the launcher's notices. Does nothing
-  /// in other jobs, and the second time.
+  /// Elastic jobs: this process has entered elastic.run(), and from now on receives the launcher's notices. Does
+  /// nothing in other jobs, and the second time.
   /// Errors  Error(kNotInitialized).
   void elastic_enter();
   /// Elastic jobs: leaves the present generation and blocks until this process is a member of the next one. `commit`:

@@ -170,7 +170,7 @@ void DiscoveryScript::State::on_quiet() {
   if (!list.empty()) events_.on_list(list);
 }
 
-/// What the script has printed last is still in the pipes.
+/// Reads the end of the output, which is still in the pipes when the script has ended.
 void DiscoveryScript::State::drain(Reader& reader) {
   if (!reader.pipe.is_open()) return;
   error_code error;

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 #include <vector>
 
-/// What `runjob resize` asks of the launcher of a running elastic job, and where it finds it: each such launcher has a
+/// The request of `runjob resize` to the launcher of a running elastic job, and its way there: each such launcher has a
 /// socket in a folder of its user, with the job's id and the launcher's process number in its name. One connection
 /// carries one line of JSON each way.
 namespace runjob {

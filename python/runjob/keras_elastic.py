@@ -31,7 +31,7 @@ class ModelState(ObjectState):
         raise NotImplementedError
 
     def are_same(self, one: Any, other: Any) -> bool:
-        """Whether two arrays are those of the same variable."""
+        """True when two arrays are those of the same variable."""
         raise NotImplementedError
 
     def _values(self) -> dict[str, Any]:

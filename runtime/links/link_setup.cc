@@ -243,7 +243,7 @@ class Setup {
     return true;
   }
 
-  /// Both members have proven the key, so that this is what the other one has said.
+  /// Both members have proven the key, so that `encrypts` is what the other one has sent.
   /// Errors  Error(kMismatch).
   void check_encryption(const Attempt& attempt, int member, std::uint32_t encrypts) const {
     if ((encrypts != 0) == plan_.encrypts) return;

@@ -13,12 +13,12 @@ _LARGEST = Reduction(reduce_ops.Max, 1.0, 1.0, global_process_set)
 
 
 def is_elastic() -> bool:
-    """Whether this process is in an elastic job."""
+    """True when this process is in an elastic job."""
     return bool(library().runjob_elastic() == 1)
 
 
 def pending() -> tuple[int, bool]:
-    """What the launcher asks of this process: 0, 1 (only added) or 2, and whether this process is to leave."""
+    """The launcher's request to this process: 0 for none, 1 (only added) or 2, and whether this process is to leave."""
     update, leaving = c_int32(), c_int32()
     job.check(library().runjob_elastic_pending(byref(update), byref(leaving)))
     return update.value, bool(leaving.value)

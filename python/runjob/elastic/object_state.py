@@ -71,7 +71,7 @@ class ObjectState(State):
             ...
 
     def _values(self) -> dict[str, Any]:
-        """What a commit has, by name."""
+        """The values of a commit, by name."""
         return {name: getattr(self, name) for name in self._names}
 
     def _set_values(self, values: Mapping[str, Any]) -> None:
@@ -95,7 +95,7 @@ class ObjectState(State):
         self._set_values(tree.join(tree.copied(self._snapshot.outline), arrays))
 
     def _has_arrays_of(self, outline: Mapping[str, Any], layout: Layout) -> bool:
-        """Whether this rank's commit has arrays in the places and forms of another rank's."""
+        """True when this rank's commit has arrays in the places and forms of another rank's."""
         forms = [form for block in layout for form in block]
         return self._snapshot.forms() == forms and tree.paths(self._snapshot.outline) == tree.paths(outline)
 

@@ -114,7 +114,7 @@ class Notices:
         self._given.append(notice)
 
     def empty(self) -> bool:
-        """Whether nothing asks for the next generation."""
+        """True when nothing asks for the next generation."""
         return not self._given and not (job.is_initialized() and is_elastic() and pending()[0])
 
     def take(self, after: float) -> list[tuple[float, int]]:

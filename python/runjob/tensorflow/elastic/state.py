@@ -29,7 +29,7 @@ class TensorFlowKerasState(keras_elastic.ModelState):
         return [variable if isinstance(variable, tf.Variable) else variable.value for variable in variables]
 
     def are_same(self, one: Any, other: Any) -> bool:
-        """Whether they are one object."""
+        """True when they are one object."""
         return one is other
 
 
