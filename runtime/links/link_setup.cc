@@ -113,6 +113,15 @@ class Setup {
 
   std::string connecting_to(int member) const { return fmt::format("connecting to {}", place_text(peer(member))); }
 
+  Error unreachable(int member, int error) const {
+    const bool is_own_network = error == ENETUNREACH || error == EADDRNOTAVAIL;
+    return {Errc::kConnect,
+            fmt::format("{}: {}{}", connecting_to(member), std::strerror(error),
+                        is_own_network ? "; no network interface of this process leads there, as in a container or a "
+                                         "network namespace of its own: start it in the network of its host"
+                                       : "")};
+  }
+
   void begin(int member) {
     const AddressList list = parse_address(peer(member).address.address, peer(member).address.port);
     Attempt attempt;
@@ -121,7 +130,7 @@ class Setup {
     attempt.socket.reset(::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!attempt.socket) throw system_error("making a socket", errno);
     if (::connect(attempt.socket.get(), list->ai_addr, list->ai_addrlen) != 0 && errno != EINPROGRESS) {
-      throw Error(Errc::kConnect, fmt::format("{}: {}", connecting_to(member), std::strerror(errno)));
+      throw unreachable(member, errno);
     }
     attempts_.push_back(std::move(attempt));
   }
@@ -195,7 +204,7 @@ class Setup {
     ::getsockopt(attempt.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error == 0) return;
     if (error == ETIMEDOUT) throw Broken();  // once more, until the deadline
-    throw Error(Errc::kConnect, fmt::format("{}: {}", connecting_to(attempt.peer), std::strerror(error)));
+    throw unreachable(attempt.peer, error);
   }
 
   bool send_hello(Attempt& attempt) const {

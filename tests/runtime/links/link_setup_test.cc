@@ -3,8 +3,11 @@
 #include <future>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
+#include <stdexcept>
 #include <sys/socket.h>
 #include <thread>
+#include <unistd.h>
 
 #include "base/error.hpp"
 #include "base/event_fd.hpp"
@@ -203,6 +206,22 @@ TEST_CASE("when one member encrypts and another does not, both tell which and wh
     CHECK_THAT(text, ContainsSubstring(member == encrypting ? " does not encrypt " : " encrypts "));
     CHECK_THAT(text, ContainsSubstring("--encrypt-data"));
   }
+}
+
+TEST_CASE("a member in a network namespace of its own is told so", "[runtime][net]") {
+  if (::geteuid() != 0) {
+    WARN("skipped: making a network namespace needs root");
+    return;
+  }
+  Members members(2);
+  const Error error = error_of(std::async(std::launch::async, [&] {
+    if (::unshare(CLONE_NEWNET) != 0) throw std::runtime_error("unshare");  // of this thread only
+    return connect_links(members.listeners[1].socket.get(), members.plan(1));
+  }));
+  CHECK(error.code() == Errc::kConnect);
+  CHECK_THAT(error.what(),
+             ContainsSubstring("connecting to rank 0 at 127.0.0.1 port") &&
+                 ContainsSubstring(": Network is unreachable; no network interface of this process leads there"));
 }
 
 TEST_CASE("a listener that is gone, a member that does not come and a cancellation are named", "[runtime][net]") {
