@@ -70,8 +70,10 @@ def write(file: BinaryIO, outline: dict[str, Any], forms: Sequence[Form], arrays
     about = json.dumps({"version": _VERSION, "values": list(outline), "arrays": described})
     text = json.dumps({"__metadata__": {"runjob": about}, **entries}).encode()
     text += b" " * (-len(text) % 8)
-    for piece in (_LENGTH.pack(len(text)), text, *(arrays[number] for number in order), objects):
-        file.write(piece)
+    file.write(_LENGTH.pack(len(text)) + text)
+    for number in order:
+        file.write(arrays[number])
+    file.write(objects)
 
 
 def read_header(file: BinaryIO) -> Header:
