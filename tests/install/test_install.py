@@ -174,7 +174,9 @@ def test_the_example_of_an_elastic_job_loses_and_gains_a_rank(prefix, examples):
 def test_a_rank_that_is_to_leave_an_elastic_job_in_cpp_ends_well(prefix, examples):
     command = (prefix / "bin/runjob", "-np", "3", "--min-np", "2", examples / "elastic", "1500")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment()) as job:
-        run(prefix / "bin/runjob", "resize", str(job.pid), "-np", "2", env=clean_environment(), cwd=examples)
+        resize = [prefix / "bin/runjob", "resize", str(job.pid), "-np", "2"]
+        while subprocess.run(resize, capture_output=True, env=clean_environment(), check=False).returncode != 0:
+            assert job.poll() is None, "it has ended before it could be resized"
         output, _ = job.communicate(timeout=LIMIT_SECONDS)
     assert job.returncode == 0
     lines = sorted(line.partition(":")[2] for line in output.splitlines())
