@@ -140,6 +140,7 @@ TEST_CASE("the caller's end is told once, and whoever waits or comes later is an
 
 TEST_CASE("descriptors that are not open are an error", "[unit]") {
   boost::asio::io_context context;
-  CHECK_THROWS_WITH(CallRelay(context.get_executor(), {9999, 9998}, [](int) { return 0; }, [] {}),
+  CHECK_THROWS_WITH(CallRelay(
+                        context.get_executor(), {9999, 9998}, [](int) { return 0; }, [] {}),
                     ContainsSubstring("the call's descriptors are not open"));
 }
