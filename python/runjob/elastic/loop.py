@@ -66,8 +66,10 @@ class _Loop:
             self._stored.finish()
 
     def _generations(self, function: Callable[[], Result]) -> Result:
-        job.check(library().runjob_elastic_enter())
         must_meet, is_member = library().runjob_generation() < 0, True
+        # No rank enters before rank 0 has read the file. A file that cannot be used then ends the job at once, as one of fixed size.
+        is_restored = not must_meet and self._state._commit_number < 0 and self._restore_stored()
+        job.check(library().runjob_elastic_enter())
         while True:
             try:
                 if must_meet:
@@ -76,7 +78,7 @@ class _Loop:
                     is_member, must_meet = True, False
                     self._begin_generation()
                 else:
-                    if self._state._commit_number < 0 and self._restore_stored():
+                    if is_restored:
                         self._state.on_reset()
                     self._sync([])
                 return function()
