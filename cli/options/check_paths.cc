@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -63,6 +64,16 @@ void check_output_directory(const std::string& path, std::string_view place) {
   constexpr std::string_view kRemedy = "name a directory that can be made and written";
   if (!is_existing_directory(ancestor)) refuse(place, fmt::format("{} is not a directory", ancestor.string()), kRemedy);
   require_access(ancestor, W_OK | X_OK, place, kRemedy);
+}
+
+void check_own_directory(const std::string& path, std::string_view place) {
+  constexpr std::string_view kRemedy = "name a directory of your own";
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return;
+  if (S_ISLNK(info.st_mode)) refuse(place, fmt::format("{} is a link", path), kRemedy);
+  if (!S_ISDIR(info.st_mode)) refuse(place, fmt::format("{} is not a directory", path), kRemedy);
+  if (info.st_uid != ::geteuid())
+    refuse(place, fmt::format("{} belongs to user {}, and not to user {}", path, info.st_uid, ::geteuid()), kRemedy);
 }
 
 }  // namespace runjob

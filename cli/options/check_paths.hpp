@@ -20,4 +20,7 @@ void check_writable_file(const std::string& path, std::string_view place);
 /// A directory that exists and can be written, or can be made.
 void check_output_directory(const std::string& path, std::string_view place);
 
+/// A directory that belongs to this user and is no link. It need not exist, since it may be there on other hosts only.
+void check_own_directory(const std::string& path, std::string_view place);
+
 }  // namespace runjob

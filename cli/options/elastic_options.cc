@@ -60,7 +60,18 @@ std::vector<Option> elastic_options() {
        .default_text = "excluded for ever",
        .help = "exclude a host for MIN seconds, twice as long each time, at most for MAX seconds",
        .group = OptionGroup::kElastic,
-       .values = 2}};
+       .values = 2},
+      {.name = "commit-dir",
+       .value = "DIR",
+       .variables = {"RUNJOB_COMMIT_DIR"},
+       .help = "also write the newest commit to DIR in the background; a job that is started again goes on from there",
+       .group = OptionGroup::kElastic},
+      {.name = "commit-interval",
+       .value = "TIME",
+       .variables = {"RUNJOB_COMMIT_INTERVAL"},
+       .default_text = "10m",
+       .help = "time between two commits that are written to --commit-dir: 30, 10m; 0: as often as possible",
+       .group = OptionGroup::kElastic}};
 }
 
 }  // namespace runjob

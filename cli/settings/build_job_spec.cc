@@ -276,6 +276,7 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   spec.stack_traces_on_timeout = reader.flag("stack-traces-on-timeout");
   spec.continue_on_failure = reader.flag("continue-on-failure");
   spec.runtime_variables = read_runtime_variables(reader);
+  if (elastic) spec.runtime_variables.merge(read_commit_variables(reader));
   warn_of_rank_variables(spec, warnings);
   spec.status_file = reader.writable_file("status-file");
   spec.verbose = reader.flag("verbose");

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/parse.hpp"
+#include "cli/options/check_paths.hpp"
 #include "hostfile/merge_hosts.hpp"
 
 namespace runjob {
@@ -41,7 +42,8 @@ void refuse_without_elastic(const SettingReader& reader) {
   // set for all jobs of a user, as for horovodrun, which reads HOROVOD_ELASTIC_TIMEOUT in elastic jobs only.
   const std::pair<const char*, const char*> options[] = {{"max-np", ""},         {"elastic-timeout", "600"},
                                                          {"reset-limit", ""},    {"blacklist-cooldown-range", ""},
-                                                         {"rank-restarts", "3"}, {"spares", "0"}};
+                                                         {"rank-restarts", "3"}, {"spares", "0"},
+                                                         {"commit-dir", ""},     {"commit-interval", "10m"}};
   for (const auto& [option, default_text] : options) {
     const auto value = reader.find(option);
     if (value && value->text != default_text && !value->place.starts_with("environment "))
@@ -129,6 +131,21 @@ ElasticSettings read_elastic_settings(const SettingReader& reader, const Elastic
       settings.more_hosts.push_back(host);
   }
   return settings;
+}
+
+std::map<std::string, std::string> read_commit_variables(const SettingReader& reader) {
+  const auto interval = reader.duration("commit-interval");
+  const auto folder = reader.path("commit-dir");
+  if (!folder) {
+    const auto given = reader.find("commit-interval");
+    if (given && given->text != "10m" && !given->place.starts_with("environment "))
+      throw Error(Errc::kUsage, fmt::format("{}: needs --commit-dir, the folder of the commits", given->place));
+    return {};
+  }
+  check_own_directory(folder->text, folder->place);
+  std::map<std::string, std::string> variables{{"COMMIT_DIR", folder->text}};
+  if (interval) variables["COMMIT_INTERVAL"] = fmt::format("{}", std::chrono::duration<double>(*interval).count());
+  return variables;
 }
 
 }  // namespace runjob

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 
 #include "cli/settings/setting_reader.hpp"
 #include "hostfile/allocation.hpp"
@@ -36,5 +38,9 @@ std::optional<FirstHosts> read_first_hosts(const SettingReader& reader, const El
 /// Errors  kUsage naming the option.
 ElasticSettings read_elastic_settings(const SettingReader& reader, const ElasticSize& size,
                                       const std::vector<Host>& hosts, const Allocation& allocation);
+
+/// --commit-dir and --commit-interval as variables of the ranks, without the prefix RUNJOB_. Empty without a folder.
+/// Errors  kUsage naming the option.
+std::map<std::string, std::string> read_commit_variables(const SettingReader& reader);
 
 }  // namespace runjob

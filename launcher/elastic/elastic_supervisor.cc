@@ -24,9 +24,18 @@ std::vector<Membership::Member> members_of_generation_0(const Allocation& alloca
 }
 
 GenerationRecord record_of(const Membership::Generation& generation) {
-  return {generation.number, static_cast<int>(generation.members.size()),
-          generation.cause,  generation.left,
-          generation.came,   std::chrono::duration<double>(generation.stood_still).count()};
+  std::vector<int> processes;
+  for (const Membership::Member& member : generation.members) processes.push_back(member.process);
+  return {generation.number,   static_cast<int>(generation.members.size()),
+          generation.cause,    generation.left,
+          generation.came,     std::chrono::duration<double>(generation.stood_still).count(),
+          std::move(processes)};
+}
+
+GenerationRecord record_of_generation_0(const Allocation& allocation) {
+  GenerationRecord record{0, static_cast<int>(allocation.placements.size()), "the job was started", {}, {}, 0};
+  for (const Placement& each : allocation.placements) record.processes.push_back(each.rank);
+  return record;
 }
 
 /// The user or the surroundings end the job, not a rank.
@@ -50,7 +59,7 @@ ElasticSupervisor::ElasticSupervisor(const Allocation& allocation, const Elastic
       membership_(allocation, settings, options_.start_timeout, actions()),
       changes_(first_hosts(allocation, settings), settings, membership_,
                {[this] { return alarm_->now(); }, hooks_.add_host, [this] { watch_times(); }}),
-      history_{{0, static_cast<int>(allocation.placements.size()), "the job was started", {}, {}, 0}},
+      history_{record_of_generation_0(allocation)},
       era_(make_era(members_of_generation_0(allocation))) {
   for (const MakeHostSource& make : sources) sources_.push_back(make(changes_));
 }
@@ -158,6 +167,10 @@ Verdict& ElasticSupervisor::verdict() {
   return era_->ranks->verdict();
 }
 
+int ElasticSupervisor::host_of(int process) const {
+  return membership_.roll().host_of(process);
+}
+
 int ElasticSupervisor::process_of(int rank) const {
   return era_->processes.at(static_cast<std::size_t>(rank));
 }
@@ -169,7 +182,10 @@ Membership::Actions ElasticSupervisor::actions() {
     hooks_.start(start);
   };
   actions.form = [this](const Membership::Generation& generation) { form(generation); };
-  actions.notify = [this](const rendezvous::Notice& notice) { notify(notice); };
+  actions.notify = [this](const rendezvous::Notice& notice) {
+    if (notice.ended >= membership_.generation()) era_->ranks->close_rendezvous(notice.reason);
+    hooks_.notify(notice);
+  };
   actions.end = [this](int process) {
     waiting_.erase(process);
     hooks_.end(process);
@@ -202,11 +218,6 @@ void ElasticSupervisor::form(const Membership::Generation& generation) {
     response.body = rendezvous::join_reply(place, topology);
     waiting.mapped()(std::move(response));
   }
-}
-
-void ElasticSupervisor::notify(const rendezvous::Notice& notice) {
-  if (notice.ended >= membership_.generation()) era_->ranks->close_rendezvous(notice.reason);
-  hooks_.notify(notice);
 }
 
 void ElasticSupervisor::finish(const std::string& why) {

@@ -57,12 +57,12 @@ class ElasticSupervisor : public Supervisor {
   void ranks_are_ending() override;
   const Verdict& verdict() const override;
   Verdict& verdict() override;
+  int host_of(int process) const override;
   int process_of(int rank) const override;
 
  private:
   Membership::Actions actions();
   void form(const Membership::Generation& generation);
-  void notify(const rendezvous::Notice& notice);
   void finish(const std::string& why);
 
   void on_ready(int process, const rendezvous::JoinRequest::Ready& ready, rendezvous::Reply reply);

@@ -40,16 +40,11 @@ std::string record_of(int rank, std::string_view block) {
   return bytes;
 }
 
-bool is_on(const Allocation& allocation, int rank, int host) {
-  if (rank < 0 || static_cast<std::size_t>(rank) >= allocation.placements.size()) return false;
-  return allocation.placements[static_cast<std::size_t>(rank)].host == host;
-}
-
 }  // namespace
 
-CallRelay::CallRelay(boost::asio::any_io_executor executor, const CallDescriptors& descriptors,
-                     const Allocation& allocation, std::function<void()> on_caller_gone)
-    : allocation_(allocation),
+CallRelay::CallRelay(boost::asio::any_io_executor executor, const CallDescriptors& descriptors, HostOf host_of,
+                     std::function<void()> on_caller_gone)
+    : host_of_(std::move(host_of)),
       on_caller_gone_(std::move(on_caller_gone)),
       function_(close_on_exec(descriptors.function)),
       caller_(executor, close_on_exec(descriptors.caller)) {
@@ -69,8 +64,8 @@ void CallRelay::handle(int host, rendezvous::Request request, rendezvous::Reply 
   } catch (const Error& error) {
     return reply(error_response(400, error.what()));
   }
-  if (!is_on(allocation_, request.rank, host))
-    return reply(error_response(400, fmt::format("rank {} is not on the host that gives its result", request.rank)));
+  if (request.rank < 0 || host_of_(request.rank) != host)
+    return reply(error_response(400, fmt::format("process {} is not on the host that gives its result", request.rank)));
   if (gone_) return reply(error_response(410, "the process that called runjob.run() is gone"));
   records_.push_back({record_of(request.rank, request.body), std::move(reply)});
   if (!waiting_) write_some();

@@ -10,7 +10,6 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include "base/unique_handle.hpp"
-#include "hostfile/allocation.hpp"
 #include "launcher/job_spec/job_spec.hpp"
 #include "rendezvous/protocol.hpp"
 
@@ -22,25 +21,28 @@ namespace runjob {
 ///   GET  /v1/call/function/<offset>  -> the function's bytes from there on, at most kBlockBytes; none at their end
 ///   POST /v1/call/result             one block for the caller; answered when the caller's socket has taken it
 ///
-/// The two ends (python/runjob) define the meaning of the bytes. The caller receives records: the rank as i32 (-1 for
-/// the verdict), the length as u32, both little-endian, then the block. A rank that waits for each answer has one block
-/// under way, so a slow caller slows the ranks, and nothing piles up here.
+/// The two ends (python/runjob) define the meaning of the bytes. The caller receives records: the number of the process
+/// as i32 (-1 for the verdict), the length as u32, both little-endian, then the block. In a job of fixed size a
+/// process's number is its rank. A rank that waits for each answer has one block under way, so a slow caller slows the
+/// ranks, and nothing piles up here.
 /// Owner    the job; the descriptors belong to this object.
 /// Threads  the loop's one thread.
 class CallRelay {
  public:
   static constexpr std::size_t kBlockBytes = 1024 * 1024;
 
-  /// Owns the descriptors from now on. `allocation` outlives this object. `on_caller_gone` is called once, from the
-  /// loop.
+  /// The index of a process's host; -1 for an unknown process.
+  using HostOf = std::function<int(int process)>;
+
+  /// Owns the descriptors from now on. `on_caller_gone` is called once, from the loop.
   /// Errors  Error when the descriptors cannot be used.
-  CallRelay(boost::asio::any_io_executor executor, const CallDescriptors& descriptors, const Allocation& allocation,
+  CallRelay(boost::asio::any_io_executor executor, const CallDescriptors& descriptors, HostOf host_of,
             std::function<void()> on_caller_gone);
 
   /// True for a request that handle() answers; the rendezvous answers all others.
   static bool takes(const rendezvous::Request& request);
 
-  /// `host`: the one of the rank that asks. Results are accepted from the ranks of that host only.
+  /// `host`: the one of the rank that asks. Results are accepted from the processes of that host only.
   void handle(int host, rendezvous::Request request, rendezvous::Reply reply);
 
   /// After the loop has ended: blocks until the caller has all results and `verdict`, or is gone.
@@ -58,7 +60,7 @@ class CallRelay {
   bool send_front();
   void give_up();
 
-  const Allocation& allocation_;
+  HostOf host_of_;
   std::function<void()> on_caller_gone_;
   UniqueFd function_;
   boost::asio::posix::stream_descriptor caller_;

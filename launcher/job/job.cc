@@ -66,7 +66,9 @@ Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHo
       supervisor_(runjob::make_supervisor(context_.get_executor(), spec, agents_, launch_, output_,
                                           [this](const Verdict& verdict) { end_because(verdict); })) {
   if (spec.call)
-    call_.emplace(context_.get_executor(), *spec.call, spec.allocation, [this] { interrupt(SIGTERM, false); });
+    call_.emplace(
+        context_.get_executor(), *spec.call, [this](int process) { return supervisor_->host_of(process); },
+        [this] { interrupt(SIGTERM, false); });
   for (std::size_t host = 0; host < spec.allocation.hosts.size(); ++host) {
     if (!local_agents.contains(static_cast<int>(host)))
       status_.line().host(static_cast<int>(host), StatusLine::HostPhase::kConnecting);

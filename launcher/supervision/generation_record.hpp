@@ -12,6 +12,7 @@ struct GenerationRecord {
   std::string cause;                    ///< why it was formed
   std::vector<std::string> left, came;  ///< "rank 5 on s2": members of the one before, and of this one
   double stood_still_seconds = 0;       ///< from the end of the one before
+  std::vector<int> processes = {};      ///< the number of each rank's process
 
   bool operator==(const GenerationRecord&) const = default;
 };

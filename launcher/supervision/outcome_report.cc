@@ -228,7 +228,8 @@ std::string outcome_json(const JobOutcome& outcome, const std::string& job_id, c
                                        {"cause", each.cause},
                                        {"left", each.left},
                                        {"came", each.came},
-                                       {"stood_still_seconds", each.stood_still_seconds}});
+                                       {"stood_still_seconds", each.stood_still_seconds},
+                                       {"processes", each.processes}});
   }
   return ordered_json_text(document, 2) + "\n";
 }

@@ -37,6 +37,11 @@ RankSupervisor::RankSupervisor(const Allocation& allocation, Options options, st
   });
 }
 
+int RankSupervisor::host_of(int rank) const {
+  const auto& placements = allocation_.placements;
+  return rank >= 0 && std::cmp_less(rank, placements.size()) ? placements[static_cast<std::size_t>(rank)].host : -1;
+}
+
 void RankSupervisor::started(int rank, const Started& process) {
   verdict_.rank_started(rank, process.pid);
   service_.rank_started(rank, process.pid, alarm_->now());

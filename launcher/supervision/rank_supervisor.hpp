@@ -49,6 +49,7 @@ class RankSupervisor : public Supervisor {
   void ranks_are_ending() override;
   const Verdict& verdict() const override { return verdict_; }
   Verdict& verdict() override { return verdict_; }
+  int host_of(int rank) const override;
 
   /// Ends every wait at the rendezvous with 410 and refuses what comes later.
   void close_rendezvous(const std::string& reason) { service_.close(reason); }

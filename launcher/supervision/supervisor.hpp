@@ -46,6 +46,8 @@ class Supervisor {
   virtual const Verdict& verdict() const = 0;
   /// For causes that are not events of a rank. Call end_if_caused() afterwards.
   virtual Verdict& verdict() = 0;
+  /// The index of the process's host; -1 for an unknown process.
+  virtual int host_of(int process) const = 0;
   /// The process of a rank of the verdict.
   virtual int process_of(int rank) const { return rank; }
 };

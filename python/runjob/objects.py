@@ -36,7 +36,7 @@ def broadcast_object(
     name = name or "object"
     is_root = job.rank() == root_rank
     number = _number(name, process_set)
-    payload = _proven(_dumps(obj), name, process_set, number) if is_root else bytearray()
+    payload = _proven(dumps(obj), name, process_set, number) if is_root else bytearray()
     length = bytearray(struct.pack("=q", len(payload)))
     handles.run(calls.broadcast(length, root_rank, f"{name}.sz", process_set, in_place=True))
     if not is_root:
@@ -53,7 +53,7 @@ def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet 
     """
     name = name or "object"
     number = _number(name, process_set)
-    payload = _proven(_dumps(obj), name, process_set, number)
+    payload = _proven(dumps(obj), name, process_set, number)
     lengths = handles.run(calls.allgather(bytearray(struct.pack("=q", len(payload))), f"{name}.sz", process_set))
     payloads = memoryview(handles.run(calls.allgather(payload, f"{name}.t", process_set)))
     objects, first = [], 0
@@ -96,7 +96,8 @@ def _loads(received: bytearray | memoryview, name: str, process_set: ProcessSet,
     return pickle.loads(payload)
 
 
-def _dumps(obj: Any) -> bytes:
+def dumps(obj: Any) -> bytes:
+    """A pickle of `obj`; where cloudpickle is installed, one of its own."""
     try:
         import cloudpickle  # also takes lambdas and classes of __main__
     except ImportError:

@@ -164,6 +164,25 @@ def test_the_example_of_training_gives_what_one_process_gives(prefix, examples):
         assert trained(done) == [(pytest.approx(loss, abs=2e-6), accuracy)] * size
 
 
+def test_the_example_of_an_elastic_job_loses_and_gains_a_rank(prefix, examples):
+    done = run(prefix / "bin/runjob", "-np", "3", "--min-np", "2", examples / "elastic", "400", "1", "100", env=clean_environment(), cwd=examples)
+    lines = sorted(line.partition(":")[2] for line in done.stdout.splitlines())
+    assert lines == [f"rank {rank} of 3: step 400, y = 3.0000 x -1.0000, resized to: 2 3" for rank in range(3)]
+    assert "rank 1 on localhost was killed by signal 9" in done.stderr and "generation 2: 3 ranks" in done.stderr
+
+
+def test_a_rank_that_is_to_leave_an_elastic_job_in_cpp_ends_well(prefix, examples):
+    command = (prefix / "bin/runjob", "-np", "3", "--min-np", "2", examples / "elastic", "1500")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment()) as job:
+        resize = [prefix / "bin/runjob", "resize", str(job.pid), "-np", "2"]
+        while subprocess.run(resize, capture_output=True, env=clean_environment(), check=False).returncode != 0:
+            assert job.poll() is None, "it has ended before it could be resized"
+        output, _ = job.communicate(timeout=LIMIT_SECONDS)
+    assert job.returncode == 0
+    lines = sorted(line.partition(":")[2] for line in output.splitlines())
+    assert lines == [f"rank {rank} of 2: step 1500, y = 3.0000 x -1.0000, resized to: 2" for rank in range(2)]
+
+
 def test_the_example_of_training_says_what_it_takes(examples):
     done = subprocess.run([examples / "train", "none"], capture_output=True, text=True, env=clean_environment(), timeout=LIMIT_SECONDS)
     assert (done.returncode, done.stderr) == (1, "train: usage: train [steps], at least 1\n")

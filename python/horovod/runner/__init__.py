@@ -9,15 +9,17 @@ import runjob
 
 from .arguments import _HorovodArgs as _HorovodArgs
 
-_ELASTIC = ("min_num_proc", "max_num_proc", "slots", "host_discovery_script")
+#: Those of elastic jobs, and the command's options.
+_ELASTIC = {
+    "max_num_proc": "--max-np", "slots": "--slots-per-host", "reset_limit": "--reset-limit", "cooldown_range": "--blacklist-cooldown-range",
+    "host_discovery_script": "--host-discovery-script",
+}  # fmt: skip
 
 #: What scripts look for in the message of a failed rank.
 _LEAD = "Horovod detected that one or more processes exited with non-zero status: "
 
 #: Arguments that do nothing here, and why.
 _NO_EFFECT = {
-    "reset_limit": "only elastic jobs have resets, and horovod.run() starts none in this version",
-    "cooldown_range": "only elastic jobs exclude hosts, and horovod.run() starts none in this version",
     "use_mpi": "runjob starts the ranks itself; start a program that uses MPI with mpirun",
     "mpi_args": "runjob starts the ranks itself, without mpirun",
 }
@@ -54,12 +56,19 @@ def run(
 ) -> list[Any]:
     """Calls func(*args, **kwargs) on `num_proc` ranks and returns what they return, in rank order: see runjob.run().
 
+    min_num_proc, host_discovery_script
+               make the job elastic. It starts with at least min_num_proc ranks; the results are those of the first min_num_proc ranks that
+               are there in the end.
+    slots      of each host that the script prints without a number.
+    cooldown_range
+               the shortest and the longest time for which a failed host is excluded, in seconds.
+
     use_gloo   True is how runjob works anyway.
     np, min_np, max_np, network_interface
                older names of num_proc, min_num_proc, max_num_proc and network_interfaces: DeprecationWarning.
 
     What has no effect here is a UserWarning that says why. Errors  those of runjob.run(), of which RunError is a RuntimeError as in
-    Horovod; ValueError for `hosts` with `hostfile` and `use_gloo` with `use_mpi`; NotImplementedError for elastic jobs.
+    Horovod; ValueError for `hosts` with `hostfile` and `use_gloo` with `use_mpi`.
     """
     given = dict(locals())
     num_proc = _renamed(given, "np", "num_proc", num_proc)
@@ -70,25 +79,34 @@ def run(
         raise ValueError("hosts= and hostfile= both name hosts; give one of them")
     if use_gloo and use_mpi:
         raise ValueError("use_gloo= and use_mpi= exclude each other; give one of them")
-    for name in _ELASTIC:
-        if given[name] is not None:
-            raise NotImplementedError(
-                f"horovod.run({name}=...) is for elastic jobs, which this version starts from the command line only: runjob --min-np N"
-            )
-    for name, reason in _NO_EFFECT.items():
+    is_elastic = given["min_num_proc"] is not None or host_discovery_script is not None
+    fewest = given["min_num_proc"] or num_proc
+    no_effect = _NO_EFFECT if is_elastic else {**_NO_EFFECT, **dict.fromkeys(_ELASTIC, "it is for elastic jobs, and min_num_proc= makes one")}
+    for name, reason in no_effect.items():
         if given[name]:
             warnings.warn(f"horovod.run({name}=...) has no effect: {reason}", stacklevel=2)
     if isinstance(network_interfaces, str):
         network_interfaces = [network_interfaces]
     try:
-        return runjob.run(
-            func, args, kwargs, np=num_proc, hosts=hosts, hostfile=hostfile, start_timeout=start_timeout, ssh_port=ssh_port,
-            ssh_identity_file=ssh_identity_file, output_filename=output_filename, verbose=bool(verbose), executable=executable,
-            options=[f"--network-interfaces={each}" for each in network_interfaces or ()],
+        results = runjob.run(
+            func, args, kwargs, np=max(num_proc, fewest), min_num_proc=fewest if is_elastic else None, hosts=hosts, hostfile=hostfile,
+            start_timeout=start_timeout, ssh_port=ssh_port, ssh_identity_file=ssh_identity_file, output_filename=output_filename,
+            verbose=bool(verbose), executable=executable,
+            options=[*(_elastic_options(given) if is_elastic else ()), *(f"--network-interfaces={each}" for each in network_interfaces or ())],
         )  # fmt: skip
+        return results[:fewest] if is_elastic else results
     except runjob.RunError as error:
         _say_horovods_words(error)
         raise
+
+
+def _elastic_options(given: dict[str, Any]) -> list[str]:
+    words: list[str] = []
+    for name, option in _ELASTIC.items():
+        value = given[name]
+        if value is not None:
+            words += [option, *map(str, value if isinstance(value, (tuple, list)) else [value])]
+    return words
 
 
 def _say_horovods_words(error: runjob.RunError) -> None:

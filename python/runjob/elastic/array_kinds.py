@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from typing import Any, NamedTuple
 
@@ -29,6 +30,14 @@ class ArrayKind:
 
     def form(self, value: Any) -> Form:
         """How an array looks."""
+        raise NotImplementedError
+
+    def dtype_name(self, dtype: Any) -> str:
+        """A Form's dtype as text, for dtype_named(). Common ones have NumPy's names on all kinds: "float32"."""
+        raise NotImplementedError
+
+    def dtype_named(self, name: str) -> Any:
+        """The opposite of dtype_name(). Errors  TypeError, ValueError, AttributeError for a text that is none."""
         raise NotImplementedError
 
     def copy_in(self, form: Form, memory: memoryview) -> Any:
@@ -67,6 +76,22 @@ class NumpyArrays(ArrayKind):
 
     def form(self, value: Any) -> Form:
         return Form(self.name, value.shape, value.dtype, value.nbytes)
+
+    def dtype_name(self, dtype: Any) -> str:
+        import numpy
+
+        try:
+            is_enough = numpy.dtype(dtype.name) == dtype
+        except TypeError:
+            is_enough = False
+        # Text, structs and foreign byte orders: as NumPy's own files have them.
+        return str(dtype.name) if is_enough else repr(numpy.lib.format.dtype_to_descr(dtype))
+
+    def dtype_named(self, name: str) -> Any:
+        import numpy
+
+        is_description = name[:1] in ("'", "[", "(")
+        return numpy.lib.format.descr_to_dtype(ast.literal_eval(name)) if is_description else numpy.dtype(name)
 
     def copy_in(self, form: Form, memory: memoryview) -> Any:
         import numpy

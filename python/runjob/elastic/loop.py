@@ -17,8 +17,9 @@ from ..exceptions import (
     PeerLostError,
     UnavailableError,
 )
-from .generation import commits, is_elastic
+from .generation import commits, is_elastic, largest
 from .state import State
+from .stored_commits import stored_commits_of
 
 Result = TypeVar("Result")
 
@@ -52,10 +53,23 @@ class _Loop:
         self._state = state
         self._reason = ""  # why this process cannot go on in its generation; empty: others are the reason
         self._must_restore = False
+        self._stored = stored_commits_of(state)
 
     def run(self, function: Callable[[], Result]) -> Result:
-        job.check(library().runjob_elastic_enter())
+        if self._stored is None:
+            return self._generations(function)
+        self._state._on_commit = self._stored.committed
+        try:
+            return self._generations(function)
+        finally:
+            self._state._on_commit = None
+            self._stored.finish()
+
+    def _generations(self, function: Callable[[], Result]) -> Result:
         must_meet, is_member = library().runjob_generation() < 0, True
+        # No rank enters before rank 0 has read the file. A file that cannot be used then ends the job at once, as one of fixed size.
+        is_restored = not must_meet and self._state._commit_number < 0 and self._restore_stored()
+        job.check(library().runjob_elastic_enter())
         while True:
             try:
                 if must_meet:
@@ -64,6 +78,8 @@ class _Loop:
                     is_member, must_meet = True, False
                     self._begin_generation()
                 else:
+                    if is_restored:
+                        self._state.on_reset()
                     self._sync([])
                 return function()
             except HostsUpdatedInterrupt:
@@ -85,8 +101,18 @@ class _Loop:
         if self._must_restore:
             self._state.restore()  # now that nothing of the generation before is in flight
             self._must_restore = False
+        brought = commits()
+        if max(brought) < 0:
+            self._restore_stored()
         self._state.on_reset()
-        self._sync(commits())
+        self._sync(brought)
+
+    def _restore_stored(self) -> bool:
+        """Where no rank has a commit, rank 0 takes the newest one of --commit-dir. Returns whether there is one, on all ranks."""
+        if self._stored is None:
+            return False
+        is_there = job.rank() == 0 and self._stored.restore()
+        return bool(largest(is_there, "runjob.elastic.stored"))
 
     def _sync(self, brought: list[int]) -> None:
         """`brought`: the commit numbers of the ranks; [] in the generation in which run() was entered."""

@@ -79,6 +79,10 @@ class ObjectState(State):
         for name, value in values.items():
             setattr(self, name, value)
 
+    def _outside_of_snapshot(self) -> list[str]:
+        """Names of values that the snapshot has not."""
+        return []
+
     def _keep(self) -> None:
         prepared = self._snapshot.prepare(self._values())
         number, self._commit_number = self._commit_number, -1  # a copy that is interrupted is none

@@ -37,6 +37,19 @@ class _Block:
         """The memory of the copies that do not lie on a device."""
         return memoryview(self._memory)[: self._ends[-1] if self._ends else 0]
 
+    def array_bytes(self) -> list[memoryview]:
+        """The memory of each copy, in a block none of which lies on a device."""
+        whole = memoryview(self._memory)
+        return [whole[begin : begin + form.nbytes] for form, begin in zip(self.forms, [0, *self._ends])]
+
+    def twin(self) -> _Block:
+        """A block with the same values and memory of its own, none of which lies on a device."""
+        block = self.here()
+        if block is self:
+            block = _Block(self.forms, [None] * len(self.forms))
+            block.bytes()[:] = self.bytes()
+        return block
+
     def here(self) -> _Block:
         """A block with the same values, none of which lies on a device."""
         if all(each is None for each in self.far):
@@ -113,6 +126,19 @@ class Snapshot:
     def layout(self) -> Layout:
         """Which arrays travel together."""
         return [block.forms for block in self._blocks]
+
+    def array_bytes(self, is_copied: bool) -> list[memoryview]:
+        """The bytes of each array, by index. is_copied: in memory of their own; otherwise those that do not lie on a device are lent."""
+        blocks = (block.twin() if is_copied else block.here() for block in self._blocks)
+        return [each for block in blocks for each in block.array_bytes()]
+
+    def make_room(self, outline: dict[str, Any], forms: list[Form]) -> Iterator[memoryview]:
+        """Where the bytes of each array go when they come from elsewhere, by index. The snapshot is whole when all have been taken."""
+        self.is_whole = False
+        block = _Block(list(forms), [None] * len(forms))
+        self.outline, self._blocks = outline, [block]
+        yield from block.array_bytes()
+        self.is_whole = True
 
     def pieces(self) -> Iterator[memoryview]:
         """The bytes of all arrays, to be sent."""

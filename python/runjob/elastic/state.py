@@ -23,6 +23,7 @@ class State:
                 _commits        how often all ranks have committed, also when it failed here.
                 _receives       while elastic.run() calls sync() after a meeting: whether this process lacks the newest commit. None at
                                 other times: rank 0's state is what counts.
+                _on_commit      called after each commit of this process.
     """
 
     def __init__(self, bcast_object: Callable[..., Any] | None = None, get_rank: Callable[[], int] | None = None) -> None:
@@ -31,6 +32,7 @@ class State:
         self._reset_callbacks: list[Callable[[], Any]] = []
         self._commit_number = self._commits = -1
         self._receives: bool | None = None
+        self._on_commit: Callable[[], None] | None = None
         self._host_messages = Notices()
         self._last_updated_timestamp: float = 0
 
@@ -96,6 +98,8 @@ class State:
         self._commits += 1
         self.save()
         self._commit_number = self._commits
+        if self._on_commit is not None:
+            self._on_commit()
 
     def _has_newest(self, number: int) -> None:
         """This process's commit is now the one with this number."""

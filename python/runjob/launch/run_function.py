@@ -22,6 +22,8 @@ def run(
     kwargs: Mapping[str, Any] | None = None,
     *,
     np: int | None = None,
+    min_num_proc: int | None = None,
+    max_num_proc: int | None = None,
     hosts: str | Iterable[str] | None = None,
     hostfile: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
@@ -40,6 +42,9 @@ def run(
 
     func       any function: also a lambda, a closure, or one of a notebook. It, its arguments and its results are sent with cloudpickle.
     np         how many ranks; None: as many as there are slots, else one.
+    min_num_proc, max_num_proc
+               make the job elastic (docs/elastic.md): it goes on while min_num_proc ranks are left, and has at most max_num_proc. The
+               function has an elastic.run() in it, and the results are those of the ranks that are there in the end.
     hosts      "a:4,b:4" or ["a:4", "b:4"]; None: SLURM's allocation, else this host.
     hostfile   a file that names them, in place of `hosts`.
     env        variables for every rank, on top of this process's.
@@ -64,7 +69,7 @@ def run(
     if results not in ("pickle", "json"):
         raise ValueError(f"results={results!r}: the ranks' results are sent as 'pickle' or as 'json'")
     given = {
-        "num_proc": np, "hosts": hosts, "hostfile": hostfile, "start_timeout": start_timeout, "timeout": timeout,
+        "num_proc": np, "min_num_proc": min_num_proc, "max_num_proc": max_num_proc, "hosts": hosts, "hostfile": hostfile, "start_timeout": start_timeout, "timeout": timeout,
         "ssh_port": ssh_port, "ssh_identity_file": ssh_identity_file, "output_filename": output_filename,
         "tag_output": tag_output, "verbose": verbose,
     }  # fmt: skip

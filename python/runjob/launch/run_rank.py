@@ -48,7 +48,10 @@ class _Connection(http.client.HTTPConnection):
 
 
 class Launcher:
-    """The launcher as this rank sees it. Threads  one at a time."""
+    """The launcher as this rank sees it. Threads  one at a time.
+
+    rank  the number of this process, which in an elastic job need not be its rank.
+    """
 
     def __init__(self, address: str, rank: int) -> None:
         if not address.startswith(_SCHEME):
@@ -216,7 +219,7 @@ def call(launcher: Launcher, rank: int) -> None:
 def main() -> None:
     """The whole process. Errors  RuntimeError where no run() has started it; whatever the function raises."""
     sys.excepthook = print_exception
-    rank = int(os.environ.get("RUNJOB_RANK", "-1"))
+    rank = int(os.environ.get("RUNJOB_PROCESS_NUMBER") or os.environ.get("RUNJOB_RANK", "-1"))
     call(Launcher(os.environ.get("RUNJOB_RENDEZVOUS", ""), rank), rank)
 
 

@@ -100,10 +100,17 @@ class Results:
         if self.verdict is None:
             message = complaint or f"the program runjob ended with status {exit_status} and without a word"
             raise ValueError(message) if exit_status == 2 else RunError(message, exit_status=exit_status)
+        self._follow_generations(self.verdict)
         silent = [place["rank"] for place in self.verdict["ranks"] if not self._returned(place["rank"])]
         if exit_status != 0 or silent:
             raise self._failure(exit_status, silent)
         return [self._value(rank) for rank in range(len(self.verdict["ranks"]))]
+
+    def _follow_generations(self, verdict: dict[str, Any]) -> None:
+        """In an elastic job what has come is by process. The verdict is about the ranks of the last generation, and so is the rest of this class."""
+        if generations := verdict.get("generations"):
+            processes = generations[-1]["processes"]
+            self._ranks = {rank: self._ranks[process] for rank, process in enumerate(processes) if process in self._ranks}
 
     def _returned(self, rank: int) -> bool:
         of_rank = self._ranks.get(rank)
@@ -114,9 +121,16 @@ class Results:
         of_rank = None if rank is None else self._ranks.get(rank)
         return _read_report(of_rank.data) if of_rank and of_rank.failed and of_rank.ended else None
 
+    def _culprit(self, verdict: dict[str, Any], silent: list[int]) -> int | None:
+        """The rank that failed first. Of an elastic job that cannot go on: one of the last generation that has raised."""
+        first: int | None = verdict["first_failed_rank"]
+        if first is not None or not verdict.get("generations"):
+            return first
+        return next((rank for rank in silent if rank in self._ranks and self._ranks[rank].failed and self._ranks[rank].ended), None)
+
     def _failure(self, exit_status: int, silent: list[int]) -> RunError:
         verdict = self.verdict or {}
-        rank = verdict["first_failed_rank"]
+        rank = self._culprit(verdict, silent)
         host = None if rank is None else verdict["ranks"][rank]["host"]
         try:
             report = self._report(rank)
@@ -133,6 +147,8 @@ class Results:
         if report is None:
             return RunError(screen_text(verdict["message"]), rank, host, exit_status, verdict)
         message = f"rank {rank} on {host} raised {report.what}\n\nThe traceback of rank {rank}:\n\n{report.traceback}"
+        if verdict["first_failed_rank"] is None:
+            message = f"{screen_text(verdict['message'])}; {message}"
         error = RankError(message.rstrip("\n"), rank, host, exit_status, verdict)
         error.traceback = report.traceback
         if self._form != "json":

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <unistd.h>
 
 #include "base/error.hpp"
 #include "tests/catch.hpp"
@@ -38,6 +39,19 @@ TEST_CASE("paths are checked before a job starts, and nothing is made", "[unit]"
   CHECK_THROWS_WITH(
       check_output_directory(file + "/a", "--output-filename"),
       "--output-filename: " + file + " is not a directory; name a directory that can be made and written");
+  CHECK_NOTHROW(check_own_directory(root, "--commit-dir"));
+  CHECK_NOTHROW(check_own_directory(root + "/new", "--commit-dir"));
+  fs::create_symlink(root, root + "/link");
+  CHECK_THROWS_WITH(check_own_directory(root + "/link", "--commit-dir"),
+                    "--commit-dir: " + root + "/link is a link; name a directory of your own");
+  CHECK_THROWS_WITH(check_own_directory(file, "--commit-dir"),
+                    "--commit-dir: " + file + " is not a directory; name a directory of your own");
+  if (::geteuid() == 0) {
+    REQUIRE(::chown(root.c_str(), 65534, static_cast<gid_t>(-1)) == 0);
+    CHECK_THROWS_WITH(
+        check_own_directory(root, "--commit-dir"),
+        "--commit-dir: " + root + " belongs to user 65534, and not to user 0; name a directory of your own");
+  }
   CHECK_FALSE(fs::exists(root + "/new"));
   CHECK_FALSE(fs::exists(root + "/a"));
   fs::remove_all(root);

@@ -116,3 +116,23 @@ TEST_CASE("under the name horovodrun the job takes all slots, and starts no rank
   CHECK(settings->more_hosts.empty());  // four ranks at the start
   CHECK(read({{"min-np", "2"}, {"max-np", "3"}}, 2, "s1:2,s2:2", true)->more_hosts.empty());
 }
+
+TEST_CASE("the folder of commits becomes a variable of the ranks", "[unit]") {
+  using Variables = std::map<std::string, std::string>;
+  const auto read_commits = [](const Settings& settings) {
+    return read_commit_variables(SettingReader(settings, "/work"));
+  };
+  const auto given = [](const std::string& text) { return Setting{{text}, "command line"}; };
+  CHECK(read_commits({}).empty());
+  CHECK(read_commits({{"commit-dir", given("c")}}) == Variables{{"COMMIT_DIR", "/work/c"}});
+  CHECK(read_commits({{"commit-dir", given("/c")}, {"commit-interval", given("2m")}}) ==
+        Variables{{"COMMIT_DIR", "/c"}, {"COMMIT_INTERVAL", "120"}});
+  CHECK(read_commits({{"commit-dir", given("/c")}, {"commit-interval", given("0")}}).at("COMMIT_INTERVAL") == "0");
+  CHECK_THROWS_WITH(read_commits({{"commit-interval", given("5")}}), ContainsSubstring("needs --commit-dir"));
+  CHECK_THROWS_WITH(read_commits({{"commit-dir", given("/c")}, {"commit-interval", given("soon")}}),
+                    ContainsSubstring("'soon'"));
+  CHECK_THROWS_WITH(read_commits({{"commit-dir", given("/dev/null")}}),
+                    ContainsSubstring("/dev/null is not a directory; name a directory of your own"));
+  CHECK(read_commits({{"commit-interval", {{"5"}, "environment RUNJOB_COMMIT_INTERVAL"}}}).empty());
+  CHECK_THROWS_WITH(read({{"commit-dir", "/c"}}), ContainsSubstring("needs --min-np"));
+}

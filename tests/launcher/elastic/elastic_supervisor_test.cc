@@ -81,6 +81,10 @@ TEST_CASE("the survivors of a loss get their new places", "[unit]") {
   CHECK(second.rank == 1);
   CHECK(second.hostname == "s2");
   CHECK(elastic.job->process_of(0) == 1);
+  CHECK(elastic.job->host_of(2) == 1);
+  CHECK(elastic.job->host_of(9) == -1);
+  CHECK(elastic.job->verdict().outcome().generations.front().processes == std::vector<int>{0, 1, 2});
+  CHECK(elastic.job->verdict().outcome().generations.back().processes == std::vector<int>{1, 2});
   CHECK_FALSE(elastic.ended_with);
   elastic.end_well(1);
   elastic.end_well(2);

@@ -10,7 +10,6 @@
 #include <boost/asio/io_context.hpp>
 
 #include "base/error.hpp"
-#include "hostfile/parse_hosts.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob;
@@ -31,7 +30,9 @@ struct Relay {
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
     caller = UniqueFd(ends[0]);
-    relay.emplace(context.get_executor(), CallDescriptors{file, ends[1]}, allocation, [this] { ++gone; });
+    // Processes 0 and 1 are on the first host, 2 and 3 on the second one.
+    const auto host_of = [](int process) { return process < 4 ? process / 2 : -1; };
+    relay.emplace(context.get_executor(), CallDescriptors{file, ends[1]}, host_of, [this] { ++gone; });
   }
 
   /// What has been answered when the loop has nothing more to do at once.
@@ -55,7 +56,6 @@ struct Relay {
   }
 
   boost::asio::io_context context;
-  const Allocation allocation = allocate(parse_host_list("s1:2,s2:2"), std::nullopt);
   UniqueFd caller;
   int gone = 0;
   std::optional<CallRelay> relay;
@@ -140,7 +140,7 @@ TEST_CASE("the caller's end is told once, and whoever waits or comes later is an
 
 TEST_CASE("descriptors that are not open are an error", "[unit]") {
   boost::asio::io_context context;
-  const Allocation allocation = allocate(parse_host_list("s1"), std::nullopt);
-  CHECK_THROWS_WITH(CallRelay(context.get_executor(), {9999, 9998}, allocation, [] {}),
+  CHECK_THROWS_WITH(CallRelay(
+                        context.get_executor(), {9999, 9998}, [](int) { return 0; }, [] {}),
                     ContainsSubstring("the call's descriptors are not open"));
 }

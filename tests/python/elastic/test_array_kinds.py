@@ -19,6 +19,7 @@ def test_every_dtype_and_shape_is_copied(dtype, shape):
     kind.save(copy, value)
     assert bytes(memory) == value.tobytes()
     assert kind.restore(value, copy) is value
+    assert kind.dtype_named(kind.dtype_name(value.dtype)) == value.dtype
     value.flags.writeable = False
     assert kind.restore(value, copy) is not value
 

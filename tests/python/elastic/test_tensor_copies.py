@@ -17,8 +17,14 @@ def test_every_dtype_and_shape_is_copied(dtype, shape):
     copy = kind.copy_in(form, memoryview(bytearray(form.nbytes)))
     kind.save(copy, value)
     assert torch.equal(copy, value) and copy.dtype == dtype
+    assert kind.dtype_named(kind.dtype_name(dtype)) is dtype
     value.zero_()
     assert torch.equal(kind.restore(value, copy), torch.ones(shape).to(dtype)) and torch.equal(kind.new(copy), copy)
+
+
+def test_a_name_that_is_no_dtype():
+    with pytest.raises((TypeError, AttributeError)):
+        TorchTensors().dtype_named("nn")
 
 
 def test_views_are_copied_and_restored():

@@ -2,7 +2,7 @@
 
     torch_training.py FOLDER GENERATION NUMBER:STEPS...   the process with this number is killed when it has done so many steps itself
 
-It trains for three epochs, and for one more after the one in which the job has come to GENERATION.
+With TRAINING_MARK=STEPS each process prints "mark" when it has done so many steps itself. It trains for three epochs, and for one more after the one in which the job has come to GENERATION.
 
 Each rank writes the indices of each batch, with generation, step and rank, into a file of its own in FOLDER, and at the end whether
 its parameters are those of rank 0, bit for bit.
@@ -26,6 +26,7 @@ NUMBER = os.environ["RUNJOB_PROCESS_NUMBER"]
 
 folder, last_generation = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 losses = {int(steps) for number, steps in (each.split(":") for each in sys.argv[3:]) if number == NUMBER}
+mark = int(os.environ.get("TRAINING_MARK", "-1"))
 own_steps = 0
 
 hvd.init()
@@ -66,10 +67,12 @@ def train(state):
             optimizer.step()
             state.sampler.record_batch(0, len(images))
             assert optimizer.param_groups[0]["lr"] == 0.01 * hvd.size()
-            log(epoch=state.epoch, step=state.step, generation=generation(), rank=hvd.rank(), size=hvd.size(), indices=indices.tolist())
+            log(job=os.environ["RUNJOB_JOB_ID"], epoch=state.epoch, step=state.step, generation=generation(), rank=hvd.rank(), size=hvd.size(), indices=indices.tolist())
             time.sleep(0.01)  # so that replacements come while there is something to do
             state.step += 1
             own_steps += 1
+            if own_steps == mark:
+                print("mark", flush=True)
             if generation() < last_generation:
                 state.last_epoch = state.epoch + 2
             state.commit()

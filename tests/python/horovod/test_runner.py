@@ -66,7 +66,7 @@ def test_older_names_are_deprecated():
         assert horovod.run(lambda: 0, network_interface="lo") == [0]
 
 
-@pytest.mark.parametrize("name, value", [("use_mpi", True), ("mpi_args", "-x"), ("reset_limit", 3)])
+@pytest.mark.parametrize("name, value", [("use_mpi", True), ("mpi_args", "-x"), ("reset_limit", 3), ("max_num_proc", 2)])
 def test_what_has_no_effect_says_why(name, value):
     with pytest.warns(UserWarning, match=rf"horovod.run\({name}=...\) has no effect: "):
         assert horovod.run(lambda: 0, **{name: value}) == [0]
@@ -79,11 +79,36 @@ def test_contradictions_are_value_errors():
         horovod.run(print, use_gloo=True, use_mpi=True)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", ["min_num_proc", "max_num_proc", "slots", "host_discovery_script", "min_np", "max_np"])
-def test_elastic_jobs_come_later(name):
-    with pytest.raises(NotImplementedError, match="is for elastic jobs, which this version starts from the command line only: runjob --min-np N"):
-        horovod.run(print, **{name: 2})
+def train(lost):
+    import os
+    import signal
+
+    import horovod.torch as hvd
+
+    hvd.init()
+    state = hvd.elastic.TorchState(step=0)
+
+    @hvd.elastic.run
+    def steps(state):
+        while state.step < 10:
+            if state.step == 5 and os.environ["RUNJOB_PROCESS_NUMBER"] == lost:
+                os.kill(os.getpid(), signal.SIGKILL)
+            state.step += 1
+            state.commit()
+
+    steps(state)
+    return hvd.rank(), hvd.size(), state.step
+
+
+def test_an_elastic_job_has_the_results_of_the_first_ranks(tmp_path):
+    pytest.importorskip("torch")
+    assert horovod.run(train, ("",), num_proc=3, min_num_proc=2, max_num_proc=3, reset_limit=3, cooldown_range=(10, 20)) == [(0, 3, 10), (1, 3, 10)]
+    (tmp_path / "hosts.sh").write_text("#!/bin/sh\necho localhost\n")
+    (tmp_path / "hosts.sh").chmod(0o755)
+    script = str(tmp_path / "hosts.sh")
+    assert horovod.run(train, ("",), num_proc=2, host_discovery_script=script, slots=2) == [(0, 2, 10), (1, 2, 10)]
+    with pytest.warns(DeprecationWarning, match="min_np=.* use min_num_proc="):
+        assert horovod.run(train, ("",), min_np=1) == [(0, 1, 10)]
 
 
 def test_a_failure_is_a_runtime_error_with_horovods_words():

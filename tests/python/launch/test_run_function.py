@@ -58,6 +58,47 @@ def test_results_come_in_rank_order():
     assert runjob.run(place, (7,), {"word": "w"}, np=3) == [(7, "w", rank, 3) for rank in range(3)]
 
 
+def train(lost):
+    import runjob.elastic
+    import runjob.numpy as rj
+
+    rj.init()
+    state = runjob.elastic.ObjectState(step=0)
+
+    @runjob.elastic.run
+    def steps(state):
+        while state.step < 300 and (rj.size() < 3 or state.step < 10):
+            if state.step == 5 and os.environ["RUNJOB_PROCESS_NUMBER"] == lost:
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(0.02)
+            state.step += 1
+            state.commit()
+
+    steps(state)
+    return os.environ["RUNJOB_PROCESS_NUMBER"], rj.rank(), rj.size()
+
+
+def test_an_elastic_job_has_the_results_of_its_last_generation(capfd):
+    shrunk = runjob.run(train, ("1",), np=3, min_num_proc=2, options=["--rank-restarts", "0"])
+    assert shrunk == [("0", 0, 2), ("2", 1, 2)]
+    assert "generation 1: 2 ranks" in capfd.readouterr().err
+    assert runjob.run(train, ("0",), np=3, min_num_proc=2, max_num_proc=3) == [("1", 0, 3), ("2", 1, 3), ("3", 2, 3)]
+
+
+def test_errors_of_an_elastic_job_are_those_of_its_last_generation():
+    def fail():
+        import runjob.elastic
+        import runjob.numpy as rj
+
+        rj.init()
+        runjob.elastic.run(lambda state: 1 / 0)(runjob.elastic.ObjectState())
+
+    with pytest.raises(runjob.RankError, match="(?s)the elastic job cannot go on.*raised ZeroDivisionError: division by zero"):
+        runjob.run(fail, np=1, min_num_proc=1, options=["--rank-restarts", "0"])
+    with pytest.raises(ValueError, match="3 is over the 2 ranks"):
+        runjob.run(train, np=2, min_num_proc=3)
+
+
 def test_without_np_the_slots_say_how_many():
     assert runjob.run(lambda: os.environ["RUNJOB_RANK"], hosts="localhost:2") == ["0", "1"]
     assert runjob.run(lambda: os.environ["RUNJOB_SIZE"]) == ["1"]

@@ -57,6 +57,23 @@ def test_blocks_of_several_ranks_are_put_together():
     assert results_of(*mixed, verdict("ok", "ok")).take(0, "") == [{"a": 1}, [2] * 100]
 
 
+def test_results_of_an_elastic_job_are_those_of_the_last_generations_processes():
+    ranks = [{"rank": rank, "host": "s1", "outcome": "ok"} for rank in range(2)]
+    document = {"ranks": ranks, "first_failed_rank": None, "message": "", "generations": [{"processes": [0, 1, 2]}, {"processes": [2, 3]}]}
+    end = record(-1, json.dumps(document).encode())
+    assert results_of(*value(3, "three"), *value(0, "lost"), *value(2, "two"), end).take(0, "") == ["two", "three"]
+    with pytest.raises(RunError, match="rank 1 on s1 ended with status 0 and without a result"):
+        results_of(*value(2, "two"), *value(1, "lost"), end).take(0, "")
+
+
+def test_an_elastic_job_that_cannot_go_on_names_what_its_last_rank_raised():
+    ranks = [{"rank": 0, "host": "s1", "outcome": "failed"}]
+    document = {"ranks": ranks, "first_failed_rank": None, "message": "it cannot go on", "generations": [{"processes": [5]}]}
+    end = record(-1, json.dumps(document).encode())
+    with pytest.raises(RankError, match="^it cannot go on; rank 0 on s1 raised ValueError: bad\n"):
+        results_of(*error(0, "KeyError: of a lost process"), *error(5, "ValueError: bad"), end).take(125, "")
+
+
 def test_the_rank_that_failed_first_is_raised():
     with pytest.raises(RankError, match="rank 1 on s1 raised ValueError: bad") as info:
         results_of(*error(0, "KeyError: late"), *error(1, "ValueError: bad"), verdict("failed", "failed", first=1)).take(1, "")

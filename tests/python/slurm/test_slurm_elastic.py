@@ -6,7 +6,9 @@ import re
 import signal
 import sys
 
-from slurm_jobs import ROOT, RUNJOB, Running, salloc, wait_until_gone
+from slurm_jobs import ROOT, RUNJOB, Running, output_of, salloc, submit, wait_for, wait_until_gone
+from testbed import HOME, eventually
+from testbed.slurm import Slurm
 
 ELASTIC = pathlib.Path(__file__).parents[1] / "elastic"
 VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
@@ -54,4 +56,21 @@ def test_a_host_that_is_no_node_of_the_job_is_refused(slurm):
         status, output, errors = job.finish()
         assert status == 0, errors
         assert "process 0 on s1: rank 0 of 2, [1, 2]" in output
+        wait_until_gone(slurm)
+
+
+def test_a_job_that_is_requeued_goes_on_from_its_last_commit():
+    # SLURM starts a requeued job when the credentials of its first start have expired, by default after two minutes.
+    with Slurm(nodes=2, config="AuthInfo=cred_expire=10") as slurm:
+        program = f"{sys.executable} {ELASTIC / 'stored' / 'stored_training.py'} 150 slow"
+        variables = " ".join(f"{name}={value}" for name, value in {**VARIABLES, "JOB_TEST_MARK": "1"}.items())
+        script = f"export {variables}\n{RUNJOB} -np 2 --min-np 1 --commit-dir {HOME}/commits --commit-interval 0 {program}"
+        job = submit(slurm, "-N2 -n2 --requeue --open-mode=append", script)
+        eventually(lambda: "mark" in output_of(slurm, job), "some steps have been done")
+        slurm.run(["scontrol", "requeue", job], check=True)
+        wait_for(slurm, job)
+        output = output_of(slurm, job)
+        starts = [int(step) for step in re.findall(r"^\[0\]<stdout>:from (\d+)$", output, re.MULTILINE)]
+        assert len(starts) == 2 and starts[0] == 0 and 20 <= starts[1] < 150, output
+        assert output.count("<stdout>:150 [300.0, 300.0, 300.0]\n") == 2, output
         wait_until_gone(slurm)

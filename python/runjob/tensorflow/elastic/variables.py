@@ -22,6 +22,12 @@ class Variables(ArrayKind):
     def form(self, value: Any) -> Form:
         return Form(self.name, tuple(value.shape), value.dtype.name, value.dtype.size * value.shape.num_elements())
 
+    def dtype_name(self, dtype: Any) -> str:
+        return str(dtype)
+
+    def dtype_named(self, name: str) -> Any:
+        return str(tf.as_dtype(name).name)
+
     def copy_in(self, form: Form, memory: memoryview) -> Any:
         return numpy.ndarray(form.shape, tf.as_dtype(form.dtype).as_numpy_dtype, memory if form.nbytes else None)
 

@@ -89,6 +89,9 @@ class TorchState(ObjectState):
         for name, handler in own.items():
             handler.load(values[name])
 
+    def _outside_of_snapshot(self) -> list[str]:
+        return [name for name, each in self._handlers.items() if not is_ours(type(each))]
+
     def _own_handlers(self) -> dict[str, TreeHandler]:
         """Those whose trees are a part of this state's commits."""
         return {name: each for name, each in self._handlers.items() if isinstance(each, TreeHandler) and is_ours(type(each))}

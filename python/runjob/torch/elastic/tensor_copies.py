@@ -20,6 +20,15 @@ class TorchTensors(ArrayKind):
     def form(self, value: torch.Tensor) -> Form:
         return Form(self.name, tuple(value.shape), value.dtype, value.nbytes)
 
+    def dtype_name(self, dtype: torch.dtype) -> str:
+        return str(dtype).removeprefix("torch.")
+
+    def dtype_named(self, name: str) -> torch.dtype:
+        dtype = getattr(torch, name)
+        if not isinstance(dtype, torch.dtype):
+            raise TypeError(f"{name} is no dtype of PyTorch")
+        return dtype
+
     def is_far(self, value: torch.Tensor) -> bool:
         return not value.is_cpu
 

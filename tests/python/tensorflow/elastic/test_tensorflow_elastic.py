@@ -34,3 +34,9 @@ def test_a_model_that_fit_trains_grows_again():
 @pytest.mark.parametrize("state", ["keras", "variables"])
 def test_a_replacement_gets_the_variables(state):
     assert run(sys.executable, FOLDER / "tensorflow_training.py", state) == ["size 3, step 30, equal True"] * 3
+
+
+def test_a_job_that_is_started_again_gets_the_variables_from_its_file(tmp_path):
+    for _ in range(2):  # the second time nothing is left to do, and all of this comes from the file
+        lines = run("--rank-restarts", "0", "--commit-dir", tmp_path, sys.executable, FOLDER / "keras_training.py", 9)
+        assert lines == ["size 3, epochs 4, batch 0, steps 24, equal True"] * 3

@@ -1,0 +1,110 @@
+"""The folder of --commit-dir: its files have numbers, and the last two remain.
+
+A file gets its name when all of it is on the disk. The folder and the files belong to this user, and nobody else may write to the files:
+what is read of them is unpickled. No link is followed, neither as the folder nor as a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from ..exceptions import InvalidArgumentError
+
+_NAME = re.compile(r"commit-(\d+)\.safetensors")
+_PART = re.compile(r"commit-\d+\.safetensors\.part")
+_KEPT = 2
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class CommitFolder:
+    """Threads  one at a time. Errors of every function  InvalidArgumentError for a folder that cannot be used."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def names(self) -> list[str]:
+        """Those of the files, the newest first."""
+        with self._opened() as folder:
+            return self._names(folder)
+
+    def open(self, name: str) -> BinaryIO:
+        """One of the files, to be read. Errors  OSError, also for a file that is not this user's alone; its text says so."""
+        with self._opened() as folder:
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
+        try:
+            info = os.fstat(file)
+            if not stat.S_ISREG(info.st_mode):
+                raise OSError("it is no file")
+            if info.st_uid != os.geteuid():
+                raise OSError(f"it belongs to user {info.st_uid}, and this process to user {os.geteuid()}")
+            if info.st_mode & _OTHERS_WRITE:
+                raise OSError(f"others may write to it (mode {stat.S_IMODE(info.st_mode):o})")
+        except BaseException:
+            os.close(file)
+            raise
+        return os.fdopen(file, "rb")
+
+    def add(self, write: Callable[[BinaryIO], None]) -> str:
+        """Makes the next file and returns its name. The file is there when `write` has written all of it, and never otherwise; then those
+        before the last two are removed.
+
+        Errors  OSError; those of `write`.
+        """
+        with self._opened() as folder:
+            for left in filter(_PART.fullmatch, os.listdir(folder)):
+                os.unlink(left, dir_fd=folder)  # of a job that was killed
+            names = self._names(folder)
+            name = f"commit-{_number(names[0]) + 1 if names else 1:08}.safetensors"
+            part = f"{name}.part"
+            file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+            try:
+                with os.fdopen(file, "wb", 1 << 20) as stream:
+                    write(stream)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(part, dir_fd=folder)
+                raise
+            os.fsync(folder)
+            for old in names[_KEPT - 1 :]:
+                os.unlink(old, dir_fd=folder)
+            return name
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int]:
+        """A descriptor of the folder, which is made if it is not there."""
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.makedirs(os.path.dirname(self.path) or "/", exist_ok=True)
+                os.mkdir(self.path, 0o700)
+            folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            reason = "it is a link" if os.path.islink(self.path) else error.strerror
+            raise InvalidArgumentError(
+                f"--commit-dir: cannot use {self.path}: {reason}; name a folder of your own on a file system that all hosts share"
+            ) from error
+        try:
+            owner = os.fstat(folder).st_uid
+            if owner != os.geteuid():
+                raise InvalidArgumentError(
+                    f"--commit-dir: {self.path} belongs to user {owner}, and this process to user {os.geteuid()}; name a folder of your own"
+                )
+            yield folder
+        finally:
+            os.close(folder)
+
+    def _names(self, folder: int) -> list[str]:
+        return sorted(filter(_NAME.fullmatch, os.listdir(folder)), key=_number, reverse=True)
+
+
+def _number(name: str) -> int:
+    found = _NAME.fullmatch(name)
+    assert found is not None
+    return int(found[1])
