@@ -84,7 +84,7 @@ run_all() {
   fi
   install_runjob
   # A rank is stopped for so long while others wait for it.
-  [ "$extent" != thorough ] || export RUNJOB_TEST_STOPPED_SECONDS=60
+  [ "$extent" != thorough ] || export TESTS_STOPPED_SECONDS=60
   suite "Python and end-to-end tests" run_pytest --ignore=tests/structure --ignore=tests/python/tensorflow tests
   suite "TensorFlow and Keras" env PYTHON="$python" packaging/tensorflow.sh newest
   if [ "$extent" = thorough ]; then
