@@ -83,8 +83,8 @@ run_all() {
     suite "fuzzing what strangers send" packaging/fuzz.sh "$([ "$extent" = thorough ] && echo 1 || echo 0.1)"
   fi
   install_runjob
-  # A rank is stopped for so long while others wait for it; schedules of losses.
-  [ "$extent" != thorough ] || export TESTS_STOPPED_SECONDS=60 TESTS_SCHEDULES=500
+  # A rank is stopped for so long while others wait for it; schedules of losses; losses and gains of one training.
+  [ "$extent" != thorough ] || export TESTS_STOPPED_SECONDS=60 TESTS_SCHEDULES=500 TESTS_CHANGES=20
   suite "Python and end-to-end tests" run_pytest --ignore=tests/structure --ignore=tests/python/tensorflow tests
   suite "TensorFlow and Keras" env PYTHON="$python" packaging/tensorflow.sh newest
   if [ "$extent" = thorough ]; then
