@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 OTHER_NAMES = {"tensorflow": "python/tensorflow", "bindings/tensorflow": "python/tensorflow"}
 WITHOUT_BUILD = ("structure", "packaging", "python/wheel")  # these read sources, run scripts, or build with pip
-PROGRAMS = ("runjob_command", "runjob_shared", "runjob_probe")  # what a job needs; each brings its parts along
+PROGRAMS = ("runjob_command", "runjob_shared", "runjob_probe", "elastic_rank")  # what jobs of tests need; each brings its parts along
 
 
 def programs():

@@ -7,8 +7,8 @@
 #
 #   --quick         without sanitizers and fuzzing
 #   --thorough      everything, and what takes long: a debug build that compiles each source alone, with its tests; a minute of
-#                   fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute; clang-tidy
-#                   and cppcheck on all sources
+#                   fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute; 500
+#                   schedules of losses in elastic jobs; clang-tidy and cppcheck on all sources
 #   --no-packages   do not install system packages; they are there
 #   SUBJECT         only the tests of a folder, such as `hostfile`, `runtime/engine` or `torch`, and only what they need is
 #                   built. An unknown one gets a list.
@@ -83,8 +83,8 @@ run_all() {
     suite "fuzzing what strangers send" packaging/fuzz.sh "$([ "$extent" = thorough ] && echo 1 || echo 0.1)"
   fi
   install_runjob
-  # A rank is stopped for so long while others wait for it.
-  [ "$extent" != thorough ] || export RUNJOB_TEST_STOPPED_SECONDS=60
+  # A rank is stopped for so long while others wait for it; schedules of losses; losses and gains of one training.
+  [ "$extent" != thorough ] || export TESTS_STOPPED_SECONDS=60 TESTS_SCHEDULES=500 TESTS_CHANGES=20
   suite "Python and end-to-end tests" run_pytest --ignore=tests/structure --ignore=tests/python/tensorflow tests
   suite "TensorFlow and Keras" env PYTHON="$python" packaging/tensorflow.sh newest
   if [ "$extent" = thorough ]; then

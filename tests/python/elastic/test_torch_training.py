@@ -2,8 +2,10 @@
 
 import collections
 import json
+import os
 import pathlib
 import re
+import subprocess
 import sys
 
 import jobs
@@ -14,9 +16,10 @@ TRAINING = pathlib.Path(__file__).with_name("torch_training.py")
 SAMPLES = 103  # of torch_training.py
 
 
-def train(folder, *options):
+def train(folder, *options, script=TRAINING, timeout=jobs.TIMEOUT):
     """A finished job, and what its ranks have logged."""
-    job = jobs.run(*options[: options.index("--")], sys.executable, TRAINING, folder, *options[options.index("--") + 1 :], env=ranks.environment())
+    words, arguments = options[: options.index("--")], options[options.index("--") + 1 :]
+    job = jobs.run(*words, sys.executable, script, folder, *arguments, env=ranks.environment(), timeout=timeout)
     assert job.returncode == 0, job.stdout + job.stderr
     entries = [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
     return job, entries
@@ -35,13 +38,13 @@ def kept_steps(entries):
     return kept
 
 
-def check_exactly_once(entries):
+def check_exactly_once(entries, samples=SAMPLES):
     for epoch in range(max(entry["epoch"] for entry in entries) + 1):
         steps = [step for step in kept_steps(entries) if step[0]["epoch"] == epoch]
         counts = collections.Counter(index for step in steps for batch in step for index in batch["indices"])
-        assert sorted(counts) == list(range(SAMPLES)), "each sample is in a step that is kept"
+        assert sorted(counts) == list(range(samples)), "each sample is in a step that is kept"
         size = max(steps, key=lambda step: step[0]["step"])[0]["size"]  # what is repeated fills up the last step
-        repeated = sum(counts.values()) - SAMPLES
+        repeated = sum(counts.values()) - samples
         assert 0 <= repeated < size
 
 
@@ -58,6 +61,20 @@ def test_ranks_come_back_and_go_on_with_the_same_parameters(tmp_path):
     assert {lines[-1] for lines in jobs.by_rank(job.stdout).values()} == {"size 3, equal True"}
     assert re.search(r"generation 4: 3 ranks", job.stderr)
     check_exactly_once(entries)
+
+
+def test_digits_are_learned_while_ranks_are_lost_and_come(tmp_path):
+    """A rank is lost, or comes, as soon as there was a commit since the last change: TESTS_CHANGES times, twice without it."""
+    changes = int(os.environ.get("TESTS_CHANGES", "2"))
+    options = ("-np", "3", "--min-np", "2", "--rank-restarts", "100", "--", str(changes))
+    job, entries = train(tmp_path, *options, script=TRAINING.with_name("torch_changes.py"), timeout=60 + 30 * changes)
+    lines = [lines[-1] for lines in jobs.by_rank(job.stdout).values()]
+    assert len(lines) == 3 and len(set(lines)) == 1, lines
+    match = re.fullmatch(rf"generation {changes}, size 3, equal True, accuracy (\S+)", lines[0])
+    assert match, lines
+    assert float(match[1]) >= 0.97
+    assert {entry["generation"] for entry in entries} == set(range(changes + 1))
+    check_exactly_once(entries, samples=1440)
 
 
 def test_a_programs_own_state_grows_by_checks_alone():
@@ -95,3 +112,16 @@ def test_the_idioms_of_horovods_examples(idiom, counts):
     assert job.returncode == 0, job.stdout + job.stderr
     lines = [lines[-1] for lines in jobs.by_rank(job.stdout).values()]
     assert len(lines) == 2 and all(re.fullmatch(f"size 2, counts {counts}, equal True, average 0.5", line) for line in lines), lines
+
+
+def test_the_idioms_of_horovods_examples_under_horovodrun():
+    """Horovod gives up the host of the lost rank, so that each rank has one of its own: names of this host."""
+    words = ["horovodrun", "-np", "3", "--min-np", "2", "--host-discovery-script", "echo localhost:1; echo 127.0.0.2:1; echo 127.0.0.3:1"]
+    job = subprocess.run(
+        [*words, sys.executable, TRAINING.with_name("torch_examples.py"), "samples"], executable=jobs.RUNJOB, env=ranks.environment(),
+        capture_output=True, text=True, timeout=ranks.TIMEOUT_SECONDS, check=False,
+    )  # fmt: skip
+    assert job.returncode == 0, job.stdout + job.stderr
+    lines = [lines[-1] for lines in jobs.by_rank(job.stdout).values()]
+    assert len(lines) == 2 and all(re.fullmatch(r"size 2, counts \[90, 9[01], 90\], equal True, average 0.5", line) for line in lines), lines
+    assert re.search(r"generation 1: 2 ranks after .*: rank 1 on 127.0.0.2 was killed by signal 9 .*; 127.0.0.2 is excluded for ever", job.stderr)

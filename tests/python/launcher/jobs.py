@@ -24,9 +24,10 @@ def command(*arguments: str) -> list[str]:
 def run(*arguments: str, **options) -> subprocess.CompletedProcess:
     """Runs a job to its end and returns text output."""
     options.setdefault("stdin", subprocess.DEVNULL)
+    options.setdefault("timeout", TIMEOUT)
     if "input" in options:
         del options["stdin"]
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=TIMEOUT, **options)
+    return subprocess.run(command(*arguments), capture_output=True, text=True, **options)
 
 
 def python(code: str) -> list[str]:

@@ -65,7 +65,7 @@ def test_hosts_that_do_not_reach_each_other_any_more_are_named_with_the_network(
 
 def test_a_rank_that_reads_nothing_for_a_while_loses_no_connection(bed):
     """Its host's kernel answers for it, with full buffers, for longer than a silent host would be given."""
-    seconds = float(os.environ.get("RUNJOB_TEST_STOPPED_SECONDS", "8"))
+    seconds = float(os.environ.get("TESTS_STOPPED_SECONDS", "8"))
     with job(bed, 8) as running:
         running.wait_for_lines(4)
         (rank,) = [process for process in running.on(bed.hosts[1]) if "RUNJOB_RANK" in process.environment]

@@ -1,0 +1,62 @@
+"""The jobs of PyTorch that lose a rank: runjob's, and those of other launchers, each found where it is installed or absent with a reason."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from jobs import ROOT
+from losses import Case, runjob
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+DIGITS = str(PROGRAMS / "train_digits.py")
+TORCHFT = str(PROGRAMS / "train_torchft.py")
+
+
+def has(python, module):
+    return bool(shutil.which(python)) and subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+
+
+def cases(python, torchft_python, horovod_python):
+    """The cases, and why others are left out."""
+    found, absent = [], []
+    if has(python, "torch, sklearn"):
+        words = [python, DIGITS, "runjob", "STOP"]
+        found += [
+            Case("4 ranks, digits CNN with PyTorch", "train_digits.py", [*runjob("-np", "4", "--min-np", "2"), *words], 4, 3, goal=0.3),
+            Case("4 ranks and a spare, digits CNN with PyTorch", "train_digits.py",
+                 [*runjob("-np", "4", "--min-np", "2", "--spares", "1", "-H", "localhost:5"), *words], 4, 4, grows=False, goal=0.3,
+                 losses_in_a_job=1),
+            Case("torchrun --max-restarts, the same CNN", "train_digits.py",
+                 [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4", "--max-restarts", "100", DIGITS, "torchrun", "STOP"],
+                 4, 4, grows=False, losses_in_a_job=1),  # a second restart hangs: Gloo finds the addresses of the first one in the store
+        ]  # fmt: skip
+    else:
+        absent.append(f"all with PyTorch: {python} has no torch with scikit-learn; name one with --python")
+    if has(torchft_python, "torchft, sklearn"):
+        found.append(Case("torchft, the same CNN", "train_torchft.py", [torchft_python, TORCHFT, "STOP"], 4, 3, grows=False, losses_in_a_job=1))
+    else:
+        absent.append(f"torchft: {torchft_python} has no torchft with scikit-learn; name one with --torchft-python")
+    if has(horovod_python, "horovod.torch, sklearn"):
+        found.append(horovod(horovod_python))
+    else:
+        absent.append(f"horovodrun: {horovod_python} has no Horovod with PyTorch and scikit-learn; benchmarks/horovod.sh builds it")
+    return found, absent
+
+
+def horovod(python):
+    """Horovod gives up the whole host of a rank that fails: each rank has a host of its own, which are names of this one."""
+    horovodrun = str(pathlib.Path(python).with_name("horovodrun"))
+    hosts = "printf 'localhost:1\\n127.0.0.1:1\\n127.0.0.2:1\\n127.0.0.3:1\\n'"
+    script = ROOT / "build/elastic-hosts.sh"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(f"#!/bin/sh\n{hosts}\n")
+    script.chmod(0o755)
+    command = [horovodrun, "-np", "4", "--min-np", "2", "--host-discovery-script", script, python, DIGITS, "horovod", "STOP"]
+    return Case("horovodrun elastic, the same CNN", "train_digits.py", command, 4, 3, grows=False, losses_in_a_job=1)
+
+
+if __name__ == "__main__":
+    sys.exit("run benchmarks/elastic")
