@@ -62,7 +62,7 @@ std::optional<tcp::acceptor> listen_on(asio::io_context& context, int port, boos
 /// Listens on a port that the other tasks find: any one if SLURM tells it to them, else one of step_ports().
 tcp::acceptor listen_where_expected(asio::io_context& context, const SlurmTask& task, StepNames* names) {
   boost::system::error_code error;
-  if (names && task.reserved_ports.empty()) {
+  if (names) {
     std::optional<tcp::acceptor> anywhere = listen_on(context, 0, error);
     if (anywhere && names->publish(kStepPortName, std::to_string(anywhere->local_endpoint().port())))
       return std::move(*anywhere);

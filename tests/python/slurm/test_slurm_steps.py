@@ -127,10 +127,11 @@ def test_nobody_else_learns_the_key_or_gets_in(slurm):
         wait_until_gone(slurm)
 
 
-def test_with_pmi_the_port_cannot_be_guessed(slurm):
+@pytest.mark.parametrize("mpi", ["pmi2", "pmix"])
+def test_with_pmi_the_port_cannot_be_guessed(slurm, mpi):
     """One task comes late; meanwhile task 0 listens on a port of which SLURM tells the others."""
     wait = "import os, sys, time\nwhile os.environ['SLURM_PROCID'] == '1' and not os.path.exists('go-pmi'): time.sleep(0.05)\nos.execv(sys.argv[1], sys.argv[1:])"
-    with Running(slurm, "srun", "--quiet", "--mpi=pmi2", "-N2", "-n2", PYTHON, "-c", wait, RUNJOB, *python(SHOW)) as job:
+    with Running(slurm, "srun", "--quiet", f"--mpi={mpi}", "-N2", "-n2", PYTHON, "-c", wait, RUNJOB, *python(SHOW)) as job:
         listening = lambda: [each.port for each in slurm.nodes[0].listening_sockets() if each.program.startswith("runjob")]
         eventually(listening, "task 0 listens")
         (port,) = listening()
@@ -140,6 +141,19 @@ def test_with_pmi_the_port_cannot_be_guessed(slurm):
     slurm.head.path(f"{HOME}/go-pmi").unlink(missing_ok=True)
     assert (status, errors) == (0, "")
     assert sorted(output.splitlines()) == ["0 2 0 1 0 2 True", "1 2 0 1 1 2 True"]
+
+
+def test_ranks_are_clients_of_pmix_too(slurm):
+    """As MPI_Init() in a rank needs it: runjob has left PMIx by then."""
+    code = """
+import ctypes, os
+pmix = ctypes.CDLL('libpmix.so.2')
+me = ctypes.create_string_buffer(260)
+print(pmix.PMIx_Init(me, None, 0), me.value.decode() == os.environ['PMIX_NAMESPACE'], int.from_bytes(me.raw[256:], 'little'), pmix.PMIx_Finalize(None, 0))
+"""
+    done = srun(slurm, "--mpi=pmix -N2 -n3", *python(code))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == [f"0 True {rank} 0" for rank in range(3)]
 
 
 def test_garbage_before_the_start_harms_nobody(slurm):
