@@ -1,5 +1,5 @@
-# What a release is built with so that an error in it is the end of a process and not a way in. For the launcher's side, which
-# talks to strangers and other hosts: runtime's inner loops are without it, because its figures are measured without it.
+# What a release is built with so that an error in it is the end of a process and not a way in: each folder with what users
+# run adds RUNJOB_HARDENING to its options. docs/performance.md has what it costs.
 if(RUNJOB_SANITIZED)
   set(RUNJOB_HARDENING "")
 else()
