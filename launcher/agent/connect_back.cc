@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/secrets/secret.hpp"
 #include "base/unique_handle.hpp"
 #include "launcher/sealed_channel/agent_call.hpp"
 
@@ -65,19 +66,24 @@ std::string read_all(int descriptor, std::size_t count, Clock::time_point deadli
   return bytes;
 }
 
+/// The line has the job's key, so no copy of it stays in memory.
 AgentCall read_call(Clock::time_point deadline) {
   std::string line;
+  line.reserve(kMaxCallBytes);
   try {
     while (line.find('\n') == std::string::npos && line.size() < kMaxCallBytes) {
-      const std::string more = read_some(STDIN_FILENO, kMaxCallBytes - line.size(), deadline);
+      std::string more = read_some(STDIN_FILENO, kMaxCallBytes - line.size(), deadline);
       if (more.empty()) break;
       line += more;
+      wipe(more);
     }
   } catch (const Error& error) {
     throw Error(error.code(),
                 fmt::format("srun's standard input did not give the address of runjob: {}", error.what()));
   }
-  return parse_agent_call(line.substr(0, line.find('\n')));
+  AgentCall call = parse_agent_call(std::string_view(line).substr(0, line.find('\n')));
+  wipe(line);
+  return call;
 }
 
 struct Address {

@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/secrets/secret.hpp"
 #include "rendezvous/auth.hpp"
 
 namespace runjob {
@@ -206,7 +207,9 @@ class Search {
     }
     try {
       received.pop_back();
-      joined_ = JoinedStep{place.address().to_string(), parse_step_welcome(munge_.open(received), hello.nonce)};
+      std::string text = munge_.open(received);
+      joined_ = JoinedStep{place.address().to_string(), parse_step_welcome(text, hello.nonce)};
+      wipe(text);
     } catch (const Error& refused) {
       if (refused.code() == Errc::kUnavailable) throw;
       reason_ = refused.what();  // somebody else has answered

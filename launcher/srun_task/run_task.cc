@@ -64,7 +64,7 @@ void leave_signals_to_rank() {
 class KeyFile {
  public:
   explicit KeyFile(const rendezvous::JobKey& key) : file_(::memfd_create("runjob-key", MFD_CLOEXEC)) {
-    std::string text = key.hex() + '\n';
+    std::string text = key.hex();  // appending would leave a copy in memory
     const bool is_written = file_ && ::fchmod(file_.get(), 0600) == 0 &&
                             ::write(file_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
     const int error = errno;

@@ -17,6 +17,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/screen_text.hpp"
+#include "base/secrets/secret.hpp"
 #include "launcher/srun_task/port_holder.hpp"
 
 namespace runjob {
@@ -173,14 +174,15 @@ void StepGathering::refuse_all() {
   done_(false);
 }
 
-void StepGathering::answer(tcp::socket socket, const std::string& text) {
+void StepGathering::answer(tcp::socket socket, std::string text) {
   std::string line;
   try {
     line = munge_.seal(text) + '\n';
   } catch (const Error& error) {
     log::error("{}", one_line(error.what()));
-    return;
   }
+  wipe(text);  // it may have the job's key
+  if (line.empty()) return;
   asio::co_spawn(context_, send(std::move(socket), std::move(line)), report);
 }
 

@@ -127,6 +127,40 @@ def test_nobody_else_learns_the_key_or_gets_in(slurm):
         wait_until_gone(slurm)
 
 
+# Looks for the key, as text and as bytes, in all memory of the programs that a core dump would have.
+SCAN = """
+import glob, os, re
+processes = [int(each) for each in os.listdir('/proc') if each.isdigit() and int(each) != os.getpid()]
+programs = {pid: open(f'/proc/{pid}/comm').read().strip() for pid in processes}
+programs = {pid: name for pid, name in programs.items() if name.startswith(('runjob', 'python'))}
+files = [file for pid in programs for file in glob.glob(f'/proc/{pid}/fd/*') if 'runjob-key' in os.readlink(file)]
+key = open(files[0]).read().strip()
+for pid, name in programs.items():
+    copies, memory = 0, open(f'/proc/{pid}/mem', 'rb', 0)
+    for area in re.split('\\n(?=[0-9a-f]+-)', open(f'/proc/{pid}/smaps').read()):
+        begin, end, rights = re.match('([0-9a-f]+)-([0-9a-f]+) (\\S+)', area).groups()
+        if 'w' not in rights or re.search('^VmFlags:.* dd', area, re.MULTILINE): continue
+        memory.seek(int(begin, 16))
+        data = memory.read(int(end, 16) - int(begin, 16))
+        copies += data.count(key.encode()) + data.count(bytes.fromhex(key))
+    print(name, copies)
+"""
+
+
+def test_no_core_dump_of_a_rank_would_have_the_key(slurm):
+    """That of the runjob beside it would: libmunge leaves a copy in its memory."""
+    with Running(slurm, "srun", "--quiet", "-N2", "-n2", RUNJOB, *python(SLEEP)) as job:
+        job.wait_for_lines(2)
+        for node in slurm.nodes[:2]:
+            done = node.run([PYTHON, "-c", SCAN], user="root")
+            lines = done.stdout.splitlines()
+            assert done.returncode == 0 and any(line.startswith("runjob ") for line in lines), done
+            assert [line for line in lines if not line.startswith("runjob ")].count("python3 0") == 1, done.stdout
+        job.process.send_signal(signal.SIGTERM)
+        job.finish()
+        wait_until_gone(slurm)
+
+
 @pytest.mark.parametrize("mpi", ["pmi2", "pmix"])
 def test_with_pmi_the_port_cannot_be_guessed(slurm, mpi):
     """One task comes late; meanwhile task 0 listens on a port of which SLURM tells the others."""
