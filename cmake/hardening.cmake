@@ -1,5 +1,5 @@
-# What a release is built with so that an error in it is the end of a process and not a way in. For the launcher's side, which
-# talks to strangers and other hosts: runtime's inner loops are without it, because its figures are measured without it.
+# What a release is built with so that an error in it is the end of a process and not a way in: each folder with what users
+# run adds RUNJOB_HARDENING to its options. docs/performance.md has what it costs.
 if(RUNJOB_SANITIZED)
   set(RUNJOB_HARDENING "")
 else()
@@ -9,9 +9,15 @@ else()
 endif()
 
 # runjob_harden(<target>): the tables of a program or library are bound and read-only before its first line runs. A program's
-# addresses are random too.
+# addresses are random too; call it after -static-pie, which does that for a static one.
 function(runjob_harden target)
-  if(NOT RUNJOB_SANITIZED)
-    target_link_options(${target} PRIVATE LINKER:-z,relro,-z,now)
+  if(RUNJOB_SANITIZED)
+    return()
+  endif()
+  target_link_options(${target} PRIVATE LINKER:-z,relro,-z,now)
+  get_target_property(type ${target} TYPE)
+  get_target_property(options ${target} LINK_OPTIONS)
+  if(type STREQUAL "EXECUTABLE" AND NOT options MATCHES "-static-pie")
+    target_link_options(${target} PRIVATE -pie)
   endif()
 endfunction()

@@ -68,6 +68,8 @@ std::optional<SlurmTask> read_slurm_task(const Environment& environment) {
   task.step = fmt::format("{}.{}", value_of(environment, "SLURM_JOB_ID"), value_of(environment, "SLURM_STEP_ID"));
   task.reserved_ports = ports_in(environment, "SLURM_STEP_RESV_PORTS");
   if (!value_of(environment, "PMI_FD").empty()) task.pmi_descriptor = number_in(environment, "PMI_FD", 0, 1 << 20);
+  const std::string_view name_space = value_of(environment, "PMIX_NAMESPACE");
+  if (name_space.starts_with("slurm.pmix.")) task.pmix_namespace = name_space;  // and not another launcher's
   return task;
 }
 

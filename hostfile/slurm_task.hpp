@@ -18,11 +18,12 @@ struct SlurmTask {
   std::string first_node;           ///< of task 0's
   std::vector<int> reserved_ports;  ///< ports that SLURM has kept free for the step (srun --resv-ports)
   int pmi_descriptor = -1;          ///< the socket of srun --mpi=pmi2; -1: the step has none
+  std::string pmix_namespace = {};  ///< the step's name with srun --mpi=pmix; "": it has none
 };
 
-/// Reads SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_NODEID, SLURM_STEP_NODELIST, SLURM_STEP_RESV_PORTS, PMI_FD and the
-/// job's and the step's number; nullopt outside of a step, in a step of one task (as of `srun --pty bash`), and in what
-/// a rank of ours has started. Pure.
+/// Reads SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_NODEID, SLURM_STEP_NODELIST, SLURM_STEP_RESV_PORTS, PMI_FD,
+/// PMIX_NAMESPACE and the job's and the step's number; nullopt outside of a step, in a step of one task (as of `srun
+/// --pty bash`), and in what a rank of ours has started. Pure.
 /// Errors   Error(kHostfile) naming the variable when they cannot be understood.
 std::optional<SlurmTask> read_slurm_task(const Environment& environment);
 

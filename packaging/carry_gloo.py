@@ -64,7 +64,7 @@ def compile_absent(compiler, by_version, result):
         versions.write_text("".join(nodes))
         script = [f"-Wl,--version-script={versions}"] if nodes else []
         # fno-builtin: whatever the names are, they are not the compiler's own functions.
-        flags = ["-shared", "-fPIC", "-fno-builtin", "-nostdlib", "-s", f"-Wl,-soname,{ABSENT}", *script]
+        flags = ["-shared", "-fPIC", "-fno-builtin", "-nostdlib", "-s", "-Wl,-z,relro,-z,now", f"-Wl,-soname,{ABSENT}", *script]
         output(compiler, *flags, "-o", result, source)
 
 

@@ -34,7 +34,9 @@ bool equal(const Mac& a, const Mac& b) {
 std::string to_hex(const std::array<unsigned char, 32>& bytes) {
   std::array<char, 2 * 32 + 1> text{};
   ::sodium_bin2hex(text.data(), text.size(), bytes.data(), bytes.size());
-  return text.data();
+  std::string result = text.data();
+  ::sodium_memzero(text.data(), text.size());  // it may be a key
+  return result;
 }
 
 bool read_hex(std::string_view text, std::array<unsigned char, 32>& bytes) {

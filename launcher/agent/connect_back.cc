@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/secrets/secret.hpp"
 #include "base/unique_handle.hpp"
 #include "launcher/sealed_channel/agent_call.hpp"
 
@@ -34,7 +35,7 @@ void wait_for(int descriptor, short events, Clock::time_point deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     pollfd wanted{descriptor, events, 0};
-    const int ready = left <= 0ms ? 0 : ::poll(&wanted, 1, static_cast<int>(left.count()));
+    const int ready = left.count() <= 0 ? 0 : ::poll(&wanted, 1, static_cast<int>(left.count()));
     if (ready > 0) return;
     if (ready == 0) throw Error(Errc::kTimeout, "no answer in time");
     if (errno != EINTR) throw system_error("poll", errno);
@@ -65,19 +66,24 @@ std::string read_all(int descriptor, std::size_t count, Clock::time_point deadli
   return bytes;
 }
 
+/// The line has the job's key, so no copy of it stays in memory.
 AgentCall read_call(Clock::time_point deadline) {
   std::string line;
+  line.reserve(kMaxCallBytes);
   try {
     while (line.find('\n') == std::string::npos && line.size() < kMaxCallBytes) {
-      const std::string more = read_some(STDIN_FILENO, kMaxCallBytes - line.size(), deadline);
+      std::string more = read_some(STDIN_FILENO, kMaxCallBytes - line.size(), deadline);
       if (more.empty()) break;
       line += more;
+      wipe(more);
     }
   } catch (const Error& error) {
     throw Error(error.code(),
                 fmt::format("srun's standard input did not give the address of runjob: {}", error.what()));
   }
-  return parse_agent_call(line.substr(0, line.find('\n')));
+  AgentCall call = parse_agent_call(std::string_view(line).substr(0, line.find('\n')));
+  wipe(line);
+  return call;
 }
 
 struct Address {
@@ -145,10 +151,11 @@ class Attempt {
 Attempt* wait_for_one(std::vector<Attempt>& attempts, Clock::time_point deadline) {
   for (;;) {
     std::vector<pollfd> wanted;
+    wanted.reserve(attempts.size());
     for (const Attempt& attempt : attempts) wanted.push_back({attempt.descriptor(), POLLOUT, 0});  // -1 is left out
     const bool any = std::any_of(wanted.begin(), wanted.end(), [](const pollfd& each) { return each.fd >= 0; });
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (!any || left <= 0ms) return nullptr;
+    if (!any || left.count() <= 0) return nullptr;
     if (::poll(wanted.data(), wanted.size(), static_cast<int>(left.count())) < 0 && errno != EINTR) return nullptr;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (wanted[i].fd >= 0 && wanted[i].revents != 0 && attempts[i].is_connected()) return &attempts[i];
@@ -220,7 +227,7 @@ SealKeys connect_back(const Environment& environment) {
   while (Attempt* attempt = wait_for_one(attempts, deadline)) {
     try {
       const auto limit = std::min(deadline, Clock::now() + kHandshakeLimit);
-      const SealKeys keys = shake_hands(attempt->descriptor(), call.key, node_name(environment), limit);
+      SealKeys keys = shake_hands(attempt->descriptor(), call.key, node_name(environment), limit);
       become_channel(attempt->take());
       return keys;
     } catch (const Error& error) {

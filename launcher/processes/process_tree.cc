@@ -37,8 +37,8 @@ std::multimap<pid_t, Process> all_processes() {
   if (!proc) return result;
   while (const dirent* entry = ::readdir(proc.get())) {
     const std::optional<pid_t> pid = to_pid(entry->d_name);
-    std::optional<Process> process = pid ? find_process(*pid) : std::nullopt;
-    if (process) result.emplace(process->parent, *std::move(process));
+    const std::optional<Process> process = pid ? find_process(*pid) : std::nullopt;
+    if (process) result.emplace(process->parent, *process);
   }
   return result;
 }

@@ -1,6 +1,7 @@
 #include "launcher/resize/resize_socket.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <signal.h>
 #include <sys/socket.h>
@@ -23,7 +24,15 @@ namespace asio = boost::asio;
 using asio::local::stream_protocol;
 using boost::system::error_code;
 
+using namespace std::chrono_literals;
+
 constexpr std::size_t kLongestRequest = 64 * 1024;
+
+bool is_of_this_user(stream_protocol::socket& socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::getuid();
+}
 
 }  // namespace
 
@@ -41,7 +50,8 @@ ResizeSocket::ResizeSocket(asio::any_io_executor executor, std::string folder, s
       folder_(std::move(folder)),
       job_id_(std::move(job_id)),
       changes_(changes),
-      acceptor_(executor_) {}
+      acceptor_(executor_),
+      retry_(executor_) {}
 
 void ResizeSocket::start() {
   try {
@@ -66,6 +76,7 @@ void ResizeSocket::start() {
 void ResizeSocket::stop() {
   error_code ignored;
   acceptor_.close(ignored);
+  retry_.cancel();
   if (!path_.empty()) ::unlink(std::exchange(path_, {}).c_str());
 }
 
@@ -81,7 +92,13 @@ void ResizeSocket::remove_old_sockets() const {
 void ResizeSocket::accept() {
   acceptor_.async_accept([this](error_code error, stream_protocol::socket socket) {
     if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
-    if (!error) serve(std::make_shared<Caller>(std::move(socket)));
+    if (error) {  // such as too many open files
+      retry_.expires_after(100ms);
+      return retry_.async_wait([this](error_code stopped) {
+        if (!stopped && acceptor_.is_open()) accept();
+      });
+    }
+    if (is_of_this_user(socket)) serve(std::make_shared<Caller>(std::move(socket)));
     accept();
   });
 }
@@ -91,18 +108,13 @@ void ResizeSocket::serve(const std::shared_ptr<Caller>& caller) {
                          [this, caller](error_code error, std::size_t size) {
                            if (error || !acceptor_.is_open()) return;
                            const std::string_view line(caller->received.data(), size - 1);
-                           caller->reply = answer(*caller, line) + "\n";
+                           caller->reply = answer(line) + "\n";
                            asio::async_write(caller->socket, asio::buffer(caller->reply),
                                              [caller](error_code, std::size_t) {});
                          });
 }
 
-std::string ResizeSocket::answer(Caller& caller, std::string_view line) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  const int socket = caller.socket.native_handle();
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::getuid())
-    return to_json(ResizeReply{false, fmt::format("the job belongs to another user (uid {})", ::getuid())});
+std::string ResizeSocket::answer(std::string_view line) {
   try {
     const ResizeRequest request = resize_request_from_json(line);
     std::string text;

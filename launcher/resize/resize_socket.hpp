@@ -6,12 +6,14 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "launcher/elastic/host_source.hpp"
 
 namespace runjob {
 
-/// Takes the requests of `runjob resize` while an elastic job runs, from processes of the same user only (SO_PEERCRED).
+/// Takes the requests of `runjob resize` while an elastic job runs, from processes of the same user only (SO_PEERCRED):
+/// others are hung up on, and nothing of theirs is read.
 class ResizeSocket : public HostSource {
  public:
   /// `folder`: see resize_folder(). `changes` outlives this object.
@@ -27,13 +29,14 @@ class ResizeSocket : public HostSource {
   void remove_old_sockets() const;
   void accept();
   void serve(const std::shared_ptr<Caller>& caller);
-  std::string answer(Caller& caller, std::string_view line);
+  std::string answer(std::string_view line);
 
   const boost::asio::any_io_executor executor_;
   const std::string folder_;
   const std::string job_id_;
   HostChanges& changes_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
+  boost::asio::steady_timer retry_;  // of accept()
   std::string path_;
 };
 

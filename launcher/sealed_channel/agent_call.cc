@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/parse.hpp"
+#include "base/secrets/secret.hpp"
 
 namespace runjob {
 namespace {
@@ -12,11 +13,11 @@ constexpr std::string_view kWord = "runjob-call";
 constexpr std::string_view kVersion = "1";
 
 /// The words of a line, which single spaces separate.
-std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> words;
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
   for (;;) {
     const std::size_t space = line.find(' ');
-    words.emplace_back(line.substr(0, space));
+    words.push_back(line.substr(0, space));
     if (space == std::string_view::npos) return words;
     line.remove_prefix(space + 1);
   }
@@ -25,12 +26,21 @@ std::vector<std::string> words_of(std::string_view line) {
 }  // namespace
 
 std::string encode(const AgentCall& call) {
-  return fmt::format("{} {} {} {} {}\n", kWord, kVersion, call.port, call.key.hex(), fmt::join(call.addresses, " "));
+  const std::string before = fmt::format("{} {} {} ", kWord, kVersion, call.port);
+  const std::string after = fmt::format(" {}\n", fmt::join(call.addresses, " "));
+  std::string key = call.key.hex();
+  std::string line;
+  line.reserve(before.size() + key.size() + after.size());  // growing would leave a copy of the key
+  line += before;
+  line += key;
+  line += after;
+  wipe(key);
+  return line;
 }
 
 AgentCall parse_agent_call(std::string_view line) {
   if (line.ends_with('\n')) line.remove_suffix(1);
-  const std::vector<std::string> words = words_of(line);
+  const std::vector<std::string_view> words = words_of(line);
   if (words.size() < 5 || words[0] != kWord || words[1] != kVersion)
     throw Error(
         Errc::kProtocol,

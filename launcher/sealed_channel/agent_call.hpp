@@ -18,7 +18,7 @@ struct AgentCall {
 
 inline constexpr std::size_t kMaxCallBytes = 4096;
 
-/// The call as one line with its end: `runjob-call 1 PORT KEY ADDRESS ADDRESS...`.
+/// The call as one line with its end: `runjob-call 1 PORT KEY ADDRESS ADDRESS...`. It has the job's key: wipe() it.
 std::string encode(const AgentCall& call);
 
 /// Parses such a line, with or without its end.

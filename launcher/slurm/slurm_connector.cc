@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/program_path.hpp"
+#include "base/secrets/secret.hpp"
 #include "launcher/network/interface_facts.hpp"
 #include "launcher/sealed_channel/agent_call.hpp"
 #include "launcher/slurm/srun_command.hpp"
@@ -98,9 +99,11 @@ void SlurmConnector::start() {
   const AgentCall call{own_addresses(), listener_->port(), key};
   const std::vector<std::string> names = nodes_of(spec_);
   const bool all_nodes = static_cast<int>(names.size()) == spec_.slurm->nodes;
-  srun_.emplace(executor_, srun_command(names, all_nodes, agent_), srun_environment(spec_.environment), encode(call),
+  std::string input = encode(call);
+  srun_.emplace(executor_, srun_command(names, all_nodes, agent_), srun_environment(spec_.environment), input,
                 SrunProgram::Events{[this](const std::string& line) { on_line(line); },
                                     [this](const std::string& how) { on_end(how); }});
+  wipe(input);  // it has the job's key
 }
 
 void SlurmConnector::on_agent(const std::string& name, std::unique_ptr<Channel> channel) {

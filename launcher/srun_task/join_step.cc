@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/secrets/secret.hpp"
 #include "rendezvous/auth.hpp"
 
 namespace runjob {
@@ -37,7 +38,8 @@ constexpr auto kStagger = 20ms;         // between the calls of two ports, of wh
 constexpr std::size_t kUsualPorts = 8;  // task 0 is on one of these unless somebody holds all of them
 constexpr auto kPause = 50ms;           // between two rounds while nobody has greeted
 constexpr auto kAllPortsPause = 300ms;  // before the first round that calls all ports
-constexpr auto kFirstDoubt = 400ms;     // before the others are called although one has greeted; doubles each time
+constexpr auto kAllPortsInterval = 1s;
+constexpr auto kFirstDoubt = 400ms;  // before the others are called although one has greeted; doubles each time
 constexpr auto kMostDoubt = 10s;
 constexpr auto kMostLookUpPause = 1s;  // between two questions for task 0's port, each of which srun answers
 constexpr auto kNamesAloneLimit = 5s;  // from which on the other ports are called too: task 0 may have no names
@@ -73,7 +75,7 @@ class Search {
          std::vector<asio::ip::address> addresses)
       : task_(task),
         munge_(munge),
-        names_(task.reserved_ports.empty() ? names : nullptr),
+        names_(names),
         free_port_(free_port),
         addresses_(std::move(addresses)),
         pause_(context_) {
@@ -124,7 +126,7 @@ class Search {
   }
 
   asio::awaitable<void> call_all() {
-    const auto derived_ports_at = Clock::now() + (names_ ? kNamesAloneLimit : 0s);
+    const auto derived_ports_at = Clock::now() + (names_ ? kNamesAloneLimit : Clock::duration::zero());
     auto all_at = derived_ports_at + kAllPortsPause;
     Clock::duration doubt = kFirstDoubt;
     for (;;) {
@@ -139,7 +141,7 @@ class Search {
       if (left_ && waiting_.empty() && Clock::now() - *left_ > kLeftLimit)
         throw Error(Errc::kConnect, fmt::format("{}: task 0 on {} has left ({}); see what it says", task_.node_name,
                                                 task_.first_node, reason_));
-      if (all) all_at = Clock::now() + 1s;
+      if (all) all_at = Clock::now() + kAllPortsInterval;
       if (!waiting_.empty()) {  // for task 0, most likely, which answers when all tasks have come
         co_await sleep(names_ ? std::min<Clock::duration>(doubt, look_up_pause_) : doubt);
         if (!waiting_.empty()) all_at = Clock::now();
@@ -205,7 +207,9 @@ class Search {
     }
     try {
       received.pop_back();
-      joined_ = JoinedStep{place.address().to_string(), parse_step_welcome(munge_.open(received), hello.nonce)};
+      std::string text = munge_.open(received);
+      joined_ = JoinedStep{place.address().to_string(), parse_step_welcome(text, hello.nonce)};
+      wipe(text);
     } catch (const Error& refused) {
       if (refused.code() == Errc::kUnavailable) throw;
       reason_ = refused.what();  // somebody else has answered
@@ -221,7 +225,7 @@ class Search {
 
   const SlurmTask& task_;
   const Munge& munge_;
-  StepNames* names_;  // null if the step has none that count, and when task 0's port is known
+  StepNames* names_;  // null if the step has none, and when task 0's port is known
   Clock::time_point look_up_at_;
   Clock::duration look_up_pause_ = kPause;
   const int free_port_;

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <memory>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -73,7 +74,9 @@ std::string Munge::open(const std::string& credential) const {
   if (code != kSuccess)
     throw Error(Errc::kAuth, fmt::format("MUNGE refuses a credential: {}", functions_.strerror(code)));
   if (user != ::geteuid()) throw Error(Errc::kAuth, fmt::format("a credential of user {} is not this user's", user));
-  return {static_cast<const char*>(text), static_cast<std::size_t>(length)};
+  std::string result(static_cast<const char*>(text), static_cast<std::size_t>(length));
+  ::explicit_bzero(text, static_cast<std::size_t>(length));  // it may have the job's key
+  return result;
 }
 
 }  // namespace runjob

@@ -5,8 +5,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <limits>
+#include <memory>
 #include <optional>
-#include <stdlib.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -20,6 +21,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/parse.hpp"
 #include "base/screen_text.hpp"
 #include "base/secrets/secret.hpp"
 #include "base/unique_handle.hpp"
@@ -28,6 +30,7 @@
 #include "launcher/channel/messages.hpp"
 #include "launcher/network/interface_facts.hpp"
 #include "launcher/processes/child_process.hpp"
+#include "launcher/processes/process_handle.hpp"
 #include "launcher/processes/rank_environment.hpp"
 #include "launcher/srun_task/join_step.hpp"
 #include "launcher/srun_task/step_head.hpp"
@@ -61,7 +64,7 @@ void leave_signals_to_rank() {
 class KeyFile {
  public:
   explicit KeyFile(const rendezvous::JobKey& key) : file_(::memfd_create("runjob-key", MFD_CLOEXEC)) {
-    std::string text = key.hex() + '\n';
+    std::string text = key.hex();  // appending would leave a copy in memory
     const bool is_written = file_ && ::fchmod(file_.get(), 0600) == 0 &&
                             ::write(file_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
     const int error = errno;
@@ -97,13 +100,15 @@ HostAddress own_address(const std::string& address) {
 /// The cores that SLURM gives to each task, or else this task's share of the node.
 int cores_for_task(const Environment& environment, int local_size) {
   const auto per_task = environment.find("SLURM_CPUS_PER_TASK");
-  if (per_task != environment.end()) return std::max(1, std::atoi(per_task->second.c_str()));
+  if (per_task != environment.end())
+    return static_cast<int>(parse_integer(per_task->second, "SLURM_CPUS_PER_TASK", 1, 1 << 20));
   return threads_per_rank(static_cast<int>(affinity().size()), local_size);
 }
 
 Environment task_environment(const JobSpec& spec, const JoinedStep& joined, const std::string& key_file) {
   const Environment& variables = joined.welcome.variables;
-  const int local_size = std::atoi(variables.at("RUNJOB_LOCAL_SIZE").c_str());
+  const auto local_size = static_cast<int>(
+      parse_integer(variables.at("RUNJOB_LOCAL_SIZE"), "RUNJOB_LOCAL_SIZE", 1, std::numeric_limits<int>::max()));
   Environment result = spec.environment;
   result["PWD"] = spec.working_directory;
   Environment defaults = rank_defaults(cores_for_task(spec.environment, local_size), 1, 0);
@@ -120,15 +125,20 @@ Environment task_environment(const JobSpec& spec, const JoinedStep& joined, cons
   return result;
 }
 
-/// SIGTERM for the whole group, which SLURM makes of a node's tasks, from the one that leads it; we do not heed it.
-void signal_task(pid_t rank, int number) {
-  ::kill(::getpgrp() == ::getpid() ? 0 : rank, number);
+/// For the whole group, which SLURM makes of a node's tasks, from the one that leads it; we do not heed SIGTERM.
+void signal_task(const ProcessHandle& rank, int number) {
+  if (::getpgrp() == ::getpid()) {
+    ::kill(0, number);
+  } else {
+    rank.signal(number);
+  }
 }
 
 /// Asks task 0 for the job's end, and ends the rank then, or when task 0 is gone.
 /// Threads  one of its own, which blocks for seconds; stopped() may be read at any time.
 class EndWatch {
  public:
+  /// `rank` has not been waited for.
   EndWatch(rendezvous::Client client, pid_t rank, std::chrono::milliseconds grace)
       : client_(std::move(client)), rank_(rank), grace_(grace) {}
 
@@ -162,11 +172,11 @@ class EndWatch {
     status_ = end.status;
     signal_task(rank_, SIGTERM);
     std::this_thread::sleep_for(std::chrono::milliseconds(end.grace_ms));
-    ::kill(rank_, SIGKILL);  // this process ends with its rank, so that is still ours
+    rank_.signal(SIGKILL);
   }
 
   rendezvous::Client client_;
-  const pid_t rank_;
+  const ProcessHandle rank_;  // task 0 outlives its rank, whose number may then be somebody else's
   const std::chrono::milliseconds grace_;
   std::atomic<int> status_{-1};
 };
@@ -242,16 +252,15 @@ int run_task(const JobSpec& spec) {
   const SlurmTask& task = *spec.slurm_task;
   leave_signals_to_rank();
   const Munge munge = Munge::load();
-  std::optional<StepNames> names = StepNames::open(task.pmi_descriptor);
-  StepNames* const step_names = names ? &*names : nullptr;
+  std::unique_ptr<StepNames> names = open_step_names(task);
   std::optional<StepHead> head;
   if (task.rank == 0) {
     head.emplace(
         StepHead::Options{task, spec.command.front(), spec.start_timeout, spec.grace_period, spec.continue_on_failure},
-        munge, step_names);
+        munge, names.get());
   }
   const int free_port = host_facts(Neighbours::kNone).free_port;
-  const JoinedStep joined = join_step(task, munge, free_port, spec.start_timeout, step_names);
+  const JoinedStep joined = join_step(task, munge, free_port, spec.start_timeout, names.get());
   names.reset();
   const KeyFile key_file(joined.welcome.key);
   const std::string address = http_address(joined.head, joined.welcome.port);

@@ -17,6 +17,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/screen_text.hpp"
+#include "base/secrets/secret.hpp"
 #include "launcher/srun_task/port_holder.hpp"
 
 namespace runjob {
@@ -62,7 +63,7 @@ std::optional<tcp::acceptor> listen_on(asio::io_context& context, int port, boos
 /// Listens on a port that the other tasks find: any one if SLURM tells it to them, else one of step_ports().
 tcp::acceptor listen_where_expected(asio::io_context& context, const SlurmTask& task, StepNames* names) {
   boost::system::error_code error;
-  if (names && task.reserved_ports.empty()) {
+  if (names) {
     std::optional<tcp::acceptor> anywhere = listen_on(context, 0, error);
     if (anywhere && names->publish(kStepPortName, std::to_string(anywhere->local_endpoint().port())))
       return std::move(*anywhere);
@@ -173,14 +174,15 @@ void StepGathering::refuse_all() {
   done_(false);
 }
 
-void StepGathering::answer(tcp::socket socket, const std::string& text) {
+void StepGathering::answer(tcp::socket socket, std::string text) {
   std::string line;
   try {
     line = munge_.seal(text) + '\n';
   } catch (const Error& error) {
     log::error("{}", one_line(error.what()));
-    return;
   }
+  wipe(text);  // it may have the job's key
+  if (line.empty()) return;
   asio::co_spawn(context_, send(std::move(socket), std::move(line)), report);
 }
 

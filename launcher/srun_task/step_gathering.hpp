@@ -52,7 +52,7 @@ class StepGathering {
   void add(boost::asio::ip::tcp::socket socket, const std::string& line, const std::string& from,
            const std::string& at);
   void refuse_all();
-  void answer(boost::asio::ip::tcp::socket socket, const std::string& text);
+  void answer(boost::asio::ip::tcp::socket socket, std::string text);
 
   boost::asio::io_context& context_;
   const SlurmTask task_;

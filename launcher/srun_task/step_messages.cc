@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/json_text.hpp"
+#include "base/secrets/secret.hpp"
 
 namespace runjob {
 namespace {
@@ -43,12 +44,20 @@ std::string encode(const StepHello& hello) {
                            {"called", hello.called}});
 }
 
+/// The key stands on a line before the document: JSON's writer and parser would leave copies of it in memory.
 std::string encode(const StepWelcome& welcome) {
-  return strict_json_text({{"nonce", welcome.nonce},
-                           {"port", welcome.port},
-                           {"key", welcome.key.hex()},
-                           {"address", welcome.address},
-                           {"variables", welcome.variables}});
+  const std::string document = strict_json_text({{"nonce", welcome.nonce},
+                                                 {"port", welcome.port},
+                                                 {"address", welcome.address},
+                                                 {"variables", welcome.variables}});
+  std::string key = welcome.key.hex();
+  std::string text;
+  text.reserve(key.size() + 1 + document.size());  // growing would leave a copy too
+  text += key;
+  text += '\n';
+  text += document;
+  wipe(key);
+  return text;
 }
 
 std::string encode(const StepEnd& end) {
@@ -76,12 +85,15 @@ StepHello parse_step_hello(const std::string& text) {
 }
 
 StepWelcome parse_step_welcome(const std::string& text, const std::string& nonce) {
-  const json document = parse(text);
+  const std::size_t key_end = text.find('\n');  // a refusal has no key
+  const json document = parse(key_end == std::string::npos ? text : text.substr(key_end + 1));
   return read_fields([&]() -> StepWelcome {
     if (document.at("nonce").get<std::string>() != nonce)
       throw Error(Errc::kAuth, "the answer of the step's first task is not to this task's question");
     if (document.contains("refusal")) throw Error(Errc::kUnavailable, document.at("refusal").get<std::string>());
-    return {nonce, document.at("port").get<int>(), rendezvous::JobKey::from_hex(document.at("key").get<std::string>()),
+    if (key_end == std::string::npos) throw Error(Errc::kProtocol, "the answer of the step's first task has no key");
+    return {nonce, document.at("port").get<int>(),
+            rendezvous::JobKey::from_hex(std::string_view(text).substr(0, key_end)),
             document.at("address").get<std::string>(), document.at("variables").get<Environment>()};
   });
 }

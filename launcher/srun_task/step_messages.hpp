@@ -40,6 +40,7 @@ struct StepEnd {
 };
 
 std::string encode(const StepHello& hello);
+/// The text has the job's key: wipe() it.
 std::string encode(const StepWelcome& welcome);
 std::string encode(const StepEnd& end);
 /// The answer in place of a welcome, with the reason.

@@ -56,7 +56,7 @@ void answer(Question& question) {
     question.endpoints = endpoints_of(list);
     ::freeaddrinfo(list);
   }
-  const std::uint64_t kOnce = 1;
+  constexpr std::uint64_t kOnce = 1;
   static_cast<void>(!::write(question.answered.get(), &kOnce, sizeof kOnce));
 }
 

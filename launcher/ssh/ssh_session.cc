@@ -15,8 +15,8 @@ constexpr int kRsaSha2Version = 0x010b00;
 
 /// Once in a process. OpenSSL initialises itself; libssh2's own way would load all of its engines.
 void initialize_library() {
-  static const int kResult = libssh2_init(LIBSSH2_INIT_NO_CRYPTO);
-  if (kResult != 0) throw Error(Errc::kSystem, "libssh2 cannot be initialized");
+  static const int result = libssh2_init(LIBSSH2_INIT_NO_CRYPTO);
+  if (result != 0) throw Error(Errc::kSystem, "libssh2 cannot be initialized");
 }
 
 template <class Function>

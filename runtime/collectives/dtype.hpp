@@ -80,13 +80,18 @@ constexpr int count_dtypes() {
 inline constexpr int kDTypeCount = detail::count_dtypes();
 inline constexpr DType kLastDType = static_cast<DType>(kDTypeCount - 1);
 
-/// The rows, each at its dtype's number.
-inline constexpr auto kDTypeRows = [] {
+namespace detail {
+
+constexpr std::array<DTypeRow, kDTypeCount> all_rows() {
   std::array<DTypeRow, kDTypeCount> rows;
-  for (std::size_t number = 0; number < rows.size(); ++number)
-    rows[number] = detail::row_of(static_cast<DType>(number));
+  for (std::size_t number = 0; number < rows.size(); ++number) rows[number] = row_of(static_cast<DType>(number));
   return rows;
-}();
+}
+
+}  // namespace detail
+
+/// The rows, each at its dtype's number.
+inline constexpr std::array<DTypeRow, kDTypeCount> kDTypeRows = detail::all_rows();
 
 /// True when the dtypes' numbers have no gap, and each row has a name.
 consteval bool is_complete() {

@@ -280,7 +280,8 @@ class Setup {
   }
 
   void accept() {
-    for (;;) {
+    const std::size_t most = kMostStrangers + plan_.peers.size();
+    for (std::size_t accepted = 0; accepted < most; ++accepted) {
       UniqueFd socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket) break;
       Attempt attempt;
@@ -291,8 +292,7 @@ class Setup {
     const Clock::time_point too_old = Clock::now() - kMostSilence;
     auto count = static_cast<std::size_t>(std::count_if(attempts_.begin(), attempts_.end(), is_stranger));
     for (auto attempt = attempts_.begin(); attempt != attempts_.end();) {  // the oldest comes first
-      const bool drops =
-          is_stranger(*attempt) && (attempt->since < too_old || count > kMostStrangers + plan_.peers.size());
+      const bool drops = is_stranger(*attempt) && (attempt->since < too_old || count > most);
       if (drops) {
         refuse(*attempt);
         --count;

@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <iterator>
-#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -13,48 +12,6 @@
 namespace runjob::runtime {
 
 namespace {
-
-/// The arguments of a request to libpmix, which may read them until it answers.
-struct Request {
-  pmix::Proc process{};
-  std::string key;
-  pmix::Info info{};
-};
-
-/// The answer that libpmix will give on its own thread, perhaps after this process has stopped waiting for it. Copies
-/// share one answer.
-template <class Answer>
-class Promised {
- public:
-  /// The arguments. They must be set before the request is made.
-  Request& request() { return state_->request; }
-
-  /// The context for libpmix, which passes it to finish() exactly once.
-  void* context() const { return new std::shared_ptr<State>(state_); }
-  static void finish(void* context, Answer answer) {
-    const std::unique_ptr<std::shared_ptr<State>> state(static_cast<std::shared_ptr<State>*>(context));
-    const MutexLock lock((*state)->mutex);
-    (*state)->answer = std::move(answer);
-    (*state)->done.notify_all();
-  }
-
-  /// Waits for the answer; nullopt when the deadline has passed.
-  std::optional<Answer> wait(KeyStore::TimePoint deadline) const {
-    const MutexLock lock(state_->mutex);
-    while (!state_->answer && state_->done.wait_until(state_->mutex, deadline) == std::cv_status::no_timeout) {
-    }
-    return state_->answer;
-  }
-
- private:
-  struct State {
-    Request request;
-    Mutex mutex;
-    ConditionVariable done;
-    std::optional<Answer> answer GUARDED_BY(mutex);
-  };
-  std::shared_ptr<State> state_ = std::make_shared<State>();  // owners: the waiting thread, and libpmix
-};
 
 /// The state of the launcher, and the callback that is notified of its loss. PMIx's event handlers get no context of
 /// the caller. It is never destroyed, because libpmix's thread may be using it at the end of the process.
@@ -111,18 +68,22 @@ void copy_text(char* to, std::size_t room, const std::string& text, const char* 
   std::memcpy(to, text.c_str(), text.size() + 1);
 }
 
+/// Errors  Error(kUnavailable) naming the package to install, and the launcher.
+PmixLibrary open_library_of(const ForeignLauncher& launcher) try {
+  return open_pmix_library(launcher.library_folders);
+} catch (const Error& error) {
+  throw Error(
+      error.code(),
+      fmt::format(
+          "init(): {} has started this process, and finding the other ranks needs libpmix.so.2 ({}); install it "
+          "(Debian and Ubuntu: apt-get install libpmix2), add its folder to LD_LIBRARY_PATH, or start the program with "
+          "runjob; in Python, mpi4py does as well",
+          launcher.name, error.what()));
+}
+
 }  // namespace
 
-struct PmixStore::Answer {
-  pmix::Status status = pmix::kSuccess;
-  std::string bytes;
-  std::uint32_t number = 0;
-};
-
-class PmixStore::Question : public Promised<Answer> {};
-
-PmixStore::PmixStore(const ForeignLauncher& launcher)
-    : library_(open_pmix_library(launcher.library_folders, launcher.name)) {
+PmixStore::PmixStore(const ForeignLauncher& launcher) : library_(open_library_of(launcher)) {
   const pmix::Status status = library_.init(&self_, nullptr, 0);
   if (status != pmix::kSuccess) {
     throw Error(Errc::kConnect,
@@ -136,7 +97,7 @@ PmixStore::PmixStore(const ForeignLauncher& launcher)
                             self_.name_space, launcher.name, launcher.pmix_namespace));
   }
   constexpr std::chrono::seconds kPatience{30};
-  const std::optional<Answer> size =
+  const std::optional<PmixQuestion::Answer> size =
       ask(pmix::kRankWildcard, pmix::kJobSizeKey).wait(std::chrono::steady_clock::now() + kPatience);
   if (!size)
     throw Error(Errc::kTimeout, fmt::format("init() over PMIx: {} does not give the number of ranks", launcher.name));
@@ -174,17 +135,13 @@ void PmixStore::leave() noexcept {
 }
 
 void PmixStore::put(const std::string& key, const std::string& value) {
-  std::string bytes = value;
-  pmix::Value entry{};
-  entry.type = pmix::kByteObject;
-  entry.data.bytes = {bytes.data(), bytes.size()};
-  check(library_.put(pmix::kScopeGlobal, key.c_str(), &entry), fmt::format("putting {}", key));
+  check(put_pmix_value(library_, key, value), fmt::format("putting {}", key));
 }
 
 void PmixStore::wait_for_all(TimePoint deadline) {
   check(library_.commit(), "giving values to the launcher");
-  Promised<pmix::Status> end;
-  Request& request = end.request();
+  PmixPromise<pmix::Status> end;
+  PmixRequest& request = end.request();
   copy_text(request.info.key, sizeof request.info.key, pmix::kCollectDataKey, "the key");
   request.info.value.type = pmix::kBool;
   request.info.value.data.flag = true;
@@ -192,17 +149,17 @@ void PmixStore::wait_for_all(TimePoint deadline) {
   request.process.rank = pmix::kRankWildcard;
   void* context = end.context();
   const auto done = [](pmix::Status status, void* promised) noexcept {
-    Promised<pmix::Status>::finish(promised, status);
+    PmixPromise<pmix::Status>::finish(promised, status);
   };
   const pmix::Status started = library_.fence(&request.process, 1, &request.info, 1, done, context);
-  if (started != pmix::kSuccess) Promised<pmix::Status>::finish(context, started);  // libpmix will not call it
+  if (started != pmix::kSuccess) PmixPromise<pmix::Status>::finish(context, started);  // libpmix will not call it
   const std::optional<pmix::Status> ended = end.wait(deadline);
   if (!ended) throw Error(Errc::kTimeout, "");
   check(*ended, "waiting for all ranks");
 }
 
 std::string PmixStore::get(int rank, const std::string& key, TimePoint deadline) {
-  const std::optional<Answer> answer = ask(static_cast<std::uint32_t>(rank), key).wait(deadline);
+  const std::optional<PmixQuestion::Answer> answer = ask(static_cast<std::uint32_t>(rank), key).wait(deadline);
   if (!answer) throw Error(Errc::kTimeout, fmt::format("init() over PMIx: no value of rank {} in time", rank));
   check(answer->status, fmt::format("reading the value of rank {}", rank));
   return answer->bytes;
@@ -210,34 +167,18 @@ std::string PmixStore::get(int rank, const std::string& key, TimePoint deadline)
 
 std::optional<std::vector<int>> PmixStore::absent(const std::string& key, std::chrono::milliseconds patience) {
   const TimePoint deadline = std::chrono::steady_clock::now() + patience;
-  std::vector<Question> questions;
+  std::vector<PmixQuestion> questions;
   for (int rank = 0; rank < size_; ++rank) questions.push_back(ask(static_cast<std::uint32_t>(rank), key));
   std::vector<int> result;
   for (int rank = 0; rank < size_; ++rank) {
-    const std::optional<Answer> answer = questions[static_cast<std::size_t>(rank)].wait(deadline);
+    const std::optional<PmixQuestion::Answer> answer = questions[static_cast<std::size_t>(rank)].wait(deadline);
     if (!answer || answer->status != pmix::kSuccess) result.push_back(rank);
   }
   return result;
 }
 
-PmixStore::Question PmixStore::ask(std::uint32_t rank, const std::string& key) {
-  const auto found = [](pmix::Status status, pmix::Value* value, void* context) noexcept {
-    Answer answer{status, "", 0};
-    if (status == pmix::kSuccess && value != nullptr) {  // owned by the library until this function returns
-      if (value->type == pmix::kByteObject) answer.bytes.assign(value->data.bytes.bytes, value->data.bytes.size);
-      if (value->type == pmix::kUint32) answer.number = value->data.uint32;
-    }
-    Question::finish(context, std::move(answer));
-  };
-  Question question;
-  Request& request = question.request();
-  request.process = self_;
-  request.process.rank = rank;
-  request.key = key;
-  void* context = question.context();
-  const pmix::Status started = library_.get(&request.process, request.key.c_str(), nullptr, 0, found, context);
-  if (started != pmix::kSuccess) Question::finish(context, {started, "", 0});
-  return question;
+PmixQuestion PmixStore::ask(std::uint32_t rank, const std::string& key) const {
+  return {library_, self_, rank, key};
 }
 
 /// Errors  Error(kConnect).

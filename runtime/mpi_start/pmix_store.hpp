@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "base/pmix/pmix_values.hpp"
 #include "runtime/mpi_start/key_store.hpp"
-#include "runtime/mpi_start/pmix_library.hpp"
 
 namespace runjob::runtime {
 
@@ -28,11 +28,9 @@ class PmixStore : public KeyStore {
 
  private:
   void wait_for_all(TimePoint deadline) override;
-  struct Answer;
-  class Question;
 
   void watch_launcher();
-  Question ask(std::uint32_t rank, const std::string& key);
+  PmixQuestion ask(std::uint32_t rank, const std::string& key) const;
   void check(pmix::Status status, const std::string& what) const;
 
   PmixLibrary library_;

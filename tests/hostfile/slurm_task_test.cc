@@ -50,6 +50,12 @@ TEST_CASE("the socket of srun --mpi=pmi2 is known", "[unit]") {
   CHECK_THROWS_WITH(read_slurm_task(with("PMI_FD", "x")), ContainsSubstring("PMI_FD"));
 }
 
+TEST_CASE("the step's name with srun --mpi=pmix is known, and no other launcher's", "[unit]") {
+  CHECK(read_slurm_task(kTask)->pmix_namespace.empty());
+  CHECK(read_slurm_task(with("PMIX_NAMESPACE", "slurm.pmix.17.2"))->pmix_namespace == "slurm.pmix.17.2");
+  CHECK(read_slurm_task(with("PMIX_NAMESPACE", "prterun-s7-4711@1"))->pmix_namespace.empty());
+}
+
 TEST_CASE("what is no rank of SLURM's is no task", "[unit]") {
   CHECK_FALSE(read_slurm_task({}));
   CHECK_FALSE(read_slurm_task(with("SLURM_STEP_ID", "")));            // salloc

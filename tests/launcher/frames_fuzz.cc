@@ -16,8 +16,8 @@
 #include "launcher/channel/messages.hpp"
 #include "launcher/network/probe_messages.hpp"
 #include "launcher/sealed_channel/agent_call.hpp"
+#include "launcher/srun_task/pmi_names.hpp"
 #include "launcher/srun_task/step_messages.hpp"
-#include "launcher/srun_task/step_names.hpp"
 
 using namespace runjob;
 

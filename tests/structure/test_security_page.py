@@ -1,4 +1,6 @@
-"""docs/security.md: each row of its tables of promises names a test that exists."""
+"""docs/security.md: each row of its tables of promises names a test that exists, and each fuzz target has a row."""
+
+import re
 
 import pytest
 import source_tree
@@ -12,3 +14,10 @@ def test_every_row_names_its_test(table, fewest):
     rows = list(source_tree.table_rows(source_tree.read(PAGE), table))
     assert len(rows) >= fewest
     assert not {row[0]: why for row in rows if (why := objection(row[-1]))}
+
+
+def test_the_table_of_fuzz_targets_has_all_and_no_others():
+    rows = source_tree.table_rows(source_tree.read(PAGE), "what arrives")
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row[-1])]
+    there = [path.stem.removesuffix("_fuzz") for path in source_tree.sources(".cc") if path.stem.endswith("_fuzz")]
+    assert sorted(named) == sorted(there)

@@ -114,7 +114,7 @@ std::chrono::microseconds HierarchicalBackend::spin() const {
 }
 
 HierarchicalBackend::~HierarchicalBackend() {
-  abort(Status(Errc::kAborted, "the backend was closed"));
+  HierarchicalBackend::abort(Status(Errc::kAborted, "the backend was closed"));
 }
 
 Status HierarchicalBackend::connect(const std::vector<std::string>& addresses) {

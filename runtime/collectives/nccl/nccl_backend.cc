@@ -36,7 +36,7 @@ NcclBackend::NcclBackend(DeviceOptions options, NcclSettings settings)
           }) {}
 
 NcclBackend::~NcclBackend() {
-  if (!works_.drain(kDrainTime)) abort(Status(Errc::kAborted, "this rank has left the job"));
+  if (!works_.drain(kDrainTime)) NcclBackend::abort(Status(Errc::kAborted, "this rank has left the job"));
   const MutexLock lock(mutex_);
   if (!failure_ && place_) place_->gpu.give_back(place_->stream);  // otherwise it may hold a kernel for ever
 }

@@ -127,10 +127,45 @@ def test_nobody_else_learns_the_key_or_gets_in(slurm):
         wait_until_gone(slurm)
 
 
-def test_with_pmi_the_port_cannot_be_guessed(slurm):
+# Looks for the key, as text and as bytes, in all memory of the programs that a core dump would have.
+SCAN = """
+import glob, os, re
+processes = [int(each) for each in os.listdir('/proc') if each.isdigit() and int(each) != os.getpid()]
+programs = {pid: open(f'/proc/{pid}/comm').read().strip() for pid in processes}
+programs = {pid: name for pid, name in programs.items() if name.startswith(('runjob', 'python'))}
+files = [file for pid in programs for file in glob.glob(f'/proc/{pid}/fd/*') if 'runjob-key' in os.readlink(file)]
+key = open(files[0]).read().strip()
+for pid, name in programs.items():
+    copies, memory = 0, open(f'/proc/{pid}/mem', 'rb', 0)
+    for area in re.split('\\n(?=[0-9a-f]+-)', open(f'/proc/{pid}/smaps').read()):
+        begin, end, rights = re.match('([0-9a-f]+)-([0-9a-f]+) (\\S+)', area).groups()
+        if 'w' not in rights or re.search('^VmFlags:.* dd', area, re.MULTILINE): continue
+        memory.seek(int(begin, 16))
+        data = memory.read(int(end, 16) - int(begin, 16))
+        copies += data.count(key.encode()) + data.count(bytes.fromhex(key))
+    print(name, copies)
+"""
+
+
+def test_no_core_dump_of_a_rank_would_have_the_key(slurm):
+    """That of the runjob beside it would: libmunge leaves a copy in its memory."""
+    with Running(slurm, "srun", "--quiet", "-N2", "-n2", RUNJOB, *python(SLEEP)) as job:
+        job.wait_for_lines(2)
+        for node in slurm.nodes[:2]:
+            done = node.run([PYTHON, "-c", SCAN], user="root")
+            lines = done.stdout.splitlines()
+            assert done.returncode == 0 and any(line.startswith("runjob ") for line in lines), done
+            assert [line for line in lines if not line.startswith("runjob ")].count("python3 0") == 1, done.stdout
+        job.process.send_signal(signal.SIGTERM)
+        job.finish()
+        wait_until_gone(slurm)
+
+
+@pytest.mark.parametrize("mpi", ["pmi2", "pmix"])
+def test_with_pmi_the_port_cannot_be_guessed(slurm, mpi):
     """One task comes late; meanwhile task 0 listens on a port of which SLURM tells the others."""
     wait = "import os, sys, time\nwhile os.environ['SLURM_PROCID'] == '1' and not os.path.exists('go-pmi'): time.sleep(0.05)\nos.execv(sys.argv[1], sys.argv[1:])"
-    with Running(slurm, "srun", "--quiet", "--mpi=pmi2", "-N2", "-n2", PYTHON, "-c", wait, RUNJOB, *python(SHOW)) as job:
+    with Running(slurm, "srun", "--quiet", f"--mpi={mpi}", "-N2", "-n2", PYTHON, "-c", wait, RUNJOB, *python(SHOW)) as job:
         listening = lambda: [each.port for each in slurm.nodes[0].listening_sockets() if each.program.startswith("runjob")]
         eventually(listening, "task 0 listens")
         (port,) = listening()
@@ -140,6 +175,19 @@ def test_with_pmi_the_port_cannot_be_guessed(slurm):
     slurm.head.path(f"{HOME}/go-pmi").unlink(missing_ok=True)
     assert (status, errors) == (0, "")
     assert sorted(output.splitlines()) == ["0 2 0 1 0 2 True", "1 2 0 1 1 2 True"]
+
+
+def test_ranks_are_clients_of_pmix_too(slurm):
+    """As MPI_Init() in a rank needs it: runjob has left PMIx by then."""
+    code = """
+import ctypes, os
+pmix = ctypes.CDLL('libpmix.so.2')
+me = ctypes.create_string_buffer(260)
+print(pmix.PMIx_Init(me, None, 0), me.value.decode() == os.environ['PMIX_NAMESPACE'], int.from_bytes(me.raw[256:], 'little'), pmix.PMIx_Finalize(None, 0))
+"""
+    done = srun(slurm, "--mpi=pmix -N2 -n3", *python(code))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == [f"0 True {rank} 0" for rank in range(3)]
 
 
 def test_garbage_before_the_start_harms_nobody(slurm):

@@ -83,27 +83,45 @@ def test_glibc_and_the_compilers_libraries_are_all_that_a_system_must_have(insta
     assert {name for name in needed if not everywhere.match(name)} <= own
 
 
-@pytest.mark.parametrize("name", ["bin/runjob", "libexec/runjob/runjob-remote", "libexec/runjob/runjob-agent"])
-def test_a_program_has_random_addresses_and_read_only_tables(installed, name):
-    assert "DYN (Position-Independent" in _run("readelf", "-hW", installed / name).stdout
-    flags = _run("readelf", "-dW", installed / name).stdout
-    assert re.search(r"\(FLAGS_1\).*NOW.*PIE", flags), flags
-    check_segments(installed / name)
+def binaries(folder):
+    """The programs and libraries of the wheel, which a virtual environment's own folders hold."""
+    places = [folder / each for each in ("bin/runjob", "lib/librunjob.so", "libexec/runjob", "lib/runjob")]
+    files = [file for place in places for file in (place.rglob("*") if place.is_dir() else [place])]
+    return [file for file in files if file.is_file() and file.read_bytes().startswith(b"\x7fELF")]
 
 
-@pytest.mark.parametrize("name", ["lib/librunjob.so", "lib/runjob/librunjob_gloo.so"])
-def test_a_library_has_read_only_tables(installed, name):
-    """librunjob_tensorflow.so is bound as it is used: older versions of TensorFlow lack some of its functions."""
-    flags = _run("readelf", "-dW", installed / name).stdout
-    assert re.search(r"\(FLAGS_1\).*NOW", flags), flags
-    check_segments(installed / name)
+def test_every_program_has_random_addresses_and_read_only_tables(installed):
+    programs = [file for file in binaries(installed) if ".so" not in file.name]
+    assert sorted(file.name for file in programs) == ["runjob", "runjob-agent", "runjob-probe", "runjob-remote"]
+    for program in programs:
+        assert "DYN (Position-Independent" in _run("readelf", "-hW", program).stdout, program
+        assert re.search(r"\(FLAGS_1\).*NOW.*PIE", _run("readelf", "-dW", program).stdout), program
+        check_segments(program)
+
+
+def test_every_library_has_read_only_tables(installed):
+    libraries = [file for file in binaries(installed) if ".so" in file.name]
+    assert {"librunjob.so", "librunjob_gloo.so", "librunjob_libgloo.so", "librunjob_absent.so", "librunjob_tensorflow.so"} <= {
+        file.name for file in libraries
+    }
+    for library in libraries:
+        assert re.search(r"\(FLAGS_1\).*NOW", _run("readelf", "-dW", library).stdout), library
+        check_segments(library)
 
 
 def check_segments(file):
     segments = _run("readelf", "-lW", file).stdout
-    assert "GNU_RELRO" in segments
-    assert re.search(r"GNU_STACK .* RW +0x", segments)
-    assert not re.search(r"^ +LOAD .* RWE ", segments, re.MULTILINE)
+    assert "GNU_RELRO" in segments, file
+    assert re.search(r"GNU_STACK .* RW +0x", segments), file
+    assert not re.search(r"^ +LOAD .* RWE ", segments, re.MULTILINE), file
+
+
+@pytest.mark.parametrize("name", ["bin/runjob", "libexec/runjob/runjob-remote", "lib/librunjob.so", "lib/runjob/librunjob_gloo.so",
+                                  "lib/runjob/librunjob_tensorflow.so"])  # fmt: skip
+def test_functions_check_their_stacks_and_copies(installed, name):
+    """Stack protectors and _FORTIFY_SOURCE; the agent has them too, but no symbols."""
+    imports = _run("readelf", "--dyn-syms", "-W", installed / name).stdout
+    assert "__stack_chk_fail" in imports and re.search(r"__(mem|str|read|recv|poll|snprintf|vsnprintf|fprintf)\w*_chk\b", imports), imports
 
 
 def test_the_wheel_holds_programs_library_and_python_files_and_no_more(wheels):

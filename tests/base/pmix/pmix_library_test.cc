@@ -1,4 +1,4 @@
-#include "runtime/mpi_start/pmix_library.hpp"
+#include "base/pmix/pmix_library.hpp"
 
 #include <cstddef>
 #include <type_traits>
@@ -12,10 +12,9 @@
 #endif
 
 using namespace runjob;
-using namespace runjob::runtime;
 
 #if __has_include(<pmix.h>)
-TEST_CASE("what we declare of PMIx is what its header says", "[mpi_start][unit]") {
+TEST_CASE("what we declare of PMIx is what its header says", "[unit]") {
   CHECK(sizeof(pmix::Proc) == sizeof(pmix_proc_t));
   CHECK(offsetof(pmix::Proc, rank) == offsetof(pmix_proc_t, rank));
   CHECK(sizeof(pmix::Value) >= sizeof(pmix_value_t));
@@ -41,8 +40,8 @@ TEST_CASE("what we declare of PMIx is what its header says", "[mpi_start][unit]"
   CHECK(pmix::kMaxKeyBytes == PMIX_MAX_KEYLEN + 1);
 }
 
-TEST_CASE("the system's libpmix has all that we call", "[mpi_start][unit]") {
-  const PmixLibrary library = open_pmix_library({"/nowhere"}, "a test");
+TEST_CASE("the system's libpmix has all that we call", "[unit]") {
+  const PmixLibrary library = open_pmix_library({"/nowhere"});
   CHECK_THAT(library.error_text(pmix::kSuccess), ContainsSubstring("SUCCESS"));
 }
 #else

@@ -1,4 +1,4 @@
-#include "runtime/mpi_start/pmix_library.hpp"
+#include "base/pmix/pmix_library.hpp"
 
 #include <dlfcn.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 
-namespace runjob::runtime {
+namespace runjob {
 namespace {
 
 constexpr char kFile[] = "libpmix.so.2";
@@ -25,23 +25,15 @@ void* open(const std::vector<std::string>& folders, std::string& tried) {
 template <class Function>
 void find(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function == nullptr) throw Error(Errc::kUnavailable, fmt::format("init(): {} has no {}", kFile, name));
+  if (function == nullptr) throw Error(Errc::kUnavailable, fmt::format("{} has no {}", kFile, name));
 }
 
 }  // namespace
 
-PmixLibrary open_pmix_library(const std::vector<std::string>& folders, const std::string& launcher) {
+PmixLibrary open_pmix_library(const std::vector<std::string>& folders) {
   std::string tried;
   void* library = open(folders, tried);
-  if (library == nullptr) {
-    throw Error(
-        Errc::kUnavailable,
-        fmt::format(
-            "init(): {} has started this process, and finding the other ranks needs {} ({}); install it (Debian and "
-            "Ubuntu: apt-get install libpmix2), add its folder to LD_LIBRARY_PATH, or start the program with runjob; "
-            "in Python, mpi4py does as well",
-            launcher, kFile, tried));
-  }
+  if (library == nullptr) throw Error(Errc::kUnavailable, tried);
   PmixLibrary functions;
   find(library, "PMIx_Init", functions.init);
   find(library, "PMIx_Finalize", functions.finalize);
@@ -54,4 +46,4 @@ PmixLibrary open_pmix_library(const std::vector<std::string>& folders, const std
   return functions;
 }
 
-}  // namespace runjob::runtime
+}  // namespace runjob

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/mpi_start/pmix_abi.hpp"
+#include "base/pmix/pmix_abi.hpp"
 
-namespace runjob::runtime {
+namespace runjob {
 
 /// The functions of libpmix that runjob calls. The library stays open to the end of the process, because it may have
 /// threads.
@@ -25,7 +25,7 @@ struct PmixLibrary {
 
 /// Opens libpmix: the one that this process has opened already, as an MPI does; otherwise the first one found in
 /// `folders`, and then where the system looks.
-/// Errors  Error(kUnavailable) naming the package to install, and `launcher`, which needs it.
-PmixLibrary open_pmix_library(const std::vector<std::string>& folders, const std::string& launcher);
+/// Errors  Error(kUnavailable) with the system's message, such as "libpmix.so.2: cannot open shared object file: ...".
+PmixLibrary open_pmix_library(const std::vector<std::string>& folders = {});
 
-}  // namespace runjob::runtime
+}  // namespace runjob

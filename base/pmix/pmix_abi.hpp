@@ -9,7 +9,7 @@
 ///
 /// Source  PMIx standard 4.1, chapters 3 (constants, pmix_proc_t, pmix_value_t, pmix_info_t), 5 (PMIx_Init), 7 (put,
 ///         commit, get) and 8 (fence), 9 (events); the names of OpenPMIx 4.2.2's include/pmix_common.h.
-namespace runjob::runtime::pmix {
+namespace runjob::pmix {
 
 inline constexpr std::size_t kMaxNamespaceBytes = 256, kMaxKeyBytes = 512;  ///< including the terminating zero
 
@@ -62,4 +62,4 @@ using EventHandler = void (*)(std::size_t handler, Status status, const Proc* so
                               Info* results, std::size_t result_count, EventHandled handled, void* of_notification);
 using EventHandlerAdded = void (*)(Status status, std::size_t handler, void* context);
 
-}  // namespace runjob::runtime::pmix
+}  // namespace runjob::pmix
