@@ -35,6 +35,7 @@ def parse_arguments():
     parser.add_argument("--bytes", default=peers.SIZES, help="of --what peers (default: %(default)s)")
     parser.add_argument("--budget-ms", type=int, default=150, help="of --what peers, for each size (default: %(default)s)")
     parser.add_argument("--peers", default="", help="of --what peers: only these beside runjob (default: all that are installed)")
+    parser.add_argument("--encrypted", action="store_true", help="of --what peers: runjob with --encrypt-data as well")
     parser.add_argument("--rate", default="", help="of --what peers: each host's cable, such as 1gbit (default: no limit)")
     parser.add_argument("--builds", default=str(ROOT / "build/release"), help="of --what engine and peers: build folders, separated by commas (default: %(default)s)")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all numbers")
@@ -96,7 +97,7 @@ def measure_engine(arguments, counts):
 
 def measure_peers(arguments, counts):
     builds = [pathlib.Path(word).resolve() for word in arguments.builds.split(",")]
-    found, absent = peers.find(builds, peers.programs_folder())
+    found, absent = peers.find(builds, peers.programs_folder(), arguments.encrypted)
     for reason in absent:
         print(reason, flush=True)
     wanted = arguments.peers.split(",") if arguments.peers else list(found)
@@ -107,7 +108,7 @@ def measure_peers(arguments, counts):
             if arguments.rate:
                 host.shape_network(arguments.rate, burst="256kb")
         for count in counts:
-            print(f"{count} hosts, {arguments.ranks} ranks on each, {arguments.rate or 'no limit of rate'}, microseconds:", flush=True)
+            print(f"{count} hosts, {arguments.ranks} ranks on each, {arguments.rate or 'no limit of rate'}, microseconds (of rank 0's processor time):", flush=True)
             tables += peers.measure(bed, bed.hosts[:count], arguments.ranks, arguments, found, builds[0])
     if arguments.json:
         arguments.json.write_text(json.dumps(tables, indent=1) + "\n", encoding="utf-8")

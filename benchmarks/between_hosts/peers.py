@@ -80,12 +80,14 @@ def mpis(folder):
     yield "openmpi", mpi, reason, lambda program: open_mpi(str(pathlib.Path(mpi.mpiexec).with_name("mpirun")), program, str(folder))
 
 
-def find(builds, folder):
+def find(builds, folder, also_encrypted=False):
     """{name: Peer} of runjob's builds and of the peers that are here, and why others are not."""
     peers, absent = {}, []
     for build in builds:
         name = "runjob" if len(builds) == 1 else f"runjob {build.parent.parent.name}"
         peers[name] = runjob(build, f"{build}/bin/collectives_benchmark")
+        if also_encrypted:
+            peers[f"{name} encrypted"] = runjob(build, "--encrypt-data", f"{build}/bin/collectives_benchmark")
     for _, mpi, reason, make in mpis(environments.default_folder()):
         program = None
         if mpi:
@@ -103,7 +105,8 @@ def find(builds, folder):
 
 
 def run(bed, peer, hosts, ranks, operation, arguments):
-    """{bytes: the median in microseconds} of one job, as rank 0 measures it; with the reason as text when it failed."""
+    """{bytes: (the median, and the processor time of rank 0 or None)} of one job in microseconds, as rank 0 measures it; the
+    reason as text when it failed."""
     options = ["--op", operation, "--dtype", "float32", "--mode", "blocking", "--bytes", arguments.bytes, "--budget-ms", str(arguments.budget_ms)]
     variables = {**peer.variables, "OMP_NUM_THREADS": "1"}
     try:
@@ -113,7 +116,7 @@ def run(bed, peer, hosts, ranks, operation, arguments):
     if done.returncode != 0:
         return f"status {done.returncode}: {done.stderr.strip()[-400:]}"
     rows = [json.loads(line[line.index("{") :]) for line in done.stdout.splitlines() if '"times_us"' in line]
-    return {row["bytes"]: statistics.median(row["times_us"]) for row in rows}
+    return {row["bytes"]: (statistics.median(row["times_us"]), row.get("processor_us")) for row in rows}
 
 
 def run_bare(build, hosts, arguments):
@@ -137,30 +140,38 @@ def measure(bed, hosts, ranks, arguments, peers, build):
     """[{operation, bytes, {peer: median of the turns' medians}}]; the peers take turns, operation by operation."""
     table = []
     for operation in arguments.operations.split(","):
-        found = {}
+        found, processor = {}, {}
         for _ in range(arguments.rounds):
             turns = {name: run(bed, peer, hosts, ranks, operation, arguments) for name, peer in peers.items()}
             if operation == "allreduce" and len(hosts) == 2 and ranks == 1:
-                turns["bare"] = run_bare(build, hosts, arguments)
+                turns["bare"] = {nbytes: (time, None) for nbytes, time in run_bare(build, hosts, arguments).items()}
             for name, times in turns.items():
                 if isinstance(times, str):
                     print(f"{name}, {operation}: {times}", flush=True)
                     continue
-                for nbytes, microseconds in times.items():
+                for nbytes, (microseconds, of_processor) in times.items():
                     found.setdefault(nbytes, {}).setdefault(name, []).append(microseconds)
+                    if of_processor is not None:
+                        processor.setdefault(nbytes, {}).setdefault(name, []).append(of_processor)
         for nbytes, row in sorted(found.items()):
             medians = {name: statistics.median(turns) for name, turns in row.items()}
-            table.append({"operation": operation, "bytes": nbytes, "ranks": ranks, "hosts": len(hosts), "us": medians, "turns": row})
+            of_processor = {name: statistics.median(turns) for name, turns in processor.get(nbytes, {}).items()}
+            table.append({"operation": operation, "bytes": nbytes, "ranks": ranks, "hosts": len(hosts), "us": medians, "processor_us": of_processor, "turns": row})
             print(line_of(table[-1]), flush=True)
     return table
 
 
 def line_of(row):
     others = {name: time for name, time in row["us"].items() if not name.startswith("runjob") and name != "bare"}
-    texts = [f"{name} {time:.1f}" for name, time in row["us"].items()]
+    texts = [f"{name} {time:.1f}" + processor_text(row, name) for name, time in row["us"].items()]
     best = min(others.values(), default=None)
     ratios = [f"{name} / best {time / best:.2f}" for name, time in row["us"].items() if best and name.startswith("runjob")]
     return f"{row['operation']:13} {row['bytes']:>9} B: " + ", ".join(texts + ratios)
+
+
+def processor_text(row, name):
+    """In brackets, the processor time that rank 0 took meanwhile."""
+    return f" ({row['processor_us'][name]:.1f})" if name in row["processor_us"] else ""
 
 
 def programs_folder():

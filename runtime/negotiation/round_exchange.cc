@@ -4,14 +4,21 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/error.hpp"
 #include "runtime/negotiation/combine_messages.hpp"
 
 namespace runjob::runtime {
 namespace {
 
 // The tag of a rank's message: kBytes for words, an operation's id + kFirstId, or a bucket's hash with kBucketTag.
-// kFollows goes with an id when the operation begins nothing.
-constexpr std::uint32_t kBytes = 0, kFirstId = 1, kFollows = StepPlan::kHashMask + 1, kBucketTag = kFollows << 1;
+// kFollows goes with an id when the operation begins nothing, kAhead when the rank has sent its input ahead.
+constexpr std::uint32_t kBytes = 0, kFirstId = 1, kFollows = StepPlan::kHashMask + 1, kBucketTag = kFollows << 1,
+                        kAhead = kBucketTag << 1;
+
+/// A tag without what may differ between ranks that announce the same.
+constexpr std::uint32_t bare(std::uint32_t tag) {
+  return tag & ~(kFollows | kAhead);
+}
 
 bool is_bucket(std::uint32_t tag) {
   return (tag & kBucketTag) != 0;
@@ -23,13 +30,46 @@ std::size_t padded(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+/// As DataAhead: what an operation with this id, which may be unknown, can send ahead.
+std::size_t bytes_ahead(const ResponseCache& cache, ResponseCache::Id id) {
+  return cache.contains(id) && cache.is_plain_allreduce(id) ? cache.largest_input(id) : 0;
+}
+
 }  // namespace
+
+void DataAhead::settle(std::optional<std::size_t> agreed, std::size_t ranks) {
+  constexpr int kMostShift = 6;
+  if (sent_.empty()) {
+    if (pause_ > 0 && agreed && serves(*agreed)) --pause_;
+    return;
+  }
+  if (agreed && sent_.size() == ranks) {
+    misses_ = 0;
+    return sent_.clear();
+  }
+  misses_ = std::min(misses_ + 1, kMostShift);
+  pause_ = 1 << misses_;
+  for (const auto& [rank, bytes] : sent_) {
+    if (!serves(bytes)) throw Error(Errc::kProtocol, "a rank has sent data ahead that no operation has");
+    rounds_.drop_ahead(rank, bytes);
+  }
+  sent_.clear();
+}
+
+/// True for what is too long for a message, and not too long for this.
+bool DataAhead::serves(std::size_t bytes) const {
+  return bytes > rounds_.most_data_bytes() && bytes <= rounds_.most_ahead_bytes();
+}
 
 void RoundExchange::begin_round(const InputOf& input_of) {
   is_in_round_ = true;
   if (const auto sole = negotiation_.take_sole_id()) {
-    const void* input = fits_messages(sole->id) ? input_of(cache_.name(sole->id)) : nullptr;
-    return send(sole->id, input, sole->begins ? 0 : kFollows);
+    const bool goes_ahead = ahead_.goes(bytes_ahead(cache_, sole->id));
+    const std::uint32_t follows = sole->begins ? 0 : kFollows;
+    const void* input = goes_ahead || fits_messages(sole->id) ? input_of(cache_.name(sole->id)) : nullptr;
+    if (!goes_ahead || input == nullptr) return send(sole->id, input, follows);
+    send(sole->id, nullptr, follows | kAhead);
+    return rounds_.send_ahead(input, cache_.largest_input(sole->id));
   }
   if (const auto bucket = negotiation_.take_bucket()) return send_bucket(*bucket, input_of);
   const std::string bytes = negotiation_.take_bytes(rounds_.most_bytes());
@@ -37,10 +77,10 @@ void RoundExchange::begin_round(const InputOf& input_of) {
 }
 
 /// `input`: null when it is not in the message.
-void RoundExchange::send(Id id, const void* input, std::uint32_t follows) {
+void RoundExchange::send(Id id, const void* input, std::uint32_t flags) {
   const OwnMessage own = input != nullptr ? cache_.own_message(id) : OwnMessage();
   message_bytes_ = own.bytes;
-  rounds_.give_without(follows | (kFirstId + id), {static_cast<const std::byte*>(input), own.bytes}, own.unread);
+  rounds_.give_without(flags | (kFirstId + id), {static_cast<const std::byte*>(input), own.bytes}, own.unread);
 }
 
 /// True when a round is all that a bucket needs.
@@ -69,6 +109,14 @@ void RoundExchange::send_bucket(Bucket bucket, const InputOf& input_of) {
 
 RoundExchange::Outcome RoundExchange::decide() {
   is_in_round_ = false;
+  for (int rank = 0; ahead_.is_possible() && rank < size_; ++rank) {
+    const std::uint32_t tag = rounds_.tag(rank);
+    if ((tag & kAhead) != 0) ahead_.note(rank, bytes_ahead(cache_, bare(tag) - kFirstId));
+  }
+  if (ahead_.is_possible()) {
+    const std::optional<Id> id = sole_id_of_all();
+    ahead_.settle(id ? std::optional(bytes_ahead(cache_, *id)) : std::nullopt, static_cast<std::size_t>(size_));
+  }
   if (const auto id = sole_id_of_all()) {
     bool begins = false;
     for (int rank = 0; rank < size_; ++rank) begins = begins || (rounds_.tag(rank) & kFollows) == 0;
@@ -91,7 +139,7 @@ void RoundExchange::receive_all() {
     if (is_bucket(tag)) {
       negotiation_.receive_bucket(rank, tag & ~kBucketTag);
     } else if (tag != kBytes) {
-      negotiation_.receive(rank, (tag & ~kFollows) - kFirstId, (tag & kFollows) == 0);
+      negotiation_.receive(rank, bare(tag) - kFirstId, (tag & kFollows) == 0);
     } else {
       const auto bytes = rounds_.message(rank);
       negotiation_.receive(rank, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
@@ -121,13 +169,13 @@ void RoundExchange::count(bool with_data) {
   if (with_data) count_with_data_.store(rounds_with_data() + 1, std::memory_order_relaxed);
 }
 
-/// The tag of every rank's message in this round, without kFollows; kBytes when they differ.
+/// The bare tag of every rank's message in this round; kBytes when they differ.
 std::uint32_t RoundExchange::tag_of_all() const {
-  const std::uint32_t tag = rounds_.tag(0);
+  const std::uint32_t tag = bare(rounds_.tag(0));
   for (int rank = 1; rank < size_; ++rank) {
-    if (((rounds_.tag(rank) ^ tag) & ~kFollows) != 0) return kBytes;
+    if (bare(rounds_.tag(rank)) != tag) return kBytes;
   }
-  return tag & ~kFollows;
+  return tag;
 }
 
 /// The id that every rank has announced alone in this round.

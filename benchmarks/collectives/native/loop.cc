@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "benchmarks/collectives/native/elements.hpp"
 
@@ -114,13 +116,26 @@ long next_batch(const Arguments& arguments, long done, double elapsed_us) {
   return std::max(0L, static_cast<long>(std::min(fitting, static_cast<double>(room))));
 }
 
+/// Of all threads of this rank, so far.
+double processor_time_us() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
+}
+
+struct Samples {
+  std::vector<double> times_us;
+  double processor_us = 0;  ///< of this rank for one sample, on average
+};
+
 /// The first batch is for warming up. Rank 0 decides how many follow.
-std::vector<double> take_samples(Interface& interface, const Arguments& arguments, std::vector<Slot>& slots) {
+Samples take_samples(Interface& interface, const Arguments& arguments, std::vector<Slot>& slots) {
   for (long i = 0; i < arguments.min_iterations; ++i) run_sample(interface, arguments.mode, slots);
   interface.barrier();
   std::vector<double> times_us;
   times_us.reserve(static_cast<std::size_t>(arguments.max_iterations));
   double elapsed_us = 0;
+  const double processor_before_us = processor_time_us();
   for (long batch = arguments.min_iterations; batch > 0;) {
     for (long i = 0; i < batch; ++i) {
       times_us.push_back(timed_sample(interface, arguments.mode, slots));
@@ -129,7 +144,8 @@ std::vector<double> take_samples(Interface& interface, const Arguments& argument
     batch =
         static_cast<long>(interface.of_rank_0(next_batch(arguments, static_cast<long>(times_us.size()), elapsed_us)));
   }
-  return times_us;
+  const double processor_us = (processor_time_us() - processor_before_us) / static_cast<double>(times_us.size());
+  return {std::move(times_us), processor_us};
 }
 
 /// Waits until the scheduler has spread the ranks of a new job over the cores. With four ranks on two cores three often
@@ -139,12 +155,14 @@ void settle(Interface& interface, const Arguments& arguments) {
   while (interface.of_rank_0(std::chrono::steady_clock::now() < end ? 1 : 0) != 0) interface.barrier();
 }
 
-void print_times(std::size_t bytes, std::size_t operations, const std::vector<double>& times_us) {
+void print_samples(std::size_t bytes, std::size_t operations, const Samples& samples) {
+  char number[64];
+  std::snprintf(number, sizeof number, ", \"processor_us\": %.3f", samples.processor_us);
   std::string line =
-      "{\"bytes\": " + std::to_string(bytes) + ", \"operations\": " + std::to_string(operations) + ", \"times_us\": [";
-  char number[32];
-  for (std::size_t i = 0; i < times_us.size(); ++i) {
-    std::snprintf(number, sizeof number, "%s%.3f", i == 0 ? "" : ", ", times_us[i]);
+      "{\"bytes\": " + std::to_string(bytes) + ", \"operations\": " + std::to_string(operations) + number;
+  line += ", \"times_us\": [";
+  for (std::size_t i = 0; i < samples.times_us.size(); ++i) {
+    std::snprintf(number, sizeof number, "%s%.3f", i == 0 ? "" : ", ", samples.times_us[i]);
     line += number;
   }
   std::printf("%s]}\n", line.c_str());
@@ -155,8 +173,8 @@ void measure_size(Interface& interface, const Arguments& arguments, Size size) {
   Slots slots(interface, arguments, size);
   check_results(interface, arguments.mode, slots);
   slots.clear();
-  const std::vector<double> times_us = take_samples(interface, arguments, slots.all());
-  if (interface.rank() == 0) print_times(size.bytes, slots.all().size(), times_us);
+  const Samples samples = take_samples(interface, arguments, slots.all());
+  if (interface.rank() == 0) print_samples(size.bytes, slots.all().size(), samples);
 }
 
 }  // namespace

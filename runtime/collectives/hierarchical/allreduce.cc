@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
@@ -110,6 +111,10 @@ class ThroughLeader {
 
 void allreduce(HostChannels& channels, const Call& call) {
   const std::size_t bytes = call.count * size_of(call.dtype);
+  if (std::exchange(channels.has_sent_ahead, false)) {
+    call.tell_stage("HOSTS_ALLREDUCE_EXCHANGE", "direct exchange, sent ahead");
+    return finish_allreduce_ahead(channels, call);
+  }
   if (exchanges_directly(channels.are_all_alone(), channels.topology.hosts(), bytes, channels.most_short()))
     return allreduce(channels, call, AllreduceWay::kExchange);
   const std::size_t wide_bytes = call.count * size_of(HostReduction(call, 1).wide());

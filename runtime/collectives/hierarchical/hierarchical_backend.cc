@@ -124,8 +124,8 @@ Status HierarchicalBackend::connect(const std::vector<std::string>& addresses) {
     check_settings(offers);
     meet_host(offers);
     meet_others(offers);
-    if (topology_.hosts() > 1 && hierarchical_.rounds) make_rounds(offers);
     channels_ = std::make_unique<HostChannels>(HostChannels{topology_, *local_, transport_.get()});
+    if (topology_.hosts() > 1 && hierarchical_.rounds) make_rounds(offers);
     if (!is_flat_always()) channels_->costs = measure_links(*channels_, processors_ >= machines_.local_size());
   } catch (const Error& error) {
     return fail(error, "while starting");
@@ -216,8 +216,9 @@ void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
     exchange_ =
         std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers), spin(), options_.names);
   }
-  rounds_.emplace(topology_, local_->group, local_->rounds, board, exchange_.get(),
-                  HostRounds::Options{options_.operation_timeout, /*carries_data=*/!has_flat_mesh()});
+  HostRounds::Options options{options_.operation_timeout, /*carries_data=*/!has_flat_mesh()};
+  if (channels_->may_send_ahead() && !is_flat(Kind::kAllreduce)) options.ahead = channels_.get();
+  rounds_.emplace(topology_, local_->group, local_->rounds, board, exchange_.get(), options);
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();
   ends_exchange_ = exchange_.get();
@@ -275,6 +276,7 @@ Status HierarchicalBackend::run(const Call& call) {
   }
   try {
     run_between_hosts(call);
+    if (transport_) transport_->flush().throw_if_failed();
     return {};
   } catch (const Error& error) {
     return fail(error, to_string(call.kind));

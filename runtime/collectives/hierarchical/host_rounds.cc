@@ -24,6 +24,19 @@ void HostRounds::give(std::uint32_t tag, std::span<const std::byte> bytes) {
   local_.give(tag, bytes);
 }
 
+void HostRounds::send_ahead(const void* data, std::size_t bytes) {
+  options_.ahead->transport->send_short(1 - topology_.host(), data, bytes).throw_if_failed();
+  options_.ahead->has_sent_ahead = true;
+}
+
+void HostRounds::drop_ahead(int rank, std::size_t bytes) {
+  if (is_here(rank)) {
+    options_.ahead->has_sent_ahead = false;
+  } else {
+    options_.ahead->transport->skip_short(topology_.host_of(rank), bytes).throw_if_failed();
+  }
+}
+
 bool HostRounds::collect(Deadline deadline, const IsBusy& is_busy) {
   return exchange_ == nullptr ? collect_as_member(deadline, is_busy) : collect_as_leader(deadline, is_busy);
 }

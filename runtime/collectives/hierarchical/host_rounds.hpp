@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 
+#include "runtime/collectives/hierarchical/exchanges/host_channels.hpp"
 #include "runtime/collectives/hierarchical/exchanges/topology.hpp"
 #include "runtime/collectives/hierarchical/far_board.hpp"
 #include "runtime/collectives/hierarchical/leader_exchange.hpp"
@@ -24,6 +25,8 @@ class HostRounds : public Rounds {
   struct Options {
     std::chrono::milliseconds timeout{30000};
     bool carries_data = true;  ///< whether operations may have their data in the messages
+    /// The way of what is sent ahead, lent; null: nothing is. Not null only where HostChannels::may_send_ahead().
+    HostChannels* ahead = nullptr;
   };
 
   /// `group` and `local`: of this host's ranks. `exchange`: null for a rank that is not the leader. All are lent.
@@ -36,6 +39,9 @@ class HostRounds : public Rounds {
   }
   void give(std::uint32_t tag, std::span<const std::byte> bytes) override;
   bool collect(Deadline deadline, const IsBusy& is_busy) override;
+  std::size_t most_ahead_bytes() const override { return options_.ahead == nullptr ? 0 : Transport::kMostShortBytes; }
+  void send_ahead(const void* data, std::size_t bytes) override;
+  void drop_ahead(int rank, std::size_t bytes) override;
   bool has_given(int rank) const override;
   std::uint32_t tag(int rank) const override;
   std::span<const std::byte> message(int rank) const override;

@@ -39,6 +39,12 @@ void prepare(int socket) {
   if (has_short_round_trip(socket)) set(socket, SOL_SOCKET, SO_SNDBUF, kSendBufferBytes);
 }
 
+/// A short message that is dropped when it has come.
+struct Skipped {
+  std::unique_ptr<std::byte[]> room;
+  LinkRequest request;
+};
+
 }  // namespace
 
 struct TcpTransport::Peer {
@@ -69,6 +75,7 @@ struct TcpTransport::Peer {
     throw Error(Errc::kPeerLost, fmt::format("{}: {}", rank, *silence));
   }
 
+  std::deque<Skipped> skipped;  ///< before the link, which is destroyed first
   TcpLink link;
   int number;  ///< in the job
   std::string rank, name;
@@ -197,6 +204,22 @@ Status TcpTransport::receive_short(int peer, void* data, std::size_t bytes) {
   });
 }
 
+Status TcpTransport::skip_short(int peer, std::size_t bytes) {
+  return guarded([&] {
+    std::deque<Skipped>& skipped = this->peer(peer).skipped;
+    while (!skipped.empty() && skipped.front().request.is_done) skipped.pop_front();
+    Skipped& next = skipped.emplace_back(Skipped{std::make_unique_for_overwrite<std::byte[]>(bytes), {}});
+    this->peer(peer).use(
+        [&](TcpLink& link) { link.receive(TcpLink::kShortTag, next.room.get(), bytes, next.request); });
+  });
+}
+
+Status TcpTransport::flush() {
+  return guarded([&] {
+    for (const auto& [member, peer] : peers_) wait_until(member, [&peer = *peer] { return !peer.link.has_unsent(); });
+  });
+}
+
 std::unique_ptr<TransportBuffer> TcpTransport::buffer(void* data, std::size_t bytes) {
   return std::make_unique<Buffer>(*this, data, bytes);
 }
@@ -211,12 +234,17 @@ void TcpTransport::pause(std::chrono::microseconds most) {
   static_cast<void>(guarded([&] { sleep(Clock::now() + most); }));
 }
 
-/// Waits until the request is done. Spins for a while when there are processors enough, and then sleeps. The time limit
-/// is for the peer's silence: as long as bytes move it begins anew.
 void TcpTransport::wait(int peer, const LinkRequest& request) {
+  wait_until(peer, [&request] { return request.is_done; });
+}
+
+/// Waits for the peer. Spins for a while when there are processors enough, and then sleeps. The time limit
+/// is for the peer's silence: as long as bytes move it begins anew.
+template <class IsOver>
+void TcpTransport::wait_until(int peer, IsOver is_over) {
   Clock::time_point idle_since;  // the epoch while bytes move
   bool has_slept = false;
-  while (!request.is_done) {
+  while (!is_over()) {
     if (move_all() != 0) {
       if (has_slept) {
         spin_.reached_after_sleep(Clock::now() - idle_since);

@@ -37,6 +37,8 @@ class TcpTransport : public Transport {
   Status connect(const std::vector<std::string>& addresses) override;
   Status send_short(int peer, const void* data, std::size_t bytes) override;
   Status receive_short(int peer, void* data, std::size_t bytes) override;
+  Status skip_short(int peer, std::size_t bytes) override;
+  Status flush() override;
   std::unique_ptr<TransportBuffer> buffer(void* data, std::size_t bytes) override;
   bool move() override;
   void pause(std::chrono::microseconds most) override;
@@ -52,6 +54,8 @@ class TcpTransport : public Transport {
   template <class Action>
   Status guarded(Action action);
   void wait(int peer, const LinkRequest& request);
+  template <class IsOver>
+  void wait_until(int peer, IsOver is_over);
   std::size_t move_all();
   void sleep(Clock::time_point deadline);
   void throw_if_unusable() const;

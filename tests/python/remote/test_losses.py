@@ -1,6 +1,7 @@
 """What ranks on several hosts do when their data network is cut, and when a rank does not read what the others send."""
 
 import os
+import pathlib
 import signal
 import sys
 import time
@@ -45,6 +46,17 @@ def bed():
         yield bed
 
 
+def processor_seconds(process):
+    """What all threads of a process have taken so far."""
+    fields = pathlib.Path(f"/proc/{process.machine_pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rank_on(running, host):
+    (rank,) = [process for process in running.on(host) if "RUNJOB_RANK" in process.environment]
+    return rank
+
+
 def job(bed, steps):
     return Running(bed, *DATA_NETWORK, "-H", "s1:1,s2:1", sys.executable, "-u", "-c", RANK, steps, variables=VARIABLES)
 
@@ -68,11 +80,16 @@ def test_a_rank_that_reads_nothing_for_a_while_loses_no_connection(bed):
     seconds = float(os.environ.get("TESTS_STOPPED_SECONDS", "8"))
     with job(bed, 8) as running:
         running.wait_for_lines(4)
-        (rank,) = [process for process in running.on(bed.hosts[1]) if "RUNJOB_RANK" in process.environment]
+        rank, other = rank_on(running, bed.hosts[1]), rank_on(running, bed.hosts[0])
         rank.kill(signal.SIGSTOP)
-        time.sleep(seconds)
+        time.sleep(2)  # then the other one certainly waits for it
+        before = processor_seconds(other)
+        time.sleep(seconds - 2)
+        used = processor_seconds(other) - before
         assert running.process.poll() is None
         rank.kill(signal.SIGCONT)
+        # It sleeps: a rank that spun would take nearly all of this time.
+        assert used < (seconds - 2) / 20
         status, output, errors = running.finish(120)
         assert (status, errors) == (0, "")
         assert output.count("step 7") == 2

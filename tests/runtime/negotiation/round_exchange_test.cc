@@ -40,13 +40,31 @@ void combine(RoundExchange& exchange, const std::vector<std::int32_t>& input, st
   exchange.combine(call, decision);
 }
 
+/// Rounds in shared memory that note what is sent ahead and what is dropped.
+class AheadRounds : public ShmRounds {
+ public:
+  AheadRounds(Channels& channels, std::size_t most) : ShmRounds(channels.group, channels.small), most_(most) {}
+
+  std::size_t most_ahead_bytes() const override { return most_; }
+  void send_ahead(const void*, std::size_t bytes) override { sent.push_back(bytes); }
+  void drop_ahead(int rank, std::size_t bytes) override { dropped.emplace_back(rank, bytes); }
+
+  std::vector<std::size_t> sent;
+  std::vector<std::pair<int, std::size_t>> dropped;
+
+ private:
+  const std::size_t most_;
+};
+
 /// Two ranks in one thread, which gives their messages by turns.
 struct Pair {
-  Pair() {
+  /// Units  bytes.
+  explicit Pair(std::size_t most_ahead = 0) {
     for (const int rank : {0, 1}) {
       channels.push_back(std::make_unique<Channels>(segment.data(), layout, options_of(rank)));
-      exchanges.push_back(std::make_unique<RoundExchange>(channels.back()->rounds, rank,
-                                                          std::vector<std::string>{"a", "a"}, kSettings, nullptr));
+      rounds.push_back(std::make_unique<AheadRounds>(*channels.back(), most_ahead));
+      exchanges.push_back(std::make_unique<RoundExchange>(*rounds.back(), rank, std::vector<std::string>{"a", "a"},
+                                                          kSettings, nullptr));
     }
   }
 
@@ -68,7 +86,18 @@ struct Pair {
   const Layout layout = small_layout(2);
   const TestSegment segment{layout};
   std::vector<std::unique_ptr<Channels>> channels;
+  std::vector<std::unique_ptr<AheadRounds>> rounds;
   std::vector<std::unique_ptr<RoundExchange>> exchanges;
+};
+
+/// Messages of up to 100 bytes of data, and 1000 ahead.
+class Rounds1000 : public LocalRounds {
+ public:
+  std::size_t most_data_bytes() const override { return 100; }
+  std::size_t most_ahead_bytes() const override { return 1000; }
+  void drop_ahead(int rank, std::size_t bytes) override { dropped.emplace_back(rank, bytes); }
+
+  std::vector<std::pair<int, std::size_t>> dropped;
 };
 
 constexpr auto kNow = Rounds::Clock::time_point();
@@ -139,6 +168,56 @@ TEST_CASE("what is large, unknown or not the only thing to say does not go at on
   CHECK_FALSE(ranks.exchanges[0]->is_in_round());
 }
 
+TEST_CASE("the data of a known allreduce goes ahead if it is too long for a message and not too long for that",
+          "[runtime][unit]") {
+  constexpr std::size_t kMost = 100000;
+  Pair ranks(kMost);
+  std::vector<std::int32_t> small(1), fits(20000), longer(kMost / sizeof(std::int32_t) + 1);
+  for (auto* values : {&small, &fits, &longer}) ranks.learn(sum(std::to_string(values->size()), *values));
+  for (auto* values : {&small, &fits, &longer}) {
+    const Submission submission = sum(std::to_string(values->size()), *values);
+    for (auto& exchange : ranks.exchanges) exchange->negotiation().submit({{submission.name, submission.signature}});
+    CHECK(ranks.round().size() == 1);
+  }
+  for (const auto& rounds : ranks.rounds) {
+    CHECK(rounds->sent == std::vector<std::size_t>{fits.size() * sizeof(std::int32_t)});
+    CHECK(rounds->dropped.empty());
+  }
+}
+
+TEST_CASE("data that went ahead in vain is dropped by all ranks, and it is long before any goes ahead again",
+          "[runtime][unit]") {
+  Pair ranks(100000);
+  std::vector<std::int32_t> values(20000);
+  const std::size_t bytes = values.size() * sizeof(std::int32_t);
+  const Submission x = sum("x", values), y = sum("y", values);
+  ranks.learn(x);
+  ranks.learn(y);
+  const auto submit = [&](int rank, const Submission& submission) {
+    ranks.exchanges[static_cast<std::size_t>(rank)]->negotiation().submit({{submission.name, submission.signature}});
+  };
+  const bool both_go = GENERATE(true, false);
+  submit(0, x);
+  if (both_go) submit(1, y);
+  CHECK(ranks.round().empty());
+  for (const auto& rounds : ranks.rounds) {
+    using Dropped = std::vector<std::pair<int, std::size_t>>;
+    CHECK(rounds->dropped == (both_go ? Dropped{{0, bytes}, {1, bytes}} : Dropped{{0, bytes}}));
+    rounds->sent.clear();
+  }
+  if (both_go) submit(0, y);
+  submit(1, x);
+  CHECK(ranks.round().size() == (both_go ? 2 : 1));
+  std::vector<std::size_t> sent_by_operation;
+  for (int i = 0; i < 4; ++i) {
+    for (const int rank : {0, 1}) submit(rank, x);
+    CHECK(ranks.round().size() == 1);
+    CHECK(ranks.rounds[0]->sent == ranks.rounds[1]->sent);
+    sent_by_operation.push_back(ranks.rounds[0]->sent.size());
+  }
+  CHECK(sent_by_operation == std::vector<std::size_t>{0, 0, 1, 2});
+}
+
 TEST_CASE("a bucket of the plan takes one round, with its data in it when that is small", "[runtime][unit]") {
   Pair ranks;
   const bool is_small = GENERATE(true, false);
@@ -188,4 +267,65 @@ TEST_CASE("a bucket of the plan takes one round, with its data in it when that i
         CHECK(result[i] == 2 * (*values.at(decision.name))[i]);
     }
   }
+}
+
+TEST_CASE("data goes ahead when it is too long for a message and not too long for that", "[runtime][unit]") {
+  Rounds1000 rounds;
+  const DataAhead ahead(rounds);
+  CHECK(ahead.is_possible());
+  CHECK_FALSE(ahead.goes(0));
+  CHECK_FALSE(ahead.goes(100));
+  CHECK(ahead.goes(101));
+  CHECK(ahead.goes(1000));
+  CHECK_FALSE(ahead.goes(1001));
+  LocalRounds none;
+  CHECK_FALSE(DataAhead(none).is_possible());
+}
+
+TEST_CASE("what was sent ahead in vain is dropped, and the pause after it doubles", "[runtime][unit]") {
+  Rounds1000 rounds;
+  DataAhead ahead(rounds);
+  std::vector<int> pauses;
+  for (int miss = 0; miss < 8; ++miss) {
+    ahead.note(0, 500);
+    if (miss == 0) ahead.note(1, 600);
+    ahead.settle(std::nullopt, 2);
+    pauses.push_back(0);
+    for (; !ahead.goes(500); ++pauses.back()) {
+      ahead.settle(std::nullopt, 2);  // neither this
+      ahead.settle(5, 2);             // nor an operation that needs no data ahead counts
+      ahead.settle(600, 2);
+    }
+  }
+  CHECK(pauses == std::vector<int>{2, 4, 8, 16, 32, 64, 64, 64});
+  CHECK(rounds.dropped.size() == 9);
+  CHECK(rounds.dropped[0] == std::pair(0, std::size_t{500}));
+  CHECK(rounds.dropped[1] == std::pair(1, std::size_t{600}));
+}
+
+TEST_CASE("what all ranks have sent ahead for one operation is kept for it, and ends the pauses", "[runtime][unit]") {
+  Rounds1000 rounds;
+  DataAhead ahead(rounds);
+  const auto miss = [&] {
+    ahead.note(1, 500);
+    ahead.settle(500, 2);  // the other one has announced it, and not sent
+    int pause = 0;
+    for (; !ahead.goes(500); ++pause) ahead.settle(500, 2);
+    return pause;
+  };
+  CHECK(miss() == 2);
+  CHECK(miss() == 4);
+  rounds.dropped.clear();
+  for (const int rank : {0, 1}) ahead.note(rank, 500);
+  ahead.settle(500, 2);
+  CHECK(rounds.dropped.empty());
+  CHECK(ahead.goes(500));
+  CHECK(miss() == 2);
+}
+
+TEST_CASE("data ahead of an operation that nobody knows, or that sends none, is an error", "[runtime][unit]") {
+  Rounds1000 rounds;
+  DataAhead ahead(rounds);
+  ahead.note(1, GENERATE(0, 5, 1001));
+  CHECK_THROWS_WITH(ahead.settle(std::nullopt, 2), ContainsSubstring("data ahead that no operation has"));
 }

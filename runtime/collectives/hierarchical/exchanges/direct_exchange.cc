@@ -35,6 +35,19 @@ void DirectExchange::wait() {
   }
 }
 
+namespace {
+
+/// Leaves the sum of `count` elements in `output`, which may be `input`.
+void add_in_order(const HostReduction& reduction, int own, void* output, const void* input, const void* arrived,
+                  std::size_t count) {
+  std::array<const void*, 2> inputs{};
+  inputs[static_cast<std::size_t>(own)] = input;
+  inputs[static_cast<std::size_t>(1 - own)] = arrived;
+  reduction.add(output, nullptr, inputs, count, /*is_last=*/true);
+}
+
+}  // namespace
+
 void exchange_allreduce(HostChannels& channels, const Call& call) {
   constexpr std::size_t kPieceBytes = 256u << 10;  // measured
   const std::size_t element = size_of(call.dtype), bytes = call.count * element;
@@ -54,13 +67,19 @@ void exchange_allreduce(HostChannels& channels, const Call& call) {
   for (std::size_t i = 0; i < pieces.number(); ++i) {
     arriving[i].wait_received().throw_if_failed();
     leaving[i].wait_sent().throw_if_failed();  // the output may be the input
-    std::array<const void*, 2> inputs{};
-    inputs[static_cast<std::size_t>(own)] = static_cast<const std::byte*>(call.input) + pieces[i].first;
-    inputs[static_cast<std::size_t>(other)] = arrivals + lane(i);
-    reduction.add(static_cast<std::byte*>(call.output) + pieces[i].first, nullptr, inputs, pieces[i].count / element,
-                  /*is_last=*/true);
+    add_in_order(reduction, own, static_cast<std::byte*>(call.output) + pieces[i].first,
+                 static_cast<const std::byte*>(call.input) + pieces[i].first, arrivals + lane(i),
+                 pieces[i].count / element);
     if (i + Lanes::kNumber < pieces.number()) begin(i + Lanes::kNumber);
   }
+}
+
+void finish_allreduce_ahead(HostChannels& channels, const Call& call) {
+  const std::size_t bytes = call.count * size_of(call.dtype);
+  std::byte* const arrived = channels.messages.reserve(bytes);
+  const int own = channels.topology.host();
+  channels.transport->receive_short(1 - own, arrived, bytes).throw_if_failed();
+  add_in_order(HostReduction(call, channels.topology.size()), own, call.output, call.input, arrived, call.count);
 }
 
 }  // namespace runjob::runtime

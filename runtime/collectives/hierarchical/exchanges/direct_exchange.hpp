@@ -39,4 +39,7 @@ class DirectExchange {
 /// host while the next one is on its way. The operands are added in the order of the hosts, so both get the same bits.
 void exchange_allreduce(HostChannels& channels, const Call& call);
 
+/// The same when both ranks have sent all of their input with send_ahead().
+void finish_allreduce_ahead(HostChannels& channels, const Call& call);
+
 }  // namespace runjob::runtime

@@ -9,6 +9,8 @@ namespace runjob::runtime {
 
 void tree_reduce(const Topology& topology, const Call& call, std::span<const void* const> inputs, std::size_t count) {
   const HostReduction reduction(call, topology.size());
+  if (topology.size() == 2 && topology.hosts() == 2)  // the same bits, without a copy
+    return reduction.add(call.output, nullptr, inputs, count, /*is_last=*/true);
   const std::size_t bytes = count * size_of(reduction.wide());
   const int hosts = topology.hosts();
   const auto sums = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(hosts) * bytes);

@@ -72,6 +72,30 @@ TEST_CASE("between hosts: two lone ranks exchange every dtype and reduction dire
   check_calls({{0, 1}, with_columns(1)}, AllreduceWay::kExchange, calls);
 }
 
+TEST_CASE("between hosts: what two lone ranks have sent ahead is all that an allreduce needs", "[runtime][unit]") {
+  std::vector<Call> calls = all_reductions({1, 17, 4097});
+  calls.push_back({.dtype = DType::kBfloat16, .op = ReduceOp::kSum, .prescale = 0.5, .postscale = 4, .count = 3000});
+  const auto errors = run_hosts({{0, 1}, with_columns(1)}, [&](HostChannels& channels) {
+    REQUIRE(channels.may_send_ahead());
+    const int other = 1 - channels.topology.host();
+    for (Call call : calls) {
+      const Bytes expected = reduced(call, 2);
+      Bytes data = exact_input(call.dtype, call.count, channels.topology.rank());
+      for (const bool is_ahead : {false, true}) {  // the one after it is not
+        if (is_ahead) channels.transport->send_short(other, data.data(), data.size()).throw_if_failed();
+        channels.has_sent_ahead = is_ahead;
+        Bytes output(data.size());
+        call.input = data.data();
+        call.output = is_ahead ? data.data() : output.data();
+        allreduce(channels, call);
+        if ((is_ahead ? data : output) != expected) throw std::runtime_error(std::string(to_string(call.dtype)));
+        if (channels.has_sent_ahead) throw std::runtime_error("it counts for one operation only");
+      }
+    }
+  });
+  CHECK(errors == no_errors(2));
+}
+
 TEST_CASE("between hosts: scaling is part of the reduction", "[runtime][unit]") {
   const AllreduceWay way = GENERATE(from_range(std::begin(kWays), std::end(kWays)));
   std::vector<Call> calls;

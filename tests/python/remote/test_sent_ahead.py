@@ -1,0 +1,86 @@
+"""Allreduces of 16 to 64 KiB between two lone ranks, whose data leave before the ranks have agreed: also in vain."""
+
+import json
+import sys
+
+import numpy  # noqa: F401  (the ranks need it)
+import pytest
+from remote_jobs import ROOT, run
+from testbed import Testbed
+
+VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1", "RUNJOB_CYCLE_TIME": "1"}
+
+# Blocking allreduces; now and then rank 1 comes late, or both ranks wait for two operations that they began in another order, or
+# something else comes in between.
+RANK = """
+import random, sys, time
+import numpy
+import runjob.numpy as hvd
+
+hvd.init()
+rank = hvd.rank()
+choice = random.Random(3)
+counts = (5000, 9000, 16384)
+
+def inputs(name, step):
+    return numpy.arange(counts[name], dtype=numpy.float32) % 1000 + rank + step
+
+def check(name, step, result):
+    assert numpy.array_equal(result, 2 * (numpy.arange(counts[name], dtype=numpy.float32) % 1000 + step) + 1), (name, step)
+
+for step in range(int(sys.argv[1])):
+    name = choice.randrange(len(counts))
+    kind = choice.choice(["alone"] * 6 + ["late", "swapped", "broadcast", "new"])
+    if kind == "late" and rank == 1:
+        time.sleep(0.01)
+    if kind == "swapped":
+        names = [0, 1] if rank == 0 else [1, 0]
+        handles = {each: hvd.allreduce_async(inputs(each, step), name=f"x{each}", op=hvd.Sum) for each in names}
+        for each in names:
+            check(each, step, hvd.synchronize(handles[each]))
+    elif kind == "broadcast":
+        assert numpy.array_equal(hvd.broadcast(numpy.full(7000, rank, numpy.float32), step % 2, name="b"), numpy.full(7000, step % 2))
+    elif kind == "new":
+        check(name, step, hvd.allreduce(inputs(name, step), name=f"new {step}", op=hvd.Sum))
+    else:
+        check(name, step, hvd.allreduce(inputs(name, step), name=f"x{name}", op=hvd.Sum))
+print("right", flush=True)
+hvd.shutdown()
+"""
+
+
+@pytest.fixture(scope="module")
+def bed():
+    with Testbed(hosts=2, visible=[sys.prefix]) as bed:
+        yield bed
+
+
+def stages(trace):
+    return [event["args"]["algorithm"] for event in trace if "algorithm" in event.get("args", {})]
+
+
+@pytest.mark.parametrize("options", [[], ["--encrypt-data"]], ids=["plain", "encrypted"])
+def test_sums_are_right_whether_what_was_sent_ahead_is_used_or_not(bed, options):
+    trace = "/tmp/trace.json"
+    done = run(bed, "-H", "s1:1,s2:1", *options, "--timeline-filename", trace, sys.executable, "-c", RANK, "400", variables=VARIABLES)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("right") == 2
+    found = stages(json.loads(bed.hosts[0].run(["cat", trace]).stdout))
+    assert found.count("direct exchange, sent ahead") > 20
+    assert "direct exchange" in found
+
+
+def test_nothing_waits_for_what_does_not_fit_the_sockets(bed):
+    """A rank that goes on before its data have left must not wait for the other one, which waits for the data."""
+    with Testbed(hosts=2, visible=[sys.prefix]) as bed:
+        for host in bed.hosts:
+            host.limit_socket_buffers()
+        done = run(bed, "-H", "s1:1,s2:1", sys.executable, "-c", RANK, "200", variables=VARIABLES)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_rank_that_is_lost_after_it_has_sent_ahead_is_named(bed):
+    program = RANK.replace('print("right"', 'import os\nif rank == 1: os.kill(os.getpid(), 9)\nwhile True: hvd.allreduce(inputs(0, 0), name="x0", op=hvd.Sum)\nprint("right"')
+    done = run(bed, "-H", "s1:1,s2:1", sys.executable, "-c", program, "30", variables=VARIABLES)
+    assert done.returncode == 128 + 9
+    assert "rank 1 on s2" in done.stderr and "SIGKILL" in done.stderr
