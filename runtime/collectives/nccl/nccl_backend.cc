@@ -156,7 +156,8 @@ void NcclBackend::agree(Place& place) {
   }
   std::vector<Offer> offers;
   for (const std::string& bytes : exchange(encode(own))) offers.push_back(decode_offer(bytes));
-  auto staged = std::make_unique<StagedRun>(*options_.host, place.gpu, place.stream, mesh.rank);
+  auto staged = std::make_unique<StagedRun>(*options_.host, place.gpu, place.stream, mesh.rank,
+                                            [this] { return failure().has_value(); });
   if (const std::string why = nccl::objection(offers); !why.empty()) {
     if (mesh.rank == 0) options_.log(true, "tensors on GPUs go through the host's memory: " + why);
     staged_ = std::move(staged);
