@@ -52,7 +52,8 @@ std::vector<Option> own_options() {
        .value = "UNIT",
        .variables = {"RUNJOB_BIND_TO"},
        .default_text = "none",
-       .help = "bind each rank to its share of its host's cores: core, numa or socket; none: no binding",
+       .help = "bind each rank to its share of its host's cores: core, numa or socket; gpu: to those near its GPU; "
+               "none: no binding",
        .group = OptionGroup::kPlacement},
       {.name = "gpus-per-rank",
        .value = "N",
@@ -64,7 +65,7 @@ std::vector<Option> own_options() {
        .short_names = {"-display-map"},
        .variables = {"RUNJOB_DISPLAY_MAP"},
        .default_text = "false",
-       .help = "print the host of each rank before starting",
+       .help = "print the host of each rank before starting, and its GPU",
        .group = OptionGroup::kPlacement},
       {.name = "dry-run",
        .help = "print the host of each rank and the command; start nothing",

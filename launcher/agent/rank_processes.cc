@@ -128,7 +128,7 @@ void RankProcesses::start_rank(const LaunchRank& spec, const RankPlacement& plac
     return frames_.send_control(ToLauncher::kStartFailed, spec.rank, encode(failure));
   }
   rank.pid = start.pid;
-  frames_.send_control(ToLauncher::kStarted, spec.rank, encode(Started{start.pid, placement.cpus}));
+  frames_.send_control(ToLauncher::kStarted, spec.rank, encode(Started{start.pid, placement.cpus, placement.gpus}));
   forward(std::move(output.reader), Stream::kStdout, rank);
   forward(std::move(error.reader), Stream::kStderr, rank);
   if (!input.writer) return;

@@ -7,7 +7,8 @@
 namespace runjob {
 namespace {
 
-constexpr BindTo kAll[] = {BindTo::kNone, BindTo::kCore, BindTo::kNuma, BindTo::kSocket, BindTo::kSharedCore};
+constexpr BindTo kAll[] = {BindTo::kNone,   BindTo::kCore,       BindTo::kNuma,
+                           BindTo::kSocket, BindTo::kSharedCore, BindTo::kGpu};
 
 }  // namespace
 
@@ -18,7 +19,7 @@ BindTo parse_bind_to(std::string_view text, std::string_view what) {
   for (const BindTo each : kAll) {
     if (unit == to_string(each)) return each;
   }
-  throw Error(Errc::kUsage, fmt::format("{}: '{}' is not none, core, numa or socket", what, text));
+  throw Error(Errc::kUsage, fmt::format("{}: '{}' is not none, core, numa, socket or gpu", what, text));
 }
 
 std::string_view to_string(BindTo bind_to) {
@@ -33,6 +34,8 @@ std::string_view to_string(BindTo bind_to) {
       return "socket";
     case BindTo::kSharedCore:
       return "core:overload-allowed";
+    case BindTo::kGpu:
+      return "gpu";
   }
   return "none";
 }

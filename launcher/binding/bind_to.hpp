@@ -13,6 +13,7 @@ enum class BindTo : std::uint8_t {
   kSocket,  ///< the same with sockets
   /// Its share of the cores, at least one; ranks share cores if there are more ranks. Open MPI's core:overload-allowed.
   kSharedCore,
+  kGpu,  ///< the cores near its GPUs; ranks of GPUs with the same near cores share them
 };
 
 /// Parses the name of a unit. Open MPI's modifier ":overload-allowed", or ":overload", may follow.

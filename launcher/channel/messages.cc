@@ -5,7 +5,7 @@
 namespace runjob {
 
 constexpr BindTo last(BindTo) {
-  return BindTo::kSharedCore;
+  return BindTo::kGpu;
 }
 
 constexpr StartFailed::Step last(StartFailed::Step) {
@@ -56,6 +56,7 @@ void fields(auto& io, Is<Launch> auto& m) {
   io("bind_to", m.bind_to);
   io("cores_per_rank", m.cores_per_rank);
   io("gpus_per_rank", m.gpus_per_rank);
+  io("names_gpus", m.names_gpus);
   io("elastic_slots", m.elastic_slots);
   io("traceable", m.traceable);
 }
@@ -67,6 +68,7 @@ void check(const Launch& m) {
 void fields(auto& io, Is<Started> auto& m) {
   io("pid", m.pid);
   io("cpus", m.cpus);
+  io("gpus", m.gpus);
 }
 
 void fields(auto& io, Is<StartFailed> auto& m) {

@@ -46,15 +46,17 @@ struct Launch {
   std::int64_t output_window = 0;  ///< bytes of each stream that may be under way before credit is needed
   std::int64_t grace_ms = 10'000;  ///< for the agent's own ending of the ranks, when the channel dies
   BindTo bind_to = BindTo::kNone;
-  int cores_per_rank = 0;  ///< with a binding to cores; 0 = each rank gets its share
-  int gpus_per_rank = 0;   ///< of those that the agent finds; 0 = leave CUDA_VISIBLE_DEVICES alone
-  int elastic_slots = 0;   ///< of an elastic job: places on this host. More launches may follow, and the agent stays.
-  bool traceable = false;  ///< the agent's children may look into the ranks, also where only ancestors may (Yama)
+  int cores_per_rank = 0;   ///< with a binding to cores; 0 = each rank gets its share
+  int gpus_per_rank = 0;    ///< of those that the agent finds, for ranks without CUDA_VISIBLE_DEVICES; 0 = all of them
+  bool names_gpus = false;  ///< the launcher shows each rank's GPUs to the user
+  int elastic_slots = 0;    ///< of an elastic job: places on this host. More launches may follow, and the agent stays.
+  bool traceable = false;   ///< the agent's children may look into the ranks, also where only ancestors may (Yama)
 };
 
 struct Started {
   std::int64_t pid = 0;
-  std::vector<int> cpus;  ///< that it is bound to; none = not bound
+  std::vector<int> cpus;          ///< that it is bound to; none = not bound
+  std::vector<std::string> gpus;  ///< for people, if they were asked for: see gpu_text()
 };
 
 /// The step that failed, and errno.

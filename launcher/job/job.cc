@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/files/named_file.hpp"
 #include "base/log.hpp"
+#include "hostfile/rank_list.hpp"
 #include "launcher/job/make_supervisor.hpp"
 #include "launcher/job/output_options.hpp"
 #include "launcher/supervision/core_notices.hpp"
@@ -196,6 +197,11 @@ void Job::on_agent_end(int host, HostAgents::AgentEnd end, const std::string& ho
 
 void Job::on_started(int rank, const Started& process) {
   supervisor_->started(rank, process);
+  if (spec_.display_map && !process.gpus.empty())
+    log::write(log::Level::kOff,  // no level hides it: the user has asked for it
+               fmt::format("rank {}: {}{}", rank, fmt::join(process.gpus, ", "),
+                           process.cpus.empty() ? "" : ", bound to CPUs " + rank_list(process.cpus)),
+               {__FILE__, __LINE__});
   status_.line().rank_started(rank);
   status_.update();
   if (rank == 0) input_.start();

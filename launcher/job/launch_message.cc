@@ -20,7 +20,8 @@ Launch message_for(const JobSpec& spec, const Host& host, std::int64_t output_wi
   message.bind_to = spec.bind_to;
   message.cores_per_rank = spec.map_by.cores_per_rank;
   message.traceable = spec.stack_traces_on_timeout;
-  if (!host.gpus) message.gpus_per_rank = spec.gpus_per_rank;
+  message.gpus_per_rank = spec.gpus_per_rank;
+  message.names_gpus = spec.display_map;
   if (spec.elastic) message.elastic_slots = host.slots;
   return message;
 }

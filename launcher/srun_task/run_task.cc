@@ -275,7 +275,7 @@ int run_task(const JobSpec& spec) {
     if (head) head->wait();
     return start.error.step != ChildStartError::Step::kExec ? kOwnFailureStatus : missing ? 127 : 126;
   }
-  send_report(client, kStepStarted, encode(Started{start.pid, {}}));
+  send_report(client, kStepStarted, encode(Started{start.pid, {}, {}}));
   EndWatch watch(rendezvous::Client(address, task.rank, key_file.path()), start.pid, spec.grace_period);
   std::thread([&watch] { watch.run(); }).detach();  // this process ends without it, see end_like()
 

@@ -29,7 +29,7 @@ struct Gpu {
 /// Never destroyed, like all that its threads use.
 struct World {
   std::vector<std::unique_ptr<Gpu>> gpus;
-  stand_in::CallList failing{"RUNJOB_STAND_IN_FAIL"}, hanging{"RUNJOB_STAND_IN_HANG"};
+  stand_in::CallList failing{"RUNJOB_STAND_IN_FAIL"}, hanging{"RUNJOB_STAND_IN_HANG"}, counted{"RUNJOB_STAND_IN_COUNT"};
   World() {
     for (int i = 0; i < stand_in::number("RUNJOB_STAND_IN_GPUS", 8); ++i) gpus.push_back(std::make_unique<Gpu>(i));
   }
@@ -72,6 +72,7 @@ bool hangs(const char* function) {
 }
 
 bool fails(const char* function) {
+  world().counted.matches(function);
   if (std::strncmp(function, "cu", 2) == 0 && hangs(function)) hang();  // NCCL's stand-in hangs by itself
   return world().failing.matches(function);
 }
@@ -266,6 +267,7 @@ Result cuMemFree_v2(Address address) {
 }
 
 Result cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  if (fails("cuMemHostAlloc")) return kOutOfMemory;
   *memory = std::malloc(bytes);
   return *memory == nullptr ? kOutOfMemory : kSuccess;
 }
@@ -318,7 +320,8 @@ const runjob_stand_in_gpu* runjob_stand_in(void) {
       [](const char* function) { return fails(function) ? 1 : 0; },
       [](const char* function) { return hangs(function) ? 1 : 0; },
       [](int gpu) { world().gpus[static_cast<std::size_t>(gpu)]->room.enter(); },
-      [](int gpu) { world().gpus[static_cast<std::size_t>(gpu)]->room.leave(); }};
+      [](int gpu) { world().gpus[static_cast<std::size_t>(gpu)]->room.leave(); },
+      [](const char* function) { return world().counted.count(function); }};
   return &functions;
 }
 

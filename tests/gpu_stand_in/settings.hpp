@@ -29,12 +29,17 @@ class CallList {
     }
   }
 
-  /// Counts a call of `function`; true if it is one of the list.
-  bool matches(const std::string& function) {
+  /// Counts a call of `function`, if the list has it; true if it is the one of the list.
+  bool matches(const char* function) {
     if (wanted_.empty()) return false;
     const std::lock_guard lock(mutex_);
     const auto found = wanted_.find(function);
     return found != wanted_.end() && ++counts_[function] == found->second;
+  }
+  /// The calls of a function of the list so far.
+  int count(const std::string& function) {
+    const std::lock_guard lock(mutex_);
+    return counts_[function];
   }
 
  private:

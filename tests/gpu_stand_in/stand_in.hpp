@@ -18,6 +18,7 @@
 ///           third call of that function in this process fails, or never returns. `kernel` in place of a function is a
 ///           kernel of NCCL: one that fails shows as an asynchronous error, one that hangs ends when its communicator
 ///           is aborted.
+/// Counts    RUNJOB_STAND_IN_COUNT lists functions whose calls are counted.
 extern "C" {
 
 /// What libnccl's stand-in needs of libcuda's.
@@ -29,6 +30,7 @@ struct runjob_stand_in_gpu {
   int (*hangs)(const char* function);                                 ///< 1: this call is to hang
   void (*begin_kernel)(int gpu);                                      ///< waits until there is room for one more
   void (*end_kernel)(int gpu);
+  int (*calls)(const char* function);  ///< so far, of a function of RUNJOB_STAND_IN_COUNT
 };
 
 /// Exported by libcuda's stand-in alone. For tests too, which read and write the GPU's memory with view().

@@ -13,6 +13,7 @@ namespace {
 int unit_of(const Cpu& cpu, BindTo bind_to) {
   switch (bind_to) {
     case BindTo::kNone:
+    case BindTo::kGpu:
       return 0;
     case BindTo::kCore:
     case BindTo::kSharedCore:

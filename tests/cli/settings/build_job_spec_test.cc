@@ -335,7 +335,7 @@ TEST_CASE("a user's mistake is one error that names the option", "[unit]") {
        "-rank-by slot: ranks are numbered in the order in which --map-by places them; write --map-by slot"},
       {{"-x", "HOROVOD_FUSION_THRESHOLD=32e6"},
        "-x HOROVOD_FUSION_THRESHOLD: '32e6' is not a size such as 1048576, 512KB, 64MB or 1GB"},
-      {{"-bind-to", "l2cache"}, "-bind-to: 'l2cache' is not none, core, numa or socket"},
+      {{"-bind-to", "l2cache"}, "-bind-to: 'l2cache' is not none, core, numa, socket or gpu"},
       {{"--gpus-per-rank", "0"}, "--gpus-per-rank: '0' is not a whole number from 1 to 1024"},
       {{"--verbose=maybe"}, "--verbose: 'maybe' is not 1 or 0, true or false"},
   };

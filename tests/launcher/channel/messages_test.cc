@@ -22,7 +22,8 @@ TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
   sent.stdin_rank = 0;
   sent.output_window = 1 << 20;
   sent.grace_ms = 2000;
-  sent.bind_to = BindTo::kNuma;
+  sent.bind_to = BindTo::kGpu;
+  sent.names_gpus = true;
   sent.cores_per_rank = 4;
   sent.gpus_per_rank = 2;
   sent.traceable = true;
@@ -38,7 +39,8 @@ TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
   CHECK(received.stdin_rank == 0);
   CHECK(received.output_window == 1 << 20);
   CHECK(received.grace_ms == 2000);
-  CHECK(received.bind_to == BindTo::kNuma);
+  CHECK(received.bind_to == BindTo::kGpu);
+  CHECK(received.names_gpus);
   CHECK(received.cores_per_rank == 4);
   CHECK(received.gpus_per_rank == 2);
   CHECK(received.traceable);
@@ -52,7 +54,7 @@ TEST_CASE("the small messages survive the channel", "[unit]") {
   CHECK(hello.cores == 64);
   CHECK(hello.online_cores == 128);
   CHECK(hello.free_port == 12345);
-  const Started started = decode<Started>(encode(Started{99, {0, 2}}));
+  const Started started = decode<Started>(encode(Started{99, {0, 2}, {"GPU 0 (GPU-5d)"}}));
   CHECK(started.pid == 99);
   CHECK(started.cpus == std::vector<int>{0, 2});
   const StartFailed failed = decode<StartFailed>(encode(StartFailed{StartFailed::Step::kExec, 2, "text"}));

@@ -29,7 +29,7 @@ struct ElasticJob {
         allocation, settings, RankSupervisor::Options{"train", 30s, false, {}}, [this] { return clock.make_alarm(); },
         [this](const Verdict& verdict) { ended_with = verdict.outcome().exit_status(); }, std::move(hooks));
     for (const Placement& each : allocation.placements) {
-      job->started(each.rank, Started{100 + each.rank, {}});
+      job->started(each.rank, Started{100 + each.rank, {}, {}});
       job->joined(each.rank);
       job->entered(each.rank);
     }

@@ -76,7 +76,7 @@ void say_hello(AgentPeer& agent) {
 }
 
 void start_rank(AgentPeer& agent, int rank) {
-  agent.send(ToLauncher::kStarted, rank, encode(Started{100 + rank, {}}));
+  agent.send(ToLauncher::kStarted, rank, encode(Started{100 + rank, {}, {}}));
 }
 
 /// Says hello, waits for the launch, and starts `rank`.

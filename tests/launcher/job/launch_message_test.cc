@@ -75,7 +75,7 @@ TEST_CASE("GPUs that the host list names are shared out here, others by the agen
   CHECK(first.stdin_rank == 0);
   CHECK_FALSE(first.ranks[0].environment.contains("CUDA_VISIBLE_DEVICES"));
   const Launch second = launch_message(spec, 1, {}, {}, 0);
-  CHECK(second.gpus_per_rank == 0);
+  CHECK(second.gpus_per_rank == 1);
   CHECK(second.ranks[0].environment.at("CUDA_VISIBLE_DEVICES") == "4");
   CHECK(second.ranks[1].environment.at("CUDA_VISIBLE_DEVICES") == "6");
 }

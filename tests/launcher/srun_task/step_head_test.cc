@@ -41,7 +41,7 @@ class Task {
   }
 
   void report(const char* what, const std::string& body) { client_->put(kStepScope, what, body); }
-  void start(int pid) { report(kStepStarted, encode(Started{pid, {}})); }
+  void start(int pid) { report(kStepStarted, encode(Started{pid, {}, {}})); }
   void exit(int wait_status, bool stopped_by_us = false) {
     Exited exited;
     exited.wait_status = wait_status;

@@ -29,7 +29,7 @@ struct Supervised {
               [this](const Verdict& verdict) { causes.push_back(verdict.cause()); }) {}
 
   void start_all() {
-    for (int rank = 0; rank < 3; ++rank) ranks.started(rank, {100 + rank, {}});
+    for (int rank = 0; rank < 3; ++rank) ranks.started(rank, {100 + rank, {}, {}});
   }
 
   /// Sends a request; its answer arrives in `answers`, at the request's index.
@@ -89,7 +89,7 @@ TEST_CASE("the ranks are told to end once, after the batch of events", "[unit]")
 
 TEST_CASE("a rank that could not be started ends the job, and waiting ranks get no error of their own", "[unit]") {
   Supervised job;
-  job.ranks.started(0, {100, {}});
+  job.ranks.started(0, {100, {}, {}});
   const std::size_t barrier = job.ask(0, "POST", "/v1/barrier/b?wait=20");
   job.ranks.not_started(1, {StartFailed::Step::kExec, ENOENT, ""});
   job.ranks.end_if_caused();

@@ -1,9 +1,10 @@
 """Where ranks run: CPUs, GPUs, and the map of them."""
 
 import os
+import subprocess
 
 import pytest
-from jobs import by_rank, python, run
+from jobs import RUNJOB, TIMEOUT, by_rank, python, run
 
 CPUS = sorted(os.sched_getaffinity(0))
 AFFINITY = "import os; print(*sorted(os.sched_getaffinity(0)))"
@@ -97,6 +98,62 @@ def test_gpus_of_the_host_list(tmp_path):
     hosts.write_text("localhost slots=2 gpus=6,4,2,0\n")
     assert gpus("-hostfile", str(hosts), CUDA_VISIBLE_DEVICES="1")[1] == {0: "6,4,2,0", 1: "6,4,2,0"}
     assert gpus("-hostfile", str(hosts), "--gpus-per-rank", "2", CUDA_VISIBLE_DEVICES="1")[1] == {0: "6,4", 1: "2,0"}
+
+
+# Stands in for what NVIDIA's driver shows of two GPUs, in a mount namespace of the job's own. No GPU is asked.
+GPU_HOST = """
+mount --bind "$1/driver" /proc/driver && mount --bind "$1/devices" /sys/bus/pci/devices || exit 77
+shift
+exec "$@"
+"""
+
+
+def on_a_gpu_host(tree, *arguments, **environment):
+    near = {"0000:17:00.0": (0, "GPU-5d5b", CPUS[0]), "0000:65:00.0": (1, "GPU-6e55", CPUS[-1])}
+    for bus_id, (numa, uuid, cpu) in near.items():
+        driver, device = tree / "driver/nvidia/gpus" / bus_id, tree / "devices" / bus_id
+        driver.mkdir(parents=True, exist_ok=True)
+        device.mkdir(parents=True, exist_ok=True)
+        (driver / "information").write_text(f"Model: \t\t stand-in, not a GPU\nGPU UUID: \t {uuid}\nBus Location: \t {bus_id}\n")
+        (device / "numa_node").write_text(f"{numa}\n")
+        (device / "local_cpulist").write_text(f"{cpu}\n")
+    words = ["unshare", "--mount", "sh", "-c", GPU_HOST, "sh", str(tree), RUNJOB, *arguments]
+    environment = {**{name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}, **environment}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT, stdin=subprocess.DEVNULL, env=environment, check=False)
+    if done.returncode == 77 or "unshare failed" in done.stderr:
+        pytest.skip("this user may not mount")
+    return done
+
+
+def test_ranks_are_bound_near_their_gpus_over_a_stand_in_of_the_driver(tmp_path):
+    done = on_a_gpu_host(tmp_path, "--bind-to", "gpu", "--display-map", *python(f"{AFFINITY}; {GPUS}"))
+    assert done.returncode == 0, done.stderr
+    assert by_rank(done.stdout) == {0: [str(CPUS[0]), "None"], 1: [str(CPUS[-1]), "None"]}  # a rank for each GPU
+    shown = done.stderr.splitlines()
+    assert shown[:2] == ["2 ranks on 1 host, mapped by slot, bound to gpu:", "  localhost: ranks 0, 1 in 2 slots (this host)"]
+    assert f"runjob: rank 0: GPU 0 (GPU-5d5b, NUMA node 0), bound to CPUs {CPUS[0]}" in shown
+    assert f"runjob: rank 1: GPU 1 (GPU-6e55, NUMA node 1), bound to CPUs {CPUS[-1]}" in shown
+
+
+def test_gpus_of_a_share_or_of_a_host_list_are_those_near_which_a_rank_is_bound(tmp_path):
+    code = python(f"{AFFINITY}; {GPUS}")
+    done = on_a_gpu_host(tmp_path, "-np", "2", "--bind-to", "gpu", "--gpus-per-rank", "1", *code, CUDA_VISIBLE_DEVICES="1,GPU-5d")
+    assert by_rank(done.stdout) == {0: [str(CPUS[-1]), "1"], 1: [str(CPUS[0]), "GPU-5d"]}, done.stderr
+    hosts = tmp_path / "hosts"
+    hosts.write_text("localhost slots=2 gpus=1,0\n")
+    for share in ([], ["--gpus-per-rank", "1"]):
+        done = on_a_gpu_host(tmp_path, "-hostfile", str(hosts), "--bind-to", "gpu", *share, *code)
+        visible = ["1", "0"] if share else ["1,0", "1,0"]
+        assert by_rank(done.stdout) == {0: [str(CPUS[-1]), visible[0]], 1: [str(CPUS[0]), visible[1]]}, done.stderr
+
+
+def test_a_rank_without_a_gpu_cannot_be_bound_near_one(tmp_path):
+    done = run("-np", "1", "--bind-to", "gpu", "true", env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode == 125
+    assert done.stderr.startswith("runjob: error: localhost: rank 0 cannot be bound to the cores near its GPU: there is no GPU: ")
+    done = on_a_gpu_host(tmp_path, "-np", "1", "--bind-to", "gpu", "true", CUDA_VISIBLE_DEVICES="7")
+    assert done.returncode == 125
+    assert "cannot be bound to the cores near its GPU 7: the driver shows 2 GPUs here, and none is that one" in done.stderr
 
 
 def test_map_and_plan():
