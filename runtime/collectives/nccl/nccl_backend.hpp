@@ -37,9 +37,11 @@ class NcclBackend : public DataBackend {
   std::string address() const override { return {}; }
   Status connect(const std::vector<std::string>&) override { return {}; }
   bool supports(const Call& call) const override { return call.memory.kind == MemoryKind::kDevice; }
-  Status begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) override;
+  Status begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) override;
   Status run(const Call& call) override;
   std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override;
+  std::optional<Status> device_outcome() const override;
+  std::string unfinished() const override;
   void abort(const Status& why) override;
 
  private:
@@ -54,9 +56,13 @@ class NcclBackend : public DataBackend {
   int usual_ordinal() const;
   void agree(Place& place);
   std::vector<std::string> exchange(const std::string& own) const;
+  UniqueId make_id(const Library& library, cuda::Gpu& gpu) const;
   void queue(const Call& call, Place& place, cuda::Work& work);
+  void launch(const Call& call, const Terms& terms, Place& place, cuda::Work& work);
+  void check_health();
   std::optional<Status> failure() const;
   void fail(const Status& why);
+  void end_works(const Status& why);
 
   const DeviceOptions options_;
   const NcclSettings settings_;
@@ -64,7 +70,10 @@ class NcclBackend : public DataBackend {
   mutable std::unique_ptr<Place> place_ GUARDED_BY(mutex_);  ///< from the first tensor on, and then the same
   std::optional<Status> failure_ GUARDED_BY(mutex_);
   std::shared_ptr<Communicator> communicator_ GUARDED_BY(mutex_);  ///< null when all calls go through the host
-  std::unique_ptr<StagedRun> staged_;                              ///< the driver's; null until the ranks have agreed
+  const Library* library_ GUARDED_BY(mutex_) = nullptr;            ///< with the communicator
+  std::string unfinished_ GUARDED_BY(mutex_);                      ///< when the failure came
+  bool is_ordered_ = false;            ///< the driver's: some rank may have communicators beside this one
+  std::unique_ptr<StagedRun> staged_;  ///< the driver's; null until the ranks have agreed
   InFlightWorks works_;
 };
 
