@@ -91,6 +91,25 @@ runjob_code runjob_submit(const runjob_operation* operation, runjob_handle* hand
   return guarded([&] { return submit(submission_of(copy_of(operation)), handle); });
 }
 
+runjob_code runjob_check(double timeout_seconds) {
+  bool is_in_flight = false;
+  const runjob_code code = guarded([&] {
+    const Engine::Deadline deadline = to_deadline(timeout_seconds);
+    const std::shared_ptr<const Job> job = Process::current().member_job();
+    std::vector<std::shared_ptr<Engine>> engines = job->process_sets->engines();
+    engines.push_back(job->engine);
+    Status failed;
+    for (const auto& engine : engines) {
+      const std::optional<Status> outcome = engine->settle(deadline);
+      is_in_flight = is_in_flight || !outcome;
+      if (outcome && failed.ok()) failed = *outcome;
+    }
+    Process::current().report_loss(failed);
+    return failed;
+  });
+  return code == RUNJOB_OK && is_in_flight ? RUNJOB_IN_PROGRESS : code;
+}
+
 runjob_code runjob_wait_on_stream(runjob_handle handle, void* stream, double timeout_seconds) {
   return guarded_wait(handle, timeout_seconds,
                       [stream](Completion& completion, const Engine::Deadline& /*deadline*/) -> std::optional<Status> {

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/screen_text.hpp"
+#include "runtime/backends/backend_registry.hpp"
 #include "runtime/control/fork_guard.hpp"
 
 namespace runjob::runtime {
@@ -24,6 +25,11 @@ void forget_parent() {
   instance.store(nullptr, std::memory_order_relaxed);
 }
 
+/// A job that has failed may have left work on a GPU that does not end.
+void check_gpus() {
+  if (const std::string left = gpu_leftover(); !left.empty()) throw Error(Errc::kUnavailable, left);
+}
+
 }  // namespace
 
 Process& Process::current() {
@@ -38,8 +44,10 @@ Process& Process::current() {
 void Process::init(const Environment& environment, const InitArguments& arguments) {
   const MutexLock one_at_a_time(lifecycle_mutex_);
   if (job()) return;
+  check_gpus();
   RuntimeConfig config = read_runtime_config(environment);
   config.dynamic_process_sets = config.dynamic_process_sets || arguments.dynamic_process_sets;
+  config.has_process_sets = !arguments.process_sets.empty();
   const std::string sets =
       arguments.process_sets.empty() ? "none" : fmt::format("{}", fmt::join(arguments.process_sets, ", "));
   const auto joined = std::make_shared<const Job>(join_job(config, init_counts_, sets));
@@ -120,6 +128,7 @@ void Process::elastic_meet(std::int64_t commit, const std::string& reason) {
     failure_ = why;  // the other ranks learn it
   }
   leave(Goodbye::kShutdown);
+  check_gpus();
   const auto joined =
       std::make_shared<const Job>(join_next_generation(config, init_counts_, {after, commit, why}, *watch));
   const MutexLock lock(mutex_);

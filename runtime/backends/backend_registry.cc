@@ -184,7 +184,8 @@ std::unique_ptr<Backend> make_hierarchical_backend(const MeshOptions& options, c
   }
 }
 
-std::unique_ptr<Backend> with_gpus(std::unique_ptr<Backend> host, const MeshOptions& options) {
+std::unique_ptr<Backend> with_gpus(std::unique_ptr<Backend> host, const MeshOptions& options,
+                                   const DeviceTerms& terms) {
   DataBackend& lent = *host;
   const auto make = [](const DeviceOptions& of) {
     std::unique_ptr<DataBackend> backend;
@@ -192,8 +193,13 @@ std::unique_ptr<Backend> with_gpus(std::unique_ptr<Backend> host, const MeshOpti
     return backend;
   };
   std::vector<std::unique_ptr<DataBackend>> data;
-  data.push_back(std::make_unique<LateDeviceBackend>(make, options, lent));
+  data.push_back(std::make_unique<LateDeviceBackend>(make, options, terms, lent));
   return std::make_unique<BackendSet>(std::move(host), std::move(data));
+}
+
+std::string gpu_leftover() {
+  const bool is_open = ::dlopen(module_path("gpu").c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) != nullptr;
+  return is_open ? open_gpu().leftover() : "";
 }
 
 std::string backends_json() {

@@ -38,7 +38,9 @@ std::unique_ptr<Backend> make_hierarchical_backend(const MeshOptions& options, c
 
 /// `host`, and beside it the backend of the GPUs, which is made for the first tensor that lies on one. `options` are
 /// those of `host`.
-std::unique_ptr<Backend> with_gpus(std::unique_ptr<Backend> host, const MeshOptions& options);
+std::unique_ptr<Backend> with_gpus(std::unique_ptr<Backend> host, const MeshOptions& options, const DeviceTerms& terms);
+/// DevicePlugin::leftover(); empty when this process has opened no GPU.
+std::string gpu_leftover();
 
 /// A document on all backends: {"backends": [{"name", "kind", "available", "version", "path", "reason"}, ...]}. Opens
 /// the modules, and with them the libraries for GPUs, but uses no GPU.

@@ -7,8 +7,8 @@
 
 namespace runjob::runtime {
 
-LateDeviceBackend::LateDeviceBackend(Make make, MeshOptions mesh, DataBackend& host)
-    : make_(std::move(make)), mesh_(std::move(mesh)), host_(host) {}
+LateDeviceBackend::LateDeviceBackend(Make make, MeshOptions mesh, const DeviceTerms& terms, DataBackend& host)
+    : make_(std::move(make)), mesh_(std::move(mesh)), terms_(terms), host_(host) {}
 
 /// Errors  those of Make; those of the abort, when the job has ended.
 DataBackend& LateDeviceBackend::made() const {
@@ -16,7 +16,7 @@ DataBackend& LateDeviceBackend::made() const {
   const MutexLock lock(mutex_);
   if (owned_) return *owned_;
   if (aborted_) aborted_->throw_if_failed();
-  owned_ = make_({mesh_, &host_, report_, [](bool is_warning, const std::string& line) {
+  owned_ = make_({mesh_, terms_, &host_, report_, [](bool is_warning, const std::string& line) {
                     is_warning ? log::warn("{}", line) : log::info("{}", line);
                   }});
   made_.store(owned_.get(), std::memory_order_release);
@@ -41,9 +41,9 @@ std::string LateDeviceBackend::objection(const Call& call) const {
   }
 }
 
-Status LateDeviceBackend::begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) {
+Status LateDeviceBackend::begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) {
   try {
-    return made().begin_work(device, work);
+    return made().begin_work(submission, work);
   } catch (const Error& error) {
     return Status(error);
   }
@@ -82,6 +82,16 @@ std::shared_ptr<BufferAllocator> LateDeviceBackend::buffers(MemoryKind kind) con
 void LateDeviceBackend::on_failure(std::function<void(const Status&)> report) {
   const MutexLock lock(mutex_);
   report_ = std::move(report);
+}
+
+std::optional<Status> LateDeviceBackend::device_outcome() const {
+  const DataBackend* const backend = made_.load(std::memory_order_acquire);
+  return backend == nullptr ? Status() : backend->device_outcome();
+}
+
+std::string LateDeviceBackend::unfinished() const {
+  const DataBackend* const backend = made_.load(std::memory_order_acquire);
+  return backend == nullptr ? std::string() : backend->unfinished();
 }
 
 void LateDeviceBackend::abort(const Status& why) {

@@ -21,18 +21,20 @@ class LateDeviceBackend : public DataBackend {
   using Make = std::function<std::unique_ptr<DataBackend>(const DeviceOptions& options)>;
 
   /// `host` is lent: the backend of the job, for the exchanges among the ranks.
-  LateDeviceBackend(Make make, MeshOptions mesh, DataBackend& host);
+  LateDeviceBackend(Make make, MeshOptions mesh, const DeviceTerms& terms, DataBackend& host);
 
   std::string address() const override { return {}; }
   Status connect(const std::vector<std::string>&) override { return {}; }
   bool supports(const Call& call) const override;
   std::string objection(const Call& call) const override;
-  Status begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) override;
+  Status begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) override;
   Status run(const Call& call) override;
   Status run_together(std::span<const Call> calls) override;
   bool only_queues(const Call& call) const override;
   std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override;
   void on_failure(std::function<void(const Status&)> report) override;
+  std::optional<Status> device_outcome() const override;
+  std::string unfinished() const override;
   void abort(const Status& why) override;
 
  private:
@@ -40,6 +42,7 @@ class LateDeviceBackend : public DataBackend {
 
   const Make make_;
   const MeshOptions mesh_;
+  const DeviceTerms terms_;
   DataBackend& host_;
   mutable Mutex mutex_;
   std::function<void(const Status&)> report_ GUARDED_BY(mutex_);

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/secrets/secret.hpp"
@@ -48,6 +50,15 @@ struct Call {
   }
 };
 
+/// An operation on tensors of a device as begin_work() gets it. All of it is lent.
+struct DeviceSubmission {
+  Device device;
+  std::string_view name;
+  Kind kind = Kind::kAllreduce;
+  int process_set = 0;
+  std::span<const void* const> buffers;  ///< the inputs and outputs that have elements
+};
+
 /// A backend's advice when it is worth while to run several allreduces as one, although their tensors must be copied
 /// into a buffer and out of it.
 struct FusionAdvice {
@@ -79,7 +90,8 @@ class DataBackend {
   virtual std::string objection(const Call&) const { return {}; }
   /// Begins an operation on tensors of a device, on the thread that submits it: later work of the caller's stream is
   /// not part of its input. `work` stays null for a backend whose calls block until the device is done.
-  virtual Status begin_work(const Device&, std::shared_ptr<DeviceWork>&) { return {}; }
+  /// Errors  kInvalidArgument for a buffer that is not the device's.
+  virtual Status begin_work(const DeviceSubmission&, std::shared_ptr<DeviceWork>&) { return {}; }
   /// Blocks until the buffers are no longer used; with `call.work`, until the call is queued on the device. After a
   /// failure every later call fails too.
   virtual Status run(const Call& call) = 0;
@@ -101,6 +113,12 @@ class DataBackend {
 
   /// `report` is called on any thread when a device fails outside of a call. To be set once, before connect().
   virtual void on_failure(std::function<void(const Status&)>) {}
+
+  /// The outcome of everything that devices do for this backend: nullopt while one of them is at work. Does not wait.
+  virtual std::optional<Status> device_outcome() const { return Status(); }
+  /// The first operation that a device of this rank has not finished, and how far it has come, for people; after a
+  /// failure, as it was then. Empty for none. Any thread.
+  virtual std::string unfinished() const { return {}; }
 
   /// By its number in messages, the rank to which the network has failed; -1 for none. A rank that has closed its
   /// connection is none. Any thread.
@@ -161,9 +179,18 @@ struct BackendPlugin {
 };
 inline constexpr char kPluginSymbol[] = "runjob_backend_plugin";
 
+/// The terms on which the devices of a job are used.
+struct DeviceTerms {
+  /// The ranks may belong to other meshes too, whose operations on the same devices must have one order on all ranks.
+  bool shares_ranks = false;
+  /// How long a device may be at work on one operation before that is reported, and before the job ends; 0: for ever.
+  std::chrono::milliseconds stall_warning{60000}, stall_failure{0};
+};
+
 /// The parts from which a backend of devices is made, when the first tensor of a device is submitted.
 struct DeviceOptions {
   MeshOptions mesh;
+  DeviceTerms terms;
   DataBackend* host = nullptr;  ///< lent: carries the exchanges among the ranks in which they agree on a communicator
   std::function<void(const Status&)> on_failure;
   /// Writes a line for people to the log: a warning, or else information. A module has no log of its own.
@@ -177,6 +204,9 @@ struct DevicePlugin {
   /// A JSON document on the libraries behind the module: {"nccl": {"available", "version", "version_code", "path",
   /// "reason"}, "cuda": {..., "gpus": [...]}}. Makes no context. Lent until the next call.
   const char* (*description)();
+  /// The reason why this process can take part in no further job, because a GPU is still at work for one that has
+  /// failed; empty for none. Waits for a few seconds while that may still end. Lent until the next call.
+  const char* (*leftover)();
 };
 inline constexpr char kDevicePluginSymbol[] = "runjob_device_plugin";
 

@@ -84,9 +84,9 @@ std::string BackendSet::objection(const Call& call) const {
   return {};
 }
 
-Status BackendSet::begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) {
+Status BackendSet::begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) {
   for (DataBackend* backend : all_) {
-    Status status = backend->begin_work(device, work);
+    Status status = backend->begin_work(submission, work);
     if (!status.ok() || work) return status;
   }
   return {};
@@ -118,6 +118,20 @@ std::shared_ptr<BufferAllocator> BackendSet::buffers(MemoryKind kind) const {
 
 void BackendSet::on_failure(std::function<void(const Status&)> report) {
   for (DataBackend* backend : all_) backend->on_failure(report);
+}
+
+std::optional<Status> BackendSet::device_outcome() const {
+  for (const DataBackend* backend : all_) {
+    if (std::optional<Status> outcome = backend->device_outcome(); !outcome || !outcome->ok()) return outcome;
+  }
+  return Status();
+}
+
+std::string BackendSet::unfinished() const {
+  for (const DataBackend* backend : all_) {
+    if (std::string text = backend->unfinished(); !text.empty()) return text;
+  }
+  return {};
 }
 
 void BackendSet::abort(const Status& why) {

@@ -24,7 +24,7 @@ class BackendSet : public Backend {
   Status connect(const std::vector<std::string>& addresses) override;
   bool supports(const Call& call) const override;
   std::string objection(const Call& call) const override;
-  Status begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) override;
+  Status begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) override;
   Status run(const Call& call) override;
   Status run_together(std::span<const Call> calls) override;
   bool only_queues(const Call& call) const override;
@@ -32,6 +32,8 @@ class BackendSet : public Backend {
   FusionAdvice fusion_advice() const override { return base_->fusion_advice(); }
   std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override;
   void on_failure(std::function<void(const Status&)> report) override;
+  std::optional<Status> device_outcome() const override;
+  std::string unfinished() const override;
   void abort(const Status& why) override;
   Rounds& rounds() override { return base_->rounds(); }
   int lost_rank() const override { return base_->lost_rank(); }

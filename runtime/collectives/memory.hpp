@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -55,6 +56,8 @@ class BufferAllocator {
   virtual ~BufferAllocator() = default;
   /// At least `bytes` bytes with undefined contents; null when there is no room.
   virtual void* allocate(std::size_t bytes) = 0;
+  /// The reason why allocate() has returned null, for people; empty for the usual one.
+  virtual std::string shortage(std::size_t) const { return {}; }
   /// Frees memory of allocate(). Returns false for any other address.
   virtual bool free(void* memory) = 0;
   /// Sets `bytes` bytes of memory of allocate() to zero, before all later calls of the backend that gives the memory.

@@ -288,6 +288,8 @@ void Driver::inspect_stalls(Clock::time_point now) {
   std::erase_if(waiting, [](const WaitingOperation& operation) { return operation.missing.empty(); });
   StallInspector::Report report = stalls_.inspect(now, waiting, exchange_->negotiation().last());
   for (const std::string& warning : report.warnings) log::warn("{}", warning);
+  if (const std::string text = state_.parts.backend->unfinished(); !report.warnings.empty() && !text.empty())
+    log::warn("the first operation that is not done on {}", text);
   if (report.failure.ok()) return;
   if (state_.parts.on_late && report.late >= 0) state_.parts.on_late(report.late, report.failure.message());
   const MutexLock lock(state_.mutex);

@@ -1,6 +1,7 @@
 #include "runtime/engine/engine.hpp"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,26 @@
 #include "runtime/operations/run_operation.hpp"
 
 namespace runjob::runtime {
+namespace {
+
+/// The inputs and outputs of all tensors that have elements. An output may be null.
+void find_buffers(const Submission& submission, std::vector<const void*>& buffers) {
+  const auto is_empty = [](const Shape& shape) { return element_count(shape) == 0; };
+  buffers.clear();
+  const auto add = [&](const void* input, const void* output) {
+    if (input != nullptr) buffers.push_back(input);
+    if (output != nullptr && output != input) buffers.push_back(output);
+  };
+  if (submission.signature.group.empty()) {
+    if (!is_empty(submission.signature.shape)) add(submission.input, submission.output);
+    return;
+  }
+  for (std::size_t i = 0; i < submission.group.size(); ++i) {
+    if (!is_empty(submission.signature.group[i].shape)) add(submission.group[i].input, submission.group[i].output);
+  }
+}
+
+}  // namespace
 
 Engine::Engine(EngineParts parts)
     : state_(std::move(parts)), execution_(state_), driver_(state_, execution_), watcher_(state_, execution_) {
@@ -61,9 +82,12 @@ void Engine::check(Submission& submission) const {
 }
 
 /// Notes where the caller's stream is, for tensors of a device. Errors  Error with the backend's reason.
-void Engine::begin_work(Submission& submission) const {
+void Engine::begin_work(Submission& submission) {
   if (submission.signature.memory == MemoryKind::kHost || !state_.parts.backend) return;
-  const Status status = state_.parts.backend->begin_work(submission.device, submission.work);
+  find_buffers(submission, buffers_);
+  const Signature& signature = submission.signature;
+  const Status status = state_.parts.backend->begin_work(
+      {submission.device, submission.name, signature.kind, signature.process_set, buffers_}, submission.work);
   if (status.ok()) return;
   throw Error(status.code(),
               fmt::format("{}: {}", operation_text(submission.name, submission.signature), status.message()));
@@ -243,6 +267,31 @@ Statistics Engine::statistics() const {
   const MutexLock lock(state_.mutex);
   if (state_.parts.control) result.control_messages = state_.parts.control->messages_sent();
   return result;
+}
+
+std::optional<Status> Engine::settle(Deadline deadline) {
+  constexpr std::chrono::milliseconds kLook{1};
+  std::vector<std::shared_ptr<Completion>> in_flight;
+  {
+    const MutexLock lock(state_.mutex);
+    in_flight = state_.work.operations.completions();
+  }
+  Status failed;
+  for (const auto& completion : in_flight) {
+    const std::optional<Status> outcome = wait(*completion, deadline);
+    if (!outcome) return std::nullopt;
+    if (failed.ok()) failed = *outcome;
+  }
+  for (;;) {  // a GPU notifies nobody
+    {
+      const MutexLock lock(state_.mutex);
+      if (!state_.parts.backend || !state_.phase.is_open()) return failed.ok() ? state_.phase.reason() : failed;
+      const std::optional<Status> outcome = state_.parts.backend->device_outcome();
+      if (outcome) return failed.ok() ? *outcome : failed;
+    }
+    if (deadline && Clock::now() >= *deadline) return std::nullopt;
+    std::this_thread::sleep_for(kLook);
+  }
 }
 
 void Engine::shutdown() {

@@ -60,6 +60,10 @@ class Engine {
   /// The counts so far; zeros after shutdown(). Any thread.
   Statistics statistics() const;
 
+  /// Waits until all operations in flight on this rank have ended, on devices too. The failure of one of them, or of
+  /// the job, when there is one; nullopt when some are still in flight at the deadline.
+  std::optional<Status> settle(Deadline deadline);
+
   /// Leaves the job and finishes every completion. Returns within a second, whatever the other ranks do.
   void shutdown();
   /// The first part of that, which waits for nothing. `why`: the reason that in-flight operations end with, here and on
@@ -78,7 +82,7 @@ class Engine {
 
  private:
   void check(Submission& submission) const;
-  void begin_work(Submission& submission) const REQUIRES(state_.mutex);
+  void begin_work(Submission& submission) REQUIRES(state_.mutex);
   void check_in_flight(const Submission& submission) const REQUIRES(state_.mutex);
   bool run_at_once(const SubmissionView& submission, Deadline deadline, Outcome& outcome);
   bool take_role_at_once(const SubmissionView& submission) REQUIRES(state_.mutex);
@@ -92,7 +96,8 @@ class Engine {
   Execution execution_;
   Driver driver_;
   Watcher watcher_;
-  Mutex shutdown_mutex_;  ///< one shutdown() at a time
+  Mutex shutdown_mutex_;                                       ///< one shutdown() at a time
+  std::vector<const void*> buffers_ GUARDED_BY(state_.mutex);  ///< begin_work()'s, kept for its memory
   /// A thread of this rank has waited for an operation since the last one was submitted.
   std::atomic<bool> has_seen_end_{false};
 };

@@ -66,6 +66,7 @@ std::vector<AgreedOperation> Execution::begin(std::vector<Decision> decisions) {
     InFlight::Entry* entry = find_entry(decision);
     if (entry == nullptr) continue;
     state_.work.operations.set_running(*entry);
+    if (entry->submission.work) entry->submission.work->note_agreed();
     operations.push_back({std::move(decision), &entry->submission, &entry->result});
   }
   return operations;

@@ -53,6 +53,12 @@ std::vector<InFlight::Entry> InFlight::take_all() {
   return all;
 }
 
+std::vector<std::shared_ptr<Completion>> InFlight::completions() const {
+  std::vector<std::shared_ptr<Completion>> found;
+  for (const auto& [name, entry] : entries_) found.push_back(entry.completion);
+  return found;
+}
+
 std::vector<WaitingOperation> InFlight::waiting() const {
   std::vector<WaitingOperation> result;
   for (const auto& [name, entry] : entries_) {

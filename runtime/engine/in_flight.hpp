@@ -41,6 +41,8 @@ class InFlight {
   std::vector<Entry> take_waiting();
   std::vector<Entry> take_all();
 
+  std::vector<std::shared_ptr<Completion>> completions() const;
+
   /// The operations that are not running, without the ranks that they wait for.
   std::vector<WaitingOperation> waiting() const;
 

@@ -225,7 +225,9 @@ std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan&
   parts.timeline = std::make_unique<EngineTimeline>(std::move(timeline), plan.members.process_set());
   auto trace = std::make_unique<TimelineReceiver>(*parts.timeline);
   parts.control = connect_control(prepared, plan, meeting.root, std::move(trace), deadline, cancel);
-  parts.backend = with_gpus(std::move(prepared.backend), member_options(config, plan));
+  const StallLimits& stalls = config.stall_limits;
+  parts.backend = with_gpus(std::move(prepared.backend), member_options(config, plan),
+                            {config.has_process_sets || config.dynamic_process_sets, stalls.warning, stalls.failure});
   return std::make_shared<Engine>(std::move(parts));
 }
 

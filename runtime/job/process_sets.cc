@@ -220,6 +220,15 @@ std::shared_ptr<Engine> ProcessSets::find(int id, const std::string& what) const
                                                   rank_text(facts_.rank, facts_.members), id, found->second.ranks));
 }
 
+std::vector<std::shared_ptr<Engine>> ProcessSets::engines() const {
+  std::vector<std::shared_ptr<Engine>> found;
+  const MutexLock lock(mutex_);
+  for (const auto& [id, set] : sets_) {
+    if (set.engine) found.push_back(set.engine);
+  }
+  return found;
+}
+
 std::vector<int> ProcessSets::ids() const {
   std::vector<int> result{0};
   const MutexLock lock(mutex_);
@@ -263,14 +272,7 @@ void ProcessSets::begin_shutdown(const Status& why) {
 }
 
 void ProcessSets::shutdown() {
-  std::vector<std::shared_ptr<Engine>> engines;
-  {
-    const MutexLock lock(mutex_);
-    for (const auto& [id, set] : sets_) {
-      if (set.engine) engines.push_back(set.engine);
-    }
-  }
-  for (const auto& engine : engines) engine->shutdown();
+  for (const auto& engine : engines()) engine->shutdown();
 }
 
 }  // namespace runjob::runtime

@@ -62,6 +62,8 @@ class ProcessSets {
   bool is_dynamic() const { return facts_.config.dynamic_process_sets; }
   int own_rank() const { return facts_.rank; }
 
+  /// The engines of the sets to which this rank belongs, except set 0.
+  std::vector<std::shared_ptr<Engine>> engines() const;
   /// All ids in ascending order.
   std::vector<int> ids() const;
   /// The set's ranks in ascending order.

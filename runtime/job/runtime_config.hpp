@@ -60,6 +60,7 @@ struct RuntimeConfig {
   StallLimits stall_limits;
   /// RUNJOB_DYNAMIC_PROCESS_SETS: process sets may be added and removed after init().
   bool dynamic_process_sets = false;
+  bool has_process_sets = false;  ///< init() was given some
   /// RUNJOB_TIMELINE: the file of rank 0's trace, which starts in init(); DYNAMIC: none yet.
   std::optional<std::string> timeline;
   /// RUNJOB_TIMELINE_MARK_CYCLES: the trace marks each round of negotiation.

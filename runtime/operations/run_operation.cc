@@ -25,6 +25,7 @@ Buffer allocate(const FindBuffers& buffers, MemoryKind kind, std::size_t bytes) 
   const std::shared_ptr<BufferAllocator> allocator = buffers ? buffers(kind) : nullptr;
   if (allocator) {
     if (Buffer buffer(allocator, bytes); buffer) return buffer;
+    if (std::string why = allocator->shortage(bytes); !why.empty()) throw Error(Errc::kSystem, why);
   }
   if (kind != MemoryKind::kHost) throw std::bad_alloc();
   return Buffer(bytes);

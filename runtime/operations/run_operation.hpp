@@ -46,7 +46,7 @@ void lend_buffers(PreparedOperation& prepared, const void* input, void* output, 
 Status run_tensor(const DataPath& path, EngineTimeline& timeline, const Submission& group, std::size_t tensor,
                   const Decision& decision, int rank, int size, Completion::Result& result);
 /// Memory of this kind: of `buffers`, where that has an allocator, else the host's.
-/// Errors  std::bad_alloc, also when there is no allocator for memory of a device.
+/// Errors  std::bad_alloc, also when there is no allocator for memory of a device; Error(kSystem) with its reason.
 Buffer allocate(const FindBuffers& buffers, MemoryKind kind, std::size_t bytes);
 
 }  // namespace runjob::runtime

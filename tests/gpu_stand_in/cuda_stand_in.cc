@@ -12,7 +12,7 @@ using namespace runjob::runtime::cuda;
 using stand_in::EventState;
 using stand_in::StreamThread;
 
-constexpr Result kNoDevice = 101, kInvalidContext = 201, kInvalidHandle = 400;
+constexpr Result kNoDevice = 100, kInvalidDevice = 101, kInvalidContext = 201;
 
 struct Gpu {
   explicit Gpu(int of)
@@ -20,7 +20,7 @@ struct Gpu {
         most_delay_us(stand_in::number("RUNJOB_STAND_IN_DELAY_US", 100)),
         room(stand_in::number("RUNJOB_STAND_IN_KERNELS", 64)) {}
   const int ordinal, most_delay_us;
-  stand_in::Memory memory;
+  stand_in::Memory memory{static_cast<std::size_t>(stand_in::number("RUNJOB_STAND_IN_MIB", 1024)) << 20};
   stand_in::Room room;
   std::mutex mutex;
   StreamThread* usual = nullptr;  ///< the default stream
@@ -77,12 +77,16 @@ bool fails(const char* function) {
   return world().failing.matches(function);
 }
 
+bool takes_host_memory() {
+  static const bool takes = stand_in::number("RUNJOB_STAND_IN_HOST_MEMORY", 0) != 0;
+  return takes;
+}
+
 void* view_of(const void* memory, std::size_t bytes) {
   for (const auto& gpu : world().gpus) {
     if (void* const view = gpu->memory.view(memory, bytes)) return view;
   }
-  static const bool takes_host_memory = stand_in::number("RUNJOB_STAND_IN_HOST_MEMORY", 0) != 0;
-  return takes_host_memory ? const_cast<void*>(memory) : nullptr;
+  return takes_host_memory() ? const_cast<void*>(memory) : nullptr;
 }
 
 void* view_of(Address address, std::size_t bytes) {
@@ -100,7 +104,7 @@ Result copy(void* to, const void* from, std::size_t bytes, Stream stream) {
 }  // namespace
 
 #define STAND_IN(name) \
-  if (fails(name)) return kInvalidValue
+  if (fails(name)) return stand_in::number("RUNJOB_STAND_IN_ERROR", kInvalidValue)
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -116,7 +120,12 @@ Result cuDriverGetVersion(int* version) {
 }
 
 Result cuGetErrorName(Result error, const char** text) {
-  *text = error == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OF_THE_STAND_IN";
+  static const std::map<Result, const char*> names{{kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                                   {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
+                                                   {kNoDevice, "CUDA_ERROR_NO_DEVICE"},
+                                                   {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+  const auto found = names.find(error);
+  *text = found == names.end() ? "CUDA_ERROR_OF_THE_STAND_IN" : found->second;
   return kSuccess;
 }
 
@@ -132,7 +141,7 @@ Result cuDeviceGetCount(int* count) {
 
 Result cuDeviceGet(DeviceNumber* device, int ordinal) {
   *device = ordinal;
-  return ordinal >= 0 && static_cast<std::size_t>(ordinal) < world().gpus.size() ? kSuccess : kInvalidValue;
+  return ordinal >= 0 && static_cast<std::size_t>(ordinal) < world().gpus.size() ? kSuccess : kInvalidDevice;
 }
 
 Result cuDeviceGetName(char* name, int bytes, DeviceNumber) {
@@ -213,6 +222,13 @@ Result cuStreamSynchronize(Stream stream) {
   return kSuccess;
 }
 
+Result cuStreamQuery(Stream stream) {
+  STAND_IN("cuStreamQuery");
+  StreamThread* const thread = thread_of(stream);
+  if (thread == nullptr) return kInvalidContext;
+  return thread->is_idle() ? kSuccess : kNotReady;
+}
+
 Result cuEventCreate(Event* event, unsigned) {
   STAND_IN("cuEventCreate");
   *event = reinterpret_cast<Event>(new EventHandle);
@@ -246,7 +262,10 @@ Result cuEventDestroy_v2(Event event) {
 }
 
 Result cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
-  *free = *total = std::size_t{1} << 30;
+  Gpu* const gpu = current_gpu();
+  if (gpu == nullptr) return kInvalidContext;
+  *free = gpu->memory.free_bytes();
+  *total = gpu->memory.bytes();
   return kSuccess;
 }
 
@@ -301,13 +320,14 @@ Result cuMemcpyDtoDAsync_v2(Address to, Address from, std::size_t bytes, Stream 
 }
 
 Result cuPointerGetAttribute(void* value, PointerAttribute which, Address address) {
+  const Gpu* owner = takes_host_memory() ? current_gpu() : nullptr;
   for (const auto& gpu : world().gpus) {
-    if (gpu->memory.view(reinterpret_cast<void*>(address), 0) == nullptr) continue;
-    if (which == kPointerMemoryType) *static_cast<unsigned*>(value) = kMemoryTypeDevice;
-    if (which == kPointerDeviceOrdinal) *static_cast<int*>(value) = gpu->ordinal;
-    return kSuccess;
+    if (gpu->memory.is_used(reinterpret_cast<void*>(address))) owner = gpu.get();
   }
-  return kInvalidHandle;
+  if (owner == nullptr) return kInvalidValue;
+  if (which == kPointerMemoryType) *static_cast<unsigned*>(value) = kMemoryTypeDevice;
+  if (which == kPointerDeviceOrdinal) *static_cast<int*>(value) = owner->ordinal;
+  return kSuccess;
 }
 
 const runjob_stand_in_gpu* runjob_stand_in(void) {

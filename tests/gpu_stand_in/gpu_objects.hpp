@@ -22,9 +22,25 @@ namespace stand_in {
 /// Memory that the host cannot touch: pages that are mapped twice, without access and for the stand-in.
 class Memory {
  public:
+  explicit Memory(std::size_t bytes) : bytes_(bytes) {}
+
+  std::size_t bytes() const { return bytes_; }
+  std::size_t free_bytes() {
+    const std::lock_guard lock(mutex_);
+    return bytes_ - used_;
+  }
+  /// True for an address inside of memory that is allocated and not freed.
+  bool is_used(const void* memory) {
+    const std::lock_guard lock(mutex_);
+    const auto found = find(static_cast<const char*>(memory));
+    return found != blocks_.end() && found->second.is_used;
+  }
+
   void* allocate(std::size_t bytes) {
     const std::size_t page = 4096, whole = (std::max<std::size_t>(bytes, 1) + page - 1) / page * page;
     const std::lock_guard lock(mutex_);
+    if (whole > bytes_ - used_) return nullptr;
+    used_ += whole;
     auto& kept = kept_[whole];
     if (!kept.empty()) {
       void* const memory = kept.back();
@@ -47,6 +63,7 @@ class Memory {
     const auto found = blocks_.find(static_cast<char*>(memory));
     if (found == blocks_.end() || !found->second.is_used) return false;
     found->second.is_used = false;
+    used_ -= found->second.bytes;
     kept_[found->second.bytes].push_back(memory);
     return true;
   }
@@ -55,9 +72,8 @@ class Memory {
   void* view(const void* memory, std::size_t bytes) {
     const auto* const byte = static_cast<const char*>(memory);
     const std::lock_guard lock(mutex_);
-    auto found = blocks_.upper_bound(const_cast<char*>(byte));
-    if (found == blocks_.begin()) return nullptr;
-    --found;
+    const auto found = find(byte);
+    if (found == blocks_.end()) return nullptr;
     const std::size_t offset = static_cast<std::size_t>(byte - found->first);
     return offset + bytes <= found->second.bytes ? found->second.view + offset : nullptr;
   }
@@ -68,8 +84,20 @@ class Memory {
     std::size_t bytes = 0;
     bool is_used = false;
   };
+  using Blocks = std::map<char*, Block>;
+
+  /// The block in which the byte lies; the end for none.
+  Blocks::iterator find(const char* byte) {
+    auto found = blocks_.upper_bound(const_cast<char*>(byte));
+    if (found == blocks_.begin()) return blocks_.end();
+    --found;
+    return byte < found->first + found->second.bytes ? found : blocks_.end();
+  }
+
+  const std::size_t bytes_;
   std::mutex mutex_;
-  std::map<char*, Block> blocks_;
+  Blocks blocks_;
+  std::size_t used_ = 0;
   std::map<std::size_t, std::vector<void*>> kept_;  ///< freed, by size; the last one freed is given out first
 };
 
@@ -104,6 +132,10 @@ class StreamThread {
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(work));
     changed_.notify_all();
+  }
+  bool is_idle() {
+    const std::lock_guard lock(mutex_);
+    return work_.empty();
   }
   void synchronize() {
     std::unique_lock lock(mutex_);

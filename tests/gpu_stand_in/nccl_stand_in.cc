@@ -94,6 +94,12 @@ struct Group {
     std::function<bool()> run;
   };
   std::vector<Collective> collectives;
+  std::vector<Communicator*> aborted;
+
+  Communicator* comm() const {
+    if (!messages.empty()) return messages.front().comm;
+    return collectives.empty() ? nullptr : collectives.front().comm;
+  }
 };
 thread_local Group group;
 
@@ -111,6 +117,16 @@ Result message(void* memory, std::size_t bytes, int peer, Comm comm, void* strea
   if (view == nullptr || group.depth == 0) return kInvalidArgument;
   group.messages.push_back({of(comm), stream, is_send, {peer, view, bytes}});
   return kSuccess;
+}
+
+void wait_for_kernels(const Communicator* comm) {
+  while (comm->kernels != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+void end_aborts() {
+  std::vector<Communicator*> aborted;
+  aborted.swap(group.aborted);
+  for (const Communicator* comm : aborted) wait_for_kernels(comm);
 }
 
 void end_collectives() {
@@ -219,11 +235,16 @@ Result ncclCommAbort(Comm comm) {
   STAND_IN("ncclCommAbort", nullptr);
   of(comm)->is_stopped = true;
   of(comm)->exchange->stop();
-  while (of(comm)->kernels != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (group.depth > 0) {
+    group.aborted.push_back(of(comm));
+  } else {
+    wait_for_kernels(of(comm));
+  }
   return kSuccess;
 }
 
 Result ncclCommRevoke(Comm comm, int) {
+  STAND_IN("ncclCommRevoke", nullptr);
   of(comm)->is_stopped = true;
   of(comm)->exchange->stop();
   return kSuccess;
@@ -231,7 +252,7 @@ Result ncclCommRevoke(Comm comm, int) {
 
 Result ncclCommDestroy(Comm comm) {
   STAND_IN("ncclCommDestroy", nullptr);
-  while (of(comm)->kernels != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_for_kernels(of(comm));
   delete of(comm);
   return kSuccess;
 }
@@ -331,7 +352,8 @@ Result ncclGroupStart() {
 
 Result ncclGroupEnd() {
   if (--group.depth > 0) return kSuccess;
-  STAND_IN("ncclGroupEnd", nullptr);
+  STAND_IN("ncclGroupEnd", group.comm());
+  end_aborts();
   end_collectives();
   end_messages();
   return kSuccess;

@@ -46,6 +46,7 @@ TESTED_ELSEWHERE = {
     "runtime/c_devices.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/backends/late_device_backend.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/cuda/driver.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
+    "runtime/collectives/cuda/flight_record.cc": "tests/runtime/collectives/nccl/flight_record_test.cc",
     "runtime/collectives/cuda/gpu.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/cuda/gpu_memory.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/cuda/work.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",

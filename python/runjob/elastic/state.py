@@ -54,7 +54,7 @@ class State:
     def commit(self) -> None:
         """Saves the state, then checks for changed hosts. All ranks call it together.
 
-        Errors  HostsUpdatedInterrupt, on all ranks in the same call; those of save().
+        Errors  HostsUpdatedInterrupt, on all ranks in the same call; those of save(), and of operations that are in flight.
         """
         self._commit_live()
         self.check_host_updates()
@@ -94,8 +94,13 @@ class State:
         """Called in each generation after the first one, before the callbacks."""
 
     def _commit_live(self) -> None:
-        """A commit without the check. A rank whose save() raises keeps its number, and counts on with the others."""
+        """A commit without the check for hosts. A rank whose save() raises keeps its number, and counts on with the others.
+
+        What operations on a GPU have written may be wrong until all of them have ended without an error.
+        """
         self._commits += 1
+        if job.is_initialized():
+            job.check_all()
         self.save()
         self._commit_number = self._commits
         if self._on_commit is not None:

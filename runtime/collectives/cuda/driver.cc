@@ -1,6 +1,8 @@
 #include "runtime/collectives/cuda/driver.hpp"
 
+#include <algorithm>
 #include <dlfcn.h>
+#include <iterator>
 #include <mutex>
 
 #include <fmt/format.h>
@@ -15,6 +17,21 @@ constexpr char kFile[] = "libcuda.so.1";
 /// After these a context is of no more use, and with the primary context the process: the names of CUDA's page on
 /// errors.
 constexpr Result kSticky[] = {700, 701, 702, 709, 710, 714, 715, 716, 717, 718, 719};
+/// These are a GPU's that has left the bus, was taken away or broke: device unavailable, no device, invalid device,
+/// uncorrectable ECC error, system not ready.
+constexpr Result kGone[] = {46, 100, 101, 214, 802};
+
+template <std::size_t size>
+bool contains(const Result (&list)[size], Result result) {
+  return std::find(std::begin(list), std::end(list), result) != std::end(list);
+}
+
+const char* advice(Result result) {
+  if (contains(kSticky, result)) return "; after this error the GPU is lost to the process, which must end";
+  if (contains(kGone, result))
+    return "; the GPU is gone: see nvidia-smi, and NVRM in the kernel's log of this host; this process must end";
+  return "";
+}
 
 template <class Function>
 void find(void* library, const char* name, Function& function) {
@@ -64,11 +81,7 @@ std::string error_text(const Driver& driver, Result result) {
 
 void check(Result result, const char* action) {
   if (result == kSuccess) return;
-  bool is_sticky = false;
-  for (const Result each : kSticky) is_sticky = is_sticky || each == result;
-  throw Error(Errc::kDevice,
-              fmt::format("{}: {}{}", action, error_text(driver(), result),
-                          is_sticky ? "; after this error the GPU is lost to the process, which must end" : ""));
+  throw Error(Errc::kDevice, fmt::format("{}: {}{}", action, error_text(driver(), result), advice(result)));
 }
 
 std::string version_text(int version) {

@@ -26,7 +26,8 @@ const Driver& driver();
 /// "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"
 std::string error_text(const Driver& driver, Result result);
 /// Throws unless `result` is a success. `action` is what was tried.
-/// Errors  Error(kDevice): "`action`: `error_text`"; it names the errors after which the process must end.
+/// Errors  Error(kDevice): "`action`: `error_text`"; it advises on a GPU that is lost, after which the process must
+///         end.
 void check(Result result, const char* action);
 
 /// "13.0"

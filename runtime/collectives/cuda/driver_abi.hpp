@@ -58,6 +58,7 @@ inline constexpr unsigned kMemoryTypeDevice = 2;
   X(stream_wait, "cuStreamWaitEvent", (Stream stream, Event event, unsigned flags))                           \
   X(stream_is_capturing, "cuStreamIsCapturing", (Stream stream, CaptureStatus * status))                      \
   X(stream_synchronize, "cuStreamSynchronize", (Stream stream))                                               \
+  X(stream_query, "cuStreamQuery", (Stream stream))                                                           \
   X(event_create, "cuEventCreate", (Event * event, unsigned flags))                                           \
   X(event_record, "cuEventRecord", (Event event, Stream stream))                                              \
   X(event_query, "cuEventQuery", (Event event))                                                               \

@@ -5,6 +5,7 @@
 
 #include "base/mutex.hpp"
 #include "runtime/collectives/cuda/driver.hpp"
+#include "runtime/collectives/cuda/flight_record.hpp"
 
 namespace runjob::runtime::cuda {
 
@@ -26,6 +27,7 @@ class Gpu {
   void give_back(Stream stream);
   /// Held while calls are queued: several threads must not launch on one GPU at the same time.
   Mutex& launch_mutex() { return launch_mutex_; }
+  FlightRecord& flights() { return flights_; }
 
   /// An event without a time. The context must be current.
   Event take_event();
@@ -45,6 +47,7 @@ class Gpu {
   std::string uuid_, name_;
   Context context_ = nullptr;
   Mutex launch_mutex_;
+  FlightRecord flights_;
   mutable Mutex mutex_;
   std::vector<Stream> free_streams_ GUARDED_BY(mutex_);
   std::vector<Event> free_events_ GUARDED_BY(mutex_);
@@ -63,6 +66,12 @@ class CurrentGpu {
  private:
   CaptureMode mode_ = kCaptureRelaxed;
 };
+
+/// check(), with the GPU in the text.
+void check(const Gpu& gpu, Result result, const char* action);
+/// The reason why `memory` is no memory of the GPU's: it is the host's, another GPU's, or has been freed; empty when it
+/// is the GPU's, which must be current.
+std::string objection(const Gpu& gpu, const void* memory);
 
 /// A GPU for people, without a context.
 struct GpuText {

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstdint>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 
 namespace runjob::runtime::cuda {
@@ -48,6 +50,18 @@ void* GpuMemory::allocate(std::size_t bytes) {
     return reinterpret_cast<void*>(memory);
   } catch (const Error&) {
     return nullptr;
+  }
+}
+
+std::string GpuMemory::shortage(std::size_t bytes) const {
+  try {
+    const CurrentGpu current(gpu_);
+    std::size_t free = 0, total = 0;
+    check(gpu_, driver().memory_info(&free, &total), "asking for the memory that is free");
+    return fmt::format("{} is out of memory: {} bytes were asked for, {} of {} are free", gpu_.text(),
+                       block_bytes(bytes), free, total);
+  } catch (const Error& error) {
+    return error.what();
   }
 }
 

@@ -22,6 +22,7 @@ class GpuMemory : public BufferAllocator {
   ~GpuMemory() override;
 
   void* allocate(std::size_t bytes) override;
+  std::string shortage(std::size_t bytes) const override;
   bool free(void* memory) override;
   void clear(void* memory, std::size_t bytes) override;
 

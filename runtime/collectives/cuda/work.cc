@@ -14,22 +14,28 @@ constexpr std::chrono::microseconds kSpin{50}, kFirstPause{20}, kLongestPause{50
 
 }  // namespace
 
-std::shared_ptr<Work> Work::submitted(Gpu& gpu, Stream stream) {
+std::shared_ptr<Work> Work::submitted(Gpu& gpu, const DeviceSubmission& submission) {
   const CurrentGpu current(gpu);
+  const auto stream = static_cast<Stream>(submission.device.stream);
   CaptureStatus capture = kCaptureNone;
-  check(driver().stream_is_capturing(stream, &capture), "asking whether the stream is being captured");
+  check(gpu, driver().stream_is_capturing(stream, &capture), "asking whether the stream is being captured");
   if (capture != kCaptureNone) {
     throw Error(Errc::kInvalidArgument,
                 "the stream is being captured into a CUDA graph, in which an operation that the ranks must agree on "
                 "cannot be; submit it outside of the capture");
   }
+  for (const void* const buffer : submission.buffers) {
+    if (const std::string why = objection(gpu, buffer); !why.empty()) throw Error(Errc::kInvalidArgument, why);
+  }
   auto work = std::make_shared<Work>(gpu);
   work->ready_ = gpu.take_event();
-  check(driver().event_record(work->ready_, stream), "recording an event on the caller's stream");
+  check(gpu, driver().event_record(work->ready_, stream), "recording an event on the caller's stream");
+  work->flight_ = gpu.flights().add(submission.name, submission.kind, submission.process_set);
   return work;
 }
 
 Work::~Work() {
+  gpu_.flights().reach(flight_, FlightRecord::Step::kDone);
   if (ready_ != nullptr) gpu_.give_back(ready_);
   if (done_ != nullptr) gpu_.give_back(done_);
 }
@@ -42,13 +48,13 @@ void Work::begin_launch(Stream stream) {
     if (outcome_ && outcome_->ok()) outcome_.reset();
   }
   if (ready_ == nullptr || !is_first) return;
-  check(driver().stream_wait(stream, ready_, 0), "waiting for the caller's stream");
-  gpu_.give_back(std::exchange(ready_, nullptr));  // a later record does not change what the stream waits for
+  check(gpu_, driver().stream_wait(stream, ready_, 0), "waiting for the caller's stream");
 }
 
 void Work::end_launch(Stream stream) {
   if (done_ == nullptr) done_ = gpu_.take_event();
-  check(driver().event_record(done_, stream), "recording the end of an operation");
+  check(gpu_, driver().event_record(done_, stream), "recording the end of an operation");
+  gpu_.flights().reach(flight_, FlightRecord::Step::kLaunched);
   is_launched_.store(true, std::memory_order_release);
 }
 
@@ -57,8 +63,15 @@ void Work::fail(const Status& why) {
   if (!outcome_) outcome_ = why;
 }
 
+void Work::note_begun() {
+  if (ready_ == nullptr || !is_launched()) return;
+  const CurrentGpu current(gpu_);
+  if (driver().event_query(ready_) == kSuccess) gpu_.flights().reach(flight_, FlightRecord::Step::kBegun);
+}
+
 bool Work::notify_if_done() {
   if (!outcome()) return false;
+  gpu_.flights().reach(flight_, FlightRecord::Step::kDone);
   std::vector<std::function<void()>> callbacks;
   {
     const MutexLock lock(mutex_);
@@ -76,7 +89,7 @@ std::optional<Status> Work::outcome() {
     const CurrentGpu current(gpu_);  // otherwise the query would void a graph that this thread is capturing
     const Result result = driver().event_query(done_);
     if (result == kNotReady) return std::nullopt;
-    check(result, "an operation on the GPU");
+    check(gpu_, result, "an operation");
     outcome_.emplace();
   } catch (const Error& error) {
     outcome_ = Status(error);

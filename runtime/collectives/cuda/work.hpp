@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/cuda/gpu.hpp"
 #include "runtime/collectives/device/device_work.hpp"
 
@@ -17,9 +18,9 @@ namespace runjob::runtime::cuda {
 /// Threads  as DeviceWork; begin_launch() and end_launch() the launching thread, with the GPU's context current.
 class Work : public DeviceWork {
  public:
-  /// For an operation whose input is complete when the work that is now in `stream` is done.
-  /// Errors  Error(kInvalidArgument): the stream is being captured; kDevice.
-  static std::shared_ptr<Work> submitted(Gpu& gpu, Stream stream);
+  /// For an operation whose input is complete when the work that is now in its stream is done.
+  /// Errors  Error(kInvalidArgument): the stream is being captured, or a buffer is not the GPU's; kDevice.
+  static std::shared_ptr<Work> submitted(Gpu& gpu, const DeviceSubmission& submission);
   /// For a call whose input is complete already.
   explicit Work(Gpu& gpu) : gpu_(gpu) {}
   ~Work() override;
@@ -36,9 +37,13 @@ class Work : public DeviceWork {
   void end_launch(Stream stream);
   /// Ends it with `why`, unless it is done.
   void fail(const Status& why);
+  /// Called by the backend's watcher for the first work that is not done: notes in the GPU's record that its input is
+  /// complete.
+  void note_begun();
   /// Called by the backend's watcher: calls the callbacks when there is an outcome; returns true then.
   bool notify_if_done();
 
+  void note_agreed() override { gpu_.flights().reach(flight_, FlightRecord::Step::kAgreed); }
   bool is_launched() const override { return is_launched_.load(std::memory_order_acquire); }
   std::optional<Status> outcome() override;
   std::optional<Status> wait(Deadline deadline) override;
@@ -47,6 +52,7 @@ class Work : public DeviceWork {
 
  private:
   Gpu& gpu_;
+  std::uint64_t flight_ = 0;  ///< its number in the GPU's record; 0 for none
   Event ready_ = nullptr, done_ = nullptr;
   std::atomic<bool> is_launched_{false};
   Mutex mutex_;

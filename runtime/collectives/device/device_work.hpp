@@ -22,6 +22,8 @@ class DeviceWork {
 
   virtual ~DeviceWork() = default;
 
+  /// Notes that all ranks have agreed on the operation, for reports.
+  virtual void note_agreed() {}
   /// True once a call is queued for it. An operation that moves nothing never has one.
   virtual bool is_launched() const = 0;
   /// The outcome; nullopt while the device is at work. Does not wait.

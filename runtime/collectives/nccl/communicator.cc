@@ -4,7 +4,6 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -35,10 +34,13 @@ void write_factor(DataType dtype, double factor, std::byte* out) {
 }  // namespace
 
 Communicator::Communicator(const Library& library, cuda::Gpu& gpu, cuda::Stream stream, int rank, int size)
-    : library_(library), gpu_(gpu), stream_(stream), rank_(rank), size_(size) {}
+    : library_(library), gpu_(gpu), stream_(stream), rank_(rank), size_(size) {
+  SharedGpu::of(gpu_).add(handle_);
+}
 
 Communicator::~Communicator() {
-  if (is_stopping_ || handle_->is_stopped.exchange(true) || handle_->comm == nullptr) return;
+  SharedGpu::of(gpu_).remove(handle_);
+  if (handle_->is_stopping.exchange(true) || handle_->is_stopped.exchange(true) || handle_->comm == nullptr) return;
   const auto destroy = [&library = library_, &gpu = gpu_, handle = handle_] {
     try {
       const cuda::CurrentGpu current(gpu);
@@ -190,22 +192,8 @@ void Communicator::check_health() const {
   if (error != kInProgress) check(library_, error, "a collective on the GPU", handle_->comm);
 }
 
-/// A launch that hangs in NCCL keeps the mutex for ever; only the abort ends it then.
 void Communicator::stop() {
-  is_stopping_ = true;
-  run_bounded("runjob-nccl", {}, [&library = library_, &gpu = gpu_, handle = handle_] {
-    bool is_locked = false;
-    const auto deadline = std::chrono::steady_clock::now() + kLaunchTime;
-    while (!(is_locked = gpu.launch_mutex().try_lock()) && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    const bool is_first = !handle->is_stopped.exchange(true);
-    if (is_locked) gpu.launch_mutex().unlock();
-    try {
-      const cuda::CurrentGpu current(gpu);
-      if (is_first && handle->load() != nullptr) library.abort(handle->load());
-    } catch (const Error&) {  // the driver is gone with the process
-    }
-  });
+  SharedGpu::of(gpu_).stop(library_, {handle_}, {});
 }
 
 }  // namespace runjob::runtime::nccl

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -10,6 +9,7 @@
 
 #include "runtime/collectives/cuda/gpu.hpp"
 #include "runtime/collectives/nccl/nccl_library.hpp"
+#include "runtime/collectives/nccl/shared_gpu.hpp"
 #include "runtime/collectives/nccl/translation.hpp"
 
 namespace runjob::runtime::nccl {
@@ -20,8 +20,8 @@ namespace runjob::runtime::nccl {
 /// Threads  one at a time, except that check_health() and stop() may be called by any.
 class Communicator {
  public:
-  /// How long the destructor waits for NCCL, and how long stop() waits for a launch.
-  static constexpr std::chrono::milliseconds kRetireTime{300}, kLaunchTime{100};
+  /// How long the destructor waits for NCCL.
+  static constexpr std::chrono::milliseconds kRetireTime{300};
 
   Communicator(const Library& library, cuda::Gpu& gpu, cuda::Stream stream, int rank, int size);
   /// Lets NCCL free its memory: on a thread of its own, which is waited for for kRetireTime.
@@ -38,18 +38,10 @@ class Communicator {
   void launch_together(std::span<const Call> calls, const Terms& terms);
   /// Throws what has failed since, without a call of ours; does not wait for a launch. Errors  Error(kDevice).
   void check_health() const;
-  /// Ends NCCL's kernels and frees its memory, on a thread of its own. Does not wait for it.
+  /// Ends NCCL's kernels of this communicator alone and frees its memory: see SharedGpu.
   void stop();
 
  private:
-  /// What threads that are given up still use.
-  struct Handle {
-    Comm comm = nullptr;  ///< NCCL writes it before it blocks in set-up; so it is read as an atomic
-    Result result = kSuccess;
-    std::atomic<bool> is_stopped{false};  ///< `comm` must not be used any more
-    Comm load() const { return __atomic_load_n(&comm, __ATOMIC_ACQUIRE); }
-  };
-
   RedOp op_of(const Terms& terms);
   template <class Issue>
   void run_group(const char* what, int count, Issue issue);
@@ -61,9 +53,8 @@ class Communicator {
   cuda::Gpu& gpu_;
   const cuda::Stream stream_;
   const int rank_, size_;
-  const std::shared_ptr<Handle> handle_ = std::make_shared<Handle>();
+  const std::shared_ptr<CommHandle> handle_ = std::make_shared<CommHandle>();
   std::map<std::pair<DataType, double>, RedOp> scaled_sums_;
-  std::atomic<bool> is_stopping_{false};  ///< the thread of stop() frees the memory, and not the destructor
 };
 
 }  // namespace runjob::runtime::nccl

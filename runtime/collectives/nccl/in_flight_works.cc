@@ -86,21 +86,34 @@ void InFlightWorks::look() {
   }
   if (works.empty()) return;
   std::vector<cuda::Work*> done;
+  Status failed;
   for (const auto& work : works) {
-    if (work->notify_if_done()) done.push_back(work.get());
+    if (!work->notify_if_done()) continue;
+    done.push_back(work.get());
+    if (failed.ok()) failed = work->outcome().value_or(Status());
   }
+  if (done.size() < works.size()) {
+    const auto first = std::find_if(works.begin(), works.end(), [&](const auto& work) {
+      return std::find(done.begin(), done.end(), work.get()) == done.end();
+    });
+    (*first)->note_begun();
+  }
+  if (!failed.ok()) report(failed);  // before it counts as done
   {
     const MutexLock lock(mutex_);
     std::erase_if(works_,
                   [&](const auto& work) { return std::find(done.begin(), done.end(), work.get()) != done.end(); });
   }
-  if (done.size() == works.size() || has_failed_) return;
+  if (done.size() == works.size()) return;
   try {
-    check_health_();
+    if (!has_failed_) check_health_();
   } catch (const Error& error) {
-    has_failed_ = true;
-    on_failure_(Status(error));
+    report(Status(error));
   }
+}
+
+void InFlightWorks::report(const Status& why) {
+  if (!std::exchange(has_failed_, true)) on_failure_(why);
 }
 
 }  // namespace runjob::runtime::nccl

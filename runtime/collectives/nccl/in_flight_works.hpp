@@ -19,7 +19,7 @@ class InFlightWorks {
  public:
   /// Called on the thread while works are in flight; throws what has failed. Must not block.
   using CheckHealth = std::function<void()>;
-  /// Called on the thread with that failure, once.
+  /// Called on the thread with that failure, or that of a work, once.
   using OnFailure = std::function<void(const Status&)>;
 
   InFlightWorks(CheckHealth check_health, OnFailure on_failure);
@@ -37,6 +37,7 @@ class InFlightWorks {
  private:
   void run();
   void look();
+  void report(const Status& why);
 
   const CheckHealth check_health_;
   const OnFailure on_failure_;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "runtime/collectives/nccl/bounded_call.hpp"
 #include "runtime/collectives/nccl/offer.hpp"
 #include "runtime/collectives/nccl/translation.hpp"
 
@@ -21,24 +22,40 @@ constexpr std::chrono::milliseconds kDrainTime{300};
 NcclBackend::NcclBackend(DeviceOptions options, NcclSettings settings)
     : options_(std::move(options)),
       settings_(std::move(settings)),
-      works_(
-          [this] {
-            std::shared_ptr<Communicator> communicator;
-            {
-              const MutexLock lock(mutex_);
-              communicator = communicator_;
-            }
-            if (communicator) communicator->check_health();
-          },
-          [this](const Status& why) {
-            fail(why);
-            if (options_.on_failure) options_.on_failure(why);
-          }) {}
+      works_([this] { check_health(); },
+             [this](const Status& why) {
+               if (options_.on_failure) options_.on_failure(why);  // first: this rank may leave as soon as it knows
+               fail(why);
+             }) {}
 
 NcclBackend::~NcclBackend() {
-  if (!works_.drain(kDrainTime)) NcclBackend::abort(Status(Errc::kAborted, "this rank has left the job"));
+  const bool is_drained = works_.drain(kDrainTime);
+  if (!is_drained) end_works(Status(Errc::kAborted, "this rank has left the job"));
+  std::shared_ptr<Communicator> communicator;
+  cuda::Gpu* gpu = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    communicator = communicator_;
+    if (place_) gpu = &place_->gpu;
+  }
+  if (gpu == nullptr) return;
+  SharedGpu::of(*gpu).leave(this);
+  if (!is_drained && communicator) communicator->stop();  // this one alone: other process sets may go on
   const MutexLock lock(mutex_);
-  if (!failure_ && place_) place_->gpu.give_back(place_->stream);  // otherwise it may hold a kernel for ever
+  SharedGpu::of(*gpu).give_back(place_->stream, !failure_);
+}
+
+void NcclBackend::check_health() {
+  std::shared_ptr<Communicator> communicator;
+  cuda::Gpu* gpu = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    communicator = communicator_;
+    if (place_) gpu = &place_->gpu;
+  }
+  if (communicator) communicator->check_health();
+  if (gpu == nullptr) return;
+  if (const std::string text = SharedGpu::of(*gpu).stall(options_.terms); !text.empty()) options_.log(true, text);
 }
 
 /// Errors  Error(kInvalidArgument): there is no such GPU; kUnavailable: this rank uses another one; kDevice.
@@ -46,7 +63,7 @@ NcclBackend::Place& NcclBackend::place(int ordinal) const {
   const MutexLock lock(mutex_);
   if (!place_) {
     cuda::Gpu& gpu = cuda::Gpu::of(ordinal);
-    const cuda::Stream stream = gpu.take_stream();
+    const cuda::Stream stream = SharedGpu::of(gpu).take_stream(options_.terms.shares_ranks);
     place_.reset(new Place{gpu, stream, std::make_shared<cuda::GpuMemory>(gpu, stream)});
   }
   if (place_->gpu.ordinal() == ordinal) return *place_;
@@ -69,10 +86,10 @@ int NcclBackend::usual_ordinal() const {
   return local % std::max(1, static_cast<int>(cuda::list_gpus().size()));
 }
 
-Status NcclBackend::begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) {
+Status NcclBackend::begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) {
   try {
     if (const auto failed = failure()) return *failed;
-    work = cuda::Work::submitted(place(device.ordinal).gpu, static_cast<cuda::Stream>(device.stream));
+    work = cuda::Work::submitted(place(submission.device.ordinal).gpu, submission);
     return {};
   } catch (const Error& error) {
     return Status(error);
@@ -113,7 +130,7 @@ bool NcclBackend::only_queues(const Call& call) const {
   std::string objection;
   translate(call, options_.mesh.size, objection);
   const MutexLock lock(mutex_);
-  return communicator_ != nullptr && objection.empty();
+  return communicator_ != nullptr && !is_ordered_ && objection.empty();
 }
 
 void NcclBackend::queue(std::span<const Call> calls, const Works& works, Place& place) {
@@ -121,12 +138,31 @@ void NcclBackend::queue(std::span<const Call> calls, const Works& works, Place& 
   std::string objection;
   const Terms terms = translate(calls.front(), options_.mesh.size, objection);
   std::shared_ptr<Communicator> communicator;
+  bool is_ordered = false;
+  {
+    const MutexLock lock(mutex_);
+    communicator = communicator_;
+    is_ordered = is_ordered_;
+  }
+  if (!communicator || !objection.empty()) return queue_staged(calls, works, place);
+  for (const Call& call : calls) call.tell_stage("NCCL", nullptr);
+  if (!is_ordered) return launch(calls, terms, place, works);
+  LaunchOrder::Turn turn(SharedGpu::of(place.gpu).order(), options_.mesh.names);
+  LaunchOrder::Time proposal = turn.proposal(), time = proposal;
+  for (const std::string& bytes : exchange({reinterpret_cast<const char*>(&proposal), sizeof proposal})) {
+    std::memcpy(&proposal, bytes.data(), sizeof proposal);
+    time = std::max(time, proposal);
+  }
+  if (!turn.wait(time, [this] { return failure().has_value(); })) throw Error(Errc::kAborted, "the job has ended");
+  launch(calls, terms, place, works);
+}
+
+void NcclBackend::launch(std::span<const Call> calls, const Terms& terms, Place& place, const Works& works) {
+  std::shared_ptr<Communicator> communicator;
   {
     const MutexLock lock(mutex_);
     communicator = communicator_;
   }
-  if (!communicator || !objection.empty()) return queue_staged(calls, works, place);
-  for (const Call& call : calls) call.tell_stage("NCCL", nullptr);
   const MutexLock launching(place.gpu.launch_mutex());
   for (std::size_t i = 0; i < works.size(); ++i) {
     if (i == 0 || works[i] != works[i - 1]) works[i]->begin_launch(place.stream);
@@ -162,7 +198,29 @@ std::vector<std::string> NcclBackend::exchange(const std::string& own) const {
   return parts;
 }
 
+UniqueId NcclBackend::make_id(const Library& library, cuda::Gpu& gpu) const {
+  struct Made {
+    UniqueId id{};
+    Result result = kSuccess;
+  };
+  const auto made = std::make_shared<Made>();
+  const std::chrono::milliseconds most = options_.mesh.connect_timeout;
+  const auto make = [made, &library, &gpu] {
+    try {
+      const cuda::CurrentGpu current(gpu);
+      made->result = library.get_unique_id(&made->id);
+    } catch (const Error&) {
+      made->result = -1;
+    }
+  };
+  if (!run_bounded("runjob-nccl", most, make, [this] { return failure().has_value(); }))
+    throw Error(Errc::kTimeout, fmt::format("NCCL has not made an id within {} s", most.count() / 1000.0));
+  check(library, made->result, "making a communicator's id");
+  return made->id;
+}
+
 void NcclBackend::agree(Place& place) {
+  SharedGpu::of(place.gpu).join(this, [this](const Status& why) { end_works(why); });
   const MeshOptions& mesh = options_.mesh;
   Offer own;
   own.rank = mesh.name(mesh.rank);
@@ -170,6 +228,7 @@ void NcclBackend::agree(Place& place) {
   own.driver = cuda::driver().version;
   if (!mesh.hosts.empty()) own.host = mesh.hosts[static_cast<std::size_t>(mesh.rank)];
   own.may_share = settings_.may_share;
+  own.shares_ranks = options_.terms.shares_ranks;
   const Library* loaded = nullptr;
   UniqueId id{};
   try {
@@ -177,8 +236,10 @@ void NcclBackend::agree(Place& place) {
     loaded = &library(settings_.library);
     own.nccl = loaded->version;
     own.path = loaded->path;
-    if (mesh.rank == 0) check(*loaded, loaded->get_unique_id(&id), "making a communicator's id");
-    if (mesh.rank == 0) own.id.assign(id.bytes, sizeof id.bytes);
+    if (mesh.rank == 0) {
+      id = make_id(*loaded, place.gpu);
+      own.id.assign(id.bytes, sizeof id.bytes);
+    }
   } catch (const Error& error) {
     own.error = error.what();
   }
@@ -197,6 +258,8 @@ void NcclBackend::agree(Place& place) {
   options_.log(false, fmt::format("NCCL {} ({}) connects {} ranks; this rank uses {}", version_text(loaded->version),
                                   loaded->path, mesh.size, place.gpu.text()));
   const MutexLock lock(mutex_);
+  is_ordered_ = std::any_of(offers.begin(), offers.end(), [](const Offer& each) { return each.shares_ranks; });
+  library_ = loaded;
   communicator_ = std::move(communicator);
   staged_ = std::move(staged);
 }
@@ -215,16 +278,44 @@ std::optional<Status> NcclBackend::failure() const {
   return failure_;
 }
 
-/// The works first: when the kernels have ended, their events are complete.
-void NcclBackend::fail(const Status& why) {
-  std::shared_ptr<Communicator> communicator;
+std::optional<Status> NcclBackend::device_outcome() const {
+  if (auto failed = failure()) return failed;
+  if (works_.size() != 0) return std::nullopt;
+  return failure().value_or(Status());
+}
+
+std::string NcclBackend::unfinished() const {
+  const MutexLock lock(mutex_);
+  if (failure_ || !place_) return unfinished_;
+  const std::string text = place_->gpu.flights().first_unfinished().text;
+  return text.empty() ? text : fmt::format("{}: {}", place_->gpu.text(), text);
+}
+
+void NcclBackend::end_works(const Status& why) {
+  const std::string text = unfinished();
+  bool is_first = false;
   {
     const MutexLock lock(mutex_);
-    if (!failure_) failure_ = why;
-    communicator = communicator_;
+    is_first = !failure_;
+    if (is_first) unfinished_ = text;
+    if (is_first) failure_ = why;
   }
+  if (is_first && !text.empty()) options_.log(true, "the first operation that is not done on " + text);
   works_.fail(why);
-  if (communicator) communicator->stop();
+}
+
+/// The works first: when the kernels have ended, their events are complete.
+void NcclBackend::fail(const Status& why) {
+  end_works(why);
+  cuda::Gpu* gpu = nullptr;
+  const Library* loaded = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    loaded = library_;
+    if (place_) gpu = &place_->gpu;
+  }
+  if (gpu == nullptr || loaded == nullptr) return;
+  SharedGpu::of(*gpu).stop_all(*loaded, why, [log = options_.log](const std::string& line) { log(true, line); });
 }
 
 void NcclBackend::abort(const Status& why) {

@@ -37,11 +37,13 @@ class NcclBackend : public DataBackend {
   std::string address() const override { return {}; }
   Status connect(const std::vector<std::string>&) override { return {}; }
   bool supports(const Call& call) const override { return call.memory.kind == MemoryKind::kDevice; }
-  Status begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) override;
+  Status begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) override;
   Status run(const Call& call) override { return run_together({&call, 1}); }
   Status run_together(std::span<const Call> calls) override;
   bool only_queues(const Call& call) const override;
   std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override;
+  std::optional<Status> device_outcome() const override;
+  std::string unfinished() const override;
   void abort(const Status& why) override;
 
  private:
@@ -59,8 +61,12 @@ class NcclBackend : public DataBackend {
   using Works = std::vector<std::shared_ptr<cuda::Work>>;
   void queue(std::span<const Call> calls, const Works& works, Place& place);
   void queue_staged(std::span<const Call> calls, const Works& works, Place& place);
+  void launch(std::span<const Call> calls, const Terms& terms, Place& place, const Works& works);
+  UniqueId make_id(const Library& library, cuda::Gpu& gpu) const;
+  void check_health();
   std::optional<Status> failure() const;
   void fail(const Status& why);
+  void end_works(const Status& why);
 
   const DeviceOptions options_;
   const NcclSettings settings_;
@@ -68,6 +74,9 @@ class NcclBackend : public DataBackend {
   mutable std::unique_ptr<Place> place_ GUARDED_BY(mutex_);  ///< from the first tensor on, and then the same
   std::optional<Status> failure_ GUARDED_BY(mutex_);
   std::shared_ptr<Communicator> communicator_ GUARDED_BY(mutex_);  ///< null when all calls go through the host
+  const Library* library_ GUARDED_BY(mutex_) = nullptr;            ///< with the communicator
+  std::string unfinished_ GUARDED_BY(mutex_);                      ///< when the failure came
+  bool is_ordered_ GUARDED_BY(mutex_) = false;                     ///< some rank may have communicators beside this one
   std::unique_ptr<StagedRun> staged_;                              ///< the driver's; null until the ranks have agreed
   InFlightWorks works_;
 };

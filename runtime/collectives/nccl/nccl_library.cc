@@ -10,6 +10,7 @@ namespace runjob::runtime::nccl {
 namespace {
 
 constexpr char kFile[] = "libnccl.so.2";
+constexpr int kRevokeVersion = 22809;
 
 void* open_file(const std::string& chosen) {
   if (!chosen.empty()) return ::dlopen(chosen.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -37,11 +38,12 @@ Library open(const std::string& chosen) {
 #undef RUNJOB_NCCL_FIND
   find(file, "ncclGetErrorString", opened.error_text);
   find(file, "ncclGetLastError", opened.last_error);
-  opened.revoke = reinterpret_cast<decltype(opened.revoke)>(::dlsym(file, "ncclCommRevoke"));
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(opened.get_version), &info) != 0 && info.dli_fname != nullptr)
     opened.path = info.dli_fname;
   check(opened, opened.get_version(&opened.version), "asking for NCCL's version");
+  if (opened.version >= kRevokeVersion)
+    opened.revoke = reinterpret_cast<decltype(opened.revoke)>(::dlsym(file, "ncclCommRevoke"));
   if (opened.version >= kOldestVersion) return opened;
   throw Error(Errc::kUnavailable, fmt::format("{} is NCCL {}, and runjob needs {} or newer", opened.path,
                                               version_text(opened.version), version_text(kOldestVersion)));

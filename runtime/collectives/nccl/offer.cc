@@ -32,6 +32,7 @@ std::string encode(Offer offer) {
                                   {"driver", offer.driver},
                                   {"nccl", offer.nccl},
                                   {"path", to_binary(offer.path)},
+                                  {"shares_ranks", offer.shares_ranks},
                                   {"may_share", offer.may_share},
                                   {"id", to_binary(offer.id)},
                                   {"error", to_binary(offer.error)}});
@@ -53,6 +54,7 @@ Offer decode_offer(std::string_view bytes) {
     offer.driver = fields.at("driver");
     offer.nccl = fields.at("nccl");
     offer.path = from_binary(fields.at("path"));
+    offer.shares_ranks = fields.at("shares_ranks");
     offer.may_share = fields.at("may_share");
     offer.id = from_binary(fields.at("id"));
     offer.error = from_binary(fields.at("error"));

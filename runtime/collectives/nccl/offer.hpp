@@ -15,9 +15,10 @@ struct Offer {
   int driver = 0;   ///< the CUDA version of its driver
   int nccl = 0;     ///< the version of its NCCL, with its file
   std::string path;
-  bool may_share = false;  ///< several ranks may use one GPU: NCCL_MULTI_RANK_GPU_ENABLE or NCCL_HOSTID is set
-  std::string id;          ///< rank 0's: the bytes of the communicator's id
-  std::string error;       ///< the reason why this rank cannot take part; empty if it can
+  bool shares_ranks = false;  ///< see DeviceTerms
+  bool may_share = false;     ///< several ranks may use one GPU: NCCL_MULTI_RANK_GPU_ENABLE or NCCL_HOSTID is set
+  std::string id;             ///< rank 0's: the bytes of the communicator's id
+  std::string error;          ///< the reason why this rank cannot take part; empty if it can
 };
 
 /// The size of an offer as bytes, the same for all: what does not fit is cut off from `error`.

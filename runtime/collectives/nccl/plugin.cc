@@ -72,8 +72,14 @@ const char* description() {
   return text.c_str();
 }
 
+const char* leftover() {
+  static std::string text;
+  text = nccl::SharedGpu::any_leftover();
+  return text.c_str();
+}
+
 }  // namespace
 
 /// What librunjob.so looks up: see runtime/collectives/backend.hpp.
 extern "C" __attribute__((visibility("default")))
-const DevicePlugin runjob_device_plugin = {runjob::kVersion, create, description};
+const DevicePlugin runjob_device_plugin = {runjob::kVersion, create, description, leftover};

@@ -383,7 +383,8 @@ typedef struct runjob_operation {
  *          which the caller gave no buffer lies on the GPU, and must not be used after runjob_release(). Each rank uses
  *          one GPU in a job. "On a GPU" is among the properties that the ranks must agree on; ordinals may differ.
  * Errors   RUNJOB_UNAVAILABLE: there is no driver or no GPU; the text has the reason. RUNJOB_INVALID_ARGUMENT: `stream`
- *          is being captured into a graph; there is no such GPU. After a failure, values on the GPU are undefined.
+ *          is being captured into a graph; there is no such GPU; a buffer is not in that GPU's memory, or has been
+ *          freed. After a failure, values on the GPU are undefined: see runjob_check().
  */
 RUNJOB_API runjob_code runjob_submit(const runjob_operation* operation, runjob_handle* handle);
 
@@ -393,6 +394,14 @@ RUNJOB_API runjob_code runjob_submit(const runjob_operation* operation, runjob_h
  * With `timeout_seconds` as in runjob_wait(). An operation on host memory is done when it returns.
  */
 RUNJOB_API runjob_code runjob_wait_on_stream(runjob_handle handle, void* stream, double timeout_seconds);
+
+/*
+ * Waits on the host until all operations in flight on this rank have ended, on its GPU too, and returns the error of
+ * the first one that has failed, or that of the job. After RUNJOB_OK the values on the GPU are valid: call it before
+ * they are saved. With `timeout_seconds` as in runjob_wait(): RUNJOB_IN_PROGRESS when some are still in flight. A rank
+ * waits for operations that other ranks have not submitted yet, so all ranks call it at the same place.
+ */
+RUNJOB_API runjob_code runjob_check(double timeout_seconds);
 
 /*
  * Announces that this rank has no more data, while others may have. Until all ranks have joined, this rank contributes

@@ -123,6 +123,7 @@ TEST_CASE("what runjob declares of CUDA's driver is what cuda.h declares", "[uni
   RUNJOB_COMPARE(CudaFunctions, stream_wait, cuStreamWaitEvent);
   RUNJOB_COMPARE(CudaFunctions, stream_is_capturing, cuStreamIsCapturing);
   RUNJOB_COMPARE(CudaFunctions, stream_synchronize, cuStreamSynchronize);
+  RUNJOB_COMPARE(CudaFunctions, stream_query, cuStreamQuery);
   RUNJOB_COMPARE(CudaFunctions, event_create, cuEventCreate);
   RUNJOB_COMPARE(CudaFunctions, event_record, cuEventRecord);
   RUNJOB_COMPARE(CudaFunctions, event_query, cuEventQuery);

@@ -7,66 +7,10 @@
 
 #include "tests/catch.hpp"
 #include "tests/gpu_stand_in/stand_in.hpp"
+#include "tests/runtime/collectives/nccl/gpu_ranks.hpp"
 #include "tests/runtime/gpu_tensors.hpp"
-#include "tests/runtime/rank_processes.hpp"
 
 using namespace runjob::runtime;
-using runjob::Environment;
-
-namespace {
-
-using Floats = std::vector<float>;
-using Ints = std::vector<std::int64_t>;
-
-template <class Body>
-std::vector<Outcome> outcomes_of(int size, Body body, const Environment& environment = {}) {
-  RankOptions options = on_one_host(size);
-  options.environment = environment;
-  return run_ranks(options, [&](int rank) {
-    check(runjob_init());
-    body(rank);
-    check(runjob_shutdown());
-    return Outcome();
-  });
-}
-
-template <class Body>
-void on_ranks(int size, Body body, const Environment& environment = {}) {
-  for (const Outcome& each : outcomes_of(size, body, environment)) {
-    INFO(each.message);
-    CHECK(each.ok());
-  }
-}
-
-/// The text of what goes wrong in `body`.
-template <class Body>
-std::string failure_of(Body body) {
-  try {
-    body();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing";
-}
-
-void require_text(const std::string& text, const std::string& part) {
-  require(text.find(part) != text.npos, "'" + part + "' is not in: " + text);
-}
-
-runjob_tensor described(const GpuTensor<float>& in, const GpuTensor<float>& out, const std::int64_t& extent) {
-  return {in.get(), out.get(), static_cast<std::int64_t>(out.bytes()), &extent, 1, RUNJOB_FLOAT32};
-}
-
-/// An allreduce in place of some ones on the GPU with this rank's number.
-runjob_code sum_of_ones(int ordinal, const char* name) {
-  const UserStream stream(ordinal);
-  const std::int64_t extent = 2;
-  const GpuTensor<float> tensor(stream, {1, 1});
-  const runjob_tensor one = described(tensor, tensor, extent);
-  return finish(start(gpu_operation(name, RUNJOB_ALLREDUCE, one, stream)));
-}
-
-}  // namespace
 
 TEST_CASE("tensors are summed where they lie, over the stand-ins", "[runtime][multiproc][stand-in]") {
   const int size = GENERATE(1, 2, 3);

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/mutex.hpp"
+#include "runtime/collectives/operation.hpp"
+
+namespace runjob::runtime::cuda {
+
+/// The last operations of one GPU, and how far each of them has come: what a rank reports when one does not end.
+/// Threads  any.
+class FlightRecord {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr std::size_t kKept = 256;
+
+  /// The steps of an operation, in their order. `kBegun` and `kDone` are seen by the thread that looks at the GPU, up
+  /// to a millisecond late. `kBegun`: its input is complete.
+  enum class Step { kSubmitted, kAgreed, kLaunched, kBegun, kDone };
+
+  /// Adds an operation that has been submitted now; returns its number, from 1 on.
+  std::uint64_t add(std::string_view name, Kind kind, int process_set);
+  /// Notes that an operation has come to `step`, when it has not before. The numbers of operations that are kept no
+  /// more do nothing, and so does 0.
+  void reach(std::uint64_t number, Step step);
+
+  struct Unfinished {
+    std::string text;  ///< the operation, its place among all, its steps and the reason why it waits; empty for none
+    Step step = Step::kSubmitted;           ///< the last one
+    std::chrono::nanoseconds since_step{};  ///< the time since then
+  };
+  /// The first operation that is kept and not done.
+  Unfinished first_unfinished() const;
+
+ private:
+  static constexpr std::size_t kSteps = 5, kMostName = 80;
+
+  struct Entry {
+    std::uint64_t number = 0;  ///< 0 for none
+    Kind kind = Kind::kAllreduce;
+    int process_set = 0;
+    Step step = Step::kDone;
+    std::size_t name_bytes = 0;
+    std::array<char, kMostName> name{};
+    std::array<Clock::time_point, kSteps> times{};  ///< of a step that was not seen: that of the next one
+  };
+
+  std::string describe(const Entry& entry, Clock::time_point now) const REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  std::uint64_t count_ GUARDED_BY(mutex_) = 0;
+  std::array<Entry, kKept> entries_ GUARDED_BY(mutex_);  ///< each at its number, modulo their count
+};
+
+}  // namespace runjob::runtime::cuda
