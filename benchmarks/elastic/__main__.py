@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -103,6 +104,7 @@ def of_many(arguments):
 
 def main():
     arguments = parse_arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the jobs end too
     report = {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release()}
     measures = {"losses": lambda given: of_losses(losses.cases(), given), "torch": of_torch, "power": of_power, "commits": of_commits,
                 "steady": of_steady, "many": of_many}  # fmt: skip

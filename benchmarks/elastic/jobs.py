@@ -60,7 +60,8 @@ class Job:
             self.process.kill()
             self.process.wait()
         finally:
-            self.stop.unlink(missing_ok=True)
+            for file in (self.stop, pathlib.Path("/dev/shm") / self.stop.name):  # the second one is train_digits.py's checkpoint
+                file.unlink(missing_ok=True)
         for pid in self._marked():
             try:
                 os.kill(pid, signal.SIGKILL)
