@@ -131,6 +131,7 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     # the operation, a struct that names its size; its handle
     "runjob_submit": (c_int, [POINTER(Operation), _HANDLE]),
     # handle, the caller's stream, timeout
+    "runjob_check": (c_int, [c_double]),
     "runjob_wait_on_stream": (c_int, [c_int64, c_void_p, c_double]),
     # room, one for each rank
     "runjob_elastic_commits": (c_int, [POINTER(c_int64)]),

@@ -48,6 +48,17 @@ def wait(handle: int) -> None:
     check(code)
 
 
+def check_all() -> None:
+    """Blocks until all operations of this rank that are in flight have ended, on its GPU too. Signal handlers run meanwhile.
+
+    Errors  that of the first operation that has failed, or of the job; NotInitializedError.
+    """
+    code = library().runjob_check(SIGNAL_INTERVAL_SECONDS)
+    while code == Code.IN_PROGRESS:
+        code = library().runjob_check(SIGNAL_INTERVAL_SECONDS)
+    check(code)
+
+
 def join_job(join: Callable[[], int], meanwhile: Callable[[threading.Event], None] | None = None) -> None:
     """What init() does with the library: `join` is its function, which blocks. Nothing when already in a job.
 

@@ -7,6 +7,7 @@
 """
 
 from .. import common
+from .. import job as _job
 from ..common import *  # noqa: F403
 from . import elastic
 from .compression import Compression
@@ -41,9 +42,19 @@ from .sync_batch_norm import SyncBatchNorm
 __all__ = [
     "Compression", "DistributedOptimizer", "SyncBatchNorm", "allgather", "allgather_async", "allreduce", "allreduce_",
     "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
-    "broadcast_optimizer_state", "broadcast_parameters", "elastic", "empty_symmetric", "grouped_allgather",
+    "broadcast_optimizer_state", "broadcast_parameters", "check", "elastic", "empty_symmetric", "grouped_allgather",
     "grouped_allgather_async",
     "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
     "grouped_reducescatter_async", "reducescatter", "reducescatter_async", "sparse_allreduce_async",
 ]  # fmt: skip
 __all__ += common.__all__
+
+
+def check() -> None:
+    """Waits until all operations in flight are done, on GPUs too, and raises the error of the first one that has failed.
+
+    synchronize() orders PyTorch's stream only: a failure on a GPU may show later, and what lies there is undefined then. So call check()
+    before values are saved; elastic commits do. All ranks call it at the same place.
+    Errors  those of the operations and of the job; NotInitializedError.
+    """
+    _job.check_all()

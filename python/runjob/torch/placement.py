@@ -56,8 +56,19 @@ class PlacedCalls(StagedCalls):
         return super().reducescatter(tensor, name, reduction)
 
 
+def _check_one_device(operation: str, tensors: list[Any]) -> None:
+    """A group is one operation, of one device. Errors  ValueError."""
+    devices = [tensor.device for tensor in tensors if isinstance(tensor, torch.Tensor)]
+    if not any(gpus.is_on_gpu(tensor) for tensor in tensors) or len(set(devices)) == 1:
+        return
+    other = next(index for index, device in enumerate(devices) if device != devices[0])
+    raise ValueError(
+        f"{operation}(): the tensors of a group must be on one device: tensor 0 is on {devices[0]}, tensor {other} on {devices[other]}"
+    )
+
+
 class PlacedGroups(StagedGroups):
-    """The same for lists. One with tensors of several devices is staged."""
+    """The same for lists. One with tensors of several devices, of which a GPU is one, is refused on every rank that gives it."""
 
     def __init__(self, calls: PlacedCalls) -> None:
         super().__init__(calls)
@@ -65,18 +76,21 @@ class PlacedGroups(StagedGroups):
 
     def allreduce(self, tensors: Iterable[Any], name: str | None, reduction: Reduction, in_place: bool = False) -> Call:
         given = self.listed(tensors, "grouped_allreduce_" if in_place else "grouped_allreduce")
+        _check_one_device("grouped_allreduce", given)
         if _are_on_one_gpu(*given):
             return self._on_gpu.allreduce(given, name, reduction, in_place)
         return super().allreduce(given, name, reduction, in_place)
 
     def allgather(self, tensors: Iterable[Any], name: str | None, process_set: ProcessSet) -> Call:
         given = self.listed(tensors, "grouped_allgather")
+        _check_one_device("grouped_allgather", given)
         if _are_on_one_gpu(*given):
             return self._on_gpu.allgather(given, name, process_set)
         return super().allgather(given, name, process_set)
 
     def reducescatter(self, tensors: Iterable[Any], name: str | None, reduction: Reduction) -> Call:
         given = self.listed(tensors, "grouped_reducescatter")
+        _check_one_device("grouped_reducescatter", given)
         if _are_on_one_gpu(*given):
             return self._on_gpu.reducescatter(given, name, reduction)
         return super().reducescatter(given, name, reduction)

@@ -14,6 +14,7 @@ import torch
 import runjob.torch as hvd
 import stand_in_gpu
 from runjob import handles
+from runjob.elastic import state
 from runjob.torch import gpu_calls
 
 FOLDER = pathlib.Path(__file__).parent
@@ -164,3 +165,58 @@ def test_the_suite_of_pytorch_over_the_stand_ins(suite):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-6000:]
     assert re.search(r"\d+ passed", done.stdout)
+
+
+def _errors_of(*calls):
+    texts = []
+    for call in calls:
+        try:
+            call()
+            texts.append("")
+        except Exception as error:  # its class differs: here, and on the rank that learns of it
+            texts.append(f"{type(error).__name__}: {error}")
+    return texts
+
+
+def _failure_after_synchronize():
+    if os.environ["RUNJOB_RANK"] == "0":
+        os.environ["RUNJOB_STAND_IN_FAIL"] = "kernel:2"
+    stand_in_gpu.install(is_double, waits_on_host=False)
+    hvd.init()
+    first, second = torch.ones(4, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
+    hvd.synchronize(hvd.allreduce_async_(first, name="first", op=hvd.Sum))
+    hvd.check()
+    value = first[0].item()
+    hvd.synchronize(hvd.allreduce_async_(second, name="second", op=hvd.Sum))  # it is launched; the GPU fails later
+    errors = _errors_of(hvd.check)
+    if hvd.rank() == 0:
+        _errors_of(lambda: hvd.allreduce(torch.ones(1), name="end"))  # it ends with the job, of which rank 1 learns
+    state.is_elastic = lambda: True
+    errors += _errors_of(hvd.elastic.TorchState(epoch=0).commit, hvd.check)
+    hvd.shutdown()
+    return value, errors
+
+
+def test_check_and_commits_raise_what_the_gpu_failed_with_over_the_stand_ins(run_ranks):
+    for value, errors in run_ranks(_failure_after_synchronize, 2).results:
+        assert value == 2.0, "check() has waited for it"
+        assert len(errors) == 3 and all("a collective on the GPU: NCCL 2.28.9" in text for text in errors), errors
+
+
+def _group_of_two_devices():
+    stand_in_gpu.install(lambda value: isinstance(value, torch.Tensor) and value.device.type == "meta")
+    hvd.init()
+    group = [torch.ones(1), torch.ones(1, device="meta")]
+    errors = _errors_of(
+        lambda: hvd.grouped_allreduce(group), lambda: hvd.grouped_allgather(group), lambda: hvd.grouped_reducescatter(group)
+    )
+    hvd.shutdown()
+    return errors
+
+
+def test_a_group_over_two_devices_is_refused_on_all_ranks_over_the_stand_ins(run_ranks):
+    for errors in run_ranks(_group_of_two_devices, 2).results:
+        for name, text in zip(["grouped_allreduce", "grouped_allgather", "grouped_reducescatter"], errors):
+            assert text == (
+                f"ValueError: {name}(): the tensors of a group must be on one device: tensor 0 is on cpu, tensor 1 on meta"
+            )
