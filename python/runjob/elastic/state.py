@@ -56,6 +56,8 @@ class State:
 
         Errors  HostsUpdatedInterrupt, on all ranks in the same call; those of save(), and of operations that are in flight.
         """
+        if is_elastic():
+            job.check_all()  # values on a GPU are valid once all operations have ended without an error
         self._commit_live()
         self.check_host_updates()
 

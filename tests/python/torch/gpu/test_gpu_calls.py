@@ -14,6 +14,7 @@ import torch
 import runjob.torch as hvd
 import stand_in_gpu
 from runjob import handles
+from runjob.elastic import state
 from runjob.torch import gpu_calls
 
 FOLDER = pathlib.Path(__file__).parent
@@ -190,6 +191,7 @@ def _failure_after_synchronize():
     errors = _errors_of(hvd.check)
     if hvd.rank() == 0:
         _errors_of(lambda: hvd.allreduce(torch.ones(1), name="end"))  # it ends with the job, of which rank 1 learns
+    state.is_elastic = lambda: True
     errors += _errors_of(hvd.elastic.TorchState(epoch=0).commit, hvd.check)
     hvd.shutdown()
     return value, errors
