@@ -6,7 +6,8 @@ import re
 import signal
 import sys
 
-from slurm_jobs import ROOT, RUNJOB, Running, output_of, salloc, submit, wait_for, wait_until_gone
+import pytest
+from slurm_jobs import ROOT, RUNJOB, Running, ours_on, output_of, salloc, submit, wait_for, wait_until_gone
 from testbed import HOME, eventually
 from testbed.slurm import Slurm
 
@@ -73,4 +74,60 @@ def test_a_job_that_is_requeued_goes_on_from_its_last_commit():
         starts = [int(step) for step in re.findall(r"^\[0\]<stdout>:from (\d+)$", output, re.MULTILINE)]
         assert len(starts) == 2 and starts[0] == 0 and 20 <= starts[1] < 150, output
         assert output.count("<stdout>:150 [300.0, 300.0, 300.0]\n") == 2, output
+        wait_until_gone(slurm)
+
+
+def wait_for_size(job, size):
+    """Reads the job's output up to the line with its size."""
+    for line in iter(job.process.stdout.readline, ""):
+        if line.rstrip().endswith(f"size {size}"):
+            return
+    raise AssertionError(f"the job never had {size} ranks: {job.process.stderr.read()}")
+
+
+@pytest.mark.parametrize("change", ["NumNodes=2", "NodeList=s1,s2"])
+def test_the_others_go_on_when_a_node_is_given_back(slurm, change):
+    command = (RUNJOB, "--min-np", 1, sys.executable, ELASTIC / "sizes.py", "3,2")
+    with Running(slurm, "salloc", "--quiet", "-N3", "-n3", "--no-kill", *command, variables=VARIABLES) as job:
+        wait_for_size(job, 3)
+        (number,) = slurm.jobs()
+        slurm.run(["scontrol", "update", f"JobId={number}", change], check=True)
+        status, output, errors = job.finish()
+        assert status == 0, errors
+        for rank in range(2):
+            assert f"process {rank} on s{rank + 1}: rank {rank} of 2, [3, 2]" in output
+        assert re.search(r"generation 1: 2 ranks after .* s: lost the agent on s3: .*; s3 is excluded for ever", errors)
+        wait_until_gone(slurm)
+
+
+def set_down(slurm, name):
+    slurm.run(["scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=test"], user="root", check=True)
+
+
+def test_the_others_go_on_when_slurm_sets_a_node_down(slurm):
+    """It comes back by itself, because its slurmd lives: it is idle for other jobs."""
+    command = (RUNJOB, "--min-np", 1, sys.executable, ELASTIC / "sizes.py", "2,1")
+    with Running(slurm, "salloc", "--quiet", "-N2", "-n2", "--no-kill", *command, variables=VARIABLES) as job:
+        wait_for_size(job, 2)
+        set_down(slurm, "s2")
+        status, output, errors = job.finish()
+        assert status == 0, errors
+        assert "process 0 on s1: rank 0 of 1, [2, 1]" in output
+        assert "Node failure on s2" in errors
+        assert re.search(r"generation 1: 1 rank after .* s: lost the agent on s2: .*; s2 is excluded for ever", errors)
+        wait_until_gone(slurm)
+
+
+@pytest.mark.parametrize("end", ["scancel", "time limit"])
+def test_an_elastic_job_that_slurm_ends_has_ended(slurm, end):
+    """No rank is replaced, and the ranks get SIGTERM."""
+    with Running(slurm, "salloc", "--quiet", "-N2", "-n2", "--no-kill", "--time=1", RUNJOB, "--min-np", 1, "--grace-period", 2,
+                 sys.executable, ELASTIC / "sizes.py", "2,1", variables=VARIABLES) as job:  # fmt: skip
+        wait_for_size(job, 2)
+        (number,) = slurm.jobs()
+        command = ["scancel", number] if end == "scancel" else ["scontrol", "update", f"JobId={number}", "EndTime=now+1"]
+        slurm.run(command, check=True)
+        status, _, errors = job.finish(timeout=180)
+        assert status != 0
+        assert "generation" not in errors
         wait_until_gone(slurm)

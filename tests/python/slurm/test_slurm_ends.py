@@ -214,3 +214,14 @@ def test_a_cut_network_ends_the_job(slurm):
         assert status == 125
         assert "lost the agent on s3: it has sent nothing for 5 s" in errors
     wait_until_idle(slurm)
+
+
+def test_a_node_that_slurm_sets_down_ends_the_job(slurm):
+    with Running(slurm, "salloc", "-N2", "-n2", "--no-kill", RUNJOB, "--grace-period", "1", *python(SLEEP)) as job:
+        job.wait_for_lines(2)
+        slurm.run(["scontrol", "update", "NodeName=s2", "State=DOWN", "Reason=test"], user="root", check=True)
+        status, _, errors = job.finish()
+        assert status == 125
+        assert "runjob: error: lost the agent on s2: " in errors
+    wait_until_gone(slurm)
+    wait_until_idle(slurm)
