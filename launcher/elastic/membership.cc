@@ -284,10 +284,15 @@ void Membership::go_on(TimePoint now) {
   form_if_ready(now);
 }
 
-/// The newest commit is known now, so a failure after many commits is told from one of several in a row.
-void Membership::judge_failures(TimePoint now) {
-  const std::vector<int> ready = roll_.ready_in_order();
-  const std::int64_t newest = ready.empty() ? -1 : roll_.processes.at(ready.front()).commit;
+void Membership::form_if_ready(TimePoint now) {
+  if (!forming_) return;
+  for (const auto& [number, process] : roll_.processes) {
+    if (process.is_awaited()) return;
+  }
+  member_deadline_ = kNever;
+  std::vector<int> next = roll_.ready_in_order();
+  // The newest commit is known now, so a failure after many commits is told from one of several in a row.
+  const std::int64_t newest = next.empty() ? -1 : roll_.processes.at(next.front()).commit;
   for (const int host : exclusions_.postponed()) {
     if (limits_.commits_until(newest) >= kForgivingCommits) exclusions_.forgive(host);
     next_host_.prefer(host);
@@ -295,21 +300,11 @@ void Membership::judge_failures(TimePoint now) {
       cause_.add(fmt::format("; {} is excluded {}", roll_.hosts[host].name, exclusions_.duration_text(host, now)));
   }
   start_missing(now);
-}
-
-void Membership::form_if_ready(TimePoint now) {
-  if (!forming_) return;
-  for (const auto& [number, process] : roll_.processes) {
-    if (process.is_awaited()) return;
-  }
-  member_deadline_ = kNever;
-  judge_failures(now);
   if (settings_.as_horovod && roll_.any_on_its_way()) {
     newcomer_deadline_ = forming_since_ + settings_.timeout;
     if (now < newcomer_deadline_) return;
   }
   newcomer_deadline_ = kNever;
-  std::vector<int> next = roll_.ready_in_order();
   const int count =
       std::min(static_cast<int>(next.size()), most_members(settings_, target_, static_cast<int>(next.size())));
   next.resize(static_cast<std::size_t>(count));

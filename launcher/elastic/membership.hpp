@@ -117,7 +117,6 @@ class Membership {
   void end_by_request(int process, const std::string& error, TimePoint now);
   void end_generation(Cause kind, const std::string& why, TimePoint now);
   void notify_growth();
-  void judge_failures(TimePoint now);
   void form_if_ready(TimePoint now);
   void form(const std::vector<int>& next, TimePoint now);
   void drop(int number);

@@ -24,8 +24,8 @@ struct NcclSettings {
 
 /// Collectives on GPUs: NCCL's, on tensors where they lie. run() queues a call and returns. Each rank uses one GPU,
 /// that of its first tensor. Allreduces that are run together are one operation of NCCL. At the first call all ranks
-/// exchange their offers over the host's backend and come to one verdict: a communicator, or copies through the host for
-/// all calls. Single calls that NCCL cannot express go through the host too.
+/// exchange their offers over the host's backend and come to one verdict: a communicator, or copies through the host
+/// for all calls. Single calls that NCCL cannot express go through the host too.
 ///
 /// Errors   A failure ends all works in flight, and every later call.
 /// Threads  as DataBackend; begin_work(), only_queues() and buffers() any.
