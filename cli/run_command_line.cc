@@ -10,13 +10,11 @@
 #include "cli/options/help.hpp"
 #include "cli/settings/gather_settings.hpp"
 #include "cli/settings/print_config.hpp"
+#include "launcher/job_spec/horovod_words.hpp"
 #include "launcher/job_spec/job_map.hpp"
 
 namespace runjob {
 namespace {
-
-/// Scripts look for this sentence of horovodrun's.
-constexpr const char* kHorovodrunLead = "Horovod detected that one or more processes exited with non-zero status: ";
 
 void check_command(const std::vector<std::string>& command) {
   if (command.empty())
@@ -65,7 +63,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Surroundin
   warn_of_parts(line, effects);
   spec.command = line.command;
   spec.call = call_descriptors(line, spec);
-  if (surroundings.as_horovodrun) spec.failure_lead = kHorovodrunLead;
+  if (surroundings.as_horovodrun) spec.failure_lead = kHorovodFailureWords;
   if (line.has("dry-run")) return print(job_plan(spec));
   if (spec.display_map && !spec.slurm_task) effects.tell(job_map(spec));
   return effects.run_job(spec);

@@ -90,6 +90,7 @@ std::optional<FirstHosts> read_first_hosts(const SettingReader& reader, const El
   wanted.place = script->place;
   wanted.slots_per_host = read_integer(reader, "slots-per-host", 1, kMaxSlots).value_or(1);
   wanted.slots = size.needed_slots();
+  wanted.as_horovod = size.as_horovod;
   wanted.patience = reader.positive_duration("elastic-timeout", "wait").value_or(wanted.patience);
   return wanted;
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/screen_text.hpp"
 #include "launcher/elastic/elastic_allocation.hpp"
 #include "launcher/supervision/rank_place.hpp"
 #include "rendezvous/target.hpp"
@@ -27,6 +28,11 @@ GenerationRecord record_of(const Membership::Generation& generation) {
   return {generation.number, static_cast<int>(generation.members.size()),
           generation.cause,  generation.left,
           generation.came,   std::chrono::duration<double>(generation.stood_still).count()};
+}
+
+std::string shown_reason(const std::string& reason) {
+  constexpr std::size_t kShownBytes = 400;
+  return one_line(reason.substr(0, kShownBytes));
 }
 
 /// The user or the surroundings end the job, not a rank.
@@ -70,7 +76,7 @@ void ElasticSupervisor::started(int process, const Started& start) {
 void ElasticSupervisor::not_started(int process, const StartFailed& failure) {
   const int rank = era_->rank_of(process);
   if (rank >= 0 && !membership_.absorbs()) return era_->ranks->not_started(rank, failure);
-  membership_.exited(process, {false, "could not be started"}, alarm_->now());
+  membership_.exited(process, {false, end_text(failure)}, alarm_->now());
   watch_times();
 }
 
@@ -224,11 +230,13 @@ void ElasticSupervisor::on_ready(int process, const rendezvous::JoinRequest::Rea
 }
 
 /// A rank for which the others have waited too long is replaced. The other reports need no action: the ranks end, or
-/// meet again.
+/// meet again, and the cause is then known.
 void ElasticSupervisor::on_failing(int process, const rendezvous::Failing& failing) {
-  log::info("{} is failing: {}", membership_.roll().name_of(process), failing.reason);
+  const std::string reason = shown_reason(failing.reason);
+  log::info("{} is failing: {}", membership_.roll().name_of(process), reason);
+  membership_.failing(process, failing.own, reason);
   if (failing.late < 0 || std::cmp_greater_equal(failing.late, era_->processes.size())) return;
-  membership_.replace(process_of(failing.late), failing.reason, alarm_->now());
+  membership_.replace(process_of(failing.late), reason, alarm_->now());
   watch_times();
 }
 

@@ -13,6 +13,13 @@ bool Exclusions::rank_failed(int host, TimePoint now) {
   return true;
 }
 
+bool Exclusions::postpone(int host) {
+  const auto found = failures_.find(host);
+  if (found == failures_.end() || found->second < restarts_) return false;
+  postponed_.push_back(host);
+  return true;
+}
+
 void Exclusions::exclude(int host, TimePoint now) {
   Exclusion& exclusion = excluded_[host];
   exclusion.until = TimePoint::max();
@@ -25,6 +32,7 @@ void Exclusions::exclude(int host, TimePoint now) {
 }
 
 bool Exclusions::is_excluded(int host, TimePoint now) const {
+  if (std::find(postponed_.begin(), postponed_.end(), host) != postponed_.end()) return true;
   const auto found = excluded_.find(host);
   return found != excluded_.end() && found->second.until > now;
 }

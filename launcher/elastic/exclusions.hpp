@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "launcher/job_spec/elastic_settings.hpp"
 
@@ -21,6 +23,12 @@ class Exclusions {
 
   /// A rank has failed on `host`. Returns true if the host is excluded for that now.
   bool rank_failed(int host, TimePoint now);
+  /// A rank has failed on `host`, and the ranks there may have made progress before: a failure that would exclude the
+  /// host is counted later, by rank_failed() for each of postponed(). Until then the host takes no process. Returns
+  /// false if there is no such doubt.
+  bool postpone(int host);
+  /// The hosts of these failures, which are then no longer postponed.
+  std::vector<int> postponed() { return std::exchange(postponed_, {}); }
   void exclude(int host, TimePoint now);
   /// The ranks on `host` have made progress: its failures do not count any more.
   void forgive(int host) { failures_.erase(host); }
@@ -45,6 +53,7 @@ class Exclusions {
   const std::optional<Cooldown> cooldown_;
   const int restarts_;
   std::map<int, int> failures_;  // in a row, by host
+  std::vector<int> postponed_;
   std::map<int, Exclusion> excluded_;
 };
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "launcher/job_spec/horovod_words.hpp"
+
 namespace runjob {
 namespace {
 
@@ -20,8 +22,10 @@ std::string GenerationLimits::refuse(const Next& next, const std::string& cause)
         "{} generations in a row have ended by a failure before their first commit, the last one because {}",
         without_progress_, cause);
   }
-  if (counts_as_reset(next) && reset_limit_ && ++resets_ > *reset_limit_)
-    return fmt::format("the {} new generations of --reset-limit are used up: {}", *reset_limit_, cause);
+  if (counts_as_reset(next) && reset_limit_ && ++resets_ > *reset_limit_) {
+    return as_horovod_ ? fmt::format("{}; the last one because {}", horovod_reset_words(*reset_limit_), cause)
+                       : fmt::format("the {} new generations of --reset-limit are used up: {}", *reset_limit_, cause);
+  }
   return "";
 }
 

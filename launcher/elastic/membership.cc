@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "launcher/elastic/elastic_allocation.hpp"
+#include "launcher/job_spec/horovod_words.hpp"
 
 namespace runjob {
 namespace {
@@ -44,24 +45,6 @@ int most_members(const ElasticSettings& settings, int target, int ready) {
   return std::min(settings.max_ranks, std::max(target, ready - settings.spares));
 }
 
-/// A host that can take another process: first one on which a process failed.
-std::optional<int> host_with_room(const ProcessRoll& roll, const Exclusions& exclusions, std::vector<int>& wanted,
-                                  Membership::TimePoint now) {
-  const auto has_room = [&](int host) {
-    const ProcessRoll::HostState& state = roll.hosts.at(host);
-    return state.usable && !exclusions.is_excluded(host, now) && roll.count_on(host) < state.slots;
-  };
-  while (!wanted.empty()) {
-    const int host = wanted.front();
-    wanted.erase(wanted.begin());
-    if (has_room(host)) return host;
-  }
-  for (const auto& [host, state] : roll.hosts) {
-    if (has_room(host)) return host;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Membership::Membership(const Allocation& allocation, ElasticSettings settings, std::chrono::milliseconds start_timeout,
@@ -71,6 +54,7 @@ Membership::Membership(const Allocation& allocation, ElasticSettings settings, s
       actions_(std::move(actions)),
       exclusions_(settings_.cooldown, settings_.rank_restarts),
       limits_(settings_.reset_limit, settings_.as_horovod),
+      notices_(actions_.notify),
       next_process_(static_cast<int>(allocation.placements.size())),
       target_(next_process_) {
   const std::vector<Host> hosts = first_hosts(allocation, settings_);
@@ -107,16 +91,16 @@ void Membership::ready(int process, const rendezvous::JoinRequest::Ready& ready,
   }
   which.ready = true;
   which.commit = ready.commit;
-  if (which.rank >= 0 && !forming_) {
-    const bool planned = notice_.outdated >= generation_;
-    const std::string why = ready.reason.empty() ? "it lost its connection to another rank" : ready.reason;
-    if (!planned) own_failure_ = true;
-    end_generation(planned ? kHostsChanged : fmt::format("{}: {}", roll_.name_of(process), why), planned, now,
-                   planned || ready.reason.empty());
-  } else if (which.rank < 0 && !forming_) {
+  if (which.rank >= 0) {
+    end_by_request(process, ready.reason, now);
+  } else if (!forming_) {
     notify_growth();
   }
   go_on(now);
+}
+
+void Membership::failing(int process, bool own, const std::string& reason) {
+  if (roll_.rank_of(process) >= 0) cause_.report(process, own, reason);
 }
 
 void Membership::exited(int process, const End& end, TimePoint now) {
@@ -131,11 +115,14 @@ void Membership::exited(int process, const End& end, TimePoint now) {
   if (!expected && end.clean && gone.rank >= 0) {
     finishing_ = !forming_;  // else the others have still to do what this one has done
   } else if (!expected) {
-    const std::string why = fmt::format("{} {}{}", name, end.how, blame(gone.host, now));
+    const std::string error = cause_.own_error(process);
+    const std::string why = fmt::format("{} {}{}{}{}", name, end.how, error.empty() ? "" : ": ", error,
+                                        blame(gone.host, gone.rank >= 0, now));
     if (gone.rank >= 0) {
-      own_failure_ = own_failure_ || !forming_;
       limits_.lost(1);
-      end_generation(why, false, now);
+      const Cause kind = forming_ && gone.ready ? Cause::kLostWhileForming
+                                                : cause_.kind_for(process, Cause::kEndOfVictim, Cause::kEnd);
+      end_generation(kind, why, now);
     } else {
       actions_.warn(why);
     }
@@ -157,7 +144,7 @@ void Membership::host_lost(int host, const std::string& text, TimePoint now) {
   std::erase_if(roll_.processes, [host](const auto& each) { return each.second.host == host; });
   limits_.lost(lost_members);
   if (lost_members > 0 && absorbs()) {
-    end_generation(why, false, now);
+    end_generation(Cause::kHostLost, why, now);
   } else if (lost_members == 0) {
     actions_.warn(why);
   }
@@ -191,9 +178,9 @@ void Membership::let_go(const std::vector<int>& numbers) {
       continue;
     }
     process.leaving = any_member = true;
-    notice_.leaving.push_back(number);
+    notices_.let_go(number);
   }
-  if (any_member) plan_change(/*only_added=*/false);
+  if (any_member) notices_.outdate(generation_, /*only_added=*/false);
 }
 
 Membership::TimePoint Membership::next_deadline(TimePoint now) const {
@@ -207,27 +194,30 @@ void Membership::expire(TimePoint now) {
       if (!process.is_awaited()) continue;
       const std::string name = roll_.name_of(number);
       drop(number);
-      actions_.warn(fmt::format("{} has not come back within {:.3g} s after its generation ended; it is replaced{}",
-                                name, seconds(start_timeout_), blame(process.host, now)));
+      const std::string what =
+          fmt::format("{} has not come back within {:.3g} s after its generation ended", name, seconds(start_timeout_));
+      cause_.note(Cause::kAbsence, what);
+      actions_.warn(fmt::format("{}; it is replaced{}", what, blame(process.host, true, now)));
     }
   }
   if (size_deadline_ <= now) {
     size_deadline_ = kNever;
-    return actions_.finish(fmt::format("{} of at least {} are ready after the {:.3g} s of --elastic-timeout",
-                                       roll_.ready_in_order().size(), ranks_count(settings_.min_ranks),
-                                       seconds(settings_.timeout)));
+    const double waited = seconds(settings_.timeout);
+    return actions_.finish(
+        fmt::format("{}{} of at least {} are ready after the {:.3g} s of --elastic-timeout: {}",
+                    settings_.as_horovod ? horovod_timeout_words(settings_.min_ranks, waited) + " " : "",
+                    roll_.ready_in_order().size(), ranks_count(settings_.min_ranks), waited, cause_.text()));
   }
   go_on(now);
 }
 
 void Membership::replace(int process, const std::string& why, TimePoint now) {
   if (roll_.rank_of(process) < 0 || !absorbs()) return;
-  own_failure_ = true;
   const int host = roll_.host_of(process);
   const std::string name = roll_.name_of(process);
-  end_generation(fmt::format("{} stalled: {}", name, why), false, now);
+  end_generation(Cause::kEnd, fmt::format("{} stalled: {}", name, why), now);
   drop(process);
-  blame(host, now);
+  blame(host, true, now);
   go_on(now);
 }
 
@@ -242,8 +232,9 @@ void Membership::drop(int number) {
 }
 
 /// A rank has failed on the host. Returns the consequence for people, "" if there is none.
-std::string Membership::blame(int host, TimePoint now) {
-  wanted_hosts_.push_back(host);
+std::string Membership::blame(int host, bool of_member, TimePoint now) {
+  if (of_member && exclusions_.postpone(host)) return "";
+  next_host_.prefer(host);
   if (!exclusions_.rank_failed(host, now)) return "";
   std::vector<int> others;
   for (const auto& [number, process] : roll_.processes) {
@@ -253,44 +244,34 @@ std::string Membership::blame(int host, TimePoint now) {
   return fmt::format("; {} is excluded {}", roll_.hosts[host].name, exclusions_.duration_text(host, now));
 }
 
-/// `planned`: the members have been asked to leave the generation at their next commit. The end of a process is often
-/// known only after the others have noticed it.
-void Membership::end_generation(const std::string& why, bool planned, TimePoint now, bool is_guess) {
+/// A member asks for the next generation. It has no reason of its own when it follows a notice, and when it has lost
+/// another member. `error`: its own one, or what came of such a loss.
+void Membership::end_by_request(int process, const std::string& error, TimePoint now) {
+  if (error.empty() && notices_.is_outdated(generation_) && !notices_.has_ended(generation_))
+    return end_generation(Cause::kHostsChanged, kHostsChanged, now);
+  const std::string why =
+      fmt::format("{}: {}", roll_.name_of(process), error.empty() ? "it lost its connection to another rank" : error);
+  const Cause of_error = error.empty() ? Cause::kLostConnection : Cause::kError;
+  end_generation(cause_.kind_for(process, Cause::kLostConnection, of_error), why, now);
+}
+
+void Membership::end_generation(Cause kind, const std::string& why, TimePoint now) {
   if (!forming_) {
     forming_ = true;
     forming_since_ = now;
     member_deadline_ = now + start_timeout_;
-    cause_.clear();
     roll_.make_newcomers_of_absent_members();
   }
-  if (cause_.empty() || cause_is_guess_) {
-    cause_ = why;
-    cause_is_guess_ = is_guess;
-  }
-  if (planned || notice_.ended >= generation_) return;
-  notice_.ended = generation_;
-  notice_.reason = why;
-  send_notice();
-}
-
-/// Sends what has changed in the notice.
-void Membership::send_notice() {
-  ++notice_.sequence;
-  actions_.notify(notice_);
-}
-
-/// The members leave the generation at their next commit.
-void Membership::plan_change(bool only_added) {
-  notice_.only_added = only_added && (notice_.outdated < generation_ || notice_.only_added);
-  notice_.outdated = generation_;
-  send_notice();
+  cause_.note(kind, why);
+  if (kind != Cause::kHostsChanged) notices_.end(generation_, why);
 }
 
 /// Enough newcomers are ready for a larger generation.
 void Membership::notify_growth() {
-  if (finishing_ || notice_.outdated >= generation_) return;
+  if (finishing_ || notices_.is_outdated(generation_)) return;
   const int ready = roll_.ranks() + roll_.ready_newcomers();
-  if (std::min(ready, most_members(settings_, target_, ready)) > roll_.ranks()) plan_change(/*only_added=*/true);
+  if (std::min(ready, most_members(settings_, target_, ready)) > roll_.ranks())
+    notices_.outdate(generation_, /*only_added=*/true);
 }
 
 void Membership::go_on(TimePoint now) {
@@ -298,7 +279,7 @@ void Membership::go_on(TimePoint now) {
     if (roll_.ranks() == 0) actions_.finish("");
     return;
   }
-  if (!forming_ && roll_.ranks() == 0) end_generation("all of its members have left", true, now);
+  if (!forming_ && roll_.ranks() == 0) end_generation(Cause::kHostsChanged, "all of its members have left", now);
   start_missing(now);
   form_if_ready(now);
 }
@@ -309,12 +290,21 @@ void Membership::form_if_ready(TimePoint now) {
     if (process.is_awaited()) return;
   }
   member_deadline_ = kNever;
+  std::vector<int> next = roll_.ready_in_order();
+  // The newest commit is known now, so a failure after many commits is told from one of several in a row.
+  const std::int64_t newest = next.empty() ? -1 : roll_.processes.at(next.front()).commit;
+  for (const int host : exclusions_.postponed()) {
+    if (limits_.commits_until(newest) >= kForgivingCommits) exclusions_.forgive(host);
+    next_host_.prefer(host);
+    if (exclusions_.rank_failed(host, now))
+      cause_.add(fmt::format("; {} is excluded {}", roll_.hosts[host].name, exclusions_.duration_text(host, now)));
+  }
+  start_missing(now);
   if (settings_.as_horovod && roll_.any_on_its_way()) {
     newcomer_deadline_ = forming_since_ + settings_.timeout;
     if (now < newcomer_deadline_) return;
   }
   newcomer_deadline_ = kNever;
-  std::vector<int> next = roll_.ready_in_order();
   const int count =
       std::min(static_cast<int>(next.size()), most_members(settings_, target_, static_cast<int>(next.size())));
   next.resize(static_cast<std::size_t>(count));
@@ -322,13 +312,14 @@ void Membership::form_if_ready(TimePoint now) {
   const bool may_grow =
       roll_.any_on_its_way() || !settings_.discovery_script.empty() || exclusions_.next_return(now) != kNever;
   if (!may_grow) {
-    return actions_.finish(fmt::format("{} of at least {} are left, and no host can take another one: {}", count,
-                                       ranks_count(settings_.min_ranks), cause_));
+    return actions_.finish(fmt::format("{}{} of at least {} are left, and no host can take another one: {}",
+                                       settings_.as_horovod ? kHorovodFailureWords : "", count,
+                                       ranks_count(settings_.min_ranks), cause_.text()));
   }
   if (size_deadline_ != kNever) return;
   size_deadline_ = now + settings_.timeout;
   actions_.warn(fmt::format("{} of at least {} are ready; waiting up to {:.3g} s for more: {}", count,
-                            ranks_count(settings_.min_ranks), seconds(settings_.timeout), cause_));
+                            ranks_count(settings_.min_ranks), seconds(settings_.timeout), cause_.text()));
 }
 
 void Membership::form(const std::vector<int>& next, TimePoint now) {
@@ -339,9 +330,9 @@ void Membership::form(const std::vector<int>& next, TimePoint now) {
     if (roll_.rank_of(number) < 0) newcomers.insert(number);
   }
   limits.newcomers = static_cast<int>(newcomers.size());
-  limits.after_loss = notice_.ended >= generation_;
-  limits.own_failure = own_failure_;
-  if (const std::string why = limits_.refuse(limits, cause_); !why.empty()) return actions_.finish(why);
+  limits.after_loss = notices_.has_ended(generation_);
+  limits.own_failure = cause_.is_own_failure();
+  if (const std::string why = limits_.refuse(limits, cause_.text()); !why.empty()) return actions_.finish(why);
   if (newcomers.size() == next.size()) {
     actions_.warn(
         "all ranks of the last generation were lost, and the state of their last commit with them; the script begins "
@@ -365,11 +356,12 @@ void Membership::form(const std::vector<int>& next, TimePoint now) {
   }
   limits_.formed(limits.newest_commit);
   target_ = std::min(settings_.max_ranks, std::max(target_, static_cast<int>(next.size())));
-  formed.cause = cause_ == kHostsChanged ? change_text(formed.left, formed.came) : cause_;
+  formed.cause = cause_.text() == kHostsChanged ? change_text(formed.left, formed.came) : cause_.text();
   formed.stood_still = now - forming_since_;
   formed.told =
       fmt::format("{} after {:.2f} s: {}", ranks_count(roll_.ranks()), seconds(formed.stood_still), formed.cause);
-  forming_ = own_failure_ = false;
+  forming_ = false;
+  cause_.clear();
   member_deadline_ = newcomer_deadline_ = size_deadline_ = kNever;
   actions_.form(formed);
   notify_growth();
@@ -379,7 +371,7 @@ void Membership::start_missing(TimePoint now) {
   bool any = false;
   const int wanted = (any_entered_ ? settings_.max_ranks : roll_.ranks()) + settings_.spares;
   while (roll_.staying() < wanted) {
-    const std::optional<int> host = host_with_room(roll_, exclusions_, wanted_hosts_, now);
+    const std::optional<int> host = next_host_.next(roll_, exclusions_, now);
     if (!host) break;
     Process process;
     process.host = *host;
@@ -390,8 +382,8 @@ void Membership::start_missing(TimePoint now) {
     actions_.start({number, *host, process.local_rank, place, place + 1});
     any = true;
   }
-  const bool waits_for_them = settings_.as_horovod && any_entered_ && !forming_ && notice_.outdated < generation_;
-  if (any && waits_for_them) plan_change(/*only_added=*/true);
+  const bool waits_for_them = settings_.as_horovod && any_entered_ && !forming_ && !notices_.is_outdated(generation_);
+  if (any && waits_for_them) notices_.outdate(generation_, /*only_added=*/true);
 }
 
 }  // namespace runjob

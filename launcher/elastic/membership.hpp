@@ -9,7 +9,10 @@
 
 #include "hostfile/allocation.hpp"
 #include "launcher/elastic/exclusions.hpp"
+#include "launcher/elastic/generation_cause.hpp"
 #include "launcher/elastic/generation_limits.hpp"
+#include "launcher/elastic/host_choice.hpp"
+#include "launcher/elastic/notice_sender.hpp"
 #include "launcher/elastic/process_roll.hpp"
 #include "launcher/job_spec/elastic_settings.hpp"
 #include "rendezvous/protocol.hpp"
@@ -85,6 +88,9 @@ class Membership {
   void begin(TimePoint now);
   void entered(int process, TimePoint now);
   void ready(int process, const rendezvous::JoinRequest::Ready& ready, TimePoint now);
+  /// A process reports that it is failing: by an error of its `own`, or because it has lost another one. It goes on to
+  /// end or to be ready.
+  void failing(int process, bool own, const std::string& reason);
   void exited(int process, const End& end, TimePoint now);
   /// `text`: what happened, for people.
   void host_lost(int host, const std::string& text, TimePoint now);
@@ -106,16 +112,15 @@ class Membership {
 
  private:
   using Process = ProcessRoll::Process;
+  using Cause = GenerationCause::Kind;
 
-  /// `is_guess`: a reason that is known later is better.
-  void end_generation(const std::string& why, bool planned, TimePoint now, bool is_guess = false);
-  void send_notice();
-  void plan_change(bool only_added);
+  void end_by_request(int process, const std::string& error, TimePoint now);
+  void end_generation(Cause kind, const std::string& why, TimePoint now);
   void notify_growth();
   void form_if_ready(TimePoint now);
   void form(const std::vector<int>& next, TimePoint now);
   void drop(int number);
-  std::string blame(int host, TimePoint now);
+  std::string blame(int host, bool of_member, TimePoint now);
   void let_go(const std::vector<int>& numbers);
   void start_missing(TimePoint now);
   void go_on(TimePoint now);
@@ -126,8 +131,8 @@ class Membership {
   ProcessRoll roll_;
   Exclusions exclusions_;
   GenerationLimits limits_;
-  rendezvous::Notice notice_;
-  std::vector<int> wanted_hosts_;  // those on which a process failed and is to be replaced
+  NoticeSender notices_;
+  HostChoice next_host_;
   int next_process_;
   int target_;  // as many members as there were at most: spares replace those that are lost, up to this number
   int generation_ = 0;
@@ -135,9 +140,7 @@ class Membership {
   bool forming_ = false;
   bool any_entered_ = false;
   bool finishing_ = false;  // a member has ended well, so no other generation follows
-  std::string cause_;       // why the next generation is being formed
-  bool cause_is_guess_ = false;
-  bool own_failure_ = false;
+  GenerationCause cause_;
   std::vector<std::string> left_;  // the members that have left since the last generation was formed
   TimePoint forming_since_{};
   TimePoint member_deadline_ = TimePoint::max();    // for the members that have to come back

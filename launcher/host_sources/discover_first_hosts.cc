@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "hostfile/parse_hosts.hpp"
 #include "launcher/host_sources/discovery_script.hpp"
+#include "launcher/job_spec/horovod_words.hpp"
 
 namespace runjob {
 std::vector<Host> discover_first_hosts(const FirstHosts& wanted, const Environment& environment,
@@ -47,9 +48,10 @@ std::vector<Host> discover_first_hosts(const FirstHosts& wanted, const Environme
   script.stop();
   if (failure) throw Error(*failure);
   if (enough) return hosts;
-  throw Error(Errc::kTimeout, fmt::format("{}: '{}' lists {} of the {} slots that the job needs after {:.3g} s "
-                                          "(--elastic-timeout)",
-                                          wanted.place, wanted.script, count_slots(hosts), wanted.slots, patience));
+  const std::string lead = wanted.as_horovod ? horovod_timeout_words(wanted.slots, patience) + " " : "";
+  throw Error(Errc::kTimeout,
+              fmt::format("{}{}: '{}' lists {} of the {} slots that the job needs after {:.3g} s (--elastic-timeout)",
+                          lead, wanted.place, wanted.script, count_slots(hosts), wanted.slots, patience));
 }
 
 }  // namespace runjob

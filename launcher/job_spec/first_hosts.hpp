@@ -17,6 +17,7 @@ struct FirstHosts {
   int slots_per_host = 1;
   int slots = 1;                                ///< that the job needs
   std::chrono::milliseconds patience{600'000};  ///< for these
+  bool as_horovod = false;                      ///< messages have horovodrun's words
 };
 
 /// Runs the script until it lists enough slots. Blocks.

@@ -29,6 +29,10 @@ std::string end_text(const Exited& end) {
   return text;
 }
 
+std::string end_text(const StartFailed& failure) {
+  return "could not be started: " + (failure.text.empty() ? ::strerror(failure.error_number) : failure.text);
+}
+
 std::string JobOutcome::how(int rank) const {
   const std::optional<Exited>& exited = ranks.at(static_cast<std::size_t>(rank)).exited;
   return exited ? end_text(*exited) : "";

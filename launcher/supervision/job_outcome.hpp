@@ -15,6 +15,8 @@ namespace runjob {
 
 /// How a process ended: "exited with status 3", "was killed by signal 9 (SIGKILL)".
 std::string end_text(const Exited& end);
+/// The same for a process that does not exist: "could not be started: Resource temporarily unavailable".
+std::string end_text(const StartFailed& failure);
 
 /// The end of a job: the end of each rank and host, the first failure, and the cause of the job's end. Verdict fills in
 /// this plain data and outcome_report.hpp turns it into text. docs/exit-status.md lists the statuses.

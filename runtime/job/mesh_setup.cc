@@ -215,11 +215,13 @@ std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan&
   parts.cycle_time = config.cycle_time;
   parts.stall_limits = config.stall_limits;
   if (config.rendezvous) {
-    parts.on_late = [address = *config.rendezvous, rank = config.elastic ? config.rank : plan.members.rank(plan.rank)](
-                        int late, const std::string& reason) { FailureReport(address, rank).late(late, reason); };
-    parts.on_lost_connection = [address = *config.rendezvous, rank = plan.members.rank(plan.rank)](
-                                   int lost, const std::string& reason) {
-      FailureReport(address, rank).lost_connection(lost, reason);
+    // In an elastic job the launcher knows this process by its number.
+    const int self = config.elastic ? config.rank : plan.members.rank(plan.rank);
+    parts.on_late = [address = *config.rendezvous, self](int late, const std::string& reason) {
+      FailureReport(address, self).late(late, reason);
+    };
+    parts.on_lost_connection = [address = *config.rendezvous, self](int lost, const std::string& reason) {
+      FailureReport(address, self).lost_connection(lost, reason);
     };
   }
   parts.timeline = std::make_unique<EngineTimeline>(std::move(timeline), plan.members.process_set());

@@ -32,6 +32,30 @@ TEST_CASE("failures before progress do not count", "[unit]") {
   CHECK(exclusions.rank_failed(0, kStart));
 }
 
+TEST_CASE("a failure that would exclude a host waits until it is known whether there was progress", "[unit]") {
+  Exclusions exclusions(std::nullopt, 1);
+  CHECK_FALSE(exclusions.postpone(0));
+  CHECK_FALSE(exclusions.rank_failed(0, kStart));
+  CHECK(exclusions.postpone(0));
+  CHECK(exclusions.is_excluded(0, kStart));
+  CHECK(exclusions.postponed() == std::vector<int>{0});
+  CHECK(exclusions.postponed().empty());
+  CHECK_FALSE(exclusions.is_excluded(0, kStart));
+  SECTION("with progress it is the first one") {
+    exclusions.forgive(0);
+    CHECK_FALSE(exclusions.rank_failed(0, kStart));
+  }
+  SECTION("without it the host is excluded") {
+    CHECK(exclusions.rank_failed(0, kStart));
+  }
+}
+
+TEST_CASE("without restarts there is no doubt: the host is excluded at once", "[unit]") {
+  Exclusions exclusions(std::nullopt, 0);
+  CHECK_FALSE(exclusions.postpone(0));
+  CHECK(exclusions.rank_failed(0, kStart));
+}
+
 TEST_CASE("a cooldown begins with its lower end and is doubled up to the upper one", "[unit]") {
   Exclusions exclusions(Cooldown{10s, 25s}, 3);
   auto now = kStart;

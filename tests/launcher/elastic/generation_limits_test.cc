@@ -22,7 +22,9 @@ TEST_CASE("a loss and the growth that replaces it are one reset, and Horovod cou
   GenerationLimits horovods(1, /*as_horovod=*/true);
   horovods.lost(1);
   CHECK(horovods.refuse(next(1, 0, true, false), "a loss").empty());
-  CHECK_FALSE(horovods.refuse(next(2, 1, false, false), "growth").empty());
+  CHECK(horovods.refuse(next(2, 1, false, false), "growth") ==
+        "Horovod was shutdown because number of resets during elastic job exceeded limit: 1; the last one because "
+        "growth");
 }
 
 TEST_CASE("five failures in a row without a commit end the job, except by Horovod's rules", "[unit]") {

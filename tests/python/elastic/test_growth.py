@@ -29,6 +29,13 @@ TRAINING, GROWING, SIZES = HERE / "training.py", HERE / "growing.py", HERE / "si
         (("--min-np", "3"), r"--min-np: 3 is over the 2 ranks"),
         (("--min-np", "1", "--max-np", "1"), r"--max-np: 1 is below the 2 ranks"),
         (("--min-np", "1", "--blacklist-cooldown-range", "0", "5"), r"--blacklist-cooldown-range"),
+        (("--min-np", "1", "--blacklist-cooldown-range", "5", "3601"), r"--blacklist-cooldown-range"),
+        (("--min-np", "1", "--blacklist-cooldown-range", "9", "5"), r"--blacklist-cooldown-range: 9 is over 5; write the smaller number first"),
+        (("--max-np", "4"), r"--max-np: needs --min-np"),
+        (("--elastic-timeout", "5"), r"--elastic-timeout: needs --min-np"),
+        (("--reset-limit", "5"), r"--reset-limit: needs --min-np"),
+        (("--rank-restarts", "5"), r"--rank-restarts: needs --min-np"),
+        (("--blacklist-cooldown-range", "1", "5"), r"--blacklist-cooldown-range: needs --min-np"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(options, message):

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace runjob {
+
+/// Why the present generation of an elastic job ends. Ranks that lost their connection to the one that failed often
+/// report this before its own reason or end is known, so all reasons count until the next generation is formed: the
+/// strongest kind is the cause, and of several reasons of one kind the first.
+/// Pure.
+/// Threads  one.
+class GenerationCause {
+ public:
+  /// From the weakest to the strongest.
+  enum class Kind {
+    kNone,
+    kHostsChanged,      ///< the members leave it at a commit
+    kLostConnection,    ///< a member has lost another one, and can give no other reason
+    kLostWhileForming,  ///< a member that waited for the next generation was lost
+    kEndOfVictim,       ///< a member ended that had reported the loss of another one
+    kAbsence,           ///< a member did not come back in time
+    kError,             ///< an error of a member's own, which lives on
+    kEnd,               ///< a member ended, or the others waited too long for it
+    kHostLost           ///< as strong as kEnd
+  };
+
+  /// A member reports that it is failing: by an error of its `own`, or because it has lost another member. Reports come
+  /// before the end of a process and before it is ready. The first one of a process counts.
+  void report(int process, bool own, const std::string& reason);
+  /// What the process has reported as an error of its own; "" if nothing.
+  std::string own_error(int process) const;
+  /// The kind of a process's end, or of the error with which it asks for the next generation. `otherwise`: its kind if
+  /// it has not reported that it lost another member.
+  Kind kind_for(int process, Kind of_victim, Kind otherwise) const;
+
+  void note(Kind kind, std::string text);
+  /// Adds a consequence to the text.
+  void add(const std::string& text) { text_ += text; }
+  /// Another generation is formed: nothing is known about its end.
+  void clear();
+
+  const std::string& text() const { return text_; }
+  bool is_planned() const { return kind_ == Kind::kHostsChanged; }
+  /// A rank has ended the generation by a failure of its own, and no host was lost.
+  bool is_own_failure() const;
+
+ private:
+  struct Report {
+    bool own = false;
+    std::string reason;
+  };
+
+  Kind kind_ = Kind::kNone;
+  std::string text_;
+  std::map<int, Report> reports_;  // by process
+};
+
+}  // namespace runjob

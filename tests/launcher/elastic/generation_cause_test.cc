@@ -1,0 +1,56 @@
+#include "launcher/elastic/generation_cause.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace runjob;
+using Kind = GenerationCause::Kind;
+
+TEST_CASE("a stronger reason replaces a weaker one, and of equal ones the first stays", "[unit]") {
+  GenerationCause cause;
+  const auto text_after = [&cause](Kind kind, const char* text) {
+    cause.note(kind, text);
+    return cause.text();
+  };
+  CHECK(text_after(Kind::kHostsChanged, "hosts") == "hosts");
+  CHECK(cause.is_planned());
+  CHECK(text_after(Kind::kLostConnection, "lost") == "lost");
+  CHECK(text_after(Kind::kLostConnection, "lost too") == "lost");
+  CHECK(text_after(Kind::kEndOfVictim, "victim") == "victim");
+  CHECK(text_after(Kind::kAbsence, "absent") == "absent");
+  CHECK(text_after(Kind::kError, "error") == "error");
+  CHECK(text_after(Kind::kAbsence, "absent too") == "error");
+  CHECK(text_after(Kind::kHostLost, "host") == "host");
+  CHECK(text_after(Kind::kEnd, "end") == "host");
+  CHECK_FALSE(cause.is_planned());
+  cause.clear();
+  CHECK(cause.text().empty());
+  CHECK(text_after(Kind::kHostsChanged, "hosts again") == "hosts again");
+}
+
+TEST_CASE("a lost host, changed hosts and a loss while a generation is formed are no failure of a rank", "[unit]") {
+  const auto is_own = [](Kind kind) {
+    GenerationCause cause;
+    cause.note(kind, "why");
+    return cause.is_own_failure();
+  };
+  CHECK_FALSE(GenerationCause().is_own_failure());
+  for (const Kind kind : {Kind::kHostsChanged, Kind::kLostWhileForming, Kind::kHostLost}) CHECK_FALSE(is_own(kind));
+  for (const Kind kind : {Kind::kLostConnection, Kind::kEndOfVictim, Kind::kAbsence, Kind::kError, Kind::kEnd})
+    CHECK(is_own(kind));
+}
+
+TEST_CASE("the first report of a process tells whether it is a victim", "[unit]") {
+  GenerationCause cause;
+  CHECK(cause.kind_for(0, Kind::kEndOfVictim, Kind::kEnd) == Kind::kEnd);
+  cause.report(0, /*own=*/true, "ValueError: no label");
+  cause.report(1, /*own=*/false, "rank 0 has left");
+  cause.report(1, /*own=*/true, "RuntimeError: what came of it");
+  CHECK(cause.kind_for(0, Kind::kEndOfVictim, Kind::kEnd) == Kind::kEnd);
+  CHECK(cause.kind_for(1, Kind::kEndOfVictim, Kind::kEnd) == Kind::kEndOfVictim);
+  CHECK(cause.own_error(0) == "ValueError: no label");
+  CHECK(cause.own_error(1).empty());
+  CHECK(cause.own_error(2).empty());
+  cause.clear();
+  CHECK(cause.own_error(0).empty());
+  CHECK(cause.kind_for(1, Kind::kEndOfVictim, Kind::kEnd) == Kind::kEnd);
+}
