@@ -41,7 +41,7 @@ All else of the machine is visible, read-only: the source tree with what was bui
     eventually(condition, what)         waits until the condition holds, and names it when it does not
     with_enough_time(attempt, what)     for a test of a time limit: tries again with a longer one on a busy machine
 
-testbed.slurm.Slurm is a SLURM cluster made of such hosts.
+testbed.slurm.Slurm is a SLURM cluster made of such hosts. testbed.control_group.ControlGroup limits a program on this machine.
 
 Nothing is left when the `with` ends, or when the test's process is killed: PID 1 of each host dies with it, and with that
 all its processes and namespaces. Several testbeds at once do not see each other.

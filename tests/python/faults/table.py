@@ -12,6 +12,8 @@ RANKS = "python/faults/test_faulty_ranks.py"
 AGENTS = "python/faults/test_faulty_agents.py"
 NETWORK = "python/faults/test_faulty_network.py"
 HOSTS = "python/faults/test_faulty_hosts.py"
+LIMITS = "python/faults/test_faulty_limits.py"
+SLURM_ELASTIC = "python/slurm/test_slurm_elastic.py"
 BOOTSTRAP = "launcher/remote/bootstrap_test.cc"
 
 ROWS = {
@@ -42,6 +44,8 @@ ROWS = {
     22: [(AGENTS, "test_an_upload_that_is_cut_off_leaves_nothing"), (BOOTSTRAP, "an upload that is cut off half-way")],
     23: [(BOOTSTRAP, "a damaged copy is never used")],
     24: [(EXIT, "test_too_few_descriptors_name_the_host"), (EXIT, "test_just_enough_descriptors_lose_no_output")],
+    25: [(LIMITS, "test_a_rank_that_cannot_be_started_is_named_with_the_reason"),
+         (LIMITS, "test_the_others_go_on_when_no_process_can_be_started")],
     26: [(EXIT, "test_nothing_is_left_when_one_of_us_is_killed"), (SSH, "test_nothing_is_left_when_runjob_is_killed")],
     27: [(EXIT, "test_nothing_is_left_when_two_of_us_are_killed")],
     28: [(EXIT, "test_interrupt_reaches_every_rank_and_gives_130"), (EXIT, "test_second_interrupt_kills_at_once")],
@@ -66,20 +70,17 @@ ROWS = {
     47: [(HOSTS, "test_a_host_that_stands_still_is_lost_and_ends_its_ranks_afterwards")],
     48: [(BOOTSTRAP, "it is of another kind"), (BOOTSTRAP, "its kernel is too old")],
     49: [(SSH, "test_a_changed_host_key_is_never_accepted")],
-    50: [(SLURM, "test_scancel_gives_each_rank"), (SLURM, "test_the_time_limit_gives_the_ranks")],
+    50: [(SLURM, "test_scancel_gives_each_rank"), (SLURM, "test_the_time_limit_gives_the_ranks"),
+         (SLURM, "test_a_node_that_slurm_sets_down_ends_the_job"), (SLURM_ELASTIC, "test_the_others_go_on_when_slurm_sets_a_node_down"),
+         (SLURM_ELASTIC, "test_an_elastic_job_that_slurm_ends_has_ended")],
     51: [(SSH, "test_a_home_that_cannot_take_the_agent")],
     52: [(HOSTS, "test_a_host_without_a_place_for_sockets_says_so")],
     53: [(RANKS, "test_a_full_disk_of_a_file_is_told_and_the_job_goes_on"), ("runtime/timeline/trace_file_test.cc", "TEST_CASE")],
     54: [(EXIT, "test_a_deleted_current_directory_needs_wdir")],
     55: [(RANKS, "test_a_wall_clock_that_jumps_changes_nothing")],
+    56: [(LIMITS, "test_a_rank_without_memory_is_named"), (LIMITS, "test_the_others_go_on_when_the_out_of_memory_killer_takes_a_rank")],
     57: [(RANKS, "test_without_memfd_the_ranks_use_tcp"), (RANKS, "test_a_job_runs_without_large_files_or_much_memory")],
     58: [("python/runjob/test_bad_input.py", "test_"), ("hostfile/parse_hosts_test.cc", "TEST_CASE")],
     59: [(EXIT, "test_command_not_found"), (EXIT, "test_command_not_executable")],
     60: [("launcher/output/terminal_text_test.cc", "TEST_CASE"), ("launcher/output/plain_text_test.cc", "TEST_CASE")],
 }  # fmt: skip
-
-# Rows that no test of a whole job shows yet, with what there is instead.
-WITHOUT_A_WHOLE_JOB = {
-    25: [("launcher/processes/child_process_test.cc", "TEST_CASE")],
-    56: [("launcher/supervision/verdict_test.cc", "a rank killed by a signal gives 128 plus its number")],
-}
