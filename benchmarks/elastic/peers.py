@@ -12,14 +12,13 @@ from losses import Case, runjob
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 DIGITS = str(PROGRAMS / "train_digits.py")
-TORCHFT = str(PROGRAMS / "train_torchft.py")
 
 
 def has(python, module):
     return bool(shutil.which(python)) and subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
 
 
-def cases(python, torchft_python, horovod_python):
+def cases(python, horovod_python):
     """The cases, and why others are left out."""
     found, absent = [], []
     if has(python, "torch, sklearn"):
@@ -31,14 +30,10 @@ def cases(python, torchft_python, horovod_python):
                  losses_in_a_job=1),
             Case("torchrun --max-restarts, the same CNN", "train_digits.py",
                  [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4", "--max-restarts", "100", DIGITS, "torchrun", "STOP"],
-                 4, 4, grows=False, losses_in_a_job=1),  # a second restart hangs: Gloo finds the addresses of the first one in the store
+                 4, 4, grows=False, losses_in_a_job=1),
         ]  # fmt: skip
     else:
         absent.append(f"all with PyTorch: {python} has no torch with scikit-learn; name one with --python")
-    if has(torchft_python, "torchft, sklearn"):
-        found.append(Case("torchft, the same CNN", "train_torchft.py", [torchft_python, TORCHFT, "STOP"], 4, 3, grows=False, losses_in_a_job=1))
-    else:
-        absent.append(f"torchft: {torchft_python} has no torchft with scikit-learn; name one with --torchft-python")
     if has(horovod_python, "horovod.torch, sklearn"):
         found.append(horovod(horovod_python))
     else:
