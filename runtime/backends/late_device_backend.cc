@@ -57,6 +57,19 @@ Status LateDeviceBackend::run(const Call& call) {
   }
 }
 
+Status LateDeviceBackend::run_together(std::span<const Call> calls) {
+  try {
+    return made().run_together(calls);
+  } catch (const Error& error) {
+    return Status(error);
+  }
+}
+
+bool LateDeviceBackend::only_queues(const Call& call) const {
+  const DataBackend* const backend = made_.load(std::memory_order_acquire);
+  return backend != nullptr && backend->only_queues(call);
+}
+
 std::shared_ptr<BufferAllocator> LateDeviceBackend::buffers(MemoryKind kind) const {
   if (kind != MemoryKind::kDevice) return nullptr;
   try {

@@ -29,6 +29,8 @@ class LateDeviceBackend : public DataBackend {
   std::string objection(const Call& call) const override;
   Status begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) override;
   Status run(const Call& call) override;
+  Status run_together(std::span<const Call> calls) override;
+  bool only_queues(const Call& call) const override;
   std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override;
   void on_failure(std::function<void(const Status&)> report) override;
   void abort(const Status& why) override;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,16 @@ class DataBackend {
   /// Blocks until the buffers are no longer used; with `call.work`, until the call is queued on the device. After a
   /// failure every later call fails too.
   virtual Status run(const Call& call) = 0;
+  /// run() of several allreduces of a device that have all but their tensors in common, as one where the device can.
+  virtual Status run_together(std::span<const Call> calls) {
+    for (const Call& call : calls) {
+      if (Status status = run(call); !status.ok()) return status;
+    }
+    return {};
+  }
+  /// run() of a call like this one waits neither for a device nor for another rank, so that the thread that submits an
+  /// operation may launch it too. Any thread.
+  virtual bool only_queues(const Call&) const { return false; }
   /// The backend's advice on fusion, the same on all ranks.
   virtual FusionAdvice fusion_advice() const { return {}; }
   /// Memory of this kind in which this backend's calls are the fastest, or the only memory of this kind that it can

@@ -65,11 +65,16 @@ Status BackendSet::connect(const std::vector<std::string>& addresses) {
   return {};
 }
 
-bool BackendSet::supports(const Call& call) const {
-  for (const DataBackend* backend : all_) {
-    if (backend->supports(call)) return true;
+/// Null for none.
+DataBackend* BackendSet::backend_of(const Call& call) const {
+  for (DataBackend* backend : all_) {
+    if (backend->supports(call)) return backend;
   }
-  return false;
+  return nullptr;
+}
+
+bool BackendSet::supports(const Call& call) const {
+  return backend_of(call) != nullptr;
 }
 
 std::string BackendSet::objection(const Call& call) const {
@@ -88,11 +93,20 @@ Status BackendSet::begin_work(const Device& device, std::shared_ptr<DeviceWork>&
 }
 
 Status BackendSet::run(const Call& call) {
-  for (DataBackend* backend : all_) {
-    if (backend->supports(call)) return backend->run(call);
-  }
+  return run_together({&call, 1});
+}
+
+Status BackendSet::run_together(std::span<const Call> calls) {
+  const Call& call = calls.front();
+  if (DataBackend* const backend = backend_of(call))
+    return calls.size() == 1 ? backend->run(call) : backend->run_together(calls);
   return Status(Errc::kUnavailable, fmt::format("no backend of this job can run an operation of {} values in {}",
                                                 to_string(call.dtype), to_string(call.memory.kind)));
+}
+
+bool BackendSet::only_queues(const Call& call) const {
+  const DataBackend* const backend = backend_of(call);
+  return backend != nullptr && backend->only_queues(call);
 }
 
 std::shared_ptr<BufferAllocator> BackendSet::buffers(MemoryKind kind) const {

@@ -26,7 +26,9 @@ class BackendSet : public Backend {
   std::string objection(const Call& call) const override;
   Status begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) override;
   Status run(const Call& call) override;
-  /// That of the base: only tensors in host memory are fused.
+  Status run_together(std::span<const Call> calls) override;
+  bool only_queues(const Call& call) const override;
+  /// That of the base, for tensors in host memory.
   FusionAdvice fusion_advice() const override { return base_->fusion_advice(); }
   std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override;
   void on_failure(std::function<void(const Status&)> report) override;
@@ -36,6 +38,7 @@ class BackendSet : public Backend {
 
  private:
   bool has_own_addresses() const;
+  DataBackend* backend_of(const Call& call) const;
 
   const std::unique_ptr<Backend> base_;
   const std::vector<std::unique_ptr<DataBackend>> data_;

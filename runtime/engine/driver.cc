@@ -151,15 +151,29 @@ void Driver::drive_until(const Completion& completion, Deadline deadline) {
   state_.leave_role();
 }
 
+void Driver::drive_without_waiting() {
+  run_rounds([&] { advance(/*has_waiter=*/false, Clock::now()); });
+  const MutexLock lock(state_.mutex);
+  state_.leave_role();
+}
+
 /// Goes on until `until` is done, or without it until there is nothing to do; at most until the deadline.
 void Driver::drive(const Completion* until, Deadline deadline) {
-  try {
+  run_rounds([&] {
     while (!(until != nullptr && until->done())) {
       if (advance(until != nullptr, earlier(deadline, next_inspection_))) continue;
       const auto now = Clock::now();
       if (!next_inspection_ || now < *next_inspection_ || (deadline && now >= *deadline)) return;
       inspect_stalls(now);
     }
+  });
+}
+
+/// A failure in `rounds` ends all rounds.
+template <class Rounds>
+void Driver::run_rounds(Rounds rounds) {
+  try {
+    rounds();
   } catch (const Error& error) {
     on_rounds_failed(Status(error));
   } catch (const std::exception& error) {  // no memory: the other ranks cannot go on without this one

@@ -34,6 +34,9 @@ class Driver {
 
   /// Runs rounds until the completion is done or the deadline has passed, then leaves the role.
   void drive_until(const Completion& completion, Deadline deadline);
+  /// Runs one round as far as it goes without waiting for another rank, then leaves the role. For the thread that
+  /// submits an operation of which nothing waits once it is agreed on.
+  void drive_without_waiting();
   /// The shortest way for the only operation in flight, whose root is counted among the members: one round that also
   /// moves its data. Errors in `status`. False when it must go on like any other operation; it is announced then if
   /// is_in_round().
@@ -51,6 +54,8 @@ class Driver {
   void work();
   void sleep_until_work() REQUIRES(state_.mutex);
   void drive(const Completion* until, Deadline deadline);
+  template <class Rounds>
+  void run_rounds(Rounds rounds);
   bool advance(bool has_waiter, Deadline deadline);
   struct Next;
   std::optional<Next> prepare_round(bool has_waiter, Deadline deadline);

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "runtime/life/goodbye.hpp"
+#include "runtime/operations/run_operation.hpp"
 
 namespace runjob::runtime {
 
@@ -107,18 +108,33 @@ bool Engine::wake_driver() {
   return !work.has_driver() && state_.has_work();
 }
 
+/// True for an operation of a device, the only one in flight, that the submitting thread can launch without waiting for
+/// anything, so that no other thread has to be woken for it.
+bool Engine::may_launch(const Submission& submission) const {
+  const Signature& signature = submission.signature;
+  if (signature.memory == MemoryKind::kHost || !state_.is_open() || !state_.parts.backend) return false;
+  const WorkQueue& work = state_.work;
+  if (!work.operations.empty() || work.requests() != 0 || work.window.is_used()) return false;
+  for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
+    if (!state_.parts.backend->only_queues(call_without_buffers(signature, tensor))) return false;
+  }
+  return true;
+}
+
 std::shared_ptr<Completion> Engine::submit(Submission submission) {
   check(submission);
   std::shared_ptr<Completion> completion;
-  bool needs_driver = false;
+  bool needs_driver = false, drives = false;
   {
     const MutexLock lock(state_.mutex);
     check_in_flight(submission);
     begin_work(submission);
+    drives = may_launch(submission) && state_.work.take_role(state_.phase);
     completion = announce(std::move(submission));
-    needs_driver = wake_driver();
+    if (!drives) needs_driver = wake_driver();
   }
   if (needs_driver) state_.work_changed.notify_one();
+  if (drives) driver_.drive_without_waiting();
   return completion;
 }
 

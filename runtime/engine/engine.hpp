@@ -85,6 +85,7 @@ class Engine {
   void leave_at_once(const SubmissionView& submission, bool is_done, Outcome& outcome) REQUIRES(state_.mutex);
   std::shared_ptr<Completion> insert(Submission submission) REQUIRES(state_.mutex);
   std::shared_ptr<Completion> announce(Submission submission) REQUIRES(state_.mutex);
+  bool may_launch(const Submission& submission) const REQUIRES(state_.mutex);
   [[nodiscard]] bool wake_driver() REQUIRES(state_.mutex);
 
   EngineState state_;

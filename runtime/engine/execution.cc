@@ -13,9 +13,11 @@ namespace runjob::runtime {
 void Execution::start(RoundExchange& exchange) {
   exchange_ = &exchange;
   const EngineParts& parts = state_.parts;
-  runner_.emplace(DataPath{[&backend = *parts.backend](const Call& call) { return backend.run(call); },
-                           [&backend = *parts.backend](MemoryKind kind) { return backend.buffers(kind); }},
-                  *parts.timeline, parts.rank, state_.size, parts.fusion, parts.backend->fusion_advice());
+  runner_.emplace(
+      DataPath{[&backend = *parts.backend](const Call& call) { return backend.run(call); },
+               [&backend = *parts.backend](MemoryKind kind) { return backend.buffers(kind); },
+               [&backend = *parts.backend](std::span<const Call> calls) { return backend.run_together(calls); }},
+      *parts.timeline, parts.rank, state_.size, parts.fusion, parts.backend->fusion_advice());
 }
 
 void Execution::run(RoundExchange::Outcome outcome) {

@@ -13,8 +13,14 @@ struct OpenBatch {
   std::size_t operation = 0;  ///< the operation of its last item
 };
 
+/// The most bytes of a batch.
+std::size_t most_bytes(const FusionKey& key, const FusionLimits& limits) {
+  return key.memory == MemoryKind::kHost ? limits.buffer_bytes : limits.device_launch_bytes;
+}
+
 bool is_fused(const FusionItem& item, const FusionLimits& limits) {
-  return item.key && item.bytes < limits.fuses_below && item.bytes <= limits.buffer_bytes;
+  if (!item.key || item.bytes > most_bytes(*item.key, limits)) return false;
+  return item.key->memory != MemoryKind::kHost || item.bytes < limits.fuses_below;
 }
 
 /// Bytes of an item and of those that follow it with its operation and key; of the item alone when they are too much
@@ -23,7 +29,7 @@ std::size_t bytes_to_keep_together(std::span<const FusionItem> items, std::size_
   std::size_t sum = 0;
   for (std::size_t i = first; i < items.size() && items[i].operation == items[first].operation; ++i) {
     if (items[i].key == items[first].key && is_fused(items[i], limits)) sum += items[i].bytes;
-    if (sum > limits.buffer_bytes) return items[first].bytes;
+    if (sum > most_bytes(*items[first].key, limits)) return items[first].bytes;
   }
   return sum;
 }
@@ -44,7 +50,7 @@ std::vector<std::vector<std::size_t>> plan_fusion(std::span<const FusionItem> it
     if (is_new) batch = open.insert(open.end(), OpenBatch{*item.key, 0, 0, item.operation});
     const bool is_first = is_new || batch->operation != item.operation;
     const std::size_t needed = is_first ? bytes_to_keep_together(items, i, limits) : item.bytes;
-    if (is_new || batch->bytes + needed > limits.buffer_bytes) {
+    if (is_new || batch->bytes + needed > most_bytes(*item.key, limits)) {
       batch->index = plan.size();
       batch->bytes = 0;
       plan.emplace_back();

@@ -15,6 +15,7 @@ struct FusionKey {
   ReduceOp op = ReduceOp::kSum;
   double prescale = 1, postscale = 1;
   std::optional<std::size_t> group = {};  ///< the operation's index, when its tensors are fused with no others
+  MemoryKind memory = MemoryKind::kHost;
 
   bool operator==(const FusionKey&) const = default;
 };
@@ -27,9 +28,12 @@ struct FusionItem {
   std::optional<FusionKey> key = {};  ///< nullopt when it is run alone
 };
 
+/// The sizes for tensors in host memory, which are copied into a buffer, and for tensors of a device, which are
+/// launched as one where they lie.
 struct FusionLimits {
-  std::size_t buffer_bytes = 0;  ///< the most bytes that are run as one; 0 for no fusion
-  std::size_t fuses_below = 0;   ///< larger tensors are run alone
+  std::size_t buffer_bytes = 0;         ///< host: the most bytes that are run as one; 0 for no fusion
+  std::size_t fuses_below = 0;          ///< host: larger tensors are run alone
+  std::size_t device_launch_bytes = 0;  ///< device: the most bytes that are launched as one; 0 for no fusion
 };
 
 /// Groups `items` into batches that are run together, as indices, in the order of their first items. An item joins the

@@ -63,7 +63,7 @@ OperationRunner::OperationRunner(DataPath path, EngineTimeline& timeline, int ra
       timeline_(timeline),
       rank_(rank),
       size_(size),
-      limits_{std::min(settings.threshold_bytes, advice.buffer_bytes), advice.fuses_below},
+      limits_{std::min(settings.threshold_bytes, advice.buffer_bytes), advice.fuses_below, settings.threshold_bytes},
       mixes_groups_(settings.mixes_groups),
       most_compressed_(advice.buffer_bytes),
       buffer_(path_.buffers) {}
@@ -95,12 +95,10 @@ std::vector<FusionItem> OperationRunner::items_of(std::span<AgreedOperation> ope
     const std::size_t before = items.size();
     for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
       const std::size_t count = count_of(signature, tensor);
-      // The fusion buffer is the host's: tensors of other memory are reduced where they are, one by one.
-      if (signature.kind == Kind::kAllreduce && count != 0 && signature.memory != MemoryKind::kHost)
-        items.push_back({number, tensor, 0, {}});
-      if (signature.kind != Kind::kAllreduce || count == 0 || signature.memory != MemoryKind::kHost) continue;
-      const DType dtype = dtype_of(signature, tensor), wire = wire_dtype(dtype, signature.wire);
-      FusionKey key{dtype, wire, signature.op, signature.prescale, signature.postscale, {}};
+      if (signature.kind != Kind::kAllreduce || count == 0) continue;
+      const DType dtype = dtype_of(signature, tensor);
+      const DType wire = signature.memory == MemoryKind::kHost ? wire_dtype(dtype, signature.wire) : dtype;
+      FusionKey key{dtype, wire, signature.op, signature.prescale, signature.postscale, {}, signature.memory};
       if (!mixes_groups_ && !signature.group.empty()) key.group = number;
       items.push_back({number, tensor, count * size_of(wire), key});
     }
@@ -115,7 +113,8 @@ Status OperationRunner::run(std::span<AgreedOperation> operations, std::span<con
     for (const std::size_t index : batch) begin(operations[items[index].operation]);
     const FusionItem& first = items[batch.front()];
     const bool is_compressed = first.key && first.key->wire != first.key->dtype;
-    if (batch.size() == 1 && !is_compressed) return run_alone(operations[first.operation], first.tensor);
+    if (batch.size() == 1 && !is_compressed) return run_alone(path_, operations[first.operation], first.tensor);
+    if (first.key->memory != MemoryKind::kHost) return run_on_device(operations, items, batch);
     std::vector<FusedTensor> tensors;
     for (const std::size_t index : batch) {
       const Submission& submission = *operations[items[index].operation].submission;
@@ -130,20 +129,37 @@ Status OperationRunner::run(std::span<AgreedOperation> operations, std::span<con
 }
 
 /// Runs one tensor of an operation, or the whole operation when it is not divided.
-Status OperationRunner::run_alone(AgreedOperation& operation, std::size_t tensor) {
+Status OperationRunner::run_alone(const DataPath& path, AgreedOperation& operation, std::size_t tensor) {
   const Submission& submission = *operation.submission;
   if (submission.signature.group.empty())
-    return run_operation(path_, timeline_, submission, operation.decision, rank_, size_, *operation.result);
+    return run_operation(path, timeline_, submission, operation.decision, rank_, size_, *operation.result);
   if (submission.signature.kind == Kind::kAllreduce)
-    return run_tensor(path_, timeline_, submission, tensor, operation.decision, rank_, size_, *operation.result);
+    return run_tensor(path, timeline_, submission, tensor, operation.decision, rank_, size_, *operation.result);
   const std::size_t count = tensor_count(submission.signature);
   operation.result->tensors.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     Status status =
-        run_tensor(path_, timeline_, submission, i, operation.decision, rank_, size_, operation.result->tensors[i]);
+        run_tensor(path, timeline_, submission, i, operation.decision, rank_, size_, operation.result->tensors[i]);
     if (!status.ok()) return status;
   }
   return {};
+}
+
+/// Collects the calls of a batch, and runs them as one.
+Status OperationRunner::run_on_device(std::span<AgreedOperation> operations, std::span<const FusionItem> items,
+                                      std::span<const std::size_t> batch) {
+  std::vector<Call> calls;
+  calls.reserve(batch.size());
+  const DataPath collecting{[&calls](const Call& call) {
+                              calls.push_back(call);
+                              return Status();
+                            },
+                            path_.buffers};
+  for (const std::size_t index : batch) {
+    Status status = run_alone(collecting, operations[items[index].operation], items[index].tensor);
+    if (!status.ok()) return status;
+  }
+  return path_.run_together(calls);
 }
 
 /// Begins an operation, once, before any of its items is run.

@@ -33,6 +33,7 @@ struct FusionSettings {
 };
 
 /// Runs the operations that all ranks have agreed on: allreduces fused where that pays, everything else one by one.
+/// Fused tensors in host memory go through a buffer; those of a device are launched together, where they lie.
 /// Order    made from the operations alone, so that all ranks have the same one.
 /// Threads  one.
 class OperationRunner {
@@ -51,7 +52,9 @@ class OperationRunner {
   std::vector<FusionItem> items_of(std::span<AgreedOperation> operations) const;
   Status run(std::span<AgreedOperation> operations, std::span<const FusionItem> items,
              std::span<const std::size_t> batch);
-  Status run_alone(AgreedOperation& operation, std::size_t tensor);
+  Status run_alone(const DataPath& path, AgreedOperation& operation, std::size_t tensor);
+  Status run_on_device(std::span<AgreedOperation> operations, std::span<const FusionItem> items,
+                       std::span<const std::size_t> batch);
   void begin(AgreedOperation& operation);
 
   const DataPath path_;

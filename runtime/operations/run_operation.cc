@@ -30,15 +30,20 @@ Buffer allocate(const FindBuffers& buffers, MemoryKind kind, std::size_t bytes) 
   return Buffer(bytes);
 }
 
+Call call_without_buffers(const Signature& signature, std::size_t tensor) {
+  Call call;
+  call.kind = signature.kind;
+  call.dtype = signature.group.empty() ? signature.dtype : signature.group[tensor].dtype;
+  call.op = signature.op;
+  call.prescale = signature.prescale;
+  call.postscale = signature.postscale;
+  call.memory.kind = signature.memory;
+  return call;
+}
+
 void check_memory(const DataBackend& backend, std::string_view name, const Signature& signature) {
   for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
-    Call call;
-    call.kind = signature.kind;
-    call.dtype = signature.group.empty() ? signature.dtype : signature.group[tensor].dtype;
-    call.op = signature.op;
-    call.prescale = signature.prescale;
-    call.postscale = signature.postscale;
-    call.memory.kind = signature.memory;
+    const Call call = call_without_buffers(signature, tensor);
     if (backend.supports(call)) continue;
     const std::string why = backend.objection(call);
     throw Error(Errc::kUnavailable, fmt::format("{}: no backend of this job can run it with {} values in {}{}{}",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "runtime/collectives/backend.hpp"
 #include "runtime/negotiation/control_message.hpp"
@@ -13,13 +14,16 @@ namespace runjob::runtime {
 
 /// Runs a call and blocks until it is done.
 using RunCall = std::function<Status(const Call&)>;
+/// The same with DataBackend::run_together().
+using RunTogether = std::function<Status(std::span<const Call>)>;
 /// Returns the allocator for a kind of memory; null for ordinary memory of the host.
 using FindBuffers = std::function<std::shared_ptr<BufferAllocator>(MemoryKind)>;
 
 /// What operations run on: the backend's run(), or what replaces it, and the backend's memory.
 struct DataPath {
   RunCall run;
-  FindBuffers buffers = {};  ///< empty: all results lie in ordinary memory of the host
+  FindBuffers buffers = {};       ///< empty: all results lie in ordinary memory of the host
+  RunTogether run_together = {};  ///< needed for tensors of a device
 };
 
 /// Runs an agreed operation on rank `rank` of `size`. A result without a buffer of the caller
@@ -27,6 +31,8 @@ struct DataPath {
 /// Errors  values: run()'s; kSystem when there is no memory for the result.
 Status run_operation(const DataPath& path, EngineTimeline& timeline, const Submission& submission,
                      const Decision& decision, int rank, int size, Completion::Result& result);
+/// The call that runs one of its tensors, without buffers: enough to ask a backend about it.
+Call call_without_buffers(const Signature& signature, std::size_t tensor);
 /// Refuses an operation whose tensors no backend can reach, before anything is sent: `backend` answers alike on all
 /// ranks.
 /// Errors  Error(kUnavailable).

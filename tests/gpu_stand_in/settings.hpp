@@ -30,7 +30,7 @@ class CallList {
   }
 
   /// Counts a call of `function`, if the list has it; true if it is the one of the list.
-  bool matches(const std::string& function) {
+  bool matches(const char* function) {
     if (wanted_.empty()) return false;
     const std::lock_guard lock(mutex_);
     const auto found = wanted_.find(function);

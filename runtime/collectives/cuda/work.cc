@@ -43,6 +43,7 @@ void Work::begin_launch(Stream stream) {
   }
   if (ready_ == nullptr || !is_first) return;
   check(driver().stream_wait(stream, ready_, 0), "waiting for the caller's stream");
+  gpu_.give_back(std::exchange(ready_, nullptr));  // a later record does not change what the stream waits for
 }
 
 void Work::end_launch(Stream stream) {
@@ -97,8 +98,12 @@ std::optional<Status> Work::wait(Deadline deadline) {
   }
 }
 
+/// Without a look at the device, which costs as much as letting the stream wait for what is done.
 Status Work::wait_on(void* stream) {
-  if (const std::optional<Status> ended = outcome()) return *ended;
+  {
+    const MutexLock lock(mutex_);
+    if (outcome_) return *outcome_;
+  }
   try {
     const CurrentGpu current(gpu_);
     check(driver().stream_wait(static_cast<Stream>(stream), done_, 0), "making the caller's stream wait");

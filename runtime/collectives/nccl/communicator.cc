@@ -95,13 +95,23 @@ void Communicator::launch(const Call& call, const Terms& terms) {
   }
 }
 
-/// Queues what `issue` gives for each rank, as one operation of NCCL. Stops at the first call that fails. `what` is the
-/// operation, for the error's text.
+void Communicator::launch_together(std::span<const Call> calls, const Terms& terms) {
+  if (handle_->is_stopped) throw Error(Errc::kAborted, "the communicator of the GPUs has been stopped");
+  const RedOp op = op_of(terms);
+  run_group("several of ncclAllReduce()", static_cast<int>(calls.size()), [&](int number) {
+    const Call& call = calls[static_cast<std::size_t>(number)];
+    return library_.all_reduce(call.input, call.output, call.count * terms.per_value, terms.dtype, op, handle_->comm,
+                               stream_);
+  });
+}
+
+/// Queues what `issue` gives for each number below `count`, as one operation of NCCL. Stops at the first call that
+/// fails. `what` is the operation, for the error's text.
 template <class Issue>
-void Communicator::run_group(const char* what, Issue issue) {
+void Communicator::run_group(const char* what, int count, Issue issue) {
   check(library_, library_.group_start(), "ncclGroupStart()", handle_->comm);
   Result result = kSuccess;
-  for (int rank = 0; rank < size_ && result == kSuccess; ++rank) result = issue(rank);
+  for (int number = 0; number < count && result == kSuccess; ++number) result = issue(number);
   const Result ended = library_.group_end();
   check(library_, result == kSuccess ? ended : result, what, handle_->comm);
 }
@@ -115,7 +125,7 @@ void Communicator::allgather(const Call& call, const Terms& terms) {
                  "ncclAllGather()", comm);
   }
   std::size_t place = 0;
-  run_group("an allgather as ncclBroadcast()", [&](int rank) {
+  run_group("an allgather as ncclBroadcast()", size_, [&](int rank) {
     const std::size_t count = call.counts[static_cast<std::size_t>(rank)];
     std::byte* const part = at(call.output, std::exchange(place, place + count), call.dtype);
     if (count == 0) return kSuccess;
@@ -135,7 +145,7 @@ void Communicator::reducescatter(const Call& call, const Terms& terms) {
                  "ncclReduceScatter()", comm);
   }
   std::size_t place = 0;
-  run_group("a reducescatter as ncclReduce()", [&](int rank) {
+  run_group("a reducescatter as ncclReduce()", size_, [&](int rank) {
     const std::size_t count = call.counts[static_cast<std::size_t>(rank)];
     const std::byte* const part = at(call.input, std::exchange(place, place + count), call.dtype);
     if (count == 0) return kSuccess;
@@ -146,7 +156,7 @@ void Communicator::reducescatter(const Call& call, const Terms& terms) {
 void Communicator::alltoall(const Call& call, const Terms& terms) {
   const Comm comm = handle_->comm;
   std::size_t from = 0, to = 0;
-  run_group("an alltoall as ncclSend() and ncclRecv()", [&](int rank) {
+  run_group("an alltoall as ncclSend() and ncclRecv()", size_, [&](int rank) {
     const std::size_t sent = call.send_counts[static_cast<std::size_t>(rank)];
     const std::size_t received = call.counts[static_cast<std::size_t>(rank)];
     const std::byte* const own = at(call.input, std::exchange(from, from + sent), call.dtype);

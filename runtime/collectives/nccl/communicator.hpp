@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "runtime/collectives/cuda/gpu.hpp"
@@ -33,6 +34,8 @@ class Communicator {
   /// Queues a call, whose terms are given, on the stream. The GPU must be current, and its launch mutex held.
   /// Errors  Error(kDevice); kAborted after stop().
   void launch(const Call& call, const Terms& terms);
+  /// The same with several allreduces, as one operation of NCCL.
+  void launch_together(std::span<const Call> calls, const Terms& terms);
   /// Throws what has failed since, without a call of ours; does not wait for a launch. Errors  Error(kDevice).
   void check_health() const;
   /// Ends NCCL's kernels and frees its memory, on a thread of its own. Does not wait for it.
@@ -49,7 +52,7 @@ class Communicator {
 
   RedOp op_of(const Terms& terms);
   template <class Issue>
-  void run_group(const char* what, Issue issue);
+  void run_group(const char* what, int count, Issue issue);
   void allgather(const Call& call, const Terms& terms);
   void reducescatter(const Call& call, const Terms& terms);
   void alltoall(const Call& call, const Terms& terms);

@@ -81,15 +81,27 @@ Status NcclBackend::begin_work(const Device& device, std::shared_ptr<DeviceWork>
   }
 }
 
-Status NcclBackend::run(const Call& call) {
+/// Tensors of one operation, which follow each other, have one work.
+Status NcclBackend::run_together(std::span<const Call> calls) {
   try {
     if (const auto failed = failure()) return *failed;
     Place& used = place(usual_ordinal());
     if (!staged_) agree(used);
-    auto work = call.work ? std::static_pointer_cast<cuda::Work>(call.work) : std::make_shared<cuda::Work>(used.gpu);
-    queue(call, used, *work);
-    works_.add(work);
-    return call.work ? Status() : work->wait(std::nullopt).value_or(Status());
+    Works works;
+    works.reserve(calls.size());
+    for (const Call& call : calls) {
+      works.push_back(call.work ? std::static_pointer_cast<cuda::Work>(call.work)
+                                : std::make_shared<cuda::Work>(used.gpu));
+    }
+    queue(calls, works, used);
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      if (i == 0 || works[i] != works[i - 1]) works_.add(works[i]);
+    }
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      if (calls[i].work) continue;
+      if (Status status = works[i]->wait(std::nullopt).value_or(Status()); !status.ok()) return status;
+    }
+    return {};
   } catch (const Error& error) {
     return failure().value_or(Status(error));
   } catch (const std::exception& error) {
@@ -97,25 +109,41 @@ Status NcclBackend::run(const Call& call) {
   }
 }
 
-void NcclBackend::queue(const Call& call, Place& place, cuda::Work& work) {
+bool NcclBackend::only_queues(const Call& call) const {
+  std::string objection;
+  translate(call, options_.mesh.size, objection);
+  const MutexLock lock(mutex_);
+  return communicator_ != nullptr && objection.empty();
+}
+
+void NcclBackend::queue(std::span<const Call> calls, const Works& works, Place& place) {
   const cuda::CurrentGpu current(place.gpu);
   std::string objection;
-  const Terms terms = translate(call, options_.mesh.size, objection);
+  const Terms terms = translate(calls.front(), options_.mesh.size, objection);
   std::shared_ptr<Communicator> communicator;
   {
     const MutexLock lock(mutex_);
     communicator = communicator_;
   }
-  call.tell_stage(communicator && objection.empty() ? "NCCL" : "GPU_STAGED", nullptr);
-  if (!communicator || !objection.empty()) {
-    work.begin_launch(place.stream);
-    staged_->run(call).throw_if_failed();
-    return work.end_launch(place.stream);
-  }
+  if (!communicator || !objection.empty()) return queue_staged(calls, works, place);
+  for (const Call& call : calls) call.tell_stage("NCCL", nullptr);
   const MutexLock launching(place.gpu.launch_mutex());
-  work.begin_launch(place.stream);
-  communicator->launch(call, terms);
-  work.end_launch(place.stream);
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    if (i == 0 || works[i] != works[i - 1]) works[i]->begin_launch(place.stream);
+  }
+  calls.size() == 1 ? communicator->launch(calls.front(), terms) : communicator->launch_together(calls, terms);
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    if (i == 0 || works[i] != works[i - 1]) works[i]->end_launch(place.stream);
+  }
+}
+
+void NcclBackend::queue_staged(std::span<const Call> calls, const Works& works, Place& place) {
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    calls[i].tell_stage("GPU_STAGED", nullptr);
+    works[i]->begin_launch(place.stream);
+    staged_->run(calls[i]).throw_if_failed();
+    works[i]->end_launch(place.stream);
+  }
 }
 
 /// Gives this rank's bytes, of which each rank has the same number, to all ranks.

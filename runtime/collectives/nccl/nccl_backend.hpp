@@ -23,12 +23,12 @@ struct NcclSettings {
 };
 
 /// Collectives on GPUs: NCCL's, on tensors where they lie. run() queues a call and returns. Each rank uses one GPU,
-/// that of its first tensor. At the first call all ranks exchange their offers over the host's backend and come to one
-/// verdict: a communicator, or copies through the host for all calls. Single calls that NCCL cannot express go through
-/// the host too.
+/// that of its first tensor. Allreduces that are run together are one operation of NCCL. At the first call all ranks
+/// exchange their offers over the host's backend and come to one verdict: a communicator, or copies through the host
+/// for all calls. Single calls that NCCL cannot express go through the host too.
 ///
 /// Errors   A failure ends all works in flight, and every later call.
-/// Threads  as DataBackend; begin_work() and buffers() any.
+/// Threads  as DataBackend; begin_work(), only_queues() and buffers() any.
 class NcclBackend : public DataBackend {
  public:
   NcclBackend(DeviceOptions options, NcclSettings settings);
@@ -38,7 +38,9 @@ class NcclBackend : public DataBackend {
   Status connect(const std::vector<std::string>&) override { return {}; }
   bool supports(const Call& call) const override { return call.memory.kind == MemoryKind::kDevice; }
   Status begin_work(const Device& device, std::shared_ptr<DeviceWork>& work) override;
-  Status run(const Call& call) override;
+  Status run(const Call& call) override { return run_together({&call, 1}); }
+  Status run_together(std::span<const Call> calls) override;
+  bool only_queues(const Call& call) const override;
   std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override;
   void abort(const Status& why) override;
 
@@ -54,7 +56,9 @@ class NcclBackend : public DataBackend {
   int usual_ordinal() const;
   void agree(Place& place);
   std::vector<std::string> exchange(const std::string& own) const;
-  void queue(const Call& call, Place& place, cuda::Work& work);
+  using Works = std::vector<std::shared_ptr<cuda::Work>>;
+  void queue(std::span<const Call> calls, const Works& works, Place& place);
+  void queue_staged(std::span<const Call> calls, const Works& works, Place& place);
   std::optional<Status> failure() const;
   void fail(const Status& why);
 

@@ -80,3 +80,13 @@ TEST_CASE("a group that no buffer holds is divided like tensors of its own", "[r
   CHECK(plan({item(0, 20), item(1, 40, kFloats, 0), item(1, 40, kFloats, 1), item(1, 40, kFloats, 2)}) ==
         Plan{{0, 1, 2}, {3}});
 }
+
+TEST_CASE("tensors of a device have sizes of their own, and are never with those of the host", "[runtime][unit]") {
+  FusionKey device = kFloats;
+  device.memory = MemoryKind::kDevice;
+  const FusionLimits limits{.buffer_bytes = 100, .fuses_below = 60, .device_launch_bytes = 500};
+  CHECK(plan({item(0, 40), item(1, 300, device), item(2, 4), item(3, 200, device), item(4, 1, device)}, limits) ==
+        Plan{{0, 2}, {1, 3}, {4}});
+  CHECK(plan({item(0, 501, device), item(1, 1, device)}, limits) == Plan{{0}, {1}});
+  CHECK(plan({item(0, 1, device), item(1, 1, device)}, kLimits) == Plan{{0}, {1}});
+}
