@@ -129,7 +129,7 @@ class SimulatedAgent {
   void on_launch(const Launch& launch) {
     require(launch.ranks.size() == 1, "a host was given another number of ranks");
     rank_ = launch.ranks.front().rank;
-    writer_.send_control(ToLauncher::kStarted, rank_, encode(Started{1000 + rank_, {}}));
+    writer_.send_control(ToLauncher::kStarted, rank_, encode(Started{1000 + rank_, {}, {}}));
     writer_.send_control(ToLauncher::kJoined, rank_, {});
     writer_.send_control(ToLauncher::kEntered, rank_, {});
     if (++progress_.running == progress_.hosts) on_all_running();

@@ -65,7 +65,7 @@ void SimulatedAgent::on_launch(Launch launch) {
   launch_ = std::move(launch);
   require(std::ssize(launch_.ranks) == size_.ranks_per_host, "a host was given another number of ranks");
   for (const LaunchRank& rank : launch_.ranks) {
-    writer_.send_control(ToLauncher::kStarted, rank.rank, encode(Started{1000 + rank.rank, {}}));
+    writer_.send_control(ToLauncher::kStarted, rank.rank, encode(Started{1000 + rank.rank, {}, {}}));
     // Reading the answers is the ranks' work, each on its own host; here one does it for all.
     const std::string join = rendezvous::join_reply(rank.place, launch_.topology);
     require(rank.rank != 0 || rendezvous::join_reply_from_json(join).size == size_.ranks(), "a join of another job");
