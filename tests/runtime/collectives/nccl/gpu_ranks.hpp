@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <dlfcn.h>
 #include <exception>
 #include <string>
 #include <sys/mman.h>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/gpu_stand_in/stand_in.hpp"
 #include "tests/runtime/gpu_tensors.hpp"
 #include "tests/runtime/rank_processes.hpp"
 
@@ -16,10 +18,9 @@ namespace runjob::runtime {
 
 using Floats = std::vector<float>;
 
+/// Runs `body(rank)` in a job of these ranks.
 template <class Body>
-std::vector<Outcome> outcomes_of(int size, Body body, const Environment& environment = {}) {
-  RankOptions options = on_one_host(size);
-  options.environment = environment;
+std::vector<Outcome> outcomes_of(const RankOptions& options, Body body) {
   return run_ranks(options, [&](int rank) {
     check(runjob_init());
     body(rank);
@@ -29,11 +30,37 @@ std::vector<Outcome> outcomes_of(int size, Body body, const Environment& environ
 }
 
 template <class Body>
-void on_ranks(int size, Body body, const Environment& environment = {}) {
-  for (const Outcome& each : outcomes_of(size, body, environment)) {
+std::vector<Outcome> outcomes_of(int size, Body body, const Environment& environment = {}) {
+  RankOptions options = on_one_host(size);
+  options.environment = environment;
+  return outcomes_of(options, body);
+}
+
+inline void require_success(const std::vector<Outcome>& outcomes) {
+  for (const Outcome& each : outcomes) {
     INFO(each.message);
     CHECK(each.ok());
   }
+}
+
+template <class Body>
+void on_ranks(const RankOptions& options, Body body) {
+  require_success(outcomes_of(options, body));
+}
+
+template <class Body>
+void on_ranks(int size, Body body, const Environment& environment = {}) {
+  require_success(outcomes_of(size, body, environment));
+}
+
+inline const runjob_stand_in_gpu& stand_in_gpu() {
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+  return *reinterpret_cast<const runjob_stand_in_gpu* (*)()>(::dlsym(driver, "runjob_stand_in"))();
+}
+
+/// The calls of a function of CUDA or NCCL in this process so far, if RUNJOB_STAND_IN_COUNT lists it.
+inline int calls_of(const char* function) {
+  return stand_in_gpu().calls(function);
 }
 
 /// The text of what goes wrong in `body`.

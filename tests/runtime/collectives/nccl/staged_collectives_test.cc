@@ -1,4 +1,4 @@
-#include "tests/runtime/gpu_ranks.hpp"
+#include "tests/runtime/collectives/nccl/gpu_ranks.hpp"
 
 using namespace runjob::runtime;
 
@@ -72,5 +72,5 @@ TEST_CASE("tensors of all types go through the host in pieces, on a host and bet
   RankOptions options = on_one_host(2);  // which both use GPU 0
   if (GENERATE(false, true)) options.hosts = {"alpha", "beta"};
   options.environment = {{"RUNJOB_NCCL_LIBRARY", "/nowhere/libnccl.so.2"}};
-  on_gpu_ranks(options, check_all);
+  on_ranks(options, check_all);
 }

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/runtime/gpu_ranks.hpp"
+#include "tests/runtime/collectives/nccl/gpu_ranks.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;

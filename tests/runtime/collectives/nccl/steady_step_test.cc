@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/runtime/gpu_ranks.hpp"
+#include "tests/runtime/collectives/nccl/gpu_ranks.hpp"
 
 using namespace runjob::runtime;
 
@@ -61,34 +61,34 @@ void require_counts(const Counts& found, const Counts& expected) {
 TEST_CASE("a steady step on a GPU makes nothing and sends nothing but its round, over the stand-ins",
           "[runtime][multiproc][stand-in]") {
   const int size = GENERATE(1, 2);
-  on_gpu_ranks(size,
-               [&](int rank) {
-                 const UserStream stream(rank);
-                 const std::int64_t extent = 2;
-                 const GpuTensor<float> tensor(stream, {0, 0});
-                 const runjob_tensor one{tensor.get(), tensor.get(), 0, &extent, 1, RUNJOB_FLOAT32};
-                 fill_pool(stream, one);
-                 const Counts found = steady_counts([&] {
-                   run_on(stream, gpu_operation("x", RUNJOB_ALLREDUCE, one, stream));
-                   stream.synchronize();
-                 });
-                 require_counts(found, {{"cuEventCreate", 0},
-                                        {"cuStreamCreateWithPriority", 0},
-                                        {"cuMemAlloc", 0},
-                                        {"cuMemHostAlloc", 0},
-                                        {"cuEventRecord", 2 * kSteps},
-                                        {"cuStreamWaitEvent", 2 * kSteps},
-                                        {"ncclAllReduce", kSteps},
-                                        {"ncclGroupEnd", 0},
-                                        {"control_messages", 0},
-                                        {"rounds", kSteps}});
-               },
-               {{"RUNJOB_STAND_IN_COUNT", kCounted}});
+  on_ranks(size,
+           [&](int rank) {
+             const UserStream stream(rank);
+             const std::int64_t extent = 2;
+             const GpuTensor<float> tensor(stream, {0, 0});
+             const runjob_tensor one{tensor.get(), tensor.get(), 0, &extent, 1, RUNJOB_FLOAT32};
+             fill_pool(stream, one);
+             const Counts found = steady_counts([&] {
+               run_on(stream, gpu_operation("x", RUNJOB_ALLREDUCE, one, stream));
+               stream.synchronize();
+             });
+             require_counts(found, {{"cuEventCreate", 0},
+                                    {"cuStreamCreateWithPriority", 0},
+                                    {"cuMemAlloc", 0},
+                                    {"cuMemHostAlloc", 0},
+                                    {"cuEventRecord", 2 * kSteps},
+                                    {"cuStreamWaitEvent", 2 * kSteps},
+                                    {"ncclAllReduce", kSteps},
+                                    {"ncclGroupEnd", 0},
+                                    {"control_messages", 0},
+                                    {"rounds", kSteps}});
+           },
+           {{"RUNJOB_STAND_IN_COUNT", kCounted}});
 }
 
 TEST_CASE("the tensors of a group are one operation of NCCL, and each has its own sum, over the stand-ins",
           "[runtime][multiproc][stand-in]") {
-  on_gpu_ranks(
+  on_ranks(
       2,
       [&](int rank) {
         constexpr int kTensors = 12;
@@ -128,7 +128,7 @@ TEST_CASE("the tensors of a group are one operation of NCCL, and each has its ow
 TEST_CASE("operations that are agreed on together are launched together, unless fusion is off, over the stand-ins",
           "[runtime][multiproc][stand-in]") {
   const std::string threshold = GENERATE("1MB", "0");
-  on_gpu_ranks(
+  on_ranks(
       2,
       [&](int rank) {
         constexpr int kOperations = 8;
