@@ -18,7 +18,7 @@ import losses
 import peers
 import steady
 
-from jobs import ROOT
+from elastic_jobs import ROOT
 from testbed import Testbed, TestbedError
 
 PARTS = ["losses", "torch", "power", "commits", "steady", "many"]

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from jobs import RANK, ROOT, RUNJOB, Job
+from elastic_jobs import RANK, ROOT, RUNJOB, Job
 
 sys.path.append(str(ROOT / "tests"))
 from testbed import Testbed  # noqa: E402

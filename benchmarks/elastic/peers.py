@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-from jobs import ROOT
+from elastic_jobs import ROOT
 from losses import Case, runjob
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"

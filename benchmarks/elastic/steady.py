@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from jobs import RANK, ROOT, RUNJOB, Job
+from elastic_jobs import RANK, ROOT, RUNJOB, Job
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs/measure_commits.py"
 WATCHED_SECONDS = 3
