@@ -336,7 +336,7 @@ void Membership::form(const std::vector<int>& next, TimePoint now) {
   if (newcomers.size() == next.size()) {
     actions_.warn(
         "all ranks of the last generation were lost, and the state of their last commit with them; the script begins "
-        "anew, from its own checkpoint if it has one");
+        "anew, from the newest file of --commit-dir or its own checkpoint, if there is one");
   }
   ++generation_;
   Generation formed;
