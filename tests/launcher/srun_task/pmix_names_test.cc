@@ -6,7 +6,7 @@ using namespace runjob;
 
 // tests/python/slurm/test_slurm_steps.py has names that are published and looked up: they need slurmd.
 
-// The name is the sanitizer's. PMIx's library does not free some bytes of its own when its initialization ends like this.
+// The name is the sanitizer's. PMIx's library does not free some bytes of its own when its initialization fails.
 extern "C" [[gnu::visibility("default")]] const char* __lsan_default_suppressions();
 
 extern "C" const char* __lsan_default_suppressions() {
