@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/library_function.hpp"
 
 namespace runjob {
 namespace {
@@ -22,27 +23,22 @@ void* open(const std::vector<std::string>& folders, std::string& tried) {
   return library;
 }
 
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function == nullptr) throw Error(Errc::kUnavailable, fmt::format("{} has no {}", kFile, name));
-}
-
 }  // namespace
 
 PmixLibrary open_pmix_library(const std::vector<std::string>& folders) {
   std::string tried;
   void* library = open(folders, tried);
   if (library == nullptr) throw Error(Errc::kUnavailable, tried);
+  const auto find = [library](const char* name, auto& function) { find_function(library, name, function, kFile); };
   PmixLibrary functions;
-  find(library, "PMIx_Init", functions.init);
-  find(library, "PMIx_Finalize", functions.finalize);
-  find(library, "PMIx_Put", functions.put);
-  find(library, "PMIx_Commit", functions.commit);
-  find(library, "PMIx_Fence_nb", functions.fence);
-  find(library, "PMIx_Get_nb", functions.get);
-  find(library, "PMIx_Register_event_handler", functions.add_event_handler);
-  find(library, "PMIx_Error_string", functions.error_text);
+  find("PMIx_Init", functions.init);
+  find("PMIx_Finalize", functions.finalize);
+  find("PMIx_Put", functions.put);
+  find("PMIx_Commit", functions.commit);
+  find("PMIx_Fence_nb", functions.fence);
+  find("PMIx_Get_nb", functions.get);
+  find("PMIx_Register_event_handler", functions.add_event_handler);
+  find("PMIx_Error_string", functions.error_text);
   return functions;
 }
 

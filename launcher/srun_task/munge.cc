@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/library_function.hpp"
 
 namespace runjob {
 namespace {
@@ -22,12 +23,6 @@ struct Free {
   void operator()(void* memory) const { ::free(memory); }
 };
 
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function == nullptr) throw Error(Errc::kUnavailable, fmt::format("libmunge has no {}", name));
-}
-
 }  // namespace
 
 Munge Munge::load(const std::string& library) {
@@ -38,13 +33,14 @@ Munge Munge::load(const std::string& library) {
         fmt::format("the tasks of a SLURM step share their key with MUNGE, which is not installed here ({}); use "
                     "salloc or sbatch, and runjob without srun",
                     ::dlerror()));
+  const auto find = [handle](const char* name, auto& function) { find_function(handle, name, function, "libmunge"); };
   Functions functions;
-  find(handle, "munge_encode", functions.encode);
-  find(handle, "munge_decode", functions.decode);
-  find(handle, "munge_strerror", functions.strerror);
-  find(handle, "munge_ctx_create", functions.create);
-  find(handle, "munge_ctx_destroy", functions.destroy);
-  find(handle, "munge_ctx_set", functions.set);
+  find("munge_encode", functions.encode);
+  find("munge_decode", functions.decode);
+  find("munge_strerror", functions.strerror);
+  find("munge_ctx_create", functions.create);
+  find("munge_ctx_destroy", functions.destroy);
+  find("munge_ctx_set", functions.set);
   return Munge(functions);
 }
 

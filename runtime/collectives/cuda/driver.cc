@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/library_function.hpp"
 
 namespace runjob::runtime::cuda {
 namespace {
@@ -33,12 +34,6 @@ const char* advice(Result result) {
   return "";
 }
 
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function == nullptr) throw Error(Errc::kUnavailable, fmt::format("{} has no {}: it is too old", kFile, name));
-}
-
 std::string path_of(const void* function) {
   Dl_info info{};
   return ::dladdr(function, &info) == 0 || info.dli_fname == nullptr ? kFile : info.dli_fname;
@@ -52,7 +47,8 @@ Driver open() {
         fmt::format("NVIDIA's driver cannot be opened ({}); tensors on a GPU need it on this host", ::dlerror()));
   }
   Driver opened;
-#define RUNJOB_CUDA_FIND(member, symbol, arguments) find(library, symbol, opened.member);
+#define RUNJOB_CUDA_FIND(member, symbol, arguments) \
+  find_function(library, symbol, opened.member, kFile, ": it is too old");
   RUNJOB_CUDA_FUNCTIONS(RUNJOB_CUDA_FIND)
 #undef RUNJOB_CUDA_FIND
   opened.path = path_of(reinterpret_cast<const void*>(opened.init));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/library_function.hpp"
 
 namespace runjob::runtime::nccl {
 namespace {
@@ -18,12 +19,6 @@ void* open_file(const std::string& chosen) {
   return ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
 }
 
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function == nullptr) throw Error(Errc::kUnavailable, fmt::format("NCCL has no {}: it is too old", name));
-}
-
 Library open(const std::string& chosen) {
   void* const file = open_file(chosen);
   if (file == nullptr) {
@@ -32,12 +27,15 @@ Library open(const std::string& chosen) {
                             "RUNJOB_NCCL_LIBRARY",
                             ::dlerror()));
   }
+  const auto find = [file](const char* name, auto& function) {
+    find_function(file, name, function, "NCCL", ": it is too old");
+  };
   Library opened;
-#define RUNJOB_NCCL_FIND(member, symbol, arguments) find(file, symbol, opened.member);
+#define RUNJOB_NCCL_FIND(member, symbol, arguments) find(symbol, opened.member);
   RUNJOB_NCCL_FUNCTIONS(RUNJOB_NCCL_FIND)
 #undef RUNJOB_NCCL_FIND
-  find(file, "ncclGetErrorString", opened.error_text);
-  find(file, "ncclGetLastError", opened.last_error);
+  find("ncclGetErrorString", opened.error_text);
+  find("ncclGetLastError", opened.last_error);
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(opened.get_version), &info) != 0 && info.dli_fname != nullptr)
     opened.path = info.dli_fname;

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <dlfcn.h>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace runjob {
+
+/// Finds a function of a library that dlopen() has opened. `file`: the library's name in the error, with `advice` after
+/// it, as "libmunge has no munge_encode".
+/// Errors  Error(kUnavailable): the library has no such function.
+template <class Function>
+void find_function(void* library, const char* name, Function& function, std::string_view file,
+                   std::string_view advice = "") {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  if (function == nullptr) throw Error(Errc::kUnavailable, fmt::format("{} has no {}{}", file, name, advice));
+}
+
+}  // namespace runjob
