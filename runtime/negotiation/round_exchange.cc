@@ -109,15 +109,15 @@ void RoundExchange::send_bucket(Bucket bucket, const InputOf& input_of) {
 
 RoundExchange::Outcome RoundExchange::decide() {
   is_in_round_ = false;
-  for (int rank = 0; ahead_.is_possible() && rank < size_; ++rank) {
-    const std::uint32_t tag = rounds_.tag(rank);
-    if ((tag & kAhead) != 0) ahead_.note(rank, bytes_ahead(cache_, bare(tag) - kFirstId));
-  }
+  const std::optional<Id> id = sole_id_of_all();
   if (ahead_.is_possible()) {
-    const std::optional<Id> id = sole_id_of_all();
+    for (int rank = 0; rank < size_; ++rank) {
+      const std::uint32_t tag = rounds_.tag(rank);
+      if ((tag & kAhead) != 0) ahead_.note(rank, bytes_ahead(cache_, bare(tag) - kFirstId));
+    }
     ahead_.settle(id ? std::optional(bytes_ahead(cache_, *id)) : std::nullopt, static_cast<std::size_t>(size_));
   }
-  if (const auto id = sole_id_of_all()) {
+  if (id) {
     bool begins = false;
     for (int rank = 0; rank < size_; ++rank) begins = begins || (rounds_.tag(rank) & kFollows) == 0;
     Outcome outcome{{cache_.decision(*id)}, fits_messages(*id)};

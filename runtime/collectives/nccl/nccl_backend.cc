@@ -146,7 +146,7 @@ void NcclBackend::queue(std::span<const Call> calls, const Works& works, Place& 
   }
   if (!communicator || !objection.empty()) return queue_staged(calls, works, place);
   for (const Call& call : calls) call.tell_stage("NCCL", nullptr);
-  if (!is_ordered) return launch(calls, terms, place, works);
+  if (!is_ordered) return launch(*communicator, calls, terms, place, works);
   LaunchOrder::Turn turn(SharedGpu::of(place.gpu).order(), options_.mesh.names);
   LaunchOrder::Time proposal = turn.proposal(), time = proposal;
   for (const std::string& bytes : exchange({reinterpret_cast<const char*>(&proposal), sizeof proposal})) {
@@ -154,20 +154,16 @@ void NcclBackend::queue(std::span<const Call> calls, const Works& works, Place& 
     time = std::max(time, proposal);
   }
   if (!turn.wait(time, [this] { return failure().has_value(); })) throw Error(Errc::kAborted, "the job has ended");
-  launch(calls, terms, place, works);
+  launch(*communicator, calls, terms, place, works);
 }
 
-void NcclBackend::launch(std::span<const Call> calls, const Terms& terms, Place& place, const Works& works) {
-  std::shared_ptr<Communicator> communicator;
-  {
-    const MutexLock lock(mutex_);
-    communicator = communicator_;
-  }
+void NcclBackend::launch(Communicator& communicator, std::span<const Call> calls, const Terms& terms, Place& place,
+                         const Works& works) {
   const MutexLock launching(place.gpu.launch_mutex());
   for (std::size_t i = 0; i < works.size(); ++i) {
     if (i == 0 || works[i] != works[i - 1]) works[i]->begin_launch(place.stream);
   }
-  calls.size() == 1 ? communicator->launch(calls.front(), terms) : communicator->launch_together(calls, terms);
+  calls.size() == 1 ? communicator.launch(calls.front(), terms) : communicator.launch_together(calls, terms);
   for (std::size_t i = 0; i < works.size(); ++i) {
     if (i == 0 || works[i] != works[i - 1]) works[i]->end_launch(place.stream);
   }

@@ -61,7 +61,8 @@ class NcclBackend : public DataBackend {
   using Works = std::vector<std::shared_ptr<cuda::Work>>;
   void queue(std::span<const Call> calls, const Works& works, Place& place);
   void queue_staged(std::span<const Call> calls, const Works& works, Place& place);
-  void launch(std::span<const Call> calls, const Terms& terms, Place& place, const Works& works);
+  static void launch(Communicator& communicator, std::span<const Call> calls, const Terms& terms, Place& place,
+                     const Works& works);
   UniqueId make_id(const Library& library, cuda::Gpu& gpu) const;
   void check_health();
   std::optional<Status> failure() const;

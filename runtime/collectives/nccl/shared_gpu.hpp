@@ -26,8 +26,8 @@ struct CommHandle {
 };
 
 /// What all communicators of one GPU in this process share: the order of their launches, and their end. A failure ends
-/// all of them: each is told to stop, and only then are they reclaimed, because that may wait for the kernels of the
-/// others (NCCL's pull request 564).
+/// all of them: the abort flag of each is set first, and only then are they reclaimed, because that may wait for the
+/// kernels of the others (NCCL's pull request 564).
 /// Owner    the process: never destroyed, because NCCL's calls may never return.
 /// Threads  any.
 class SharedGpu {
