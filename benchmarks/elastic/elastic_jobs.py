@@ -96,7 +96,7 @@ class Job:
                 return found[line.generation]
 
     def ranks(self):
-        """Of each process that runs the program its number in the machine and its environment."""
+        """Returns the process id and the environment of each process that runs the program."""
         found = []
         for pid in self._marked():
             try:

@@ -51,7 +51,7 @@ def cases(microseconds=1000):
 
 
 def measure(case, losses):
-    """Of each loss the seconds to the end of the next allreduce on the last rank; of each growth the seconds for which the others stood."""
+    """Returns the seconds from each loss to the end of the next allreduce on the last rank, and those for which each growth stopped the others."""
     stopped, grown = [], []
     if case.hosts:
         with Testbed(hosts=case.hosts, visible=[sys.prefix]) as bed:

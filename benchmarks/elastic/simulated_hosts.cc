@@ -45,7 +45,7 @@ void require(bool condition, const char* what) {
   if (!condition) throw std::runtime_error(what);
 }
 
-/// Of a clock that both processes share.
+/// Returns the time of a clock that both processes share.
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -54,7 +54,7 @@ void end_at(const std::exception_ptr& error) {
   if (error) std::rethrow_exception(error);
 }
 
-/// What the agents have in common.
+/// The state that all agents share.
 struct Progress {
   int hosts = 0;
   int running = 0;   ///< agents whose rank has entered elastic.run()

@@ -1,4 +1,4 @@
-"""What a commit and a check cost, and what happens between commits while nobody is lost."""
+"""Measures commits and checks, and the wake-ups between commits while no rank is lost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def commits_table(reports):
     for mib, report in reports.items():
         times = report["times"]
         medians = {name: statistics.median(values) for name, values in times.items()}
-        # Of turns that belong together: other work of the machine meets both.
+        # The ratio is that of two calls of one turn, which other work of the machine slows down alike.
         ratios = {name: statistics.median(a / b for a, b in zip(values, times["memcpy"])) for name, values in times.items()}
         taken = ", ".join(f"{name}: {each['bytes']:,} B, {each['pages']}" for name, each in report["taken"].items() if name != "memcpy")
         cells = [f"{medians[name] * 1e3:.1f} | {ratios[name]:.2f}" for name in ("NumPy", "PyTorch")]

@@ -291,7 +291,7 @@ void Membership::form_if_ready(TimePoint now) {
   }
   member_deadline_ = kNever;
   std::vector<int> next = roll_.ready_in_order();
-  // The newest commit is known now, so a failure after many commits is told from one of several in a row.
+  // The newest commit is known now, so a failure after many commits is distinguished from one of several in a row.
   const std::int64_t newest = next.empty() ? -1 : roll_.processes.at(next.front()).commit;
   for (const int host : exclusions_.postponed()) {
     if (limits_.commits_until(newest) >= kForgivingCommits) exclusions_.forgive(host);

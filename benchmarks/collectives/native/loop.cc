@@ -116,7 +116,7 @@ long next_batch(const Arguments& arguments, long done, double elapsed_us) {
   return std::max(0L, static_cast<long>(std::min(fitting, static_cast<double>(room))));
 }
 
-/// Of all threads of this rank, so far.
+/// Returns the time of all threads of this rank so far.
 double processor_time_us() {
   timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);

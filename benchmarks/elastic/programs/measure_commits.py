@@ -51,7 +51,7 @@ def measure(_):
     ways = {"memcpy": memcpy, **{name: state.save for name, state in states.items()}}
     for function in ways.values():
         function()  # the first one makes room
-    # Of what a turn takes newly: bytes of Python's allocator, and pages that the kernel has given.
+    # A turn's new memory: bytes of Python's allocator, and pages that the kernel has given.
     taken = {}
     tracemalloc.start()
     for name, function in ways.items():

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A stand-in for libpmix, which has a launcher only where one has started the process: it keeps what is put, and
-/// answers when the test says so.
+/// answers when the test calls `answer`.
 struct StandIn {
   std::map<std::string, std::string> values;
   std::function<void()> answer;  // of the last question
