@@ -62,7 +62,8 @@ class State:
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
-        """All ranks call it together. Costs one small allreduce in an elastic job, nothing in another.
+        """All ranks call it together. Costs one small allreduce in an elastic job, nothing in another; when hosts have changed, one more,
+        and a wait for the operations in flight, so that no rank leaves the generation before all of them have ended on every rank.
 
         Errors  HostsUpdatedInterrupt on all ranks in the same call; SystemExit(0) on a rank that is to leave.
         """
@@ -76,6 +77,8 @@ class State:
         update, is_leaving = pending()
         if not largest(update or bool(own), "runjob.elastic.check"):
             return
+        job.check_all()
+        largest(0, "runjob.elastic.settled")
         if is_leaving:
             sys.exit(0)  # the job does not need this process any more
         raise HostsUpdatedInterrupt(skip_sync=False)
@@ -96,13 +99,10 @@ class State:
         """Called in each generation after the first one, before the callbacks."""
 
     def _commit_live(self) -> None:
-        """A commit without the check for hosts. A rank whose save() raises keeps its number, and counts on with the others.
-
-        What operations on a GPU have written may be wrong until all of them have ended without an error.
+        """A commit without the check for hosts, after all operations have ended: what they write on a GPU may be wrong before. A rank whose
+        save() raises keeps its number, and counts on with the others.
         """
         self._commits += 1
-        if job.is_initialized():
-            job.check_all()
         self.save()
         self._commit_number = self._commits
         if self._on_commit is not None:

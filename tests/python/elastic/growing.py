@@ -1,4 +1,7 @@
-"""A rank of an elastic job that trains until the job has all of its ranks again, and 40 steps are done."""
+"""A rank of an elastic job that trains until the job has all of its ranks again, and 40 steps are done.
+
+growing.py NUMBER [SLOW]: process NUMBER kills itself; process SLOW leaves a generation half a second after the others.
+"""
 
 import os
 import signal
@@ -9,9 +12,22 @@ import numpy as np
 
 import runjob.elastic
 import runjob.numpy as rj
+from runjob.exceptions import HostsUpdatedInterrupt
 
 rj.init()
-state = runjob.elastic.ObjectState(step=0, grown=False)
+
+
+class State(runjob.elastic.ObjectState):
+    def check_host_updates(self):
+        try:
+            super().check_host_updates()
+        except HostsUpdatedInterrupt:
+            if sys.argv[2:] == [os.environ["RUNJOB_PROCESS_NUMBER"]]:
+                time.sleep(0.5)
+            raise
+
+
+state = State(step=0, grown=False)
 
 
 def note_size():

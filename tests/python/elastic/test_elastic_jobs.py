@@ -22,8 +22,9 @@ def test_the_others_go_on_when_a_rank_is_killed(lost):
     assert "localhost is excluded for ever" in job.stderr
 
 
-def test_a_new_process_takes_the_place_of_a_lost_one_and_its_state():
-    job = run("-np", "3", "--min-np", "2", sys.executable, str(GROWING), "1")
+@pytest.mark.parametrize("slow", [(), ("0",), ("2",)], ids=["", "rank_0_leaves_late", "rank_1_leaves_late"])
+def test_a_new_process_takes_the_place_of_a_lost_one_and_its_state(slow):
+    job = run("-np", "3", "--min-np", "2", sys.executable, str(GROWING), "1", *slow)
     assert job.returncode == 0, job.stderr
     lines = by_rank(job.stdout)
     assert sorted(lines) == [0, 1, 2]

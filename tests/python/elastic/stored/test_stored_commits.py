@@ -48,7 +48,7 @@ def kill_at_mark(folder, *arguments, size, **variables):
 
 def test_a_job_that_is_started_again_goes_on_with_other_ranks(tmp_path):
     kill_at_mark(tmp_path / "c", TRAINING, 200, "slow", size=2)
-    assert 1 <= len([name for name in files(tmp_path / "c") if name.endswith(".safetensors")]) <= 2
+    assert 1 <= len([name for name in files(tmp_path / "c") if name.endswith(".safetensors")]) <= 3, "the last two, and one just written"
     after = lines(run(tmp_path / "c", TRAINING, 300, size=3))
     start = int(after[0][0].removeprefix("from "))
     assert 1 <= start <= 200
