@@ -34,7 +34,7 @@ def parse_arguments():
     parser.add_argument("--operations", default=",".join(peers.OPERATIONS), help="of --what peers (default: %(default)s)")
     parser.add_argument("--bytes", default=peers.SIZES, help="of --what peers (default: %(default)s)")
     parser.add_argument("--budget-ms", type=int, default=150, help="of --what peers, for each size (default: %(default)s)")
-    parser.add_argument("--peers", default="", help="of --what peers: only these beside runjob (default: all that are installed)")
+    parser.add_argument("--peers", default="", help="of --what peers: only these beside runjob; none: runjob alone (default: all that are installed)")
     parser.add_argument("--encrypted", action="store_true", help="of --what peers: runjob with --encrypt-data as well")
     parser.add_argument("--rate", default="", help="of --what peers: each host's cable, such as 1gbit (default: no limit)")
     parser.add_argument("--builds", default=str(ROOT / "build/release"), help="of --what engine and peers: build folders, separated by commas (default: %(default)s)")
@@ -101,6 +101,9 @@ def measure_peers(arguments, counts):
     for reason in absent:
         print(reason, flush=True)
     wanted = arguments.peers.split(",") if arguments.peers else list(found)
+    unknown = [name for name in wanted if name not in found and name != "none"]
+    if unknown:
+        sys.exit(f"benchmarks.between_hosts: --peers: no {', '.join(unknown)} here; there are {', '.join(found)}, and none")
     found = {name: peer for name, peer in found.items() if name in wanted or name.startswith("runjob")}
     tables = []
     with Testbed(max(counts), visible=sorted({folder for peer in found.values() for folder in peer.folders} - {"/usr"})) as bed:

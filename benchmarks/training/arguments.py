@@ -12,6 +12,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = [model for models in peers.MODELS.values() for model in models]
 
 
+def program(word):
+    """A path from any folder: the ranks on other hosts begin in one of their own. A name stays one of the PATH."""
+    return os.path.abspath(word) if "/" in word else word
+
+
 def python_with_tensorflow():
     """One that packaging/tensorflow.sh has made, of the newest TensorFlow."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
@@ -32,9 +37,9 @@ def parse(argv=None):
     parser.add_argument("--priority", action="store_true", help="give the ranks nearly all processor time: for a busy machine; needs root")
     parser.add_argument("--timeout", type=float, default=300, help="seconds after which a program is given up")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where runjob is")
-    parser.add_argument("--python", default=python_with_torch(), help="a Python that has torch")
-    parser.add_argument("--horovod-python", default=python_with_horovod(), help="a Python that has Horovod, with horovodrun beside it")
-    parser.add_argument("--tensorflow-python", default=python_with_tensorflow(), help="a Python that has TensorFlow")
-    parser.add_argument("--horovod-tensorflow-python", default=sys.executable, help="a Python that has Horovod with TensorFlow")
+    parser.add_argument("--python", type=program, default=python_with_torch(), help="a Python that has torch")
+    parser.add_argument("--horovod-python", type=program, default=python_with_horovod(), help="a Python that has Horovod, with horovodrun beside it")
+    parser.add_argument("--tensorflow-python", type=program, default=python_with_tensorflow(), help="a Python that has TensorFlow")
+    parser.add_argument("--horovod-tensorflow-python", type=program, default=sys.executable, help="a Python that has Horovod with TensorFlow")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build/training.json", help="where the numbers go")
     return parser.parse_args(argv)
