@@ -156,3 +156,20 @@ TEST_CASE("under the name horovodrun the end has Horovod's words", "[unit]") {
                StartsWith("Horovod detected that one or more processes exited with non-zero status: 2 of at least 3"));
   }
 }
+
+TEST_CASE("a generation redoes the most steps that a member with the newest commit has begun after it", "[unit]") {
+  ScriptedMembership job("s1:4", elastic(1, 4));
+  for (const int process : {0, 1, 2, 3}) job.membership.entered(process, job.now);
+  job.killed(0);
+  job.ready(1, 6, "", 12);  // its older commit does not count
+  job.ready(2, 7, "", 2);
+  job.ready(3, 7, "", 3);
+  CHECK(job.formed.back().steps_redone == 3);
+  job.killed(1);
+  job.ready(2, 7, "", 0);
+  job.ready(3, 7);
+  CHECK(job.formed.back().steps_redone == 0);
+  job.killed(3);
+  job.ready(2, 8);
+  CHECK(job.formed.back().steps_redone == -1);
+}
