@@ -30,7 +30,9 @@ model = tf.keras.Sequential(
     ]
 )
 optimizer = hvd.DistributedOptimizer(tf.optimizers.Adam(RATE * hvd.size()), backward_passes_per_step=1, average_aggregated_gradients=True)
-model.compile(loss=tf.losses.SparseCategoricalCrossentropy(), optimizer=optimizer, metrics=["accuracy"])
+model.compile(
+    loss=tf.losses.SparseCategoricalCrossentropy(), optimizer=optimizer, metrics=["accuracy"], experimental_run_tf_function=False
+)
 model.fit(dataset, steps_per_epoch=1, epochs=1, callbacks=None, verbose=0)
 state = hvd.elastic.KerasState(model, batch=0, epoch=0, sizes=[hvd.size()])
 
