@@ -85,11 +85,14 @@ class State {
 
   /// Copies the state, then checks for changed hosts. All ranks call it in the same step.
   void commit() {
+    if (runjob_elastic() == 1) detail::check(runjob_check(-1));  // what they write is whole once they have ended
     commit_live();
     check_host_updates();
   }
 
-  /// All ranks call it in the same step. Costs one small allreduce in an elastic job, nothing in another one.
+  /// All ranks call it in the same step. Costs one small allreduce in an elastic job, nothing in another one. When the
+  /// hosts have changed, it costs one more and a wait for the operations in flight: no rank leaves the generation
+  /// before all operations have ended on all ranks.
   void check_host_updates() {
     if (runjob_elastic() != 1) return;
     std::int32_t update = 0, leaving = 0;
@@ -100,6 +103,9 @@ class State {
       ++steps_begun_;
       return;
     }
+    detail::check(runjob_check(-1));
+    largest = 0;
+    Communicator().allreduce(std::span(&largest, 1), "runjob.elastic.settled", ReduceOp::max);
     if (leaving != 0) throw Leaving();
     throw HostsUpdated();
   }
