@@ -40,6 +40,13 @@ runjob_code runjob_elastic_meet(int64_t commit, const char* reason) {
   });
 }
 
+runjob_code runjob_elastic_steps(int64_t steps) {
+  return guarded([&] {
+    Process::current().elastic_steps(steps);
+    return Status();
+  });
+}
+
 runjob_code runjob_elastic_pending(int32_t* update, int32_t* leaving) {
   return guarded([&] {
     if (update == nullptr || leaving == nullptr)

@@ -113,10 +113,12 @@ void Process::elastic_meet(std::int64_t commit, const std::string& reason) {
   if (!current) static_cast<void>(member_job());  // throws
   RuntimeConfig config;
   std::shared_ptr<NoticeWatch> watch;
+  std::int64_t steps = -1;
   {
     const MutexLock lock(mutex_);
     config = *config_;
     watch = watch_;
+    steps = std::exchange(steps_, -1);
   }
   if (!config.elastic) throw Error(Errc::kUsage, "this job is not elastic: start it with runjob --min-np");
   if (!watch) throw Error(Errc::kUsage, "a process enters an elastic job with runjob_elastic_enter() first");
@@ -130,9 +132,14 @@ void Process::elastic_meet(std::int64_t commit, const std::string& reason) {
   leave(Goodbye::kShutdown);
   check_gpus();
   const auto joined =
-      std::make_shared<const Job>(join_next_generation(config, init_counts_, {after, commit, why}, *watch));
+      std::make_shared<const Job>(join_next_generation(config, init_counts_, {after, commit, why, steps}, *watch));
   const MutexLock lock(mutex_);
   job_ = joined;
+}
+
+void Process::elastic_steps(std::int64_t steps) {
+  const MutexLock lock(mutex_);
+  steps_ = steps;
 }
 
 NoticeWatch::Pending Process::elastic_pending() const {

@@ -49,6 +49,8 @@ class Process {
   /// the number of the newest state that it can restore, -1 for none; `reason`: an error of its own, "" for none.
   /// Errors  Error(kUsage) in another job; those of join_next_generation(): then the process is in no job any more.
   void elastic_meet(std::int64_t commit, const std::string& reason);
+  /// How many steps this process has begun since the commit that it brings to its next meeting; less than 0: unknown.
+  void elastic_steps(std::int64_t steps);
   /// What the launcher asks of this process.
   /// Errors  Error(kNotInitialized).
   NoticeWatch::Pending elastic_pending() const;
@@ -92,6 +94,7 @@ class Process {
   std::shared_ptr<const Job> job_ GUARDED_BY(mutex_);       // shared with the calls that are using it
   std::string failure_ GUARDED_BY(mutex_);                  ///< the reason that failing() was given in this job
   std::optional<RuntimeConfig> config_ GUARDED_BY(mutex_);  ///< of the last init() that has succeeded
+  std::int64_t steps_ GUARDED_BY(mutex_) = -1;              ///< as given to elastic_steps(), until the next meeting
   std::shared_ptr<NoticeWatch> watch_ GUARDED_BY(mutex_);   ///< shared with its thread; null before elastic_enter()
 
   HandleTable handles_;

@@ -27,10 +27,12 @@ std::vector<Membership::Member> members_of_generation_0(const Allocation& alloca
 GenerationRecord record_of(const Membership::Generation& generation) {
   std::vector<int> processes;
   for (const Membership::Member& member : generation.members) processes.push_back(member.process);
-  return {generation.number,   static_cast<int>(generation.members.size()),
-          generation.cause,    generation.left,
-          generation.came,     std::chrono::duration<double>(generation.stood_still).count(),
-          std::move(processes)};
+  std::optional<std::int64_t> steps_redone;
+  if (generation.steps_redone >= 0) steps_redone = generation.steps_redone;
+  return {generation.number,    static_cast<int>(generation.members.size()),
+          generation.cause,     generation.left,
+          generation.came,      std::chrono::duration<double>(generation.stood_still).count(),
+          std::move(processes), steps_redone};
 }
 
 GenerationRecord record_of_generation_0(const Allocation& allocation) {

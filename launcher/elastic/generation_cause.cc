@@ -1,8 +1,13 @@
 #include "launcher/elastic/generation_cause.hpp"
 
-#include <utility>
+#include <fmt/format.h>
 
 namespace runjob {
+namespace {
+
+constexpr int kMostNamedHosts = 4;  // a line that can still be read
+
+}  // namespace
 
 void GenerationCause::report(int process, bool own, const std::string& reason) {
   reports_.try_emplace(process, Report{own, reason});
@@ -18,16 +23,28 @@ GenerationCause::Kind GenerationCause::kind_for(int process, Kind of_victim, Kin
   return found != reports_.end() && !found->second.own ? of_victim : otherwise;
 }
 
-void GenerationCause::note(Kind kind, std::string text) {
+void GenerationCause::note(Kind kind, const std::string& text) {
+  const bool is_loss = kind == Kind::kHostLost;
+  lost_hosts_ += is_loss ? 1 : 0;
   const Kind known = kind_ == Kind::kHostLost ? Kind::kEnd : kind_;
-  const Kind next = kind == Kind::kHostLost ? Kind::kEnd : kind;
-  if (next <= known) return;
-  kind_ = kind;
-  text_ = std::move(text);
+  const Kind next = is_loss ? Kind::kEnd : kind;
+  if (next > known) {
+    text_ = text;
+  } else if (is_loss && lost_hosts_ <= kMostNamedHosts) {
+    text_ += "; " + text;
+  }
+  if (next > known || is_loss) kind_ = kind;
+}
+
+std::string GenerationCause::text() const {
+  const int unnamed = lost_hosts_ - kMostNamedHosts;
+  if (unnamed <= 0) return text_;
+  return text_ + (unnamed == 1 ? "; 1 other host was lost" : fmt::format("; {} other hosts were lost", unnamed));
 }
 
 void GenerationCause::clear() {
   kind_ = Kind::kNone;
+  lost_hosts_ = 0;
   text_.clear();
   reports_.clear();
 }

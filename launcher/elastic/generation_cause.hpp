@@ -7,7 +7,7 @@ namespace runjob {
 
 /// Why the present generation of an elastic job ends. Ranks that lost their connection to the one that failed often
 /// report this before its own reason or end is known, so all reasons count until the next generation is formed: the
-/// strongest kind is the cause, and of several reasons of one kind the first.
+/// strongest kind is the cause, and of several reasons of one kind the first. Lost hosts are all named.
 /// Pure.
 /// Threads  one.
 class GenerationCause {
@@ -34,13 +34,15 @@ class GenerationCause {
   /// it has not reported that it lost another member.
   Kind kind_for(int process, Kind of_victim, Kind otherwise) const;
 
-  void note(Kind kind, std::string text);
+  /// A host that was lost after the first one, or after the end of a member, is added to the text: of many hosts the
+  /// first four, and how many others.
+  void note(Kind kind, const std::string& text);
   /// Adds a consequence to the text.
   void add(const std::string& text) { text_ += text; }
   /// Another generation is formed: nothing is known about its end.
   void clear();
 
-  const std::string& text() const { return text_; }
+  std::string text() const;
   bool is_planned() const { return kind_ == Kind::kHostsChanged; }
   /// A rank has ended the generation by a failure of its own, and no host was lost.
   bool is_own_failure() const;
@@ -53,6 +55,7 @@ class GenerationCause {
 
   Kind kind_ = Kind::kNone;
   std::string text_;
+  int lost_hosts_ = 0;
   std::map<int, Report> reports_;  // by process
 };
 

@@ -91,6 +91,7 @@ void Membership::ready(int process, const rendezvous::JoinRequest::Ready& ready,
   }
   which.ready = true;
   which.commit = ready.commit;
+  which.steps = ready.steps;
   if (which.rank >= 0) {
     end_by_request(process, ready.reason, now);
   } else if (!forming_) {
@@ -345,6 +346,7 @@ void Membership::form(const std::vector<int>& next, TimePoint now) {
   for (const auto& [number, process] : roll_.processes) {
     if (process.rank >= 0 && !process.stays()) formed.left.push_back(roll_.name_of(number));
   }
+  formed.steps_redone = roll_.steps_since(limits.newest_commit);
   for (auto& [number, process] : roll_.processes) process.rank = -1;
   for (const int number : next) {
     Process& process = roll_.processes.at(number);

@@ -50,7 +50,8 @@ class Membership {
     std::string cause;                    ///< "rank 5 on s2 was killed by signal 9"
     std::vector<std::string> left, came;  ///< "rank 5 on s2", by their ranks before and now
     std::chrono::steady_clock::duration stood_still{};
-    std::string told;  ///< for people: "7 ranks after 0.21 s: rank 5 on s2 was killed by signal 9"
+    std::int64_t steps_redone = -1;  ///< the steps begun after the commit from which it goes on; less than 0: unknown
+    std::string told;                ///< for people: "7 ranks after 0.21 s: rank 5 on s2 was killed by signal 9"
   };
   /// A process to start, and the place that it will probably get.
   struct Start {

@@ -110,6 +110,15 @@ void ProcessRoll::make_newcomers_of_absent_members() {
   }
 }
 
+std::int64_t ProcessRoll::steps_since(std::int64_t newest) const {
+  std::int64_t steps = -1;
+  for (const auto& [number, process] : processes) {
+    if (process.rank >= 0 && process.ready && process.stays() && process.commit == newest)
+      steps = std::max(steps, process.steps);
+  }
+  return steps;
+}
+
 std::vector<int> ProcessRoll::ready_in_order() const {
   std::vector<int> next;
   for (const auto& [number, process] : processes) {

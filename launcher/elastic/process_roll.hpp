@@ -19,6 +19,7 @@ struct ProcessRoll {
     bool leaving = false;  ///< at its next commit
     bool ending = false;   ///< the launcher has sent it the signal to end
     std::int64_t commit = -1;
+    std::int64_t steps = -1;  ///< that it has begun since this commit; less than 0: unknown
 
     bool stays() const { return !leaving && !ending; }
     /// It is on its way to elastic.run(), or waits there for a place.
@@ -59,6 +60,9 @@ struct ProcessRoll {
   std::vector<int> surplus(int ranks, int spares) const;
   /// A member that has not entered elastic.run() yet need not be waited for.
   void make_newcomers_of_absent_members();
+  /// The steps that are done again from commit `newest`: the largest number of the members that bring it; less than 0
+  /// when none of them knows it.
+  std::int64_t steps_since(std::int64_t newest) const;
   /// The processes that are ready, by their rank in the next generation: the first member that has the newest commit,
   /// the other members in their order, then newcomers.
   std::vector<int> ready_in_order() const;

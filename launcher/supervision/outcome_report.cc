@@ -229,6 +229,7 @@ std::string outcome_json(const JobOutcome& outcome, const std::string& job_id, c
                                        {"left", each.left},
                                        {"came", each.came},
                                        {"stood_still_seconds", each.stood_still_seconds},
+                                       {"steps_redone", each.steps_redone ? Json(*each.steps_redone) : Json(nullptr)},
                                        {"processes", each.processes}});
   }
   return ordered_json_text(document, 2) + "\n";

@@ -126,6 +126,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_elastic_enter": (c_int, []),
     # commit, reason
     "runjob_elastic_meet": (c_int, [c_int64, c_char_p]),
+    # steps begun since the commit
+    "runjob_elastic_steps": (c_int, [c_int64]),
     # update, whether to leave
     "runjob_elastic_pending": (c_int, [_NUMBERS, _NUMBERS]),
     # the operation, a struct that names its size; its handle

@@ -284,6 +284,7 @@ Job join_next_generation(const RuntimeConfig& config, InitCounts& counts, rendez
       if (!is_loss(error.code())) throw;
       log::info("generation {} has ended before it was connected: {}", place.generation, error.what());
       ready.after = place.generation;
+      ready.steps = 0;
       ready.reason = error.code() == Errc::kTimeout ? error.what() : "";
     }
   }

@@ -1,5 +1,6 @@
 """`cmake --install` of the release build, used as a stranger would: another program, another folder, nothing of ours around."""
 
+import json
 import os
 import pathlib
 import re
@@ -164,13 +165,18 @@ def test_the_example_of_training_gives_what_one_process_gives(prefix, examples):
         assert trained(done) == [(pytest.approx(loss, abs=2e-6), accuracy)] * size
 
 
-def test_the_example_of_an_elastic_job_loses_and_gains_a_rank(prefix, examples):
-    done = run(prefix / "bin/runjob", "-np", "3", "--min-np", "2", examples / "elastic", "400", "1", "100", env=clean_environment(), cwd=examples)
+def test_the_example_of_an_elastic_job_loses_and_gains_a_rank(prefix, examples, tmp_path):
+    status_file = tmp_path / "status.json"
+    options = ("-np", "3", "--min-np", "2", "--status-file", status_file)
+    done = run(prefix / "bin/runjob", *options, examples / "elastic", "400", "1", "100", env=clean_environment(), cwd=examples)
     lines = sorted(line.partition(":")[2] for line in done.stdout.splitlines())
     # The successor of a program that starts quickly may be there before the others have met: then two ranks are never alone.
     sizes = "2 3" if "generation 2: 3 ranks" in done.stderr else "3"
     assert lines == [f"rank {rank} of 3: step 400, y = 3.0000 x -1.0000, resized to: {sizes}" for rank in range(3)]
     assert "rank 1 on localhost was killed by signal 9" in done.stderr
+    # A rank that has not ended the commit of step 100 when it learns of the loss has begun no other step.
+    redone = [each["steps_redone"] for each in json.loads(status_file.read_text())["generations"]]
+    assert redone[0] is None and redone[1] in (0, 1) and redone[2:] in ([], [0])
 
 
 def test_a_rank_that_is_to_leave_an_elastic_job_in_cpp_ends_well(prefix, examples):

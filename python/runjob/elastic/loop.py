@@ -81,6 +81,7 @@ class _Loop:
                     if is_restored:
                         self._state.on_reset()
                     self._sync([])
+                self._state._steps_begun = 1
                 return function()
             except HostsUpdatedInterrupt:
                 self._state._commit_live()
@@ -95,6 +96,8 @@ class _Loop:
     def _meet(self) -> None:
         number = self._state._commit_number
         text = self._reason.encode(errors="replace")
+        job.check(library().runjob_elastic_steps(self._state._steps_begun))
+        self._state._steps_begun = 0
         job.join_generation(lambda: library().runjob_elastic_meet(number, text))
 
     def _begin_generation(self) -> None:

@@ -21,6 +21,8 @@ class State:
 
     Attributes  _commit_number  of the newest commit of this process; -1: it has none that is whole.
                 _commits        how often all ranks have committed, also when it failed here.
+                _steps_begun    steps since this process's newest commit; one begins in elastic.run(), and with each check for changed hosts
+                                that finds none.
                 _receives       while elastic.run() calls sync() after a meeting: whether this process lacks the newest commit. None at
                                 other times: rank 0's state is what counts.
                 _on_commit      called after each commit of this process.
@@ -31,6 +33,7 @@ class State:
         self._rank = get_rank or job.rank
         self._reset_callbacks: list[Callable[[], Any]] = []
         self._commit_number = self._commits = -1
+        self._steps_begun = 0
         self._receives: bool | None = None
         self._on_commit: Callable[[], None] | None = None
         self._host_messages = Notices()
@@ -76,6 +79,7 @@ class State:
             return
         update, is_leaving = pending()
         if not largest(update or bool(own), "runjob.elastic.check"):
+            self._steps_begun += 1
             return
         job.check_all()
         largest(0, "runjob.elastic.settled")
@@ -105,6 +109,7 @@ class State:
         self._commits += 1
         self.save()
         self._commit_number = self._commits
+        self._steps_begun = 0
         if self._on_commit is not None:
             self._on_commit()
 

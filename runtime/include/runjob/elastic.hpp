@@ -30,6 +30,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace runjob {
@@ -84,18 +85,27 @@ class State {
 
   /// Copies the state, then checks for changed hosts. All ranks call it in the same step.
   void commit() {
+    if (runjob_elastic() == 1) detail::check(runjob_check(-1));  // what they write is whole once they have ended
     commit_live();
     check_host_updates();
   }
 
-  /// All ranks call it in the same step. Costs one small allreduce in an elastic job, nothing in another one.
+  /// All ranks call it in the same step. Costs one small allreduce in an elastic job, nothing in another one. When the
+  /// hosts have changed, it costs one more and a wait for the operations in flight: no rank leaves the generation
+  /// before all operations have ended on all ranks.
   void check_host_updates() {
     if (runjob_elastic() != 1) return;
     std::int32_t update = 0, leaving = 0;
     detail::check(runjob_elastic_pending(&update, &leaving));
     std::uint8_t largest = update != 0 ? 1 : 0;
     Communicator().allreduce(std::span(&largest, 1), "runjob.elastic.check", ReduceOp::max);
-    if (largest == 0) return;
+    if (largest == 0) {
+      ++steps_begun_;
+      return;
+    }
+    detail::check(runjob_check(-1));
+    largest = 0;
+    Communicator().allreduce(std::span(&largest, 1), "runjob.elastic.settled", ReduceOp::max);
     if (leaving != 0) throw Leaving();
     throw HostsUpdated();
   }
@@ -193,6 +203,7 @@ class State {
     ++commits_;
     save();
     number_ = commits_;
+    steps_begun_ = 0;
   }
 
   void call_reset_callbacks() {
@@ -271,6 +282,7 @@ class State {
   std::vector<std::byte> arrays_, plain_;  // the commit; plain_ is empty before the first one
   std::int64_t number_ = -1;               // of the newest commit of this process; -1: it has none that is whole
   std::int64_t commits_ = -1;              // how often all ranks have committed, also when it failed here
+  std::int64_t steps_begun_ = 0;           // since the newest commit of this process
 };
 
 /// True when another generation would meet the same error again.
@@ -294,18 +306,10 @@ class Loop {
     must_meet_ = runjob_generation() < 0;
   }
 
-  /// Makes this process a member of a generation, with rank 0's state.
+  /// Makes this process a member of a generation, with rank 0's state. The first step begins.
   void begin() {
-    if (!must_meet_) return state_.sync({});
-    is_member_ = false;
-    detail::check(runjob_elastic_meet(state_.number_, reason_.empty() ? nullptr : reason_.c_str()));
-    is_member_ = true;
-    must_meet_ = false;
-    if (std::exchange(must_restore_, false)) state_.restore();  // nothing of the older generation is in flight now
-    state_.call_reset_callbacks();
-    std::vector<std::int64_t> brought(static_cast<std::size_t>(runjob_size()));
-    detail::check(runjob_elastic_commits(brought.data()));
-    state_.sync(brought);
+    must_meet_ ? meet() : state_.sync({});
+    state_.steps_begun_ = 1;
   }
 
   /// The hosts have changed: the next generation goes on with the live state.
@@ -325,6 +329,19 @@ class Loop {
   }
 
  private:
+  void meet() {
+    is_member_ = false;
+    detail::check(runjob_elastic_steps(std::exchange(state_.steps_begun_, 0)));
+    detail::check(runjob_elastic_meet(state_.number_, reason_.empty() ? nullptr : reason_.c_str()));
+    is_member_ = true;
+    must_meet_ = false;
+    if (std::exchange(must_restore_, false)) state_.restore();  // nothing of the older generation is in flight now
+    state_.call_reset_callbacks();
+    std::vector<std::int64_t> brought(static_cast<std::size_t>(runjob_size()));
+    detail::check(runjob_elastic_commits(brought.data()));
+    state_.sync(brought);
+  }
+
   State& state_;
   std::string reason_;  // the error because of which this process cannot go on; empty: others are the cause
   bool must_meet_ = false, must_restore_ = false, is_member_ = true;

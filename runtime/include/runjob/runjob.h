@@ -131,6 +131,11 @@ RUNJOB_API runjob_code runjob_elastic_enter(void);
  */
 RUNJOB_API runjob_code runjob_elastic_meet(int64_t commit, const char* reason);
 /*
+ * For the status file: the next runjob_elastic_meet() reports that this process has begun so many steps since the state
+ * with which it comes, and that they are done again. Without this call the number is unknown. Less than 0: unknown.
+ */
+RUNJOB_API runjob_code runjob_elastic_steps(int64_t steps);
+/*
  * Reads what the launcher asks of this process: into `update` 0, or 1 when processes were only added, 2 when some are
  * to leave; then all ranks are to meet. Into `leaving` 1 when this process is to end, with status 0, instead of
  * meeting.

@@ -36,7 +36,7 @@ struct ElasticJob {
   }
 
   void ready(int process, std::int64_t commit) {
-    const rendezvous::JoinRequest join{process, 1, rendezvous::JoinRequest::Ready{0, commit, ""}};
+    const rendezvous::JoinRequest join{process, 1, rendezvous::JoinRequest::Ready{0, commit, "", commit - 1}};
     request(process, "/v1/join", to_json(join));
   }
   void request(int process, const std::string& target, const std::string& body) {
@@ -85,6 +85,8 @@ TEST_CASE("the survivors of a loss get their new places", "[unit]") {
   CHECK(elastic.job->host_of(9) == -1);
   CHECK(elastic.job->verdict().outcome().generations.front().processes == std::vector<int>{0, 1, 2});
   CHECK(elastic.job->verdict().outcome().generations.back().processes == std::vector<int>{1, 2});
+  CHECK_FALSE(elastic.job->verdict().outcome().generations.front().steps_redone);
+  CHECK(elastic.job->verdict().outcome().generations.back().steps_redone == 3);
   CHECK_FALSE(elastic.ended_with);
   elastic.end_well(1);
   elastic.end_well(2);

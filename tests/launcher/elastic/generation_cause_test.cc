@@ -27,6 +27,25 @@ TEST_CASE("a stronger reason replaces a weaker one, and of equal ones the first 
   CHECK(text_after(Kind::kHostsChanged, "hosts again") == "hosts again");
 }
 
+TEST_CASE("lost hosts are all named, and of many the first four", "[unit]") {
+  GenerationCause cause;
+  cause.note(Kind::kError, "error");
+  cause.note(Kind::kHostLost, "s1");
+  cause.note(Kind::kEnd, "end");
+  cause.note(Kind::kHostLost, "s2");
+  CHECK(cause.text() == "s1; s2");
+  for (const char* host : {"s3", "s4", "s5"}) cause.note(Kind::kHostLost, host);
+  CHECK(cause.text() == "s1; s2; s3; s4; 1 other host was lost");
+  cause.note(Kind::kHostLost, "s6");
+  CHECK(cause.text() == "s1; s2; s3; s4; 2 other hosts were lost");
+  cause.clear();
+  cause.note(Kind::kEnd, "end");
+  CHECK(cause.is_own_failure());
+  cause.note(Kind::kHostLost, "s1");
+  CHECK(cause.text() == "end; s1");
+  CHECK_FALSE(cause.is_own_failure());
+}
+
 TEST_CASE("a lost host, changed hosts and a loss while a generation is formed are no failure of a rank", "[unit]") {
   const auto is_own = [](Kind kind) {
     GenerationCause cause;

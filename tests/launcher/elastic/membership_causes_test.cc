@@ -88,6 +88,20 @@ TEST_CASE("a lost host is the cause, and no failure of a rank's own, though its 
   CHECK(job.finished.empty());
 }
 
+TEST_CASE("two hosts that are lost before the next generation are both named", "[unit]") {
+  ScriptedMembership job("s1:1,s2:1,s3:2", elastic(1, 4));
+  for (const int process : {0, 1, 2, 3}) job.membership.entered(process, job.now);
+  job.membership.host_lost(2, "lost the agent on s3: it has sent nothing for 5 s", job.now);
+  job.ready(0, 4);
+  CHECK(job.formed.empty());
+  job.membership.host_lost(1, "lost the agent on s2: it has sent nothing for 5 s", job.now);
+  REQUIRE(job.formed.size() == 1);
+  CHECK(job.formed.back().cause ==
+        "lost the agent on s3: it has sent nothing for 5 s; s3 is excluded for ever; "
+        "lost the agent on s2: it has sent nothing for 5 s; s2 is excluded for ever");
+  CHECK(job.formed.back().left == std::vector<std::string>{"rank 2 on s3", "rank 3 on s3", "rank 1 on s2"});
+}
+
 TEST_CASE("an error is the cause although the hosts have changed before", "[unit]") {
   ThreeRanks job;
   job.membership.set_host(1, "s2", 0, job.now);
@@ -155,4 +169,21 @@ TEST_CASE("under the name horovodrun the end has Horovod's words", "[unit]") {
     CHECK_THAT(job.finished[0],
                StartsWith("Horovod detected that one or more processes exited with non-zero status: 2 of at least 3"));
   }
+}
+
+TEST_CASE("a generation redoes the most steps that a member with the newest commit has begun after it", "[unit]") {
+  ScriptedMembership job("s1:4", elastic(1, 4));
+  for (const int process : {0, 1, 2, 3}) job.membership.entered(process, job.now);
+  job.killed(0);
+  job.ready(1, 6, "", 12);  // its older commit does not count
+  job.ready(2, 7, "", 2);
+  job.ready(3, 7, "", 3);
+  CHECK(job.formed.back().steps_redone == 3);
+  job.killed(1);
+  job.ready(2, 7, "", 0);
+  job.ready(3, 7);
+  CHECK(job.formed.back().steps_redone == 0);
+  job.killed(3);
+  job.ready(2, 8);
+  CHECK(job.formed.back().steps_redone == -1);
 }

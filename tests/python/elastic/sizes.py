@@ -17,7 +17,8 @@ state = runjob.elastic.ObjectState(step=0, sizes=[], after=0)
 @runjob.elastic.run
 def train(state):
     while state.after < 3:
-        rj.allreduce(np.ones(4), op=rj.Sum, name="ones")
+        ranks = rj.allreduce(np.ones(4), op=rj.Sum, name="ones")
+        assert ranks.tolist() == [rj.size()] * 4
         time.sleep(0.01)
         state.step += 1
         if not state.sizes or state.sizes[-1] != rj.size():

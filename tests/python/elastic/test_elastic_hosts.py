@@ -1,5 +1,6 @@
-"""Elastic jobs over several hosts, of which one loses its power or a rank."""
+"""Elastic jobs over several hosts, of which one or two lose their power, or one a rank."""
 
+import json
 import pathlib
 import re
 import sys
@@ -41,6 +42,25 @@ def test_the_other_hosts_go_on_when_a_rank_is_killed():
             rank: f"{rank} 2 20 {7 * 3 + 13 * 2} [2]" for rank in range(2)
         }
         assert re.search(r"generation 1: 2 ranks after .* s: rank 1 on s2 was killed by signal 9", job.stderr)
+
+
+def test_two_hosts_that_lose_their_power_together_are_both_named():
+    with Testbed(hosts=3) as bed:
+        options = ("-H", "s1,s2,s3", "--min-np", "1", "--grace-period", "1", "--status-file", "/tmp/status.json")
+        with Running(bed, *options, sys.executable, "-c", UNTIL_SMALLER, env=VARIABLES) as job:
+            job.wait_for_lines(3)
+            for host in bed.hosts[1:]:
+                host.kill()
+            status, output, errors = job.finish()
+            assert status == 0, errors
+            assert by_rank(output)[0][-1] == "0 1"
+            generation = json.loads(bed.head.path("/tmp/status.json").read_text())["generations"][1]
+        del bed.hosts[1:]
+    lost = {name: rf"lost the agent on {name}: [^;]*; {name} is excluded for ever" for name in ("s2", "s3")}
+    # One is noticed before the other, and the rank on s1 waits for both.
+    causes = "|".join(f"{lost[first]}; {lost[second]}" for first, second in (("s2", "s3"), ("s3", "s2")))
+    assert re.search(f"generation 1: 1 rank after .* s: ({causes})\n", errors), errors
+    assert re.fullmatch(causes, generation["cause"]) and sorted(generation["left"]) == ["rank 1 on s2", "rank 2 on s3"]
 
 
 def test_the_other_hosts_go_on_when_one_loses_its_power():

@@ -68,7 +68,7 @@ def test_a_job_grows_on_its_own_host_and_lists_its_generations(tmp_path):
     generations = json.loads(status_file.read_text())["generations"]
     assert [(each["number"], each["size"], each["came"]) for each in generations] == [(0, 1, []), (1, 2, ["rank 1 on localhost"])]
     assert generations[1]["cause"] == "the hosts have changed: rank 1 on localhost has come"
-    assert generations[1]["stood_still_seconds"] >= 0
+    assert generations[1]["stood_still_seconds"] >= 0 and generations[1]["steps_redone"] == 0
 
 
 def test_another_name_of_this_host_joins_leaves_and_comes_back(tmp_path):

@@ -97,6 +97,7 @@ def test_the_others_go_on_when_a_node_is_given_back(slurm, change):
         for rank in range(2):
             assert f"process {rank} on s{rank + 1}: rank {rank} of 2, [3, 2]" in output
         assert re.search(r"generation 1: 2 ranks after .* s: lost the agent on s3: .*; s3 is excluded for ever", errors)
+        assert "runjob: warning: srun: error: s3: task 2: Killed\n" in errors
         wait_until_gone(slurm)
 
 
