@@ -35,6 +35,12 @@ std::vector<Option> own_options() {
        .help = "set a variable of every rank to VALUE, or without one to its value here; may be repeated",
        .repeatable = true,
        .adds_up = true},
+      {.name = "env-file",
+       .value = "FILE",
+       .help = "set variables of every rank that FILE has as lines NAME=VALUE or NAME, as for docker run; -x wins; may "
+               "be repeated",
+       .repeatable = true,
+       .adds_up = true},
       {.name = "wdir",
        .value = "DIR",
        .variables = {"RUNJOB_WDIR"},

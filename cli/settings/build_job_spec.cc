@@ -12,6 +12,7 @@
 #include "base/read_file.hpp"
 #include "cli/options/check_paths.hpp"
 #include "cli/options/horovodrun_options.hpp"
+#include "cli/settings/env_file.hpp"
 #include "cli/settings/export_variables.hpp"
 #include "cli/settings/rank_variables.hpp"
 #include "cli/settings/read_elastic_settings.hpp"
@@ -190,9 +191,22 @@ std::optional<SlurmTask> read_task(const SettingReader& reader, const Settings& 
   return task;
 }
 
+/// What the user exports to the ranks, the strongest source first.
+std::vector<ExportedVariables> read_exports(const SettingReader& reader, const Settings& settings,
+                                            const Environment& environment, Warnings& warnings) {
+  std::vector<ExportedVariables> exports;
+  if (const auto given = settings.find("export"); given != settings.end())
+    exports.push_back({"-x", export_variables(given->second, environment, warnings)});
+  std::vector<SettingValue> files = reader.all("env-file");
+  std::reverse(files.begin(), files.end());  // a later file wins
+  for (const SettingValue& file : files)
+    exports.push_back({file.text, read_env_file(file, reader.absolute(file), environment, warnings)});
+  return exports;
+}
+
 /// Checks the variables of the ranks' runtime, and warns of those of Horovod that change nothing.
-void warn_of_rank_variables(const JobSpec& spec, Warnings& warnings) {
-  check_rank_variables(spec.environment, spec.environment_overrides, spec.runtime_variables);
+void warn_of_rank_variables(const JobSpec& spec, const std::vector<ExportedVariables>& exports, Warnings& warnings) {
+  check_rank_variables(spec.environment, exports, spec.runtime_variables);
   Environment of_ranks = spec.environment_overrides;
   of_ranks.insert(spec.environment.begin(), spec.environment.end());
   const std::string warning = ignored_variables_warning(of_ranks);
@@ -242,9 +256,9 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   // SLURM starts all ranks, also those on this host: what it signals, limits and accounts is then the same for each.
   if (!spec.slurm) spec.local_hosts = find_local_hosts(spec.allocation, surroundings.host_name);
   spec.environment = surroundings.environment;
-  const auto exports = settings.find("export");
-  if (exports != settings.end())
-    spec.environment_overrides = export_variables(exports->second, surroundings.environment, warnings);
+  const std::vector<ExportedVariables> exports = read_exports(reader, settings, surroundings.environment, warnings);
+  for (const ExportedVariables& each : exports)
+    spec.environment_overrides.insert(each.variables.begin(), each.variables.end());
   if (reader.flag("tcp")) spec.environment_overrides.emplace("NCCL_IB_DISABLE", "1");
   spec.working_directory = surroundings.current_directory;
   if (const auto directory = reader.path("wdir")) {
@@ -277,7 +291,7 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   spec.continue_on_failure = reader.flag("continue-on-failure");
   spec.runtime_variables = read_runtime_variables(reader);
   if (elastic) spec.runtime_variables.merge(read_commit_variables(reader));
-  warn_of_rank_variables(spec, warnings);
+  warn_of_rank_variables(spec, exports, warnings);
   spec.status_file = reader.writable_file("status-file");
   spec.verbose = reader.flag("verbose");
   if (spec.slurm_task && spec.slurm_task->rank != 0) warnings.clear();  // task 0 has the same ones

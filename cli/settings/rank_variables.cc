@@ -100,26 +100,29 @@ struct RankValue {
   std::string place;
 };
 
-/// The value of `variable` that a rank sees.
-std::optional<RankValue> value_in_ranks(const std::string& variable, const Environment& environment,
-                                        const Environment& exported) {
-  if (const auto found = exported.find(variable); found != exported.end())
-    return RankValue{found->second, fmt::format("-x {}", variable)};
-  if (const auto found = environment.find(variable); found != environment.end())
-    return RankValue{found->second, fmt::format("environment {}", variable)};
+std::optional<RankValue> exported_value(const std::string& variable, const std::vector<ExportedVariables>& exported) {
+  for (const ExportedVariables& source : exported) {
+    if (const auto found = source.variables.find(variable); found != source.variables.end())
+      return RankValue{found->second, fmt::format("{} {}", source.option, variable)};
+  }
   return std::nullopt;
+}
+
+std::optional<RankValue> inherited_value(const std::string& variable, const Environment& environment) {
+  const auto found = environment.find(variable);
+  if (found == environment.end()) return std::nullopt;
+  return RankValue{found->second, fmt::format("environment {}", variable)};
 }
 
 }  // namespace
 
-void check_rank_variables(const Environment& environment, const Environment& exported,
+void check_rank_variables(const Environment& environment, const std::vector<ExportedVariables>& exported,
                           const std::map<std::string, std::string>& given) {
   for (const Check& each : kChecks) {
     for (const char* prefix : {"RUNJOB_", "HOROVOD_"}) {
       const std::string variable = fmt::format("{}{}", prefix, each.name);
-      const bool is_exported = exported.contains(variable);
-      if (!is_exported && given.contains(std::string(each.name))) continue;
-      const auto found = value_in_ranks(variable, environment, exported);
+      auto found = exported_value(variable, exported);
+      if (!found && !given.contains(std::string(each.name))) found = inherited_value(variable, environment);
       if (!found || found->value.empty()) continue;
       each.check(found->value, found->place);
       break;  // the first prefix wins

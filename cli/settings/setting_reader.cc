@@ -23,15 +23,26 @@ bool SettingReader::flag(std::string_view option) const {
 
 std::optional<SettingValue> SettingReader::path(std::string_view option) const {
   auto value = find(option);
-  if (!value) return value;
-  if (value->text.empty()) throw Error(Errc::kUsage, fmt::format("{}: the path is empty; give one", value->place));
-  if (directory_.empty() && std::filesystem::path(value->text).is_relative()) {
+  if (value) value->text = absolute(*value);
+  return value;
+}
+
+std::vector<SettingValue> SettingReader::all(std::string_view option) const {
+  const auto found = settings_.find(option);
+  std::vector<SettingValue> values;
+  if (found == settings_.end()) return values;
+  for (const std::string& text : found->second.values) values.push_back({text, place_of(option, found->second)});
+  return values;
+}
+
+std::string SettingReader::absolute(const SettingValue& path) const {
+  if (path.text.empty()) throw Error(Errc::kUsage, fmt::format("{}: the path is empty; give one", path.place));
+  if (directory_.empty() && std::filesystem::path(path.text).is_relative()) {
     throw Error(Errc::kUsage,
                 fmt::format("{}: '{}' is relative to the current directory, which was deleted; give an absolute path",
-                            value->place, value->text));
+                            path.place, path.text));
   }
-  value->text = (std::filesystem::path(directory_) / value->text).lexically_normal().string();
-  return value;
+  return (std::filesystem::path(directory_) / path.text).lexically_normal().string();
 }
 
 std::optional<std::string> SettingReader::writable_file(std::string_view option) const {

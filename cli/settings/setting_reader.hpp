@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/options/settings.hpp"
 
@@ -30,6 +31,12 @@ class SettingReader {
 
   /// A path made absolute; "" is an error.
   std::optional<SettingValue> path(std::string_view option) const;
+
+  /// Every value of a repeatable option, in the order in which they were given.
+  std::vector<SettingValue> all(std::string_view option) const;
+
+  /// The path that `path` has as its text, made absolute; "" is an error.
+  std::string absolute(const SettingValue& path) const;
 
   /// A path where a file can be written.
   std::optional<std::string> writable_file(std::string_view option) const;

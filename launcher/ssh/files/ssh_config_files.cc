@@ -2,13 +2,12 @@
 
 #include <filesystem>
 #include <glob.h>
-#include <sys/stat.h>
 #include <system_error>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/files/trusted_file.hpp"
 #include "base/read_file.hpp"
 
 namespace runjob {
@@ -36,11 +35,8 @@ SshConfigText read_config(const std::string& path, Owner owner) {
   constexpr const char* kRole = "SSH configuration";
   if (owner == Owner::kSystem) return {read_file(path, kRole), path};
   const auto as_ssh_does = [&](const struct ::stat& info) {
-    const bool ours = info.st_uid == 0 || info.st_uid == ::getuid();
-    if (ours && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return;
-    const std::string reason = ours ? fmt::format("others may write to it; chmod go-w {}", path)
-                                    : fmt::format("it belongs to user {}; make one of your own", info.st_uid);
-    throw Error(Errc::kUsage, fmt::format("Bad owner or permissions on {}: {}", path, reason));
+    const std::string reason = reason_to_distrust(info, path);
+    if (!reason.empty()) throw Error(Errc::kUsage, fmt::format("Bad owner or permissions on {}: {}", path, reason));
   };
   return {read_file(path, kRole, as_ssh_does), path};
 }

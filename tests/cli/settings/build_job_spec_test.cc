@@ -300,6 +300,22 @@ TEST_CASE("a hostfile is read from where runjob was started and named as it was 
   fs::remove_all(root);
 }
 
+TEST_CASE("option -x wins over files of variables, and a later file over an earlier one", "[unit]") {
+  std::string root = (fs::temp_directory_path() / "runjob-spec-XXXXXX").string();
+  REQUIRE(::mkdtemp(root.data()) != nullptr);
+  std::ofstream(root + "/a") << "A=of a\nB=of a\nC=of a\nHOME\n";
+  std::ofstream(root + "/b") << "A=of b\nB=of b\n";
+  CHECK(build({"--env-file", "a", "-x", "A=option", "--env-file", root + "/b"}, root).environment_overrides ==
+        Environment{{"A", "option"}, {"B", "of b"}, {"C", "of a"}, {"HOME", "/root"}});
+  CHECK_THROWS_WITH(
+      build({"--env-file", "c"}, root),
+      "cannot read environment file " + root + "/c: No such file or directory; check the path and its permissions");
+  CHECK_THROWS_WITH(build({"--env-file="}, root), "--env-file: the path is empty; give one");
+  std::ofstream(root + "/b") << "HOROVOD_FUSION_THRESHOLD=32e6\n";
+  CHECK_THROWS_WITH(build({"--env-file", "b"}, root), ContainsSubstring("b HOROVOD_FUSION_THRESHOLD: '32e6' is not a"));
+  fs::remove_all(root);
+}
+
 TEST_CASE("a user's mistake is one error that names the option", "[unit]") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
       {{"-np", "0"}, "-np: '0' is not a whole number from 1 to 1000000"},

@@ -25,7 +25,7 @@ TEST_CASE("a wrong value of a variable that the ranks would read is an error of 
     INFO(name);
     CHECK_THROWS_WITH(check_rank_variables({{name, value}}, {}, {}),
                       Catch::Matchers::StartsWith("environment " + name + ": '" + value + "' is not "));
-    CHECK_THROWS_WITH(check_rank_variables({}, {{name, value}}, {}),
+    CHECK_THROWS_WITH(check_rank_variables({}, {{"-x", {{name, value}}}}, {}),
                       Catch::Matchers::StartsWith("-x " + name + ": '" + value + "' is not "));
   }
 }
@@ -38,6 +38,11 @@ TEST_CASE("only a value that a rank would read is checked", "[unit]") {
                                       {"HOROVOD_CYCLE_TIME", ""}},
                                      {}, {}));
   CHECK_NOTHROW(check_rank_variables({{"RUNJOB_CMA", "1"}, {"HOROVOD_CMA", "x"}}, {}, {}));
-  CHECK_NOTHROW(check_rank_variables({{"HOROVOD_CMA", "x"}}, {{"HOROVOD_CMA", "1"}}, {}));
+  CHECK_NOTHROW(check_rank_variables({{"HOROVOD_CMA", "x"}}, {{"-x", {{"HOROVOD_CMA", "1"}}}}, {}));
+  const ExportedVariables right{"-x", {{"HOROVOD_CMA", "1"}}};
+  const ExportedVariables wrong{"f.env", {{"HOROVOD_CMA", "x"}}};
+  CHECK_NOTHROW(check_rank_variables({}, {right, wrong}, {}));
+  CHECK_THROWS_WITH(check_rank_variables({}, {wrong, right}, {{"CMA", "1"}}),
+                    ContainsSubstring("f.env HOROVOD_CMA: 'x'"));
   CHECK_NOTHROW(check_rank_variables({{"HOROVOD_LOG_LEVEL", "4"}}, {}, {{"LOG_LEVEL", "INFO"}}));
 }

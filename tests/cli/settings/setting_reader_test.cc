@@ -21,6 +21,11 @@ TEST_CASE("a setting is read as the type of its option", "[unit]") {
   CHECK(reader.flag("verbose"));
   CHECK_FALSE(reader.flag("check-build"));
   CHECK(reader.path("wdir")->text == "/home/b");
+  CHECK(reader.absolute({"/a/./b", "--wdir"}) == "/a/b");
+  REQUIRE(reader.all("export").size() == 2);
+  CHECK(reader.all("export").front().text == "A=1");
+  CHECK(reader.all("export").back().place == "-x");
+  CHECK(reader.all("env-file").empty());
   CHECK(reader.duration("start-timeout") == 60s);
   CHECK(reader.duration("timeout") == 0s);
   CHECK_FALSE(reader.duration("grace-period"));

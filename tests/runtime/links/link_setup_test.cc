@@ -158,6 +158,28 @@ TEST_CASE("strangers neither become links nor keep the members from each other",
   CHECK((receive_all(of_first.at(1), got) && got == 'x'));
 }
 
+TEST_CASE("silent strangers beyond the bound are dropped, the oldest first", "[runtime][net]") {
+  constexpr std::size_t kRoom = 64 + 1, kTooMany = 12;  // 64 strangers, and a place for each other member
+  const Members members(2);
+  std::vector<UniqueFd> strangers;
+  for (std::size_t i = 0; i < kRoom + kTooMany; ++i) strangers.push_back(knock(members.listeners[0].address.port));
+  auto first = members.connect(members.plan(0));
+  for (std::size_t i = 0; i < kTooMany; ++i) {
+    char got = 0;
+    CHECK_FALSE(receive_all(strangers[i], got));  // which waits until the listener closes the connection
+  }
+  LinkAnswer answer;
+  for (const std::size_t kept : {kTooMany, kTooMany + kRoom - 1}) {
+    send_all(strangers[kept], make_hello(1, 0));
+    CHECK(receive_all(strangers[kept], answer));
+  }
+  auto second = members.connect(members.plan(1));
+  const Links of_first = first.get(), of_second = second.get();
+  send_all(of_second.at(0), 'x');
+  char got = 0;
+  CHECK((receive_all(of_first.at(1), got) && got == 'x'));
+}
+
 TEST_CASE("a member without the key is refused, and it is told which side lacks it", "[runtime][net]") {
   const Members members(2);
   LinkPlan wrong = members.plan(1);

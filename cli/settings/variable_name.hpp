@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+namespace runjob {
+
+/// True for a letter or '_', followed by letters, digits and '_': a name that every shell can use.
+bool is_variable_name(std::string_view text);
+
+/// True for a variable that runjob gives to each rank, such as RUNJOB_RANK; any other value would break the job.
+bool is_given_to_ranks(std::string_view name);
+
+}  // namespace runjob
