@@ -4,7 +4,7 @@
 #include "tests/runtime/calls.hpp"
 #include "tests/runtime/rank_processes.hpp"
 
-/// The state in jobs that are not elastic. tests/python/elastic/test_cpp_elastic.py has elastic ones.
+/// The state in jobs that are not elastic. tests/install/test_install.py has elastic ones.
 
 using runjob::runtime::on_one_host;
 using runjob::runtime::Outcome;

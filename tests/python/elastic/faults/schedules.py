@@ -9,7 +9,7 @@ import time
 import uuid
 
 from remote_jobs import ROOT, RUNJOB, Running
-from testbed import eventually
+from testbed import OutOfTime, eventually
 
 RANK = ROOT / "build" / "release" / "bin" / "elastic_rank"
 HOSTS = 4
@@ -80,7 +80,10 @@ class Schedule:
         time.sleep(self._random.choice(seconds) * self._random.random())
 
     def _wait_for_start(self, ranks):
-        eventually(lambda: _text(self._output).count("generation 0") == ranks, "all ranks have begun")
+        try:
+            eventually(lambda: _text(self._output).count("generation 0") == ranks, "all ranks have begun")
+        except OutOfTime as error:
+            raise OutOfTime(f"{error}\n{self._report()}") from error
         return next(process.environment["RUNJOB_JOB_ID"] for host in self._bed.hosts for process in self._ranks(host))
 
     def _has_begun(self):
