@@ -8,7 +8,8 @@
 #   --quick         without sanitizers and fuzzing
 #   --thorough      everything, and what takes long: a debug build that compiles each source alone, with its tests; a minute of
 #                   fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute; 500
-#                   schedules of losses in elastic jobs; clang-tidy and cppcheck on all sources
+#                   schedules of losses in elastic jobs; the stand-ins of GPUs under the thread sanitizer; clang-tidy and
+#                   cppcheck on all sources
 #   --no-packages   do not install system packages; they are there
 #   SUBJECT         only the tests of a folder, such as `hostfile`, `runtime/engine` or `torch`, and only what they need is
 #                   built. An unknown one gets a list.
@@ -124,6 +125,8 @@ run_all() {
     suite "older TensorFlow" run_tensorflow 2.16 2.13
     build debug
     suite "C++ tests of the debug build" run_ctest debug
+    build tsan gpu_test
+    suite "GPU stand-ins under the thread sanitizer" run_ctest tsan -R '^gpu'
     suite "clang-tidy and cppcheck" packaging/tidy.sh --all
   fi
 }

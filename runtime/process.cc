@@ -1,7 +1,7 @@
 #include "runtime/process.hpp"
 
 #include <atomic>
-#include <optional>
+#include <exception>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -57,15 +57,15 @@ void Process::init(const Environment& environment, const InitArguments& argument
     config_ = config;
   }
   if (joined->place.waiting) return;
-  std::optional<Error> refused;
+  std::exception_ptr refused;
   for (const std::vector<int>& ranks : arguments.process_sets) {
     try {
       joined->process_sets->add(ranks);
-    } catch (const Error& error) {
-      if (!refused) refused = error;
+    } catch (const Error&) {
+      if (!refused) refused = std::current_exception();
     }
   }
-  if (refused) throw *refused;
+  if (refused) std::rethrow_exception(refused);
 }
 
 void Process::shutdown(Goodbye how) {

@@ -145,10 +145,13 @@ void Watcher::on_failure(std::function<bool(const Status&)> notify) {
   Status failure;
   {
     const MutexLock lock(state_.mutex);
+    if (failure_.ok()) {
+      notify_ = std::move(notify);
+      return;
+    }
     failure = failure_;
-    if (failure.ok()) notify_ = std::move(notify);
   }
-  if (!failure.ok()) static_cast<void>(notify(failure));
+  static_cast<void>(notify(failure));
 }
 
 }  // namespace runjob::runtime

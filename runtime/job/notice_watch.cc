@@ -46,11 +46,11 @@ void NoticeWatch::on_end(std::function<void(const Status&)> end) {
   Status why;
   {
     const MutexLock lock(mutex_);
-    if (has_ended()) {
-      why = reason();
-    } else {
+    if (!has_ended()) {
       end_ = std::move(end);
+      return;
     }
+    why = reason();
   }
   if (!why.ok()) end(why);
 }

@@ -39,7 +39,7 @@ struct Property {
   std::string (*text)(const Signature&, const Members&);
 };
 
-const Property kProperties[] = {
+constexpr Property kProperties[] = {
     {"kind of operation", [](const Signature& s, const Members&) { return std::string(to_string(s.kind)); }},
     {"number of tensors in the group", group_text},
     {"dtype", [](const Signature& s, const Members&) { return std::string(to_string(s.dtype)); }},

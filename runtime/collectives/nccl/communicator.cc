@@ -69,7 +69,7 @@ void Communicator::set_up(const UniqueId& id, std::chrono::milliseconds timeout,
   if (is_given_up()) throw Error(Errc::kAborted, "connecting the GPUs was ended");
   throw Error(Errc::kTimeout, fmt::format("NCCL has not connected the GPUs of {} ranks within {} s; NCCL_DEBUG=INFO "
                                           "shows how far it came",
-                                          size_, timeout.count() / 1000.0));
+                                          size_, std::chrono::duration<double>(timeout).count()));
 }
 
 void Communicator::launch(const Call& call, const Terms& terms) {

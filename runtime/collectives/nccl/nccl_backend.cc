@@ -210,7 +210,8 @@ UniqueId NcclBackend::make_id(const Library& library, cuda::Gpu& gpu) const {
     }
   };
   if (!run_bounded("runjob-nccl", most, make, [this] { return failure().has_value(); }))
-    throw Error(Errc::kTimeout, fmt::format("NCCL has not made an id within {} s", most.count() / 1000.0));
+    throw Error(Errc::kTimeout,
+                fmt::format("NCCL has not made an id within {} s", std::chrono::duration<double>(most).count()));
   check(library, made->result, "making a communicator's id");
   return made->id;
 }

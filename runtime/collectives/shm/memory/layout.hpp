@@ -97,7 +97,8 @@ class Layout {
   /// The size of ring cells for `size` ranks on `processors` processors: as large as possible while everything that the
   /// ranks of a processor write and read stays in its caches.
   static std::size_t ring_cell_bytes_on(double processors, int size) {
-    const double each = processors * static_cast<double>(kRingBytesOfProcessor / kRingCells) / size;
+    const double each =
+        processors * static_cast<double>(kRingBytesOfProcessor) / static_cast<double>(kRingCells) / size;
     return each < static_cast<double>(kMostRingCellBytes)
                ? std::max(static_cast<std::size_t>(each), kLeastRingCellBytes)
                : kMostRingCellBytes;

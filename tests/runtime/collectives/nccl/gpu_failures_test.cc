@@ -88,6 +88,7 @@ TEST_CASE("runjob_check() waits for the GPU, and comes back while it is at work"
     if (rank == 0) ::setenv("RUNJOB_STAND_IN_HANG", "kernel:2", 1);
     const UserStream stream(rank), other(rank);
     const GpuTensor<float> a(other, {1, 1}), b(other, {1, 1});
+    other.synchronize();
     const runjob_handle first = launched(stream, a, "a");
     check(runjob_check(-1));
     require(runjob_poll(first) == 1, "the GPU is done");
@@ -104,6 +105,7 @@ TEST_CASE("runjob_check() returns the failure of what was launched, and every la
     if (rank == 0) ::setenv("RUNJOB_STAND_IN_FAIL", "kernel:1", 1);
     const UserStream stream(rank), other(rank);
     const GpuTensor<float> tensor(other, {1, 1});
+    other.synchronize();
     runjob_release(launched(stream, tensor, "x"));
     require_text(failure_of([] { check(runjob_check(-1)); }), "a collective on the GPU: NCCL 2.28.9");
     if (rank == 0) require(small_allreduce("end") != RUNJOB_OK, "it ends with the job, of which rank 1 learns");

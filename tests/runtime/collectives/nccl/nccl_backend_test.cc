@@ -13,7 +13,7 @@
 using namespace runjob::runtime;
 
 TEST_CASE("tensors are summed where they lie, over the stand-ins", "[runtime][multiproc][stand-in]") {
-  const int size = GENERATE(1, 2, 3);
+  const int size = GENERATE(1, 2, 3, 4, 8);
   on_ranks(size, [&](int rank) {
     const UserStream stream(rank);
     const std::int64_t extent = 3;

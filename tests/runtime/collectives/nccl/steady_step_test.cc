@@ -40,13 +40,15 @@ Counts counts() {
   return result;
 }
 
-/// What `kSteps` steps add to the counts, once the step is known to all ranks.
+/// What `kSteps` steps add to the counts, once the step is known to all ranks. No rank comes back before all have counted:
+/// the first one to leave the job would cause a control message.
 template <class Step>
 Counts steady_counts(Step step) {
   for (int i = 0; i < 10; ++i) step();
   const Counts before = counts();
   for (int i = 0; i < kSteps; ++i) step();
   Counts added = counts();
+  check(small_allreduce("all have counted"));
   for (auto& [name, count] : added) count -= before.at(name);
   return added;
 }
@@ -66,7 +68,7 @@ void require_waits(const Counts& found) {
 
 TEST_CASE("a steady step on a GPU makes nothing and sends nothing but its round, over the stand-ins",
           "[runtime][multiproc][stand-in]") {
-  const int size = GENERATE(1, 2);
+  const int size = GENERATE(1, 2, 4, 8);
   on_ranks(size,
            [&](int rank) {
              const UserStream stream(rank);
