@@ -21,9 +21,11 @@ void divide(const Signature& signature, const Decision& decision, int rank, int 
   const std::int64_t row = row_elements(signature.shape);
   for (const std::int64_t each : rows) call.counts.push_back(static_cast<std::size_t>(each * row));
   for (const std::int64_t each : signature.splits) call.send_counts.push_back(static_cast<std::size_t>(each * row));
-  if (signature.kind == Kind::kAlltoall)
-    call.largest_part =
-        static_cast<std::size_t>(row * *std::max_element(decision.first_extents.begin(), decision.first_extents.end()));
+  if (signature.kind == Kind::kAlltoall) {
+    const auto [least, most] = std::minmax_element(decision.first_extents.begin(), decision.first_extents.end());
+    call.largest_part = static_cast<std::size_t>(row * *most);
+    call.has_equal_parts = *least == *most;
+  }
   prepared.result = signature.shape;
   prepared.result.front() =
       signature.kind == Kind::kReducescatter ? rows[own] : std::accumulate(rows.begin(), rows.end(), std::int64_t{0});

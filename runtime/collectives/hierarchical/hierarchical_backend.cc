@@ -93,8 +93,8 @@ TransportOptions HierarchicalBackend::transport_options() const {
   options.operation_timeout = options_.operation_timeout;
   const int hosts = topology_.hosts(), left = (options.member + hosts - 1) % hosts,
             right = (options.member + 1) % hosts;
-  if (topology_.local_rank() == 0) {
-    options.short_peers = Cube(hosts).neighbours(options.member);
+  if (topology_.local_rank() == 0) options.short_peers = Cube(hosts).neighbours(options.member);
+  if (topology_.local_rank() == 0 || topology_.columns_reach_all()) {
     for (int host = 0; host < hosts; ++host) {
       if (host != options.member) options.long_peers.push_back(host);
     }

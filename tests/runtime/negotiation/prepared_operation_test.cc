@@ -32,6 +32,11 @@ TEST_CASE("what has a result of its own has its extents and bytes", "[runtime][u
   CHECK(exchanged.received_splits == Shape{4, 2, 3});
   CHECK(exchanged.call.send_counts == std::vector<std::size_t>{2, 4, 0});
   CHECK(exchanged.call.largest_part == 8);
+  CHECK_FALSE(exchanged.call.has_equal_parts);
+  const auto equal =
+      prepare({.kind = Kind::kAlltoall, .shape = {6, 2}, .splits = {2, 2, 2}}, {2, 2, 2, 2, 2, 2, 2, 2, 2});
+  CHECK(equal.call.largest_part == 4);
+  CHECK(equal.call.has_equal_parts);
 
   CHECK(prepare({.kind = Kind::kAllreduce, .shape = {4}}).result.empty());
 }
