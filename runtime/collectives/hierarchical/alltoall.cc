@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "runtime/collectives/hierarchical/exchanges/alltoall_counts.hpp"
 #include "runtime/collectives/hierarchical/exchanges/column_alltoall.hpp"
@@ -179,24 +180,34 @@ class Alltoall {
   std::optional<Lanes> arriving_, leaving_;
 };
 
+/// A buffer's parts, by rank, in bytes.
+std::vector<Range> parts_of(const std::vector<std::size_t>& counts, std::size_t element) {
+  const ByteCounts bytes = bytes_of(counts, element), offsets = offsets_of(bytes);
+  std::vector<Range> parts;
+  for (std::size_t rank = 0; rank < bytes.size(); ++rank) parts.push_back({offsets[rank], bytes[rank]});
+  return parts;
+}
+
 /// Every rank sends each other rank its part, from the input into the output.
 void among_lone_ranks(HostChannels& channels, const Call& call) {
   const Topology& topology = channels.topology;
-  const ByteCounts sent = bytes_of(call.send_counts, size_of(call.dtype)),
-                   received = bytes_of(call.counts, size_of(call.dtype));
-  const ByteCounts starts = offsets_of(sent), places = offsets_of(received);
-  const auto range = [](const ByteCounts& offsets, const ByteCounts& parts, int rank) {
-    return Range{offsets[static_cast<std::size_t>(rank)], parts[static_cast<std::size_t>(rank)]};
-  };
-  DirectExchange exchange(channels, call.input, starts.back() + sent.back(), call.output,
-                          places.back() + received.back());
+  const std::vector<Range> sent = parts_of(call.send_counts, size_of(call.dtype)),
+                           received = parts_of(call.counts, size_of(call.dtype));
+  const auto rank = static_cast<std::size_t>(topology.rank());
+  const Range own = sent[rank], place = received[rank];
+  if (std::exchange(channels.has_sent_ahead, false)) {
+    call.tell_stage("HOSTS_ALLTOALL", "direct exchange, sent ahead");
+    return finish_blocks_ahead(channels, call, {own, place}, received[1 - rank]);
+  }
+  call.tell_stage("HOSTS_ALLTOALL", nullptr);
+  DirectExchange exchange(channels, call.input, sent.back().first + sent.back().count, call.output,
+                          received.back().first + received.back().count);
   for (int distance = 1; distance < topology.hosts(); ++distance) {
     const int from = (topology.host() + topology.hosts() - distance) % topology.hosts();
     const int to = (topology.host() + distance) % topology.hosts();
-    exchange.receive(from, range(places, received, topology.ranks(from).front()));
-    exchange.send(to, range(starts, sent, topology.ranks(to).front()));
+    exchange.receive(from, received[static_cast<std::size_t>(topology.ranks(from).front())]);
+    exchange.send(to, sent[static_cast<std::size_t>(topology.ranks(to).front())]);
   }
-  const Range own = range(starts, sent, topology.rank()), place = range(places, received, topology.rank());
   if (own.count > 0)
     std::memcpy(static_cast<std::byte*>(call.output) + place.first,
                 static_cast<const std::byte*>(call.input) + own.first, own.count);
@@ -206,8 +217,8 @@ void among_lone_ranks(HostChannels& channels, const Call& call) {
 }  // namespace
 
 void alltoall(HostChannels& channels, const Call& call) {
-  call.tell_stage("HOSTS_ALLTOALL", nullptr);
   if (channels.are_all_alone()) return among_lone_ranks(channels, call);
+  call.tell_stage("HOSTS_ALLTOALL", nullptr);
   if (channels.topology.columns_reach_all()) return column_alltoall(channels, call);
   Alltoall(channels, call).run();
 }
