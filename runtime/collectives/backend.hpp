@@ -41,6 +41,7 @@ struct Call {
   std::vector<std::size_t> send_counts = {};  ///< alltoall: number of elements to each rank
   /// alltoall: the largest part that any rank sends to any other; the same on all ranks
   std::size_t largest_part = 0;
+  bool has_equal_parts = false;  ///< alltoall: every part has largest_part elements; the same on all ranks
   /// Called with the timeline's name of each stage as it starts, and the name of its algorithm, on the thread that runs
   /// it. Empty when there is no timeline. Both names are static; `algorithm` may be null.
   std::function<void(const char* stage, const char* algorithm)> on_stage = {};

@@ -59,11 +59,11 @@ class Rounds {
   /// Whether the ranks of this host note the time at which they give a message, for given_at(). Off at first, because
   /// it costs a look at the clock for each message. Called by one rank of the host.
   virtual void note_times(bool) {}
-  /// The largest input of an allreduce that a rank may send ahead; 0: none.
+  /// The most bytes that a rank may send ahead; 0: none. More only for two ranks.
   virtual std::size_t most_ahead_bytes() const { return 0; }
-  /// Sends this rank's input of an allreduce to the other ranks before they have agreed on it. To be called after
-  /// give(), with a message that announces this. If all ranks have done so in a round, the next collective of each must
-  /// be this allreduce, which uses what was sent; otherwise each must call drop_ahead() for every rank that has.
+  /// Sends the other rank what it needs of this rank's input, before they have agreed on the operation. To be called
+  /// after give(), with a message that announces this. If both have done so in a round, the next collective of each
+  /// must be this operation, which uses what was sent; otherwise each must call drop_ahead() for every rank that has.
   virtual void send_ahead(const void*, std::size_t) {}
   /// What `rank` has sent ahead in the collected round is not used. Does not wait.
   virtual void drop_ahead(int, std::size_t) {}

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/negotiation/control_message.hpp"
-#include "runtime/negotiation/step_plan.hpp"
+#include "runtime/negotiation/plans/step_plan.hpp"
 
 namespace runjob::runtime {
 

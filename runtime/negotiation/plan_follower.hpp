@@ -8,8 +8,8 @@
 
 #include "runtime/negotiation/control_message.hpp"
 #include "runtime/negotiation/held_requests.hpp"
-#include "runtime/negotiation/repeating_cycle.hpp"
-#include "runtime/negotiation/step_plan.hpp"
+#include "runtime/negotiation/plans/repeating_cycle.hpp"
+#include "runtime/negotiation/plans/step_plan.hpp"
 
 namespace runjob::runtime {
 

@@ -21,14 +21,51 @@ void divide(const Signature& signature, const Decision& decision, int rank, int 
   const std::int64_t row = row_elements(signature.shape);
   for (const std::int64_t each : rows) call.counts.push_back(static_cast<std::size_t>(each * row));
   for (const std::int64_t each : signature.splits) call.send_counts.push_back(static_cast<std::size_t>(each * row));
-  if (signature.kind == Kind::kAlltoall)
-    call.largest_part =
-        static_cast<std::size_t>(row * *std::max_element(decision.first_extents.begin(), decision.first_extents.end()));
+  if (signature.kind == Kind::kAlltoall) {
+    const auto [least, most] = std::minmax_element(decision.first_extents.begin(), decision.first_extents.end());
+    call.largest_part = static_cast<std::size_t>(row * *most);
+    call.has_equal_parts = *least == *most;
+  }
   prepared.result = signature.shape;
   prepared.result.front() =
       signature.kind == Kind::kReducescatter ? rows[own] : std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
   prepared.result_bytes = static_cast<std::size_t>(element_count(prepared.result)) * size_of(signature.dtype);
   if (signature.kind == Kind::kAlltoall) prepared.received_splits = std::move(rows);
+}
+
+/// As PreparedOperation::needed_by_other.
+std::vector<Rounds::Part> needed_by_other(const Signature& signature, const Decision& decision) {
+  const std::size_t element = size_of(signature.dtype);
+  const auto part = [element](std::int64_t first, std::int64_t count) {
+    return Rounds::Part{static_cast<std::size_t>(first) * element, static_cast<std::size_t>(count) * element};
+  };
+  const std::vector<std::int64_t>& rows = decision.first_extents;
+  std::vector<Rounds::Part> parts;
+  switch (signature.kind) {
+    case Kind::kAllreduce:
+      parts.assign(2, part(0, element_count(signature.shape)));
+      break;
+    case Kind::kAllgather:
+      for (const std::int64_t each : rows) parts.push_back(part(0, each * row_elements(signature.shape)));
+      break;
+    case Kind::kAlltoall: {
+      const std::int64_t row = row_elements(signature.shape);
+      parts = {part(rows.at(0) * row, rows.at(1) * row), part(0, rows.at(2) * row)};
+      break;
+    }
+    case Kind::kReducescatter: {
+      const std::int64_t row = row_elements(signature.shape), first = scattered_rows(signature.shape.front(), 0, 2);
+      parts = {part(first * row, (signature.shape.front() - first) * row), part(0, first * row)};
+      break;
+    }
+    case Kind::kBroadcast:
+    case Kind::kBarrier:
+    case Kind::kJoin:
+      break;
+  }
+  const auto is_empty = [](const Rounds::Part& each) { return each.bytes == 0; };
+  if (std::any_of(parts.begin(), parts.end(), is_empty)) parts.clear();
+  return parts;
 }
 
 bool moves_nothing(const Signature& signature, const Decision& decision) {
@@ -55,6 +92,7 @@ PreparedOperation prepare_operation(const Signature& signature, const Decision& 
   if (has_own_first_extent(signature.kind) || signature.kind == Kind::kReducescatter)
     divide(signature, decision, rank, size, prepared);
   prepared.moves_nothing = moves_nothing(signature, decision);
+  if (size == 2) prepared.needed_by_other = needed_by_other(signature, decision);
   return prepared;
 }
 

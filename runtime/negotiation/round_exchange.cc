@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string_view>
 
-#include "base/error.hpp"
 #include "runtime/negotiation/combine_messages.hpp"
 
 namespace runjob::runtime {
 namespace {
 
 // The tag of a rank's message: kBytes for words, an operation's id + kFirstId, or a bucket's hash with kBucketTag.
-// kFollows goes with an id when the operation begins nothing, kAhead when the rank has sent its input ahead.
+// kFollows goes with an id when the operation begins nothing, kAhead when the rank has sent data of it ahead.
 constexpr std::uint32_t kBytes = 0, kFirstId = 1, kFollows = StepPlan::kHashMask + 1, kBucketTag = kFollows << 1,
                         kAhead = kBucketTag << 1;
 
@@ -30,46 +30,31 @@ std::size_t padded(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// As DataAhead: what an operation with this id, which may be unknown, can send ahead.
-std::size_t bytes_ahead(const ResponseCache& cache, ResponseCache::Id id) {
-  return cache.contains(id) && cache.is_plain_allreduce(id) ? cache.largest_input(id) : 0;
+/// What each rank can send ahead of an operation with this id, which may be unknown; null for nothing.
+const std::vector<Rounds::Part>* parts_ahead(ResponseCache& cache, ResponseCache::Id id) {
+  if (!cache.contains(id) || cache.largest_input(id) == SIZE_MAX) return nullptr;
+  const std::vector<Rounds::Part>& parts = cache.prepared(id).needed_by_other;
+  return parts.empty() ? nullptr : &parts;
+}
+
+DataAhead::Size size_ahead(ResponseCache& cache, ResponseCache::Id id) {
+  const std::vector<Rounds::Part>* parts = parts_ahead(cache, id);
+  if (parts == nullptr) return {};
+  return {cache.largest_input(id), std::max(parts->front().bytes, parts->back().bytes)};
 }
 
 }  // namespace
 
-void DataAhead::settle(std::optional<std::size_t> agreed, std::size_t ranks) {
-  constexpr int kMostShift = 6;
-  if (sent_.empty()) {
-    if (pause_ > 0 && agreed && serves(*agreed)) --pause_;
-    return;
-  }
-  if (agreed && sent_.size() == ranks) {
-    misses_ = 0;
-    return sent_.clear();
-  }
-  misses_ = std::min(misses_ + 1, kMostShift);
-  pause_ = 1 << misses_;
-  for (const auto& [rank, bytes] : sent_) {
-    if (!serves(bytes)) throw Error(Errc::kProtocol, "a rank has sent data ahead that no operation has");
-    rounds_.drop_ahead(rank, bytes);
-  }
-  sent_.clear();
-}
-
-/// True for what is too long for a message, and not too long for this.
-bool DataAhead::serves(std::size_t bytes) const {
-  return bytes > rounds_.most_data_bytes() && bytes <= rounds_.most_ahead_bytes();
-}
-
 void RoundExchange::begin_round(const InputOf& input_of) {
   is_in_round_ = true;
   if (const auto sole = negotiation_.take_sole_id()) {
-    const bool goes_ahead = ahead_.goes(bytes_ahead(cache_, sole->id));
+    const bool goes_ahead = ahead_.is_possible() && ahead_.goes(size_ahead(cache_, sole->id));
     const std::uint32_t follows = sole->begins ? 0 : kFollows;
     const void* input = goes_ahead || fits_messages(sole->id) ? input_of(cache_.name(sole->id)) : nullptr;
     if (!goes_ahead || input == nullptr) return send(sole->id, input, follows);
     send(sole->id, nullptr, follows | kAhead);
-    return rounds_.send_ahead(input, cache_.largest_input(sole->id));
+    const Rounds::Part part = parts_ahead(cache_, sole->id)->at(static_cast<std::size_t>(rank_));
+    return rounds_.send_ahead(static_cast<const std::byte*>(input) + part.first, part.bytes);
   }
   if (const auto bucket = negotiation_.take_bucket()) return send_bucket(*bucket, input_of);
   const std::string bytes = negotiation_.take_bytes(rounds_.most_bytes());
@@ -113,9 +98,12 @@ RoundExchange::Outcome RoundExchange::decide() {
   if (ahead_.is_possible()) {
     for (int rank = 0; rank < size_; ++rank) {
       const std::uint32_t tag = rounds_.tag(rank);
-      if ((tag & kAhead) != 0) ahead_.note(rank, bytes_ahead(cache_, bare(tag) - kFirstId));
+      if ((tag & kAhead) == 0) continue;
+      const Id of = bare(tag) - kFirstId;
+      const std::vector<Rounds::Part>* parts = parts_ahead(cache_, of);
+      ahead_.note(rank, size_ahead(cache_, of), parts == nullptr ? 0 : parts->at(static_cast<std::size_t>(rank)).bytes);
     }
-    ahead_.settle(id ? std::optional(bytes_ahead(cache_, *id)) : std::nullopt, static_cast<std::size_t>(size_));
+    ahead_.settle(id ? std::optional(size_ahead(cache_, *id)) : std::nullopt, static_cast<std::size_t>(size_));
   }
   if (id) {
     bool begins = false;

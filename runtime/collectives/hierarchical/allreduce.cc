@@ -14,6 +14,17 @@
 namespace runjob::runtime {
 namespace {
 
+Range all_of(const Call& call) {
+  return {0, call.count * size_of(call.dtype)};
+}
+
+/// The part of the input whose result is `rank`'s, in bytes.
+Range part_of_rank(const Call& call, int rank) {
+  const auto own = call.counts.begin() + rank;
+  const std::size_t element = size_of(call.dtype);
+  return {std::accumulate(call.counts.begin(), own, std::size_t{0}) * element, *own * element};
+}
+
 /// Leaves the result of a short tensor in `output`: this rank's own.
 void allreduce_short(HostChannels& channels, const Call& call, void* output) {
   const Topology& topology = channels.topology;
@@ -113,7 +124,7 @@ void allreduce(HostChannels& channels, const Call& call) {
   const std::size_t bytes = call.count * size_of(call.dtype);
   if (std::exchange(channels.has_sent_ahead, false)) {
     call.tell_stage("HOSTS_ALLREDUCE_EXCHANGE", "direct exchange, sent ahead");
-    return finish_allreduce_ahead(channels, call);
+    return finish_reduce_ahead(channels, call, {0, bytes});
   }
   if (exchanges_directly(channels.are_all_alone(), channels.topology.hosts(), bytes, channels.most_short()))
     return allreduce(channels, call, AllreduceWay::kExchange);
@@ -126,7 +137,7 @@ void allreduce(HostChannels& channels, const Call& call, AllreduceWay way) {
   switch (way) {
     case AllreduceWay::kExchange:
       call.tell_stage("HOSTS_ALLREDUCE_EXCHANGE", "direct exchange");
-      return exchange_allreduce(channels, call);
+      return exchange_reduce(channels, call, all_of(call), all_of(call));
     case AllreduceWay::kDoubling:
       call.tell_stage("HOSTS_ALLREDUCE_DOUBLING", "recursive doubling");
       return allreduce_short(channels, call, call.output);
@@ -140,14 +151,22 @@ void allreduce(HostChannels& channels, const Call& call, AllreduceWay way) {
 }
 
 void reducescatter(HostChannels& channels, const Call& call) {
+  const int rank = channels.topology.rank();
+  const Range own = part_of_rank(call, rank);
+  const std::size_t bytes = all_of(call).count;
+  if (std::exchange(channels.has_sent_ahead, false)) {
+    call.tell_stage("HOSTS_REDUCESCATTER", "direct exchange, sent ahead");
+    return finish_reduce_ahead(channels, call, own);
+  }
+  if (exchanges_directly(channels.are_all_alone(), channels.topology.hosts(), bytes, channels.most_short())) {
+    call.tell_stage("HOSTS_REDUCESCATTER", "direct exchange");
+    return exchange_reduce(channels, call, part_of_rank(call, 1 - rank), own);
+  }
   call.tell_stage("HOSTS_REDUCESCATTER", nullptr);
-  const std::size_t element = size_of(call.dtype), bytes = call.count * element;
   if (bytes > channels.most_short()) return ring_reducescatter(channels, call);
   std::vector<std::byte> all(bytes);
   allreduce_short(channels, call, all.data());
-  const auto own = call.counts.begin() + channels.topology.rank();
-  const std::size_t before = std::accumulate(call.counts.begin(), own, std::size_t{0});
-  if (*own > 0) std::memcpy(call.output, all.data() + before * element, *own * element);
+  if (own.count > 0) std::memcpy(call.output, all.data() + own.first, own.count);
 }
 
 }  // namespace runjob::runtime

@@ -1,53 +1,17 @@
 #include "runtime/collectives/hierarchical/alltoall.hpp"
 
 #include <cstring>
-#include <numeric>
 #include <optional>
+#include <utility>
 
+#include "runtime/collectives/hierarchical/exchanges/alltoall_counts.hpp"
+#include "runtime/collectives/hierarchical/exchanges/column_alltoall.hpp"
 #include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
 #include "runtime/collectives/hierarchical/exchanges/ring_exchange.hpp"
 
 namespace runjob::runtime {
 namespace {
-
-using Counts = std::vector<std::size_t>;
-
-/// What every rank of this host sends and receives: its bytes for each rank, then from each rank.
-class Tables {
- public:
-  Tables(Ring& ring, Counts own, int size) : size_(static_cast<std::size_t>(size)) {
-    const std::size_t bytes = own.size() * sizeof(std::size_t);
-    const Pieces pieces(bytes, ring.cell_bytes());
-    tables_.assign(static_cast<std::size_t>(ring.size()), Counts(own.size()));
-    tables_[static_cast<std::size_t>(ring.rank())] = std::move(own);
-    run_pipeline(
-        ring, pieces.number(),
-        [&](std::size_t i, std::uint64_t step) {
-          std::memcpy(ring.cell(ring.rank(), step), piece(ring.rank(), pieces[i]), pieces[i].count);
-        },
-        [](std::size_t, std::uint64_t) {},
-        [&](std::size_t i, std::uint64_t step) {
-          for (int rank = 0; rank < ring.size(); ++rank) {
-            if (rank == ring.rank()) continue;
-            ring.wait_filled(rank, step);
-            std::memcpy(piece(rank, pieces[i]), ring.cell(rank, step), pieces[i].count);
-          }
-        });
-  }
-
-  std::size_t sent(int local, int to) const { return tables_[index(local)][index(to)]; }
-  std::size_t received(int local, int from) const { return tables_[index(local)][size_ + index(from)]; }
-
- private:
-  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
-  std::byte* piece(int local, const Range& range) {
-    return reinterpret_cast<std::byte*>(tables_[index(local)].data()) + range.first;
-  }
-
-  std::size_t size_;
-  std::vector<Counts> tables_;  ///< by local rank
-};
 
 /// A part of a stream that belongs to one rank of this host.
 struct Block {
@@ -66,24 +30,6 @@ struct Stream {
   }
 };
 
-/// Where each rank's part begins.
-Counts offsets_of(const Counts& counts, std::size_t element) {
-  Counts offsets;
-  std::size_t before = 0;
-  for (const std::size_t count : counts) {
-    offsets.push_back(before);
-    before += count * element;
-  }
-  return offsets;
-}
-
-Counts table_of(const Call& call) {
-  Counts table = call.send_counts;
-  table.insert(table.end(), call.counts.begin(), call.counts.end());
-  for (std::size_t& count : table) count *= size_of(call.dtype);
-  return table;
-}
-
 class Alltoall {
  public:
   Alltoall(HostChannels& channels, const Call& call)
@@ -92,12 +38,12 @@ class Alltoall {
         ring_(channels.local.ring),
         input_(static_cast<const std::byte*>(call.input)),
         output_(static_cast<std::byte*>(call.output)),
-        input_offsets_(offsets_of(call.send_counts, size_of(call.dtype))),
-        output_offsets_(offsets_of(call.counts, size_of(call.dtype))),
+        input_offsets_(offsets_of(bytes_of(call.send_counts, size_of(call.dtype)))),
+        output_offsets_(offsets_of(bytes_of(call.counts, size_of(call.dtype)))),
         segment_(segment_bytes(call.largest_part * size_of(call.dtype), ring_.cell_bytes())),
         tags_(channels.next_tags()) {
-    const Tables tables(ring_, table_of(call), topology_.size());
-    for (int distance = 0; distance < topology_.hosts(); ++distance) add_streams(tables, distance);
+    const AlltoallCounts counts(ring_, call);
+    for (int distance = 0; distance < topology_.hosts(); ++distance) add_streams(counts, distance);
     if (!channels.is_leader()) return;
     arrivals_ = channels.messages.reserve(Lanes::kNumber * segment_);
     departures_ = channels.sums.reserve(Lanes::kNumber * segment_);
@@ -133,16 +79,16 @@ class Alltoall {
   }
   std::size_t lane(std::size_t i) const { return i % Lanes::kNumber * segment_; }
 
-  void add_streams(const Tables& tables, int distance) {
+  void add_streams(const AlltoallCounts& counts, int distance) {
     Stream& outgoing = outgoing_.emplace_back();
     Stream& incoming = incoming_.emplace_back();
     for (int local = 0; local < topology_.local_size(); ++local) {
       for (const int to : topology_.ranks(right(distance)))
-        outgoing.add(tables.sent(local, to), local, input_offsets_[static_cast<std::size_t>(to)]);
+        outgoing.add(counts.sent(local, to), local, input_offsets_[static_cast<std::size_t>(to)]);
     }
     for (const int from : topology_.ranks(left(distance))) {
       for (int local = 0; local < topology_.local_size(); ++local)
-        incoming.add(tables.received(local, from), local, output_offsets_[static_cast<std::size_t>(from)]);
+        incoming.add(counts.received(local, from), local, output_offsets_[static_cast<std::size_t>(from)]);
     }
     const std::size_t bytes = std::max(outgoing.bytes, incoming.bytes);
     for (std::size_t number = 0; number < Pieces(bytes, segment_).number(); ++number)
@@ -224,7 +170,7 @@ class Alltoall {
   Ring& ring_;
   const std::byte* const input_;
   std::byte* const output_;
-  const Counts input_offsets_, output_offsets_;  ///< by rank, bytes
+  const ByteCounts input_offsets_, output_offsets_;  ///< by rank, bytes
   const std::size_t segment_;
   const std::uint64_t tags_;
   std::vector<Stream> outgoing_, incoming_;  ///< by distance
@@ -234,27 +180,34 @@ class Alltoall {
   std::optional<Lanes> arriving_, leaving_;
 };
 
+/// A buffer's parts, by rank, in bytes.
+std::vector<Range> parts_of(const std::vector<std::size_t>& counts, std::size_t element) {
+  const ByteCounts bytes = bytes_of(counts, element), offsets = offsets_of(bytes);
+  std::vector<Range> parts;
+  for (std::size_t rank = 0; rank < bytes.size(); ++rank) parts.push_back({offsets[rank], bytes[rank]});
+  return parts;
+}
+
 /// Every rank sends each other rank its part, from the input into the output.
 void among_lone_ranks(HostChannels& channels, const Call& call) {
   const Topology& topology = channels.topology;
-  const std::size_t element = size_of(call.dtype);
-  const Counts starts = offsets_of(call.send_counts, element), places = offsets_of(call.counts, element);
-  const auto range = [element](const Counts& offsets, const Counts& counts, int rank) {
-    const auto i = static_cast<std::size_t>(rank);
-    return Range{offsets[i], counts[i] * element};
-  };
-  const auto bytes = [element](const Counts& counts) {
-    return std::accumulate(counts.begin(), counts.end(), std::size_t{0}) * element;
-  };
-  DirectExchange exchange(channels, call.input, bytes(call.send_counts), call.output, bytes(call.counts));
+  const std::vector<Range> sent = parts_of(call.send_counts, size_of(call.dtype)),
+                           received = parts_of(call.counts, size_of(call.dtype));
+  const auto rank = static_cast<std::size_t>(topology.rank());
+  const Range own = sent[rank], place = received[rank];
+  if (std::exchange(channels.has_sent_ahead, false)) {
+    call.tell_stage("HOSTS_ALLTOALL", "direct exchange, sent ahead");
+    return finish_blocks_ahead(channels, call, {own, place}, received[1 - rank]);
+  }
+  call.tell_stage("HOSTS_ALLTOALL", nullptr);
+  DirectExchange exchange(channels, call.input, sent.back().first + sent.back().count, call.output,
+                          received.back().first + received.back().count);
   for (int distance = 1; distance < topology.hosts(); ++distance) {
     const int from = (topology.host() + topology.hosts() - distance) % topology.hosts();
     const int to = (topology.host() + distance) % topology.hosts();
-    exchange.receive(from, range(places, call.counts, topology.ranks(from).front()));
-    exchange.send(to, range(starts, call.send_counts, topology.ranks(to).front()));
+    exchange.receive(from, received[static_cast<std::size_t>(topology.ranks(from).front())]);
+    exchange.send(to, sent[static_cast<std::size_t>(topology.ranks(to).front())]);
   }
-  const Range own = range(starts, call.send_counts, topology.rank());
-  const Range place = range(places, call.counts, topology.rank());
   if (own.count > 0)
     std::memcpy(static_cast<std::byte*>(call.output) + place.first,
                 static_cast<const std::byte*>(call.input) + own.first, own.count);
@@ -264,8 +217,9 @@ void among_lone_ranks(HostChannels& channels, const Call& call) {
 }  // namespace
 
 void alltoall(HostChannels& channels, const Call& call) {
-  call.tell_stage("HOSTS_ALLTOALL", nullptr);
   if (channels.are_all_alone()) return among_lone_ranks(channels, call);
+  call.tell_stage("HOSTS_ALLTOALL", nullptr);
+  if (channels.topology.columns_reach_all()) return column_alltoall(channels, call);
   Alltoall(channels, call).run();
 }
 

@@ -93,8 +93,8 @@ TransportOptions HierarchicalBackend::transport_options() const {
   options.operation_timeout = options_.operation_timeout;
   const int hosts = topology_.hosts(), left = (options.member + hosts - 1) % hosts,
             right = (options.member + 1) % hosts;
-  if (topology_.local_rank() == 0) {
-    options.short_peers = Cube(hosts).neighbours(options.member);
+  if (topology_.local_rank() == 0) options.short_peers = Cube(hosts).neighbours(options.member);
+  if (topology_.local_rank() == 0 || topology_.columns_reach_all()) {
     for (int host = 0; host < hosts; ++host) {
       if (host != options.member) options.long_peers.push_back(host);
     }
@@ -217,7 +217,7 @@ void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
         std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers), spin(), options_.names);
   }
   HostRounds::Options options{options_.operation_timeout, /*carries_data=*/!has_flat_mesh()};
-  if (channels_->may_send_ahead() && !is_flat(Kind::kAllreduce)) options.ahead = channels_.get();
+  if (channels_->may_send_ahead() && !has_flat_mesh()) options.ahead = channels_.get();
   rounds_.emplace(topology_, local_->group, local_->rounds, board, exchange_.get(), options);
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();

@@ -1,4 +1,4 @@
-"""Allreduces of 16 to 64 KiB between two lone ranks, whose data leave before the ranks have agreed: also in vain."""
+"""Operations of 16 to 64 KiB between two lone ranks, whose data leave before the ranks have agreed: also in vain."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from testbed import Testbed
 
 VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1", "RUNJOB_CYCLE_TIME": "1"}
 
-# Blocking allreduces; now and then rank 1 comes late, or both ranks wait for two operations that they began in another order, or
+# Blocking operations; now and then rank 1 comes late, or both ranks wait for two operations that they began in another order, or
 # something else comes in between.
 RANK = """
 import random, sys, time
@@ -22,15 +22,18 @@ rank = hvd.rank()
 choice = random.Random(3)
 counts = (5000, 9000, 16384)
 
-def inputs(name, step):
-    return numpy.arange(counts[name], dtype=numpy.float32) % 1000 + rank + step
+def inputs(name, step, of=rank):
+    return numpy.arange(counts[name], dtype=numpy.float32) % 1000 + of + step
+
+def part(whole, of=rank):
+    return numpy.split(whole, 2)[of]
 
 def check(name, step, result):
     assert numpy.array_equal(result, 2 * (numpy.arange(counts[name], dtype=numpy.float32) % 1000 + step) + 1), (name, step)
 
 for step in range(int(sys.argv[1])):
     name = choice.randrange(len(counts))
-    kind = choice.choice(["alone"] * 6 + ["late", "swapped", "broadcast", "new"])
+    kind = choice.choice(["alone", "allgather", "alltoall", "reducescatter"] * 4 + ["late", "swapped", "broadcast", "new"])
     if kind == "late" and rank == 1:
         time.sleep(0.01)
     if kind == "swapped":
@@ -38,6 +41,15 @@ for step in range(int(sys.argv[1])):
         handles = {each: hvd.allreduce_async(inputs(each, step), name=f"x{each}", op=hvd.Sum) for each in names}
         for each in names:
             check(each, step, hvd.synchronize(handles[each]))
+    elif kind == "allgather":
+        result = hvd.allgather(inputs(name, step), name=f"g{name}")
+        assert numpy.array_equal(result, numpy.concatenate([inputs(name, step, of) for of in (0, 1)])), (kind, name, step)
+    elif kind == "alltoall":
+        result = hvd.alltoall(inputs(name, step), name=f"t{name}")
+        assert numpy.array_equal(result, numpy.concatenate([part(inputs(name, step, of)) for of in (0, 1)])), (kind, name, step)
+    elif kind == "reducescatter":
+        result = hvd.reducescatter(inputs(name, step), name=f"r{name}", op=hvd.Sum)
+        assert numpy.array_equal(result, part(inputs(name, step, 0) + inputs(name, step, 1))), (kind, name, step)
     elif kind == "broadcast":
         assert numpy.array_equal(hvd.broadcast(numpy.full(7000, rank, numpy.float32), step % 2, name="b"), numpy.full(7000, step % 2))
     elif kind == "new":
@@ -56,18 +68,20 @@ def bed():
 
 
 def stages(trace):
-    return [event["args"]["algorithm"] for event in trace if "algorithm" in event.get("args", {})]
+    """The names and algorithms of the stages that have one."""
+    return [(event["name"], event["args"]["algorithm"]) for event in trace if "algorithm" in event.get("args", {})]
 
 
 @pytest.mark.parametrize("options", [[], ["--encrypt-data"]], ids=["plain", "encrypted"])
-def test_sums_are_right_whether_what_was_sent_ahead_is_used_or_not(bed, options):
+def test_results_are_right_whether_what_was_sent_ahead_is_used_or_not(bed, options):
     trace = "/tmp/trace.json"
     done = run(bed, "-H", "s1:1,s2:1", *options, "--timeline-filename", trace, sys.executable, "-c", RANK, "400", variables=VARIABLES)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("right") == 2
     found = stages(json.loads(bed.hosts[0].run(["cat", trace]).stdout))
-    assert found.count("direct exchange, sent ahead") > 20
-    assert "direct exchange" in found
+    for name in ("HOSTS_ALLREDUCE_EXCHANGE", "HOSTS_ALLGATHER", "HOSTS_ALLTOALL", "HOSTS_REDUCESCATTER"):
+        assert found.count((name, "direct exchange, sent ahead")) > 10
+    assert ("HOSTS_ALLREDUCE_EXCHANGE", "direct exchange") in found
 
 
 def test_nothing_waits_for_what_does_not_fit_the_sockets(bed):

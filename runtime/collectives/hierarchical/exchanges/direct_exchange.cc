@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "runtime/collectives/hierarchical/exchanges/host_reduction.hpp"
 
@@ -48,38 +49,49 @@ void add_in_order(const HostReduction& reduction, int own, void* output, const v
 
 }  // namespace
 
-void exchange_allreduce(HostChannels& channels, const Call& call) {
+void exchange_reduce(HostChannels& channels, const Call& call, const Range& sent, const Range& own) {
   constexpr std::size_t kPieceBytes = 256u << 10;  // measured
-  const std::size_t element = size_of(call.dtype), bytes = call.count * element;
-  const Pieces pieces(bytes, kPieceBytes);
+  const std::size_t element = size_of(call.dtype);
+  const Pieces to_send(sent.count, kPieceBytes), to_add(own.count, kPieceBytes);
+  const std::size_t number = std::max(to_send.number(), to_add.number());
   std::byte* arrivals = channels.messages.reserve(Lanes::kNumber * kPieceBytes);
-  Lanes leaving(*channels.transport, const_cast<void*>(call.input), bytes),
+  Lanes leaving(*channels.transport, const_cast<void*>(call.input), call.count * element),
       arriving(*channels.transport, arrivals, Lanes::kNumber * kPieceBytes);
   const HostReduction reduction(call, channels.topology.size());
   const std::uint64_t tags = channels.next_tags();
-  const int own = channels.topology.host(), other = 1 - own;
+  const int host = channels.topology.host(), other = 1 - host;
   const auto lane = [](std::size_t i) { return i % Lanes::kNumber * kPieceBytes; };
   const auto begin = [&](std::size_t i) {
-    arriving[i].receive(other, tags + i, lane(i), pieces[i].count).throw_if_failed();
-    leaving[i].send(other, tags + i, pieces[i].first, pieces[i].count).throw_if_failed();
+    if (i < to_add.number()) arriving[i].receive(other, tags + i, lane(i), to_add[i].count).throw_if_failed();
+    if (i < to_send.number())
+      leaving[i].send(other, tags + i, sent.first + to_send[i].first, to_send[i].count).throw_if_failed();
   };
-  for (std::size_t i = 0; i < std::min(pieces.number(), Lanes::kNumber); ++i) begin(i);
-  for (std::size_t i = 0; i < pieces.number(); ++i) {
+  for (std::size_t i = 0; i < std::min(number, Lanes::kNumber); ++i) begin(i);
+  for (std::size_t i = 0; i < number; ++i) {
     arriving[i].wait_received().throw_if_failed();
     leaving[i].wait_sent().throw_if_failed();  // the output may be the input
-    add_in_order(reduction, own, static_cast<std::byte*>(call.output) + pieces[i].first,
-                 static_cast<const std::byte*>(call.input) + pieces[i].first, arrivals + lane(i),
-                 pieces[i].count / element);
-    if (i + Lanes::kNumber < pieces.number()) begin(i + Lanes::kNumber);
+    if (i < to_add.number()) {
+      add_in_order(reduction, host, static_cast<std::byte*>(call.output) + to_add[i].first,
+                   static_cast<const std::byte*>(call.input) + own.first + to_add[i].first, arrivals + lane(i),
+                   to_add[i].count / element);
+    }
+    if (i + Lanes::kNumber < number) begin(i + Lanes::kNumber);
   }
 }
 
-void finish_allreduce_ahead(HostChannels& channels, const Call& call) {
-  const std::size_t bytes = call.count * size_of(call.dtype);
-  std::byte* const arrived = channels.messages.reserve(bytes);
-  const int own = channels.topology.host();
-  channels.transport->receive_short(1 - own, arrived, bytes).throw_if_failed();
-  add_in_order(HostReduction(call, channels.topology.size()), own, call.output, call.input, arrived, call.count);
+void finish_reduce_ahead(HostChannels& channels, const Call& call, const Range& own) {
+  std::byte* const arrived = channels.messages.reserve(own.count);
+  const int host = channels.topology.host();
+  channels.transport->receive_short(1 - host, arrived, own.count).throw_if_failed();
+  add_in_order(HostReduction(call, channels.topology.size()), host, call.output,
+               static_cast<const std::byte*>(call.input) + own.first, arrived, own.count / size_of(call.dtype));
+}
+
+void finish_blocks_ahead(HostChannels& channels, const Call& call, const OwnBlock& own, const Range& place) {
+  auto* output = static_cast<std::byte*>(call.output);
+  if (own.from.count > 0)
+    std::memcpy(output + own.to.first, static_cast<const std::byte*>(call.input) + own.from.first, own.from.count);
+  channels.transport->receive_short(1 - channels.topology.host(), output + place.first, place.count).throw_if_failed();
 }
 
 }  // namespace runjob::runtime

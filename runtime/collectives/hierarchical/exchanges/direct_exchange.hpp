@@ -35,11 +35,21 @@ class DirectExchange {
   std::vector<std::unique_ptr<TransportBuffer>> buffers_;
 };
 
-/// The sum over two hosts with one rank each: both send all of their input, in pieces, and add each piece of the other
-/// host while the next one is on its way. The operands are added in the order of the hosts, so both get the same bits.
-void exchange_allreduce(HostChannels& channels, const Call& call);
+/// A reduction over two hosts with one rank each: both send the other one the part `sent` of their inputs, in pieces,
+/// and add each piece of the other host to its place in the part `own` while the next one is on its way. The result of
+/// `own` goes to the beginning of the output, which may be the input if the parts are all of it. The operands are added
+/// in the order of the hosts, so both get the same bits. Units  bytes of the input.
+void exchange_reduce(HostChannels& channels, const Call& call, const Range& sent, const Range& own);
 
-/// The same when both ranks have sent all of their input with send_ahead().
-void finish_allreduce_ahead(HostChannels& channels, const Call& call);
+/// The same when both ranks have sent all of `sent` with send_ahead().
+void finish_reduce_ahead(HostChannels& channels, const Call& call, const Range& own);
+
+/// The block of an exchange that a rank keeps, in bytes.
+struct OwnBlock {
+  Range from, to;  ///< of the input, of the output
+};
+/// The rest of an exchange of blocks in which both ranks have sent theirs with send_ahead(): receives that of the other
+/// host in `place` of the output, and copies this rank's own block into the output.
+void finish_blocks_ahead(HostChannels& channels, const Call& call, const OwnBlock& own, const Range& place);
 
 }  // namespace runjob::runtime

@@ -33,7 +33,7 @@ struct HostChannels {
   Channels& local;
   Transport* transport = nullptr;  ///< null for a rank whose column does not reach all hosts
   LinkCosts costs = {};
-  bool has_sent_ahead = false;   ///< both ranks have their input of the next allreduce on its way to the other one
+  bool has_sent_ahead = false;   ///< both ranks have sent the other one what it needs for the next collective
   std::uint64_t operations = 0;  ///< with long messages, so far: the same on all ranks
   Scratch sums = {}, messages = {};
 

@@ -11,6 +11,9 @@ namespace runjob::runtime {
 /// Threads  any: it never changes.
 class Topology {
  public:
+  /// The most hosts between which every rank of a column is connected with each other one.
+  static constexpr int kMostMeshed = 16;
+
   /// `host_of_rank`: any numbers, equal for ranks of one host.
   Topology(int rank, const std::vector<int>& host_of_rank);
 
@@ -27,6 +30,9 @@ class Topology {
 
   /// How many columns have a rank on every host.
   int columns() const;
+  /// True if every rank is in a column that reaches all hosts, and each rank of a column is connected with each other one:
+  /// not with many hosts, because the number of connections grows with the square of theirs.
+  bool columns_reach_all() const { return hosts() <= kMostMeshed && size() == columns() * hosts(); }
   /// The ranks of a column, by host.
   std::vector<int> column(int local_rank) const;
 

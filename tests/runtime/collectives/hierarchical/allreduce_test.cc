@@ -96,6 +96,32 @@ TEST_CASE("between hosts: what two lone ranks have sent ahead is all that an all
   CHECK(errors == no_errors(2));
 }
 
+TEST_CASE("between hosts: what two lone ranks have sent ahead gives a reducescatter the same bits", "[runtime][unit]") {
+  const auto errors = run_hosts({{0, 1}, with_columns(1)}, [&](HostChannels& channels) {
+    const int rank = channels.topology.rank();
+    for (Call call : all_reductions({7, 4097, 90001})) {
+      call.kind = Kind::kReducescatter;
+      call.counts = {call.count / 3, call.count - call.count / 3};
+      const std::size_t element = size_of(call.dtype), first = call.counts[0] * element;
+      const Bytes whole = reduced(call, 2), data = exact_input(call.dtype, call.count, rank);
+      const auto middle = whole.begin() + static_cast<std::ptrdiff_t>(first);
+      const Bytes expected = rank == 0 ? Bytes(whole.begin(), middle) : Bytes(middle, whole.end());
+      const std::size_t of_other = rank == 0 ? first : 0,
+                        bytes = call.counts[static_cast<std::size_t>(1 - rank)] * element;
+      for (const bool is_ahead : {false, true}) {
+        if (is_ahead) channels.transport->send_short(1 - rank, data.data() + of_other, bytes).throw_if_failed();
+        channels.has_sent_ahead = is_ahead;
+        Bytes output(expected.size());
+        call.input = data.data();
+        call.output = output.data();
+        reducescatter(channels, call);
+        if (output != expected || channels.has_sent_ahead) throw std::runtime_error(std::string(to_string(call.dtype)));
+      }
+    }
+  });
+  CHECK(errors == no_errors(2));
+}
+
 TEST_CASE("between hosts: scaling is part of the reduction", "[runtime][unit]") {
   const AllreduceWay way = GENERATE(from_range(std::begin(kWays), std::end(kWays)));
   std::vector<Call> calls;

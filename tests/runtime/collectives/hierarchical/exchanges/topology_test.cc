@@ -16,6 +16,17 @@ TEST_CASE("hosts are numbered by their lowest ranks, whatever they are called", 
   CHECK(topology.column(1) == std::vector<int>{2, 3});
 }
 
+TEST_CASE("columns reach all only if hosts have as many ranks each and are not too many", "[runtime][unit]") {
+  CHECK(Topology(0, {0, 0, 1, 1}).columns_reach_all());
+  CHECK(Topology(0, {0, 1, 0, 1}).columns_reach_all());
+  CHECK_FALSE(Topology(0, {0, 0, 1}).columns_reach_all());
+  std::vector<int> hosts;
+  for (int host = 0; host < Topology::kMostMeshed; ++host) hosts.insert(hosts.end(), {host, host});
+  CHECK(Topology(0, hosts).columns_reach_all());
+  hosts.insert(hosts.end(), {-1, -1});
+  CHECK_FALSE(Topology(0, hosts).columns_reach_all());
+}
+
 TEST_CASE("hosts of a cube and those beyond it know each other", "[runtime][unit]") {
   const Cube cube(6);
   CHECK(cube.size == 4);

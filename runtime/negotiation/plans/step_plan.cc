@@ -1,4 +1,4 @@
-#include "runtime/negotiation/step_plan.hpp"
+#include "runtime/negotiation/plans/step_plan.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "runtime/negotiation/repeating_cycle.hpp"
+#include "runtime/negotiation/plans/repeating_cycle.hpp"
 
 #include <string>
 

@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "runtime/negotiation/repeating_cycle.hpp"
+#include "runtime/negotiation/plans/repeating_cycle.hpp"
 
 namespace runjob::runtime {
 
