@@ -9,11 +9,6 @@
 namespace runjob::runtime {
 namespace {
 
-/// Memory of a part of a rank's buffer.
-void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);  // an empty buffer may be null
-}
-
 /// What the ranks of one host send to one rank, in the order of their ranks. It is cut where a rank of another host
 /// has its part in between, since there the receiver's output is cut as well.
 class Stream {
@@ -137,9 +132,10 @@ class ColumnAlltoall {
         if (distance == 0 && local == ring_.rank()) continue;
         const Range part = outgoing_[distance][static_cast<std::size_t>(local)].part(ring_.rank());
         const Range mine = overlap(part, segment(item));
+        if (mine.count == 0) continue;  // an empty buffer may be null
         const std::size_t offset = input_offsets_[static_cast<std::size_t>(ranks[static_cast<std::size_t>(local)])];
-        copy(cell(item, local, step, distance) + (mine.first - segment(item).first),
-             input_ + offset + (mine.first - part.first), mine.count);
+        std::memcpy(cell(item, local, step, distance) + (mine.first - segment(item).first),
+                    input_ + offset + (mine.first - part.first), mine.count);
       }
     }
   }
@@ -187,12 +183,13 @@ class ColumnAlltoall {
     const std::vector<int>& ranks = topology_.ranks(topology_.host());
     for (int local = 0; local < ring_.size(); ++local) {
       const Range part = incoming_.front().part(local), mine = overlap(part, segment(item));
+      if (mine.count == 0) continue;
       const auto rank = static_cast<std::size_t>(ranks[static_cast<std::size_t>(local)]);
       const std::size_t in_part = mine.first - part.first;
       const std::byte* from = local == ring_.rank()
                                   ? input_ + input_offsets_[rank] + in_part
                                   : cell(item, ring_.rank(), step, 0) + (mine.first - segment(item).first);
-      copy(output_ + output_offsets_[rank] + in_part, from, mine.count);
+      std::memcpy(output_ + output_offsets_[rank] + in_part, from, mine.count);
     }
   }
 
