@@ -285,9 +285,12 @@ std::optional<Status> Engine::settle(Deadline deadline) {
   for (;;) {  // a GPU notifies nobody
     {
       const MutexLock lock(state_.mutex);
-      if (!state_.parts.backend || !state_.phase.is_open()) return failed.ok() ? state_.phase.reason() : failed;
+      const Status& reason = state_.phase.reason();
+      if (!state_.parts.backend) return failed.ok() ? reason : failed;
       const std::optional<Status> outcome = state_.parts.backend->device_outcome();
-      if (outcome) return failed.ok() ? *outcome : failed;
+      // A rank that has left takes nothing from operations that are done.
+      const bool is_over = !state_.phase.is_open() && (!outcome || !is_goodbye(reason));
+      if (outcome || is_over) return !failed.ok() ? failed : is_over ? reason : *outcome;
     }
     if (deadline && Clock::now() >= *deadline) return std::nullopt;
     std::this_thread::sleep_for(kLook);

@@ -61,7 +61,8 @@ class Engine {
   Statistics statistics() const;
 
   /// Waits until all operations in flight on this rank have ended, on devices too. The failure of one of them, or of
-  /// the job, when there is one; nullopt when some are still in flight at the deadline.
+  /// the job, when there is one; nullopt when some are still in flight at the deadline. It is no failure that another
+  /// rank has left once all have ended.
   std::optional<Status> settle(Deadline deadline);
 
   /// Leaves the job and finishes every completion. Returns within a second, whatever the other ranks do.

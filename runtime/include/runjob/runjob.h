@@ -402,9 +402,10 @@ RUNJOB_API runjob_code runjob_wait_on_stream(runjob_handle handle, void* stream,
 
 /*
  * Waits on the host until all operations in flight on this rank have ended, on its GPU too, and returns the error of
- * the first one that has failed, or that of the job. After RUNJOB_OK the values on the GPU are valid: call it before
- * they are saved. With `timeout_seconds` as in runjob_wait(): RUNJOB_IN_PROGRESS when some are still in flight. A rank
- * waits for operations that other ranks have not submitted yet, so all ranks call it at the same place.
+ * the first one that has failed, or that of the job; that another rank has left the job is none. After RUNJOB_OK the
+ * values on the GPU are valid: call it before they are saved. With `timeout_seconds` as in runjob_wait():
+ * RUNJOB_IN_PROGRESS when some are still in flight. A rank waits for operations that other ranks have not submitted
+ * yet, so all ranks call it at the same place.
  */
 RUNJOB_API runjob_code runjob_check(double timeout_seconds);
 

@@ -31,3 +31,11 @@ TEST_CASE("a rank's own goodbye and every failure keep their text", "[runtime][u
   const Status once = with_operation(goodbye_reason("rank 1 on b", Goodbye::kShutdown), kSelf, kOperation);
   CHECK(with_operation(once, kSelf, "broadcast 'y'").message() == once.message());
 }
+
+TEST_CASE("a goodbye is told from a failure", "[runtime][unit]") {
+  CHECK(is_goodbye(goodbye_reason("rank 1 on b", Goodbye::kShutdown)));
+  CHECK(is_goodbye(goodbye_reason("rank 1 on b", Goodbye::kProgramEnd)));
+  CHECK_FALSE(is_goodbye(Status()));
+  CHECK_FALSE(is_goodbye({Errc::kPeerLost, "rank 1 on b called shutdown()"}));
+  CHECK_FALSE(is_goodbye({Errc::kAborted, "process set 2 was removed"}));
+}

@@ -99,6 +99,16 @@ TEST_CASE("runjob_check() waits for the GPU, and comes back while it is at work"
   });
 }
 
+TEST_CASE("runjob_check() returns no error when another rank has left after all operations have ended",
+          "[runtime][multiproc][stand-in]") {
+  on_ranks(2, [](int rank) {
+    check(sum_of_ones(rank, "x"));
+    if (rank == 1) return;
+    require(small_allreduce("late") != RUNJOB_OK, "rank 1 has left");
+    check(runjob_check(-1));
+  });
+}
+
 TEST_CASE("runjob_check() returns the failure of what was launched, and every later call does too",
           "[runtime][multiproc][stand-in]") {
   on_ranks(2, [](int rank) {
