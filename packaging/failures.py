@@ -1,6 +1,6 @@
 """The failures in a suite's results, which CTest and pytest write in JUnit's format.
 
-    python3 packaging/failures.py RESULTS.xml         each failed test, with the last lines of what it printed
+    python3 packaging/failures.py RESULTS.xml         each failed test, with the lines on its error, or the last ones that it printed
     python3 packaging/failures.py --names RESULTS.xml   their names alone, a line each
 """
 

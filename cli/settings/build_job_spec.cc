@@ -191,7 +191,7 @@ std::optional<SlurmTask> read_task(const SettingReader& reader, const Settings& 
   return task;
 }
 
-/// What the user exports to the ranks, the strongest source first.
+/// Reads the variables that the user exports to the ranks; an earlier source wins over a later one.
 std::vector<ExportedVariables> read_exports(const SettingReader& reader, const Settings& settings,
                                             const Environment& environment, Warnings& warnings) {
   std::vector<ExportedVariables> exports;

@@ -30,7 +30,8 @@ std::size_t padded(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// What each rank can send ahead of an operation with this id, which may be unknown; null for nothing.
+/// The part of its input that each rank can send ahead for the operation with this id; null if there is none, or if the
+/// id is unknown.
 const std::vector<Rounds::Part>* parts_ahead(ResponseCache& cache, ResponseCache::Id id) {
   if (!cache.contains(id) || cache.largest_input(id) == SIZE_MAX) return nullptr;
   const std::vector<Rounds::Part>& parts = cache.prepared(id).needed_by_other;

@@ -9,7 +9,7 @@
 namespace runjob::runtime {
 namespace {
 
-/// What the ranks of one host send to one rank, in the order of their ranks. It is cut where a rank of another host
+/// The bytes that the ranks of one host send to one rank, in the order of their ranks. It is cut where a rank of another host
 /// has its part in between, since there the receiver's output is cut as well.
 class Stream {
  public:
@@ -46,9 +46,8 @@ class ColumnAlltoall {
         ring_(channels.local.ring),
         input_(static_cast<const std::byte*>(call.input)),
         output_(static_cast<std::byte*>(call.output)),
-        sent_(bytes_of(call.send_counts, size_of(call.dtype))),
         received_(bytes_of(call.counts, size_of(call.dtype))),
-        input_offsets_(offsets_of(sent_)),
+        input_offsets_(offsets_of(bytes_of(call.send_counts, size_of(call.dtype)))),
         output_offsets_(offsets_of(received_)),
         output_bytes_(output_offsets_.back() + received_.back()),
         longest_(call.largest_part * size_of(call.dtype) * static_cast<std::size_t>(ring_.size())),
@@ -206,7 +205,7 @@ class ColumnAlltoall {
   Ring& ring_;
   const std::byte* const input_;
   std::byte* const output_;
-  const ByteCounts sent_, received_;                 ///< by rank
+  const ByteCounts received_;                        ///< by rank
   const ByteCounts input_offsets_, output_offsets_;  ///< by rank
   const std::size_t output_bytes_;
   const std::size_t longest_, segment_;  ///< the longest that a stream may be; of a segment. The same on all ranks.
