@@ -27,7 +27,11 @@ def failures(path):
 def important(text):
     """The lines on the error, where they can be told; else the last ones."""
     lines = [line for line in text.splitlines() if line.strip()]
-    marked = [line for line in lines if re.match(r"E  |.*(: FAILED:|ERROR: |runtime error: |SUMMARY: |\bdue to )", line)]
+    marked, follows = [], False
+    for line in lines:
+        follows = ": FAILED:" in line or follows and not re.match(r"[-=.]{20}", line)  # Catch explains below it
+        if follows or re.match(r"E  |.*(ERROR: |runtime error: |SUMMARY: |\bdue to )", line):
+            marked.append(line)
     return marked[:LINES] or lines[-LINES:]
 
 

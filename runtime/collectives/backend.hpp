@@ -115,7 +115,8 @@ class DataBackend {
   /// `report` is called on any thread when a device fails outside of a call. To be set once, before connect().
   virtual void on_failure(std::function<void(const Status&)>) {}
 
-  /// The outcome of everything that devices do for this backend: nullopt while one of them is at work. Does not wait.
+  /// The outcome of everything that devices do for this backend: nullopt while one of them is at work. When a job ends,
+  /// what was done before stays done. Does not wait.
   virtual std::optional<Status> device_outcome() const { return Status(); }
   /// The first operation that a device of this rank has not finished, and how far it has come, for people; after a
   /// failure, as it was then. Empty for none. Any thread.

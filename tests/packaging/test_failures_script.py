@@ -22,6 +22,8 @@ project(tests LANGUAGES NONE)
 enable_testing()
 add_test(NAME good COMMAND true)
 add_test(NAME reads COMMAND sh -c "seq 20; echo '==1==ERROR: AddressSanitizer: heap-buffer-overflow'; seq 20; exit 1")
+add_test(NAME catch COMMAND printf "%s\\n" "a_test.cc:7: FAILED:" "  CHECK( each.ok() )" "with message:" "  rank 1 has left" ==================== "1 failed")
+set_tests_properties(catch PROPERTIES FAIL_REGULAR_EXPRESSION FAILED)
 add_test(NAME ends COMMAND sh -c "seq 20; exit 1")
 """
 
@@ -47,6 +49,7 @@ def test_failures_of_ctest(tmp_path):
     results = tmp_path / "results.xml"
     command = ["ctest", "--output-on-failure", "--output-junit", str(results)]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 8
-    assert failures("--names", results) == "reads\nends\n"
+    assert failures("--names", results) == "reads\ncatch\nends\n"
     last = "".join(f"      {number}\n" for number in range(9, 21))
-    assert failures(results) == f"   reads\n      ==1==ERROR: AddressSanitizer: heap-buffer-overflow\n   ends\n{last}"
+    catch = "".join(f"      {line}\n" for line in ("a_test.cc:7: FAILED:", "  CHECK( each.ok() )", "with message:", "  rank 1 has left"))
+    assert failures(results) == f"   reads\n      ==1==ERROR: AddressSanitizer: heap-buffer-overflow\n   catch\n{catch}   ends\n{last}"

@@ -59,6 +59,7 @@ void Work::end_launch(Stream stream) {
 }
 
 void Work::fail(const Status& why) {
+  if (outcome()) return;
   const MutexLock lock(mutex_);
   if (!outcome_) outcome_ = why;
 }

@@ -45,16 +45,28 @@ void InFlightWorks::fail(const Status& why) {
 
 bool InFlightWorks::drain(std::chrono::milliseconds most) {
   const auto deadline = Clock::now() + most;
-  while (size() != 0) {
+  while (!works().empty()) {
     if (Clock::now() >= deadline) return false;
     std::this_thread::sleep_for(kLook);
   }
   return true;
 }
 
-std::size_t InFlightWorks::size() const {
+/// The thread may not have looked at works that are done.
+std::optional<Status> InFlightWorks::outcome() const {
+  Status failed;
+  for (const auto& work : works()) {
+    const std::optional<Status> outcome = work->outcome();
+    if (!outcome) return std::nullopt;
+    if (failed.ok()) failed = *outcome;
+  }
   const MutexLock lock(mutex_);
-  return works_.size();
+  return first_failed_.ok() ? failed : first_failed_;
+}
+
+std::vector<std::shared_ptr<cuda::Work>> InFlightWorks::works() const {
+  const MutexLock lock(mutex_);
+  return works_;
 }
 
 void InFlightWorks::run() {
@@ -79,11 +91,7 @@ void InFlightWorks::run() {
 
 /// With no lock held, because callbacks may come back.
 void InFlightWorks::look() {
-  std::vector<std::shared_ptr<cuda::Work>> works;
-  {
-    const MutexLock lock(mutex_);
-    works = works_;
-  }
+  const std::vector<std::shared_ptr<cuda::Work>> works = this->works();
   if (works.empty()) return;
   std::vector<cuda::Work*> done;
   Status failed;
@@ -101,6 +109,7 @@ void InFlightWorks::look() {
   if (!failed.ok()) report(failed);  // before it counts as done
   {
     const MutexLock lock(mutex_);
+    if (first_failed_.ok()) first_failed_ = failed;
     std::erase_if(works_,
                   [&](const auto& work) { return std::find(done.begin(), done.end(), work.get()) != done.end(); });
   }

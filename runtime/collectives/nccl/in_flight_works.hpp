@@ -32,11 +32,13 @@ class InFlightWorks {
   void fail(const Status& why);
   /// Waits until no work is in flight; false when there are some after `most`.
   bool drain(std::chrono::milliseconds most);
-  std::size_t size() const;
+  /// nullopt while a work is not done; then the first failure of one that there has ever been, or OK.
+  std::optional<Status> outcome() const;
 
  private:
   void run();
   void look();
+  std::vector<std::shared_ptr<cuda::Work>> works() const;
   void report(const Status& why);
 
   const CheckHealth check_health_;
@@ -45,6 +47,7 @@ class InFlightWorks {
   ConditionVariable changed_;
   std::vector<std::shared_ptr<cuda::Work>> works_ GUARDED_BY(mutex_);
   std::optional<Status> failure_ GUARDED_BY(mutex_);
+  Status first_failed_ GUARDED_BY(mutex_);  ///< of the works
   bool is_asleep_ GUARDED_BY(mutex_) = false, is_ended_ GUARDED_BY(mutex_) = false;
   bool has_failed_ = false;  ///< the thread's
   std::thread thread_;       ///< from the first work on

@@ -276,9 +276,7 @@ std::optional<Status> NcclBackend::failure() const {
 }
 
 std::optional<Status> NcclBackend::device_outcome() const {
-  if (auto failed = failure()) return failed;
-  if (works_.size() != 0) return std::nullopt;
-  return failure().value_or(Status());
+  return works_.outcome();
 }
 
 std::string NcclBackend::unfinished() const {
