@@ -80,6 +80,23 @@ def test_options_and_variables_reach_every_rank(slurm):
     assert done.stdout == "1 / 2 True\n" * 2
 
 
+def test_variables_from_a_file_reach_every_rank(slurm):
+    file = f"{HOME}/variables"
+
+    def with_file(text, *arguments, **more):
+        for node in slurm.nodes:  # where each task reads its own
+            node.write(file, text, 0o600)
+        return srun(slurm, "-N2 -n2", "--env-file", file, *arguments, **more)
+
+    code = "import os; print(os.environ['A'], os.environ.get('B'))"
+    done = with_file("# of this job\nA=one two\nB\n", *python(code), variables={"B": "from here"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "one two from here\n" * 2
+    done = with_file("A=1\nRUNJOB_RANK=7\n", "true")
+    assert done.returncode == 2
+    assert f"runjob: error: {file}: line 2: RUNJOB_RANK is set by runjob for each rank; leave it out" in done.stderr
+
+
 def test_what_srun_does_is_said_once(slurm):
     done = srun(slurm, "-N2 -n2", "--display-map", "true")
     assert done.returncode == 0
