@@ -115,12 +115,19 @@ TEST_CASE("a public key of zeros is refused", "[unit]") {
   CHECK_FALSE(initiator.read(zeros));
 }
 
+// What users run binds its functions when it begins. A test binds them at their first calls, which leaves the processor's
+// registers, with keys in them, on the stack. So all is done once before.
 TEST_CASE("no core dump has a key of a connection", "[unit]") {
-  NoiseHandshake initiator(Role::kInitiator, kKey, kPrologue), responder(Role::kResponder, kKey, kPrologue);
-  REQUIRE(responder.read(initiator.write("s1")));
-  REQUIRE(initiator.read(responder.write("")));
-  const SealKeys keys = initiator.finish();
-  REQUIRE(responder.finish().sending == keys.receiving);
+  const auto handshake = [] {
+    NoiseHandshake initiator(Role::kInitiator, kKey, kPrologue), responder(Role::kResponder, kKey, kPrologue);
+    REQUIRE(responder.read(initiator.write("s1")));
+    REQUIRE(initiator.read(responder.write("")));
+    const SealKeys keys = initiator.finish();
+    REQUIRE(responder.finish().sending == keys.receiving);
+    return keys;
+  };
+  static_cast<void>(copies_in_core_dump(masked(handshake().sending)));
+  const SealKeys keys = handshake();
   CHECK(copies_in_core_dump(masked(keys.sending)) == 0);
   CHECK(copies_in_core_dump(masked(keys.receiving)) == 0);
 }
