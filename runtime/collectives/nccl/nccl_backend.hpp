@@ -29,7 +29,7 @@ struct NcclSettings {
 ///
 /// Errors   A failure ends all works in flight, and every later call.
 /// Threads  as DataBackend; begin_work(), only_queues() and buffers() any.
-class NcclBackend : public DataBackend {
+class NcclBackend final : public DataBackend {
  public:
   NcclBackend(DeviceOptions options, NcclSettings settings);
   ~NcclBackend() override;
