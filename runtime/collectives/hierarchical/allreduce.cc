@@ -14,6 +14,8 @@
 namespace runjob::runtime {
 namespace {
 
+constexpr std::size_t kMostShortOfTwo = 8u << 10;  ///< measured, with two ranks on each of two hosts
+
 Range all_of(const Call& call) {
   return {0, call.count * size_of(call.dtype)};
 }
@@ -163,7 +165,9 @@ void reducescatter(HostChannels& channels, const Call& call) {
     return exchange_reduce(channels, call, part_of_rank(call, 1 - rank), own);
   }
   call.tell_stage("HOSTS_REDUCESCATTER", nullptr);
-  if (bytes > channels.most_short()) return ring_reducescatter(channels, call);
+  // Between two hosts a ring has as many steps as the leaders' exchange, and half of its bytes.
+  const std::size_t most = channels.topology.hosts() == 2 ? kMostShortOfTwo : channels.most_short();
+  if (bytes > std::min(most, channels.most_short())) return ring_reducescatter(channels, call);
   std::vector<std::byte> all(bytes);
   allreduce_short(channels, call, all.data());
   if (own.count > 0) std::memcpy(call.output, all.data() + own.first, own.count);

@@ -7,7 +7,7 @@ namespace runjob::runtime {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kMostDataOfAll = 32u << 10;  // measured: docs/performance.md
+constexpr std::size_t kMostDataOfAll = 64u << 10, kMostData = 16u << 10;  // measured: docs/performance.md
 constexpr std::size_t kMostOfAll = 1u << 20, kLeastBytes = 256, kEnoughBytes = 4096;
 
 std::size_t of_each(std::size_t all, int ranks) {
@@ -25,7 +25,7 @@ std::size_t FarBoard::most_bytes(int ranks) {
 }
 
 std::size_t FarBoard::most_data_bytes(int ranks) {
-  return of_each(kMostDataOfAll, ranks);
+  return std::min(of_each(kMostDataOfAll, ranks), kMostData);
 }
 
 std::size_t FarBoard::slot_bytes(int ranks) {
