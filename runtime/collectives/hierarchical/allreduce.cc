@@ -166,8 +166,8 @@ void reducescatter(HostChannels& channels, const Call& call) {
   }
   call.tell_stage("HOSTS_REDUCESCATTER", nullptr);
   // Between two hosts a ring has as many steps as the leaders' exchange, and half of its bytes.
-  const std::size_t most = channels.topology.hosts() == 2 ? kMostShortOfTwo : channels.most_short();
-  if (bytes > std::min(most, channels.most_short())) return ring_reducescatter(channels, call);
+  const bool is_half_better = channels.topology.hosts() == 2 && bytes > kMostShortOfTwo;
+  if (is_half_better || bytes > channels.most_short()) return ring_reducescatter(channels, call);
   std::vector<std::byte> all(bytes);
   allreduce_short(channels, call, all.data());
   if (own.count > 0) std::memcpy(call.output, all.data() + own.first, own.count);

@@ -21,7 +21,8 @@ class FarBoard {
 
   /// Of the longest message that a job of so many ranks may have: so much that the memory stays modest.
   static std::size_t most_bytes(int ranks);
-  /// Of an operation's data in a message. Everybody gets everybody's, so there is a limit for all together.
+  /// Of an operation's data in a message. Everybody gets everybody's, so there is a limit for all together beside that
+  /// for each.
   static std::size_t most_data_bytes(int ranks);
   static std::size_t words_bytes(int ranks);
   static std::size_t bytes(int ranks);
