@@ -288,9 +288,10 @@ std::optional<Status> Engine::settle(Deadline deadline) {
       const Status& reason = state_.phase.reason();
       if (!state_.parts.backend) return failed.ok() ? reason : failed;
       const std::optional<Status> outcome = state_.parts.backend->device_outcome();
-      // A rank that has left takes nothing from operations that are done.
-      const bool is_over = !state_.phase.is_open() && (!outcome || !is_goodbye(reason));
-      if (outcome || is_over) return !failed.ok() ? failed : is_over ? reason : *outcome;
+      // A rank that has left takes nothing from operations that are done, or that devices are about to do.
+      const bool is_over = !state_.phase.is_open() && !is_goodbye(reason);
+      if (outcome || is_over || state_.phase.is_ended())
+        return !failed.ok() ? failed : is_over || !outcome ? reason : *outcome;
     }
     if (deadline && Clock::now() >= *deadline) return std::nullopt;
     std::this_thread::sleep_for(kLook);

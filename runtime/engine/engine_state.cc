@@ -28,6 +28,12 @@ void EngineState::leave_role() {
   if (has_work() || work.hold) work_changed.notify_one();
 }
 
+bool EngineState::owes_device_work() const {
+  if (!parts.backend) return false;
+  const std::optional<Status> outcome = parts.backend->device_outcome();
+  return !outcome || !outcome->ok() || has_dropped_device_operation || work.operations.has_device_operation();
+}
+
 Status EngineState::outcome_of(const Submission& submission, const Status& reason) const {
   if (reason.code() != Errc::kAborted) return reason;
   return with_operation(reason, self, operation_text(submission.name, submission.signature));

@@ -56,6 +56,11 @@ struct EngineState {
   bool is_working() const REQUIRES(mutex) {
     return phase.phase() == Phase::kConnecting || work.operations.running() > 0;
   }
+  /// True while a device of this rank is at work. Nobody notifies of its end.
+  bool has_device_work() const REQUIRES(mutex) { return parts.backend && !parts.backend->device_outcome(); }
+  /// True when not all that this rank has submitted on devices is done there without an error: what those of other
+  /// ranks do with it may never end.
+  bool owes_device_work() const REQUIRES(mutex);
   bool has_work() const REQUIRES(mutex) { return work.has_work(phase, is_stopping()); }
   /// The driver is the driver no more: the thread "runjob-driver" takes over when there is work.
   void leave_role() REQUIRES(mutex);
@@ -76,6 +81,8 @@ struct EngineState {
   WorkQueue work GUARDED_BY(mutex);
   Rounds* rounds GUARDED_BY(mutex) = nullptr;         ///< while the backend is connected
   std::vector<LifeReport> reports GUARDED_BY(mutex);  ///< not yet sent
+  /// An operation on a device was ended here before all ranks had agreed on it, as far as this rank knows.
+  bool has_dropped_device_operation GUARDED_BY(mutex) = false;
   /// The call of shutdown() on this rank.
   struct Farewell {
     Status why;             ///< that the other ranks get; OK for the usual reason

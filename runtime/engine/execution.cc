@@ -134,6 +134,7 @@ bool Execution::enter(PhaseEvent event, const Status& reason) {
     const bool has_rounds = state_.work.role() != DriverRole::kClosed;
     if (event != PhaseEvent::kEnd && has_rounds)
       return true;  // the rounds end the operations that need a rank which has left
+    if (state_.work.operations.has_device_operation()) state_.has_dropped_device_operation = true;
     waiting = state_.work.operations.take_waiting();
   }
   for (InFlight::Entry& entry : waiting) finish(std::move(entry), reason);

@@ -1,8 +1,14 @@
 #include "runtime/engine/in_flight.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace runjob::runtime {
+
+bool InFlight::has_device_operation() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const auto& each) { return each.second.submission.signature.memory == MemoryKind::kDevice; });
+}
 
 std::shared_ptr<Completion> InFlight::insert(Submission submission) {
   auto completion = std::make_shared<Completion>();

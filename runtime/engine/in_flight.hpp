@@ -25,6 +25,8 @@ class InFlight {
   };
 
   bool empty() const { return entries_.empty(); }
+  /// True while there is an operation on tensors of a device.
+  bool has_device_operation() const;
   bool contains(const std::string& name) const { return !entries_.empty() && entries_.count(name) != 0; }
   std::shared_ptr<Completion> insert(Submission submission);
   /// Null when no operation has this name.

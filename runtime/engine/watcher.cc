@@ -4,6 +4,10 @@
 #include <pthread.h>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "runtime/life/goodbye.hpp"
+
 namespace runjob::runtime {
 
 Watcher::Watcher(EngineState& state, Execution& execution)
@@ -26,13 +30,14 @@ void Watcher::run() {
   while (!may_end(Clock::now())) {
     std::vector<pollfd> descriptors;
     control.watch(descriptors);
-    state_.poll.wait(descriptors, {control.deadline(), farewell_due_, cause_due_});
+    state_.poll.wait(descriptors, {control.deadline(), farewell_due_, cause_due_, next_look()});
     send_reports();
     control.on_events(descriptors, Clock::now());
     for (LifeDecision& decision : control.take()) decisions_.push_back(std::move(decision));
     std::erase_if(decisions_, [this](const LifeDecision& decision) { return apply(decision); });
     if (const Status why = take_outside_end(); !why.ok()) abort(why);
   }
+  report_cut_off();
 }
 
 /// True when this rank has called shutdown(), and the other ranks need nothing from it any more or had their time.
@@ -40,7 +45,33 @@ bool Watcher::may_end(Clock::time_point now) {
   const MutexLock lock(state_.mutex);
   if (!state_.farewell) return false;
   farewell_due_ = state_.farewell->due;
-  return now >= *farewell_due_ || (state_.phase.phase() >= Phase::kReleased && !state_.is_working());
+  if (now >= *farewell_due_) return true;
+  if (state_.phase.phase() < Phase::kReleased || state_.is_working() || state_.has_device_work()) return false;
+  return is_over_ || !state_.owes_device_work();  // for this rank the job has ended when its own rounds have
+}
+
+/// The time of the next look at the devices: only while this rank or another one leaves, and one of them is at work.
+std::optional<Watcher::Clock::time_point> Watcher::next_look() {
+  constexpr std::chrono::milliseconds kLook{2};
+  const MutexLock lock(state_.mutex);
+  const bool leaves = state_.is_stopping() || state_.phase.phase() == Phase::kLeaving;
+  if (!leaves || !state_.has_device_work()) return std::nullopt;
+  return Clock::now() + kLook;
+}
+
+/// Notifies the other ranks when this one goes before its part in their devices' work is done.
+void Watcher::report_cut_off() {
+  Status why;
+  {
+    const MutexLock lock(state_.mutex);
+    if (is_over_ || !state_.owes_device_work()) return;
+    why = state_.farewell->why.ok() ? goodbye_reason(state_.self, Goodbye::kShutdown) : state_.farewell->why;
+  }
+  const std::string unfinished = state_.parts.backend->unfinished();
+  state_.parts.control->send(
+      {.type = LifeReport::Type::kCutOff,
+       .status = Status(why.code(), fmt::format("{} before its part in all operations was done{}{}", why.message(),
+                                                unfinished.empty() ? "" : "; the first one is on ", unfinished))});
 }
 
 void Watcher::send_reports() {
@@ -79,7 +110,7 @@ void Watcher::send_records(bool is_last) {
 /// True when a rank has sent a goodbye, and this rank needs nothing of the others any more.
 bool Watcher::has_drained() const {
   return state_.phase.phase() == Phase::kLeaving && !state_.is_working() &&
-         (state_.is_stopping() || state_.work.operations.empty());
+         (state_.is_stopping() || state_.work.operations.empty()) && !state_.has_device_work();
 }
 
 /// False when the decision has to wait until this rank is connected.
@@ -90,6 +121,7 @@ bool Watcher::apply(const LifeDecision& decision) {
       state_.poll.wake();  // this rank may have drained already
       return true;
     case LifeDecision::Type::kReleased:
+      is_over_ = true;
       return execution_.enter(PhaseEvent::kReleased, Status(Errc::kAborted, "the job is over"));
     case LifeDecision::Type::kAbort:
       report_lost_connection(decision);
@@ -109,19 +141,28 @@ void Watcher::report_lost_connection(const LifeDecision& decision) const {
   if (lost >= 0 && parts.on_lost_connection) parts.on_lost_connection(lost, decision.status.message());
 }
 
-/// The coordinator has decided why the job ends. In a process set, the whole job may know a better cause.
+/// The coordinator has decided why the job ends. In a process set, the whole job may know a better cause. A set that
+/// this rank leaves anyway ends alone: an abort would end the devices' work for other sets too.
 void Watcher::on_failed(const Status& why) {
   constexpr auto kLongest = 2 * Coordinator::kVerdictGrace;
   std::function<bool(const Status&)> notify;
+  bool is_alone = false;
   {
     const MutexLock lock(state_.mutex);
     failure_ = why;
     notify = std::exchange(notify_, nullptr);
+    is_alone = state_.is_stopping() && state_.parts.members.process_set() != 0 && !state_.is_working();
+  }
+  if (is_alone) {
+    is_over_ = true;
+    execution_.enter(PhaseEvent::kEnd, why);
+    return;
   }
   if (!notify || !notify(why)) {
     const Status cause = take_outside_end();  // the job may have ended already
     return abort(cause.ok() ? why : cause);
   }
+  is_over_ = true;
   state_.parts.backend->abort(why);
   cause_due_ = Clock::now() + kLongest;
 }
@@ -137,6 +178,7 @@ Status Watcher::take_outside_end() {
 
 /// Ends everything at once.
 void Watcher::abort(const Status& why) {
+  is_over_ = true;
   state_.parts.backend->abort(why);  // first: then no rank reads a buffer that is given back to its owner
   execution_.enter(PhaseEvent::kEnd, why);
 }

@@ -12,7 +12,13 @@ namespace runjob::runtime {
 
 /// The thread "runjob-engine", which follows the life of the job: it reports this rank's failures and its goodbye to
 /// the coordinator, applies the coordinator's decisions, and sends the timeline's records. It sleeps in poll() until
-/// there is an event, and ends when this rank may leave.
+/// there is an event, and ends when this rank may leave. While a job is being left it also looks at the devices, which
+/// notify nobody.
+///
+/// Leaving  A rank may leave when no rank and no device runs anything, at the latest after kFarewell. By then all that
+///          it has submitted on devices is done, as a rule: it has given the other ranks its part, and their operations
+///          end by themselves, however late they begin. Otherwise theirs may never end, so that it ends the job as a
+///          failure does.
 /// Owner    the state and the execution are lent.
 /// Threads  start() and join() one at a time; on_failure() any.
 class Watcher {
@@ -39,6 +45,8 @@ class Watcher {
   void send_reports();
   void send_records(bool is_last);
   bool has_drained() const REQUIRES(state_.mutex);
+  std::optional<Clock::time_point> next_look();
+  void report_cut_off();
   bool apply(const LifeDecision& decision);
   void report_lost_connection(const LifeDecision& decision) const;
   void on_failed(const Status& why);
@@ -50,6 +58,7 @@ class Watcher {
   const bool carries_records_;           ///< of the timeline, to rank 0
   std::vector<LifeDecision> decisions_;  ///< not yet applied
   bool is_goodbye_sent_ = false, is_drained_sent_ = false;
+  bool is_over_ = false;  ///< the end of the job was decided, so that no rank waits for this one
   std::optional<Clock::time_point> farewell_due_;
   std::optional<Clock::time_point> cause_due_;  ///< a failure waits until then for its cause
   std::function<bool(const Status&)> notify_ GUARDED_BY(state_.mutex);

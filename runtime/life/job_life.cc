@@ -24,6 +24,8 @@ void JobLife::receive(int rank, const LifeReport& report) {
     case LifeReport::Type::kSetFailed:
       if (suspicion_.ok()) suspicion_ = report.status;
       return;
+    case LifeReport::Type::kCutOff:
+      return enter(Phase::kEnded, LifeDecision::Type::kAbort, suspicion_.ok() ? report.status : suspicion_);
     case LifeReport::Type::kClock:
     case LifeReport::Type::kTrace:
       return;

@@ -13,8 +13,8 @@ namespace runjob::runtime {
 /// Decides how the job ends, out of what the ranks report. Reports in, decisions out; no sockets, no clock, no threads.
 ///
 /// Phases   running -> leaving, with the first goodbye: kLeaving. Leaving -> ended, when every rank has drained or is
-///          gone: kReleased. Running or leaving -> ended, when a rank is lost that has not reported a goodbye: kAbort.
-///          Nothing is decided after the end.
+///          gone: kReleased. Running or leaving -> ended, when a rank is lost that has not reported a goodbye, or when
+///          one that has cuts off what others' devices do: kAbort. Nothing is decided after the end.
 /// Failures a failed backend alone is only a suspicion: the loss that caused it explains more, and usually follows at
 ///          once. give_up() decides without it. A connection whose bytes were changed explains other failures, and
 ///          takes the place of one that was reported first.

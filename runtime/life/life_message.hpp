@@ -14,9 +14,10 @@ namespace runjob::runtime {
 struct LifeReport {
   enum class Type : std::uint8_t {
     kGoodbye,    ///< this rank is shutting down, because of `status` if there is one
-    kDrained,    ///< sent after kLeaving: nothing runs on this rank any more
+    kDrained,    ///< sent after kLeaving: nothing runs on this rank and on its devices any more
     kFailed,     ///< this rank's backend failed with `status`: a decision is needed
     kSetFailed,  ///< a process set of this rank has ended with `status`, which names its rank; a loss explains more
+    kCutOff,     ///< sent after kGoodbye: this rank goes, and what other ranks' devices do with its own may never end
     kClock,      ///< asks for the time in rank 0's trace; `asked` comes back with the answer
     kTrace,      ///< `trace`: records of this rank's track in the trace
   };
@@ -32,7 +33,7 @@ struct LifeDecision {
   enum class Type : std::uint8_t {
     kLeaving,   ///< a rank shuts down: operations that need it end with `status`
     kAbort,     ///< every operation ends with `status` at once
-    kReleased,  ///< sent after kLeaving: no rank runs anything any more, or the coordinator waits no longer
+    kReleased,  ///< sent after kLeaving: no rank and no device runs anything, or the coordinator waits no longer
     kClock,     ///< to one rank, as its answer: `asked`, and the time in the trace, `clock`
   };
   Type type = Type::kLeaving;

@@ -20,6 +20,10 @@ InFlightWorks::InFlightWorks(CheckHealth check_health, OnFailure on_failure)
     : check_health_(std::move(check_health)), on_failure_(std::move(on_failure)) {}
 
 InFlightWorks::~InFlightWorks() {
+  stop();
+}
+
+void InFlightWorks::stop() {
   {
     const MutexLock lock(mutex_);
     is_ended_ = true;
@@ -36,11 +40,22 @@ void InFlightWorks::add(std::shared_ptr<cuda::Work> work) {
   if (is_asleep_) changed_.notify_all();
 }
 
+void InFlightWorks::note_failure(const Status& why) {
+  const MutexLock lock(mutex_);
+  if (first_failed_.ok()) first_failed_ = why;
+}
+
 void InFlightWorks::fail(const Status& why) {
   const MutexLock lock(mutex_);
   if (!failure_) failure_ = why;
   for (const auto& work : works_) work->fail(why);
   changed_.notify_all();
+}
+
+void InFlightWorks::end(const Status& why) {
+  stop();
+  fail(why);
+  for (const auto& work : works()) work->notify_if_done();
 }
 
 bool InFlightWorks::drain(std::chrono::milliseconds most) {

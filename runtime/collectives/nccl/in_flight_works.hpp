@@ -28,14 +28,20 @@ class InFlightWorks {
   InFlightWorks& operator=(const InFlightWorks&) = delete;
 
   void add(std::shared_ptr<cuda::Work> work);
+  /// Notes the failure of a work that could not be launched.
+  void note_failure(const Status& why);
   /// Ends all works with `why`, and all that are added later.
   void fail(const Status& why);
+  /// Ends the thread, and then the works that are left, with `why` and their callbacks. It is no failure of the device.
+  /// Nothing is added later.
+  void end(const Status& why);
   /// Waits until no work is in flight; false when there are some after `most`.
   bool drain(std::chrono::milliseconds most);
   /// nullopt while a work is not done; then the first failure of one that there has ever been, or OK.
   std::optional<Status> outcome() const;
 
  private:
+  void stop();
   void run();
   void look();
   std::vector<std::shared_ptr<cuda::Work>> works() const;

@@ -14,7 +14,7 @@
 namespace runjob::runtime::nccl {
 namespace {
 
-/// How long a rank that leaves the job waits for its GPU.
+/// How long a rank that leaves the job waits until the end of works that are done has been noted.
 constexpr std::chrono::milliseconds kDrainTime{300};
 
 }  // namespace
@@ -29,8 +29,12 @@ NcclBackend::NcclBackend(DeviceOptions options, NcclSettings settings)
              }) {}
 
 NcclBackend::~NcclBackend() {
-  const bool is_drained = works_.drain(kDrainTime);
-  if (!is_drained) end_works(Status(Errc::kAborted, "this rank has left the job"));
+  const bool is_drained = works_.outcome().has_value() && works_.drain(kDrainTime);
+  if (!is_drained) {
+    if (const std::string text = unfinished(); !failure() && !text.empty())
+      options_.log(true, "the first operation that is not done on " + text);
+    works_.end(Status(Errc::kAborted, "this rank has left the job"));
+  }
   std::shared_ptr<Communicator> communicator;
   cuda::Gpu* gpu = nullptr;
   {
@@ -42,7 +46,7 @@ NcclBackend::~NcclBackend() {
   SharedGpu::of(*gpu).leave(this);
   if (!is_drained && communicator) communicator->stop();  // this one alone: other process sets may go on
   const MutexLock lock(mutex_);
-  SharedGpu::of(*gpu).give_back(place_->stream, !failure_);
+  SharedGpu::of(*gpu).give_back(place_->stream, is_drained && !failure_);
 }
 
 void NcclBackend::check_health() {
@@ -98,10 +102,12 @@ Status NcclBackend::begin_work(const DeviceSubmission& submission, std::shared_p
   }
 }
 
-/// Tensors of one operation, which follow each other, have one work.
+/// Tensors of one operation, which follow each other, have one work. The other ranks' works may wait in vain for one
+/// that has failed here.
 Status NcclBackend::run_together(std::span<const Call> calls) {
+  if (const auto failed = failure()) return *failed;
+  Status status;
   try {
-    if (const auto failed = failure()) return *failed;
     Place& used = place(usual_ordinal());
     if (!staged_) agree(used);
     Works works;
@@ -114,16 +120,16 @@ Status NcclBackend::run_together(std::span<const Call> calls) {
     for (std::size_t i = 0; i < works.size(); ++i) {
       if (i == 0 || works[i] != works[i - 1]) works_.add(works[i]);
     }
-    for (std::size_t i = 0; i < works.size(); ++i) {
-      if (calls[i].work) continue;
-      if (Status status = works[i]->wait(std::nullopt).value_or(Status()); !status.ok()) return status;
+    for (std::size_t i = 0; i < works.size() && status.ok(); ++i) {
+      if (!calls[i].work) status = works[i]->wait(std::nullopt).value_or(Status());
     }
-    return {};
   } catch (const Error& error) {
-    return failure().value_or(Status(error));
+    status = failure().value_or(Status(error));
   } catch (const std::exception& error) {
-    return Status(Errc::kSystem, error.what());
+    status = Status(Errc::kSystem, error.what());
   }
+  if (!status.ok()) works_.note_failure(status);
+  return status;
 }
 
 bool NcclBackend::only_queues(const Call& call) const {

@@ -93,7 +93,8 @@ RUNJOB_API runjob_code runjob_init(void);
 
 /*
  * Leaves the job. Operations in flight end with RUNJOB_ABORTED, on the other ranks too, because they cannot complete
- * without this rank. Never waits longer than a second. Does nothing when not initialised.
+ * without this rank; those launched on GPUs complete if this rank's GPU has done its part within 0.8 seconds. Never
+ * waits longer than a second. Does nothing when not initialised.
  */
 RUNJOB_API runjob_code runjob_shutdown(void);
 /*

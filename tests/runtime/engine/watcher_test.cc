@@ -22,6 +22,7 @@ class ScriptedControl : public ControlPlane {
   void send(const LifeReport& report) override {
     const MutexLock lock(mutex_);
     sent_.push_back(report.type);
+    last_ = report.status;
     changed_.notify_all();
   }
   void watch(std::vector<pollfd>&) const override {}
@@ -44,6 +45,10 @@ class ScriptedControl : public ControlPlane {
     while (sent_.size() < count) changed_.wait(mutex_);
     return sent_;
   }
+  Status last() const {
+    const MutexLock lock(mutex_);
+    return last_;
+  }
   /// Waits until the watcher, which is woken, has taken decisions once more.
   void wait_turn(WakeablePoll& poll) {
     const MutexLock lock(mutex_);
@@ -53,15 +58,34 @@ class ScriptedControl : public ControlPlane {
   }
 
  private:
-  Mutex mutex_;
+  mutable Mutex mutex_;
   ConditionVariable changed_;
+  Status last_ GUARDED_BY(mutex_);  ///< of what was sent
   std::vector<Reported> sent_ GUARDED_BY(mutex_);
   std::vector<LifeDecision> decisions_ GUARDED_BY(mutex_);
   int turns_ GUARDED_BY(mutex_) = 0;
 };
 
+/// A backend with a device, which is at work until the test changes it.
+class WithDevice : public LocalBackend {
+ public:
+  std::optional<Status> device_outcome() const override {
+    const MutexLock lock(mutex_);
+    return outcome_;
+  }
+  std::string unfinished() const override { return "GPU 0: allreduce 'x'"; }
+  void set_outcome(std::optional<Status> outcome) {
+    const MutexLock lock(mutex_);
+    outcome_ = std::move(outcome);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::optional<Status> outcome_ GUARDED_BY(mutex_) = Status();
+};
+
 EngineParts scripted_parts() {
-  EngineParts parts = lone_parts();
+  EngineParts parts = lone_parts(std::make_unique<WithDevice>());
   parts.control = std::make_unique<ScriptedControl>();
   return parts;
 }
@@ -84,9 +108,9 @@ struct Watched {
     control.decide(std::move(decision));
     state.poll.wake();
   }
-  void stop() {
+  void stop(std::chrono::milliseconds most = std::chrono::minutes(1)) {
     const MutexLock lock(state.mutex);
-    if (!state.farewell) state.farewell = {Status(), Watcher::Clock::now() + std::chrono::minutes(1)};
+    if (!state.farewell) state.farewell = {Status(), Watcher::Clock::now() + most};
     state.poll.wake();
   }
   Phase phase() {
@@ -101,6 +125,7 @@ struct Watched {
   std::int32_t value = 1;
   EngineState state{scripted_parts()};
   ScriptedControl& control = static_cast<ScriptedControl&>(*state.parts.control);
+  WithDevice& device = static_cast<WithDevice&>(*state.parts.backend);
   Execution execution{state};
   Watcher watcher{state, execution};
 };
@@ -121,13 +146,46 @@ TEST_CASE("a rank that stops sends its goodbye, drains when the job leaves, and 
 
 TEST_CASE("a rank goes when its time is over, whatever the others do", "[runtime][unit]") {
   Watched rank;
-  {
-    const MutexLock lock(rank.state.mutex);
-    rank.state.farewell = {Status(), Watcher::Clock::now()};
-    rank.state.poll.wake();
-  }
+  rank.stop(std::chrono::milliseconds(0));
   rank.watcher.join();
   CHECK(rank.phase() == Phase::kRunning);
+}
+
+TEST_CASE("a rank drains and goes when its device is done, although nobody notifies it of that", "[runtime][unit]") {
+  Watched rank;
+  rank.device.set_outcome(std::nullopt);
+  rank.stop();
+  rank.decide({.type = Decided::kLeaving, .status = Status(Errc::kAborted, "rank 0 called shutdown()")});
+  rank.wait_phase(Phase::kLeaving);
+  for (int i = 0; i < 3; ++i) rank.control.wait_turn(rank.state.poll);
+  CHECK(rank.control.wait_sent(1) == std::vector{Reported::kGoodbye});
+  rank.device.set_outcome(Status());
+  CHECK(rank.control.wait_sent(2) == std::vector{Reported::kGoodbye, Reported::kDrained});
+  rank.decide({.type = Decided::kReleased});
+  rank.watcher.join();
+  CHECK(rank.control.wait_sent(2).size() == 2);
+}
+
+TEST_CASE("a rank that goes before all on its device is done notifies the others", "[runtime][unit]") {
+  Watched rank;
+  SECTION("the device is at work") {
+    rank.device.set_outcome(std::nullopt);
+  }
+  SECTION("the device has failed") {
+    rank.device.set_outcome(Status(Errc::kDevice, "gone"));
+  }
+  SECTION("an operation is not on the device yet") {
+    Submission submission = sum_of("x", rank.value);
+    submission.signature.memory = MemoryKind::kDevice;
+    put(rank.state, std::move(submission));
+  }
+  rank.stop(std::chrono::milliseconds(20));
+  rank.watcher.join();
+  CHECK(rank.control.wait_sent(2) == std::vector{Reported::kGoodbye, Reported::kCutOff});
+  CHECK(
+      rank.control.last().message() ==
+      "rank 0 on a called shutdown() before its part in all operations was done; the first one is on GPU 0: allreduce "
+      "'x'");
 }
 
 TEST_CASE("a rank with an operation in flight drains when that is done", "[runtime][unit]") {

@@ -117,6 +117,20 @@ TEST_CASE("a rank that vanishes while others leave is still a loss", "[runtime][
   CHECK(life.take().at(0).status.code() == Errc::kPeerLost);
 }
 
+TEST_CASE("a rank that goes before its devices are done ends the job, with the failure that it has reported if any",
+          "[runtime][unit]") {
+  JobLife life(kMembers);
+  const bool has_failed = GENERATE(false, true);
+  if (has_failed) life.receive(1, failure(Errc::kDevice, "the GPU is gone"));
+  life.receive(1, {.type = Reported::kGoodbye});
+  life.take();
+  life.receive(1, {.type = Reported::kCutOff, .status = Status(Errc::kAborted, "rank 1 left too early")});
+  const auto decisions = life.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].type == Decided::kAbort);
+  CHECK(decisions[0].status.message() == (has_failed ? "rank 1 on alpha: the GPU is gone" : "rank 1 left too early"));
+}
+
 TEST_CASE("records of the timeline do not touch the life of the job", "[runtime][unit]") {
   JobLife life(kMembers);
   life.receive(1, {.type = Reported::kClock});
