@@ -111,7 +111,7 @@ def find(arguments, say):
 
 
 def select(found, absent, chosen):
-    """Of what was found, our builds, the limits and the chosen; a reason for each chosen one that is not there."""
+    """Returns our builds, the limits and the chosen ones of what was found, and a reason for each chosen one that is absent."""
     if chosen == "all":
         return found, absent
     names = chosen.split(",")
