@@ -19,7 +19,7 @@ trap 'rm -rf "$work"' EXIT
 
 python3 -m venv "$folder"
 export PATH=$folder/bin:$PATH
-pip install --quiet "setuptools<70" wheel "cmake<3.27" packaging pyyaml psutil cloudpickle numpy "$framework${version:+==$version}"
+pip install --quiet "setuptools<70" wheel "cmake<3.27" packaging pyyaml psutil cloudpickle numpy scikit-learn "$framework${version:+==$version}"
 pip download --quiet --no-binary :all: --no-deps --no-build-isolation horovod==0.28.1 -d "$work"
 tar -xf "$work/horovod-0.28.1.tar.gz" -C "$work"
 cd "$work/horovod-0.28.1"

@@ -69,6 +69,7 @@ def parse(argv=None):
     parser.add_argument("--budget-ms", type=int, default=100, help="how long a program measures one size in one turn")
     parser.add_argument("--timeout", type=float, default=600, help="seconds after which one program's turn is given up")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where runjob and the programs are")
+    parser.add_argument("--before", type=pathlib.Path, help="the same folder of another build, measured beside as runjob-before")
     parser.add_argument("--torch-python", default=python_with_torch(), help="a Python that has torch")
     parser.add_argument("--horovod-python", default=python_with_horovod(), help="a Python that has Horovod, with horovodrun beside it")
     parser.add_argument("--cache", type=pathlib.Path, default=environments.default_folder(), help="where --install-peers puts wheels")

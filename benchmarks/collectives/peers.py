@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 LIMITS = "limits"
 OURS = "runjob"
+BEFORE = "runjob-before"  # another build
 OURS_IN_TORCH = "runjob-torch"
 HOROVOD_CYCLES_MS = ("1", "0.1", "0")
 
@@ -41,12 +42,18 @@ def limits(arguments):
     return Peer(LIMITS, LIMITS, lambda np: [str(program), "--np", str(np)], ())
 
 
+def start_with(folder):
+    return lambda np: [str(folder / "runjob"), "-np", str(np)]
+
+
 def start_with_runjob(arguments):
-    return lambda np: [str(arguments.bin / "runjob"), "-np", str(np)]
+    return start_with(arguments.bin)
 
 
 def runjob(arguments):
-    return Peer(OURS, "native", start_with_runjob(arguments), (str(arguments.bin / "collectives_benchmark"),))
+    """This build, and the other one if there is one."""
+    builds = {OURS: arguments.bin, BEFORE: arguments.before}
+    return [Peer(name, "native", start_with(folder), (str(folder / "collectives_benchmark"),)) for name, folder in builds.items() if folder]
 
 
 def runjob_otherwise(arguments):
@@ -89,13 +96,14 @@ def horovod(arguments):
 
 def find(arguments, say):
     """Those that are here, runjob first, the limits last, and the reasons why the others are not."""
-    missing = [name for name in ("runjob", "collectives_benchmark", "collectives_limits") if not (arguments.bin / name).exists()]
-    if missing:
-        raise FileNotFoundError(f"no {' and no '.join(missing)} in {arguments.bin}; build them with\n    cmake --build --preset release "
-                                "--target runjob_command runjob-agent collectives_benchmark collectives_limits")  # fmt: skip
+    for folder in filter(None, (arguments.bin, arguments.before)):
+        missing = [name for name in ("runjob", "collectives_benchmark", "collectives_limits") if not (folder / name).exists()]
+        if missing:
+            raise FileNotFoundError(f"no {' and no '.join(missing)} in {folder}; build them with\n    cmake --build --preset release "
+                                    "--target runjob_command runjob-agent collectives_benchmark collectives_limits")  # fmt: skip
     if arguments.peers == "none":
-        return [runjob(arguments), limits(arguments)], []
-    found, absent = [runjob(arguments)], []
+        return [*runjob(arguments), limits(arguments)], []
+    found, absent = runjob(arguments), []
     for more, reasons in ((runjob_otherwise(arguments), []), with_torch(arguments), mpi_peers.find(arguments, Peer, say), horovod(arguments)):
         found += more
         absent += reasons
@@ -103,13 +111,13 @@ def find(arguments, say):
 
 
 def select(found, absent, chosen):
-    """Of what was found, runjob, the limits and the chosen; a reason for each chosen one that is not there."""
+    """Returns our builds, the limits and the chosen ones of what was found, and a reason for each chosen one that is absent."""
     if chosen == "all":
         return found, absent
     names = chosen.split(",")
     missing = [name for name in names if name not in [peer.name for peer in found]]
     reasons = [next((text for text in absent if re.match(rf".*\b{family(name)}\b.*:", text)), f"{name}: no such peer") for name in missing]
-    return [peer for peer in found if peer.name in (*names, OURS, LIMITS)], sorted(set(reasons))
+    return [peer for peer in found if peer.name in (*names, OURS, BEFORE, LIMITS)], sorted(set(reasons))
 
 
 def family(name):

@@ -117,12 +117,13 @@ class SimulatedAgent {
 
   /// The network between simulated hosts works.
   void on_probe(const ProbeListen& listen) {
-    const ProbeListening listening{std::vector<ProbePort>(listen.addresses.size(), ProbePort{1, 0})};
+    const ProbeListening listening{std::vector<ProbePort>(listen.addresses.size(), ProbePort{1, 0}), listen.probe};
     writer_.send_control(ToLauncher::kProbeListening, -1, encode(listening));
   }
   void on_probe(const ProbeConnect& connect) {
     const ProbeResults results{
-        std::vector<ProbeOutcome>(connect.targets.size(), ProbeOutcome{ProbeOutcome::Kind::kReached, 0})};
+        std::vector<ProbeOutcome>(connect.targets.size(), ProbeOutcome{ProbeOutcome::Kind::kReached, 0}),
+        connect.probe};
     writer_.send_control(ToLauncher::kProbeResults, -1, encode(results));
   }
 

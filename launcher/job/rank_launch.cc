@@ -25,13 +25,6 @@ std::string random_job_id() {
   return fmt::format("{:016x}", number);
 }
 
-/// The address of the only host of a job that may get others.
-HostAddress address_of_one(const std::string& name, const NetworkFacts& facts, const InterfaceFilter& filter) {
-  const NetworkFacts outside = facts_without_loopback(facts);
-  const std::vector<Candidate> found = candidates(outside, filter);
-  return found.empty() ? loopback_address() : choose_addresses({{name, outside, found}}, {}).front();
-}
-
 }  // namespace
 
 RankLaunch::RankLaunch(boost::asio::any_io_executor executor, const JobSpec& spec, HostAgents& agents)
@@ -47,7 +40,7 @@ bool RankLaunch::needs_addresses() const {
 
 void RankLaunch::find_addresses(std::function<void(const Status& status)> done) {
   if (may_get_hosts() && spec_.allocation.hosts.size() == 1) {
-    addresses_[0] = address_of_one(agents_.host(0).name, agents_.hello(0).network, spec_.network_interfaces);
+    addresses_[0] = address_of_only_host(agents_.host(0).name, agents_.hello(0).network, spec_.network_interfaces);
     return boost::asio::post(executor_, [done = std::move(done)] { done({}); });
   }
   std::vector<ProbedHost> probed;
@@ -74,6 +67,7 @@ void RankLaunch::find_addresses(std::function<void(const Status& status)> done) 
 void RankLaunch::on_probe_frame(int host, ToLauncher type, std::string_view payload) {
   if (probed_ >= 0 && newcomer_probes_.back()->asks(host))
     return newcomer_probes_.back()->on_frame(host, type, payload);
+  if (!newcomer_probes_.empty()) return;  // of a probe that was given up
   if (!probe_) throw Error(Errc::kProtocol, "it sent an answer to a probe that it was not asked for");
   probe_->on_frame(host, type, payload);
 }
@@ -120,6 +114,7 @@ void RankLaunch::on_agent_gone(int host) {
   waiting_.erase(host);
   std::erase(to_probe_, host);
   if (probed_ < 0 || !newcomer_probes_.back()->asks(host)) return;
+  newcomer_probes_.back()->give_up();
   if (probed_ != host) to_probe_.push_front(probed_);  // tried again without that host
   probed_ = -1;
   probe_next();
@@ -149,7 +144,7 @@ void RankLaunch::probe_next() {
   newcomer_probes_.push_back(
       std::make_unique<NewcomerProbe>(executor_, member(probed_, is_local(spec_, agents_.host(probed_))),
                                       std::move(members), spec_.network_interfaces, send_frame, done));
-  newcomer_probes_.back()->start();
+  newcomer_probes_.back()->start(static_cast<std::int64_t>(newcomer_probes_.size()));
 }
 
 void RankLaunch::on_newcomer(int host, const Status& status, const HostAddress& address) {

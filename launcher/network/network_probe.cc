@@ -38,7 +38,8 @@ NetworkProbe::NetworkProbe(const boost::asio::any_io_executor& executor, std::ve
   }
 }
 
-void NetworkProbe::start() {
+void NetworkProbe::start(std::int64_t number) {
+  number_ = number;
   try {
     const bool is_one_machine = networks_.size() == 1 || all_local_;
     if (is_one_machine && filter_.included.empty())
@@ -63,7 +64,7 @@ void NetworkProbe::listen() {
   step_ = Step::kListening;
   for (std::size_t i = 0; i < networks_.size(); ++i) {
     states_[i].token = random_token();
-    ProbeListen message{states_[i].token, {}};
+    ProbeListen message{states_[i].token, {}, number_};
     for (const Candidate& each : networks_[i].candidates) message.addresses.push_back(each.address);
     states_[i].waited_for = true;
     send_(static_cast<int>(i), ToAgent::kProbeListen, encode(message));
@@ -72,14 +73,17 @@ void NetworkProbe::listen() {
 
 void NetworkProbe::on_frame(int host, ToLauncher type, std::string_view payload) {
   if (step_ == Step::kDone) return;  // too late
+  const bool is_listening = type == ToLauncher::kProbeListening;
+  const ProbeListening listening = is_listening ? decode<ProbeListening>(payload) : ProbeListening();
+  const ProbeResults results = is_listening ? ProbeResults() : decode<ProbeResults>(payload);
+  if ((is_listening ? listening.probe : results.probe) != number_) return;  // of a probe that was given up
   Host& state = at(host);
   const auto expected = step_ == Step::kListening ? ToLauncher::kProbeListening : ToLauncher::kProbeResults;
   if (!state.waited_for || type != expected) {
     throw Error(Errc::kProtocol, fmt::format("{} sent an answer to a probe that it was not asked for", name_of(host)));
   }
   state.waited_for = false;
-  const bool fits = type == ToLauncher::kProbeListening ? take_ports(host, decode<ProbeListening>(payload))
-                                                        : take_outcomes(state, decode<ProbeResults>(payload));
+  const bool fits = is_listening ? take_ports(host, listening) : take_outcomes(state, results);
   if (!fits) throw Error(Errc::kProtocol, fmt::format("{} sent half an answer to a probe", name_of(host)));
   if (!waits()) on_step_over();
 }
@@ -122,6 +126,7 @@ void NetworkProbe::connect() {
 ProbeConnect NetworkProbe::connections_of(int from) {
   ProbeConnect message;
   message.limit_ms = kRoundLimitMs;
+  message.probe = number_;
   at(from).asked.clear();
   for (const int to : probe_targets(from, static_cast<int>(networks_.size()))) {
     const std::vector<Candidate>& found = networks_[static_cast<std::size_t>(to)].candidates;
@@ -168,12 +173,20 @@ bool NetworkProbe::waits() const {
   return std::any_of(states_.begin(), states_.end(), [](const Host& host) { return host.waited_for; });
 }
 
-void NetworkProbe::finish(Status status, std::vector<HostAddress> addresses) {
+void NetworkProbe::end_agents() {
   patience_timer_.cancel();
   if (step_ != Step::kIdle) {
     for (int host = 0; host < static_cast<int>(networks_.size()); ++host) send_(host, ToAgent::kProbeEnd, {});
   }
   step_ = Step::kDone;
+}
+
+void NetworkProbe::give_up() {
+  if (step_ != Step::kDone) end_agents();
+}
+
+void NetworkProbe::finish(Status status, std::vector<HostAddress> addresses) {
+  end_agents();
   done_(std::move(status), std::move(addresses));
 }
 

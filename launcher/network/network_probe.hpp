@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -41,10 +42,13 @@ class NetworkProbe {
                const InterfaceFilter& filter, Send send, Done done,
                std::chrono::milliseconds patience = std::chrono::seconds(10));
 
-  void start();
+  /// `number`: among the probes of the job, in which the same agents may be asked again.
+  void start(std::int64_t number = 0);
+  /// Ends the probe without a result: `done` is not called any more.
+  void give_up();
 
-  /// Takes kProbeListening or kProbeResults. Errors  Error(kProtocol) for an answer that was not asked for or does not
-  /// fit.
+  /// Takes kProbeListening or kProbeResults, and drops those of another probe. Errors  Error(kProtocol) for an answer
+  /// that was not asked for or does not fit.
   void on_frame(int host, ToLauncher type, std::string_view payload);
 
  private:
@@ -66,6 +70,7 @@ class NetworkProbe {
   void choose();
   void watch_patience();
   bool waits() const;
+  void end_agents();
   void finish(Status status, std::vector<HostAddress> addresses);
 
   Host& at(int host) { return states_.at(static_cast<std::size_t>(host)); }
@@ -81,6 +86,7 @@ class NetworkProbe {
   std::vector<Host> states_;
   ProbeOutcomes outcomes_;
   Step step_ = Step::kIdle;
+  std::int64_t number_ = 0;
 };
 
 }  // namespace runjob

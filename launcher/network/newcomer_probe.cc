@@ -30,6 +30,12 @@ NetworkFacts facts_without_loopback(NetworkFacts facts) {
   return without.interfaces.empty() ? facts : without;
 }
 
+HostAddress address_of_only_host(const std::string& name, const NetworkFacts& facts, const InterfaceFilter& filter) {
+  const NetworkFacts outside = facts_without_loopback(facts);
+  const std::vector<Candidate> found = candidates(outside, filter);
+  return found.empty() ? loopback_address() : choose_addresses({{name, outside, found}}, {}).front();
+}
+
 NewcomerProbe::NewcomerProbe(const boost::asio::any_io_executor& executor, Member newcomer, std::vector<Member> members,
                              const InterfaceFilter& filter, Send send, Done done)
     : executor_(executor),
@@ -39,7 +45,8 @@ NewcomerProbe::NewcomerProbe(const boost::asio::any_io_executor& executor, Membe
       send_(std::move(send)),
       done_(std::move(done)) {}
 
-void NewcomerProbe::start() {
+void NewcomerProbe::start(std::int64_t number) {
+  if (members_.empty()) return done_({}, address_of_only_host(newcomer_.probed.name, newcomer_.probed.facts, filter_));
   std::vector<ProbedHost> hosts = {newcomer_.probed};
   hosts.front().facts = facts_without_loopback(std::move(hosts.front().facts));
   hosts.front().local = false;
@@ -62,7 +69,11 @@ void NewcomerProbe::start() {
                  [this](const Status& status, const std::vector<HostAddress>& addresses) {
                    done_(status, status.ok() ? addresses.front() : HostAddress());
                  });
-  probe_->start();
+  probe_->start(number);
+}
+
+void NewcomerProbe::give_up() {
+  if (probe_) probe_->give_up();
 }
 
 bool NewcomerProbe::asks(int host) const {

@@ -15,8 +15,11 @@ namespace runjob {
 /// `facts` without loopback, for hosts that may get neighbours later; unchanged if nothing else would be left.
 NetworkFacts facts_without_loopback(NetworkFacts facts);
 
+/// The address of a job's only host, where others may come: loopback only if it has no other.
+HostAddress address_of_only_host(const std::string& name, const NetworkFacts& facts, const InterfaceFilter& filter);
+
 /// Finds the address of a host that joins a running job. The hosts of the job keep their addresses: each of them tries
-/// the newcomer's, and the newcomer tries that of the first one.
+/// the newcomer's, and the newcomer tries that of the first one. Where no host is left, the newcomer is the only one.
 /// Threads  the executor's one thread.
 class NewcomerProbe {
  public:
@@ -30,11 +33,14 @@ class NewcomerProbe {
   /// Called once, from start() or from the loop; see NetworkProbe for the errors.
   using Done = std::function<void(const Status& status, const HostAddress& address)>;
 
-  /// `members`: the hosts whose ranks the newcomer's will have to reach, at least one.
+  /// `members`: the hosts whose ranks the newcomer's will have to reach.
   NewcomerProbe(const boost::asio::any_io_executor& executor, Member newcomer, std::vector<Member> members,
                 const InterfaceFilter& filter, Send send, Done done);
 
-  void start();
+  /// `number`: see NetworkProbe.
+  void start(std::int64_t number = 0);
+  /// Ends it without a result, because a host that takes part is lost.
+  void give_up();
   /// The host takes part.
   bool asks(int host) const;
   /// See NetworkProbe.

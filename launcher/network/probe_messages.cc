@@ -29,6 +29,7 @@ void check(const ProbeToken& m) {
 void fields(auto& io, Is<ProbeListen> auto& m) {
   io("token", m.token);
   io("addresses", m.addresses);
+  io("probe", m.probe);
 }
 
 void fields(auto& io, Is<ProbePort> auto& m) {
@@ -42,6 +43,7 @@ void check(const ProbePort& m) {
 
 void fields(auto& io, Is<ProbeListening> auto& m) {
   io("ports", m.ports);
+  io("probe", m.probe);
 }
 
 void fields(auto& io, Is<ProbeTarget> auto& m) {
@@ -58,6 +60,7 @@ void check(const ProbeTarget& m) {
 void fields(auto& io, Is<ProbeConnect> auto& m) {
   io("targets", m.targets);
   io("limit_ms", m.limit_ms);
+  io("probe", m.probe);
 }
 
 void fields(auto& io, Is<ProbeOutcome> auto& m) {
@@ -67,6 +70,7 @@ void fields(auto& io, Is<ProbeOutcome> auto& m) {
 
 void fields(auto& io, Is<ProbeResults> auto& m) {
   io("outcomes", m.outcomes);
+  io("probe", m.probe);
 }
 
 template <>

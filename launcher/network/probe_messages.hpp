@@ -25,6 +25,7 @@ struct ProbeToken {
 struct ProbeListen {
   ProbeToken token;
   std::vector<std::string> addresses;
+  std::int64_t probe = 0;  ///< the number of the probe in the job; an answer has that of its request
 };
 
 /// Where the agent listens now.
@@ -36,6 +37,7 @@ struct ProbePort {
 };
 struct ProbeListening {
   std::vector<ProbePort> ports;  ///< for each address, in order
+  std::int64_t probe = 0;
 };
 
 struct ProbeTarget {
@@ -50,10 +52,12 @@ struct ProbeTarget {
 struct ProbeConnect {
   std::vector<ProbeTarget> targets;
   std::int64_t limit_ms = 1000;  ///< for all of it
+  std::int64_t probe = 0;
 };
 
 struct ProbeResults {
   std::vector<ProbeOutcome> outcomes;  ///< for each target, in order
+  std::int64_t probe = 0;
 };
 
 template <>

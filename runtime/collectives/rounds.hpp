@@ -59,14 +59,6 @@ class Rounds {
   /// Whether the ranks of this host note the time at which they give a message, for given_at(). Off at first, because
   /// it costs a look at the clock for each message. Called by one rank of the host.
   virtual void note_times(bool) {}
-  /// The most bytes that a rank may send ahead; 0: none. More only for two ranks.
-  virtual std::size_t most_ahead_bytes() const { return 0; }
-  /// Sends the other rank what it needs of this rank's input, before they have agreed on the operation. To be called
-  /// after give(), with a message that announces this. If both have done so in a round, the next collective of each
-  /// must be this operation, which uses what was sent; otherwise each must call drop_ahead() for every rank that has.
-  virtual void send_ahead(const void*, std::size_t) {}
-  /// What `rank` has sent ahead in the collected round is not used. Does not wait.
-  virtual void drop_ahead(int, std::size_t) {}
   /// A hint: the messages have been read, and rounds in which this rank's message has the same size may follow.
   virtual void expect_next(std::size_t) {}
 

@@ -64,8 +64,6 @@ class Transport : public WaitingWork {
   /// may both send first and then receive. A message may be empty.
   virtual Status send_short(int peer, const void* data, std::size_t bytes) = 0;
   virtual Status receive_short(int peer, void* data, std::size_t bytes) = 0;
-  /// Drops the next short message of `peer`, whenever it comes. Does not wait.
-  virtual Status skip_short(int peer, std::size_t bytes) = 0;
   /// Waits until all short messages of this member have left: until then, their receivers need calls of it.
   virtual Status flush() = 0;
 

@@ -33,41 +33,6 @@ void divide(const Signature& signature, const Decision& decision, int rank, int 
   if (signature.kind == Kind::kAlltoall) prepared.received_splits = std::move(rows);
 }
 
-/// As PreparedOperation::needed_by_other.
-std::vector<Rounds::Part> needed_by_other(const Signature& signature, const Decision& decision) {
-  const std::size_t element = size_of(signature.dtype);
-  const auto part = [element](std::int64_t first, std::int64_t count) {
-    return Rounds::Part{static_cast<std::size_t>(first) * element, static_cast<std::size_t>(count) * element};
-  };
-  const std::vector<std::int64_t>& rows = decision.first_extents;
-  std::vector<Rounds::Part> parts;
-  switch (signature.kind) {
-    case Kind::kAllreduce:
-      parts.assign(2, part(0, element_count(signature.shape)));
-      break;
-    case Kind::kAllgather:
-      for (const std::int64_t each : rows) parts.push_back(part(0, each * row_elements(signature.shape)));
-      break;
-    case Kind::kAlltoall: {
-      const std::int64_t row = row_elements(signature.shape);
-      parts = {part(rows.at(0) * row, rows.at(1) * row), part(0, rows.at(2) * row)};
-      break;
-    }
-    case Kind::kReducescatter: {
-      const std::int64_t row = row_elements(signature.shape), first = scattered_rows(signature.shape.front(), 0, 2);
-      parts = {part(first * row, (signature.shape.front() - first) * row), part(0, first * row)};
-      break;
-    }
-    case Kind::kBroadcast:
-    case Kind::kBarrier:
-    case Kind::kJoin:
-      break;
-  }
-  const auto is_empty = [](const Rounds::Part& each) { return each.bytes == 0; };
-  if (std::any_of(parts.begin(), parts.end(), is_empty)) parts.clear();
-  return parts;
-}
-
 bool moves_nothing(const Signature& signature, const Decision& decision) {
   if (signature.kind == Kind::kBarrier || signature.kind == Kind::kJoin) return true;
   if (!has_own_first_extent(signature.kind)) return element_count(signature.shape) == 0;
@@ -92,7 +57,6 @@ PreparedOperation prepare_operation(const Signature& signature, const Decision& 
   if (has_own_first_extent(signature.kind) || signature.kind == Kind::kReducescatter)
     divide(signature, decision, rank, size, prepared);
   prepared.moves_nothing = moves_nothing(signature, decision);
-  if (size == 2) prepared.needed_by_other = needed_by_other(signature, decision);
   return prepared;
 }
 

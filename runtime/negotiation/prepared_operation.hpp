@@ -13,9 +13,6 @@ struct PreparedOperation {
   Shape received_splits = {};  ///< alltoall: rows from each rank
   /// The backend has nothing to do on any rank, whatever this rank's part is.
   bool moves_nothing = false;
-  /// By rank: the part of its input that the other one of two ranks needs. Empty for more ranks, for what has no data
-  /// or one root, and if any rank's part is empty. Units  bytes.
-  std::vector<Rounds::Part> needed_by_other = {};
 };
 
 /// Prepares an operation for rank `rank` of `size`. The tensors of a grouped operation are prepared one by one.

@@ -11,13 +11,12 @@ namespace runjob::runtime {
 namespace {
 
 // The tag of a rank's message: kBytes for words, an operation's id + kFirstId, or a bucket's hash with kBucketTag.
-// kFollows goes with an id when the operation begins nothing, kAhead when the rank has sent data of it ahead.
-constexpr std::uint32_t kBytes = 0, kFirstId = 1, kFollows = StepPlan::kHashMask + 1, kBucketTag = kFollows << 1,
-                        kAhead = kBucketTag << 1;
+// kFollows goes with an id when the operation begins nothing.
+constexpr std::uint32_t kBytes = 0, kFirstId = 1, kFollows = StepPlan::kHashMask + 1, kBucketTag = kFollows << 1;
 
 /// A tag without what may differ between ranks that announce the same.
 constexpr std::uint32_t bare(std::uint32_t tag) {
-  return tag & ~(kFollows | kAhead);
+  return tag & ~kFollows;
 }
 
 bool is_bucket(std::uint32_t tag) {
@@ -30,32 +29,13 @@ std::size_t padded(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// The part of its input that each rank can send ahead for the operation with this id; null if there is none, or if the
-/// id is unknown.
-const std::vector<Rounds::Part>* parts_ahead(ResponseCache& cache, ResponseCache::Id id) {
-  if (!cache.contains(id) || cache.largest_input(id) == SIZE_MAX) return nullptr;
-  const std::vector<Rounds::Part>& parts = cache.prepared(id).needed_by_other;
-  return parts.empty() ? nullptr : &parts;
-}
-
-DataAhead::Size size_ahead(ResponseCache& cache, ResponseCache::Id id) {
-  const std::vector<Rounds::Part>* parts = parts_ahead(cache, id);
-  if (parts == nullptr) return {};
-  return {cache.largest_input(id), std::max(parts->front().bytes, parts->back().bytes)};
-}
-
 }  // namespace
 
 void RoundExchange::begin_round(const InputOf& input_of) {
   is_in_round_ = true;
   if (const auto sole = negotiation_.take_sole_id()) {
-    const bool goes_ahead = ahead_.is_possible() && ahead_.goes(size_ahead(cache_, sole->id));
-    const std::uint32_t follows = sole->begins ? 0 : kFollows;
-    const void* input = goes_ahead || fits_messages(sole->id) ? input_of(cache_.name(sole->id)) : nullptr;
-    if (!goes_ahead || input == nullptr) return send(sole->id, input, follows);
-    send(sole->id, nullptr, follows | kAhead);
-    const Rounds::Part part = parts_ahead(cache_, sole->id)->at(static_cast<std::size_t>(rank_));
-    return rounds_.send_ahead(static_cast<const std::byte*>(input) + part.first, part.bytes);
+    const void* input = fits_messages(sole->id) ? input_of(cache_.name(sole->id)) : nullptr;
+    return send(sole->id, input, sole->begins ? 0 : kFollows);
   }
   if (const auto bucket = negotiation_.take_bucket()) return send_bucket(*bucket, input_of);
   const std::string bytes = negotiation_.take_bytes(rounds_.most_bytes());
@@ -96,16 +76,6 @@ void RoundExchange::send_bucket(Bucket bucket, const InputOf& input_of) {
 RoundExchange::Outcome RoundExchange::decide() {
   is_in_round_ = false;
   const std::optional<Id> id = sole_id_of_all();
-  if (ahead_.is_possible()) {
-    for (int rank = 0; rank < size_; ++rank) {
-      const std::uint32_t tag = rounds_.tag(rank);
-      if ((tag & kAhead) == 0) continue;
-      const Id of = bare(tag) - kFirstId;
-      const std::vector<Rounds::Part>* parts = parts_ahead(cache_, of);
-      ahead_.note(rank, size_ahead(cache_, of), parts == nullptr ? 0 : parts->at(static_cast<std::size_t>(rank)).bytes);
-    }
-    ahead_.settle(id ? std::optional(size_ahead(cache_, *id)) : std::nullopt, static_cast<std::size_t>(size_));
-  }
   if (id) {
     bool begins = false;
     for (int rank = 0; rank < size_; ++rank) begins = begins || (rounds_.tag(rank) & kFollows) == 0;

@@ -10,7 +10,6 @@
 
 #include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/rounds.hpp"
-#include "runtime/negotiation/data_ahead.hpp"
 #include "runtime/negotiation/round_negotiation.hpp"
 #include "runtime/negotiation/submission.hpp"
 
@@ -18,7 +17,7 @@ namespace runjob::runtime {
 
 /// A rank's part in the rounds of its job: sends its announcements, receives those of all ranks, and comes to the
 /// decisions. A small operation that the response cache knows needs nothing but its round: the ranks' inputs go along
-/// with their messages. A larger one may have its data sent ahead: behind the message, before the ranks have agreed.
+/// with their messages.
 /// Threads  one at a time, as Rounds; the counters from any.
 /// Errors   those of Rounds; kProtocol for messages that make no sense.
 class RoundExchange {
@@ -34,7 +33,6 @@ class RoundExchange {
         negotiation_(rank, members, settings, observer),
         cache_(negotiation_.cache()),
         plans_(negotiation_.plans()),
-        ahead_(rounds),
         rank_(rank),
         size_(static_cast<int>(members.size())) {}
 
@@ -107,7 +105,6 @@ class RoundExchange {
   RoundNegotiation negotiation_;
   ResponseCache& cache_;  ///< of the negotiation, as the plans
   PlanFollower& plans_;
-  DataAhead ahead_;
   const int rank_, size_;
   bool is_in_round_ = false;
   std::atomic<std::uint64_t> count_{0}, count_with_data_{0},

@@ -46,11 +46,23 @@ def test_two_ranks_are_measured(tmp_path):
     assert "### allreduce, bfloat16, 1000 x 4 KiB in flight, np 2: us, medians" in done.stdout
 
 
+def test_another_build_is_measured_beside_this_one(tmp_path):
+    path = tmp_path / "collectives.json"
+    done = run(
+        "--ops", "allreduce", "--sizes", "4", "--peers", "none", "--rounds", 2, "--budget-ms", 1, "--bin", BIN, "--before", BIN, "--json", path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    case = json.loads(path.read_text())["cases"][0]
+    assert len(case["results"]["runjob-before"]["4"]["turns"]) == 2
+    assert case["ratios"]["runjob / runjob-before"]["4"] > 0
+
+
 def test_missing_programs_are_named_with_the_way_to_build_them(tmp_path):
-    done = run("--bin", tmp_path, module=False)
-    assert done.returncode == 1
-    assert "error: no runjob and no collectives_benchmark and no collectives_limits in" in done.stderr
-    assert "cmake --build --preset release --target" in done.stderr
+    for arguments in (("--bin", tmp_path), ("--bin", BIN, "--before", tmp_path)):
+        done = run(*arguments, module=False)
+        assert done.returncode == 1
+        assert f"error: no runjob and no collectives_benchmark and no collectives_limits in {tmp_path}" in done.stderr
+        assert "cmake --build --preset release --target" in done.stderr
 
 
 def test_a_runjob_that_fails_ends_the_benchmark_with_its_words(tmp_path):

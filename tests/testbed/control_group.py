@@ -68,3 +68,7 @@ class ControlGroup:
     def join(self):
         """Moves the calling process in."""
         (self._folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def release(self, pid):
+        """Moves a process out, where the limit does not count."""
+        (self._folder.parent / "cgroup.procs").write_text(str(pid))

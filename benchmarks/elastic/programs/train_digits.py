@@ -42,7 +42,8 @@ def report(generation, rank, size, is_first):
     global last
     if is_first:
         number = os.environ.get("RUNJOB_PROCESS_NUMBER", os.getpid())
-        print(f"generation {generation}: rank {rank} of {size}, process {number}: stood from {last:.6f} to {time.monotonic():.6f}", flush=True)
+        line = f"generation {generation}: rank {rank} of {size}, process {number}: stood from {last:.6f} to {time.monotonic():.6f}\n"
+        os.write(1, line.encode())  # at once: under torchrun, print() writes the end of the line by itself
     last = time.monotonic()
 
 

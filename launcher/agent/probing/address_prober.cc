@@ -9,12 +9,16 @@ AddressProber::AddressProber(boost::asio::any_io_executor executor, FrameWriter<
 
 void AddressProber::on_frame(ToAgent type, std::string_view payload) {
   if (type == ToAgent::kProbeListen) {
-    listener_.emplace(executor_, decode<ProbeListen>(payload));
-    return frames_.send_control(ToLauncher::kProbeListening, -1, encode(listener_->listening()));
+    const auto message = decode<ProbeListen>(payload);
+    listener_.emplace(executor_, message);
+    ProbeListening answer = listener_->listening();
+    answer.probe = message.probe;
+    return frames_.send_control(ToLauncher::kProbeListening, -1, encode(answer));
   }
   if (type == ToAgent::kProbeConnect) {
-    round_.emplace(executor_, decode<ProbeConnect>(payload), [this](const ProbeResults& results) {
-      frames_.send_control(ToLauncher::kProbeResults, -1, encode(results));
+    const auto message = decode<ProbeConnect>(payload);
+    round_.emplace(executor_, message, [this, probe = message.probe](const ProbeResults& results) {
+      frames_.send_control(ToLauncher::kProbeResults, -1, encode(ProbeResults{results.outcomes, probe}));
     });
     return;
   }

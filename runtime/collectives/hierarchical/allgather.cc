@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <optional>
-#include <utility>
 
 #include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
@@ -170,11 +169,6 @@ class Walk {
 
 void allgather(HostChannels& channels, const Call& call) {
   const Parts parts(channels.topology, call);
-  if (std::exchange(channels.has_sent_ahead, false)) {
-    call.tell_stage("HOSTS_ALLGATHER", "direct exchange, sent ahead");
-    const int rank = channels.topology.rank();
-    return finish_blocks_ahead(channels, call, {{0, parts[rank].count}, parts[rank]}, parts[1 - rank]);
-  }
   call.tell_stage("HOSTS_ALLGATHER", nullptr);
   if (parts.bytes <= channels.most_short()) return in_short_messages(channels, call, parts);
   if (channels.are_all_alone()) return among_lone_ranks(channels, call, parts);

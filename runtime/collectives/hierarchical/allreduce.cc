@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <numeric>
-#include <utility>
 
 #include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
@@ -124,10 +123,6 @@ class ThroughLeader {
 
 void allreduce(HostChannels& channels, const Call& call) {
   const std::size_t bytes = call.count * size_of(call.dtype);
-  if (std::exchange(channels.has_sent_ahead, false)) {
-    call.tell_stage("HOSTS_ALLREDUCE_EXCHANGE", "direct exchange, sent ahead");
-    return finish_reduce_ahead(channels, call, {0, bytes});
-  }
   if (exchanges_directly(channels.are_all_alone(), channels.topology.hosts(), bytes, channels.most_short()))
     return allreduce(channels, call, AllreduceWay::kExchange);
   const std::size_t wide_bytes = call.count * size_of(HostReduction(call, 1).wide());
@@ -156,10 +151,6 @@ void reducescatter(HostChannels& channels, const Call& call) {
   const int rank = channels.topology.rank();
   const Range own = part_of_rank(call, rank);
   const std::size_t bytes = all_of(call).count;
-  if (std::exchange(channels.has_sent_ahead, false)) {
-    call.tell_stage("HOSTS_REDUCESCATTER", "direct exchange, sent ahead");
-    return finish_reduce_ahead(channels, call, own);
-  }
   if (exchanges_directly(channels.are_all_alone(), channels.topology.hosts(), bytes, channels.most_short())) {
     call.tell_stage("HOSTS_REDUCESCATTER", "direct exchange");
     return exchange_reduce(channels, call, part_of_rank(call, 1 - rank), own);

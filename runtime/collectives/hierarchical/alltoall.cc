@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <optional>
-#include <utility>
 
 #include "runtime/collectives/hierarchical/exchanges/alltoall_counts.hpp"
 #include "runtime/collectives/hierarchical/exchanges/column_alltoall.hpp"
@@ -195,10 +194,6 @@ void among_lone_ranks(HostChannels& channels, const Call& call) {
                            received = parts_of(call.counts, size_of(call.dtype));
   const auto rank = static_cast<std::size_t>(topology.rank());
   const Range own = sent[rank], place = received[rank];
-  if (std::exchange(channels.has_sent_ahead, false)) {
-    call.tell_stage("HOSTS_ALLTOALL", "direct exchange, sent ahead");
-    return finish_blocks_ahead(channels, call, {own, place}, received[1 - rank]);
-  }
   call.tell_stage("HOSTS_ALLTOALL", nullptr);
   DirectExchange exchange(channels, call.input, sent.back().first + sent.back().count, call.output,
                           received.back().first + received.back().count);

@@ -7,7 +7,8 @@ namespace runjob::runtime {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kMostDataOfAll = 64u << 10, kMostData = 16u << 10;  // measured: docs/performance.md
+// Measured: docs/performance.md. Between two ranks all that is sent is needed.
+constexpr std::size_t kMostDataOfAll = 64u << 10, kMostData = 16u << 10, kMostDataOfTwo = 128u << 10;
 constexpr std::size_t kMostOfAll = 1u << 20, kLeastBytes = 256, kEnoughBytes = 4096;
 
 std::size_t of_each(std::size_t all, int ranks) {
@@ -25,7 +26,7 @@ std::size_t FarBoard::most_bytes(int ranks) {
 }
 
 std::size_t FarBoard::most_data_bytes(int ranks) {
-  return std::min(of_each(kMostDataOfAll, ranks), kMostData);
+  return ranks == 2 ? kMostDataOfTwo : std::min(of_each(kMostDataOfAll, ranks), kMostData);
 }
 
 std::size_t FarBoard::slot_bytes(int ranks) {
@@ -40,10 +41,13 @@ std::size_t FarBoard::bytes(int ranks) {
   return words_bytes(ranks) + kPlaces * static_cast<std::size_t>(ranks) * slot_bytes(ranks);
 }
 
-void FarBoard::put(std::uint64_t round, int rank, std::uint32_t tag, std::span<const std::byte> bytes) const {
+void FarBoard::put(std::uint64_t round, int rank, const RoundMessage& message) const {
   Slot& place = slot(round, rank);
-  place = {static_cast<std::uint32_t>(bytes.size()), tag};
-  if (!bytes.empty()) std::memcpy(&place + 1, bytes.data(), bytes.size());
+  place = {static_cast<std::uint32_t>(message.size()), message.tag};
+  auto* to = reinterpret_cast<std::byte*>(&place + 1);
+  if (!message.bytes.empty()) std::memcpy(to, message.bytes.data(), message.bytes.size());
+  to += message.bytes.size() + message.unread;
+  if (!message.rest.empty()) std::memcpy(to, message.rest.data(), message.rest.size());
 }
 
 }  // namespace runjob::runtime

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime/collectives/hierarchical/exchanges/message_block.hpp"
 #include "runtime/collectives/shm/memory/layout.hpp"
 
 namespace runjob::runtime {
@@ -21,8 +22,8 @@ class FarBoard {
 
   /// Of the longest message that a job of so many ranks may have: so much that the memory stays modest.
   static std::size_t most_bytes(int ranks);
-  /// Of an operation's data in a message. Everybody gets everybody's, so there is a limit for all together beside that
-  /// for each.
+  /// The most bytes of an operation's data in a message. Every rank gets the data of all ranks, so there is a limit for
+  /// all together beside that for each. Two ranks send each other only what is read, so theirs may be longer.
   static std::size_t most_data_bytes(int ranks);
   static std::size_t words_bytes(int ranks);
   static std::size_t bytes(int ranks);
@@ -40,7 +41,8 @@ class FarBoard {
   /// 0, or 1 + the last round whose message a rank of another host had given when it left.
   Step& left_after(int rank) const { return table()[ranks_ + static_cast<std::size_t>(rank)]; }
 
-  void put(std::uint64_t round, int rank, std::uint32_t tag, std::span<const std::byte> bytes) const;
+  /// Writes a message. The place of its part that is not sent may have any bytes.
+  void put(std::uint64_t round, int rank, const RoundMessage& message) const;
   std::uint32_t tag(std::uint64_t round, int rank) const { return slot(round, rank).tag; }
   std::span<const std::byte> message(std::uint64_t round, int rank) const {
     const Slot& found = slot(round, rank);

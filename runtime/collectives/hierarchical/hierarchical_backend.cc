@@ -217,7 +217,6 @@ void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
         std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers), spin(), options_.names);
   }
   HostRounds::Options options{options_.operation_timeout, /*carries_data=*/!has_flat_mesh()};
-  if (channels_->may_send_ahead() && !has_flat_mesh()) options.ahead = channels_.get();
   rounds_.emplace(topology_, local_->group, local_->rounds, board, exchange_.get(), options);
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();

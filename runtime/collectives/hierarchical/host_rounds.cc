@@ -1,6 +1,7 @@
 #include "runtime/collectives/hierarchical/host_rounds.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 #include "runtime/collectives/hierarchical/exchanges/tree_reduction.hpp"
@@ -17,24 +18,12 @@ HostRounds::HostRounds(const Topology& topology, Group& group, ShmRounds& local,
                        LeaderExchange* exchange, const Options& options)
     : topology_(topology), group_(group), local_(local), board_(board), exchange_(exchange), options_(options) {}
 
-void HostRounds::give(std::uint32_t tag, std::span<const std::byte> bytes) {
+void HostRounds::give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) {
+  unread_ = unread;
   waits_since_.reset();
   ++round_;
   board_.given(topology_.rank()).store(round_, std::memory_order_release);  // first: who sees the message sees this
-  local_.give(tag, bytes);
-}
-
-void HostRounds::send_ahead(const void* data, std::size_t bytes) {
-  options_.ahead->transport->send_short(1 - topology_.host(), data, bytes).throw_if_failed();
-  options_.ahead->has_sent_ahead = true;
-}
-
-void HostRounds::drop_ahead(int rank, std::size_t bytes) {
-  if (is_here(rank)) {
-    options_.ahead->has_sent_ahead = false;
-  } else {
-    options_.ahead->transport->skip_short(topology_.host_of(rank), bytes).throw_if_failed();
-  }
+  local_.give_without(tag, bytes, unread);
 }
 
 bool HostRounds::collect(Deadline deadline, const IsBusy& is_busy) {
@@ -58,7 +47,7 @@ bool HostRounds::collect_as_leader(Deadline deadline, const IsBusy& is_busy) {
   const LeaderExchange::Attention attention(*exchange_);
   if (exchange_->round() < round_) {
     const bool is_first = board_.begun().load(std::memory_order_acquire) < round_;
-    exchange_->begin(block());
+    memory_ = exchange_->begin(block());
     if (is_first && awaits_others(is_busy)) exchange_->tell_begun();
   }
   return exchange_->advance() || collect_hosts(deadline, is_busy);
@@ -92,15 +81,24 @@ bool HostRounds::collect_hosts(Deadline deadline, const IsBusy& is_busy) {
   }
 }
 
-std::string HostRounds::block() const {
-  const bool with_ages = group_.header().notes_times.load(std::memory_order_relaxed) != 0;
+std::vector<RoundMessage> HostRounds::own_messages(bool with_ages) const {
   const std::int64_t now = with_ages ? Clock::now().time_since_epoch() / std::chrono::nanoseconds(1) : 0;
   std::vector<RoundMessage> messages;
   for (int local = 0; local < topology_.local_size(); ++local) {
     const std::int64_t given = with_ages ? local_.given_at(local) : 0;
     messages.push_back({local_.tag(local), local_.message(local), given == 0 ? 0 : age_us(given, now)});
   }
-  return encode_block(messages, with_ages);
+  if (unread_.bytes == 0 || messages.size() > 1) return messages;
+  RoundMessage& alone = messages.front();
+  alone.unread = unread_.bytes;
+  alone.rest = alone.bytes.subspan(unread_.first + unread_.bytes);
+  alone.bytes = alone.bytes.first(unread_.first);
+  return messages;
+}
+
+std::string HostRounds::block() {
+  const bool with_ages = group_.header().notes_times.load(std::memory_order_relaxed) != 0;
+  return encode_block(own_messages(with_ages), with_ages, std::move(memory_));
 }
 
 /// Whether a host may have to be woken for this round although it would hear of it only from one that hears of it by and by.

@@ -25,8 +25,6 @@ class HostRounds : public Rounds {
   struct Options {
     std::chrono::milliseconds timeout{30000};
     bool carries_data = true;  ///< whether operations may have their data in the messages
-    /// The way of what is sent ahead, lent; null: nothing is. Not null only where HostChannels::may_send_ahead().
-    HostChannels* ahead = nullptr;
   };
 
   /// `group` and `local`: of this host's ranks. `exchange`: null for a rank that is not the leader. All are lent.
@@ -37,11 +35,9 @@ class HostRounds : public Rounds {
   std::size_t most_data_bytes() const override {
     return options_.carries_data ? FarBoard::most_data_bytes(board_.ranks()) : 0;
   }
-  void give(std::uint32_t tag, std::span<const std::byte> bytes) override;
+  void give(std::uint32_t tag, std::span<const std::byte> bytes) override { give_without(tag, bytes, {}); }
+  void give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) override;
   bool collect(Deadline deadline, const IsBusy& is_busy) override;
-  std::size_t most_ahead_bytes() const override { return options_.ahead == nullptr ? 0 : Transport::kMostShortBytes; }
-  void send_ahead(const void* data, std::size_t bytes) override;
-  void drop_ahead(int rank, std::size_t bytes) override;
   bool has_given(int rank) const override;
   std::uint32_t tag(int rank) const override;
   std::span<const std::byte> message(int rank) const override;
@@ -62,7 +58,8 @@ class HostRounds : public Rounds {
   bool collect_as_leader(Deadline deadline, const IsBusy& is_busy);
   bool collect_host(Deadline deadline, const IsBusy& is_busy);
   bool collect_hosts(Deadline deadline, const IsBusy& is_busy);
-  std::string block() const;
+  std::vector<RoundMessage> own_messages(bool with_ages) const;
+  std::string block();
   bool awaits_others(const IsBusy& is_busy) const;
   Clock::time_point next_look(Deadline deadline, const IsBusy& is_busy);
   bool is_over(Deadline deadline, const IsBusy& is_busy);
@@ -77,6 +74,8 @@ class HostRounds : public Rounds {
   const FarBoard board_;
   LeaderExchange* const exchange_;
   const Options options_;
+  Part unread_;                                   ///< of this rank's message
+  std::string memory_;                            ///< for the next block
   std::uint64_t round_ = 0;                       ///< this rank has given its message of it
   std::optional<Clock::time_point> waits_since_;  ///< in this round, for a rank that did not come at once
   Clock::time_point next_question_;

@@ -59,17 +59,18 @@ LeaderExchange::LeaderExchange(const Topology& topology, Group& group, const Far
 
 LeaderExchange::~LeaderExchange() = default;
 
-void LeaderExchange::begin(std::string block) {
+std::string LeaderExchange::begin(std::string block) {
   ++own_round_;
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();
   round_ = own_round_;
   step_ = 0;
-  blocks_ = std::move(block);
+  std::swap(blocks_, block);
   ends_.assign(1, blocks_.size());
   aged_ns_.assign(1, has_ages(blocks_) ? now_ns() : 0);
   links_.send(way_.target(0), {Type::kBlocks, round_, blocks_});
   advance_steps();
+  return block;
 }
 
 bool LeaderExchange::advance() {
@@ -229,7 +230,7 @@ void LeaderExchange::take_blocks(std::string_view bytes, std::int64_t received_n
     const std::vector<int>& ranks = topology_.ranks(host);
     const bool with_ages = take_block(
         rest, ranks.size(), FarBoard::most_bytes(board_.ranks()), [&](std::size_t index, const RoundMessage& message) {
-          board_.put(round_, ranks[index], message.tag, message.bytes);
+          board_.put(round_, ranks[index], message);
           given_ns_[static_cast<std::size_t>(ranks[index])] = received_ns - std::int64_t{message.age_us} * 1000;
         });
     // Rank 0's host asks for ages with its own ones.

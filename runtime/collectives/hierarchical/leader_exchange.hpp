@@ -46,7 +46,8 @@ class LeaderExchange {
   /// The round that this host has begun last.
   std::uint64_t round() const { return own_round_; }
   /// Begins the next one, once the one before is complete; `block`: encode_block() of this host's messages.
-  void begin(std::string block);
+  /// Returns a string whose memory the next block can use.
+  std::string begin(std::string block);
   /// Takes in what has come from the host whose message is awaited. True when all messages of the round are on the board.
   bool advance();
   /// The time at which a rank of another host gave its message of the round that was complete last: that of its arrival

@@ -39,12 +39,6 @@ void prepare(int socket) {
   if (has_short_round_trip(socket)) set(socket, SOL_SOCKET, SO_SNDBUF, kSendBufferBytes);
 }
 
-/// A short message that is dropped when it has come.
-struct Skipped {
-  std::unique_ptr<std::byte[]> room;
-  LinkRequest request;
-};
-
 }  // namespace
 
 struct TcpTransport::Peer {
@@ -75,7 +69,6 @@ struct TcpTransport::Peer {
     throw Error(Errc::kPeerLost, fmt::format("{}: {}", rank, *silence));
   }
 
-  std::deque<Skipped> skipped;  ///< before the link, which is destroyed first
   TcpLink link;
   int number;  ///< in the job
   std::string rank, name;
@@ -201,16 +194,6 @@ Status TcpTransport::receive_short(int peer, void* data, std::size_t bytes) {
   return guarded([&] {
     this->peer(peer).use([&](TcpLink& link) { link.receive(TcpLink::kShortTag, data, bytes, request); });
     wait(peer, request);
-  });
-}
-
-Status TcpTransport::skip_short(int peer, std::size_t bytes) {
-  return guarded([&] {
-    std::deque<Skipped>& skipped = this->peer(peer).skipped;
-    while (!skipped.empty() && skipped.front().request.is_done) skipped.pop_front();
-    Skipped& next = skipped.emplace_back(Skipped{std::make_unique_for_overwrite<std::byte[]>(bytes), {}});
-    this->peer(peer).use(
-        [&](TcpLink& link) { link.receive(TcpLink::kShortTag, next.room.get(), bytes, next.request); });
   });
 }
 

@@ -37,7 +37,6 @@ class TcpTransport : public Transport {
   Status connect(const std::vector<std::string>& addresses) override;
   Status send_short(int peer, const void* data, std::size_t bytes) override;
   Status receive_short(int peer, void* data, std::size_t bytes) override;
-  Status skip_short(int peer, std::size_t bytes) override;
   Status flush() override;
   std::unique_ptr<TransportBuffer> buffer(void* data, std::size_t bytes) override;
   bool move() override;

@@ -186,6 +186,21 @@ TEST_CASE("an agent's answer that does not fit the question is refused", "[unit]
                     "s2 sent half an answer to a probe");
 }
 
+TEST_CASE("an answer to another probe is dropped, and a probe that is given up asks and says no more", "[unit]") {
+  Trial trial(probed({host_with(1, {kLan}), host_with(2, {kLan})}));
+  trial.probe.start(2);
+  CHECK_NOTHROW(trial.probe.on_frame(0, ToLauncher::kProbeResults, encode(ProbeResults{{}, 1})));
+  CHECK_NOTHROW(trial.probe.on_frame(0, ToLauncher::kProbeListening, encode(ProbeListening{{}, 1})));
+  CHECK_THROWS_WITH(trial.probe.on_frame(0, ToLauncher::kProbeResults, encode(ProbeResults{{}, 2})),
+                    "s1 sent an answer to a probe that it was not asked for");
+  trial.probe.give_up();
+  trial.probe.give_up();
+  CHECK(trial.sent[ToAgent::kProbeEnd] == 2);
+  CHECK_NOTHROW(trial.probe.on_frame(1, ToLauncher::kProbeListening, {}));
+  trial.context.run();
+  CHECK(trial.calls == 0);
+}
+
 TEST_CASE("agents on one machine that do not know it find out over loopback", "[net]") {
   class SocketTrial : public Trial {
    public:

@@ -108,3 +108,10 @@ TEST_CASE("loopback is left out unless there is nothing else", "[unit]") {
   CHECK(facts_without_loopback(facts_of(host_with(1, {kLan}))).interfaces.size() == 1);
   CHECK(facts_without_loopback(facts_of(host_with(1, {}))).interfaces.size() == 1);
 }
+
+TEST_CASE("a newcomer to a job that has lost all its hosts gets an address that others can reach", "[unit]") {
+  const Trial trial(host_with(3, {kLan}), {}, {});
+  CHECK(trial.status.ok());
+  CHECK(trial.chosen == "10.0.0.3");
+  CHECK(trial.listened.empty());
+}

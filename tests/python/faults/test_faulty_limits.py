@@ -56,12 +56,14 @@ def test_the_others_go_on_when_no_process_can_be_started_in_place_of_a_lost_rank
     options = ("-np", "2", "--min-np", "1", "--rank-restarts", "1", "--grace-period", "1")
     with ControlGroup(pids=1000) as group, jobs.Marked(*options, *loops.command(ELASTIC, go_on), env=loops.VARIABLES, preexec_fn=group.join) as job:
         job.wait_for_lines(2)
+        ranks = ranks_of(job)
+        group.release(ranks[0])  # it begins its next generation with threads
         group.set(1)
-        os.kill(ranks_of(job)[1], signal.SIGKILL)
+        os.kill(ranks[1], signal.SIGKILL)
         line = job.process.stderr.readline()
         assert line == ("runjob: warning: a new process on localhost could not be started: Resource temporarily unavailable; "
                         "localhost is excluded for ever\n")  # fmt: skip
-        group.set(1000)  # rank 0 begins its next generation with threads
+        group.set(1000)
         go_on.touch()
         status, output, errors = job.finish()
         assert (status, output.count("done 1")) == (0, 1), errors

@@ -40,10 +40,11 @@ void check_block(std::string_view bytes, std::size_t count) {
   std::size_t put = 0;
   try {
     const bool with_ages = take_block(bytes, count, kMostBytes, [&](std::size_t index, const RoundMessage& message) {
-      require(index < count && message.bytes.size() <= kMostBytes);
-      const auto* const begin = reinterpret_cast<const char*>(message.bytes.data());
-      require(message.bytes.empty() ||
-              (begin >= whole.data() && begin + message.bytes.size() <= whole.data() + whole.size()));
+      require(index < count && message.size() <= kMostBytes);
+      for (const auto& part : {message.bytes, message.rest}) {
+        const auto* const begin = reinterpret_cast<const char*>(part.data());
+        require(part.empty() || (begin >= whole.data() && begin + part.size() <= whole.data() + whole.size()));
+      }
       messages[index] = message;
       ++put;
     });
@@ -51,7 +52,8 @@ void check_block(std::string_view bytes, std::size_t count) {
     std::string again = encode_block(messages, with_ages);
     std::string_view rest = again;
     take_block(rest, count, kMostBytes, [&](std::size_t index, const RoundMessage& message) {
-      require(message.tag == messages[index].tag && message.bytes.size() == messages[index].bytes.size());
+      const RoundMessage& before = messages[index];
+      require(message.tag == before.tag && message.size() == before.size() && message.unread == before.unread);
     });
     require(rest.empty());
     if (has_ages(again)) add_age(again.data(), count, 17);

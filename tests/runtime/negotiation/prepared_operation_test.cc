@@ -41,28 +41,6 @@ TEST_CASE("what has a result of its own has its extents and bytes", "[runtime][u
   CHECK(prepare({.kind = Kind::kAllreduce, .shape = {4}}).result.empty());
 }
 
-TEST_CASE("of two ranks each knows what the other one needs of every input", "[runtime][unit]") {
-  using Parts = std::vector<std::pair<std::size_t, std::size_t>>;
-  const auto parts = [](const Signature& signature, const std::vector<std::int64_t>& extents = {}) {
-    Decision decision;
-    decision.first_extents = extents;
-    Parts result;
-    for (const Rounds::Part& part : prepare_operation(signature, decision, 1, 2).needed_by_other)
-      result.emplace_back(part.first, part.bytes);
-    return result;
-  };
-  const DType dtype = DType::kInt32;
-  CHECK(parts({.kind = Kind::kAllreduce, .dtype = dtype, .shape = {3, 2}}) == Parts{{0, 24}, {0, 24}});
-  CHECK(parts({.kind = Kind::kAllgather, .dtype = dtype, .shape = {2, 5}}, {4, 2}) == Parts{{0, 80}, {0, 40}});
-  CHECK(parts({.kind = Kind::kReducescatter, .dtype = dtype, .shape = {7, 2}}) == Parts{{32, 24}, {0, 32}});
-  const Signature exchanged{.kind = Kind::kAlltoall, .dtype = dtype, .shape = {5, 2}, .splits = {3, 2}};
-  CHECK(parts(exchanged, {1, 4, 3, 2}) == Parts{{8, 32}, {0, 24}});
-  CHECK(parts(exchanged, {1, 0, 3, 2}).empty());  // rank 0 has nothing for the other one
-  CHECK(parts({.kind = Kind::kBroadcast, .dtype = dtype, .shape = {7}}).empty());
-  CHECK(parts({.kind = Kind::kBarrier}).empty());
-  CHECK(prepare({.kind = Kind::kAllreduce, .dtype = dtype, .shape = {4}}).needed_by_other.empty());  // of 3 ranks
-}
-
 TEST_CASE("what moves nothing is the same on every rank", "[runtime][unit]") {
   CHECK(prepare({.kind = Kind::kBarrier}).moves_nothing);
   CHECK(prepare({.kind = Kind::kAllreduce, .shape = {0, 3}}).moves_nothing);

@@ -40,29 +40,12 @@ void combine(RoundExchange& exchange, const std::vector<std::int32_t>& input, st
   exchange.combine(call, decision);
 }
 
-/// Rounds in shared memory that note what is sent ahead and what is dropped.
-class AheadRounds : public ShmRounds {
- public:
-  AheadRounds(Channels& channels, std::size_t most) : ShmRounds(channels.group, channels.small), most_(most) {}
-
-  std::size_t most_ahead_bytes() const override { return most_; }
-  void send_ahead(const void*, std::size_t bytes) override { sent.push_back(bytes); }
-  void drop_ahead(int rank, std::size_t bytes) override { dropped.emplace_back(rank, bytes); }
-
-  std::vector<std::size_t> sent;
-  std::vector<std::pair<int, std::size_t>> dropped;
-
- private:
-  const std::size_t most_;
-};
-
 /// Two ranks in one thread, which gives their messages by turns.
 struct Pair {
-  /// Units  bytes.
-  explicit Pair(std::size_t most_ahead = 0) {
+  Pair() {
     for (const int rank : {0, 1}) {
       channels.push_back(std::make_unique<Channels>(segment.data(), layout, options_of(rank)));
-      rounds.push_back(std::make_unique<AheadRounds>(*channels.back(), most_ahead));
+      rounds.push_back(std::make_unique<ShmRounds>(channels.back()->group, channels.back()->small));
       exchanges.push_back(std::make_unique<RoundExchange>(*rounds.back(), rank, std::vector<std::string>{"a", "a"},
                                                           kSettings, nullptr));
     }
@@ -86,7 +69,7 @@ struct Pair {
   const Layout layout = small_layout(2);
   const TestSegment segment{layout};
   std::vector<std::unique_ptr<Channels>> channels;
-  std::vector<std::unique_ptr<AheadRounds>> rounds;
+  std::vector<std::unique_ptr<ShmRounds>> rounds;
   std::vector<std::unique_ptr<RoundExchange>> exchanges;
 };
 
@@ -156,56 +139,6 @@ TEST_CASE("what is large, unknown or not the only thing to say does not go at on
   ranks.exchanges[0]->negotiation().submit({{"other", sum("other", small).signature}});
   CHECK_FALSE(ranks.exchanges[0]->decide_at_once(lent(sum("small", small)), kNow).decision);
   CHECK_FALSE(ranks.exchanges[0]->is_in_round());
-}
-
-TEST_CASE("the data of a known allreduce goes ahead if it is too long for a message and not too long for that",
-          "[runtime][unit]") {
-  constexpr std::size_t kMost = 100000;
-  Pair ranks(kMost);
-  std::vector<std::int32_t> small(1), fits(20000), longer(kMost / sizeof(std::int32_t) + 1);
-  for (auto* values : {&small, &fits, &longer}) ranks.learn(sum(std::to_string(values->size()), *values));
-  for (auto* values : {&small, &fits, &longer}) {
-    const Submission submission = sum(std::to_string(values->size()), *values);
-    for (auto& exchange : ranks.exchanges) exchange->negotiation().submit({{submission.name, submission.signature}});
-    CHECK(ranks.round().size() == 1);
-  }
-  for (const auto& rounds : ranks.rounds) {
-    CHECK(rounds->sent == std::vector<std::size_t>{fits.size() * sizeof(std::int32_t)});
-    CHECK(rounds->dropped.empty());
-  }
-}
-
-TEST_CASE("data that went ahead in vain is dropped by all ranks, and it is long before any goes ahead again",
-          "[runtime][unit]") {
-  Pair ranks(100000);
-  std::vector<std::int32_t> values(20000);
-  const std::size_t bytes = values.size() * sizeof(std::int32_t);
-  const Submission x = sum("x", values), y = sum("y", values);
-  ranks.learn(x);
-  ranks.learn(y);
-  const auto submit = [&](int rank, const Submission& submission) {
-    ranks.exchanges[static_cast<std::size_t>(rank)]->negotiation().submit({{submission.name, submission.signature}});
-  };
-  const bool both_go = GENERATE(true, false);
-  submit(0, x);
-  if (both_go) submit(1, y);
-  CHECK(ranks.round().empty());
-  for (const auto& rounds : ranks.rounds) {
-    using Dropped = std::vector<std::pair<int, std::size_t>>;
-    CHECK(rounds->dropped == (both_go ? Dropped{{0, bytes}, {1, bytes}} : Dropped{{0, bytes}}));
-    rounds->sent.clear();
-  }
-  if (both_go) submit(0, y);
-  submit(1, x);
-  CHECK(ranks.round().size() == (both_go ? 2 : 1));
-  std::vector<std::size_t> sent_by_operation;
-  for (int i = 0; i < 4; ++i) {
-    for (const int rank : {0, 1}) submit(rank, x);
-    CHECK(ranks.round().size() == 1);
-    CHECK(ranks.rounds[0]->sent == ranks.rounds[1]->sent);
-    sent_by_operation.push_back(ranks.rounds[0]->sent.size());
-  }
-  CHECK(sent_by_operation == std::vector<std::size_t>{0, 0, 1, 2});
 }
 
 TEST_CASE("a bucket of the plan takes one round, with its data in it when that is small", "[runtime][unit]") {

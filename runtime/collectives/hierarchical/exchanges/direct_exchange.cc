@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "runtime/collectives/hierarchical/exchanges/host_reduction.hpp"
 
@@ -77,21 +76,6 @@ void exchange_reduce(HostChannels& channels, const Call& call, const Range& sent
     }
     if (i + Lanes::kNumber < number) begin(i + Lanes::kNumber);
   }
-}
-
-void finish_reduce_ahead(HostChannels& channels, const Call& call, const Range& own) {
-  std::byte* const arrived = channels.messages.reserve(own.count);
-  const int host = channels.topology.host();
-  channels.transport->receive_short(1 - host, arrived, own.count).throw_if_failed();
-  add_in_order(HostReduction(call, channels.topology.size()), host, call.output,
-               static_cast<const std::byte*>(call.input) + own.first, arrived, own.count / size_of(call.dtype));
-}
-
-void finish_blocks_ahead(HostChannels& channels, const Call& call, const OwnBlock& own, const Range& place) {
-  auto* output = static_cast<std::byte*>(call.output);
-  if (own.from.count > 0)
-    std::memcpy(output + own.to.first, static_cast<const std::byte*>(call.input) + own.from.first, own.from.count);
-  channels.transport->receive_short(1 - channels.topology.host(), output + place.first, place.count).throw_if_failed();
 }
 
 }  // namespace runjob::runtime

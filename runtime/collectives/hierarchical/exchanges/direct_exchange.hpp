@@ -41,15 +41,4 @@ class DirectExchange {
 /// in the order of the hosts, so both get the same bits. Units  bytes of the input.
 void exchange_reduce(HostChannels& channels, const Call& call, const Range& sent, const Range& own);
 
-/// The same when both ranks have sent all of `sent` with send_ahead().
-void finish_reduce_ahead(HostChannels& channels, const Call& call, const Range& own);
-
-/// The block of an exchange that a rank keeps, in bytes.
-struct OwnBlock {
-  Range from, to;  ///< of the input, of the output
-};
-/// The rest of an exchange of blocks in which both ranks have sent theirs with send_ahead(): receives that of the other
-/// host in `place` of the output, and copies this rank's own block into the output.
-void finish_blocks_ahead(HostChannels& channels, const Call& call, const OwnBlock& own, const Range& place);
-
 }  // namespace runjob::runtime

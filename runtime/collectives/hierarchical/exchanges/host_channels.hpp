@@ -33,7 +33,6 @@ struct HostChannels {
   Channels& local;
   Transport* transport = nullptr;  ///< null for a rank whose column does not reach all hosts
   LinkCosts costs = {};
-  bool has_sent_ahead = false;   ///< both ranks have sent the other one what it needs for the next collective
   std::uint64_t operations = 0;  ///< with long messages, so far: the same on all ranks
   Scratch sums = {}, messages = {};
 
@@ -41,8 +40,6 @@ struct HostChannels {
   bool is_alone_on_host() const { return topology.local_size() == 1; }
   /// True when each host has one rank, so that a rank's messages need not go through its host's memory.
   bool are_all_alone() const { return topology.size() == topology.hosts(); }
-  /// True for two ranks that exchange long messages directly: they may send before they have agreed (send_ahead()).
-  bool may_send_ahead() const { return are_all_alone() && topology.hosts() == 2; }
   int right() const { return (topology.host() + 1) % topology.hosts(); }
   int left() const { return (topology.host() + topology.hosts() - 1) % topology.hosts(); }
   /// The largest tensor whose sums are a short message whatever its dtype.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -10,7 +11,8 @@ namespace {
 
 using Word = std::uint32_t;
 constexpr Word kSame = ~Word{0};
-constexpr Word kAges = kSame - 1;  // a first word: the age of each message follows, then the messages
+constexpr Word kUnread = Word{1} << 31;  // in a length: begin and length of the unread part follow the tag
+constexpr Word kAges = kSame - 1;        // a first word: the age of each message follows, then the messages
 
 void append(std::string& block, Word word) {
   char raw[sizeof word];
@@ -18,8 +20,12 @@ void append(std::string& block, Word word) {
   block.append(raw, sizeof word);
 }
 
+void append(std::string& block, std::span<const std::byte> bytes) {
+  block.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
 bool is_same(const RoundMessage& a, const RoundMessage& b) {
-  return a.tag == b.tag && a.bytes.size() == b.bytes.size() &&
+  return a.tag == b.tag && a.unread == 0 && b.unread == 0 && a.bytes.size() == b.bytes.size() &&
          (a.bytes.empty() || std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0);
 }
 
@@ -42,8 +48,9 @@ Word take_word(std::string_view& bytes) {
 
 }  // namespace
 
-std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ages) {
-  std::string block;
+std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ages, std::string memory) {
+  std::string block = std::move(memory);
+  block.clear();
   if (with_ages) {
     append(block, kAges);
     for (const RoundMessage& message : messages) append(block, message.age_us);
@@ -54,9 +61,14 @@ std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ag
       append(block, kSame);
       continue;
     }
-    append(block, static_cast<Word>(message.bytes.size()));
+    append(block, static_cast<Word>(message.size()) | (message.unread == 0 ? 0 : kUnread));
     append(block, message.tag);
-    block.append(reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size());
+    if (message.unread != 0) {
+      append(block, static_cast<Word>(message.bytes.size()));
+      append(block, static_cast<Word>(message.unread));
+    }
+    append(block, message.bytes);
+    append(block, message.rest);
     before = &message;
   }
   return block;
@@ -92,11 +104,16 @@ bool take_block(std::string_view& bytes, std::size_t count, std::size_t most_byt
   RoundMessage message;
   for (std::size_t i = 0; i < count; ++i) {
     if (with_ages) message.age_us = take_word(ages);
-    const Word length = take_word(bytes);
-    if (length != kSame) {
+    const Word first = take_word(bytes);
+    if (first != kSame) {
+      const Word length = first & ~kUnread;
       if (length > most_bytes) refuse();
       message.tag = take_word(bytes);
-      message.bytes = std::as_bytes(std::span(take(bytes, length)));
+      const Word begin = (first & kUnread) == 0 ? length : take_word(bytes);
+      message.unread = (first & kUnread) == 0 ? 0 : take_word(bytes);
+      if (begin > length || message.unread > length - begin) refuse();
+      message.bytes = std::as_bytes(std::span(take(bytes, begin)));
+      message.rest = std::as_bytes(std::span(take(bytes, length - begin - message.unread)));
     }
     put(i, message);
   }

@@ -13,13 +13,19 @@
 /// timeline, a block also has the messages' ages. Pure.
 namespace runjob::runtime {
 
+/// A message: `bytes`, then `unread` bytes that no other rank reads and that are not sent, then `rest`.
 struct RoundMessage {
   std::uint32_t tag = 0;
   std::span<const std::byte> bytes = {};
   std::uint32_t age_us = 0;  ///< the time since the rank gave it, in microseconds, when the block was sent
+  std::size_t unread = 0;
+  std::span<const std::byte> rest = {};
+
+  std::size_t size() const { return bytes.size() + unread + rest.size(); }
 };
 
-std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ages = false);
+/// `memory`: a string whose memory is used again.
+std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ages = false, std::string memory = {});
 /// The age at the time `now_ns` of something from the time `then_ns`, on one clock.
 std::uint32_t age_us(std::int64_t then_ns, std::int64_t now_ns);
 /// True if the block at the beginning of `bytes` has ages.

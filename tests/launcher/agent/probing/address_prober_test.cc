@@ -61,15 +61,18 @@ struct Host {
 TEST_CASE("two agents try each other as the launcher's frames say", "[net]") {
   asio::io_context context;
   Host a(context), b(context);
-  a.prober.on_frame(ToAgent::kProbeListen, encode(ProbeListen{token_of('a'), {"127.0.0.2", "127.0.0.3"}}));
+  a.prober.on_frame(ToAgent::kProbeListen, encode(ProbeListen{token_of('a'), {"127.0.0.2", "127.0.0.3"}, 4}));
   const auto listening = decode<ProbeListening>(a.next(ToLauncher::kProbeListening));
   REQUIRE(listening.ports.size() == 2);
+  CHECK(listening.probe == 4);
   ProbeConnect connect;
+  connect.probe = 5;
   connect.targets = {{0, "127.0.0.2", listening.ports[0].port, token_of('a')},
                      {0, "127.0.0.3", listening.ports[1].port, token_of('b')}};
   b.prober.on_frame(ToAgent::kProbeConnect, encode(connect));
-  CHECK(decode<ProbeResults>(b.next(ToLauncher::kProbeResults)).outcomes ==
-        std::vector<ProbeOutcome>{kReached, kStranger});
+  const auto results = decode<ProbeResults>(b.next(ToLauncher::kProbeResults));
+  CHECK(results.outcomes == std::vector<ProbeOutcome>{kReached, kStranger});
+  CHECK(results.probe == 5);
 
   a.prober.on_frame(ToAgent::kProbeEnd, {});
   b.prober.on_frame(ToAgent::kProbeConnect, encode(connect));  // a second round, and nobody is there any more

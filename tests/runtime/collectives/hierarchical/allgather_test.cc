@@ -20,28 +20,6 @@ Bytes gathered(DType dtype, const std::vector<std::size_t>& counts) {
 
 }  // namespace
 
-TEST_CASE("between hosts: what two lone ranks have sent ahead is all that an allgather needs", "[runtime][unit]") {
-  const auto errors = run_hosts({{0, 1}, {}}, [&](HostChannels& channels) {
-    const auto rank = static_cast<std::size_t>(channels.topology.rank());
-    const std::vector<std::size_t> counts{3, 9001};
-    const Bytes expected = gathered(DType::kFloat32, counts);
-    const Bytes input = exact_input(DType::kFloat32, counts[rank], channels.topology.rank());
-    for (const bool is_ahead : {true, false}) {
-      if (is_ahead)
-        channels.transport->send_short(1 - channels.topology.host(), input.data(), input.size()).throw_if_failed();
-      channels.has_sent_ahead = is_ahead;
-      Bytes output(expected.size());
-      allgather(channels, {.dtype = DType::kFloat32,
-                           .input = input.data(),
-                           .output = output.data(),
-                           .count = counts[rank],
-                           .counts = counts});
-      if (output != expected || channels.has_sent_ahead) throw std::runtime_error("wrong output");
-    }
-  });
-  CHECK(errors == no_errors(2));
-}
-
 TEST_CASE("between hosts: every rank gets the inputs of all, even, uneven and empty ones", "[runtime][unit]") {
   for (const std::vector<int>& hosts : topologies()) {
     const int size = static_cast<int>(hosts.size()), columns = Topology(0, hosts).columns();

@@ -72,56 +72,6 @@ TEST_CASE("between hosts: two lone ranks exchange every dtype and reduction dire
   check_calls({{0, 1}, with_columns(1)}, AllreduceWay::kExchange, calls);
 }
 
-TEST_CASE("between hosts: what two lone ranks have sent ahead is all that an allreduce needs", "[runtime][unit]") {
-  std::vector<Call> calls = all_reductions({1, 17, 4097});
-  calls.push_back({.dtype = DType::kBfloat16, .op = ReduceOp::kSum, .prescale = 0.5, .postscale = 4, .count = 3000});
-  const auto errors = run_hosts({{0, 1}, with_columns(1)}, [&](HostChannels& channels) {
-    REQUIRE(channels.may_send_ahead());
-    const int other = 1 - channels.topology.host();
-    for (Call call : calls) {
-      const Bytes expected = reduced(call, 2);
-      Bytes data = exact_input(call.dtype, call.count, channels.topology.rank());
-      for (const bool is_ahead : {false, true}) {  // the one after it is not
-        if (is_ahead) channels.transport->send_short(other, data.data(), data.size()).throw_if_failed();
-        channels.has_sent_ahead = is_ahead;
-        Bytes output(data.size());
-        call.input = data.data();
-        call.output = is_ahead ? data.data() : output.data();
-        allreduce(channels, call);
-        if ((is_ahead ? data : output) != expected) throw std::runtime_error(std::string(to_string(call.dtype)));
-        if (channels.has_sent_ahead) throw std::runtime_error("it counts for one operation only");
-      }
-    }
-  });
-  CHECK(errors == no_errors(2));
-}
-
-TEST_CASE("between hosts: what two lone ranks have sent ahead gives a reducescatter the same bits", "[runtime][unit]") {
-  const auto errors = run_hosts({{0, 1}, with_columns(1)}, [&](HostChannels& channels) {
-    const int rank = channels.topology.rank();
-    for (Call call : all_reductions({7, 4097, 90001})) {
-      call.kind = Kind::kReducescatter;
-      call.counts = {call.count / 3, call.count - call.count / 3};
-      const std::size_t element = size_of(call.dtype), first = call.counts[0] * element;
-      const Bytes whole = reduced(call, 2), data = exact_input(call.dtype, call.count, rank);
-      const auto middle = whole.begin() + static_cast<std::ptrdiff_t>(first);
-      const Bytes expected = rank == 0 ? Bytes(whole.begin(), middle) : Bytes(middle, whole.end());
-      const std::size_t of_other = rank == 0 ? first : 0,
-                        bytes = call.counts[static_cast<std::size_t>(1 - rank)] * element;
-      for (const bool is_ahead : {false, true}) {
-        if (is_ahead) channels.transport->send_short(1 - rank, data.data() + of_other, bytes).throw_if_failed();
-        channels.has_sent_ahead = is_ahead;
-        Bytes output(expected.size());
-        call.input = data.data();
-        call.output = output.data();
-        reducescatter(channels, call);
-        if (output != expected || channels.has_sent_ahead) throw std::runtime_error(std::string(to_string(call.dtype)));
-      }
-    }
-  });
-  CHECK(errors == no_errors(2));
-}
-
 TEST_CASE("between hosts: scaling is part of the reduction", "[runtime][unit]") {
   const AllreduceWay way = GENERATE(from_range(std::begin(kWays), std::end(kWays)));
   std::vector<Call> calls;

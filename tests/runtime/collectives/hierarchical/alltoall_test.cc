@@ -48,31 +48,3 @@ TEST_CASE("between hosts: every rank gets its part of every rank's buffer", "[ru
     CHECK(errors == no_errors(size));
   }
 }
-
-TEST_CASE("between hosts: what two lone ranks have sent ahead is all that an alltoall needs", "[runtime][unit]") {
-  const auto errors = run_hosts({{0, 1}, {}}, [&](HostChannels& channels) {
-    const int rank = channels.topology.rank(), other = 1 - rank;
-    const std::size_t own = 5, sent = rank == 0 ? 9000 : 700, received = rank == 0 ? 700 : 9000;
-    const std::vector<std::int32_t> kept(own, rank), given(sent, 10 + rank), taken(received, 10 + other);
-    const auto in_order = [&](const std::vector<std::int32_t>& of_own, const std::vector<std::int32_t>& of_other) {
-      std::vector<std::int32_t> all = rank == 0 ? of_own : of_other;
-      const auto& last = rank == 0 ? of_other : of_own;
-      all.insert(all.end(), last.begin(), last.end());
-      return all;
-    };
-    const std::vector<std::int32_t> input = in_order(kept, given), expected = in_order(kept, taken);
-    Call call{.kind = Kind::kAlltoall, .dtype = DType::kInt32, .input = input.data(), .count = input.size()};
-    call.send_counts = rank == 0 ? std::vector<std::size_t>{own, sent} : std::vector<std::size_t>{sent, own};
-    call.counts = rank == 0 ? std::vector<std::size_t>{own, received} : std::vector<std::size_t>{received, own};
-    call.largest_part = 9000;
-    for (const bool is_ahead : {true, false}) {
-      if (is_ahead) channels.transport->send_short(other, given.data(), sent * sizeof(std::int32_t)).throw_if_failed();
-      channels.has_sent_ahead = is_ahead;
-      std::vector<std::int32_t> output(expected.size());
-      call.output = output.data();
-      alltoall(channels, call);
-      if (output != expected || channels.has_sent_ahead) throw std::runtime_error("wrong output");
-    }
-  });
-  CHECK(errors == no_errors(2));
-}

@@ -26,8 +26,8 @@ TEST_CASE("a board keeps the messages of two rounds", "[runtime][unit]") {
   const FarBoard board(static_cast<std::byte*>(segment.data()) + layout.board(), ranks);
   const std::string longest(FarBoard::most_bytes(ranks), 'x');
   for (int rank = 0; rank < ranks; ++rank) {
-    board.put(1, rank, 7, bytes_of("one" + std::to_string(rank)));
-    board.put(2, rank, 8, bytes_of(longest));
+    board.put(1, rank, {7, bytes_of("one" + std::to_string(rank))});
+    board.put(2, rank, {8, bytes_of(longest)});
     board.given(rank).store(2);
     board.left_after(rank).store(3);
   }
@@ -39,7 +39,7 @@ TEST_CASE("a board keeps the messages of two rounds", "[runtime][unit]") {
     CHECK((board.given(rank).load() == 2 && board.left_after(rank).load() == 3));
   }
   CHECK((board.heard().load() == 0 && board.begun().load() == 0 && board.departures().load() == 0));
-  board.put(3, 0, 9, {});
+  board.put(3, 0, {9});
   CHECK(board.message(3, 0).empty());
   CHECK(board.tag(3, 0) == 9);
 }
@@ -50,5 +50,16 @@ TEST_CASE("hundreds of ranks have room for their messages, in modest memory", "[
   CHECK(FarBoard::bytes(256) < (3u << 20));
   CHECK(FarBoard::most_bytes(100000) == 256);
   CHECK(FarBoard::most_data_bytes(2) == FarBoard::most_bytes(2));
-  CHECK(FarBoard::most_data_bytes(2) == FarBoard::most_data_bytes(4));
+}
+
+TEST_CASE("the place of what is not sent lies between the two parts that are", "[runtime][unit]") {
+  const Layout layout(1, 4096, 4096, FarBoard::bytes(2));
+  const TestSegment segment(layout);
+  const FarBoard board(static_cast<std::byte*>(segment.data()) + layout.board(), 2);
+  const std::string begin = "begin", end = "the end";
+  board.put(1, 1, {.tag = 5, .bytes = bytes_of(begin), .unread = 100, .rest = bytes_of(end)});
+  const std::string message = text_of(board.message(1, 1));
+  CHECK(message.size() == begin.size() + 100 + end.size());
+  CHECK(message.starts_with(begin));
+  CHECK(message.ends_with(end));
 }

@@ -72,6 +72,24 @@ void play(RoundsHosts& hosts, int own, int rounds, unsigned seed) {
 
 }  // namespace
 
+TEST_CASE("what no other rank reads of a lone rank's message is not sent", "[runtime][unit]") {
+  RoundsHosts hosts({0, 1});
+  const std::string whole(100000, 'x');
+  const Rounds::Part unread{1000, 98000};
+  for (const int rank : {0, 1})
+    hosts.rounds(rank).give_without(7, std::as_bytes(std::span(whole)), rank == 0 ? unread : Rounds::Part());
+  auto other = collecting(hosts.rounds(1));
+  REQUIRE(hosts.rounds(0).collect(kNoDeadline, is_not_busy));
+  REQUIRE(other.get());
+  CHECK(text_of(hosts.rounds(0).message(1)) == whole);
+  const std::string received = text_of(hosts.rounds(1).message(0));
+  CHECK(received.size() == whole.size());
+  CHECK(received.substr(0, 1000) == whole.substr(0, 1000));
+  CHECK(received.substr(99000) == whole.substr(99000));
+  CHECK(hosts.rounds(0).traffic().bytes < 3000);
+  CHECK(hosts.rounds(1).traffic().bytes > 100000);
+}
+
 TEST_CASE("host rounds: all ranks hear all messages in random schedules", "[runtime][net]") {
   const auto places = GENERATE(std::vector<int>{0, 1}, std::vector<int>{0, 0, 1, 1}, std::vector<int>{0, 1, 0, 2, 1},
                                std::vector<int>{0, 1, 2, 3, 4, 4, 4});

@@ -71,11 +71,6 @@ class ThreadTransport : public Transport {
     return {};
   }
 
-  Status skip_short(int peer, std::size_t bytes) override {
-    std::string room(bytes, '\0');
-    return receive_short(peer, room.data(), bytes);
-  }
-
   Status flush() override { return {}; }
 
   std::unique_ptr<TransportBuffer> buffer(void* data, std::size_t bytes) override {

@@ -88,24 +88,6 @@ TEST_CASE("short messages come in their order, to both at the same time", "[runt
   CHECK(other.get().message().empty());
 }
 
-TEST_CASE("a short message that is skipped does not reach the next receiver, whenever it comes", "[runtime][net]") {
-  const auto members = group(2, std::chrono::seconds(60), GENERATE(false, true));
-  const bool comes_first = GENERATE(true, false);
-  const std::vector<char> skipped(60000, 'x'), wanted(60000, 'y');
-  const auto send = [&] {
-    for (const auto& message : {skipped, skipped, wanted})
-      REQUIRE(members[0]->send_short(1, message.data(), message.size()).ok());
-  };
-  if (comes_first) send();
-  for (int i = 0; i < 2; ++i) CHECK(members[1]->skip_short(0, skipped.size()).ok());
-  if (!comes_first) send();
-  std::vector<char> received(wanted.size());
-  auto flushed = std::async(std::launch::async, [&] { return members[0]->flush(); });
-  CHECK(members[1]->receive_short(0, received.data(), received.size()).ok());
-  CHECK(flushed.get().ok());
-  CHECK(received == wanted);
-}
-
 TEST_CASE("a flush waits until the connections have taken all that is sent", "[runtime][net]") {
   const auto members = group(2);
   const std::vector<char> message(65536, 'x');

@@ -1,7 +1,11 @@
 #include "runtime/collectives/hierarchical/exchanges/message_block.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/thrown.hpp"
 
 using namespace runjob::runtime;
 
@@ -75,4 +79,37 @@ TEST_CASE("a block that is cut off or has too long a message is refused", "[runt
   REQUIRE_THROWS_WITH(take(part, 2), ContainsSubstring("malformed"));
   std::string_view whole = bytes;
   CHECK_THROWS_AS(take(whole, 2, 2), runjob::Error);
+}
+
+TEST_CASE("what no other rank reads of a message is not in its block", "[runtime][unit]") {
+  const std::string begin = "begin", end = "the end";
+  const RoundMessage divided{
+      .tag = 9, .bytes = std::as_bytes(std::span(begin)), .unread = 50, .rest = std::as_bytes(std::span(end))};
+  const RoundMessage whole{.tag = 9, .bytes = std::as_bytes(std::span(begin))};
+  const std::string bytes = encode_block({divided, divided, whole});
+  CHECK(bytes.size() < 100);
+  std::string_view rest = bytes;
+  std::vector<RoundMessage> taken;
+  take_block(rest, 3, 62, [&](std::size_t, const RoundMessage& message) { taken.push_back(message); });
+  REQUIRE(taken.size() == 3);
+  for (const int i : {0, 1}) {
+    const RoundMessage& message = taken[static_cast<std::size_t>(i)];
+    CHECK((message.size() == 62 && message.unread == 50));
+    CHECK(std::equal(message.bytes.begin(), message.bytes.end(), divided.bytes.begin(), divided.bytes.end()));
+    CHECK(std::equal(message.rest.begin(), message.rest.end(), divided.rest.begin(), divided.rest.end()));
+  }
+  CHECK((taken[2].size() == begin.size() && taken[2].unread == 0 && taken[2].rest.empty()));
+  rest = bytes;
+  const auto refuses = [&](std::size_t count, std::size_t most) {
+    const auto refused =
+        runjob::thrown([&] { take_block(rest, count, most, [](std::size_t, const RoundMessage&) {}); });
+    return refused.first == runjob::Errc::kProtocol;
+  };
+  CHECK(refuses(3, 61));
+  for (const std::uint32_t wrong : {13u, 0xffffffffu}) {  // the begin of the unread part, in a message of 12 bytes
+    std::string malformed = encode_block({{.tag = 9, .bytes = std::as_bytes(std::span(begin)), .unread = 7}});
+    std::memcpy(malformed.data() + 8, &wrong, sizeof wrong);
+    rest = malformed;
+    CHECK(refuses(1, 100));
+  }
 }
