@@ -1,5 +1,7 @@
 #include "runtime/engine/execution.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -134,8 +136,9 @@ bool Execution::enter(PhaseEvent event, const Status& reason) {
     const bool has_rounds = state_.work.role() != DriverRole::kClosed;
     if (event != PhaseEvent::kEnd && has_rounds)
       return true;  // the rounds end the operations that need a rank which has left
-    if (state_.work.operations.has_device_operation()) state_.has_dropped_device_operation = true;
     waiting = state_.work.operations.take_waiting();
+    state_.has_dropped_device_operation |=
+        std::any_of(waiting.begin(), waiting.end(), std::mem_fn(&InFlight::Entry::is_on_device));
   }
   for (InFlight::Entry& entry : waiting) finish(std::move(entry), reason);
   return true;

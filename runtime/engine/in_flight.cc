@@ -6,8 +6,7 @@
 namespace runjob::runtime {
 
 bool InFlight::has_device_operation() const {
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [](const auto& each) { return each.second.submission.signature.memory == MemoryKind::kDevice; });
+  return std::any_of(entries_.begin(), entries_.end(), [](const auto& each) { return each.second.is_on_device(); });
 }
 
 std::shared_ptr<Completion> InFlight::insert(Submission submission) {

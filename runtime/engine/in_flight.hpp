@@ -22,6 +22,8 @@ class InFlight {
     bool running = false;      ///< the backend may touch the buffers
     std::uint64_t serial = 0;  ///< differs for each operation
     Completion::Result result;
+
+    bool is_on_device() const { return submission.signature.memory == MemoryKind::kDevice; }
   };
 
   bool empty() const { return entries_.empty(); }

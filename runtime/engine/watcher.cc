@@ -27,10 +27,12 @@ void Watcher::join() {
 void Watcher::run() {
   ::pthread_setname_np(::pthread_self(), "runjob-engine");
   ControlPlane& control = *state_.parts.control;
+  std::optional<Clock::time_point> look;
   while (!may_end(Clock::now())) {
     std::vector<pollfd> descriptors;
     control.watch(descriptors);
-    state_.poll.wait(descriptors, {control.deadline(), farewell_due_, cause_due_, next_look()});
+    state_.poll.wait(descriptors, {control.deadline(), farewell_due_, cause_due_, look});
+    look = next_look();  // before the decisions: a device that ends after them is looked at again
     send_reports();
     control.on_events(descriptors, Clock::now());
     for (LifeDecision& decision : control.take()) decisions_.push_back(std::move(decision));

@@ -71,6 +71,7 @@ class WithDevice : public LocalBackend {
  public:
   std::optional<Status> device_outcome() const override {
     const MutexLock lock(mutex_);
+    if (looks_ > 0 && --looks_ == 0) outcome_ = Status();
     return outcome_;
   }
   std::string unfinished() const override { return "GPU 0: allreduce 'x'"; }
@@ -78,10 +79,17 @@ class WithDevice : public LocalBackend {
     const MutexLock lock(mutex_);
     outcome_ = std::move(outcome);
   }
+  /// The device is at work until so many looks at it.
+  void work_for(int looks) {
+    const MutexLock lock(mutex_);
+    looks_ = looks;
+    outcome_ = std::nullopt;
+  }
 
  private:
   mutable Mutex mutex_;
-  std::optional<Status> outcome_ GUARDED_BY(mutex_) = Status();
+  mutable int looks_ GUARDED_BY(mutex_) = 0;
+  mutable std::optional<Status> outcome_ GUARDED_BY(mutex_) = Status();
 };
 
 EngineParts scripted_parts() {
@@ -164,6 +172,17 @@ TEST_CASE("a rank drains and goes when its device is done, although nobody notif
   rank.decide({.type = Decided::kReleased});
   rank.watcher.join();
   CHECK(rank.control.wait_sent(2).size() == 2);
+}
+
+TEST_CASE("a rank drains when its device is done, at whatever time that is between its looks", "[runtime][unit]") {
+  for (int looks = 1; looks <= 12; ++looks) {
+    INFO(looks);
+    Watched rank;
+    rank.device.work_for(looks);
+    rank.stop();
+    rank.decide({.type = Decided::kLeaving, .status = Status(Errc::kAborted, "rank 0 called shutdown()")});
+    CHECK(rank.control.wait_sent(2) == std::vector{Reported::kGoodbye, Reported::kDrained});
+  }
 }
 
 TEST_CASE("a rank that goes before all on its device is done notifies the others", "[runtime][unit]") {
