@@ -92,6 +92,16 @@ void* view_of(const void* memory, std::size_t bytes) {
   return takes_host_memory() ? const_cast<void*>(memory) : nullptr;
 }
 
+/// Null for memory that no GPU has. Most often it is the current one's.
+const Gpu* owner_of(const void* memory) {
+  Gpu* const current = current_gpu();
+  if (current != nullptr && current->memory.is_used(memory)) return current;
+  for (const auto& gpu : world().gpus) {
+    if (gpu->memory.is_used(memory)) return gpu.get();
+  }
+  return takes_host_memory() ? current : nullptr;
+}
+
 void* view_of(Address address, std::size_t bytes) {
   return view_of(reinterpret_cast<const void*>(address), bytes);
 }
@@ -339,14 +349,13 @@ Result cuMemcpyDtoDAsync_v2(Address to, Address from, std::size_t bytes, Stream 
   return copy(view_of(to, bytes), view_of(from, bytes), bytes, stream);
 }
 
-Result cuPointerGetAttribute(void* value, PointerAttribute which, Address address) {
-  const Gpu* owner = takes_host_memory() ? current_gpu() : nullptr;
-  for (const auto& gpu : world().gpus) {
-    if (gpu->memory.is_used(reinterpret_cast<void*>(address))) owner = gpu.get();
+/// Of memory that no GPU has, all values are zeros.
+Result cuPointerGetAttributes(unsigned count, PointerAttribute* which, void** values, Address address) {
+  const Gpu* const owner = owner_of(reinterpret_cast<void*>(address));
+  for (unsigned i = 0; i < count; ++i) {
+    if (which[i] == kPointerMemoryType) *static_cast<unsigned*>(values[i]) = owner == nullptr ? 0 : kMemoryTypeDevice;
+    if (which[i] == kPointerDeviceOrdinal) *static_cast<int*>(values[i]) = owner == nullptr ? 0 : owner->ordinal;
   }
-  if (owner == nullptr) return kInvalidValue;
-  if (which == kPointerMemoryType) *static_cast<unsigned*>(value) = kMemoryTypeDevice;
-  if (which == kPointerDeviceOrdinal) *static_cast<int*>(value) = owner->ordinal;
   return kSuccess;
 }
 

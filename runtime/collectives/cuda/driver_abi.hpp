@@ -72,6 +72,7 @@ inline constexpr unsigned kMemoryTypeDevice = 2;
   X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void* to, Address from, std::size_t bytes, Stream stream))         \
   X(copy_to_device, "cuMemcpyHtoDAsync_v2", (Address to, const void* from, std::size_t bytes, Stream stream)) \
   X(copy_on_device, "cuMemcpyDtoDAsync_v2", (Address to, Address from, std::size_t bytes, Stream stream))     \
-  X(pointer_attribute, "cuPointerGetAttribute", (void* value, PointerAttribute which, Address address))
+  X(pointer_attributes, "cuPointerGetAttributes",                                                             \
+    (unsigned count, PointerAttribute* which, void** values, Address address))
 
 }  // namespace runjob::runtime::cuda

@@ -113,16 +113,16 @@ void check(const Gpu& gpu, Result result, const char* action) {
   if (result != kSuccess) check(result, fmt::format("{}: {}", gpu.text(), action).c_str());
 }
 
-/// The driver knows no memory that was freed, and none of the host's unless it was pinned.
+/// The driver knows no memory that was freed, and none of the host's unless it was pinned: it has the type 0.
 std::string objection(const Gpu& gpu, const void* memory) {
-  const auto address = reinterpret_cast<Address>(memory);
   unsigned type = 0;
   int ordinal = -1;
-  Result result = driver().pointer_attribute(&type, kPointerMemoryType, address);
-  if (result == kInvalidValue || (result == kSuccess && type != kMemoryTypeDevice))
+  PointerAttribute which[] = {kPointerMemoryType, kPointerDeviceOrdinal};
+  void* values[] = {&type, &ordinal};
+  check(gpu, driver().pointer_attributes(2, which, values, reinterpret_cast<Address>(memory)),
+        "asking where a tensor lies");
+  if (type != kMemoryTypeDevice)
     return fmt::format("{} is no memory of a GPU: it is the host's, or has been freed", fmt::ptr(memory));
-  if (result == kSuccess) result = driver().pointer_attribute(&ordinal, kPointerDeviceOrdinal, address);
-  check(gpu, result, "asking where a tensor lies");
   if (ordinal == gpu.ordinal()) return {};
   return fmt::format("{} lies on GPU {}, and the operation is for GPU {}", fmt::ptr(memory), ordinal, gpu.ordinal());
 }

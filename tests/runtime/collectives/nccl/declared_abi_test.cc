@@ -137,7 +137,7 @@ TEST_CASE("what runjob declares of CUDA's driver is what cuda.h declares", "[uni
   RUNJOB_COMPARE(CudaFunctions, copy_to_host, cuMemcpyDtoHAsync_v2);
   RUNJOB_COMPARE(CudaFunctions, copy_to_device, cuMemcpyHtoDAsync_v2);
   RUNJOB_COMPARE(CudaFunctions, copy_on_device, cuMemcpyDtoDAsync_v2);
-  RUNJOB_COMPARE(CudaFunctions, pointer_attribute, cuPointerGetAttribute);
+  RUNJOB_COMPARE(CudaFunctions, pointer_attributes, cuPointerGetAttributes);
 #define RUNJOB_NAME(member, symbol, arguments) declared.insert(symbol);
   RUNJOB_CUDA_FUNCTIONS(RUNJOB_NAME)
 #undef RUNJOB_NAME
