@@ -76,16 +76,14 @@ void Engine::check(Submission& submission) const {
   if (signature.kind == Kind::kAlltoall && signature.splits.empty())
     signature.splits = even_splits(submission.name, signature.shape, state_.size);
   check_operation(submission.name, signature, state_.size);
-  if (signature.memory == MemoryKind::kHost) return;  // every backend runs these, so no lock is needed
-  const MutexLock lock(state_.mutex);                 // shutdown() may close the backend meanwhile
-  if (state_.parts.backend) check_memory(*state_.parts.backend, submission.name, signature);
 }
 
 /// Notes where the caller's stream is, for tensors of a device. Errors  Error with the backend's reason.
 void Engine::begin_work(Submission& submission) {
-  if (submission.signature.memory == MemoryKind::kHost || !state_.parts.backend) return;
-  find_buffers(submission, buffers_);
   const Signature& signature = submission.signature;
+  if (signature.memory == MemoryKind::kHost || !state_.parts.backend) return;
+  check_memory(*state_.parts.backend, submission.name, signature);
+  find_buffers(submission, buffers_);
   const Status status = state_.parts.backend->begin_work(
       {submission.device, submission.name, signature.kind, signature.process_set, buffers_}, submission.work);
   if (status.ok()) return;
@@ -102,7 +100,7 @@ void Engine::check_in_flight(const Submission& submission) const {
 }
 
 /// Adds an operation whose request is announced already.
-std::shared_ptr<Completion> Engine::insert(Submission submission) {
+std::shared_ptr<Completion> Engine::insert(Submission&& submission) {
   if (state_.phase.is_ended()) {
     auto completion = std::make_shared<Completion>();
     completion->finish(state_.outcome_of(submission, state_.phase.reason()));
@@ -115,7 +113,7 @@ std::shared_ptr<Completion> Engine::insert(Submission submission) {
 }
 
 /// Adds an operation whose request is to be announced.
-std::shared_ptr<Completion> Engine::announce(Submission submission) {
+std::shared_ptr<Completion> Engine::announce(Submission&& submission) {
   if (!state_.phase.is_ended())
     state_.work.add({submission.name, submission.signature, /*begins=*/has_seen_end_.exchange(false)});
   return insert(std::move(submission));
@@ -314,7 +312,7 @@ void Engine::shutdown() {
   }
   if (cuts_off) state_.parts.backend->abort(reason);
   driver_.stop();
-  std::vector<InFlight::Entry> left;
+  std::vector<InFlight::Taken> left;
   std::unique_ptr<Backend> backend;
   {
     const MutexLock lock(state_.mutex);
@@ -322,7 +320,7 @@ void Engine::shutdown() {
     backend = std::move(state_.parts.backend);
   }
   backend.reset();
-  for (InFlight::Entry& entry : left) execution_.finish(std::move(entry), reason);
+  for (InFlight::Taken& each : left) execution_.finish(std::move(each), reason);
   {
     const MutexLock lock(state_.mutex);  // statistics() may look at it
     state_.parts.control.reset();

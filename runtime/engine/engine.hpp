@@ -88,8 +88,8 @@ class Engine {
   bool run_at_once(const SubmissionView& submission, Deadline deadline, Outcome& outcome);
   bool take_role_at_once(const SubmissionView& submission) REQUIRES(state_.mutex);
   void leave_at_once(const SubmissionView& submission, bool is_done, Outcome& outcome) REQUIRES(state_.mutex);
-  std::shared_ptr<Completion> insert(Submission submission) REQUIRES(state_.mutex);
-  std::shared_ptr<Completion> announce(Submission submission) REQUIRES(state_.mutex);
+  std::shared_ptr<Completion> insert(Submission&& submission) REQUIRES(state_.mutex);
+  std::shared_ptr<Completion> announce(Submission&& submission) REQUIRES(state_.mutex);
   bool may_launch(const Submission& submission) const REQUIRES(state_.mutex);
   [[nodiscard]] bool wake_driver() REQUIRES(state_.mutex);
 

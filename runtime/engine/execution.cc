@@ -1,7 +1,6 @@
 #include "runtime/engine/execution.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,7 +21,7 @@ void Execution::start(RoundExchange& exchange) {
       *parts.timeline, parts.rank, state_.size, parts.fusion, parts.backend->fusion_advice());
 }
 
-void Execution::run(RoundExchange::Outcome outcome) {
+void Execution::run(RoundExchange::Outcome&& outcome) {
   std::vector<Decision>& decisions = outcome.decisions;
   const auto is_rejected = [](const Decision& each) { return each.type == Decision::Type::kReject; };
   for (const Decision& decision : decisions) {
@@ -33,16 +32,16 @@ void Execution::run(RoundExchange::Outcome outcome) {
     log::debug("the ranks agreed on {} operation{}, the first one is '{}'; their data {}", decisions.size(),
                decisions.size() == 1 ? "" : "s", decisions.front().name,
                outcome.is_in_messages ? "came with the round" : "goes through the backend");
-  std::vector<AgreedOperation> operations = begin(std::move(decisions));
-  if (outcome.is_in_messages) return run_in_messages(operations);
-  runner_->run(operations, [this](std::span<AgreedOperation* const> done) { on_done(done); });
+  begin(decisions);
+  if (outcome.is_in_messages) return run_in_messages();
+  runner_->run(operations_, [this](std::span<AgreedOperation* const> done) { on_done(done); });
 }
 
 /// These operations need nothing but the round in which they were agreed on.
-void Execution::run_in_messages(std::span<AgreedOperation> operations) {
+void Execution::run_in_messages() {
   const EngineParts& parts = state_.parts;
   std::vector<AgreedOperation*> done;
-  for (AgreedOperation& operation : operations) {
+  for (AgreedOperation& operation : operations_) {
     parts.timeline->begin(operation.decision.name, operation.submission->signature.kind);
     operation.status = run_operation({combining(operation.decision)}, *parts.timeline, *operation.submission,
                                      operation.decision, parts.rank, state_.size, *operation.result);
@@ -60,18 +59,17 @@ RunCall Execution::combining(const Decision& decision) {
 }
 
 /// The operations that are in flight here: when the job has ended, they need not be.
-std::vector<AgreedOperation> Execution::begin(std::vector<Decision> decisions) {
-  std::vector<AgreedOperation> operations;
-  operations.reserve(decisions.size());
+void Execution::begin(std::vector<Decision>& decisions) {
+  operations_.clear();
+  operations_.reserve(decisions.size());
   const MutexLock lock(state_.mutex);
   for (Decision& decision : decisions) {
     InFlight::Entry* entry = find_entry(decision);
     if (entry == nullptr) continue;
     state_.work.operations.set_running(*entry);
     if (entry->submission.work) entry->submission.work->note_agreed();
-    operations.push_back({std::move(decision), &entry->submission, &entry->result});
+    operations_.push_back({std::move(decision), &entry->submission, &entry->result});
   }
-  return operations;
 }
 
 /// A rank that has joined takes part in the allreduces of the others through an entry like any other.
@@ -91,18 +89,18 @@ InFlight::Entry* Execution::find_entry(const Decision& decision) {
 void Execution::reject(const Decision& decision) {
   log::debug("the ranks disagree about '{}': {}", decision.name, decision.status.message());
   state_.parts.timeline->reject(decision.name);
-  std::optional<InFlight::Entry> entry;
+  InFlight::Taken taken;
   {
     const MutexLock lock(state_.mutex);
-    entry = state_.work.operations.take(decision.name);
+    taken = state_.work.operations.take(decision.name);
   }
-  if (entry) finish(std::move(*entry), decision.status);
+  if (taken) finish(std::move(taken), decision.status);
 }
 
 /// A failed operation stays in flight until the coordinator has decided why, unless that is known already.
 void Execution::on_done(std::span<AgreedOperation* const> operations) {
-  std::vector<std::pair<InFlight::Entry, Status>> finished;
-  finished.reserve(operations.size());
+  finished_.clear();
+  finished_.reserve(operations.size());
   {
     const MutexLock lock(state_.mutex);
     InFlight& in_flight = state_.work.operations;
@@ -116,19 +114,19 @@ void Execution::on_done(std::span<AgreedOperation* const> operations) {
         continue;
       }
       // Taken at once: between two locks, the end of the job could take it.
-      finished.emplace_back(std::move(*in_flight.take(operation->decision.name)),
-                            operation->status.ok() ? operation->status : state_.phase.reason());
+      finished_.emplace_back(in_flight.take(operation->decision.name),
+                             operation->status.ok() ? Status() : state_.phase.reason());
     }
     if (failure != nullptr) state_.report(LifeReport::Type::kFailed, *failure);
   }
-  for (const auto& [entry, status] : finished) state_.parts.timeline->end_activity(entry.submission.name);
+  for (const auto& [taken, status] : finished_) state_.parts.timeline->end_activity(taken.key());
   // From the last to the first: a thread that waits for one after the other is woken when all of them are finished.
-  for (auto each = finished.rbegin(); each != finished.rend(); ++each)
+  for (auto each = finished_.rbegin(); each != finished_.rend(); ++each)
     finish(std::move(each->first), std::move(each->second));
 }
 
 bool Execution::enter(PhaseEvent event, const Status& reason) {
-  std::vector<InFlight::Entry> waiting;
+  std::vector<InFlight::Taken> waiting;
   {
     const MutexLock lock(state_.mutex);
     if (!state_.phase.enter(event, reason)) return false;
@@ -138,13 +136,14 @@ bool Execution::enter(PhaseEvent event, const Status& reason) {
       return true;  // the rounds end the operations that need a rank which has left
     waiting = state_.work.operations.take_waiting();
     state_.has_dropped_device_operation |=
-        std::any_of(waiting.begin(), waiting.end(), std::mem_fn(&InFlight::Entry::is_on_device));
+        std::any_of(waiting.begin(), waiting.end(), [](const auto& each) { return each.mapped().is_on_device(); });
   }
-  for (InFlight::Entry& entry : waiting) finish(std::move(entry), reason);
+  for (InFlight::Taken& each : waiting) finish(std::move(each), reason);
   return true;
 }
 
-void Execution::finish(InFlight::Entry entry, Status status) {
+void Execution::finish(InFlight::Taken taken, Status status) {
+  InFlight::Entry& entry = taken.mapped();
   const Signature& signature = entry.submission.signature;
   state_.parts.timeline->end(entry.submission.name, signature.dtype, signature.shape);
   if (log::enabled(log::Level::kTrace))

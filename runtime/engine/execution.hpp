@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/engine/engine_state.hpp"
@@ -22,27 +23,30 @@ class Execution {
   /// Once the backend is connected. `exchange` is lent: the messages of its rounds may hold operations' data.
   void start(RoundExchange& exchange);
 
-  /// Runs what a round has decided, and rejects what it has rejected. Failures of the backend are reported to the
-  /// coordinator: their operations end with its decision.
-  void run(RoundExchange::Outcome outcome);
+  /// Runs what a round has decided, and rejects what it has rejected. The decisions are moved, their vector is not.
+  /// Failures of the backend are reported to the coordinator: their operations end with its decision.
+  void run(RoundExchange::Outcome&& outcome);
 
   /// Moves the job to another phase, and ends the operations that cannot be completed in it, unless the backend works
   /// on them just now. False when the event has to wait; see next_phase().
   bool enter(PhaseEvent event, const Status& reason);
   /// Finishes an operation that is not in flight any more.
-  void finish(InFlight::Entry entry, Status status);
+  void finish(InFlight::Taken taken, Status status);
 
  private:
   RunCall combining(const Decision& decision);
-  std::vector<AgreedOperation> begin(std::vector<Decision> decisions);
+  void begin(std::vector<Decision>& decisions);
   InFlight::Entry* find_entry(const Decision& decision) REQUIRES(state_.mutex);
-  void run_in_messages(std::span<AgreedOperation> operations);
+  void run_in_messages();
   void on_done(std::span<AgreedOperation* const> operations);
   void reject(const Decision& decision);
 
   EngineState& state_;
   RoundExchange* exchange_ = nullptr;
   std::optional<OperationRunner> runner_;
+  // Of run(), kept for their memory.
+  std::vector<AgreedOperation> operations_;
+  std::vector<std::pair<InFlight::Taken, Status>> finished_;
 };
 
 }  // namespace runjob::runtime

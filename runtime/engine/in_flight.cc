@@ -9,10 +9,14 @@ bool InFlight::has_device_operation() const {
   return std::any_of(entries_.begin(), entries_.end(), [](const auto& each) { return each.second.is_on_device(); });
 }
 
-std::shared_ptr<Completion> InFlight::insert(Submission submission) {
+std::shared_ptr<Completion> InFlight::insert(Submission&& submission) {
+  const auto [found, is_new] = entries_.try_emplace(submission.name);
   auto completion = std::make_shared<Completion>();
-  std::string name = submission.name;
-  entries_.emplace(std::move(name), Entry{std::move(submission), completion, false, ++count_, {}});
+  if (!is_new) return completion;
+  Entry& entry = found->second;
+  entry.submission = std::move(submission);
+  entry.completion = completion;
+  entry.serial = ++count_;
   return completion;
 }
 
@@ -29,31 +33,25 @@ void InFlight::set_done(Entry& entry) {
   if (std::exchange(entry.running, false)) --running_;
 }
 
-std::optional<InFlight::Entry> InFlight::take(const std::string& name) {
+InFlight::Taken InFlight::take(const std::string& name) {
   const auto found = entries_.find(name);
-  if (found == entries_.end()) return std::nullopt;
+  if (found == entries_.end()) return {};
   set_done(found->second);
-  std::optional<Entry> entry = std::move(found->second);
-  entries_.erase(found);
-  return entry;
+  return entries_.extract(found);
 }
 
-std::vector<InFlight::Entry> InFlight::take_waiting() {
-  std::vector<Entry> waiting;
+std::vector<InFlight::Taken> InFlight::take_waiting() {
+  std::vector<Taken> waiting;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
-    if (entry->second.running) {
-      ++entry;
-    } else {
-      waiting.push_back(std::move(entry->second));
-      entry = entries_.erase(entry);
-    }
+    const auto each = entry++;
+    if (!each->second.running) waiting.push_back(entries_.extract(each));
   }
   return waiting;
 }
 
-std::vector<InFlight::Entry> InFlight::take_all() {
-  std::vector<Entry> all;
-  for (auto& [name, entry] : std::exchange(entries_, {})) all.push_back(std::move(entry));
+std::vector<InFlight::Taken> InFlight::take_all() {
+  std::vector<Taken> all;
+  while (!entries_.empty()) all.push_back(entries_.extract(entries_.begin()));
   running_ = 0;
   return all;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -26,11 +25,15 @@ class InFlight {
     bool is_on_device() const { return submission.signature.memory == MemoryKind::kDevice; }
   };
 
+  using Entries = std::unordered_map<std::string, Entry>;
+  /// An operation that was removed, with its name; empty for none.
+  using Taken = Entries::node_type;
+
   bool empty() const { return entries_.empty(); }
   /// True while there is an operation on tensors of a device.
   bool has_device_operation() const;
   bool contains(const std::string& name) const { return !entries_.empty() && entries_.count(name) != 0; }
-  std::shared_ptr<Completion> insert(Submission submission);
+  std::shared_ptr<Completion> insert(Submission&& submission);
   /// Null when no operation has this name.
   Entry* find(const std::string& name);
 
@@ -40,10 +43,10 @@ class InFlight {
   std::size_t running() const { return running_; }
 
   /// Removes the operation, which is not running any more.
-  std::optional<Entry> take(const std::string& name);
+  Taken take(const std::string& name);
   /// Removes all operations that are not running.
-  std::vector<Entry> take_waiting();
-  std::vector<Entry> take_all();
+  std::vector<Taken> take_waiting();
+  std::vector<Taken> take_all();
 
   std::vector<std::shared_ptr<Completion>> completions() const;
 
@@ -51,7 +54,7 @@ class InFlight {
   std::vector<WaitingOperation> waiting() const;
 
  private:
-  std::unordered_map<std::string, Entry> entries_;
+  Entries entries_;
   std::size_t running_ = 0;
   std::uint64_t count_ = 0;
 };

@@ -10,9 +10,11 @@ void WorkQueue::add(Request request) {
   requests_.push_back(std::move(request));
 }
 
-std::vector<Request> WorkQueue::take_requests() {
+std::vector<Request>& WorkQueue::take_requests() {
   if (window.is_used()) window.clear();
-  return std::exchange(requests_, {});
+  taken_.clear();
+  taken_.swap(requests_);
+  return taken_;
 }
 
 bool WorkQueue::is_awaited() const {

@@ -43,8 +43,8 @@ class WorkQueue {
   /// A request to be announced.
   void add(Request request);
   std::size_t requests() const { return requests_.size(); }
-  /// The requests that are to be announced now.
-  std::vector<Request> take_requests();
+  /// The requests that are to be announced now. They may be moved from, and stay valid until the next call.
+  std::vector<Request>& take_requests();
   bool is_in_flight(const std::string& name) const {
     return (at_once && *at_once == name) || operations.contains(name);
   }
@@ -71,6 +71,7 @@ class WorkQueue {
 
  private:
   std::vector<Request> requests_;
+  std::vector<Request> taken_;  ///< the last ones that were taken; kept for its memory
   DriverRole role_ = DriverRole::kClosed;
 };
 

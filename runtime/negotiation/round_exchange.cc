@@ -73,23 +73,24 @@ void RoundExchange::send_bucket(Bucket bucket, const InputOf& input_of) {
   rounds_.give(kBucketTag | bucket, packed_);
 }
 
-RoundExchange::Outcome RoundExchange::decide() {
+RoundExchange::Outcome& RoundExchange::decide() {
   is_in_round_ = false;
   const std::optional<Id> id = sole_id_of_all();
   if (id) {
     bool begins = false;
     for (int rank = 0; rank < size_; ++rank) begins = begins || (rounds_.tag(rank) & kFollows) == 0;
-    Outcome outcome{{cache_.decision(*id)}, fits_messages(*id)};
-    count(outcome.is_in_messages);
+    outcome_.decisions.assign(1, cache_.decision(*id));
+    outcome_.is_in_messages = fits_messages(*id);
+    count(outcome_.is_in_messages);
     negotiation_.agree(*id, begins);
-    return outcome;
+    return outcome_;
   }
-  if (const std::uint32_t tag = tag_of_all(); is_bucket(tag)) {
-    if (auto outcome = decide_on_bucket(tag & ~kBucketTag)) return std::move(*outcome);
-  }
+  const std::uint32_t tag = tag_of_all();
+  if (is_bucket(tag) && decide_on_bucket(tag & ~kBucketTag)) return outcome_;
   count(false);
   receive_all();
-  return {negotiation_.take(), false};
+  outcome_ = {negotiation_.take(), false};
+  return outcome_;
 }
 
 void RoundExchange::receive_all() {
@@ -106,8 +107,8 @@ void RoundExchange::receive_all() {
   }
 }
 
-/// Nullopt when the ranks' messages must be received one by one.
-std::optional<RoundExchange::Outcome> RoundExchange::decide_on_bucket(Bucket bucket) {
+/// False when the ranks' messages must be received one by one.
+bool RoundExchange::decide_on_bucket(Bucket bucket) {
   const std::vector<Id>& ids = plans_.ids(bucket);
   const bool with_data = fits_messages(ids);
   std::vector<std::size_t> bytes;
@@ -115,12 +116,13 @@ std::optional<RoundExchange::Outcome> RoundExchange::decide_on_bucket(Bucket buc
     for (const Id id : ids) bytes.push_back(padded(cache_.largest_input(id)));
   }
   auto decisions = negotiation_.agree_on_bucket(bucket);
-  if (!decisions) return std::nullopt;
+  if (!decisions) return false;
   count(with_data);
   count_planned_.store(planned_rounds() + 1, std::memory_order_relaxed);
   std::size_t offset = 0;
   for (std::size_t i = 0; i < bytes.size(); offset += bytes[i++]) (*decisions)[i].message_offset = offset;
-  return Outcome{std::move(*decisions), with_data};
+  outcome_ = {std::move(*decisions), with_data};
+  return true;
 }
 
 void RoundExchange::count(bool with_data) {

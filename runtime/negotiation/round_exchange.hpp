@@ -55,13 +55,13 @@ class RoundExchange {
   bool collect(Deadline deadline) {
     return rounds_.collect(deadline, [this](int rank) { return negotiation_.is_busy(rank); });
   }
-  /// Ends the round: the decisions, in order. When `is_in_messages`, the data of all of them is in the messages until
-  /// the next round or collective, for combine().
+  /// Ends the round: the decisions, in order, which stay valid until the next one is ended and may be moved from. When
+  /// `is_in_messages`, the data of all of them is in the messages until the next round or collective, for combine().
   struct Outcome {
     std::vector<Decision> decisions;
     bool is_in_messages = false;
   };
-  Outcome decide();
+  Outcome& decide();
   /// Runs a call whose data is in the messages.
   void combine(const Call& call, const Decision& decision);
   /// To be called after the last combine() of a round.
@@ -91,7 +91,7 @@ class RoundExchange {
 
   void send(Id id, const void* input, std::uint32_t flags);
   void send_bucket(Bucket bucket, const InputOf& input_of);
-  std::optional<Outcome> decide_on_bucket(Bucket bucket);
+  bool decide_on_bucket(Bucket bucket);
   void receive_all();
   void reduce(const Call& call, std::size_t offset);
   bool fits_messages(const std::vector<Id>& bucket) const;
@@ -107,6 +107,7 @@ class RoundExchange {
   PlanFollower& plans_;
   const int rank_, size_;
   bool is_in_round_ = false;
+  Outcome outcome_;  ///< of the last round
   std::atomic<std::uint64_t> count_{0}, count_with_data_{0},
       count_planned_{0};  ///< of rounds; one thread at a time adds
   MessageInputs inputs_;

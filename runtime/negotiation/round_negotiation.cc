@@ -48,7 +48,7 @@ RoundNegotiation::RoundNegotiation(int rank, Members members, const Settings& se
       inboxes_(size_),
       last_(size_) {}
 
-void RoundNegotiation::submit(std::vector<Request> requests) {
+void RoundNegotiation::submit(std::vector<Request>&& requests) {
   for (Request& request : requests) {
     if (plans_.has_plan()) {
       const auto id = cache_.find(request.name, request.signature);
@@ -67,7 +67,7 @@ std::optional<RoundNegotiation::Sole> RoundNegotiation::take_sole_id() {
   const auto id = cache_.find(waiting_.front().name, waiting_.front().signature);
   if (!id) return std::nullopt;
   const Sole sole{*id, waiting_.front().begins};
-  waiting_.pop_front();
+  waiting_.clear();
   return sole;
 }
 
@@ -79,9 +79,9 @@ std::optional<RoundNegotiation::Bucket> RoundNegotiation::take_bucket() {
 std::string RoundNegotiation::take_bytes(std::size_t most) {
   std::string bytes = fragment_.substr(0, most);
   fragment_.erase(0, bytes.size());
-  while (!waiting_.empty() && bytes.size() + sizeof(Word) <= most) {
-    const Request request = std::move(waiting_.front());
-    waiting_.pop_front();
+  std::size_t taken = 0;
+  while (taken < waiting_.size() && bytes.size() + sizeof(Word) <= most) {
+    const Request& request = waiting_[taken++];
     if (const auto id = cache_.find(request.name, request.signature)) {
       append(bytes, *id | kIsNumber | (request.begins ? kBegins : 0));
       continue;
@@ -92,6 +92,7 @@ std::string RoundNegotiation::take_bytes(std::size_t most) {
     bytes.append(encoded, 0, fits);
     fragment_ = encoded.substr(fits);
   }
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(taken));
   while (fragment_.empty() && plans_.has_full() && bytes.size() + sizeof(Word) <= most)
     append(bytes, kIsNumber | kIsBucket | plans_.take_full());
   return bytes;
@@ -201,8 +202,7 @@ void RoundNegotiation::observe_all_ready(Id id) {
 void RoundNegotiation::end_round() {
   auto released = plans_.end_round(is_busy(rank_), [this](Id id) { return cache_.hash_of(id); });
   if (!released) return;
-  std::deque<Request> all = std::exchange(waiting_, {});
-  std::vector<Request> again(std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
+  std::vector<Request> again = std::exchange(waiting_, {});
   again.insert(again.end(), std::make_move_iterator(released->begin()), std::make_move_iterator(released->end()));
   submit(std::move(again));
 }

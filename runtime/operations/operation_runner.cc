@@ -69,30 +69,34 @@ OperationRunner::OperationRunner(DataPath path, EngineTimeline& timeline, int ra
       buffer_(path_.buffers) {}
 
 void OperationRunner::run(std::span<AgreedOperation> operations, const OnDone& on_done) {
-  const std::vector<FusionItem> items = items_of(operations);
-  for (const FusionItem& item : items) ++operations[item.operation].left;
-  std::vector<AgreedOperation*> done;
-  for (const std::vector<std::size_t>& batch : plan_fusion(items, limits_)) {
-    if (batch.size() > 1)
-      log::debug("{} tensors are fused, the first one is of '{}'", batch.size(),
-                 operations[items[batch.front()].operation].decision.name);
-    const Status status = run(operations, items, batch);
-    done.clear();
-    for (const std::size_t index : batch) {
-      AgreedOperation& operation = operations[items[index].operation];
-      if (operation.status.ok()) operation.status = status;
-      if (--operation.left == 0) done.push_back(&operation);
-    }
-    on_done(done);
+  constexpr std::size_t kFirst[] = {0};
+  find_items(operations);
+  for (const FusionItem& item : items_) ++operations[item.operation].left;
+  if (items_.size() == 1) return run_batch(operations, kFirst, on_done);  // the plan would need memory
+  for (const std::vector<std::size_t>& batch : plan_fusion(items_, limits_)) run_batch(operations, batch, on_done);
+}
+
+void OperationRunner::run_batch(std::span<AgreedOperation> operations, std::span<const std::size_t> batch,
+                                const OnDone& on_done) {
+  if (batch.size() > 1)
+    log::debug("{} tensors are fused, the first one is of '{}'", batch.size(),
+               operations[items_[batch.front()].operation].decision.name);
+  const Status status = run(operations, batch);
+  done_.clear();
+  for (const std::size_t index : batch) {
+    AgreedOperation& operation = operations[items_[index].operation];
+    if (operation.status.ok()) operation.status = status;
+    if (--operation.left == 0) done_.push_back(&operation);
   }
+  on_done(done_);
 }
 
 /// The items of the operations; every operation has at least one.
-std::vector<FusionItem> OperationRunner::items_of(std::span<AgreedOperation> operations) const {
-  std::vector<FusionItem> items;
+void OperationRunner::find_items(std::span<AgreedOperation> operations) {
+  items_.clear();
   for (std::size_t number = 0; number < operations.size(); ++number) {
     const Signature& signature = operations[number].submission->signature;
-    const std::size_t before = items.size();
+    const std::size_t before = items_.size();
     for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
       const std::size_t count = count_of(signature, tensor);
       if (signature.kind != Kind::kAllreduce || count == 0) continue;
@@ -100,27 +104,25 @@ std::vector<FusionItem> OperationRunner::items_of(std::span<AgreedOperation> ope
       const DType wire = signature.memory == MemoryKind::kHost ? wire_dtype(dtype, signature.wire) : dtype;
       FusionKey key{dtype, wire, signature.op, signature.prescale, signature.postscale, {}, signature.memory};
       if (!mixes_groups_ && !signature.group.empty()) key.group = number;
-      items.push_back({number, tensor, count * size_of(wire), key});
+      items_.push_back({number, tensor, count * size_of(wire), key});
     }
-    if (items.size() == before) items.push_back({number, 0, 0, {}});
+    if (items_.size() == before) items_.push_back({number, 0, 0, {}});
   }
-  return items;
 }
 
-Status OperationRunner::run(std::span<AgreedOperation> operations, std::span<const FusionItem> items,
-                            std::span<const std::size_t> batch) {
+Status OperationRunner::run(std::span<AgreedOperation> operations, std::span<const std::size_t> batch) {
   try {
-    for (const std::size_t index : batch) begin(operations[items[index].operation]);
-    const FusionItem& first = items[batch.front()];
+    for (const std::size_t index : batch) begin(operations[items_[index].operation]);
+    const FusionItem& first = items_[batch.front()];
     const bool is_compressed = first.key && first.key->wire != first.key->dtype;
     if (batch.size() == 1 && !is_compressed) return run_alone(path_, operations[first.operation], first.tensor);
-    if (first.key->memory != MemoryKind::kHost) return run_on_device(operations, items, batch);
+    if (first.key->memory != MemoryKind::kHost) return run_on_device(operations, batch);
     std::vector<FusedTensor> tensors;
     for (const std::size_t index : batch) {
-      const Submission& submission = *operations[items[index].operation].submission;
-      const GroupBuffers buffers = buffers_of(submission, items[index].tensor);
-      tensors.push_back(
-          {&submission.name, buffers.input, buffers.output, count_of(submission.signature, items[index].tensor)});
+      const FusionItem& item = items_[index];
+      const Submission& submission = *operations[item.operation].submission;
+      const GroupBuffers buffers = buffers_of(submission, item.tensor);
+      tensors.push_back({&submission.name, buffers.input, buffers.output, count_of(submission.signature, item.tensor)});
     }
     return run_fused(path_.run, timeline_, buffer_, *first.key, tensors, most_compressed_);
   } catch (const std::exception& error) {  // the other ranks cannot go on without this one
@@ -146,8 +148,7 @@ Status OperationRunner::run_alone(const DataPath& path, AgreedOperation& operati
 }
 
 /// Collects the calls of a batch, and runs them as one.
-Status OperationRunner::run_on_device(std::span<AgreedOperation> operations, std::span<const FusionItem> items,
-                                      std::span<const std::size_t> batch) {
+Status OperationRunner::run_on_device(std::span<AgreedOperation> operations, std::span<const std::size_t> batch) {
   std::vector<Call> calls;
   calls.reserve(batch.size());
   const DataPath collecting{[&calls](const Call& call) {
@@ -156,7 +157,7 @@ Status OperationRunner::run_on_device(std::span<AgreedOperation> operations, std
                             },
                             path_.buffers};
   for (const std::size_t index : batch) {
-    Status status = run_alone(collecting, operations[items[index].operation], items[index].tensor);
+    Status status = run_alone(collecting, operations[items_[index].operation], items_[index].tensor);
     if (!status.ok()) return status;
   }
   return path_.run_together(calls);

@@ -49,12 +49,11 @@ class OperationRunner {
   void run(std::span<AgreedOperation> operations, const OnDone& on_done);
 
  private:
-  std::vector<FusionItem> items_of(std::span<AgreedOperation> operations) const;
-  Status run(std::span<AgreedOperation> operations, std::span<const FusionItem> items,
-             std::span<const std::size_t> batch);
+  void find_items(std::span<AgreedOperation> operations);
+  void run_batch(std::span<AgreedOperation> operations, std::span<const std::size_t> batch, const OnDone& on_done);
+  Status run(std::span<AgreedOperation> operations, std::span<const std::size_t> batch);
   Status run_alone(const DataPath& path, AgreedOperation& operation, std::size_t tensor);
-  Status run_on_device(std::span<AgreedOperation> operations, std::span<const FusionItem> items,
-                       std::span<const std::size_t> batch);
+  Status run_on_device(std::span<AgreedOperation> operations, std::span<const std::size_t> batch);
   void begin(AgreedOperation& operation);
 
   const DataPath path_;
@@ -64,6 +63,8 @@ class OperationRunner {
   const bool mixes_groups_;
   const std::size_t most_compressed_;  ///< bytes that go through the buffer at once
   FusionBuffer buffer_;
+  std::vector<FusionItem> items_;       ///< of the operations that run
+  std::vector<AgreedOperation*> done_;  ///< with the last batch
 };
 
 }  // namespace runjob::runtime

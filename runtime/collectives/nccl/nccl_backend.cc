@@ -62,25 +62,28 @@ void NcclBackend::check_health() {
   if (const std::string text = SharedGpu::of(*gpu).stall(options_.terms); !text.empty()) options_.log(true, text);
 }
 
-/// Errors  Error(kInvalidArgument): there is no such GPU; kUnavailable: this rank uses another one; kDevice.
-NcclBackend::Place& NcclBackend::place(int ordinal) const {
+/// Errors  Error with the failure, when there was one; those of place().
+NcclBackend::Place& NcclBackend::usable_place(std::optional<int> ordinal) const {
   const MutexLock lock(mutex_);
+  if (failure_) failure_->throw_if_failed();
+  return place(ordinal);
+}
+
+/// `ordinal`: nullopt for the GPU that this rank uses, or is going to use.
+/// Errors  Error(kInvalidArgument): there is no such GPU; kUnavailable: this rank uses another one; kDevice.
+NcclBackend::Place& NcclBackend::place(std::optional<int> ordinal) const {
   if (!place_) {
-    cuda::Gpu& gpu = cuda::Gpu::of(ordinal);
+    cuda::Gpu& gpu = cuda::Gpu::of(ordinal ? *ordinal : usual_ordinal());
     const cuda::Stream stream = SharedGpu::of(gpu).take_stream(options_.terms.shares_ranks);
     place_.reset(new Place{gpu, stream, std::make_shared<cuda::GpuMemory>(gpu, stream)});
   }
-  if (place_->gpu.ordinal() == ordinal) return *place_;
+  if (!ordinal || place_->gpu.ordinal() == *ordinal) return *place_;
   throw Error(Errc::kUnavailable, fmt::format("the tensor is on GPU {}, but this rank has used {}: a rank uses one GPU",
-                                              ordinal, place_->gpu.text()));
+                                              *ordinal, place_->gpu.text()));
 }
 
 /// The GPU of a rank that has given no tensor yet: that of its local rank.
 int NcclBackend::usual_ordinal() const {
-  {
-    const MutexLock lock(mutex_);
-    if (place_) return place_->gpu.ordinal();
-  }
   const MeshOptions& mesh = options_.mesh;
   int local = mesh.rank;
   if (!mesh.hosts.empty()) {
@@ -92,8 +95,7 @@ int NcclBackend::usual_ordinal() const {
 
 Status NcclBackend::begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) {
   try {
-    if (const auto failed = failure()) return *failed;
-    work = cuda::Work::submitted(place(submission.device.ordinal).gpu, submission);
+    work = cuda::Work::submitted(usable_place(submission.device.ordinal).gpu, submission);
     return {};
   } catch (const Error& error) {
     return Status(error);
@@ -105,23 +107,20 @@ Status NcclBackend::begin_work(const DeviceSubmission& submission, std::shared_p
 /// Tensors of one operation, which follow each other, have one work. The other ranks' works may wait in vain for one
 /// that has failed here.
 Status NcclBackend::run_together(std::span<const Call> calls) {
-  if (const auto failed = failure()) return *failed;
   Status status;
   try {
-    Place& used = place(usual_ordinal());
+    Place& used = usable_place(std::nullopt);
     if (!staged_) agree(used);
-    Works works;
-    works.reserve(calls.size());
-    for (const Call& call : calls) {
-      works.push_back(call.work ? std::static_pointer_cast<cuda::Work>(call.work)
-                                : std::make_shared<cuda::Work>(used.gpu));
-    }
-    queue(calls, works, used);
-    for (std::size_t i = 0; i < works.size(); ++i) {
-      if (i == 0 || works[i] != works[i - 1]) works_.add(works[i]);
-    }
-    for (std::size_t i = 0; i < works.size() && status.ok(); ++i) {
-      if (!calls[i].work) status = works[i]->wait(std::nullopt).value_or(Status());
+    const auto work_of = [&used](const Call& call) {
+      return call.work ? std::static_pointer_cast<cuda::Work>(call.work) : std::make_shared<cuda::Work>(used.gpu);
+    };
+    if (calls.size() == 1) {  // without memory for a list
+      const std::shared_ptr<cuda::Work> work = work_of(calls.front());
+      status = run(calls, {&work, 1}, used);
+    } else {
+      std::vector<std::shared_ptr<cuda::Work>> works;
+      for (const Call& call : calls) works.push_back(work_of(call));
+      status = run(calls, works, used);
     }
   } catch (const Error& error) {
     status = failure().value_or(Status(error));
@@ -132,6 +131,19 @@ Status NcclBackend::run_together(std::span<const Call> calls) {
   return status;
 }
 
+/// Waits for the calls whose caller has no work to wait for.
+Status NcclBackend::run(std::span<const Call> calls, Works works, Place& place) {
+  queue(calls, works, place);
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    if (i == 0 || works[i] != works[i - 1]) works_.add(works[i]);
+  }
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    if (calls[i].work) continue;
+    if (Status status = works[i]->wait(std::nullopt).value_or(Status()); !status.ok()) return status;
+  }
+  return {};
+}
+
 bool NcclBackend::only_queues(const Call& call) const {
   std::string objection;
   translate(call, options_.mesh.size, objection);
@@ -139,7 +151,7 @@ bool NcclBackend::only_queues(const Call& call) const {
   return communicator_ != nullptr && !is_ordered_ && objection.empty();
 }
 
-void NcclBackend::queue(std::span<const Call> calls, const Works& works, Place& place) {
+void NcclBackend::queue(std::span<const Call> calls, Works works, Place& place) {
   const cuda::CurrentGpu current(place.gpu);
   std::string objection;
   const Terms terms = translate(calls.front(), options_.mesh.size, objection);
@@ -164,7 +176,7 @@ void NcclBackend::queue(std::span<const Call> calls, const Works& works, Place& 
 }
 
 void NcclBackend::launch(Communicator& communicator, std::span<const Call> calls, const Terms& terms, Place& place,
-                         const Works& works) {
+                         Works works) {
   const MutexLock launching(place.gpu.launch_mutex());
   for (std::size_t i = 0; i < works.size(); ++i) {
     if (i == 0 || works[i] != works[i - 1]) works[i]->begin_launch(place.stream);
@@ -175,7 +187,7 @@ void NcclBackend::launch(Communicator& communicator, std::span<const Call> calls
   }
 }
 
-void NcclBackend::queue_staged(std::span<const Call> calls, const Works& works, Place& place) {
+void NcclBackend::queue_staged(std::span<const Call> calls, Works works, Place& place) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     calls[i].tell_stage("GPU_STAGED", nullptr);
     works[i]->begin_launch(place.stream);
@@ -270,7 +282,8 @@ void NcclBackend::agree(Place& place) {
 std::shared_ptr<BufferAllocator> NcclBackend::buffers(MemoryKind kind) const {
   if (kind != MemoryKind::kDevice) return nullptr;
   try {
-    return place(usual_ordinal()).memory;
+    const MutexLock lock(mutex_);
+    return place(std::nullopt).memory;
   } catch (const Error&) {
     return nullptr;
   }

@@ -54,15 +54,17 @@ class NcclBackend final : public DataBackend {
     const std::shared_ptr<cuda::GpuMemory> memory;
   };
 
-  Place& place(int ordinal) const;
+  Place& usable_place(std::optional<int> ordinal) const;
+  Place& place(std::optional<int> ordinal) const REQUIRES(mutex_);
   int usual_ordinal() const;
   void agree(Place& place);
   std::vector<std::string> exchange(const std::string& own) const;
-  using Works = std::vector<std::shared_ptr<cuda::Work>>;
-  void queue(std::span<const Call> calls, const Works& works, Place& place);
-  void queue_staged(std::span<const Call> calls, const Works& works, Place& place);
+  using Works = std::span<const std::shared_ptr<cuda::Work>>;  ///< one for each call
+  Status run(std::span<const Call> calls, Works works, Place& place);
+  void queue(std::span<const Call> calls, Works works, Place& place);
+  void queue_staged(std::span<const Call> calls, Works works, Place& place);
   static void launch(Communicator& communicator, std::span<const Call> calls, const Terms& terms, Place& place,
-                     const Works& works);
+                     Works works);
   UniqueId make_id(const Library& library, cuda::Gpu& gpu) const;
   void check_health();
   std::optional<Status> failure() const;

@@ -22,7 +22,7 @@ TEST_CASE("operations in flight are found by name until they are taken", "[runti
   CHECK_FALSE(operations.contains("y"));
   CHECK(operations.find("x")->completion == completion);
   CHECK(operations.find("y") == nullptr);
-  CHECK(operations.take("x")->submission.name == "x");
+  CHECK(operations.take("x").mapped().submission.name == "x");
   CHECK_FALSE(operations.take("x"));
   CHECK(operations.empty());
 }
