@@ -1,9 +1,11 @@
 #include "runtime/collectives/cuda/driver.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <dlfcn.h>
 #include <iterator>
 #include <mutex>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -21,6 +23,9 @@ constexpr Result kSticky[] = {700, 701, 702, 709, 710, 714, 715, 716, 717, 718, 
 /// These are a GPU's that has left the bus, was taken away or broke: device unavailable, no device, invalid device,
 /// uncorrectable ECC error, system not ready.
 constexpr Result kGone[] = {46, 100, 101, 214, 802};
+
+/// The process that has opened the driver; 0 for none.
+std::atomic<pid_t> opener{0};
 
 template <std::size_t size>
 bool contains(const Result (&list)[size], Result result) {
@@ -54,6 +59,7 @@ Driver open() {
   opened.path = path_of(reinterpret_cast<const void*>(opened.init));
   if (const Result result = opened.init(0); result != kSuccess)
     throw Error(Errc::kUnavailable, fmt::format("{}: cuInit(): {}", opened.path, error_text(opened, result)));
+  opener.store(::getpid());
   opened.driver_version(&opened.version);
   if (opened.version >= kOldestDriver) return opened;
   throw Error(Errc::kUnavailable,
@@ -66,6 +72,18 @@ Driver open() {
 const Driver& driver() {
   static const Driver opened = open();  // tried again by the next call when it throws
   return opened;
+}
+
+bool is_forked() {
+  const pid_t by = opener.load();
+  return by != 0 && by != ::getpid();
+}
+
+void refuse_forked() {
+  if (!is_forked()) return;
+  throw Error(Errc::kUnavailable,
+              "this process was forked by one that had used CUDA, which does not work in such a child; start it as a "
+              "program of its own (multiprocessing: spawn), or fork before the first tensor on a GPU");
 }
 
 std::string error_text(const Driver& driver, Result result) {

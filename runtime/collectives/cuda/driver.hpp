@@ -23,6 +23,12 @@ inline constexpr int kOldestDriver = 12000;
 /// Errors  Error(kUnavailable): there is none, it is too old, or it finds no GPU; the text has the file.
 const Driver& driver();
 
+/// True in a child of fork() whose parent had opened the driver: CUDA does not work there, and locks of the parent's
+/// threads may be held for ever, so that no GPU must be touched. Any thread; takes no lock.
+bool is_forked();
+/// Errors  Error(kUnavailable) when is_forked().
+void refuse_forked();
+
 /// "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"
 std::string error_text(const Driver& driver, Result result);
 /// Throws unless `result` is a success. `action` is what was tried.

@@ -22,6 +22,7 @@ nccl::NcclSettings read_settings() {
 
 runjob::Status create(const DeviceOptions& options, std::unique_ptr<DataBackend>& backend) {
   try {
+    cuda::refuse_forked();
     static_cast<void>(cuda::driver());
     backend = std::make_unique<nccl::NcclBackend>(options, read_settings());
     return {};
@@ -53,6 +54,7 @@ ordered_json describe_nccl() {
 ordered_json describe_cuda() {
   ordered_json described = entry(), gpus = ordered_json::array();
   try {
+    cuda::refuse_forked();
     const cuda::Driver& driver = cuda::driver();
     described["version"] = cuda::version_text(driver.version);
     described["version_code"] = driver.version;
@@ -74,7 +76,7 @@ const char* description() {
 
 const char* leftover() {
   static std::string text;
-  text = nccl::SharedGpu::any_leftover();
+  text = cuda::is_forked() ? std::string() : nccl::SharedGpu::any_leftover();  // a GPU's work is the parent's
   return text.c_str();
 }
 

@@ -2,12 +2,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <memory>
-#include <new>
 #include <optional>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/runtime/collectives/nccl/gpu_ranks.hpp"
+#include "tests/runtime/collectives/nccl/steps.hpp"
 
 /// A rank that goes while GPUs are at work: the others end with an error where theirs could never end, and only there.
 /// No stall limit is set, so that a rank which is left waiting hangs until the test's own limit.
@@ -15,27 +14,6 @@
 using namespace runjob::runtime;
 
 namespace {
-
-/// What the ranks of a test tell each other: steps that have been reached, in memory that they share.
-class Steps {
- public:
-  Steps() {
-    void* const memory =
-        ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    reached_ = new (memory) std::atomic<int>(0);
-  }
-  ~Steps() { ::munmap(reached_, sizeof(std::atomic<int>)); }
-  Steps(const Steps&) = delete;
-  Steps& operator=(const Steps&) = delete;
-
-  void reach() { ++*reached_; }
-  void wait_for(int steps) const {
-    while (*reached_ < steps) ::usleep(500);
-  }
-
- private:
-  std::atomic<int>* reached_ = nullptr;
-};
 
 /// Keeps a stream busy from now on, until it is destroyed.
 class Blocked {
