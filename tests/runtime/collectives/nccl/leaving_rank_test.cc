@@ -172,24 +172,28 @@ TEST_CASE("a receiver that comes late gets the broadcast of a rank that has left
 
 TEST_CASE("a process set that is removed while a GPU is at work for it ends its operations, and the job goes on",
           "[runtime][multiproc][stand-in]") {
-  on_ranks(3,
-           [](int rank) {
-             if (rank == 0) ::setenv("RUNJOB_STAND_IN_HANG", "kernel:2", 1);
-             const std::int32_t members[] = {0, 1};
-             std::int32_t set = 0;
-             check(runjob_process_set_add(members, 2, &set));
-             check(sum_of_ones(rank, "first"));
-             runjob_handle handle = 0;
-             const UserStream stream(rank);
-             const std::int64_t extent = 2;
-             const GpuTensor<float>& tensor = lasting_ones(rank);
-             const runjob_tensor one = described(tensor, tensor, extent);
-             runjob_operation operation = gpu_operation("second", RUNJOB_ALLREDUCE, one, stream);
-             operation.process_set = set;
-             if (rank != 2) handle = start(operation);
-             check(runjob_process_set_remove(set));
-             if (rank == 0) require(finish(handle) != RUNJOB_OK, "it has ended");
-             check(sum_of_ones(rank, "third"));
-           },
-           {{"RUNJOB_DYNAMIC_PROCESS_SETS", "1"}});
+  on_ranks(
+      3,
+      [](int rank) {
+        if (rank == 0) ::setenv("RUNJOB_STAND_IN_HANG", "kernel:2", 1);
+        const std::int32_t members[] = {0, 1};
+        std::int32_t set = 0;
+        check(runjob_process_set_add(members, 2, &set));
+        check(sum_of_ones(rank, "first"));
+        runjob_handle handle = 0;
+        const UserStream stream(rank);
+        const std::int64_t extent = 2;
+        const GpuTensor<float>& tensor = lasting_ones(rank);
+        const runjob_tensor one = described(tensor, tensor, extent);
+        runjob_operation operation = gpu_operation("second", RUNJOB_ALLREDUCE, one, stream);
+        operation.process_set = set;
+        if (rank != 2) {
+          handle = start(operation);
+          check(runjob_wait_on_stream(handle, stream.get(), -1));  // else the third operation is the one that hangs
+        }
+        check(runjob_process_set_remove(set));
+        if (rank == 0) require(finish(handle) != RUNJOB_OK, "it has ended");
+        check(sum_of_ones(rank, "third"));
+      },
+      {{"RUNJOB_DYNAMIC_PROCESS_SETS", "1"}});
 }
