@@ -8,8 +8,8 @@
 #   --quick         without sanitizers and fuzzing
 #   --thorough      everything, and what takes long: a debug build that compiles each source alone, with its tests; a minute of
 #                   fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute; 500
-#                   schedules of losses in elastic jobs; the stand-ins of GPUs under the thread sanitizer; clang-tidy and
-#                   cppcheck on all sources
+#                   schedules of losses in elastic jobs; the stand-ins of GPUs under the thread sanitizer, and 100 random
+#                   jobs on them; clang-tidy and cppcheck on all sources
 #   --no-packages   do not install system packages; they are there
 #   SUBJECT         only the tests of a folder, such as `hostfile`, `runtime/engine` or `torch`, and only what they need is
 #                   built. An unknown one gets a list.
@@ -104,6 +104,7 @@ run_tensorflow() { PYTHON="$python" packaging/tensorflow.sh "$@" -- --junitxml "
 run_all() {
   use_own_environment "$TEST_MODULES"
   use_compiler_cache
+  [ "$extent" != thorough ] || export TESTS_GPU_SCHEDULES=100
 
   suite "structure: dependencies, tests, headers, formatting" run_structure
   build release

@@ -9,6 +9,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include "tests/gpu_stand_in/settings.hpp"
+
 namespace stand_in {
 namespace {
 
@@ -31,7 +33,9 @@ bool all_moved(const std::vector<Exchange::Part>& parts) {
 }  // namespace
 
 Exchange::Exchange(const std::string& file, int rank, int size)
-    : file_("/dev/shm/runjob-stand-in-" + file), rank_(rank), size_(size) {
+    : file_(stand_in::text("RUNJOB_STAND_IN_FOLDER", "/dev/shm") + "/runjob-stand-in-" + file),
+      rank_(rank),
+      size_(size) {
   bytes_ = sizeof(Shared) + sizeof(Channel) * static_cast<std::size_t>(size) * static_cast<std::size_t>(size);
   const int descriptor = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor < 0 || ::ftruncate(descriptor, static_cast<off_t>(bytes_)) != 0)

@@ -14,6 +14,11 @@ inline int number(const char* name, int usual) {
   return text == nullptr || *text == '\0' ? usual : std::atoi(text);
 }
 
+inline std::string text(const char* name, const char* usual) {
+  const char* const text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? usual : text;
+}
+
 /// The calls that a list such as `ncclAllReduce:3,cuEventRecord:1` names.
 class CallList {
  public:

@@ -19,6 +19,8 @@
 ///           kernel of NCCL: one that fails shows as an asynchronous error, one that hangs ends when its communicator
 ///           is aborted. A call of CUDA fails with the error number RUNJOB_STAND_IN_ERROR, 1 by default. A collective of
 ///           NCCL that hangs ends when its communicator is aborted; every other call that hangs never ends.
+/// Ranks     of NCCL meet in a file of RUNJOB_STAND_IN_FOLDER, /dev/shm by default: one that hosts share lets their
+///           ranks meet.
 /// Counts    RUNJOB_STAND_IN_COUNT lists functions whose calls are counted.
 extern "C" {
 
