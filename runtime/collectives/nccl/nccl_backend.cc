@@ -17,6 +17,16 @@ namespace {
 /// How long a rank that leaves the job waits until the end of works that are done has been noted.
 constexpr std::chrono::milliseconds kDrainTime{300};
 
+/// The GPU of a rank that has given no tensor yet: that of its local rank.
+int usual_ordinal(const MeshOptions& mesh) {
+  int local = mesh.rank;
+  if (!mesh.hosts.empty()) {
+    const auto own = mesh.hosts.begin() + mesh.rank;
+    local = static_cast<int>(std::count(mesh.hosts.begin(), own, *own));
+  }
+  return local % std::max(1, static_cast<int>(cuda::list_gpus().size()));
+}
+
 }  // namespace
 
 NcclBackend::NcclBackend(DeviceOptions options, NcclSettings settings)
@@ -25,7 +35,7 @@ NcclBackend::NcclBackend(DeviceOptions options, NcclSettings settings)
       works_([this] { check_health(); },
              [this](const Status& why) {
                if (options_.on_failure) options_.on_failure(why);  // first: this rank may leave as soon as it knows
-               fail(why);
+               abort(why);
              }) {}
 
 NcclBackend::~NcclBackend() {
@@ -73,24 +83,13 @@ NcclBackend::Place& NcclBackend::usable_place(std::optional<int> ordinal) const 
 /// Errors  Error(kInvalidArgument): there is no such GPU; kUnavailable: this rank uses another one; kDevice.
 NcclBackend::Place& NcclBackend::place(std::optional<int> ordinal) const {
   if (!place_) {
-    cuda::Gpu& gpu = cuda::Gpu::of(ordinal ? *ordinal : usual_ordinal());
+    cuda::Gpu& gpu = cuda::Gpu::of(ordinal ? *ordinal : usual_ordinal(options_.mesh));
     const cuda::Stream stream = SharedGpu::of(gpu).take_stream(options_.terms.shares_ranks);
     place_.reset(new Place{gpu, stream, std::make_shared<cuda::GpuMemory>(gpu, stream)});
   }
   if (!ordinal || place_->gpu.ordinal() == *ordinal) return *place_;
   throw Error(Errc::kUnavailable, fmt::format("the tensor is on GPU {}, but this rank has used {}: a rank uses one GPU",
                                               *ordinal, place_->gpu.text()));
-}
-
-/// The GPU of a rank that has given no tensor yet: that of its local rank.
-int NcclBackend::usual_ordinal() const {
-  const MeshOptions& mesh = options_.mesh;
-  int local = mesh.rank;
-  if (!mesh.hosts.empty()) {
-    const auto own = mesh.hosts.begin() + mesh.rank;
-    local = static_cast<int>(std::count(mesh.hosts.begin(), own, *own));
-  }
-  return local % std::max(1, static_cast<int>(cuda::list_gpus().size()));
 }
 
 Status NcclBackend::begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) {
@@ -319,7 +318,7 @@ void NcclBackend::end_works(const Status& why) {
 }
 
 /// The works first: when the kernels have ended, their events are complete.
-void NcclBackend::fail(const Status& why) {
+void NcclBackend::abort(const Status& why) {
   end_works(why);
   cuda::Gpu* gpu = nullptr;
   const Library* loaded = nullptr;
@@ -330,10 +329,6 @@ void NcclBackend::fail(const Status& why) {
   }
   if (gpu == nullptr || loaded == nullptr) return;
   SharedGpu::of(*gpu).stop_all(*loaded, why, [log = options_.log](const std::string& line) { log(true, line); });
-}
-
-void NcclBackend::abort(const Status& why) {
-  fail(why);
 }
 
 }  // namespace runjob::runtime::nccl

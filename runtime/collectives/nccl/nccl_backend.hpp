@@ -56,7 +56,6 @@ class NcclBackend final : public DataBackend {
 
   Place& usable_place(std::optional<int> ordinal) const;
   Place& place(std::optional<int> ordinal) const REQUIRES(mutex_);
-  int usual_ordinal() const;
   void agree(Place& place);
   std::vector<std::string> exchange(const std::string& own) const;
   using Works = std::span<const std::shared_ptr<cuda::Work>>;  ///< one for each call
@@ -68,7 +67,6 @@ class NcclBackend final : public DataBackend {
   UniqueId make_id(const Library& library, cuda::Gpu& gpu) const;
   void check_health();
   std::optional<Status> failure() const;
-  void fail(const Status& why);
   void end_works(const Status& why);
 
   const DeviceOptions options_;

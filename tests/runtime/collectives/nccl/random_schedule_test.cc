@@ -107,7 +107,7 @@ bool is_close(const Floats& found, const Floats& expected) {
 class Submitted {
  public:
   Submitted(const PlannedOperation& operation, const std::vector<std::int32_t>& members, std::int32_t set, int rank,
-           const UserStream& stream)
+            const UserStream& stream)
       : operation_(operation), stream_(stream), expected_(Reference(operation, members, rank).result()) {
     Floats input = Reference(operation, members, rank).input();
     extent_ = static_cast<std::int64_t>(input.size());
