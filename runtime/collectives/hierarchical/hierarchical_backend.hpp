@@ -10,7 +10,7 @@
 #include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/hierarchical/exchanges/host_channels.hpp"
 #include "runtime/collectives/hierarchical/host_offer.hpp"
-#include "runtime/collectives/hierarchical/host_rounds.hpp"
+#include "runtime/collectives/hierarchical/rounds/host_rounds.hpp"
 #include "runtime/collectives/shm/memory/handover.hpp"
 #include "runtime/collectives/shm/memory/segment.hpp"
 #include "runtime/control/wait_limits.hpp"

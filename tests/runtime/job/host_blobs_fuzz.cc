@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "runtime/collectives/hierarchical/exchanges/message_block.hpp"
 #include "runtime/collectives/hierarchical/host_offer.hpp"
+#include "runtime/collectives/hierarchical/rounds/message_block.hpp"
 #include "runtime/job/bootstrap_blob.hpp"
 
 using namespace runjob;

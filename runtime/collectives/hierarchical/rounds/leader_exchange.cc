@@ -1,4 +1,4 @@
-#include "runtime/collectives/hierarchical/leader_exchange.hpp"
+#include "runtime/collectives/hierarchical/rounds/leader_exchange.hpp"
 
 #include <algorithm>
 #include <cerrno>

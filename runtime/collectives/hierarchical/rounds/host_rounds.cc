@@ -1,4 +1,4 @@
-#include "runtime/collectives/hierarchical/host_rounds.hpp"
+#include "runtime/collectives/hierarchical/rounds/host_rounds.hpp"
 
 #include <algorithm>
 #include <utility>

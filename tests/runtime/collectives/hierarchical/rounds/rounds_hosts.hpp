@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/collectives/hierarchical/host_rounds.hpp"
+#include "runtime/collectives/hierarchical/rounds/host_rounds.hpp"
 #include "runtime/collectives/shm/channels.hpp"
 #include "tests/runtime/collectives/shm/thread_ranks.hpp"
 

@@ -5,8 +5,8 @@
 
 #include "runtime/collectives/hierarchical/exchanges/host_channels.hpp"
 #include "runtime/collectives/hierarchical/exchanges/topology.hpp"
-#include "runtime/collectives/hierarchical/far_board.hpp"
-#include "runtime/collectives/hierarchical/leader_exchange.hpp"
+#include "runtime/collectives/hierarchical/rounds/far_board.hpp"
+#include "runtime/collectives/hierarchical/rounds/leader_exchange.hpp"
 #include "runtime/collectives/rounds.hpp"
 #include "runtime/collectives/shm/shm_rounds.hpp"
 

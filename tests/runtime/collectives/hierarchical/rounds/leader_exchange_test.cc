@@ -1,7 +1,7 @@
-#include "runtime/collectives/hierarchical/leader_exchange.hpp"
+#include "runtime/collectives/hierarchical/rounds/leader_exchange.hpp"
 
 #include "tests/catch.hpp"
-#include "tests/runtime/collectives/hierarchical/rounds_hosts.hpp"
+#include "tests/runtime/collectives/hierarchical/rounds/rounds_hosts.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;

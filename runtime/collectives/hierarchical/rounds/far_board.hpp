@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/collectives/hierarchical/exchanges/message_block.hpp"
+#include "runtime/collectives/hierarchical/rounds/message_block.hpp"
 #include "runtime/collectives/shm/memory/layout.hpp"
 
 namespace runjob::runtime {
