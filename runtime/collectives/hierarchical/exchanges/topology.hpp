@@ -24,6 +24,8 @@ class Topology {
   int local_rank() const { return local_rank_of(rank_); }
   int local_size() const { return static_cast<int>(ranks(host()).size()); }
 
+  /// True for a rank of this rank's host.
+  bool is_here(int rank) const { return host_of(rank) == host(); }
   int host_of(int rank) const { return host_[static_cast<std::size_t>(rank)]; }
   int local_rank_of(int rank) const { return local_rank_[static_cast<std::size_t>(rank)]; }
   const std::vector<int>& ranks(int host) const { return ranks_[static_cast<std::size_t>(host)]; }

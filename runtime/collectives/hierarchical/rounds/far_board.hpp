@@ -14,7 +14,7 @@ namespace runjob::runtime {
 ///
 /// There are two places for each rank's message, used in turn: a host's leader writes a message of round t, over that of t - 2,
 /// when another host has begun t; which it has when all ranks everywhere have given t - 1, and so have read those of t - 2.
-/// Threads  any; what a round's messages are may be looked at once heard() has come to that round.
+/// Threads  any; what a round's messages are may be looked at once completed() has come to that round.
 class FarBoard {
  public:
   FarBoard(void* memory, int ranks)
@@ -31,7 +31,7 @@ class FarBoard {
   int ranks() const { return static_cast<int>(ranks_); }
 
   /// The last round whose messages are all there.
-  Step& heard() const { return words().heard; }
+  Step& completed() const { return words().completed; }
   /// The last round that another host is known to have begun.
   Step& begun() const { return words().begun; }
   /// How many ranks of other hosts are known to have left.
@@ -53,7 +53,7 @@ class FarBoard {
   static constexpr std::size_t kPlaces = 2;
 
   struct Words {
-    alignas(kLineBytes) Step heard;
+    alignas(kLineBytes) Step completed;
     alignas(kLineBytes) Step begun;
     Step departures;
   };

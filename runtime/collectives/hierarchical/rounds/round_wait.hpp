@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "runtime/collectives/hierarchical/rounds/attendance.hpp"
+#include "runtime/collectives/hierarchical/rounds/leader_exchange.hpp"
+#include "runtime/collectives/rounds.hpp"
+
+namespace runjob::runtime {
+
+/// The times of a rank that waits in a round: when it asks the other hosts which ranks have given their messages, and
+/// when a rank that must take part is late.
+///
+/// Owner    all are lent.
+/// Threads  one at a time.
+class RoundWait {
+ public:
+  using Clock = Rounds::Clock;
+
+  /// `exchange`: null for a rank that is not the leader, which asks nobody. `timeout`: the time that a rank which must
+  /// take part has.
+  RoundWait(const Attendance& attendance, LeaderExchange* exchange, std::chrono::milliseconds timeout)
+      : attendance_(attendance), exchange_(exchange), timeout_(timeout) {}
+
+  /// A round begins, in which this rank does not wait yet.
+  void begin(std::uint64_t round);
+  /// The time until which a wait need not do anything by itself.
+  Clock::time_point next_look(Rounds::Deadline deadline, const Rounds::IsBusy& is_busy);
+  /// True when the deadline has passed. Call it after a wait until next_look(); it asks the other hosts when it is time.
+  /// Errors  Error(kTimeout) that names a rank which is late.
+  bool is_over(Rounds::Deadline deadline, const Rounds::IsBusy& is_busy);
+
+ private:
+  const Attendance& attendance_;
+  LeaderExchange* const exchange_;
+  const std::chrono::milliseconds timeout_;
+  std::uint64_t round_ = 0;
+  std::optional<Clock::time_point> since_;
+  Clock::time_point next_question_;
+};
+
+}  // namespace runjob::runtime
