@@ -35,8 +35,8 @@ struct HostParts {
 };
 
 /// Collectives of a job on several hosts: shared memory within each host, and transports between hosts, one for each
-/// column of ranks that reaches all hosts. Collectives for which the options say so go through a flat mesh of all ranks
-/// instead. connect() also measures the links.
+/// column of ranks that reaches all hosts. The options can send collectives through a flat mesh of all ranks instead.
+/// connect() also measures the links.
 ///
 /// Groups   Ranks of one host that do not share memory are groups of one rank each, between which everything is as
 ///          between hosts. "Host" in this folder means such a group, except for processors, which the ranks of a real

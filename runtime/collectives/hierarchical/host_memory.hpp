@@ -25,8 +25,8 @@ class HostMemory {
   /// Returns an encoded SharingOffer, with the reason when this rank cannot share memory. `socket_directory`: see
   /// Handover.
   std::string offer(const std::string& socket_directory);
-  /// Waits until the host's ranks have the memory. `of_leader`: the offer() of this host's leader; unused by a rank that
-  /// is alone.
+  /// Waits until the host's ranks have the memory. `of_leader`: the offer() of this host's leader; unused by a rank
+  /// that is alone.
   /// Errors  those of Handover and Segment.
   void join(const std::string& of_leader, const WaitLimits& limits);
 

@@ -5,9 +5,9 @@
 
 namespace runjob::runtime {
 
-/// Sums of `count` elements in `reduction.wide()` among the leaders of all hosts, with the bits of cube_allreduce(), since it
-/// goes along the same edges in the same order: recursive halving,
-/// after which each host of a Cube has a part of the result, then recursive doubling. `room`: memory for as many bytes again.
+/// Adds `count` elements in `reduction.wide()` among the leaders of all hosts, with the bits of cube_allreduce(),
+/// because it goes along the same edges in the same order. Recursive halving leaves each host of a Cube a part of the
+/// result; recursive doubling gives it the rest. `room`: memory for as many bytes again.
 /// Cost    2 log2(h) steps, 2(h-1)/h N bytes each way; two steps and 2N more for hosts beyond the cube.
 /// Source  Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004.
 void halve_and_double(HostChannels& channels, void* sum, void* room, std::size_t count, const HostReduction& reduction);

@@ -9,8 +9,8 @@
 namespace runjob::runtime {
 namespace {
 
-/// The messages of this host's ranks, from the leader's. `unread`: the part of its own message that no other rank reads,
-/// which only a rank that is alone on its host leaves out.
+/// The messages of this host's ranks, from the leader's. `unread`: the part of its own message that no other rank
+/// reads, which only a rank that is alone on its host leaves out.
 std::vector<RoundMessage> messages_of_host(const ShmRounds& local, int ranks, bool with_ages, Rounds::Part unread) {
   const std::int64_t now = with_ages ? Rounds::Clock::now().time_since_epoch() / std::chrono::nanoseconds(1) : 0;
   std::vector<RoundMessage> messages;

@@ -14,10 +14,10 @@
 
 namespace runjob::runtime {
 
-/// Rounds of a job on several hosts. The ranks of a host give their messages in shared memory. When all have, their leader
-/// sends them to the other leaders, and writes the messages of the other hosts on the host's board. So a rank that is no
-/// leader waits in shared memory only, and a leader sends as many messages in a round as the number of hosts has binary
-/// digits.
+/// Rounds of a job on several hosts. The ranks of a host give their messages in shared memory. When all have, their
+/// leader sends them to the other leaders, and writes the messages of the other hosts on the host's board. So a rank
+/// that is no leader waits in shared memory only, and a leader sends as many messages in a round as the number of hosts
+/// has binary digits.
 ///
 /// has_given()  false until it is known on this host. A leader that waits for long asks the other hosts, so that it
 ///              becomes known although the messages of that rank's host, or of one that passes them on, are held up.

@@ -28,7 +28,8 @@ class RoundWait {
   void begin(std::uint64_t round);
   /// The time until which a wait need not do anything by itself.
   Clock::time_point next_look(Rounds::Deadline deadline, const Rounds::IsBusy& is_busy);
-  /// True when the deadline has passed. Call it after a wait until next_look(); it asks the other hosts when it is time.
+  /// True when the deadline has passed. Call it after a wait until next_look(); it asks the other hosts when it is
+  /// time.
   /// Errors  Error(kTimeout) that names a rank which is late.
   bool is_over(Rounds::Deadline deadline, const Rounds::IsBusy& is_busy);
 

@@ -12,7 +12,8 @@
 #include "runtime/collectives/shm/channels.hpp"
 #include "tests/runtime/collectives/shm/thread_ranks.hpp"
 
-/// Hosts whose ranks all live in this process: each host has memory of its own, and its leader real sockets to the other leaders.
+/// Hosts whose ranks all live in this process: each host has memory of its own, and its leader real sockets to the
+/// other leaders.
 namespace runjob::runtime {
 
 /// By host, for each the channels to all hosts.
