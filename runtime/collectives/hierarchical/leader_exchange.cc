@@ -60,10 +60,9 @@ LeaderExchange::LeaderExchange(const Topology& topology, Group& group, const Far
 LeaderExchange::~LeaderExchange() = default;
 
 std::string LeaderExchange::begin(std::string block) {
-  ++own_round_;
   const MutexLock lock(mutex_);
-  failure_.throw_if_failed();
-  round_ = own_round_;
+  failure_.throw_if_failed();  // first: a round that has not begun is not complete
+  round_ = ++own_round_;
   step_ = 0;
   std::swap(blocks_, block);
   ends_.assign(1, blocks_.size());
