@@ -30,8 +30,6 @@ class GenerationLimits {
   /// Returns the reason why the job cannot go on; "" if the generation may be formed. A loss and the growth that
   /// replaces the lost ranks are one reset, except as Horovod counts.
   std::string refuse(const Next& next, const std::string& cause);
-  /// The commits since the present generation was formed, when the next one brings `newest`.
-  std::int64_t commits_until(std::int64_t newest) const { return newest - newest_commit_; }
   /// The generation is formed.
   void formed(std::int64_t newest_commit) { newest_commit_ = newest_commit; }
 

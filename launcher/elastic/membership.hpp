@@ -121,7 +121,7 @@ class Membership {
   void form_if_ready(TimePoint now);
   void form(const std::vector<int>& next, TimePoint now);
   void drop(int number);
-  std::string blame(int host, bool of_member, TimePoint now);
+  std::string blame(const Process& failed, bool of_member, TimePoint now);
   void let_go(const std::vector<int>& numbers);
   void start_missing(TimePoint now);
   void go_on(TimePoint now);

@@ -68,6 +68,40 @@ TEST_CASE("failures are forgotten once a replacement has lived through ten commi
   }
 }
 
+TEST_CASE("commits that others make before a successor has come forgive no failure", "[unit]") {
+  TwoHosts job(1);
+  job.killed(1);
+  job.ready(0, 0);
+  job.ready(2, -1);
+  job.ready(0, 100);
+  REQUIRE(job.members() == std::vector<int>{0, 2});
+  job.killed(2);
+  job.ready(0, 105);
+  CHECK_THAT(job.formed.back().cause, EndsWith("s2 is excluded for ever"));
+}
+
+TEST_CASE("a member that goes on forgives only the failures before its start", "[unit]") {
+  TwoHosts job(1, 3);
+  job.membership.set_host(1, "s2", 2, job.now);  // process 2 starts there
+  job.killed(1);                                 // and process 3 instead of this one
+  job.ready(0, 0);
+  for (const int process : {2, 3}) job.ready(process, -1);
+  job.ready(0, 0);
+  REQUIRE(job.members() == std::vector<int>{0, 2, 3});
+  SECTION("process 3 forgives that of process 1") {
+    for (const int process : {0, 2, 3}) job.ready(process, 10, "an error");
+    job.killed(2);
+    for (const int process : {0, 3}) job.ready(process, 11);
+    CHECK(job.started.size() == 3);
+  }
+  SECTION("process 3 does not forgive that of process 2, of which process 4 is the successor") {
+    job.killed(2);
+    for (const int process : {0, 3}) job.ready(process, 1);
+    REQUIRE(job.started.size() == 2);
+    CHECK_THAT(job.formed.back().cause, EndsWith("s2 is excluded for ever"));
+  }
+}
+
 TEST_CASE("a failure that may exclude its host starts no process there before the others have met", "[unit]") {
   TwoHosts job(1);
   job.lose_and_replace(0);

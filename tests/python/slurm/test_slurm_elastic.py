@@ -94,8 +94,9 @@ def test_the_others_go_on_when_a_node_is_given_back(slurm, change):
         slurm.run(["scontrol", "update", f"JobId={number}", change], check=True)
         status, output, errors = job.finish()
         assert status == 0, errors
-        for rank in range(2):
-            assert f"process {rank} on s{rank + 1}: rank {rank} of 2, [3, 2]" in output
+        # Which of the two is rank 0 depends on which of them made the newest commit before it learned of the loss.
+        ends = sorted(re.findall(r"process (\d) on (s\d): rank (\d) of 2, \[3, 2\]", output))
+        assert [end[:2] for end in ends] == [("0", "s1"), ("1", "s2")] and {end[2] for end in ends} == {"0", "1"}
         assert re.search(r"generation 1: 2 ranks after .* s: lost the agent on s3: .*; s3 is excluded for ever", errors)
         assert "runjob: warning: srun: error: s3: task 2: Killed\n" in errors
         wait_until_gone(slurm)

@@ -52,9 +52,9 @@ LeaderExchange::LeaderExchange(const Topology& topology, Group& group, const Far
 LeaderExchange::~LeaderExchange() = default;
 
 std::string LeaderExchange::begin(std::string block) {
-  ++own_round_;
   const MutexLock lock(mutex_);
-  failure_.throw_if_failed();
+  failure_.throw_if_failed();  // first: a round that has not begun is not complete
+  ++own_round_;
   return blocks_.begin(std::move(block));
 }
 

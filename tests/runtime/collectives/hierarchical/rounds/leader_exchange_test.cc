@@ -80,6 +80,25 @@ TEST_CASE("a connection that ends is an error that names the rank, unless it has
   CHECK(ranks[0].board.left_after(2).load() == (leaves ? 1u : 0u));
 }
 
+TEST_CASE("a round that cannot begin any more does not count as complete", "[runtime][net]") {
+  RoundsHosts ranks({0, 1});
+  const auto errors = ranks.run([&](int own) {
+    ranks[own].exchange->begin(block_of(1, "x"));
+    finish(*ranks[own].exchange);
+  });
+  REQUIRE(errors == no_errors(2));
+  ranks[1].exchange->close();
+  LeaderExchange& exchange = *ranks[0].exchange;
+  try {
+    exchange.begin(block_of(1, "y"));  // may know already
+    finish(exchange);
+  } catch (const Error&) {
+  }
+  const std::uint64_t begun = exchange.round();
+  for (int attempt = 0; attempt < 2; ++attempt) CHECK_THROWS_AS(exchange.begin(block_of(1, "y")), Error);
+  CHECK(exchange.round() == begun);
+}
+
 TEST_CASE("what a host says that makes no sense is an error", "[runtime][net]") {
   RoundsHosts ranks({0, 1});
   ranks[0].exchange->begin(block_of(1, "x"));
