@@ -76,16 +76,11 @@ void OutputRelay::add_process(const std::string& host) {
 void OutputRelay::set_rank(int process, int rank) {
   RankState& state = ranks_.at(static_cast<std::size_t>(process));
   for (StreamState& stream : state.streams) {
-    const bool is_hidden_now = stream.shown && !shows(rank);
+    const bool is_hidden_now = stream.shown && !options_.shows(rank);
     if (is_hidden_now) on_output(process, stream.stream, now_us(), "");  // the line that has not ended
-    stream.shown = shows(rank);
+    stream.shown = options_.shows(rank);
     stream.source.tag = tag_of(options_, rank, state.host, stream.stream);
   }
-}
-
-bool OutputRelay::shows(int rank) const {
-  const auto index = static_cast<std::size_t>(rank);
-  return index < options_.ranks.size() ? options_.ranks[index].shown : options_.later_shown;
 }
 
 void OutputRelay::name_source(int process, const Rank& rank) {
