@@ -53,9 +53,15 @@ LeaderExchange::~LeaderExchange() = default;
 
 std::string LeaderExchange::begin(std::string block) {
   const MutexLock lock(mutex_);
-  failure_.throw_if_failed();  // first: a round that has not begun is not complete
-  ++own_round_;
-  return blocks_.begin(std::move(block));
+  failure_.throw_if_failed();
+  try {
+    block = blocks_.begin(std::move(block));
+  } catch (const Error& error) {
+    fail(error);
+    throw;
+  }
+  ++own_round_;  // last: a round that has not begun is not complete
+  return block;
 }
 
 bool LeaderExchange::advance() {
