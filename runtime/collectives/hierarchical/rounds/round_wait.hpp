@@ -11,25 +11,26 @@
 namespace runjob::runtime {
 
 /// The times of a rank that waits in a round: when it asks the other hosts which ranks have given their messages, and
-/// when a rank that must take part is late.
+/// when a rank that must take part is late. This class does not wait itself. The caller waits until next_look() at
+/// most, and then calls is_over().
 ///
-/// Owner    all are lent.
+/// Owner    all are lent, and outlive it.
 /// Threads  one at a time.
 class RoundWait {
  public:
   using Clock = Rounds::Clock;
 
-  /// `exchange`: null for a rank that is not the leader, which asks nobody. `timeout`: the time that a rank which must
-  /// take part has.
+  /// `exchange`: null for a rank that is not the leader, which asks no other host. `timeout`: a rank that must take
+  /// part is late when this rank has waited for so long.
   RoundWait(const Attendance& attendance, LeaderExchange* exchange, std::chrono::milliseconds timeout)
       : attendance_(attendance), exchange_(exchange), timeout_(timeout) {}
 
   /// A round begins, in which this rank does not wait yet.
   void begin(std::uint64_t round);
-  /// The time until which a wait need not do anything by itself.
+  /// The time at which is_over() has something to do, even if no message arrives before. The first call in a round
+  /// begins the wait.
   Clock::time_point next_look(Rounds::Deadline deadline, const Rounds::IsBusy& is_busy);
-  /// True when the deadline has passed. Call it after a wait until next_look(); it asks the other hosts when it is
-  /// time.
+  /// True when the deadline has passed. On a leader it also asks the other hosts, each time that 200 ms have passed.
   /// Errors  Error(kTimeout) that names a rank which is late.
   bool is_over(Rounds::Deadline deadline, const Rounds::IsBusy& is_busy);
 
