@@ -185,7 +185,8 @@ void Membership::let_go(const std::vector<int>& numbers) {
 }
 
 Membership::TimePoint Membership::next_deadline(TimePoint now) const {
-  return std::min({member_deadline_, newcomer_deadline_, size_deadline_, exclusions_.next_return(now)});
+  return std::min(
+      {member_deadline_, pause_deadline_, newcomer_deadline_, size_deadline_, exclusions_.next_return(now)});
 }
 
 void Membership::expire(TimePoint now) {
@@ -306,6 +307,9 @@ void Membership::form_if_ready(TimePoint now) {
       cause_.add(fmt::format("; {} is excluded {}", roll_.hosts[host].name, exclusions_.duration_text(host, now)));
   }
   start_missing(now);
+  pause_deadline_ = cause_.is_lost_connection() ? forming_since_ + limits_.pause(newest) : now;
+  if (now < pause_deadline_) return;
+  pause_deadline_ = kNever;
   if (settings_.as_horovod && roll_.any_on_its_way()) {
     newcomer_deadline_ = forming_since_ + settings_.timeout;
     if (now < newcomer_deadline_) return;

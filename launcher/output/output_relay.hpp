@@ -112,7 +112,6 @@ class OutputRelay {
 
   OutputDestination& destination(Stream stream) { return stream == Stream::kStderr && stderr_ ? *stderr_ : stdout_; }
   void name_source(int process, const Rank& rank);
-  bool shows(int rank) const;
   void open_files(int process);
   void write_file(StreamState& stream, std::string_view bytes);
   void on_log_line(std::string_view line);
