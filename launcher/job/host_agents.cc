@@ -197,6 +197,14 @@ void HostAgents::on_batch_end(int) {
 }
 
 void HostAgents::on_end(int host, const std::string& how) {
+  const HostState& state = hosts_.at(host);
+  if (!connector_ || state.is_local || state.starting() || state.finished) return end(host, how);
+  connector_->explain_end(state.host, [this, host, how](const std::string& reason) {
+    end(host, reason.empty() ? how : fmt::format("{}; {}", how, reason));
+  });
+}
+
+void HostAgents::end(int host, const std::string& how) {
   HostState& state = hosts_.at(host);
   const bool was_starting = state.starting();
   state.ended = true;

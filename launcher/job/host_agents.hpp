@@ -110,6 +110,7 @@ class HostAgents : private AgentSession::Events {
   void on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) override;
   void on_batch_end(int host) override;
   void on_end(int host, const std::string& how) override;
+  void end(int host, const std::string& how);
   void on_hello(int host, Hello hello);
   void open_session(int host, std::unique_ptr<Channel> local);
 
