@@ -185,7 +185,8 @@ void Membership::let_go(const std::vector<int>& numbers) {
 }
 
 Membership::TimePoint Membership::next_deadline(TimePoint now) const {
-  return std::min({member_deadline_, newcomer_deadline_, size_deadline_, exclusions_.next_return(now)});
+  return std::min(
+      {member_deadline_, pause_deadline_, newcomer_deadline_, size_deadline_, exclusions_.next_return(now)});
 }
 
 void Membership::expire(TimePoint now) {
@@ -233,14 +234,10 @@ void Membership::drop(int number) {
 /// A process has failed. Returns the consequence for people, "" if there is none or it is not known yet.
 std::string Membership::blame(const Process& failed, bool of_member, TimePoint now) {
   const int host = failed.host;
-  if (of_member) {
-    if (const auto postponed = exclusions_.postpone({host, failed.member_since, next_process_})) {
-      if (!postponed->is_decisive) next_host_.prefer(host);
-      return "";
-    }
-  }
-  next_host_.prefer(host);
-  if (!exclusions_.rank_failed(host, next_process_, now)) return "";
+  std::optional<Exclusions::Failure> postponed;
+  if (of_member) postponed = exclusions_.postpone({host, failed.member_since, next_process_});
+  if (!postponed || !postponed->is_decisive) next_host_.prefer(host);
+  if (postponed || !exclusions_.rank_failed(host, next_process_, now)) return "";
   std::vector<int> others;
   for (const auto& [number, process] : roll_.processes) {
     if (settings_.as_horovod && process.host == host && process.stays()) others.push_back(number);
@@ -306,6 +303,9 @@ void Membership::form_if_ready(TimePoint now) {
       cause_.add(fmt::format("; {} is excluded {}", roll_.hosts[host].name, exclusions_.duration_text(host, now)));
   }
   start_missing(now);
+  pause_deadline_ = cause_.is_lost_connection() ? forming_since_ + limits_.pause(newest) : now;
+  if (now < pause_deadline_) return;
+  pause_deadline_ = kNever;
   if (settings_.as_horovod && roll_.any_on_its_way()) {
     newcomer_deadline_ = forming_since_ + settings_.timeout;
     if (now < newcomer_deadline_) return;

@@ -148,6 +148,7 @@ class Membership {
   std::vector<std::string> left_;  // the members that have left since the last generation was formed
   TimePoint forming_since_{};
   TimePoint member_deadline_ = TimePoint::max();    // for the members that have to come back
+  TimePoint pause_deadline_ = TimePoint::max();     // after members have lost each other again
   TimePoint newcomer_deadline_ = TimePoint::max();  // for newcomers, by Horovod's rules
   TimePoint size_deadline_ = TimePoint::max();      // for enough ranks
 };

@@ -5,6 +5,7 @@
 using namespace runjob;
 using namespace std::chrono_literals;
 using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 
 // When a host is excluded for the failures of its ranks, and when a job ends for them.
 
@@ -151,4 +152,37 @@ TEST_CASE("hosts that are lost or removed, and growth, do not end a job without 
     CHECK(job.members().size() == 2);
   }
   CHECK(job.finished.empty());
+}
+
+TEST_CASE("members that lose each other again and again meet later each time", "[unit]") {
+  TwoHosts job(3);
+  const auto lose_each_other = [&job](std::int64_t commit) {
+    for (const int process : {0, 1}) job.ready(process, commit);
+  };
+  lose_each_other(1);
+  REQUIRE(job.formed.size() == 1);
+  SECTION("and the job ends when no time has helped") {
+    for (std::size_t i = 1; i <= 4; ++i) {
+      lose_each_other(1);
+      job.pass(std::chrono::seconds(i) - 1ms);
+      CHECK(job.formed.size() == i);
+      CHECK(job.membership.next_deadline(job.now) == job.now + 1ms);
+      job.pass(1ms);
+      CHECK(job.formed.size() == i + 1);
+    }
+    lose_each_other(1);
+    job.pass(5s);
+    REQUIRE(job.finished.size() == 1);
+    CHECK_THAT(job.finished[0], StartsWith("5 generations in a row"));
+  }
+  SECTION("but at once after a commit") {
+    lose_each_other(2);
+    CHECK(job.formed.size() == 2);
+  }
+  SECTION("and at once when a process has ended") {
+    lose_each_other(1);
+    job.killed(1);
+    CHECK(job.members() == std::vector<int>{0});
+    CHECK(job.membership.next_deadline(job.now) == Membership::TimePoint::max());
+  }
 }
