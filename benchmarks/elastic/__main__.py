@@ -34,6 +34,7 @@ def parse_arguments():
     parser.add_argument("--cases", nargs="+", help="only rows whose name contains one of these words")
     parser.add_argument("--python", default=sys.executable, help="a Python that has torch and scikit-learn")
     parser.add_argument("--horovod-python", default=str(CACHE / "horovod-torch/bin/python"))
+    parser.add_argument("--torchft-python", default=str(CACHE / "torchft/bin/python"))
     parser.add_argument("--commit-mib", type=int, nargs="+", default=[4, 64, 256])
     parser.add_argument("--simulated-hosts", type=int, nargs="+", default=[10, 100, 1000])
     parser.add_argument("--json", default=str(ROOT / "build/elastic.json"), help="where the numbers go")
@@ -55,7 +56,7 @@ def of_losses(cases, arguments):
 
 
 def of_torch(arguments):
-    cases, absent = peers.cases(arguments.python, arguments.horovod_python)
+    cases, absent = peers.cases(arguments.python, arguments.horovod_python, arguments.torchft_python)
     for reason in absent:
         say(f"left out: {reason}")
     results, table = of_losses(cases, arguments)

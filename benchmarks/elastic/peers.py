@@ -20,7 +20,7 @@ def has(python, module):
     return bool(shutil.which(python)) and subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
 
 
-def cases(python, horovod_python):
+def cases(python, horovod_python, torchft_python):
     """The cases, and why others are left out."""
     found, absent = [], []
     if has(python, "torch, sklearn"):
@@ -40,6 +40,13 @@ def cases(python, horovod_python):
         found.append(horovod(horovod_python))
     else:
         absent.append(f"horovodrun: {horovod_python} has no Horovod with PyTorch and scikit-learn; benchmarks/horovod.sh builds it")
+    if has(torchft_python, "torchft, sklearn"):
+        # The lighthouse gives up a group after its default time, and after a shorter one.
+        for milliseconds, name in (("5000", "torchft, the same CNN"), ("500", "torchft with heartbeats of 0.5 s, the same CNN")):
+            words = [torchft_python, PROGRAMS / "start_torchft.py", "4", milliseconds, DIGITS, "torchft", "STOP"]
+            found.append(Case(name, "train_digits.py", words, 4, 3))
+    else:
+        absent.append(f"torchft: {torchft_python} has no torchft with PyTorch and scikit-learn; name one with --torchft-python")
     return found, absent
 
 

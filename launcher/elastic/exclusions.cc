@@ -6,18 +6,32 @@
 
 namespace runjob {
 
-bool Exclusions::rank_failed(int host, TimePoint now) {
-  if (++failures_[host] <= restarts_) return false;
-  failures_.erase(host);
+bool Exclusions::rank_failed(int host, int first_successor, TimePoint now) {
+  Row& row = rows_[host];
+  row.first_successor = first_successor;
+  if (++row.failures <= restarts_) return false;
+  rows_.erase(host);
   exclude(host, now);
   return true;
 }
 
-bool Exclusions::postpone(int host) {
-  const auto found = failures_.find(host);
-  if (found == failures_.end() || found->second < restarts_) return false;
-  postponed_.push_back(host);
-  return true;
+std::optional<Exclusions::Failure> Exclusions::postpone(Failure failure) {
+  if (restarts_ == 0) return std::nullopt;
+  postponed_.push_back(failure);
+  postponed_.back().is_decisive = would_exclude(failure.host);
+  return postponed_.back();
+}
+
+void Exclusions::forgive(int host, int process) {
+  const auto found = rows_.find(host);
+  if (found != rows_.end() && process >= found->second.first_successor) rows_.erase(found);
+}
+
+bool Exclusions::would_exclude(int host) const {
+  const auto postponed = std::count_if(postponed_.begin(), postponed_.end(),
+                                       [host](const Failure& failure) { return failure.host == host; });
+  const auto found = rows_.find(host);
+  return postponed > 0 && (found == rows_.end() ? 0 : found->second.failures) + postponed > restarts_;
 }
 
 void Exclusions::exclude(int host, TimePoint now) {
@@ -32,7 +46,7 @@ void Exclusions::exclude(int host, TimePoint now) {
 }
 
 bool Exclusions::is_excluded(int host, TimePoint now) const {
-  if (std::find(postponed_.begin(), postponed_.end(), host) != postponed_.end()) return true;
+  if (would_exclude(host)) return true;
   const auto found = excluded_.find(host);
   return found != excluded_.end() && found->second.until > now;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,34 +13,48 @@
 namespace runjob {
 
 /// The hosts of an elastic job on which no process is started for now, because they were lost or because too many
-/// ranks failed on them in a row.
+/// ranks failed on them in a row. A host is named by its index in the job.
 /// Pure     the present time comes with each call.
 /// Threads  one.
+/// Errors   none.
 class Exclusions {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
+  /// A member has failed, and the commits that it has lived through are not known yet.
+  struct Failure {
+    int host = 0;
+    std::int64_t member_since = 0;  ///< the newest commit when it became a member
+    int first_successor = 0;        ///< processes from this number on are started after the failure
+    bool is_decisive = false;       ///< if it counts, the host is excluded
+  };
+
+  /// `rank_restarts`: after more failures than this in a row, a host is excluded.
   Exclusions(std::optional<Cooldown> cooldown, int rank_restarts) : cooldown_(cooldown), restarts_(rank_restarts) {}
 
-  /// A rank has failed on `host`. Returns true if the host is excluded for that now.
-  bool rank_failed(int host, TimePoint now);
-  /// A rank has failed on `host`, and the ranks there may have made progress before: a failure that would exclude the
-  /// host is counted later, by rank_failed() for each of postponed(). Until then the host takes no process. Returns
-  /// false if there is no such doubt.
-  bool postpone(int host);
-  /// The hosts of these failures, which are then no longer postponed.
-  std::vector<int> postponed() { return std::exchange(postponed_, {}); }
+  /// A process has failed on `host`, and processes from `first_successor` on are started later. Returns true if the
+  /// host is excluded for that now.
+  bool rank_failed(int host, int first_successor, TimePoint now);
+  /// A failure that is counted later, by rank_failed() for each of postponed(). Until then the host takes no process if
+  /// the failure is decisive. Returns the failure; nullopt if it would count in any case, because nothing is restarted.
+  std::optional<Failure> postpone(Failure failure);
+  /// These failures, which are then no longer postponed.
+  std::vector<Failure> postponed() { return std::exchange(postponed_, {}); }
+  /// Excludes the host for ever, or with a cooldown for its lower limit, which doubles with each exclusion of this host
+  /// up to the upper limit.
   void exclude(int host, TimePoint now);
-  /// The ranks on `host` have made progress: its failures do not count any more.
-  void forgive(int host) { failures_.erase(host); }
+  /// A process on `host` has made progress before it failed: the failures there do not count any more.
+  void forgive(int host) { rows_.erase(host); }
+  /// The same for a process that goes on, if it was started after the last failure that counted.
+  void forgive(int host, int process);
   /// The host may be used at once.
   void readmit(int host) {
     excluded_.erase(host);
-    failures_.erase(host);
+    rows_.erase(host);
   }
 
   bool is_excluded(int host, TimePoint now) const;
-  /// "for ever", "for 20 s"
+  /// The time for which the host, which is excluded, still is: "for ever", "for 20 s".
   std::string duration_text(int host, TimePoint now) const;
   /// The time at which the next host comes back; TimePoint::max() for none.
   TimePoint next_return(TimePoint now) const;
@@ -50,10 +65,16 @@ class Exclusions {
     int count = 0;
   };
 
+  struct Row {
+    int failures = 0;
+    int first_successor = 0;  // of the last one
+  };
+  bool would_exclude(int host) const;
+
   const std::optional<Cooldown> cooldown_;
   const int restarts_;
-  std::map<int, int> failures_;  // in a row, by host
-  std::vector<int> postponed_;
+  std::map<int, Row> rows_;  // of failures, by host
+  std::vector<Failure> postponed_;
   std::map<int, Exclusion> excluded_;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,8 +31,12 @@ class GenerationLimits {
   /// Returns the reason why the job cannot go on; "" if the generation may be formed. A loss and the growth that
   /// replaces the lost ranks are one reset, except as Horovod counts.
   std::string refuse(const Next& next, const std::string& cause);
-  /// The commits since the present generation was formed, when the next one brings `newest`.
-  std::int64_t commits_until(std::int64_t newest) const { return newest - newest_commit_; }
+  /// How long to wait with the next generation when the present one has ended because members lost each other: the
+  /// network between them may have failed for a moment. A second longer after each one without a commit, of which
+  /// `newest` tells; nothing after one with a commit.
+  std::chrono::seconds pause(std::int64_t newest) const {
+    return std::chrono::seconds(newest > newest_commit_ ? 0 : without_progress_ + 1);
+  }
   /// The generation is formed.
   void formed(std::int64_t newest_commit) { newest_commit_ = newest_commit; }
 

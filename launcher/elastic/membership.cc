@@ -117,8 +117,8 @@ void Membership::exited(int process, const End& end, TimePoint now) {
     finishing_ = !forming_;  // else the others have still to do what this one has done
   } else if (!expected) {
     const std::string error = cause_.own_error(process);
-    const std::string why = fmt::format("{} {}{}{}{}", name, end.how, error.empty() ? "" : ": ", error,
-                                        blame(gone.host, gone.rank >= 0, now));
+    const std::string why =
+        fmt::format("{} {}{}{}{}", name, end.how, error.empty() ? "" : ": ", error, blame(gone, gone.rank >= 0, now));
     if (gone.rank >= 0) {
       limits_.lost(1);
       const Cause kind = forming_ && gone.ready ? Cause::kLostWhileForming
@@ -185,7 +185,8 @@ void Membership::let_go(const std::vector<int>& numbers) {
 }
 
 Membership::TimePoint Membership::next_deadline(TimePoint now) const {
-  return std::min({member_deadline_, newcomer_deadline_, size_deadline_, exclusions_.next_return(now)});
+  return std::min(
+      {member_deadline_, pause_deadline_, newcomer_deadline_, size_deadline_, exclusions_.next_return(now)});
 }
 
 void Membership::expire(TimePoint now) {
@@ -198,7 +199,7 @@ void Membership::expire(TimePoint now) {
       const std::string what =
           fmt::format("{} has not come back within {:.3g} s after its generation ended", name, seconds(start_timeout_));
       cause_.note(Cause::kAbsence, what);
-      actions_.warn(fmt::format("{}; it is replaced{}", what, blame(process.host, true, now)));
+      actions_.warn(fmt::format("{}; it is replaced{}", what, blame(process, true, now)));
     }
   }
   if (size_deadline_ <= now) {
@@ -214,11 +215,9 @@ void Membership::expire(TimePoint now) {
 
 void Membership::replace(int process, const std::string& why, TimePoint now) {
   if (roll_.rank_of(process) < 0 || !absorbs()) return;
-  const int host = roll_.host_of(process);
-  const std::string name = roll_.name_of(process);
-  end_generation(Cause::kEnd, fmt::format("{} stalled: {}", name, why), now);
+  end_generation(Cause::kEnd, fmt::format("{} stalled: {}", roll_.name_of(process), why), now);
   drop(process);
-  blame(host, true, now);
+  blame(roll_.processes.at(process), true, now);
   go_on(now);
 }
 
@@ -232,11 +231,13 @@ void Membership::drop(int number) {
   actions_.end(number);
 }
 
-/// A rank has failed on the host. Returns the consequence for people, "" if there is none.
-std::string Membership::blame(int host, bool of_member, TimePoint now) {
-  if (of_member && exclusions_.postpone(host)) return "";
-  next_host_.prefer(host);
-  if (!exclusions_.rank_failed(host, now)) return "";
+/// A process has failed. Returns the consequence for people, "" if there is none or it is not known yet.
+std::string Membership::blame(const Process& failed, bool of_member, TimePoint now) {
+  const int host = failed.host;
+  std::optional<Exclusions::Failure> postponed;
+  if (of_member) postponed = exclusions_.postpone({host, failed.member_since, next_process_});
+  if (!postponed || !postponed->is_decisive) next_host_.prefer(host);
+  if (postponed || !exclusions_.rank_failed(host, next_process_, now)) return "";
   std::vector<int> others;
   for (const auto& [number, process] : roll_.processes) {
     if (settings_.as_horovod && process.host == host && process.stays()) others.push_back(number);
@@ -294,13 +295,17 @@ void Membership::form_if_ready(TimePoint now) {
   std::vector<int> next = roll_.ready_in_order();
   // The newest commit is known now, so a failure after many commits is distinguished from one of several in a row.
   const std::int64_t newest = next.empty() ? -1 : roll_.processes.at(next.front()).commit;
-  for (const int host : exclusions_.postponed()) {
-    if (limits_.commits_until(newest) >= kForgivingCommits) exclusions_.forgive(host);
-    next_host_.prefer(host);
-    if (exclusions_.rank_failed(host, now))
+  for (const Exclusions::Failure& failure : exclusions_.postponed()) {
+    const int host = failure.host;
+    if (newest - failure.member_since >= kForgivingCommits) exclusions_.forgive(host);
+    if (failure.is_decisive) next_host_.prefer(host);
+    if (exclusions_.rank_failed(host, failure.first_successor, now))
       cause_.add(fmt::format("; {} is excluded {}", roll_.hosts[host].name, exclusions_.duration_text(host, now)));
   }
   start_missing(now);
+  pause_deadline_ = cause_.is_lost_connection() ? forming_since_ + limits_.pause(newest) : now;
+  if (now < pause_deadline_) return;
+  pause_deadline_ = kNever;
   if (settings_.as_horovod && roll_.any_on_its_way()) {
     newcomer_deadline_ = forming_since_ + settings_.timeout;
     if (now < newcomer_deadline_) return;
@@ -353,8 +358,12 @@ void Membership::form(const std::vector<int>& next, TimePoint now) {
     process.rank = static_cast<int>(formed.members.size());
     process.ready = false;
     formed.members.push_back({number, process.host, process.local_rank, process.commit});
-    if (newcomers.contains(number)) formed.came.push_back(roll_.name_of(number));
-    if (limits_.commits_until(limits.newest_commit) >= kForgivingCommits) exclusions_.forgive(process.host);
+    if (newcomers.contains(number)) {
+      formed.came.push_back(roll_.name_of(number));
+      process.member_since = std::max<std::int64_t>(0, limits.newest_commit);
+    } else if (limits.newest_commit - process.member_since >= kForgivingCommits) {
+      exclusions_.forgive(process.host, number);
+    }
   }
   limits_.formed(limits.newest_commit);
   target_ = std::min(settings_.max_ranks, std::max(target_, static_cast<int>(next.size())));

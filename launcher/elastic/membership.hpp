@@ -87,7 +87,9 @@ class Membership {
 
   /// Generation 0 has been started: starts the spares.
   void begin(TimePoint now);
+  /// The process has entered elastic.run().
   void entered(int process, TimePoint now);
+  /// The process waits for the next generation.
   void ready(int process, const rendezvous::JoinRequest::Ready& ready, TimePoint now);
   /// A process reports that it is failing: by an error of its `own`, or because it has lost another one. It goes on to
   /// end or to be ready.
@@ -103,6 +105,7 @@ class Membership {
   /// The job is to have this many ranks, when there are slots for them. Members that are too many leave.
   void resize(int ranks, TimePoint now);
 
+  /// The time at which expire() has something to do; TimePoint::max() for none. It may change with every call.
   TimePoint next_deadline(TimePoint now) const;
   void expire(TimePoint now);
 
@@ -121,7 +124,7 @@ class Membership {
   void form_if_ready(TimePoint now);
   void form(const std::vector<int>& next, TimePoint now);
   void drop(int number);
-  std::string blame(int host, bool of_member, TimePoint now);
+  std::string blame(const Process& failed, bool of_member, TimePoint now);
   void let_go(const std::vector<int>& numbers);
   void start_missing(TimePoint now);
   void go_on(TimePoint now);
@@ -145,6 +148,7 @@ class Membership {
   std::vector<std::string> left_;  // the members that have left since the last generation was formed
   TimePoint forming_since_{};
   TimePoint member_deadline_ = TimePoint::max();    // for the members that have to come back
+  TimePoint pause_deadline_ = TimePoint::max();     // after members have lost each other again
   TimePoint newcomer_deadline_ = TimePoint::max();  // for newcomers, by Horovod's rules
   TimePoint size_deadline_ = TimePoint::max();      // for enough ranks
 };

@@ -19,7 +19,8 @@ struct ProcessRoll {
     bool leaving = false;  ///< at its next commit
     bool ending = false;   ///< the launcher has sent it the signal to end
     std::int64_t commit = -1;
-    std::int64_t steps = -1;  ///< that it has begun since this commit; less than 0: unknown
+    std::int64_t member_since = 0;  ///< the newest commit when it became a member
+    std::int64_t steps = -1;        ///< that it has begun since this commit; less than 0: unknown
 
     bool stays() const { return !leaving && !ending; }
     /// It is on its way to elastic.run(), or waits there for a place.

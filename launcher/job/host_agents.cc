@@ -56,7 +56,7 @@ void HostAgents::connect(int host) {
   state.watch.reset();
   state.hello.reset();
   state.joins = true;
-  state.finished = state.ended = false;
+  state.finished = state.explained = state.ended = false;
   try {
     if (!state.is_local && !connector_)
       throw Error(Errc::kUnavailable, "this program of runjob reaches no other hosts");
@@ -199,6 +199,12 @@ void HostAgents::on_batch_end(int) {
 void HostAgents::on_end(int host, const std::string& how) {
   HostState& state = hosts_.at(host);
   const bool was_starting = state.starting();
+  const bool is_lost = connector_ && !state.is_local && !was_starting && !state.finished;
+  if (is_lost && !std::exchange(state.explained, true)) {
+    return connector_->explain_end(state.host, [this, host, how](const std::string& reason) {
+      on_end(host, reason.empty() ? how : fmt::format("{}; {}", how, reason));
+    });
+  }
   state.ended = true;
   if (state.watch) state.watch->stop();
   if (std::exchange(state.again, false)) return connect(host);

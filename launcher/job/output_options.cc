@@ -25,6 +25,7 @@ OutputRelay::Options output_options(const JobSpec& spec, std::int64_t window) {
   }
   if (spec.output_ranks) {
     for (OutputRelay::Rank& rank : options.ranks) rank.shown = false;
+    options.later_shown = false;
     for (const int rank : *spec.output_ranks) options.ranks.at(static_cast<std::size_t>(rank)).shown = true;
   }
   options.tags = spec.tags;

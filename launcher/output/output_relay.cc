@@ -28,6 +28,16 @@ std::string tag_of(const OutputRelay::Options& options, int rank, const std::str
   return tag.empty() && options.time == OutputTime::Format::kSeconds ? ":" : tag;
 }
 
+bool shows(const OutputRelay::Options& options, int rank) {
+  const auto index = static_cast<std::size_t>(rank);
+  return index < options.ranks.size() ? options.ranks[index].shown : options.later_shown;
+}
+
+std::int64_t now_us() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
 }  // namespace
 
 OutputRelay::OutputRelay(boost::asio::any_io_executor executor, const Options& options, SendCredit send_credit)
@@ -64,13 +74,18 @@ OutputRelay::~OutputRelay() {
 void OutputRelay::add_process(const std::string& host) {
   ranks_.emplace_back();
   const int process = static_cast<int>(ranks_.size()) - 1;
-  name_source(process, {host, true});
+  name_source(process, {host, options_.later_shown});
   if (files_) open_files(process);
 }
 
 void OutputRelay::set_rank(int process, int rank) {
   RankState& state = ranks_.at(static_cast<std::size_t>(process));
-  for (StreamState& stream : state.streams) stream.source.tag = tag_of(options_, rank, state.host, stream.stream);
+  for (StreamState& stream : state.streams) {
+    const bool is_shown = shows(options_, rank);
+    if (stream.shown && !is_shown) on_output(process, stream.stream, now_us(), "");  // the line that has not ended
+    stream.shown = is_shown;
+    stream.source.tag = tag_of(options_, rank, state.host, stream.stream);
+  }
 }
 
 void OutputRelay::name_source(int process, const Rank& rank) {
@@ -144,11 +159,10 @@ std::map<int, std::string> OutputRelay::take_errors() {
 void OutputRelay::show_errors(int rank, std::string_view text) {
   StreamState& stream = ranks_.at(static_cast<std::size_t>(rank)).streams[1];
   if (!stream.shown || text.empty()) return;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto now_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  const std::string time(time_.text(now_us()));
   OutputText& lines = destination(Stream::kStderr).text();
-  lines.feed(stream.source, text, time_.text(now_us));
-  lines.end(stream.source, time_.text(now_us));
+  lines.feed(stream.source, text, time);
+  lines.end(stream.source, time);
 }
 
 void OutputRelay::flush() {

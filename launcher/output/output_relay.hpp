@@ -36,6 +36,7 @@ class OutputRelay {
   };
   struct Options {
     std::vector<Rank> ranks;
+    bool later_shown = true;  ///< likewise for the output of ranks beyond these, and of processes without a rank
     TagStyle tags;
     OutputTime::Format time = OutputTime::Format::kNone;  ///< precedes each tag
     TerminalUse terminal = TerminalUse::kRows;
@@ -54,7 +55,7 @@ class OutputRelay {
   /// A new process of an elastic job writes from now on: its number is the next free one. Its files, if there are any,
   /// have that number.
   void add_process(const std::string& host);
-  /// The process has another rank now, which its tags show.
+  /// The process has another rank now, which its tags show and which decides whether its output is shown.
   void set_rank(int process, int rank);
 
   /// Takes bytes of a rank's stream; no bytes mean its end. The next flush() writes them.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
@@ -23,24 +24,8 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
 constexpr std::size_t kKeptLines = 20;
-constexpr std::chrono::milliseconds kPatience{60'000};  // prologs of nodes may take their time
-
-/// The addresses that other hosts may reach; those of the default route come first.
-std::vector<std::string> own_addresses() {
-  constexpr std::size_t kMost = 32;  // the call has to fit into a pipe
-  std::vector<std::string> first, others;
-  for (const NetworkInterface& interface : network_facts().interfaces) {
-    if (interface.loopback || !interface.carrier) continue;
-    for (const InterfaceAddress& address : interface.addresses) {
-      if (address.address.starts_with("fe80:")) continue;  // means nothing without its interface
-      (interface.default_route ? first : others).push_back(address.address);
-    }
-  }
-  first.insert(first.end(), others.begin(), others.end());
-  if (first.empty()) first.push_back("127.0.0.1");  // all nodes are this host
-  if (first.size() > kMost) first.resize(kMost);
-  return first;
-}
+constexpr std::chrono::milliseconds kPatience{60'000};     // prologs of nodes may take their time
+constexpr std::chrono::milliseconds kReasonPatience{300};  // srun reports the end of a task after the channel's
 
 /// In an elastic job also those that have no rank at first: a step gets no node later.
 std::vector<std::string> nodes_of(const JobSpec& spec) {
@@ -96,7 +81,7 @@ void SlurmConnector::start() {
   });
   const std::string warning = gpu_warning(spec_.environment);
   if (!warning.empty()) log::warn("{}", warning);
-  const AgentCall call{own_addresses(), listener_->port(), key};
+  const AgentCall call{reachable_addresses(network_facts()), listener_->port(), key};
   const std::vector<std::string> names = nodes_of(spec_);
   const bool all_nodes = static_cast<int>(names.size()) == spec_.slurm->nodes;
   std::string input = encode(call);
@@ -120,7 +105,8 @@ void SlurmConnector::on_line(const std::string& line) {
   lines_.push_back(line);
   const bool all_served =
       std::all_of(nodes_.begin(), nodes_.end(), [](const auto& each) { return each.second.served; });
-  if (all_served) log::warn("{}", line);  // until then it is part of the error, if there is one
+  // Until then it is part of the error, if there is one.
+  if (all_served && !keep_for_explanation(line)) log::warn("{}", line);
   const std::vector<std::string> names = nodes_that_ended(line);
   if (names.empty()) return;
   ended_.insert(ended_.end(), names.begin(), names.end());
@@ -131,6 +117,32 @@ void SlurmConnector::on_line(const std::string& line) {
       const auto found = nodes_.find(name);
       if (found != nodes_.end()) fail(found->second, explain_srun(lines_, agent_));
     }
+  });
+}
+
+/// True if the line is about nodes whose agents' ends are not explained yet.
+bool SlurmConnector::keep_for_explanation(const std::string& line) {
+  bool is_kept = false;
+  for (const std::string& name : nodes_named(line)) {
+    const auto found = nodes_.find(name);
+    if (found == nodes_.end() || !found->second.end.empty()) continue;
+    Node& node = found->second;
+    if (node.explained && node.news->expiry() == asio::steady_timer::time_point::max()) continue;
+    node.end = line;
+    node.news->cancel();
+    is_kept = true;
+  }
+  return is_kept;
+}
+
+void SlurmConnector::explain_end(const Host& host, std::function<void(const std::string& reason)> explained) {
+  Node& node = nodes_.at(host.name);
+  node.explained = true;
+  if (!node.end.empty()) return explained(node.end);
+  node.news->expires_after(kReasonPatience);
+  node.news->async_wait([&node, explained = std::move(explained)](boost::system::error_code) {
+    node.news->expires_at(asio::steady_timer::time_point::max());
+    explained(node.end);
   });
 }
 
@@ -148,6 +160,11 @@ void SlurmConnector::fail(Node& node, const std::string& why) {
 void SlurmConnector::finish() {
   for (auto& [name, node] : nodes_) node.channel.reset();  // of nodes that got no rank: their agents end
   if (srun_) srun_->finish();
+  std::set<std::string> lines;
+  for (const auto& [name, node] : nodes_) {
+    if (!node.explained && !node.end.empty()) lines.insert(node.end);
+  }
+  for (const std::string& line : lines) log::warn("{}", line);
 }
 
 }  // namespace runjob

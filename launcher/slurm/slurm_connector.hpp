@@ -32,6 +32,9 @@ class SlurmConnector : public HostConnector {
   /// Errors  Error with srun's message about the node.
   boost::asio::awaitable<ReadyChannel> open(const Host& host, RemoteMessage on_message) override;
 
+  /// srun's line about the node. Such a line is a warning of its own only if no agent's end is explained with it.
+  void explain_end(const Host& host, std::function<void(const std::string& reason)> explained) override;
+
   void finish() override;
 
  private:
@@ -40,11 +43,14 @@ class SlurmConnector : public HostConnector {
     std::unique_ptr<Channel> channel;                 // set once its agent is connected
     std::string failure;                              // the reason why there will be no agent
     bool served = false;                              // open() has returned the channel
+    bool explained = false;                           // explain_end() has been called
+    std::string end;                                  // srun's line about its end, unless it came after that
   };
 
   void start();
   void on_agent(const std::string& name, std::unique_ptr<Channel> channel);
   void on_line(const std::string& line);
+  bool keep_for_explanation(const std::string& line);
   void on_end(const std::string& how);
   void fail(Node& node, const std::string& why);
   boost::asio::awaitable<void> wait_for_news(Node& node);

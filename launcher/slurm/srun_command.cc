@@ -99,6 +99,12 @@ std::vector<std::string> nodes_that_ended(std::string_view line) {
   }
 }
 
+std::vector<std::string> nodes_named(std::string_view line) {
+  constexpr std::string_view kFailure = "srun: error: Node failure on ";
+  if (line.starts_with(kFailure)) return {std::string(line.substr(kFailure.size()))};
+  return nodes_that_ended(line);
+}
+
 bool is_noise(std::string_view line) {
   return line.empty() || line.find("lacks support for cpu binding") != std::string_view::npos ||
          line.find("step creation temporarily disabled, retrying") != std::string_view::npos ||

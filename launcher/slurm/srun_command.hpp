@@ -27,6 +27,9 @@ std::string gpu_warning(const Environment& own);
 /// for any other line.
 std::vector<std::string> nodes_that_ended(std::string_view line);
 
+/// The nodes of such a line, and that of `srun: error: Node failure on s2`.
+std::vector<std::string> nodes_named(std::string_view line);
+
 /// True for lines that srun also prints when nothing is wrong.
 bool is_noise(std::string_view line);
 

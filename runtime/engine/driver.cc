@@ -172,6 +172,7 @@ void Driver::drive(const Completion* until, Deadline deadline) {
 /// A failure in `rounds` ends all rounds.
 template <class Rounds>
 void Driver::run_rounds(Rounds rounds) {
+  if (has_failed_) return;  // the role's last owner may come back with an operation that it has announced
   try {
     rounds();
   } catch (const Error& error) {
@@ -261,6 +262,7 @@ void Driver::note_times() {
 
 /// There are no more rounds. The operations in flight end when the coordinator has decided why.
 void Driver::on_rounds_failed(const Status& status) {
+  has_failed_ = true;
   Status reason;
   {
     const MutexLock lock(state_.mutex);

@@ -72,6 +72,7 @@ class Driver {
   std::unique_ptr<NegotiationObserver> observer_;
   std::optional<RoundExchange> exchange_;  ///< from start() on
   bool has_times_ = false;                 ///< the ranks of this host note times for the timeline
+  bool has_failed_ = false;                ///< the rounds have
   StallInspector stalls_;
   std::optional<Clock::time_point> next_inspection_;
   bool is_stopped_ GUARDED_BY(state_.mutex) = false;

@@ -1,8 +1,9 @@
 """A rank that trains a small convolutional network on handwritten digits until a file exists, and prints when it stood still.
 
-    train_digits.py runjob|horovod|torchrun STOP
+    train_digits.py runjob|horovod|torchrun|torchft STOP
 
-With torchrun, which keeps no process, rank 0 writes a checkpoint in memory after each step; the others commit after each step.
+With torchrun, which keeps no process, rank 0 writes a checkpoint in memory after each step; the others commit after each step. With torchft
+a rank sends its live state to the ranks that come.
 """
 
 import os
@@ -95,6 +96,37 @@ def train_restarted():
         checkpoint.unlink()
 
 
+def train_replicas():
+    """With torchft: each rank is a replica group, and a step in which another one is lost is left out."""
+    import torchft
+
+    def state():
+        return {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+
+    def load(loaded):
+        model.load_state_dict(loaded["model"])
+        optimizer.load_state_dict(loaded["optimizer"])
+
+    group = os.environ["REPLICA_GROUP_ID"]
+    manager = torchft.Manager(torchft.ProcessGroupGloo(), load, state, min_replica_size=2, replica_id=f"group_{group}", hostname="127.0.0.1")
+    trained = torchft.DistributedDataParallel(manager, model)
+    managed = torchft.Optimizer(manager, optimizer)
+    generator = torch.Generator().manual_seed(int(group))
+    quorum = None
+    while not STOP.exists():
+        committed = manager.current_step()
+        chosen = torch.randint(len(images), (BATCH,), generator=generator)
+        managed.zero_grad()
+        functional.cross_entropy(trained(images[chosen]), labels[chosen]).backward()
+        managed.step()
+        rank, size = manager.participating_rank(), manager.num_participants()
+        if manager.current_step() == committed or rank is None:
+            continue
+        before, quorum = quorum, (manager._quorum_id, size)
+        report(quorum[0] * 1000 + size, rank, size, quorum != before)
+    os._exit(0)  # the others may wait for this one, and the measurement is over
+
+
 if WITH == "runjob":
     import runjob.torch
 
@@ -103,5 +135,7 @@ elif WITH == "horovod":
     import horovod.torch
 
     train_elastic(horovod.torch)
+elif WITH == "torchft":
+    train_replicas()
 else:
     train_restarted()

@@ -5,6 +5,7 @@
 using namespace runjob;
 using namespace std::chrono_literals;
 using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 
 // When a host is excluded for the failures of its ranks, and when a job ends for them.
 
@@ -68,6 +69,40 @@ TEST_CASE("failures are forgotten once a replacement has lived through ten commi
   }
 }
 
+TEST_CASE("commits that others make before a successor has come forgive no failure", "[unit]") {
+  TwoHosts job(1);
+  job.killed(1);
+  job.ready(0, 0);
+  job.ready(2, -1);
+  job.ready(0, 100);
+  REQUIRE(job.members() == std::vector<int>{0, 2});
+  job.killed(2);
+  job.ready(0, 105);
+  CHECK_THAT(job.formed.back().cause, EndsWith("s2 is excluded for ever"));
+}
+
+TEST_CASE("a member that goes on forgives only the failures before its start", "[unit]") {
+  TwoHosts job(1, 3);
+  job.membership.set_host(1, "s2", 2, job.now);  // process 2 starts there
+  job.killed(1);                                 // and process 3 instead of this one
+  job.ready(0, 0);
+  for (const int process : {2, 3}) job.ready(process, -1);
+  job.ready(0, 0);
+  REQUIRE(job.members() == std::vector<int>{0, 2, 3});
+  SECTION("process 3 forgives that of process 1") {
+    for (const int process : {0, 2, 3}) job.ready(process, 10, "an error");
+    job.killed(2);
+    for (const int process : {0, 3}) job.ready(process, 11);
+    CHECK(job.started.size() == 3);
+  }
+  SECTION("process 3 does not forgive that of process 2, of which process 4 is the successor") {
+    job.killed(2);
+    for (const int process : {0, 3}) job.ready(process, 1);
+    REQUIRE(job.started.size() == 2);
+    CHECK_THAT(job.formed.back().cause, EndsWith("s2 is excluded for ever"));
+  }
+}
+
 TEST_CASE("a failure that may exclude its host starts no process there before the others have met", "[unit]") {
   TwoHosts job(1);
   job.lose_and_replace(0);
@@ -117,4 +152,37 @@ TEST_CASE("hosts that are lost or removed, and growth, do not end a job without 
     CHECK(job.members().size() == 2);
   }
   CHECK(job.finished.empty());
+}
+
+TEST_CASE("members that lose each other again and again meet later each time", "[unit]") {
+  TwoHosts job(3);
+  const auto lose_each_other = [&job](std::int64_t commit) {
+    for (const int process : {0, 1}) job.ready(process, commit);
+  };
+  lose_each_other(1);
+  REQUIRE(job.formed.size() == 1);
+  SECTION("and the job ends when no time has helped") {
+    for (std::size_t i = 1; i <= 4; ++i) {
+      lose_each_other(1);
+      job.pass(std::chrono::seconds(i) - 1ms);
+      CHECK(job.formed.size() == i);
+      CHECK(job.membership.next_deadline(job.now) == job.now + 1ms);
+      job.pass(1ms);
+      CHECK(job.formed.size() == i + 1);
+    }
+    lose_each_other(1);
+    job.pass(5s);
+    REQUIRE(job.finished.size() == 1);
+    CHECK_THAT(job.finished[0], StartsWith("5 generations in a row"));
+  }
+  SECTION("but at once after a commit") {
+    lose_each_other(2);
+    CHECK(job.formed.size() == 2);
+  }
+  SECTION("and at once when a process has ended") {
+    lose_each_other(1);
+    job.killed(1);
+    CHECK(job.members() == std::vector<int>{0});
+    CHECK(job.membership.next_deadline(job.now) == Membership::TimePoint::max());
+  }
 }

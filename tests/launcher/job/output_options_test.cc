@@ -50,6 +50,7 @@ TEST_CASE("the only rank that is shown, without tags, has the terminal to itself
   CHECK(options.terminal == TerminalUse::kUnchanged);
   CHECK_FALSE(options.ranks[0].shown);
   CHECK(options.ranks[1].shown);
+  CHECK_FALSE(options.later_shown);
 }
 
 TEST_CASE("the more exact time wins", "[unit]") {

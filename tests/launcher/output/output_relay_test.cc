@@ -101,6 +101,27 @@ TEST_CASE("lines of two ranks never mix, and each stream goes to its own descrip
   CHECK(contents(job.errors) == "[1]<stderr>:trouble\n");
 }
 
+TEST_CASE("in an elastic job the rank that a process has decides whether its output is shown", "[unit]") {
+  Relay job([](OutputRelay::Options& options) {
+    options.ranks = {{"s1", true}, {"s2", false}};
+    options.later_shown = false;
+  });
+  job.output(0, "of rank 0\nno end");
+  job.output(1, "hidden\n");
+  job.relay->add_process("s3");
+  job.output(2, "it has no rank yet\n");
+  job.relay->set_rank(1, 0);
+  job.relay->set_rank(0, 1);
+  job.relay->set_rank(2, 2);
+  job.output(0, "hidden\n");
+  job.output(1, "of the new rank 0\n");
+  job.output(2, "hidden\n");
+  job.relay->flush();
+  const std::string out = job.read();
+  job.close();
+  CHECK(out == "[0]<stdout>:of rank 0\n[0]<stdout>:no end\n[0]<stdout>:of the new rank 0\n");
+}
+
 TEST_CASE("a stream gets credit for a quarter of its window at a time, once that is written", "[unit]") {
   Relay job;
   job.output(0, std::string(kWindow / 4 - 1, 'x'));

@@ -79,6 +79,12 @@ TEST_CASE("srun's news of agents that ended are understood", "[unit]") {
     CHECK(nodes_that_ended(other).empty());
 }
 
+TEST_CASE("a node that has failed is named too", "[unit]") {
+  CHECK(nodes_named("srun: error: Node failure on s2") == Words{"s2"});
+  CHECK(nodes_named("srun: error: s3: task 2: Killed") == Words{"s3"});
+  CHECK(nodes_named("srun: error: Unable to create step for job 7: Invalid node name specified").empty());
+}
+
 TEST_CASE("what srun says when all is well is no news", "[unit]") {
   CHECK(is_noise(""));
   CHECK(is_noise("srun: cluster configuration lacks support for cpu binding"));

@@ -22,6 +22,12 @@ def test_the_others_go_on_when_a_rank_is_killed(lost):
     assert "localhost is excluded for ever" in job.stderr
 
 
+def test_the_output_of_the_ranks_that_were_asked_for_is_shown():
+    job = run("-np", "3", "--min-np", "2", "--rank-restarts", "0", "--output-ranks", "0", sys.executable, str(TRAINING), "0")
+    assert job.returncode == 0, job.stderr
+    assert job.stdout == f"[0]<stdout>:0 2 20 {7 * 3 + 13 * 2} [2]\n"
+
+
 @pytest.mark.parametrize("slow", [(), ("0",), ("2",)], ids=["", "rank_0_leaves_late", "rank_1_leaves_late"])
 def test_a_new_process_takes_the_place_of_a_lost_one_and_its_state(slow):
     job = run("-np", "3", "--min-np", "2", sys.executable, str(GROWING), "1", *slow)

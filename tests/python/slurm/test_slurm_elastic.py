@@ -94,10 +94,11 @@ def test_the_others_go_on_when_a_node_is_given_back(slurm, change):
         slurm.run(["scontrol", "update", f"JobId={number}", change], check=True)
         status, output, errors = job.finish()
         assert status == 0, errors
-        for rank in range(2):
-            assert f"process {rank} on s{rank + 1}: rank {rank} of 2, [3, 2]" in output
-        assert re.search(r"generation 1: 2 ranks after .* s: lost the agent on s3: .*; s3 is excluded for ever", errors)
-        assert "runjob: warning: srun: error: s3: task 2: Killed\n" in errors
+        # Which of the two is rank 0 depends on which of them made the newest commit before it learned of the loss.
+        ends = sorted(re.findall(r"process (\d) on (s\d): rank (\d) of 2, \[3, 2\]", output))
+        assert [end[:2] for end in ends] == [("0", "s1"), ("1", "s2")] and {end[2] for end in ends} == {"0", "1"}
+        reason = r"lost the agent on s3: .*; srun: error: s3: task 2: Killed; s3 is excluded for ever"
+        assert re.search(rf"generation 1: 2 ranks after .* s: {reason}\n", errors), errors
         wait_until_gone(slurm)
 
 
@@ -114,7 +115,7 @@ def test_the_others_go_on_when_slurm_sets_a_node_down(slurm):
         status, output, errors = job.finish()
         assert status == 0, errors
         assert "process 0 on s1: rank 0 of 1, [2, 1]" in output
-        assert "Node failure on s2" in errors
+        assert "srun: error: Node failure on s2" in errors
         assert re.search(r"generation 1: 1 rank after .* s: lost the agent on s2: .*; s2 is excluded for ever", errors)
         wait_until_gone(slurm)
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kForEver = std::nullopt;
 
-/// Rounds whose messages cannot be collected any more after the first `good` ones.
+/// Rounds of which one fails, after the first `good` ones. Those that come later would have messages of old ones.
 class FailingBackend : public LocalBackend {
  public:
   explicit FailingBackend(Errc code, int good = 0) : rounds_(code, good) {}
@@ -25,7 +25,7 @@ class FailingBackend : public LocalBackend {
   struct Failing : LocalRounds {
     Failing(Errc code, int good) : code_(code), good_(good) {}
     bool collect(Deadline, const IsBusy&) override {
-      if (good_-- > 0) return true;
+      if (good_-- != 0) return true;
       throw Error(code_, "the rounds have failed");
     }
     Errc code_;
@@ -145,6 +145,10 @@ TEST_CASE("rounds that fail while an operation runs at once are reported too", "
   CHECK(rank.role() == DriverRole::kClosed);
   REQUIRE(reports_of(rank.state).size() == 1);
   CHECK(reports_of(rank.state)[0].status.message() == "the rounds have failed");
+  // It goes on as an operation in flight, and no round is collected for it.
+  const auto completion = put(rank.state, submission);
+  rank.driver.drive_until(*completion, kForEver);
+  CHECK_FALSE(completion->done());
 }
 
 TEST_CASE("there are no counts before the rounds begin and after they end", "[runtime][unit]") {
