@@ -118,7 +118,8 @@ int threads_per_rank(int cores, int local_size) {
 Environment rank_defaults(int cores, int local_size, int free_port) {
   Environment result = {{"PYTHONUNBUFFERED", "1"},
                         {"PYTHONFAULTHANDLER", "1"},
-                        {"NCCL_RAS_ENABLE", "0"},  // from 2.24 on it listens on port 28028 otherwise
+                        {"NCCL_RAS_ENABLE", "0"},       // from 2.24 on it listens on port 28028 otherwise
+                        {"NCCL_RUNTIME_CONNECT", "0"},  // else it connects in a launch, which cannot be ended
                         {"OMP_NUM_THREADS", std::to_string(threads_per_rank(cores, local_size))}};
   if (free_port != 0) result["MASTER_PORT"] = std::to_string(free_port);
   return result;

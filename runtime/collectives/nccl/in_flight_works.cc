@@ -104,23 +104,23 @@ void InFlightWorks::run() {
   }
 }
 
-/// With no lock held, because callbacks may come back.
+/// With no lock held, because callbacks may come back. A group that is launched in parts has its work in the list more
+/// than once.
 void InFlightWorks::look() {
   const std::vector<std::shared_ptr<cuda::Work>> works = this->works();
   if (works.empty()) return;
   std::vector<cuda::Work*> done;
   Status failed;
+  cuda::Work* first_at_work = nullptr;
   for (const auto& work : works) {
-    if (!work->notify_if_done()) continue;
-    done.push_back(work.get());
-    if (failed.ok()) failed = work->outcome().value_or(Status());
+    if (work->notify_if_done()) {
+      done.push_back(work.get());
+      if (failed.ok()) failed = work->outcome().value_or(Status());
+    } else if (first_at_work == nullptr) {
+      first_at_work = work.get();
+    }
   }
-  if (done.size() < works.size()) {
-    const auto first = std::find_if(works.begin(), works.end(), [&](const auto& work) {
-      return std::find(done.begin(), done.end(), work.get()) == done.end();
-    });
-    (*first)->note_begun();
-  }
+  if (first_at_work != nullptr) first_at_work->note_begun();
   if (!failed.ok()) report(failed);  // before it counts as done
   {
     const MutexLock lock(mutex_);
@@ -128,7 +128,7 @@ void InFlightWorks::look() {
     std::erase_if(works_,
                   [&](const auto& work) { return std::find(done.begin(), done.end(), work.get()) != done.end(); });
   }
-  if (done.size() == works.size()) return;
+  if (first_at_work == nullptr) return;
   try {
     if (!has_failed_) check_health_();
   } catch (const Error& error) {

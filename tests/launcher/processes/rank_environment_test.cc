@@ -105,6 +105,7 @@ TEST_CASE("defaults share the cores and leave out a port that was not found", "[
   CHECK(rank_defaults(8, 2, 12345) == Environment{{"PYTHONUNBUFFERED", "1"},
                                                   {"PYTHONFAULTHANDLER", "1"},
                                                   {"NCCL_RAS_ENABLE", "0"},
+                                                  {"NCCL_RUNTIME_CONNECT", "0"},
                                                   {"OMP_NUM_THREADS", "4"},
                                                   {"MASTER_PORT", "12345"}});
   CHECK(rank_defaults(2, 8, 0).at("OMP_NUM_THREADS") == "1");
