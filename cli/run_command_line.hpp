@@ -18,8 +18,10 @@ struct Effects {
 };
 
 /// Does what `arguments` (without the program's name) ask for: one of the actions --help, --version,
-/// --check-build, --print-config, --clean-cache, --dry-run, in this order, or else a job. Returns the exit status.
-/// Errors  kUsage and kHostfile for the user's mistakes, also when there is no command.
+/// --check-build, --print-config, --clean-cache, --dry-run, in this order, or else a job. Returns the exit status. From
+/// --print-config on, all values are checked first, and the warnings are passed to `effects.warn`.
+/// Errors  Error(kUsage) and Error(kHostfile) for the user's mistakes, also when there is no command. No job has been
+///         started then, and the caller prints the error.
 int run_command_line(const std::vector<std::string>& arguments, const Surroundings& surroundings,
                      const Effects& effects);
 

@@ -20,7 +20,9 @@ namespace runjob::rendezvous {
 /// broke. With a key, each request is signed and each answer checked (auth.hpp); TCP requires a key.
 /// Owner    the socket, which is non-blocking and not inherited by programs that this process starts.
 /// Threads  one at a time; starts none.
-/// Errors   as Client.
+/// Errors   throws Error: kConnect (with address and reason), kTimeout (no answer before the deadline), kAuth (the
+///          server does not admit this process, or its answer is not signed with the key), kUnavailable (the server has
+///          no room for a connection).
 class HttpConnection {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;

@@ -7,12 +7,17 @@
 
 namespace runjob {
 
-/// Opens the file that a user has named for output, and empties it. It may exist already, also as a device or a pipe.
-/// Its name can be guessed, so another user who may write to its folder could put something there first. Therefore a
-/// file, a pipe or a link of another user is not used; what belongs to root is.
+/// Opens the file that a user has named for output. A missing file is made with mode 0666, less the umask. A regular
+/// file that exists is emptied; a device or a pipe is opened as it is.
 ///
-/// `what`   the option or variable that names it, for messages
-/// Errors   Error(kUsage): `WHAT: cannot create 'PATH': REASON`, with the remedy.
+/// The name can be guessed, so another user who may write to its folder could put something there first. Therefore a
+/// file, a pipe or a link that belongs to another user is refused, unless that user is root.
+///
+/// `what`   the option or variable that names the file, for messages
+/// Owner    the caller. Programs that this process starts do not inherit the descriptor.
+/// Threads  any. A pipe that no process reads yet blocks the caller until one does.
+/// Errors   Error(kUsage): `WHAT: cannot create 'PATH': REASON`. The reason is the system's, or the file's owner with
+///          the remedy.
 UniqueFd open_named_file(const std::string& path, std::string_view what);
 
 }  // namespace runjob

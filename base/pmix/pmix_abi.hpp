@@ -7,8 +7,11 @@
 /// headers and runs with any libpmix.so.2 that an MPI has: these declarations are the same from PMIx 3.0 to 5.0. A test
 /// compares them with the installed headers.
 ///
-/// Source  PMIx standard 4.1, chapters 3 (constants, pmix_proc_t, pmix_value_t, pmix_info_t), 5 (PMIx_Init), 7 (put,
-///         commit, get) and 8 (fence), 9 (events); the names of OpenPMIx 4.2.2's include/pmix_common.h.
+/// Owner    The arguments of a request belong to the caller and must not change until its callback: see PmixPromise.
+///          A value that a callback receives belongs to the library, and is lent until the callback returns.
+/// Threads  The library calls callbacks on a thread of its own. They must not block, and no exception may leave them.
+/// Source   PMIx standard 4.1, chapters 3 (constants, pmix_proc_t, pmix_value_t, pmix_info_t), 5 (PMIx_Init), 7 (put,
+///          commit, get) and 8 (fence), 9 (events); the names of OpenPMIx 4.2.2's include/pmix_common.h.
 namespace runjob::pmix {
 
 inline constexpr std::size_t kMaxNamespaceBytes = 256, kMaxKeyBytes = 512;  ///< including the terminating zero

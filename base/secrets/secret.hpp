@@ -6,9 +6,10 @@
 
 namespace runjob {
 
-/// 32 secret bytes, such as a key, on a page of their own. They are wiped at the end, and neither core dumps nor swap
-/// have them.
-/// Threads  a value.
+/// 32 secret bytes, such as a key, on a page of their own. They are wiped when the object is destroyed. Core dumps do
+/// not have them. Neither does swap, unless this process has reached its limit of locked memory.
+/// Owner    each object has bytes of its own; a copy is another page.
+/// Threads  a value: any, but not at the same time as a change.
 /// Errors   Error(kSystem) from the constructors if there is no memory.
 /// Source   MADV_DONTDUMP in madvise(2), mlock(2), explicit_bzero in bzero(3).
 class Secret {
@@ -16,7 +17,7 @@ class Secret {
   using Bytes = std::array<unsigned char, 32>;
 
   Secret();  ///< zero bytes
-  /// A copy; whoever has made `bytes` wipes them if they are secret already.
+  /// A copy. If `bytes` are secret already, the caller wipes them.
   Secret(const Bytes& bytes) : Secret() { *bytes_ = bytes; }  // NOLINT(google-explicit-constructor)
   Secret(const Secret& other) : Secret(*other.bytes_) {}
   Secret& operator=(const Secret& other) {
@@ -27,6 +28,7 @@ class Secret {
   const Bytes& bytes() const { return *bytes_; }
   Bytes& bytes() { return *bytes_; }
   operator const Bytes&() const { return *bytes_; }  // NOLINT(google-explicit-constructor)
+  /// Not in constant time, so an answer to another process must not depend on it.
   bool operator==(const Secret& other) const { return *bytes_ == *other.bytes_; }
 
  private:
@@ -37,7 +39,7 @@ class Secret {
   std::unique_ptr<Bytes, Free> bytes_;  // never null
 };
 
-/// Overwrites a text that has had a secret in it, and empties it.
+/// Overwrites and empties a text that held a secret. Copies of the text are the caller's to wipe.
 void wipe(std::string& text);
 
 }  // namespace runjob

@@ -1,5 +1,5 @@
-/// elastic_hosts HOSTS: one rank on each of so many simulated hosts, of which the first one's is killed. Prints JSON: the
-/// seconds from the agent's report of it until the agents of all other hosts have received the notice.
+/// elastic_hosts HOSTS: one rank on each of so many simulated hosts, of which the first one's is killed. Prints JSON:
+/// the seconds from the agent's report of it until the agents of all other hosts have received the notice.
 ///
 /// The head is the launcher's own Job, with the membership and the supervisor of elastic jobs. The agents are a
 /// stand-in: they live in one other process, over one socket pair each, with real frames, and start no processes.

@@ -10,13 +10,16 @@ namespace runjob::tensorflow {
 
 /// The thread "runjob-tf". It ends operations that the runtime reports as done, because TensorFlow's completion must
 /// not run on the runtime's own threads.
-/// Life     one per process, from the first operation on, for ever: TensorFlow's threads run while the process exits.
+/// Life     one per process, from the first operation on. It never ends, because threads of TensorFlow still run while
+///          the process exits.
+/// Threads  any.
 class CompletionThread {
  public:
-  /// The process's own.
+  /// The thread of this process; the first call starts it.
   static CompletionThread& current();
 
-  /// Has `end` called. Any thread; returns at once.
+  /// Queues `end`, which the thread calls after those that were queued before, and then destroys. Returns at once.
+  /// `end` must not throw.
   void add(std::function<void()> end);
 
  private:

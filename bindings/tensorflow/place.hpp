@@ -6,14 +6,18 @@
 
 namespace runjob::tensorflow {
 
-/// An operation whose value is this rank's place when it runs, not when the graph was made: one int32.
+/// An operation of TensorFlow's that returns a number of this rank's place, such as its rank: one int32. It is the
+/// number at the time when the operation runs, not when the graph was made.
+/// Threads  those on which TensorFlow runs the operation.
+/// Errors   The operation fails with FailedPrecondition before init(), and with InvalidArgument where there is no such
+///          process set.
 struct PlaceType {
-  const char* name;
-  int (*of_job)();
-  int (*of_set)(std::int32_t process_set);  ///< null: the operation has no process set
+  const char* name;                         ///< the operation's
+  int (*of_job)();                          ///< the number in the whole job, which is process set 0
+  int (*of_set)(std::int32_t process_set);  ///< the number in another set; null: the operation has no process set
 };
 
-/// 1 or 0; -1 where there is no such set.
+/// Returns 1 if this rank belongs to the set, and otherwise 0; -1 where there is no such set.
 int process_set_included(std::int32_t process_set);
 
 inline constexpr std::array<PlaceType, 5> kPlaceTypes = {{
@@ -24,7 +28,7 @@ inline constexpr std::array<PlaceType, 5> kPlaceTypes = {{
     {"HorovodLocalRank", runjob_local_rank, nullptr},
 }};
 
-/// Registers their kernels. Returns what went wrong; empty when nothing did.
+/// Registers the kernels of all kPlaceTypes with TensorFlow. Returns the message of the first failure; empty for none.
 std::string register_place_kernels();
 
 }  // namespace runjob::tensorflow

@@ -28,8 +28,8 @@ TfCode to_tf_code(runjob_code code) {
   return TfCode::kUnknown;
 }
 
-/// The name of the exception that Python's other bindings raise for a lost rank or a stall, for python/runjob/victims.py
-/// and for the reader: TensorFlow has no code of its own for them.
+/// The name of the exception that Python's other bindings raise for a lost rank or a stall, for
+/// python/runjob/victims.py and for the reader: TensorFlow has no code of its own for them.
 const char* kind_of_loss(runjob_code code) {
   switch (code) {
     case RUNJOB_ABORTED:

@@ -11,17 +11,22 @@
 
 namespace runjob::tensorflow {
 
-/// One run of an operation: what it has from TensorFlow, from the start of its kernel until its outputs are set.
+/// One run of an operation: its tensors in TensorFlow and its handle in the library, from the start of its kernel until
+/// its outputs are set.
+/// Owner    holds the tensors until end(), so that the library may use their memory.
 /// Threads  one at a time.
+/// Errors   none is thrown: every failure is reported to TensorFlow, in the context.
 class RunningOperation {
  public:
-  /// Both are lent until end().
+  /// Both are lent until the operation is over: until end() returns, or until submit() returns 0.
   RunningOperation(const Operation& operation, TF_OpKernelContext* context);
 
-  /// Submits the inputs to the library. Returns the handle, or 0 when the operation is over: after a failure, which is
-  /// reported to TensorFlow, and with `patience_seconds` > 0 for a small allreduce that was done in that time.
+  /// Submits the inputs to the library. Returns the handle, whose end the caller awaits before it calls end(). Returns
+  /// 0 when the operation is over already, so that end() must not be called. This is so after a failure, and for a
+  /// small allreduce that was done within `patience_seconds`, during which this call waits.
   runjob_handle submit(double patience_seconds = 0);
-  /// Sets the outputs of the finished operation, or reports its failure to TensorFlow.
+  /// Sets the outputs of the operation, or reports its failure to TensorFlow, and releases the handle. To be called
+  /// once, when the handle is done; does not wait.
   void end();
 
  private:

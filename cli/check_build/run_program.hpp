@@ -15,9 +15,11 @@ struct ProgramResult {
                         ///< (Segmentation fault)", "did not end within 10 s", "could not be started: ..."
 };
 
-/// Runs `words` (a path or a program on PATH, then its arguments) with `environment`, no input and its standard error
-/// discarded, and waits at most `limit`; then it and the rest of its process group are killed. Never throws for
-/// what the program does. Threads  any; the caller must not have SIGCHLD ignored.
+/// Runs `words` (a path or a program on PATH, then its arguments) with `environment`, without input, in a process group
+/// of its own, and blocks until it ends. Its standard error is discarded. A program that has not ended after `limit` is
+/// killed, with its process group.
+/// Threads  any; the process must not ignore SIGCHLD.
+/// Errors   ProgramResult::problem for everything that the program does; Error(kSystem) when no pipe can be made.
 ProgramResult run_program(const std::vector<std::string>& words, const Environment& environment,
                           std::chrono::milliseconds limit);
 

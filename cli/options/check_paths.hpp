@@ -3,9 +3,10 @@
 #include <string>
 #include <string_view>
 
-/// Checks of absolute paths before a job starts, so that nobody waits an hour to learn that the result cannot
-/// be written. `place` names the option in messages. They look, and change nothing: what they allow can still
-/// fail later. Errors  kUsage.
+/// Checks of absolute paths before a job starts, so that a result which cannot be written is an error at once, and not
+/// after an hour. A check changes nothing, so a path that it accepts may still fail later. `place` names the option.
+/// Threads  any.
+/// Errors   Error(kUsage): `PLACE: PATH: REASON; REMEDY`.
 namespace runjob {
 
 /// A directory that can be entered.
@@ -20,7 +21,7 @@ void check_writable_file(const std::string& path, std::string_view place);
 /// A directory that exists and can be written, or can be made.
 void check_output_directory(const std::string& path, std::string_view place);
 
-/// A directory that belongs to this user and is no link. It need not exist, since it may be there on other hosts only.
+/// A directory that belongs to this user and is no link. It may be missing, because it may exist on other hosts only.
 void check_own_directory(const std::string& path, std::string_view place);
 
 }  // namespace runjob

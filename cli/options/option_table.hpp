@@ -22,7 +22,8 @@ enum class OptionGroup {
 };
 
 /// One option: everything that the command line, the environment, config files, --help and --print-config need
-/// to know about it. Adding an option is adding a row here and reading its value in build_job_spec.cc.
+/// to know about it. Adding an option is adding a row here and reading its value in build_job_spec.cc, or
+/// in runtime_variables.cc when the runtime needs it.
 struct Option {
   std::string_view name;                           ///< without dashes: --NAME, and its key in config files
   std::vector<std::string_view> short_names = {};  ///< other spellings, with their single dash: "-np", "-n"

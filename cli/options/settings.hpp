@@ -7,7 +7,7 @@
 
 namespace runjob {
 
-/// The value of one option as text, and who gave it.
+/// The value of one option as text, and its source.
 struct Setting {
   std::vector<std::string> values;  ///< one; several for a repeatable option
   std::string origin;               ///< "-np", "environment RUNJOB_NUM_PROC", "file job.toml"
@@ -15,15 +15,16 @@ struct Setting {
   bool operator==(const Setting&) const = default;
 };
 
-/// Option name -> value. What nobody gave is absent.
+/// Option name -> value. An option that no source gives is absent; defaults are not in it.
 using Settings = std::map<std::string, Setting, std::less<>>;
 
 /// Remarks on settings that work, but not as requested. main() prints them; tests assert on them.
 using Warnings = std::vector<std::string>;
 
-/// `strong` over `weak`. hosts and hostfile answer one question, so either of `strong` hides both of `weak`;
-/// an option that adds up keeps both, the weak ones first. Errors  kUsage when one source gives both hosts and
-/// hostfile.
+/// Merges two sources: an option of `strong` hides the same one of `weak`. An option that adds up keeps the values of
+/// both, the weak ones first. hosts, hostfile and host-discovery-script answer one question, so any of them in `strong`
+/// hides all of them in `weak`. Pure.
+/// Errors  Error(kUsage) when one source gives two of these three.
 Settings merge_settings(Settings strong, const Settings& weak);
 
 /// How messages name an option's value: "-np", "environment RUNJOB_NUM_PROC", "file job.toml, num-proc".

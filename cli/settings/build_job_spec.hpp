@@ -20,10 +20,12 @@ struct Surroundings {
   int gpus = 0;                   ///< the number of this host's GPUs that its ranks may use
 };
 
-/// Reads and checks every value; relative paths become absolute. The command is left empty: see start_job().
-/// Looks at the file system (hostfile, directories), changes nothing. Waits for the hosts of a discovery script. In a
-/// step whose ranks SLURM has started, only task 0 keeps its warnings.
-/// Errors  kUsage and kHostfile, naming the option, variable or file that gave the value.
+/// Reads and checks every value; relative paths become absolute. run_command_line() sets the command afterwards.
+/// Looks at the file system (hostfile, directories) and changes nothing. Blocks while a discovery script is asked for
+/// the hosts. Adds to `warnings`. In a step whose ranks SLURM has started, all tasks have the same warnings; they are
+/// cleared on every task but task 0.
+/// Errors  Error(kUsage) and Error(kHostfile), naming the option, variable or file that gave the value; those of
+///         `surroundings.discover`.
 JobSpec build_job_spec(const Settings& settings, const Surroundings& surroundings, Warnings& warnings);
 
 }  // namespace runjob

@@ -1,7 +1,6 @@
 #include "cli/settings/environment_settings.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -14,42 +13,44 @@ namespace {
 
 /// RUNJOB_ variables that are not options of runjob: what a rank is given, then what its runtime reads.
 /// docs/environment.md explains them.
-constexpr std::array<std::string_view, 36> kNotOptions = {"RENDEZVOUS",
-                                                          "JOB_KEY_FILE",
-                                                          "JOB_ID",
-                                                          "RANK",
-                                                          "SIZE",
-                                                          "LOCAL_RANK",
-                                                          "LOCAL_SIZE",
-                                                          "CROSS_RANK",
-                                                          "CROSS_SIZE",
-                                                          "HOSTNAME",
-                                                          "GENERATION",
-                                                          "ELASTIC",
-                                                          "PROCESS_NUMBER",
-                                                          "FOLD_TRACEBACKS",
-                                                          "ADDRESS",
-                                                          "GLOO_IFACE",
-                                                          "GLOO_TIMEOUT_SECONDS",
-                                                          "SHARED_MEMORY",
-                                                          "CMA",
-                                                          "CPU_OPERATIONS",
-                                                          "FUSION_THRESHOLD",
-                                                          "DISABLE_GROUP_FUSION",
-                                                          "CACHE_CAPACITY",
-                                                          "TIMELINE",
-                                                          "TIMELINE_MARK_CYCLES",
-                                                          "STALL_CHECK_DISABLE",
-                                                          "STALL_CHECK_TIME_SECONDS",
-                                                          "STALL_SHUTDOWN_TIME_SECONDS",
-                                                          "DYNAMIC_PROCESS_SETS",
-                                                          "LOG_LEVEL",
-                                                          "LOG_HIDE_TIME",
-                                                          "LIBRARY",
-                                                          "NCCL_LIBRARY",
-                                                          "BIN",
-                                                          "NETWORK_VARIABLES",
-                                                          "TENSORFLOW_SYNCHRONOUS"};
+constexpr std::string_view kNotOptions[] = {
+    "RENDEZVOUS",
+    "JOB_KEY_FILE",
+    "JOB_ID",
+    "RANK",
+    "SIZE",
+    "LOCAL_RANK",
+    "LOCAL_SIZE",
+    "CROSS_RANK",
+    "CROSS_SIZE",
+    "HOSTNAME",
+    "GENERATION",
+    "ELASTIC",
+    "PROCESS_NUMBER",
+    "FOLD_TRACEBACKS",
+    "ADDRESS",
+    "GLOO_IFACE",
+    "GLOO_TIMEOUT_SECONDS",
+    "SHARED_MEMORY",
+    "CMA",
+    "CPU_OPERATIONS",
+    "FUSION_THRESHOLD",
+    "DISABLE_GROUP_FUSION",
+    "CACHE_CAPACITY",
+    "TIMELINE",
+    "TIMELINE_MARK_CYCLES",
+    "STALL_CHECK_DISABLE",
+    "STALL_CHECK_TIME_SECONDS",
+    "STALL_SHUTDOWN_TIME_SECONDS",
+    "DYNAMIC_PROCESS_SETS",
+    "LOG_LEVEL",
+    "LOG_HIDE_TIME",
+    "LIBRARY",
+    "NCCL_LIBRARY",
+    "BIN",
+    "NETWORK_VARIABLES",
+    "TENSORFLOW_SYNCHRONOUS",
+};
 
 bool counts_as_unset(std::string_view variable, std::string_view value, bool inside_a_job) {
   if (value.empty()) return true;

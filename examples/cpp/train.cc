@@ -3,8 +3,8 @@
 //
 //     runjob -np 2 build/example/train [steps]
 //
-// The points lie around three centres and come from a fixed seed: the printed loss is the same, but for rounding, on any
-// number of ranks.
+// The points lie around three centres and come from a fixed seed: the printed loss is the same, but for rounding, on
+// any number of ranks.
 
 #include <algorithm>
 #include <array>
@@ -32,7 +32,8 @@ struct Parameters {
   std::vector<double> biases = std::vector<double>(kClasses);
 };
 
-/// The same points on all ranks. Only std::mt19937's numbers are the same everywhere, not what distributions make of them.
+/// The same points on all ranks. Only std::mt19937's numbers are the same everywhere, not what distributions make of
+/// them.
 std::vector<Point> make_points() {
   constexpr std::array<std::array<double, kFeatures>, kClasses> kCentres = {{{0, 1}, {1, -1}, {-1, -1}}};
   std::mt19937 generator(1);

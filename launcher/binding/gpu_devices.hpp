@@ -19,8 +19,8 @@ struct GpuDevice {
   bool operator==(const GpuDevice&) const = default;
 };
 
-/// The GPUs of NVIDIA's driver on this host. A GPU with MIG instances is listed as these. `root` is a folder that has
-/// `proc` and `sys`, for tests.
+/// The GPUs of NVIDIA's driver on this host; none without the driver. A GPU with MIG instances is listed as these.
+/// `root`: a folder that has `proc` and `sys`, for tests. Where there are instances it blocks for 20 s at most.
 /// Source  NVIDIA's driver, README chapter "The /proc interface": /proc/driver/nvidia/gpus/BUS/information; its MIG
 ///         guide: /proc/driver/nvidia/capabilities and `nvidia-smi -L`, which is run only where there are instances;
 ///         sysfs-bus-pci of Linux's Documentation/ABI: numa_node, local_cpulist.

@@ -19,6 +19,9 @@ class Heartbeat {
 
   static constexpr std::chrono::seconds kInterval{1};
   static constexpr int kMostMisses = 5;
+  /// A rank notices a host that is silent after SilenceWatch::kLimit, and the launcher then waits for
+  /// RankSupervisor::kCulpritPatience. This time must be shorter than both together, 9 s: else the launcher blames the
+  /// network and not the host.
   static constexpr auto kLongestSilence = kMostMisses * kInterval;
 
   /// `beat` sends a kHeartbeat frame. `lost` is called once, when the other side has been silent for too long.

@@ -21,15 +21,20 @@ namespace runjob {
 
 /// Supervises the processes of an elastic job: each generation has a RankSupervisor of its own, and Membership decides
 /// on the next one. The losses that the job survives do not reach the verdict, which is the last generation's.
-/// Owner    the job. Outlives the loop's run.
+/// Owner    the job. Outlives the loop's run. The processes belong to the owner, as for every Supervisor.
 /// Threads  one, which also runs the alarms.
+/// Errors   as Supervisor. Warnings about hosts and generations are logged.
 class ElasticSupervisor : public Supervisor {
  public:
   /// The owner's side. Called from the loop.
   struct Hooks {
+    /// Starts a process; started() or not_started() follows.
     std::function<void(const Membership::Start& start)> start;
+    /// Sends the notice to all hosts.
     std::function<void(const rendezvous::Notice& notice)> notify;
+    /// Ends a process; exited() follows.
     std::function<void(int process)> end;
+    /// A generation has been formed. Its members get their ranks after this call.
     std::function<void(const Membership::Generation& generation)> formed;
     /// A host with the next free index may get processes from now on.
     std::function<void(const Host& host)> add_host;

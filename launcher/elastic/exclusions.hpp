@@ -13,9 +13,10 @@
 namespace runjob {
 
 /// The hosts of an elastic job on which no process is started for now, because they were lost or because too many
-/// ranks failed on them in a row.
+/// ranks failed on them in a row. A host is named by its index in the job.
 /// Pure     the present time comes with each call.
 /// Threads  one.
+/// Errors   none.
 class Exclusions {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -28,6 +29,7 @@ class Exclusions {
     bool is_decisive = false;       ///< if it counts, the host is excluded
   };
 
+  /// `rank_restarts`: after more failures than this in a row, a host is excluded.
   Exclusions(std::optional<Cooldown> cooldown, int rank_restarts) : cooldown_(cooldown), restarts_(rank_restarts) {}
 
   /// A process has failed on `host`, and processes from `first_successor` on are started later. Returns true if the
@@ -38,6 +40,8 @@ class Exclusions {
   std::optional<Failure> postpone(Failure failure);
   /// These failures, which are then no longer postponed.
   std::vector<Failure> postponed() { return std::exchange(postponed_, {}); }
+  /// Excludes the host for ever, or with a cooldown for its lower limit, which doubles with each exclusion of this host
+  /// up to the upper limit.
   void exclude(int host, TimePoint now);
   /// A process on `host` has made progress before it failed: the failures there do not count any more.
   void forgive(int host) { rows_.erase(host); }
@@ -50,7 +54,7 @@ class Exclusions {
   }
 
   bool is_excluded(int host, TimePoint now) const;
-  /// "for ever", "for 20 s"
+  /// The time for which the host, which is excluded, still is: "for ever", "for 20 s".
   std::string duration_text(int host, TimePoint now) const;
   /// The time at which the next host comes back; TimePoint::max() for none.
   TimePoint next_return(TimePoint now) const;

@@ -87,7 +87,9 @@ class Membership {
 
   /// Generation 0 has been started: starts the spares.
   void begin(TimePoint now);
+  /// The process has entered elastic.run().
   void entered(int process, TimePoint now);
+  /// The process waits for the next generation.
   void ready(int process, const rendezvous::JoinRequest::Ready& ready, TimePoint now);
   /// A process reports that it is failing: by an error of its `own`, or because it has lost another one. It goes on to
   /// end or to be ready.
@@ -103,6 +105,7 @@ class Membership {
   /// The job is to have this many ranks, when there are slots for them. Members that are too many leave.
   void resize(int ranks, TimePoint now);
 
+  /// The time at which expire() has something to do; TimePoint::max() for none. It may change with every call.
   TimePoint next_deadline(TimePoint now) const;
   void expire(TimePoint now);
 

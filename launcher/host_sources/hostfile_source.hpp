@@ -14,9 +14,12 @@
 namespace runjob {
 
 /// The hostfile of an elastic job: when it is edited while the job runs, the hosts change. It is read when it has been
-/// closed or renamed into place and then unchanged for two seconds. A file that cannot be read, or is not valid as a
-/// whole, is a warning, and the hosts stay as they are. On a network's file system, which does not report changes of
-/// other hosts, it is looked at every two seconds. A pipe is never watched.
+/// closed or renamed into place, and then unchanged for two seconds. On a network's file system, which does not report
+/// changes of other hosts, it is looked at every two seconds. A pipe or another special file is never watched.
+/// Owner    as HostSource: the supervisor.
+/// Threads  the executor's one thread, which also reads the file.
+/// Errors   none is thrown. A file that cannot be read, or is not valid as a whole, is a warning, and the hosts stay as
+///          they are.
 class HostfileSource : public HostSource {
  public:
   /// `path`: absolute. `changes` outlives this object.
@@ -44,7 +47,7 @@ class HostfileSource : public HostSource {
   alignas(8) std::array<char, 4096> buffer_{};
   Version seen_{};
   bool changed_ = false;  // since it was read
-  bool open_ = false;     // somebody writes it
+  bool open_ = false;     // a process writes it
   bool polled_ = false;
 };
 

@@ -10,11 +10,14 @@
 
 namespace runjob {
 
-/// The discovery script of an elastic job while it runs. A failure, a list that cannot be understood and an empty one
-/// are warnings, one for each change of the trouble, and the hosts stay as they are.
+/// The discovery script of an elastic job while it runs: each of its lists replaces the list of hosts.
+/// Owner    as HostSource: the supervisor.
+/// Threads  the executor's one thread.
+/// Errors   none is thrown. A failure of the script, a list that is not valid and an empty one are warnings, and the
+///          hosts stay as they are. The same warning is not repeated until a valid list, or another warning, has come.
 class ScriptSource : public HostSource {
  public:
-  /// `changes` outlives this object.
+  /// `changes` outlives this object. `slots_per_host`: for hosts of a list without a number.
   ScriptSource(boost::asio::any_io_executor executor, const std::string& command, const Environment& environment,
                int slots_per_host, HostChanges& changes);
 

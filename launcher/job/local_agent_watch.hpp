@@ -12,8 +12,8 @@
 namespace runjob {
 
 /// Notices that the agent on this host, or one of its guards, has been stopped (SIGSTOP): its channel does not end
-/// then, and nothing that is sent on it has an effect. An agent that is only slow is waited for: it may be late by any
-/// time on a busy host.
+/// then, and nothing that is sent on it has an effect. It checks the state of these processes in /proc each kInterval.
+/// An agent that is only slow is waited for: it may be late by any time on a busy host.
 /// Owner    HostAgents.
 /// Threads  the loop's one thread.
 class LocalAgentWatch {

@@ -178,4 +178,20 @@ NetworkFacts network_facts() {
   return facts;
 }
 
+std::vector<std::string> reachable_addresses(const NetworkFacts& facts) {
+  constexpr std::size_t kMost = 32;
+  std::vector<std::string> first, others;
+  for (const NetworkInterface& interface : facts.interfaces) {
+    if (interface.loopback || !interface.carrier) continue;
+    for (const InterfaceAddress& address : interface.addresses) {
+      if (address.address.starts_with("fe80:")) continue;  // means nothing without its interface
+      (interface.default_route ? first : others).push_back(address.address);
+    }
+  }
+  first.insert(first.end(), others.begin(), others.end());
+  if (first.empty()) first.push_back("127.0.0.1");
+  if (first.size() > kMost) first.resize(kMost);
+  return first;
+}
+
 }  // namespace runjob

@@ -3,6 +3,7 @@
 #include <istream>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "launcher/channel/network_facts.hpp"
 
@@ -12,6 +13,10 @@ namespace runjob {
 /// no names.
 /// Errors  none: a fact that the kernel does not give is left out.
 NetworkFacts network_facts();
+
+/// The addresses at which other hosts may reach this one, at most 32; those of the default route come first. Loopback
+/// alone when there are no others. Pure.
+std::vector<std::string> reachable_addresses(const NetworkFacts& facts);
 
 /// The interfaces of the default routes of least metric, out of /proc/net/route and /proc/net/ipv6_route. Pure.
 /// Source  Linux, net/ipv4/fib_trie.c and net/ipv6/route.c, the seq_show functions.

@@ -28,11 +28,6 @@ std::string tag_of(const OutputRelay::Options& options, int rank, const std::str
   return tag.empty() && options.time == OutputTime::Format::kSeconds ? ":" : tag;
 }
 
-bool shows(const OutputRelay::Options& options, int rank) {
-  const auto index = static_cast<std::size_t>(rank);
-  return index < options.ranks.size() ? options.ranks[index].shown : options.later_shown;
-}
-
 std::int64_t now_us() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
@@ -81,9 +76,9 @@ void OutputRelay::add_process(const std::string& host) {
 void OutputRelay::set_rank(int process, int rank) {
   RankState& state = ranks_.at(static_cast<std::size_t>(process));
   for (StreamState& stream : state.streams) {
-    const bool is_shown = shows(options_, rank);
-    if (stream.shown && !is_shown) on_output(process, stream.stream, now_us(), "");  // the line that has not ended
-    stream.shown = is_shown;
+    const bool is_hidden_now = stream.shown && !options_.shows(rank);
+    if (is_hidden_now) on_output(process, stream.stream, now_us(), "");  // the line that has not ended
+    stream.shown = options_.shows(rank);
     stream.source.tag = tag_of(options_, rank, state.host, stream.stream);
   }
 }

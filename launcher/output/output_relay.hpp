@@ -43,6 +43,11 @@ class OutputRelay {
     bool colours = true;                   ///< tags may have colours on a terminal
     std::optional<std::string> directory;  ///< created if missing
     std::int64_t window = 0;               ///< bytes of a stream that its agent may send before it needs credit
+
+    bool shows(int rank) const {
+      const auto index = static_cast<std::size_t>(rank);
+      return index < ranks.size() ? ranks[index].shown : later_shown;
+    }
   };
   using SendCredit = std::function<void(int rank, Stream stream, std::int64_t bytes)>;
 

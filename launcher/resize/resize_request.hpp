@@ -6,12 +6,13 @@
 #include <sys/types.h>
 #include <vector>
 
-/// The request of `runjob resize` to the launcher of a running elastic job, and its way there: each such launcher has a
-/// socket in a folder of its user, with the job's id and the launcher's process number in its name. One connection
-/// carries one line of JSON each way.
+/// The request of `runjob resize` to the launcher of a running elastic job, and the socket that carries it. Each such
+/// launcher has a Unix socket in a folder of its user. The job's id and the launcher's process id are in its name. One
+/// connection carries one request and one reply, each a line of JSON.
+/// Threads  any; the functions have no state.
 namespace runjob {
 
-/// One of the three.
+/// Exactly one of the three is set.
 struct ResizeRequest {
   std::optional<int> ranks;
   std::string add;     ///< hosts as for -H
@@ -34,9 +35,9 @@ std::string to_json(const ResizeReply& reply);
 ResizeRequest resize_request_from_json(std::string_view text);
 ResizeReply resize_reply_from_json(std::string_view text);
 
-/// The folder of this user's sockets.
+/// The folder of this user's sockets: "/tmp/runjob-UID".
 std::string resize_folder();
-/// Makes the folder if it is missing. Errors  Error(kSystem) when it is not this user's alone.
+/// Makes the folder if it is missing. Errors  Error(kSystem) when it cannot be made, or is not this user's alone.
 void make_resize_folder(const std::string& folder);
 
 struct ResizeSocketName {
@@ -48,8 +49,9 @@ std::string resize_socket_name(const ResizeSocketName& name);
 /// nullopt for another file.
 std::optional<ResizeSocketName> parse_resize_socket_name(const std::string& file);
 
-/// Connects to the socket, sends the request and waits for the reply, for some seconds at most.
-/// Errors  Error(kConnect) when nobody listens there, Error(kTimeout), Error(kProtocol).
+/// Connects to the socket, sends the request and blocks until the reply is there.
+/// Errors  Error(kConnect) when no launcher listens there or it hangs up, Error(kTimeout) when nothing has arrived for
+///         10 s, Error(kProtocol). A request that the launcher rejects is a reply without `ok`.
 ResizeReply ask_launcher(const std::string& socket, const ResizeRequest& request);
 
 }  // namespace runjob

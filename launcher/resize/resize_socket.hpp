@@ -12,8 +12,12 @@
 
 namespace runjob {
 
-/// Takes the requests of `runjob resize` while an elastic job runs, from processes of the same user only (SO_PEERCRED):
-/// others are hung up on, and nothing of theirs is read.
+/// Carries out the requests of `runjob resize` while an elastic job runs. It serves processes of the same user only
+/// (SO_PEERCRED). The connection of any other process is closed before anything is read from it.
+/// Owner    as HostSource: the supervisor. The socket's file exists from start() to stop(); start() also removes those
+///          of launchers that were killed.
+/// Threads  the executor's one thread.
+/// Errors   none is thrown. A request that cannot be carried out gets its reason as the reply.
 class ResizeSocket : public HostSource {
  public:
   /// `folder`: see resize_folder(). `changes` outlives this object.

@@ -27,23 +27,6 @@ constexpr std::size_t kKeptLines = 20;
 constexpr std::chrono::milliseconds kPatience{60'000};     // prologs of nodes may take their time
 constexpr std::chrono::milliseconds kReasonPatience{300};  // srun reports the end of a task after the channel's
 
-/// The addresses that other hosts may reach; those of the default route come first.
-std::vector<std::string> own_addresses() {
-  constexpr std::size_t kMost = 32;  // the call has to fit into a pipe
-  std::vector<std::string> first, others;
-  for (const NetworkInterface& interface : network_facts().interfaces) {
-    if (interface.loopback || !interface.carrier) continue;
-    for (const InterfaceAddress& address : interface.addresses) {
-      if (address.address.starts_with("fe80:")) continue;  // means nothing without its interface
-      (interface.default_route ? first : others).push_back(address.address);
-    }
-  }
-  first.insert(first.end(), others.begin(), others.end());
-  if (first.empty()) first.push_back("127.0.0.1");  // all nodes are this host
-  if (first.size() > kMost) first.resize(kMost);
-  return first;
-}
-
 /// In an elastic job also those that have no rank at first: a step gets no node later.
 std::vector<std::string> nodes_of(const JobSpec& spec) {
   std::vector<std::string> names;
@@ -98,7 +81,7 @@ void SlurmConnector::start() {
   });
   const std::string warning = gpu_warning(spec_.environment);
   if (!warning.empty()) log::warn("{}", warning);
-  const AgentCall call{own_addresses(), listener_->port(), key};
+  const AgentCall call{reachable_addresses(network_facts()), listener_->port(), key};
   const std::vector<std::string> names = nodes_of(spec_);
   const bool all_nodes = static_cast<int>(names.size()) == spec_.slurm->nodes;
   std::string input = encode(call);

@@ -19,6 +19,11 @@ namespace runjob {
 /// ranks that depend on it end meanwhile. Ranks therefore report that they are failing (rank_failing()). The end of a
 /// rank that only lost another one decides nothing while that other rank may still be on its way out: unsettled().
 ///
+/// Example  Rank 1 raises an exception and begins to leave. Rank 0 loses its connection to rank 1 and ends first.
+///          rank_failing(1, own), rank_failing(0, not own), rank_exited(0): unsettled(), because rank 1, whose failure
+///          is its own, still runs. rank_exited(1): settled, rank 1 failed first. Without this last event the owner
+///          calls settle() after some seconds, which names rank 1 as well.
+///
 /// Pure     no clock, no sockets, no processes.
 /// Threads  one.
 class Verdict {

@@ -21,6 +21,8 @@ namespace runjob::rendezvous {
 /// ends the session; the reply is dropped.
 /// Owner    the server's list of sessions and the coroutine run().
 /// Threads  the executor's one thread.
+/// Errors   replies only: 400 for malformed HTTP, 401 for a request that the gatekeeper refuses, 413 and 431 over a
+///          limit, after each of which the session ends; 500 for a handler that throws.
 class HttpSession : public std::enable_shared_from_this<HttpSession> {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;

@@ -34,6 +34,7 @@ struct Known {
   const char* why_absent;  ///< null when there is a module for it
 };
 
+/// The backends of the host. describe_gpus() has those of GPUs.
 constexpr Known kKnown[] = {
     {"gloo", "cpu", nullptr},
     {"mpi", "cpu", "this version of runjob has no MPI backend"},
@@ -70,8 +71,12 @@ const Plugin& open_module(const std::string& name, const char* symbol, int flags
   return *plugin;
 }
 
+const BackendPlugin& open_backend(const char* name) {
+  return open_module<BackendPlugin>(name, kPluginSymbol, kOpenFlags);
+}
+
 const BackendPlugin& open_gloo() {
-  return open_module<BackendPlugin>("gloo", kPluginSymbol, kOpenFlags);
+  return open_backend("gloo");
 }
 
 const DevicePlugin& open_gpu() {
@@ -83,7 +88,7 @@ nlohmann::ordered_json describe(const Known& known) {
                                   {"version", ""},      {"path", ""},         {"reason", ""}};
   try {
     if (known.why_absent != nullptr) throw Error(Errc::kUnavailable, known.why_absent);
-    const BackendPlugin& plugin = open_gloo();
+    const BackendPlugin& plugin = open_backend(known.name);
     entry["version"] = plugin.library_version();
     entry["path"] = plugin.library_path();
     entry["available"] = true;

@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #endif
 
+#include "base/error.hpp"
 #include "runtime/collectives/half.hpp"
 #include "runtime/collectives/multiversion.hpp"
 #include "runtime/collectives/reduce_operators.hpp"
@@ -177,8 +178,9 @@ Functions functions_for(InstructionSet set) {
 Functions functions_for(DType half, ReduceOp op, InstructionSet set) {
   return with_operator(op, [&](auto reduction) {
     using Op = decltype(reduction);
-    return half == DType::kFloat16 ? functions_for<Float16, Float16Lanes, Op>(set)
-                                   : functions_for<Bfloat16, Bfloat16Lanes, Op>(set);
+    if (half == DType::kFloat16) return functions_for<Float16, Float16Lanes, Op>(set);
+    if (half == DType::kBfloat16) return functions_for<Bfloat16, Bfloat16Lanes, Op>(set);
+    throw Error(Errc::kBug, "a reduction of another dtype as a half");
   });
 }
 

@@ -193,12 +193,14 @@ void scale(DType dtype, void* out, const void* in, std::size_t count, double mul
 void widen(DType half, float* out, const void* in, std::size_t count, InstructionSet set) {
   const auto* source = static_cast<const std::uint16_t*>(in);
   if (half == DType::kFloat16) return float16_to_floats(set)(out, source, count);
+  if (half != DType::kBfloat16) throw Error(Errc::kBug, "a conversion of another dtype as a half");
   version_of<WidenBfloat16, float*, const std::uint16_t*, std::size_t>(set)(out, source, count);
 }
 
 void narrow(DType half, void* out, const float* in, std::size_t count, InstructionSet set) {
   auto* result = static_cast<std::uint16_t*>(out);
   if (half == DType::kFloat16) return floats_to_float16(set)(result, in, count);
+  if (half != DType::kBfloat16) throw Error(Errc::kBug, "a conversion of another dtype as a half");
   version_of<NarrowBfloat16, std::uint16_t*, const float*, std::size_t>(set)(result, in, count);
 }
 

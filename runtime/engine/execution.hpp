@@ -11,10 +11,11 @@
 
 namespace runjob::runtime {
 
-/// Runs the operations that all ranks have agreed on, and finishes the completions of those that have ended, in
-/// whatever way.
-/// Owner    the state is lent.
+/// Runs the operations that all ranks have agreed on, and finishes the completion of each operation that has ended: by
+/// its result, a failure, a rejection, or the end of the job.
+/// Owner    the state is lent, and outlives it.
 /// Threads  start() and run() are the driver's; the rest any.
+/// Errors   none is thrown. A failure is the status of the operation's completion.
 class Execution {
  public:
   explicit Execution(EngineState& state) : state_(state) {}

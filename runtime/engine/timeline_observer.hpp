@@ -10,8 +10,9 @@
 
 namespace runjob::runtime {
 
-/// Writes to the timeline which rank became ready when: at the time at which it gave its message of the round.
-/// `timeline` and `rounds` outlive it.
+/// Writes to the timeline when each rank became ready: the time at which it gave its message of the round.
+/// Owner    `timeline` and `rounds` are lent, and outlive it.
+/// Threads  as NegotiationObserver: the one that runs the negotiation.
 class TimelineObserver : public NegotiationObserver {
  public:
   TimelineObserver(EngineTimeline& timeline, Members members, const Rounds& rounds)
@@ -28,7 +29,9 @@ class TimelineObserver : public NegotiationObserver {
   const Rounds& rounds_;
 };
 
-/// Writes to the timeline the records of other ranks. `timeline` outlives it.
+/// Writes the records of other ranks to the timeline.
+/// Owner    `timeline` is lent, and outlives it.
+/// Threads  as TraceReceiver: the one that runs the control plane.
 class TimelineReceiver : public TraceReceiver {
  public:
   explicit TimelineReceiver(EngineTimeline& timeline) : timeline_(timeline) {}

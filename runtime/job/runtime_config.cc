@@ -1,6 +1,5 @@
 #include "runtime/job/runtime_config.hpp"
 
-#include <array>
 #include <limits>
 #include <string_view>
 
@@ -17,36 +16,38 @@ namespace {
 constexpr std::string_view kPrefix = "RUNJOB_", kAliasPrefix = "HOROVOD_";
 
 /// The names that the runtime reads, without their prefix.
-constexpr std::array<std::string_view, 30> kRead = {"RENDEZVOUS",
-                                                    "JOB_KEY_FILE",
-                                                    "RANK",
-                                                    "START_TIMEOUT",
-                                                    "GLOO_TIMEOUT_SECONDS",
-                                                    "GLOO_IFACE",
-                                                    "TIMELINE",
-                                                    "SIZE",
-                                                    "LOG_LEVEL",
-                                                    "LOG_HIDE_TIME",
-                                                    "TIMELINE_MARK_CYCLES",
-                                                    "ADDRESS",
-                                                    "SHARED_MEMORY",
-                                                    "CACHE_CAPACITY",
-                                                    "STALL_CHECK_DISABLE",
-                                                    "STALL_CHECK_TIME_SECONDS",
-                                                    "STALL_SHUTDOWN_TIME_SECONDS",
-                                                    "CMA",
-                                                    "HIERARCHICAL_ALLREDUCE",
-                                                    "HIERARCHICAL_ALLGATHER",
-                                                    "CPU_OPERATIONS",
-                                                    "TIMELINE_ALL_RANKS",
-                                                    "TIMELINE_MAX_MB",
-                                                    "DYNAMIC_PROCESS_SETS",
-                                                    "FUSION_THRESHOLD",
-                                                    "DISABLE_GROUP_FUSION",
-                                                    "CYCLE_TIME",
-                                                    "ENCRYPT_DATA",
-                                                    "ELASTIC",
-                                                    "PROCESS_NUMBER"};
+constexpr std::string_view kRead[] = {
+    "RENDEZVOUS",
+    "JOB_KEY_FILE",
+    "RANK",
+    "START_TIMEOUT",
+    "GLOO_TIMEOUT_SECONDS",
+    "GLOO_IFACE",
+    "TIMELINE",
+    "SIZE",
+    "LOG_LEVEL",
+    "LOG_HIDE_TIME",
+    "TIMELINE_MARK_CYCLES",
+    "ADDRESS",
+    "SHARED_MEMORY",
+    "CACHE_CAPACITY",
+    "STALL_CHECK_DISABLE",
+    "STALL_CHECK_TIME_SECONDS",
+    "STALL_SHUTDOWN_TIME_SECONDS",
+    "CMA",
+    "HIERARCHICAL_ALLREDUCE",
+    "HIERARCHICAL_ALLGATHER",
+    "CPU_OPERATIONS",
+    "TIMELINE_ALL_RANKS",
+    "TIMELINE_MAX_MB",
+    "DYNAMIC_PROCESS_SETS",
+    "FUSION_THRESHOLD",
+    "DISABLE_GROUP_FUSION",
+    "CYCLE_TIME",
+    "ENCRYPT_DATA",
+    "ELASTIC",
+    "PROCESS_NUMBER",
+};
 
 struct Variable {
   std::string name;  ///< as it was set, for messages

@@ -17,13 +17,17 @@
 
 namespace runjob::runtime {
 
-/// A rank's connection to the life of the job: reports what happens on this rank, and receives what was decided.
-/// Threads  one, but messages_sent() from any. Nothing blocks: the caller polls the descriptors that watch() names.
+/// A rank's connection to the life of the job: sends the reports of this rank, and receives the decisions.
+/// Owner    the channels. The caller polls their descriptors, which watch() names.
+/// Threads  one, but messages_sent() from any. Nothing blocks.
+/// Errors   none is thrown. A channel that breaks, or whose bytes are no message, is a lost rank. The coordinator
+///          decides on it; a member that has lost the coordinator decides for itself.
 class ControlPlane {
  public:
   using Clock = std::chrono::steady_clock;
 
   virtual ~ControlPlane() = default;
+  /// Queues the report for the coordinator; on rank 0 it is decided on at once.
   virtual void send(const LifeReport& report) = 0;
   /// Appends the descriptors to poll.
   virtual void watch(std::vector<pollfd>& descriptors) const = 0;

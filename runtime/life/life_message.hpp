@@ -8,6 +8,7 @@
 
 /// The messages between the ranks and the coordinator about the life of the job: a rank leaves, fails or is lost. They
 /// also carry the records of the timeline to the rank that writes them. One message is one frame of a control channel.
+/// All are values, and the functions are pure.
 namespace runjob::runtime {
 
 /// A message from a rank to the coordinator.

@@ -34,8 +34,10 @@ struct FusionSettings {
 
 /// Runs the operations that all ranks have agreed on: allreduces fused where that pays, everything else one by one.
 /// Fused tensors in host memory go through a buffer; those of a device are launched together, where they lie.
-/// Order    made from the operations alone, so that all ranks have the same one.
-/// Threads  one.
+/// Order    follows from the operations alone, so that it is the same on all ranks.
+/// Owner    the buffer. The timeline is lent, and outlives it.
+/// Threads  one, on which `on_done` is called too.
+/// Errors   none is thrown. A failure is the status of each operation that it concerns; the others are still run.
 class OperationRunner {
  public:
   /// Called with the operations that are done, each once, soon after it is.
@@ -45,7 +47,7 @@ class OperationRunner {
   OperationRunner(DataPath path, EngineTimeline& timeline, int rank, int size, const FusionSettings& settings,
                   const FusionAdvice& advice);
 
-  /// Blocks until all are done. Errors  in their status.
+  /// Blocks until all are done. An operation on a device is done here when it is queued there.
   void run(std::span<AgreedOperation> operations, const OnDone& on_done);
 
  private:

@@ -1,5 +1,5 @@
-/// Feeds any bytes to what comes before a terminal: screen_text(), whose result must not change when it passes again, and
-/// one_line(), which must leave no control character.
+/// Feeds any bytes to what comes before a terminal: screen_text(), whose result must not change when it passes again,
+/// and one_line(), which must leave no control character.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

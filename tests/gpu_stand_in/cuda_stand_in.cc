@@ -96,8 +96,8 @@ void* view_of(Address address, std::size_t bytes) {
   return view_of(reinterpret_cast<const void*>(address), bytes);
 }
 
-/// Copies a small block word by word, so that another thread may poll a word that the copy writes, as it may where a GPU
-/// writes. Under the thread sanitizer this takes too long for a large one.
+/// Copies a small block word by word, so that another thread may poll a word that the copy writes, as it may where a
+/// GPU writes. Under the thread sanitizer this takes too long for a large one.
 void copy_words(void* to, const void* from, std::size_t bytes) {
   constexpr std::size_t kWord = sizeof(std::uint32_t);
   constexpr std::size_t kMostPolled = 65536;

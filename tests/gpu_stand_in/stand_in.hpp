@@ -6,19 +6,19 @@
 /// Stand-ins for libcuda.so.1 and libnccl.so.2, for machines without a GPU: libraries of the same names, which runjob
 /// opens as it opens the real ones. They call themselves stand-ins wherever a name is printed.
 ///
-/// GPU       RUNJOB_STAND_IN_GPUS of them, 8 by default, with RUNJOB_STAND_IN_MIB MiB of memory, 1024 by default. It is mapped without access at the addresses that
-///           callers get, so that a touch by the host is a crash; the stand-ins reach it at a second address. Freed
-///           memory is given out again by the next allocation of its size.
-///           With RUNJOB_STAND_IN_HOST_MEMORY=1 memory of the host is taken for the GPU's too, so that tensors of a
-///           framework without GPUs can play its tensors.
+/// GPU       RUNJOB_STAND_IN_GPUS of them, 8 by default, with RUNJOB_STAND_IN_MIB MiB of memory, 1024 by default. It is
+///           mapped without access at the addresses that callers get, so that a touch by the host is a crash; the
+///           stand-ins reach it at a second address. Freed memory is given out again by the next allocation of its
+///           size. With RUNJOB_STAND_IN_HOST_MEMORY=1 memory of the host is taken for the GPU's too, so that tensors of
+///           a framework without GPUs can play its tensors.
 /// Streams   are threads. Each piece of work begins after a random delay of at most RUNJOB_STAND_IN_DELAY_US, 100 by
 ///           default.
 /// Kernels   RUNJOB_STAND_IN_KERNELS of them run on a GPU at the same time, 64 by default.
 /// Failures  RUNJOB_STAND_IN_FAIL and RUNJOB_STAND_IN_HANG are lists such as `ncclAllReduce:3,cuEventRecord:1`: the
 ///           third call of that function in this process fails, or never returns. `kernel` in place of a function is a
 ///           kernel of NCCL: one that fails shows as an asynchronous error, one that hangs ends when its communicator
-///           is aborted. A call of CUDA fails with the error number RUNJOB_STAND_IN_ERROR, 1 by default. A collective of
-///           NCCL that hangs ends when its communicator is aborted; every other call that hangs never ends.
+///           is aborted. A call of CUDA fails with the error number RUNJOB_STAND_IN_ERROR, 1 by default. A collective
+///           of NCCL that hangs ends when its communicator is aborted; every other call that hangs never ends.
 /// Counts    RUNJOB_STAND_IN_COUNT lists functions whose calls are counted.
 extern "C" {
 

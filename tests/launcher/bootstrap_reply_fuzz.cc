@@ -1,5 +1,5 @@
-/// Feeds any bytes to the reader of what a host prints before its agent runs. A reply is about whole lines: what has been read as one
-/// stays so when more bytes come, except that an agent may begin to run.
+/// Feeds any bytes to the reader of what a host prints before its agent runs. A reply is about whole lines: what has
+/// been read as one stays so when more bytes come, except that an agent may begin to run.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

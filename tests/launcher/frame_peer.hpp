@@ -69,7 +69,8 @@ class FramePeer {
     return frame;
   }
 
-  /// The next frame of this type. Those before it stay for later calls. Errors  std::runtime_error when the stream ends first.
+  /// The next frame of this type. Those before it stay for later calls. Errors  std::runtime_error when the stream ends
+  /// first.
   Frame next(In type) {
     for (std::size_t i = 0;; ++i) {
       while (i == frames_.size()) {

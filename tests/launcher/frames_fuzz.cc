@@ -1,6 +1,6 @@
-/// Feeds any bytes to the readers of an agent's channel and of a step's messages. The first byte chooses the reader: 'f'
-/// gives the rest to the frame parsers of both directions, in pieces whose size is the second byte, and checks that the
-/// pieces make no difference; 'm' gives it to each message's decoder, and checks that a message that was decoded is
+/// Feeds any bytes to the readers of an agent's channel and of a step's messages. The first byte chooses the reader:
+/// 'f' gives the rest to the frame parsers of both directions, in pieces whose size is the second byte, and checks that
+/// the pieces make no difference; 'm' gives it to each message's decoder, and checks that a message that was decoded is
 /// decoded to the same when it is encoded again; 's' does so with the messages of a SLURM step, 'c' with the line that
 /// calls an agent; 'p' with a line of SLURM's PMI.
 #include <algorithm>

@@ -1,6 +1,6 @@
 /// Feeds any bytes to the HTTP parser of both ends of the rendezvous. The first byte chooses: 's' takes the rest for a
-/// response, anything else for a request, in pieces whose size is the second byte. The pieces make no difference, and no
-/// limit is exceeded.
+/// response, anything else for a request, in pieces whose size is the second byte. The pieces make no difference, and
+/// no limit is exceeded.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -13,8 +13,8 @@
 
 namespace runjob::rendezvous {
 
-/// A TCP server on a free port of 127.0.0.1 that treats its connections one after the other as it is told. Its steps run
-/// in a thread of its own, so they must not contain Catch's assertions, which one thread may use at a time.
+/// A TCP server on a free port of 127.0.0.1 that treats its connections one after the other as it is told. Its steps
+/// run in a thread of its own, so they must not contain Catch's assertions, which one thread may use at a time.
 class ScriptedServer {
  public:
   using Step = std::function<void(RawSocket)>;

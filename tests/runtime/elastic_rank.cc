@@ -7,7 +7,8 @@
 /// the number of steps only, and is compared with that at the end.
 ///
 /// Prints one line in each generation, after its first allreduce, with the times of that and of the last one in the
-/// generation before (0: none), in seconds of the monotonic clock; one line when an allreduce fails; and one at the end:
+/// generation before (0: none), in seconds of the monotonic clock; one line when an allreduce fails; and one at the
+/// end:
 ///
 ///     generation 2: rank 0 of 3, process 0: stood from 1234.500000 to 1234.567890
 ///     error at 1234.511111: ...

@@ -156,8 +156,9 @@ TEST_CASE("a bucket of another plan is refused", "[runtime][unit]") {
   CHECK_THROWS_WITH(ranks[1].receive_bucket(0, *word ^ 1), ContainsSubstring("a plan that is not this one's"));
 }
 
-// Steps that repeat, from which all ranks or some depart now and then: by another order, by not waiting for the rest of a bucket, by an
-// operation that is left out, changed or new, and by a join. Each operation is decided once, and rightly.
+// Steps that repeat, from which all ranks or some depart now and then: by another order, by not waiting for the rest of
+// a bucket, by an operation that is left out, changed or new, and by a join. Each operation is decided once, and
+// rightly.
 TEST_CASE("random departures from a plan change no decision", "[runtime][unit]") {
   int planned = 0;
   for (unsigned seed = 0; seed < 80; ++seed) {

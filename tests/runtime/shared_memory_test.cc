@@ -15,8 +15,8 @@
 #include "tests/runtime/calls.hpp"
 #include "tests/runtime/rank_processes.hpp"
 
-/// Jobs on one host over shared memory, as their processes see them: what collectives_test.cc and failures_test.cc do not
-/// show for every backend.
+/// Jobs on one host over shared memory, as their processes see them: what collectives_test.cc and failures_test.cc do
+/// not show for every backend.
 
 using namespace runjob::runtime;
 

@@ -9,9 +9,10 @@
 
 #include "tests/runtime/calls.hpp"
 
-/// A soak: one rank of a job that runs random operations for a given number of seconds, and checks every result. All ranks draw
-/// the same operations; each submits them in an order of its own, some blocking, some not. Some steps repeat. Every epoch initialises anew, and
-/// ends with a join of ranks that have had different numbers of steps. Process sets come and go. Not part of the tests:
+/// A soak: one rank of a job that runs random operations for a given number of seconds, and checks every result. All
+/// ranks draw the same operations; each submits them in an order of its own, some blocking, some not. Some steps
+/// repeat. Every epoch initialises anew, and ends with a join of ranks that have had different numbers of steps.
+/// Process sets come and go. Not part of the tests:
 ///     runjob -np 4 build/release/bin/runtime_soak SECONDS [SEED]
 /// tests/python/remote/soak_between_hosts.py runs it between hosts.
 
@@ -185,8 +186,8 @@ void change_sets(std::mt19937& common, int size, Sets& sets) {
   if (code == RUNJOB_OK) sets[id] = ranks;
 }
 
-/// The same step again and again, as in training, for which the ranks make a plan; now and then all leave an operation out.
-/// The operations done.
+/// The same step again and again, as in training, for which the ranks make a plan; now and then all leave an operation
+/// out. The operations done.
 long repeat(std::mt19937& common, Rank& self, const std::vector<Drawn>& step) {
   long done = 0;
   for (auto times = 2 + common() % 12; times > 0; --times) {

@@ -115,8 +115,9 @@ TEST_CASE("a public key of zeros is refused", "[unit]") {
   CHECK_FALSE(initiator.read(zeros));
 }
 
-// The programs that users run bind their functions when they begin. A test program binds them at their first calls, which
-// leaves the processor's registers, with keys in them, on the stack. So this test does everything once before it counts.
+// The programs that users run bind their functions when they begin. A test program binds them at their first calls,
+// which leaves the processor's registers, with keys in them, on the stack. So this test does everything once before it
+// counts.
 TEST_CASE("no core dump has a key of a connection", "[unit]") {
   const auto handshake = [] {
     NoiseHandshake initiator(Role::kInitiator, kKey, kPrologue), responder(Role::kResponder, kKey, kPrologue);

@@ -1,7 +1,8 @@
-/// Attacks a handshake and a sealed stream with any bytes. The first byte chooses: 'h' gives the rest to a responder, and then to
-/// an initiator, in place of the other side's message; 'x' changes a real message by them (exclusive or); 'o' gives them to
-/// a connection's opener; 's' changes a sealed stream by them, of which only an unchanged beginning may come out. The keys
-/// are new each time: libFuzzer sees the comparison of an authenticator, and could use it with the same key.
+/// Attacks a handshake and a sealed stream with any bytes. The first byte chooses: 'h' gives the rest to a responder,
+/// and then to an initiator, in place of the other side's message; 'x' changes a real message by them (exclusive or);
+/// 'o' gives them to a connection's opener; 's' changes a sealed stream by them, of which only an unchanged beginning
+/// may come out. The keys are new each time: libFuzzer sees the comparison of an authenticator, and could use it with
+/// the same key.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

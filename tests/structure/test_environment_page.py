@@ -46,3 +46,18 @@ def test_every_variable_of_the_page_is_in_the_sources():
         return f'"{ending}"' in everything or re.search(rf"\b{name}\b", everything)
 
     assert not [name for name in sorted(named) if not is_used(name)]
+
+
+# The launcher sets these itself, so that no rank's user can give a wrong value.
+SET_BY_THE_LAUNCHER = {"ADDRESS", "ELASTIC", "GLOO_IFACE", "JOB_KEY_FILE", "PROCESS_NUMBER", "RANK", "RENDEZVOUS", "SIZE", "TIMELINE"}
+
+
+def names_in_table(path, table):
+    found = re.search(rf"\b{table}\[\] = \{{(.*?)\n\}};", source_tree.read(path), re.DOTALL)
+    assert found
+    return set(re.findall(r'"([A-Z_]+)"', found.group(1)))
+
+
+def test_the_launcher_checks_every_variable_that_the_runtime_reads():
+    read = names_in_table("runtime/job/runtime_config.cc", "kRead")
+    assert read - names_in_table("cli/settings/rank_variables.cc", "kChecks") == SET_BY_THE_LAUNCHER

@@ -121,10 +121,6 @@ def test_no_folder_is_too_flat():
     assert not {folder: count for folder, count in counts.items() if count > MOST_FILES}
 
 
-# The backends between hosts, which are to be written anew over one transport.
-LARGE_CLASSES = ("runtime/collectives/hierarchical/", "runtime/collectives/gloo/")
-
-
 def test_no_class_is_too_large():
     """Plain data, which has no functions, may have as many members as it needs."""
     headers = [path for path in source_tree.sources(".cc", ".hpp", ".h") if path.parts[0] not in ("tests", "benchmarks")]
@@ -134,7 +130,6 @@ def test_no_class_is_too_large():
         (path, size)
         for path, size in sizes
         if size.functions > MOST_FUNCTIONS or (size.functions and size.members > MOST_MEMBERS)
-        if not path.startswith(LARGE_CLASSES)
     ]
 
 

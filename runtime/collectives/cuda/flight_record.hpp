@@ -11,26 +11,28 @@
 
 namespace runjob::runtime::cuda {
 
-/// The last operations of one GPU, and how far each of them has come: what a rank reports when one does not end.
+/// The last operations of one GPU, and the step that each of them has reached: the report of a rank on which one of
+/// them does not end. Adding to it allocates nothing.
+/// Owner    Gpu.
 /// Threads  any.
 class FlightRecord {
  public:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr std::size_t kKept = 256;
+  static constexpr std::size_t kKept = 256;  ///< operations; a newer one takes the place of the oldest
 
-  /// The steps of an operation, in their order. `kBegun` and `kDone` are seen by the thread that looks at the GPU, up
-  /// to a millisecond late. `kBegun`: its input is complete.
+  /// The steps of an operation, in their order. `kBegun`: its input is complete. The thread that watches the GPU
+  /// notices `kBegun` and `kDone` up to a millisecond late.
   enum class Step { kSubmitted, kAgreed, kLaunched, kBegun, kDone };
 
-  /// Adds an operation that has been submitted now; returns its number, from 1 on.
+  /// Adds an operation that has been submitted now; returns its number, from 1 on. Keeps the first 80 bytes of `name`.
   std::uint64_t add(std::string_view name, Kind kind, int process_set);
-  /// Notes that an operation has come to `step`, when it has not before. The numbers of operations that are kept no
-  /// more do nothing, and so does 0.
+  /// Notes that an operation has reached `step` now, unless it has before. Ignores 0, and the number of an operation
+  /// that is no longer kept.
   void reach(std::uint64_t number, Step step);
 
   struct Unfinished {
-    std::string text;  ///< the operation, its place among all, its steps and the reason why it waits; empty for none
+    std::string text;  ///< the operation, its number among all, its steps and the reason why it waits; empty for none
     Step step = Step::kSubmitted;           ///< the last one
     std::chrono::nanoseconds since_step{};  ///< the time since then
   };

@@ -10,26 +10,29 @@
 namespace runjob::runtime::cuda {
 
 /// One GPU as this process uses it: the primary context, which the frameworks use too, and streams and events for
-/// collectives, which are used again and again.
-/// Owner    the process: never destroyed, because work on it may outlive every job.
+/// collectives, which are kept and given out again.
+/// Owner    the process: never destroyed, because work on it may outlive every job. A stream or an event belongs to the
+///          caller from take_...() to give_back().
 /// Threads  any.
+/// Errors   Error(kDevice) from take_stream() and take_event(), naming the action.
 class Gpu {
  public:
-  /// The GPU with this ordinal, among those that CUDA_VISIBLE_DEVICES leaves. The first call takes the primary context.
+  /// The GPU with this ordinal, among those that CUDA_VISIBLE_DEVICES leaves. The first call for a GPU takes its
+  /// primary context.
   /// Errors  Error(kInvalidArgument): there is no such GPU; kUnavailable: no driver; kDevice.
   static Gpu& of(int ordinal);
 
   int ordinal() const { return ordinal_; }
   Context context() const { return context_; }
 
-  /// A stream of the highest priority, which waits for no other one by itself.
+  /// A stream of the highest priority. It does not wait for the default stream, nor that for it.
   Stream take_stream();
   void give_back(Stream stream);
   /// Held while calls are queued: several threads must not launch on one GPU at the same time.
   Mutex& launch_mutex() { return launch_mutex_; }
   FlightRecord& flights() { return flights_; }
 
-  /// An event without a time. The context must be current.
+  /// An event that measures no time. The context must be current: see CurrentGpu.
   Event take_event();
   void give_back(Event event);
   /// The number of events that have been made so far.
@@ -54,8 +57,9 @@ class Gpu {
   std::size_t events_made_ GUARDED_BY(mutex_) = 0;
 };
 
-/// Makes the GPU's context current in this thread, and lets its calls pass while a stream of the caller is being
-/// captured into a graph; afterwards both are as they were.
+/// Makes the GPU's context current in this thread until it is destroyed, and permits this thread's calls while the
+/// caller captures a stream into a graph. The destructor restores both.
+/// Errors  Error(kDevice) from the constructor.
 class CurrentGpu {
  public:
   explicit CurrentGpu(const Gpu& gpu);
@@ -67,10 +71,11 @@ class CurrentGpu {
   CaptureMode mode_ = kCaptureRelaxed;
 };
 
-/// check(), with the GPU in the text.
+/// check() of driver.hpp, with the GPU in the text: throws Error(kDevice) unless `result` is a success.
 void check(const Gpu& gpu, Result result, const char* action);
 /// The reason why `memory` is no memory of the GPU's: it is the host's, another GPU's, or has been freed; empty when it
-/// is the GPU's, which must be current.
+/// is the GPU's. The GPU's context must be current.
+/// Errors  Error(kDevice).
 std::string objection(const Gpu& gpu, const void* memory);
 
 /// A GPU for people, without a context.

@@ -11,10 +11,14 @@
 namespace runjob::runtime::cuda {
 
 /// Memory of one GPU for results and zeros. Freed blocks are kept and given out again, because CUDA waits for the whole
-/// device when it frees memory; they are freed when the device has no room, and with the allocator.
+/// device when it frees memory. They go back to CUDA when the device has no room for another block, and when the
+/// allocator is destroyed.
 ///
-/// Order    A block that is given out again is written by the collectives' stream alone, after all that this stream had
-///          to do before; so it may be freed while an earlier operation still writes to it.
+/// Order    Only the collectives' stream writes to a block, and after all of its earlier work. Therefore free() may be
+///          called while an operation still writes to the block.
+/// Owner    as BufferAllocator: shared by the backend and the buffers. The GPU is never destroyed; the stream is lent.
+/// Threads  any.
+/// Errors   none from allocate(), which returns null; Error(kDevice) from clear().
 class GpuMemory : public BufferAllocator {
  public:
   /// `stream` is that of the collectives.

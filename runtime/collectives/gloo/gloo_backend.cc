@@ -17,10 +17,10 @@
 namespace runjob::runtime {
 namespace {
 
-/// Below this BCUBE's logarithmic number of steps wins over the ring's minimal bytes: docs/architecture.md.
+/// Below this size the few steps of BCUBE take less time than the few bytes of the ring.
 constexpr std::size_t kRingBytes = 32u << 10;
 
-/// Gloo takes the element size from a type; which type it is does not matter to it.
+/// A type of this size: Gloo takes the size of elements from a type, and uses nothing else of it.
 template <class T>
 void set_output(gloo::AllreduceOptions& options, void* data, std::size_t count) {
   options.setOutput(static_cast<T*>(data), count);
@@ -55,7 +55,7 @@ void GlooBackend::abort(const Status& why) {
   transport_->abort();
 }
 
-/// The first failure, which is the one that counts.
+/// Returns the first failure, which explains the later ones.
 Status GlooBackend::kept(const Status& status) {
   const MutexLock lock(mutex_);
   if (failure_.ok()) failure_ = status;
@@ -133,8 +133,8 @@ void GlooBackend::broadcast(const Call& call) {
   gloo::broadcast(options);
 }
 
-/// Everybody sends each rank its part of the input, and reduces what it gets: Gloo of 2022 has no reduce-scatter. Each rank
-/// sends and receives (p-1)/p of the tensor, as few bytes as there can be.
+/// Each rank sends every other rank that rank's part of the input, and reduces the parts that it gets: Gloo of 2022 has
+/// no reduce-scatter. A rank sends and receives (p-1)/p of the tensor, the fewest bytes that are possible.
 void GlooBackend::reducescatter(const Call& call) {
   call.tell_stage("GLOO_REDUCESCATTER", nullptr);
   const auto size = static_cast<std::size_t>(options_.size);
@@ -147,7 +147,7 @@ void GlooBackend::reducescatter(const Call& call) {
   RankOrderReduction(call.dtype, call.op, call.prescale, call.postscale, options_.size).run(call.output, inputs, count);
 }
 
-/// Counts in elements: of those that go to each rank, and come from it.
+/// The numbers of elements that go to each rank and come from it.
 void GlooBackend::exchange(const void* input, const std::vector<std::size_t>& send, void* output,
                            const std::vector<std::size_t>& receive, std::size_t element_bytes) {
   const auto bytes = [element_bytes](const std::vector<std::size_t>& counts) {
@@ -156,7 +156,7 @@ void GlooBackend::exchange(const void* input, const std::vector<std::size_t>& se
     return result;
   };
   gloo::AlltoallvOptions options(context_);
-  // Gloo takes a pointer to what it may change, and only reads it.
+  // Gloo takes a pointer to memory that it may change, but only reads it.
   options.setInput(const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(input)), bytes(send));
   options.setOutput(static_cast<std::uint8_t*>(output), bytes(receive));
   options.setTag(tag_++);

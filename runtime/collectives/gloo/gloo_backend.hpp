@@ -9,8 +9,9 @@
 
 namespace runjob::runtime {
 
-/// Gloo's collectives over a transport of ours. What Gloo ends the process for (empty or mismatching buffers) never
-/// reaches it: the engine and the negotiation see to it. After a failure every later call fails alike.
+/// Gloo's collectives over a transport of ours. Gloo would end the process for empty or mismatching buffers. They never
+/// reach it, because the engine completes empty ones and the negotiation rejects mismatches. After a failure every
+/// later call fails with the same status.
 class GlooBackend : public DataBackend {
  public:
   /// `transport`: not connected yet; it reaches every rank with long messages.
@@ -35,7 +36,7 @@ class GlooBackend : public DataBackend {
   const MeshOptions options_;
   const std::unique_ptr<Transport> transport_;
   std::shared_ptr<GlooContext> context_;  // shared with Gloo's options objects while a collective runs
-  std::uint32_t tag_ = 0;                 ///< of the next collective, the same on every rank
+  std::uint32_t tag_ = 0;                 ///< the next collective's, the same on every rank
 
   Mutex mutex_;
   Status failure_ GUARDED_BY(mutex_);

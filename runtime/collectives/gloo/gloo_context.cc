@@ -17,7 +17,7 @@ namespace {
 using GlooBuffer = gloo::transport::UnboundBuffer;
 using Timeout = std::chrono::milliseconds;  // not looked at: the transport has its own limit
 
-/// Gloo begins several messages of one buffer and then waits for each: they are waited for in their order.
+/// Gloo begins several messages of one buffer and then waits for each. The waits are in the order of the messages.
 class MessageBuffer : public GlooBuffer {
  public:
   MessageBuffer(Transport& transport, void* data, std::size_t bytes) : GlooBuffer(data, bytes), transport_(transport) {}
@@ -41,14 +41,14 @@ class MessageBuffer : public GlooBuffer {
   bool waitRecv(int* peer, Timeout) override {
     return end(received_, peer, [](TransportBuffer& buffer) { return buffer.wait_received(); });
   }
-  // Nobody calls these: the transport's abort() ends all waits.
+  // These are never called: the transport's abort() ends all waits.
   void abortWaitSend() override {}
   void abortWaitRecv() override {}
 
  private:
   struct Message {
     int peer;
-    std::unique_ptr<TransportBuffer> buffer;  ///< null for an empty one, which does not travel
+    std::unique_ptr<TransportBuffer> buffer;  ///< null for an empty one, which is not sent
   };
 
   template <class Begin>

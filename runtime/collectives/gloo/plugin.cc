@@ -27,7 +27,7 @@ const char* library_version() {
   return version.c_str();
 }
 
-/// As the loader found it, but in the folder that links such as /lib lead to.
+/// The path that the loader found, with links such as /lib resolved.
 std::string find_library() {
   Dl_info info{};
   void (*function)(const gloo::AllreduceOptions&) = &gloo::allreduce;
@@ -45,6 +45,6 @@ const char* library_path() {
 
 }  // namespace
 
-/// What librunjob.so looks up: see runtime/collectives/backend.hpp.
+/// The symbol that librunjob.so looks up: see runtime/collectives/backend.hpp.
 extern "C" __attribute__((visibility("default")))
 const BackendPlugin runjob_backend_plugin = {runjob::kVersion, create, library_version, library_path};

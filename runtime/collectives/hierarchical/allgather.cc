@@ -71,7 +71,7 @@ void among_lone_ranks(HostChannels& channels, const Call& call, const Parts& par
   exchange.wait();
 }
 
-/// The second half of an allreduce's ring: in its first round a host collects what its own ranks have.
+/// The second half of an allreduce's ring. In its first round a host collects the parts of its own ranks.
 class Walk {
  public:
   Walk(HostChannels& channels, const Call& call, const Parts& parts)

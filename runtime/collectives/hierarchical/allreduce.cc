@@ -19,14 +19,14 @@ Range all_of(const Call& call) {
   return {0, call.count * size_of(call.dtype)};
 }
 
-/// The part of the input whose result is `rank`'s, in bytes.
+/// The part of the input whose result `rank` gets, in bytes.
 Range part_of_rank(const Call& call, int rank) {
   const auto own = call.counts.begin() + rank;
   const std::size_t element = size_of(call.dtype);
   return {std::accumulate(call.counts.begin(), own, std::size_t{0}) * element, *own * element};
 }
 
-/// Leaves the result of a short tensor in `output`: this rank's own.
+/// Leaves this rank's part of the result of a short tensor in `output`.
 void allreduce_short(HostChannels& channels, const Call& call, void* output) {
   const Topology& topology = channels.topology;
   SmallExchange& small = channels.local.small;
@@ -49,7 +49,8 @@ void allreduce_short(HostChannels& channels, const Call& call, void* output) {
   std::memcpy(output, small.take(0, bytes), bytes);
 }
 
-/// All of a host's inputs to its leader, whose sums go among the hosts, and the result back: one after the other.
+/// The three stages one after the other: a host's inputs to its leader, the leaders' sums among the hosts, the result
+/// back.
 class ThroughLeader {
  public:
   ThroughLeader(HostChannels& channels, const Call& call)

@@ -15,7 +15,7 @@ namespace {
 /// A part of a stream that belongs to one rank of this host.
 struct Block {
   Range range;         ///< in the stream, bytes
-  int local;           ///< whose
+  int local;           ///< the rank to which it belongs
   std::size_t offset;  ///< in that rank's buffer; known to itself only
 };
 
@@ -94,7 +94,7 @@ class Alltoall {
       items_.push_back({distance, number});
   }
 
-  /// Copies what this rank has for a segment to the segment's place `to`.
+  /// Copies this rank's bytes of a segment to the segment's place `to`.
   void put(const Item& item, std::byte* to) const {
     const Range range = segment(outgoing(item), item);
     for (const Block& block : outgoing(item).blocks) {
@@ -139,7 +139,7 @@ class Alltoall {
     (*leaving_)[i].send(right(item.distance), tag(item), lane(i), range.count).throw_if_failed();
   }
 
-  /// All that the ranks of this host have for a segment, to `to`.
+  /// Copies the bytes of a segment of all ranks of this host to `to`.
   void gather(const Item& item, std::uint64_t step, std::byte* to) const {
     const Range range = segment(outgoing(item), item);
     put(item, to);
@@ -179,7 +179,7 @@ class Alltoall {
   std::optional<Lanes> arriving_, leaving_;
 };
 
-/// A buffer's parts, by rank, in bytes.
+/// The parts of a buffer, by rank, in bytes.
 std::vector<Range> parts_of(const std::vector<std::size_t>& counts, std::size_t element) {
   const ByteCounts bytes = bytes_of(counts, element), offsets = offsets_of(bytes);
   std::vector<Range> parts;

@@ -1,8 +1,6 @@
 #include "runtime/collectives/hierarchical/hierarchical_backend.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <new>
 
 #include <fmt/format.h>
 
@@ -11,16 +9,13 @@
 #include "runtime/collectives/hierarchical/alltoall.hpp"
 #include "runtime/collectives/hierarchical/broadcast.hpp"
 #include "runtime/collectives/hierarchical/link_measurement.hpp"
-#include "runtime/collectives/shm/memory/sharing.hpp"
 #include "runtime/collectives/shm/tuning/processor_share.hpp"
 #include "runtime/links/link_setup.hpp"
 
 namespace runjob::runtime {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
-/// All hosts cut messages alike, so all have the layout of the fullest one, but for the number of their ranks.
+/// The layout of this host. All hosts cut messages alike: as the fullest one does.
 Layout layout_of(const Topology& topology) {
   std::size_t most = 1;
   for (int host = 0; host < topology.hosts(); ++host) most = std::max(most, topology.ranks(host).size());
@@ -36,19 +31,24 @@ std::string settings_of(const HierarchicalOptions& options) {
 
 }  // namespace
 
+bool HierarchicalOptions::is_flat(Kind kind) const {
+  return is_always_flat() || (kind == Kind::kAllreduce && !allreduce) || (kind == Kind::kAllgather && !allgather);
+}
+
 HierarchicalBackend::HierarchicalBackend(const MeshOptions& options, const std::string& socket_directory,
                                          HostParts parts, HierarchicalOptions hierarchical)
     : options_(options),
       hierarchical_(hierarchical),
       topology_(options.rank, options.groups.empty() ? options.hosts : options.groups),
       machines_(options.rank, options.hosts),
-      layout_(layout_of(topology_)) {
+      layout_(layout_of(topology_)),
+      memory_(topology_, layout_) {
   HostOffer offer;
   offer.settings = settings_of(hierarchical);
   offer.processors = own_processors();
   cancel_.emplace();
-  if (topology_.local_size() == machines_.local_size()) offer.sharing = offer_sharing(socket_directory);
-  if (topology_.local_rank() < topology_.columns() && !is_flat_always()) {
+  if (topology_.local_size() == machines_.local_size()) offer.sharing = memory_.offer(socket_directory);
+  if (topology_.local_rank() < topology_.columns() && !hierarchical_.is_always_flat()) {
     transport_ = parts.make_transport(transport_options());
     offer.transport = transport_->address();
   }
@@ -56,30 +56,11 @@ HierarchicalBackend::HierarchicalBackend(const MeshOptions& options, const std::
     listener_ = listen_for_members(options_.bind_address, topology_.hosts());
     offer.leader = encode(listener_.address);
   }
-  if (has_flat_mesh()) {
+  if (hierarchical_.needs_flat_mesh()) {
     flat_ = parts.make_flat(options);
     offer.flat = flat_->address();
   }
   address_ = encode(offer);
-}
-
-std::string HierarchicalBackend::offer_sharing(const std::string& socket_directory) {
-  SharingOffer offer;
-  try {
-    offer.place = this_place();
-    if (topology_.local_rank() == 0 && topology_.local_size() > 1) {
-      segment_ = Segment::create(layout_.bytes());
-      handover_ = std::make_unique<Handover>(socket_directory);
-      offer.path = handover_->path();
-      offer.name = handover_->name();
-      offer.token = handover_->token();
-    }
-  } catch (const Error& error) {
-    handover_.reset();
-    offer = {};
-    offer.refusal = error.what();
-  }
-  return encode(offer);
 }
 
 TransportOptions HierarchicalBackend::transport_options() const {
@@ -106,7 +87,8 @@ TransportOptions HierarchicalBackend::transport_options() const {
   return options;
 }
 
-/// How long to look for messages before sleeping: that needs a processor that no other rank of the host needs meanwhile.
+/// The longest time for which a rank spins before it sleeps: none unless it has a processor that no other rank of the
+/// host needs meanwhile.
 std::chrono::microseconds HierarchicalBackend::spin() const {
   constexpr std::chrono::microseconds kAsLongAsWaking{50};
   const std::vector<std::string> own{own_processors()};
@@ -126,7 +108,8 @@ Status HierarchicalBackend::connect(const std::vector<std::string>& addresses) {
     meet_others(offers);
     channels_ = std::make_unique<HostChannels>(HostChannels{topology_, *local_, transport_.get()});
     if (topology_.hosts() > 1 && hierarchical_.rounds) make_rounds(offers);
-    if (!is_flat_always()) channels_->costs = measure_links(*channels_, processors_ >= machines_.local_size());
+    if (!hierarchical_.is_always_flat())
+      channels_->costs = measure_links(*channels_, processors_ >= machines_.local_size());
   } catch (const Error& error) {
     return fail(error, "while starting");
   }
@@ -146,47 +129,24 @@ void HierarchicalBackend::check_settings(const std::vector<HostOffer>& offers) c
 
 void HierarchicalBackend::meet_host(const std::vector<HostOffer>& offers) {
   const std::vector<int>& ranks = topology_.ranks(topology_.host());
-  void* memory = memory_of_host(offers.at(static_cast<std::size_t>(ranks.front())));
+  const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_->get(), local_names()};
+  memory_.join(offers.at(static_cast<std::size_t>(ranks.front())).sharing, limits);
   processors_ = processors_of_host(offers);
   GroupOptions options{topology_.local_rank(), Patience::for_ranks(machines_.local_size(), processors_),
                        options_.operation_timeout};
   options.names = local_names();
   options.work = transport_.get();
-  local_ = std::make_unique<Channels>(memory, layout_, options);
+  local_ = std::make_unique<Channels>(memory_.data(), layout_, options);
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();
   group_ = &local_->group;
 }
 
-/// How messages call the ranks of this host.
+/// The numbers of this host's ranks in their job, for messages.
 std::vector<int> HierarchicalBackend::local_names() const {
   std::vector<int> names;
   for (const int rank : topology_.ranks(topology_.host())) names.push_back(options_.name(rank));
   return names;
-}
-
-/// The leader gives its segment away, the others get it.
-void* HierarchicalBackend::memory_of_host(const HostOffer& of_leader) {
-  if (topology_.local_size() == 1) {
-    alone_.reset(std::aligned_alloc(kPage, layout_.bytes()));
-    if (!alone_) throw std::bad_alloc();
-    // The words; nobody reads the rest before it is written.
-    std::memset(alone_.get(), 0, layout_.cell(0, 0, 0));
-    std::memset(static_cast<std::byte*>(alone_.get()) + layout_.board(), 0, FarBoard::words_bytes(topology_.size()));
-    return alone_.get();
-  }
-  const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_->get(), local_names()};
-  if (topology_.local_rank() == 0) {
-    handover_->serve(segment_.descriptor(), topology_.local_size(), limits);
-    handover_.reset();
-  } else {
-    const SharingOffer offer = decode_sharing_offer(of_leader.sharing);
-    const std::string& socket = socket_for(this_place(), offer);
-    segment_ =
-        Segment::attach(receive_descriptor(socket, offer.token, topology_.local_rank(), limits), layout_.bytes());
-  }
-  segment_.take_descriptor().reset();
-  return segment_.data();
 }
 
 double HierarchicalBackend::processors_of_host(const std::vector<HostOffer>& offers) const {
@@ -210,20 +170,19 @@ void HierarchicalBackend::meet_others(const std::vector<HostOffer>& offers) {
 }
 
 void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
-  void* memory = topology_.local_size() == 1 ? alone_.get() : segment_.data();
-  const FarBoard board(static_cast<std::byte*>(memory) + layout_.board(), topology_.size());
+  const FarBoard board(static_cast<std::byte*>(memory_.data()) + layout_.board(), topology_.size());
   if (topology_.local_rank() == 0) {
     exchange_ =
         std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers), spin(), options_.names);
   }
-  HostRounds::Options options{options_.operation_timeout, /*carries_data=*/!has_flat_mesh()};
+  HostRounds::Options options{options_.operation_timeout, /*carries_data=*/!hierarchical_.needs_flat_mesh()};
   rounds_.emplace(topology_, local_->group, local_->rounds, board, exchange_.get(), options);
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();
   ends_exchange_ = exchange_.get();
 }
 
-/// A connection to every other host's leader.
+/// Connects with the leader of every other host.
 std::vector<ControlChannel> HierarchicalBackend::meet_leaders(const std::vector<HostOffer>& offers) {
   LinkPlan plan;
   plan.own = topology_.host();
@@ -247,11 +206,6 @@ std::vector<ControlChannel> HierarchicalBackend::meet_leaders(const std::vector<
   return channels;
 }
 
-bool HierarchicalBackend::is_flat(Kind kind) const {
-  return is_flat_always() || (kind == Kind::kAllreduce && !hierarchical_.allreduce) ||
-         (kind == Kind::kAllgather && !hierarchical_.allgather);
-}
-
 Rounds& HierarchicalBackend::rounds() {
   if (rounds_) return *rounds_;
   return local_->rounds;
@@ -269,7 +223,7 @@ Status HierarchicalBackend::run(const Call& call) {
     const MutexLock lock(mutex_);
     if (!failure_.ok()) return failure_;
   }
-  if (is_flat(call.kind)) {
+  if (hierarchical_.is_flat(call.kind)) {
     const Status status = flat_->run(call);
     return status.ok() ? status : keep(status);
   }

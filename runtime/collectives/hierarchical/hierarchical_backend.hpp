@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,46 +8,49 @@
 #include "base/mutex.hpp"
 #include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/hierarchical/exchanges/host_channels.hpp"
+#include "runtime/collectives/hierarchical/host_memory.hpp"
 #include "runtime/collectives/hierarchical/host_offer.hpp"
-#include "runtime/collectives/hierarchical/host_rounds.hpp"
-#include "runtime/collectives/shm/memory/handover.hpp"
-#include "runtime/collectives/shm/memory/segment.hpp"
-#include "runtime/control/wait_limits.hpp"
+#include "runtime/collectives/hierarchical/rounds/host_rounds.hpp"
 #include "runtime/links/listener.hpp"
 
 namespace runjob::runtime {
 
 struct HierarchicalOptions {
   /// These operations use the groups' leaders and columns. The others treat all ranks alike, wherever they are. When
-  /// both are false, all operations do.
+  /// both are false, all operations treat all ranks alike.
   bool allreduce = true, allgather = true;
   bool rounds = true;             ///< the ranks also negotiate; false for the flat mesh of another backend
   std::string flat_name = "TCP";  ///< the name of HostParts::make_flat in messages; the same on all ranks
+
+  bool is_flat(Kind kind) const;
+  bool is_always_flat() const { return !allreduce && !allgather; }
+  bool needs_flat_mesh() const { return !allreduce || !allgather; }
 };
 
-/// How a HierarchicalBackend gets what lies in other modules. Both throw Error(kUnavailable).
+/// The functions with which a HierarchicalBackend makes what lies in other modules. Both throw Error(kUnavailable).
 struct HostParts {
   std::function<std::unique_ptr<Transport>(const TransportOptions&)> make_transport;
   /// A mesh of all ranks. Not called when the options need none.
   std::function<std::unique_ptr<DataBackend>(const MeshOptions&)> make_flat;
 };
 
-/// Bytes of malloc()'s.
-using PrivateMemory = std::unique_ptr<void, decltype(&std::free)>;
-
-/// Collectives of a job on several hosts: shared memory within each, a transport between the hosts' leaders, and one for each
-/// column whose ranks are on all hosts. A host's leader makes its segment and hands it to the others in connect(), which
-/// also measures the links. Collectives for which the options say so go through a flat mesh of all ranks instead.
+/// Collectives of a job on several hosts: shared memory within each host, and transports between hosts, one for each
+/// column of ranks that reaches all hosts. The options can send collectives through a flat mesh of all ranks instead.
+/// connect() also measures the links.
 ///
-/// Groups  Ranks of one host that do not share memory are groups of one rank each, between which everything is as between
-///         hosts: "host" in this folder means such a group, but for the processors, which the ranks of a real host share.
-/// A failure ends the calls of those who wait for that rank, in memory or over the network, and so on; a rank that waits for
-/// another column's is ended by its own abort(), which the engine calls on every rank.
-/// A rank that cannot share memory announces so in its address: all ranks call agree_on_mesh(), and when these groups are
-/// not those that all ranks can use, nobody calls connect().
+/// Groups   Ranks of one host that do not share memory are groups of one rank each, between which everything is as
+///          between hosts. "Host" in this folder means such a group, except for processors, which the ranks of a real
+///          host share. A rank that cannot share memory announces this in its address. All ranks call agree_on_mesh();
+///          when these groups are not those that all ranks can use, no rank calls connect().
+/// Owner    a copy of the options; the backend owns its transports, its mesh and its memory.
+/// Threads  those of Backend: abort() and lost_rank() any, the rest one at a time.
+/// Errors   a failure ends the calls of the ranks that wait for the failed one, in memory or over the network, and then
+///          the calls of those that wait for them. A rank that waits for another column is ended by its own abort(),
+///          which the engine calls on every rank.
 class HierarchicalBackend : public Backend {
  public:
-  /// `socket_directory`: see Handover. Errors  what `parts` throw.
+  /// `socket_directory`: see Handover.
+  /// Errors  those of `parts`.
   HierarchicalBackend(const MeshOptions& options, const std::string& socket_directory, HostParts parts,
                       HierarchicalOptions hierarchical = {});
   ~HierarchicalBackend() override;
@@ -65,7 +67,6 @@ class HierarchicalBackend : public Backend {
   const LinkCosts& costs() const { return channels_->costs; }
 
  private:
-  std::string offer_sharing(const std::string& socket_directory);
   TransportOptions transport_options() const;
   std::chrono::microseconds spin() const;
   void check_settings(const std::vector<HostOffer>& offers) const;
@@ -74,11 +75,7 @@ class HierarchicalBackend : public Backend {
   std::vector<int> local_names() const;
   void make_rounds(const std::vector<HostOffer>& offers);
   std::vector<ControlChannel> meet_leaders(const std::vector<HostOffer>& offers);
-  void* memory_of_host(const HostOffer& of_leader);
   double processors_of_host(const std::vector<HostOffer>& offers) const;
-  bool is_flat(Kind kind) const;
-  bool has_flat_mesh() const { return !hierarchical_.allreduce || !hierarchical_.allgather; }
-  bool is_flat_always() const { return !hierarchical_.allreduce && !hierarchical_.allgather; }
   void run_between_hosts(const Call& call);
   Status fail(const Error& error, std::string_view what);
   Status keep(const Status& failure);
@@ -89,16 +86,14 @@ class HierarchicalBackend : public Backend {
   const Topology topology_;  ///< of the groups
   const Topology machines_;  ///< of the hosts: equal to topology_ when the ranks of each host share memory
   const Layout layout_;
+  HostMemory memory_;
   std::unique_ptr<Transport> transport_;  ///< null for a rank of no complete column, and when every collective is flat
   std::unique_ptr<DataBackend> flat_;     ///< null when nothing uses it
-  std::unique_ptr<Handover> handover_;    ///< the leader's, until all have come
   Listener listener_;                     ///< a leader's, for other leaders
   std::optional<EventFd> cancel_;         ///< connect() is to end
   std::string address_;
-  Segment segment_;
-  PrivateMemory alone_{nullptr, std::free};  ///< in place of the segment on a host with one rank
-  double processors_ = 0;                    ///< of this host, for its ranks
-  std::unique_ptr<Channels> local_;          ///< run()'s, but for what abort() does with the group
+  double processors_ = 0;            ///< of this host, for its ranks
+  std::unique_ptr<Channels> local_;  ///< run()'s, but for what abort() does with the group
   std::unique_ptr<HostChannels> channels_;
   std::unique_ptr<LeaderExchange> exchange_;  ///< null for a rank that is no leader
   std::optional<HostRounds> rounds_;

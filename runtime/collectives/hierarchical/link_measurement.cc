@@ -10,10 +10,10 @@
 namespace runjob::runtime {
 namespace {
 
-/// More streams between two hosts than that bring nothing: one alone fills 10 to 25 Gbit/s.
+/// The most streams between two hosts that can be of use: one alone fills 10 to 25 Gbit/s.
 constexpr int kMostColumns = 8;
 
-/// The shortest of several times: what it takes when nothing else comes in between.
+/// The shortest of several times: that in which nothing else came in between.
 double shortest(int times, const std::function<void()>& run) {
   using Clock = std::chrono::steady_clock;
   double least = 1e9;
@@ -51,7 +51,7 @@ class Measurement {
     return costs;
   }
 
-  /// The worst of all hosts'.
+  /// The worst value of all hosts.
   LinkCosts agree(const LinkCosts& own) {
     const auto hosts = static_cast<std::size_t>(member_.hosts);
     std::vector<LinkCosts> all(hosts);
@@ -80,7 +80,7 @@ class Measurement {
     cube_allreduce(member_, &sum, &room, 1, HostReduction(call, member_.hosts));
   }
 
-  /// From every host to the next one.
+  /// A message from every host to the next one.
   void shift(std::size_t bytes) {
     ++tag_;
     arrivals_->receive(channels_.left(), tag_, 0, bytes).throw_if_failed();

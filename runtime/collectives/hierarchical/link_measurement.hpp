@@ -4,9 +4,10 @@
 
 namespace runjob::runtime {
 
-/// Measures what messages between the leaders cost, some milliseconds long, and gives every rank of all hosts the same
-/// numbers: the slowest host's. All ranks call it at the same time, as a collective.
-/// `may_use_columns`: whether each local rank of this host has a processor; columns are used when all hosts say so.
+/// Measures the costs of messages between the leaders, for some milliseconds, and gives every rank of all hosts the
+/// same numbers: those of the slowest host. All ranks call it at the same time, as a collective.
+/// `may_use_columns`: true when each local rank of this host has a processor. Columns are used when that is true on all
+/// hosts.
 LinkCosts measure_links(HostChannels& channels, bool may_use_columns);
 
 }  // namespace runjob::runtime

@@ -11,28 +11,29 @@
 
 namespace runjob::runtime::nccl {
 
-/// The works of a backend that are launched and not done, and the thread "runjob-gpu", which looks at them: it calls
-/// the callbacks of those that are done, and asks for the device's health while there are any. It sleeps without a
-/// wake-up when there has been nothing to look at for a second.
-/// Threads  any.
+/// The works of a backend that are launched and not done, and the thread "runjob-gpu", which looks at them once a
+/// millisecond. It calls the callbacks of those that are done, and checks the device's health while there are any. It
+/// sleeps without a wake-up when there has been nothing to look at for a second.
+/// Owner    a work is shared with the completion of its operation.
+/// Threads  any. Callbacks run on "runjob-gpu", with no lock held.
 class InFlightWorks {
  public:
-  /// Called on the thread while works are in flight; throws what has failed. Must not block.
+  /// Called on the thread while works are in flight. Throws an Error when the device has failed. Must not block.
   using CheckHealth = std::function<void()>;
-  /// Called on the thread with that failure, or that of a work, once.
+  /// Called on the thread once, with the first failure of the health or of a work.
   using OnFailure = std::function<void(const Status&)>;
 
   InFlightWorks(CheckHealth check_health, OnFailure on_failure);
-  ~InFlightWorks();  ///< ends the thread; works that are left are forgotten
+  ~InFlightWorks();  ///< ends the thread; no callback is called any more for works that are left
   InFlightWorks(const InFlightWorks&) = delete;
   InFlightWorks& operator=(const InFlightWorks&) = delete;
 
   void add(std::shared_ptr<cuda::Work> work);
-  /// Ends all works with `why`, and all that are added later.
+  /// Ends all works that are not done with `why`, and all that are added later. Their callbacks follow on the thread.
   void fail(const Status& why);
   /// Waits until no work is in flight; false when there are some after `most`.
   bool drain(std::chrono::milliseconds most);
-  /// nullopt while a work is not done; then the first failure of one that there has ever been, or OK.
+  /// nullopt while a work is not done; then the first failure among all works that there have been, or OK.
   std::optional<Status> outcome() const;
 
  private:

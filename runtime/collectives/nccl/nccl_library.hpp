@@ -8,7 +8,7 @@
 
 namespace runjob::runtime::nccl {
 
-/// The functions of an NCCL that was opened at run time.
+/// The functions of an NCCL that was opened at run time. They may be called as NCCL permits.
 struct Library {
 #define RUNJOB_NCCL_MEMBER(member, symbol, arguments) Result(*member) arguments = nullptr;
   RUNJOB_NCCL_FUNCTIONS(RUNJOB_NCCL_MEMBER)
@@ -20,15 +20,19 @@ struct Library {
   int version = 0;                                   ///< 22809 is 2.28.9
 };
 
-/// The oldest NCCL that serves.
+/// The oldest NCCL that runjob can use.
 inline constexpr int kOldestVersion = 21800;
 
-/// The NCCL of this process: the file `chosen`, which RUNJOB_NCCL_LIBRARY names; else the one that is loaded already,
-/// as PyTorch's; else the one that the loader finds. Opened by the first call that succeeds, and kept. Any thread.
-/// Errors  Error(kUnavailable) with the file: it cannot be opened, or is too old.
+/// The NCCL of this process: the file `chosen`, which RUNJOB_NCCL_LIBRARY names; if that is empty, the NCCL that is
+/// loaded already, such as PyTorch's; otherwise the one that the loader finds. The first call that succeeds opens it;
+/// later ones return the same NCCL, whatever they choose.
+/// Owner    the process, to its end.
+/// Threads  any.
+/// Errors   Error(kUnavailable) with the file: it cannot be opened, or is too old.
 const Library& library(const std::string& chosen);
 
-/// Throws unless `result` is a success. `action` is what was tried; `comm` may be null.
+/// Throws unless `result` is a success. `action`: a phrase for the message, such as "making a communicator". `comm`:
+/// the communicator of the call; null for none.
 /// Errors  Error(kDevice): "`action`: NCCL 2.28.9: unhandled cuda error: ..."
 void check(const Library& library, Result result, const char* action, Comm comm = nullptr);
 

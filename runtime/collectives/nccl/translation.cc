@@ -1,5 +1,7 @@
 #include "runtime/collectives/nccl/translation.hpp"
 
+#include <optional>
+
 #include <fmt/format.h>
 
 namespace runjob::runtime::nccl {
@@ -32,6 +34,28 @@ Terms moved(DType dtype) {
   return terms;
 }
 
+/// The type in which NCCL reduces values; nullopt when it has none, so that it would reduce their bytes.
+std::optional<DataType> reduced(DType dtype) {
+  switch (dtype) {
+    case DType::kUint8:
+    case DType::kBool:
+      return kUint8;
+    case DType::kInt8:
+      return kInt8;
+    case DType::kInt32:
+    case DType::kInt64:
+    case DType::kFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kBfloat16:
+      return moved(dtype).dtype;
+    case DType::kUint16:
+    case DType::kInt16:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 /// Bools are bytes of 0 and 1: or is their maximum, and their minimum.
 RedOp op_of(ReduceOp op, bool is_bool) {
   switch (op) {
@@ -53,9 +77,10 @@ RedOp op_of(ReduceOp op, bool is_bool) {
 Terms translate(const Call& call, int size, std::string& objection) {
   Terms terms = moved(call.dtype);
   if (call.kind != Kind::kAllreduce && call.kind != Kind::kReducescatter) return terms;
-  if (call.dtype == DType::kInt16 || call.dtype == DType::kUint16)
+  if (const auto dtype = reduced(call.dtype))
+    terms.dtype = *dtype;
+  else
     objection = fmt::format("NCCL cannot reduce {} values", to_string(call.dtype));
-  if (call.dtype == DType::kInt8) terms = {.dtype = kInt8};
   const ElementKind kind = row_of(call.dtype).kind;
   const bool is_float = kind == ElementKind::kFloat || kind == ElementKind::kHalf;
   const bool is_scaled = call.prescale != 1 || call.postscale != 1;

@@ -55,6 +55,7 @@ Choice LargeMessage::choose(const Part& part) {
   return {.algorithm = tuner_.fastest(part.kind, part.bytes, possible)};
 }
 
+/// The algorithms of all collectives: one that only some of them have must look at `part.kind`.
 Algorithms LargeMessage::possible_algorithms(const Part& part) const {
   Algorithms all{{Path::kPipeline}, {Path::kPipeline, Stores::kStreaming}};
   // One choice is made for all messages from a power of two up to the next.

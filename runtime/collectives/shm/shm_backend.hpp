@@ -23,8 +23,8 @@ struct ShmOptions {
 };
 
 /// Collectives of ranks on one host, through memory that they share. Rank 0 makes the segment and hands it over to the
-/// others in connect(). The address of a rank that cannot share memory carries the reason: all ranks call
-/// objection_to_sharing(), and with an objection no rank calls connect().
+/// others in connect(). The address of a rank that cannot share memory carries the reason. All ranks call
+/// agree_on_mesh(); when they agree on other groups than this one, no rank calls connect().
 ///
 /// Owner    owns the segment, the channels and, with the ranks' buffers, the symmetric heap.
 /// Threads  as Backend: one caller at a time, abort() from any thread.

@@ -121,7 +121,7 @@ RUNJOB_API runjob_code runjob_failing(const char* reason);
  */
 RUNJOB_API int runjob_elastic(void);    /* 1 in an elastic job, else 0; -1 when not initialised */
 RUNJOB_API int runjob_generation(void); /* -1 when not initialised, and while this process belongs to none */
-/* Has this process hear the launcher's notices, on a thread of its own. Does nothing in a job that is not elastic. */
+/* Receives the launcher's notices from now on, on a thread of its own. Does nothing in a job that is not elastic. */
 RUNJOB_API runjob_code runjob_elastic_enter(void);
 /*
  * Leaves the present generation, which ends on the other ranks too, and blocks until this process is a member of the

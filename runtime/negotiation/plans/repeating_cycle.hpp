@@ -8,15 +8,18 @@
 namespace runjob::runtime {
 
 /// Recognises a training step in the sequence of operations that all ranks agree on. A cycle ends before one of its
-/// operations is agreed on again, or with the last of the operations of the cycle before it, in any order. Pure, so
-/// that all ranks recognise the same cycles.
+/// operations is agreed on again. It also ends, and is a repeated one, with the last operation that the cycle before it
+/// had, when both have the same operations in any order.
+/// Pure     from the operations that all ranks agree on, so that all ranks recognise the same cycles.
+/// Threads  one.
 class RepeatingCycle {
  public:
   /// An operation, by its id in the response cache.
   struct Step {
     std::uint32_t id = 0;
     std::size_t bytes = 0;  ///< to be reduced
-    /// Some rank had seen the end of another operation since it had submitted the one before: it may depend on that.
+    /// True if some rank saw the end of another operation between its submissions of the step before and of this one.
+    /// This one may depend on that result, so a bucket ends before it.
     bool begins = false;
   };
   enum class Event {
@@ -28,7 +31,7 @@ class RepeatingCycle {
   Event agreed(const Step& step);
   /// True when the last two cycles were this operation alone: then agreed() does nothing.
   bool is_only(std::uint32_t id) const { return only_ == id; }
-  /// An operation without an id was agreed on, or for another reason no step that came before counts.
+  /// Forgets all steps so far: an operation without an id was agreed on, or ids have changed their meaning.
   void interrupted();
   /// The steps of the cycle that ended last, in its order. A step begins something when it did so in either of the last
   /// two cycles.

@@ -11,10 +11,12 @@
 
 namespace runjob::runtime {
 
-/// The plan of a step that repeats: buckets, each a set of operations that the ranks submit together and can announce
-/// with one hash. The same on all ranks at all times. A bucket that the ranks do not all announce at once in
-/// kMostFailures cycles in a row is given up.
-/// Source  the buckets of PyTorch's DistributedDataParallel, which are fixed after the first step.
+/// The plan of a step that repeats: buckets, each a set of two or more operations that the ranks submit together and
+/// can announce with one hash. A bucket that the ranks do not all announce at once in kMostFailures cycles in a row is
+/// given up.
+/// Pure     from the operations that all ranks agree on, so that the plan is the same on all ranks at all times.
+/// Threads  one.
+/// Source   the buckets of PyTorch's DistributedDataParallel, which are fixed after the first step.
 class StepPlan {
  public:
   using Id = std::uint32_t;  ///< an operation's id in the response cache
@@ -22,7 +24,7 @@ class StepPlan {
   /// A hash of the properties that the ranks must have in common to mean the same operation by an id.
   using HashOf = std::function<std::uint64_t(Id)>;
 
-  static constexpr int kMostFailures = 3, kEnoughCycles = 4;
+  static constexpr int kMostFailures = 3, kEnoughCycles = 4;  ///< see end_cycle() and has_paid()
   static constexpr std::uint32_t kHashMask = (std::uint32_t{1} << 29) - 1;
 
   struct Bucket {
@@ -45,15 +47,17 @@ class StepPlan {
   std::optional<std::size_t> bucket_of(Id id) const;
   /// True when the operation is part of the cycle, in a bucket or not.
   bool contains(Id id) const { return ids_.count(id) != 0; }
+  /// The bucket that this hash announces.
   std::optional<std::size_t> find(std::uint32_t hash) const;
 
   /// All ranks have announced a bucket at once.
   void agreed(std::size_t bucket) { buckets_[bucket].was_agreed = true; }
-  /// True when buckets were given up: then all buckets have other indices.
+  /// A cycle of the plan has ended: counts the failures of its buckets, and gives up those that have too many. Returns
+  /// true when there were such; then the other buckets may have other indices.
   bool end_cycle();
   /// True when a bucket was given up since the plan was made.
   bool has_given_up() const { return has_given_up_; }
-  /// True when all ranks have followed the plan often enough to pay for making it.
+  /// True when all ranks have announced all buckets in kEnoughCycles cycles, which pays for making the plan.
   bool has_paid() const { return followed_ >= kEnoughCycles; }
 
  private:

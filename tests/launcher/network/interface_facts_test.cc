@@ -54,6 +54,18 @@ TEST_CASE("addresses that will not last are not a host's address", "[unit]") {
   CHECK(passing_ipv6_addresses(table) == Names{"2001:db8::3", "2001:db8::4", "2001:db8::5", "2001:db8::6"});
 }
 
+TEST_CASE("the addresses that other hosts may reach begin with those of the default route", "[unit]") {
+  NetworkInterface loopback{.name = "lo", .loopback = true, .addresses = {{"127.0.0.1", 8}}};
+  NetworkInterface cable{.name = "eth0", .addresses = {{"10.0.0.5", 24}, {"fe80::5", 64}, {"fd00::5", 64}}};
+  NetworkInterface route{.name = "eth1", .default_route = true, .addresses = {{"192.0.2.5", 24}}};
+  NetworkInterface unplugged{.name = "eth2", .carrier = false, .addresses = {{"10.9.0.5", 24}}};
+  CHECK(reachable_addresses({{loopback, cable, unplugged, route}}) ==
+        std::vector<std::string>{"192.0.2.5", "10.0.0.5", "fd00::5"});
+  CHECK(reachable_addresses({{loopback, unplugged}}) == std::vector<std::string>{"127.0.0.1"});
+  cable.addresses.assign(40, {"10.0.0.5", 24});
+  CHECK(reachable_addresses({{cable}}).size() == 32);
+}
+
 TEST_CASE("this host's loopback interface is described", "[net]") {
   const NetworkFacts facts = network_facts();
   const auto loopback = std::find_if(facts.interfaces.begin(), facts.interfaces.end(),

@@ -1,5 +1,5 @@
-/// Feeds any bytes to the parsers of ssh's files: configuration, known hosts and keys. The first byte chooses the parser,
-/// so that one corpus serves all.
+/// Feeds any bytes to the parsers of ssh's files: configuration, known hosts and keys. The first byte chooses the
+/// parser, so that one corpus serves all.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -13,8 +13,8 @@
 
 namespace runjob {
 
-/// A real sshd on 127.0.0.1 with keys and a configuration of its own, for the user who runs the tests. It ends with this
-/// object, and so do its connections.
+/// A real sshd on 127.0.0.1 with keys and a configuration of its own, for the user who runs the tests. It ends with
+/// this object, and so do its connections.
 class TestSshd {
  public:
   /// `host_keys`: types as of ssh-keygen -t. `config`: more lines of sshd_config, which come first and so win.

@@ -1,7 +1,7 @@
-/// Feeds any bytes to the ends of connections between ranks. The first byte chooses: 'h' takes the rest for the messages
-/// of a handshake, which a stranger without the key must not complete; 'a' for a member's address; 'f' for what a member
-/// sends on a control connection, in pieces whose size is the second byte; 's' for the same on an encrypted one, on
-/// which nothing may arrive.
+/// Feeds any bytes to the ends of connections between ranks. The first byte chooses: 'h' takes the rest for the
+/// messages of a handshake, which a stranger without the key must not complete; 'a' for a member's address; 'f' for
+/// what a member sends on a control connection, in pieces whose size is the second byte; 's' for the same on an
+/// encrypted one, on which nothing may arrive.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -10,8 +10,8 @@
 
 namespace runjob::runtime {
 
-/// The state of an engine for parts that are tested without the others: rank 0 of a job of one rank or, where only this rank is
-/// looked at, of several.
+/// The state of an engine for parts that are tested without the others: rank 0 of a job of one rank or, where only this
+/// rank is looked at, of several.
 inline EngineParts lone_parts(std::unique_ptr<Backend> backend = std::make_unique<LocalBackend>(), int size = 1) {
   EngineParts parts;
   parts.members = std::vector<std::string>(static_cast<std::size_t>(size), "a");

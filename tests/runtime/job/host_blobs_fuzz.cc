@@ -1,6 +1,6 @@
 /// Feeds any bytes to the readers of what ranks learn about each other when they meet, through the rendezvous, PMI or
-/// PMIx, and of what hosts send each other in a round. The first byte chooses: 'b' a rank's blob, 'o' the address of its
-/// backend, 'r' a round's block of messages, whose number is the second byte. What was read is the same when it is
+/// PMIx, and of what hosts send each other in a round. The first byte chooses: 'b' a rank's blob, 'o' the address of
+/// its backend, 'r' a round's block of messages, whose number is the second byte. What was read is the same when it is
 /// written and read again.
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "runtime/collectives/hierarchical/exchanges/message_block.hpp"
 #include "runtime/collectives/hierarchical/host_offer.hpp"
+#include "runtime/collectives/hierarchical/rounds/message_block.hpp"
 #include "runtime/job/bootstrap_blob.hpp"
 
 using namespace runjob;

@@ -1,5 +1,6 @@
 /// Feeds any bytes to the readers of what ranks send each other for control: requests, reports and decisions about the
-/// job's life. A message that was read is the same when it is written and read again. The first byte chooses the reader.
+/// job's life. A message that was read is the same when it is written and read again. The first byte chooses the
+/// reader.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

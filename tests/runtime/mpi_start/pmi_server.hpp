@@ -15,8 +15,8 @@
 
 namespace runjob::runtime {
 
-/// What a launcher is to the ranks of a job that are threads of a test: keeps PMI-1's values and barriers. tests/python/mpi has the
-/// real launchers.
+/// What a launcher is to the ranks of a job that are threads of a test: keeps PMI-1's values and barriers.
+/// tests/python/mpi has the real launchers.
 class PmiServer {
  public:
   /// `answers`: said in place of the right ones, by command; an empty text closes the connection.

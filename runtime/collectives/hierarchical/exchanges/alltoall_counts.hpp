@@ -12,9 +12,9 @@ namespace runjob::runtime {
 /// Counts or offsets by rank, in bytes.
 using ByteCounts = std::vector<std::size_t>;
 
-/// `counts` elements of `element` bytes each, in bytes.
+/// The bytes of `counts` elements of `element` bytes each.
 ByteCounts bytes_of(const std::vector<std::size_t>& counts, std::size_t element);
-/// Where each part of a buffer begins whose parts follow each other.
+/// The offset of each part in a buffer whose parts follow each other.
 ByteCounts offsets_of(const ByteCounts& parts);
 
 /// The bytes that each rank of this host sends to every rank of the job in an alltoall, and receives from it. If all

@@ -9,11 +9,11 @@
 namespace runjob::runtime {
 namespace {
 
-/// The bytes that the ranks of one host send to one rank, in the order of their ranks. It is cut where a rank of another host
-/// has its part in between, since there the receiver's output is cut as well.
+/// The bytes that the ranks of one host send to one rank, in the order of their ranks. The stream is cut where a rank
+/// of another host has its part in between, because the receiver's output is cut there as well.
 class Stream {
  public:
-  /// `ranks`: of the sending host, ascending. `bytes`: of a rank's part, by its local rank.
+  /// `ranks`: those of the sending host, ascending. `bytes`: the size of a rank's part, by its local rank.
   template <class Bytes>
   Stream(const std::vector<int>& ranks, Bytes bytes) {
     for (std::size_t local = 0; local < ranks.size(); ++local) {
@@ -86,10 +86,10 @@ class ColumnAlltoall {
   };
   using Messages = std::vector<std::unique_ptr<TransportBuffer>>;
 
-  /// Items whose messages may be on their way before the oldest one is waited for; with the two that are written and
-  /// sent on meanwhile, fewer than the ring has cells.
+  /// The items whose messages may be on their way before the oldest one is waited for. With the two that are written
+  /// and sent on meanwhile, fewer than the ring has cells.
   static constexpr std::size_t kOnTheirWay = 4;
-  /// Items whose messages are expected: at least as many as another host sends before it waits.
+  /// The items whose messages are expected: at least as many as another host sends before it waits.
   static constexpr std::size_t kExpected = kOnTheirWay + 2;
 
   static std::size_t segment_of(std::size_t longest, std::size_t cell, std::size_t hosts) {
@@ -108,7 +108,7 @@ class ColumnAlltoall {
   std::uint64_t tag(const Item& item, std::size_t distance, std::size_t run) const {
     return tags_ + (distance * segments() + item.number) * static_cast<std::size_t>(ring_.size()) + run;
   }
-  /// Where the segments of an item for the rank with this local rank are.
+  /// The offset of the segments of an item for the rank with this local rank.
   std::byte* cell(const Item& item, int local, std::uint64_t step, std::size_t distance) const {
     return ring_.cell(local, step) + (distance - item.begin) * segment_;
   }
@@ -139,7 +139,7 @@ class ColumnAlltoall {
     }
   }
 
-  /// Begins to receive what comes for this rank in an item.
+  /// Begins to receive the bytes for this rank in an item.
   void receive(const Item& item) {
     Messages& messages = arriving_.emplace_back();
     for (std::size_t distance = std::max<std::size_t>(item.begin, 1); distance < item.end; ++distance) {
@@ -157,7 +157,7 @@ class ColumnAlltoall {
     }
   }
 
-  /// Sends what this host's ranks have written for this rank's column, and copies out what they have for itself.
+  /// Sends the bytes that this host's ranks have written for this rank's column, and copies out those for this rank.
   void send_on(const Item& item, std::uint64_t step) {
     for (int local = 0; local < ring_.size(); ++local) {
       if (local != ring_.rank()) ring_.wait_filled(local, step);
@@ -177,7 +177,7 @@ class ColumnAlltoall {
     if (item.begin == 0) keep(item, step);
   }
 
-  /// Copies this rank's part of what the ranks of this host have for each other.
+  /// Copies this rank's part of the bytes that the ranks of this host send each other.
   void keep(const Item& item, std::uint64_t step) const {
     const std::vector<int>& ranks = topology_.ranks(topology_.host());
     for (int local = 0; local < ring_.size(); ++local) {

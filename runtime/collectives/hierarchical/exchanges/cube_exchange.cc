@@ -19,7 +19,7 @@ class Bundle {
   Bundle(const std::vector<std::vector<Range>>& parts, const Cube& cube, std::byte* data)
       : parts_(parts), cube_(cube), data_(data) {}
 
-  /// What `number` hosts of the cube from `first` on know, with their companions.
+  /// The parts of `number` hosts of the cube from `first` on, and of their companions.
   template <class Each>
   std::size_t for_each(int first, int number, Each each) const {
     std::size_t bytes = 0;

@@ -23,7 +23,7 @@ class DirectExchange {
   /// the same number of bytes; nothing is sent when it is 0. At most once for each host.
   void send(int host, const Range& of_input);
   void receive(int host, const Range& of_output);
-  /// Waits for all of it.
+  /// Waits for all messages.
   void wait();
 
  private:

@@ -63,7 +63,8 @@ class Exchange {
     }
   }
 
-  /// Sends one range of the sums and receives another one; elements. Whoever sends nothing is not waited for.
+  /// Sends one range of the sums and receives another one, in elements. No message is sent or awaited for an empty
+  /// range.
   void swap(std::uint64_t step, int peer, const Range& sent, const Range& received, TransportBuffer& to) {
     const std::uint64_t tag = tag_ + step;
     if (received.count > 0) {

@@ -11,7 +11,7 @@
 
 namespace runjob::runtime {
 
-/// Memory for sums and messages on their way, kept from one collective to the next. Its bytes are whatever was left there.
+/// Memory for sums and messages on their way, kept from one collective to the next. It may have any contents.
 class Scratch {
  public:
   std::byte* reserve(std::size_t bytes) {
@@ -24,16 +24,16 @@ class Scratch {
   std::size_t bytes_ = 0;
 };
 
-/// One rank's ways of talking: to the ranks of its host through shared memory, and to its column on the other hosts. What the
-/// collectives beside this file are functions of; all throw Error as Group and Transport say, and leave anything in the
-/// output then.
+/// The connections of one rank: to the ranks of its host through shared memory, and to its column on the other hosts.
+/// The collectives beside this file take it as an argument. All throw the errors of Group and Transport, and may then
+/// leave any contents in the output.
 /// Threads  one at a time.
 struct HostChannels {
   const Topology& topology;
   Channels& local;
   Transport* transport = nullptr;  ///< null for a rank whose column does not reach all hosts
   LinkCosts costs = {};
-  std::uint64_t operations = 0;  ///< with long messages, so far: the same on all ranks
+  std::uint64_t operations = 0;  ///< the number of those with long messages so far, the same on all ranks
   Scratch sums = {}, messages = {};
 
   bool is_leader() const { return topology.local_rank() == 0; }
@@ -44,7 +44,7 @@ struct HostChannels {
   int left() const { return (topology.host() + topology.hosts() - 1) % topology.hosts(); }
   /// The largest tensor whose sums are a short message whatever its dtype.
   std::size_t most_short() const { return std::min(local.small.most_bytes(), Transport::kMostShortBytes / 2); }
-  /// The first tag of the next collective with long messages; below 2^32 of its own may follow.
+  /// The first tag of the next collective with long messages, which may use 2^32 tags from it on.
   std::uint64_t next_tags() { return ++operations << 32; }
 };
 

@@ -6,7 +6,7 @@
 namespace runjob::runtime {
 namespace {
 
-/// Two buffers of it and the operands fit the first cache (32 KiB at least).
+/// Two buffers of this size and the operands fit the first cache (32 KiB at least).
 constexpr std::size_t kPieceBytes = 8192;
 
 const void* at(const void* data, std::size_t bytes) {
@@ -40,7 +40,7 @@ void HostReduction::add(void* out, const void* partial, std::span<const void* co
   }
 }
 
-/// In one pass over memory.
+/// Adds two operands in one pass over memory.
 void HostReduction::add_two(void* out, const void* lower, const void* upper, std::size_t count, bool is_last) const {
   const std::size_t element = size_of(dtype_), piece = kPieceBytes / element;
   for (std::size_t first = 0; first < count; first += piece) {
@@ -69,7 +69,7 @@ void HostReduction::finish(void* out, void* sum, std::size_t count) const {
   }
 }
 
-/// Widened, but not scaled: what another host has made.
+/// Widens the sums of another host, without scaling.
 void HostReduction::load(std::byte* to, const void* input, std::size_t count) const {
   if (wide_ != dtype_) return widen(dtype_, reinterpret_cast<float*>(to), input, count);
   std::memcpy(to, input, count * size_of(dtype_));

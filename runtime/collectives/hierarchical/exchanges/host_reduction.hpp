@@ -8,30 +8,31 @@
 
 namespace runjob::runtime {
 
-/// The arithmetic of a reduction that goes from host to host: the inputs of a host's ranks, in their order, added to what the
-/// hosts before have made of theirs. Averaging and postscaling come last.
+/// The arithmetic of a reduction that goes from host to host: it adds the inputs of a host's ranks, in their order, to
+/// the sums of the hosts before. Averaging and postscaling come last.
 ///
-/// float16 and bfloat16 are added in float32 within a host. Between hosts they travel as float32 where messages are short
-/// (wide()), and are then rounded once; where they are long they travel as they are, rounded once on each host.
-/// Threads  any; holds no buffers.
+/// float16 and bfloat16 are added in float32 within a host. Short messages carry them between hosts as float32
+/// (wide()), so that they are rounded once. Long messages carry them as they are, rounded once on each host.
+/// Threads  any; it holds no buffers.
 class HostReduction {
  public:
   HostReduction(const Call& call, int size);
 
-  /// What sums travel as that are rounded at the end only.
+  /// The dtype of sums between hosts that are rounded only at the end.
   DType wide() const { return wide_; }
 
-  /// out[i] = partial[i] op inputs[0][i] op inputs[1][i]... in the call's dtype. `partial`: null on the first host; `is_last`:
-  /// finish the result. `out` may be one of the operands.
+  /// out[i] = partial[i] op inputs[0][i] op inputs[1][i]... in the call's dtype. `partial`: null on the first host.
+  /// `is_last`: finish the result. `out` may be one of the operands.
   void add(void* out, const void* partial, std::span<const void* const> inputs, std::size_t count, bool is_last) const;
 
-  /// The same of one host, with the result left in wide().
+  /// The same for one host, with the result in wide().
   void begin(void* out, std::span<const void* const> inputs, std::size_t count) const;
   /// out[i] = lower[i] op upper[i], in wide(); `out` may be one of them.
   void join(void* out, const void* lower, const void* upper, std::size_t count) const {
     reduce_(out, lower, upper, count);
   }
-  /// From wide() to the call's dtype, averaged and postscaled; `out` may be `sum`, which is spoilt in any case.
+  /// Converts from wide() to the call's dtype, averaged and postscaled. `out` may be `sum`, which is overwritten in any
+  /// case.
   void finish(void* out, void* sum, std::size_t count) const;
 
  private:
@@ -42,7 +43,7 @@ class HostReduction {
 
   DType dtype_, wide_;
   double prescale_, postscale_, divisor_;
-  ReduceFunction reduce_;  ///< of wide_
+  ReduceFunction reduce_;  ///< for wide_
 };
 
 }  // namespace runjob::runtime

@@ -13,7 +13,7 @@ int steps_of(const Cube& cube) {
   return steps;
 }
 
-/// Before and after the steps, when some hosts are beyond the cube.
+/// The messages before and after the steps, when some hosts are beyond the cube.
 int folds_of(const Cube& cube) {
   return cube.size < cube.hosts ? 2 : 0;
 }
@@ -30,7 +30,7 @@ double halving_seconds(const LinkCosts& costs, int hosts, std::size_t bytes) {
   const Cube cube(hosts);
   const auto n = static_cast<double>(bytes);
   const double on_wire = 2.0 * (cube.size - 1) / cube.size * n + folds_of(cube) * n;
-  // Nothing of what is done within a host overlaps: in, out, and the sums.
+  // The three stages within a host do not overlap: in, out, and the sums.
   return (2 * steps_of(cube) + folds_of(cube)) * costs.long_seconds + on_wire / costs.bytes_per_second +
          3 * n / costs.copied_per_second;
 }
@@ -41,7 +41,8 @@ bool exchanges_directly(bool are_all_alone, int hosts, std::size_t bytes, std::s
 
 AllreduceWay choose_allreduce(const LinkCosts& costs, int hosts, std::size_t bytes, std::size_t wide_bytes,
                               std::size_t most_short) {
-  /// Of a ring's messages: shorter ones cost more than their bytes, and there are more of them than steps of the others.
+  /// The shortest message of a ring. Shorter ones cost more than their bytes, and a ring has more messages than the
+  /// other algorithms have steps.
   constexpr std::size_t kLeastChunk = 32u << 10;
   if (bytes >= static_cast<std::size_t>(hosts) * kLeastChunk) return AllreduceWay::kRing;
   if (bytes > most_short) return AllreduceWay::kHalving;

@@ -6,10 +6,11 @@
 
 namespace runjob::runtime {
 
-/// Runs items 0 to `count` - 1 through three stages on every rank of a host, an item of each stage in work at a time:
-/// `give(i, step)` writes this rank's slot for those that work on the item; `work(i, step)` may wait for others' slots and for
-/// other hosts, and leaves what the host's ranks want in its own; `take(i, step)` waits for that and copies it out.
-/// Since an item is given before the one in front of it is worked on, other hosts are not waited for because of this one.
+/// Runs items 0 to `count` - 1 through three stages on every rank of a host, with one item in each stage at a time:
+/// `give(i, step)` writes this rank's slot, for the ranks that work on the item; `work(i, step)` may wait for the slots
+/// of others and for other hosts, and leaves in its own slot the bytes that the host's ranks need; `take(i, step)`
+/// waits for those and copies them out. An item is given before the one in front of it is worked on, so that no other
+/// host waits for this one because of it.
 template <class Give, class Work, class Take>
 void run_pipeline(Ring& ring, std::size_t count, Give give, Work work, Take take) {
   const std::uint64_t first = ring.take_steps(count);

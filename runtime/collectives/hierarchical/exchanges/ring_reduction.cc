@@ -10,7 +10,7 @@
 namespace runjob::runtime {
 namespace {
 
-/// What both have in common: rounds in which sums grow, in lanes of scratch memory.
+/// The part that both have in common: rounds in which sums grow, in lanes of scratch memory.
 class Summing {
  public:
   Summing(HostChannels& channels, const Call& call, const RingPlan& plan, RingWalk& walk)
@@ -33,7 +33,7 @@ class Summing {
   bool is_summing(std::size_t item) const { return walk_.round(item) < rounds_; }
   bool completes(std::size_t item) const { return walk_.round(item) + 1 == rounds_; }
 
-  /// Copies what other ranks of this host are going to add into this rank's slot.
+  /// Copies the bytes that other ranks of this host will add into this rank's slot.
   void give(std::size_t item, std::uint64_t step) const {
     if (channels_.is_alone_on_host()) return;
     const Range segment = walk_.segment(item), own = walk_.own_part(item);
@@ -48,7 +48,7 @@ class Summing {
     if (walk_.own_part(item).count > 0) walk_.receive(item, *arriving_, lane(item));
   }
 
-  /// Adds this host's inputs; what is complete goes to `result`, else to the right neighbour.
+  /// Adds this host's inputs. Complete sums go to `result`, others to the right neighbour.
   void add(std::size_t item, std::uint64_t step, std::byte* result) {
     const Range part = walk_.own_part(item);
     const bool is_last = completes(item);
@@ -139,7 +139,7 @@ class Allreduce {
  private:
   bool has_result(std::size_t i) const { return !summing_.is_summing(i) || summing_.completes(i); }
 
-  /// What is complete arrives where it stays: it is complete only when this rank's input there has been used.
+  /// Complete sums arrive in the output itself. They are complete only when this rank's input there has been used.
   void receive(std::size_t i) {
     const Range part = walk_.own_part(i);
     if (part.count == 0 || walk_.is_first(i)) return;

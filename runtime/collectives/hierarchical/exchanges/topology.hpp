@@ -5,9 +5,9 @@
 
 namespace runjob::runtime {
 
-/// Which ranks share a host, as one rank sees it. Hosts are numbered in the order in which their lowest ranks come; the ranks of a
-/// host by `local rank`, in ascending order. Local rank 0 is the host's leader; the ranks of all hosts with the same local
-/// rank are a column.
+/// Which ranks share a host, as one rank sees it. Hosts are numbered in the order of their lowest ranks, the ranks of a
+/// host by local rank, in ascending order. Local rank 0 is the host's leader. The ranks of all hosts with the same
+/// local rank are a column.
 /// Threads  any: it never changes.
 class Topology {
  public:
@@ -24,14 +24,16 @@ class Topology {
   int local_rank() const { return local_rank_of(rank_); }
   int local_size() const { return static_cast<int>(ranks(host()).size()); }
 
+  /// True for a rank of this rank's host.
+  bool is_here(int rank) const { return host_of(rank) == host(); }
   int host_of(int rank) const { return host_[static_cast<std::size_t>(rank)]; }
   int local_rank_of(int rank) const { return local_rank_[static_cast<std::size_t>(rank)]; }
   const std::vector<int>& ranks(int host) const { return ranks_[static_cast<std::size_t>(host)]; }
 
-  /// How many columns have a rank on every host.
+  /// The number of columns that have a rank on every host.
   int columns() const;
-  /// True if every rank is in a column that reaches all hosts, and each rank of a column is connected with each other one:
-  /// not with many hosts, because the number of connections grows with the square of theirs.
+  /// True if every rank is in a column that reaches all hosts, and each rank of a column is connected with each other
+  /// one. Not with many hosts, because the number of connections grows with the square of theirs.
   bool columns_reach_all() const { return hosts() <= kMostMeshed && size() == columns() * hosts(); }
   /// The ranks of a column, by host.
   std::vector<int> column(int local_rank) const;
@@ -42,17 +44,17 @@ class Topology {
   std::vector<std::vector<int>> ranks_;  ///< by host
 };
 
-/// Hosts that recursive doubling joins: of the hypercube that is the largest below `hosts`, and for each host beyond it one
-/// of the cube's.
+/// The hosts that recursive doubling joins: those of the hypercube that is the largest below `hosts`. Each host beyond
+/// it is the companion of one in the cube.
 struct Cube {
   explicit Cube(int hosts);
 
   int hosts, size;  ///< size: a power of two
 
   bool contains(int host) const { return host < size; }
-  /// The other one of a pair of which one is beyond the cube; -1 for none.
+  /// The other host of a pair of which one is beyond the cube; -1 for none.
   int companion(int host) const;
-  /// All hosts that `host` has to do with, ascending.
+  /// All hosts with which `host` exchanges messages, ascending.
   std::vector<int> neighbours(int host) const;
 };
 

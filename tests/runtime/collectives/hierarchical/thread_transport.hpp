@@ -12,8 +12,8 @@
 
 #include "runtime/collectives/transport.hpp"
 
-/// A transport among threads of this process. Long messages are copied when both sides have come, out of the sender's memory
-/// into the receiver's: whoever changes either too early is seen by ThreadSanitizer, and by the results.
+/// A transport among threads of this process. Long messages are copied when both sides have come, out of the sender's
+/// memory into the receiver's: whoever changes either too early is seen by ThreadSanitizer, and by the results.
 namespace runjob::runtime {
 
 /// What the members of one group have between them.

@@ -16,8 +16,8 @@ using Ints = std::vector<std::int32_t>;
 constexpr std::size_t kPiece = 1024, kPieces = 7;  ///< values of a piece; the last one is shorter
 
 /// The host's collectives of two ranks, of which the other one has the same values: a stand-in that doubles. Before it
-/// returns from a piece it waits until the next one has arrived from the GPU and the one before has arrived there, which
-/// happens only while the collective runs if the copies overlap it.
+/// returns from a piece it waits until the next one has arrived from the GPU and the one before has arrived there,
+/// which happens only while the collective runs if the copies overlap it.
 class DoublingHost : public DataBackend {
  public:
   std::string address() const override { return {}; }

@@ -40,8 +40,8 @@ Counts counts() {
   return result;
 }
 
-/// What `kSteps` steps add to the counts, once the step is known to all ranks. No rank comes back before all have counted:
-/// the first one to leave the job would cause a control message.
+/// What `kSteps` steps add to the counts, once the step is known to all ranks. No rank comes back before all have
+/// counted: the first one to leave the job would cause a control message.
 template <class Step>
 Counts steady_counts(Step step) {
   for (int i = 0; i < 10; ++i) step();
@@ -58,7 +58,8 @@ void require_counts(const Counts& found, const Counts& expected) {
     require(found.at(name) == count, name + ": " + std::to_string(found.at(name)) + ", not " + std::to_string(count));
 }
 
-/// The runtime's stream waits for the caller's in each step, and the caller's for the runtime's unless the GPU is done by then.
+/// The runtime's stream waits for the caller's in each step, and the caller's for the runtime's unless the GPU is done
+/// by then.
 void require_waits(const Counts& found) {
   const std::int64_t waits = found.at("cuStreamWaitEvent");
   require(kSteps <= waits && waits <= 2 * kSteps, "cuStreamWaitEvent: " + std::to_string(waits));

@@ -39,8 +39,8 @@ struct Ends {
     far = link(sockets[1], 2, 1);
   }
 
-  /// Moves both ends until nothing moves any more. A sealed record counts once all of it has moved, so that several calls
-  /// in a row may return 0.
+  /// Moves both ends until nothing moves any more. A sealed record counts once all of it has moved, so that several
+  /// calls in a row may return 0.
   void settle() const {
     constexpr int kCallsPerRecord = 64;
     for (int idle = 0; idle < kCallsPerRecord; ++idle) {

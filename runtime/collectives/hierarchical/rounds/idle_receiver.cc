@@ -1,4 +1,4 @@
-#include "runtime/collectives/hierarchical/idle_receiver.hpp"
+#include "runtime/collectives/hierarchical/rounds/idle_receiver.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -8,11 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/collectives/hierarchical/host_rounds.hpp"
+#include "runtime/collectives/hierarchical/rounds/host_rounds.hpp"
 #include "runtime/collectives/shm/channels.hpp"
 #include "tests/runtime/collectives/shm/thread_ranks.hpp"
 
-/// Hosts whose ranks all live in this process: each host has memory of its own, and its leader real sockets to the other leaders.
+/// Hosts whose ranks all live in this process: each host has memory of its own, and its leader real sockets to the
+/// other leaders.
 namespace runjob::runtime {
 
 /// By host, for each the channels to all hosts.

@@ -12,15 +12,16 @@
 
 namespace runjob::runtime {
 
-/// One leader's connections to the leaders of all other hosts, over which frames go. Nothing waits.
+/// One leader's connections to the leaders of all other hosts, and the frames on them. No call waits.
+/// Owner    the connections.
 /// Threads  one at a time.
 /// Errors   OnEnd is called for a connection that ends, after OnFrame for each frame that came before.
 class LeaderLinks {
  public:
   enum class Type : std::uint32_t {
     kBlocks,   ///< the blocks of `round`: the sender's and those of the hosts behind it
-    kBegun,    ///< somebody has begun `round`
-    kAsk,      ///< which ranks of the sender's host have given their message of `round`; it wants to know the same
+    kBegun,    ///< a host has begun `round`
+    kAsk,      ///< which ranks of the sender's host have given their message of `round`; asks for the same
     kPresent,  ///< the answer
     kLeft,     ///< a rank of the sender's host takes no part any more, after `round`
   };
@@ -30,13 +31,13 @@ class LeaderLinks {
     std::string_view payload;  ///< valid only during the call of OnFrame
   };
 
-  /// `channels`: by host, that of the own host unused.
+  /// `channels`: by host; that of the own host is unused.
   explicit LeaderLinks(std::vector<ControlChannel> channels);
 
   /// Readable when receive() has something to do: for poll() and its kind.
   int descriptor() const { return poll_.get(); }
   void send(int host, const Frame& frame);
-  /// Sends to all that are open.
+  /// Sends to all hosts whose connections are open.
   void send_to_all(const Frame& frame);
   /// The error that has ended the connection to `host`; 0 if that host has closed it.
   int error(int host) const { return channels_[static_cast<std::size_t>(host)].error(); }
@@ -46,16 +47,16 @@ class LeaderLinks {
 
   using OnFrame = std::function<void(int host, const Frame& frame)>;
   using OnEnd = std::function<void(int host)>;
-  /// Everything that has come.
+  /// Receives everything that has come.
   void receive(const OnFrame& on_frame, const OnEnd& on_end);
-  /// Everything that has come from one host, with one system call when nothing has.
+  /// Receives everything that has come from one host, with one system call when nothing has.
   void receive_from(int host, const OnFrame& on_frame, const OnEnd& on_end);
 
   using OnSilence = std::function<void(int host, const std::string& reason)>;
   /// Looks at all connections, and calls `on_silence` for each host that is out of reach.
   void find_silent(SilenceWatch::Clock::time_point now, const OnSilence& on_silence);
 
-  /// Ends all connections, as the hosts at their other ends will see. OnEnd is not called for them.
+  /// Ends all connections. The hosts at their other ends notice it. OnEnd is not called for them.
   void close();
 
   // So far.

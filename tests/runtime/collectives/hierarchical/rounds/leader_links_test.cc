@@ -1,9 +1,9 @@
-#include "runtime/collectives/hierarchical/leader_links.hpp"
+#include "runtime/collectives/hierarchical/rounds/leader_links.hpp"
 
 #include <poll.h>
 
 #include "tests/catch.hpp"
-#include "tests/runtime/collectives/hierarchical/rounds_hosts.hpp"
+#include "tests/runtime/collectives/hierarchical/rounds/rounds_hosts.hpp"
 
 using namespace runjob::runtime;
 using Type = LeaderLinks::Type;

@@ -10,12 +10,12 @@
 
 namespace runjob::runtime {
 
-/// The thread "runjob-rounds": receives what other hosts send while the driver does not receive itself.
+/// The thread "runjob-rounds". It receives the messages of other hosts while the driver does not receive them itself.
 ///
 /// A driver that runs one operation after the other must not be disturbed: a thread that woke up for each message would
-/// take the processor and the lock at the very moment at which the driver needs both. So the thread does not watch the
-/// descriptor while it is in use by the driver, and for a millisecond afterwards; and the driver makes no system call to
-/// tell it so. After a millisecond without a use the thread watches again, and then sleeps until something comes.
+/// take the processor and the lock just when the driver needs both. So the thread does not watch the descriptor while
+/// the driver uses it, and for a millisecond afterwards. The driver makes no system call for that. After a millisecond
+/// without a use the thread watches again, and then sleeps until something comes.
 ///
 /// Threads  enter(), leave() and expect_absence() are the driver's; the rest is any thread's.
 class IdleReceiver {
@@ -27,12 +27,12 @@ class IdleReceiver {
   IdleReceiver(const IdleReceiver&) = delete;
   IdleReceiver& operator=(const IdleReceiver&) = delete;
 
-  /// The driver receives by itself from now on.
+  /// From now on the driver receives by itself.
   void enter() {
     is_absent_.store(false, std::memory_order_relaxed);
     uses_.fetch_add(1, std::memory_order_relaxed);
   }
-  /// The driver has stopped to receive. It is likely to do so again soon.
+  /// The driver receives no more. It is likely to do so again soon.
   void leave() { uses_.fetch_add(1, std::memory_order_relaxed); }
   /// The driver, which has left, will be away: the thread watches at once.
   void expect_absence();

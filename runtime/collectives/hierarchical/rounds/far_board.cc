@@ -1,4 +1,4 @@
-#include "runtime/collectives/hierarchical/far_board.hpp"
+#include "runtime/collectives/hierarchical/rounds/far_board.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "runtime/collectives/hierarchical/exchanges/dissemination.hpp"
+#include "runtime/collectives/hierarchical/rounds/dissemination.hpp"
 
 #include <numeric>
 #include <set>

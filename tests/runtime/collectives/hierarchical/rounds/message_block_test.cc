@@ -1,4 +1,4 @@
-#include "runtime/collectives/hierarchical/exchanges/message_block.hpp"
+#include "runtime/collectives/hierarchical/rounds/message_block.hpp"
 
 #include <algorithm>
 #include <cstring>

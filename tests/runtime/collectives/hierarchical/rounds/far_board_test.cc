@@ -1,4 +1,4 @@
-#include "runtime/collectives/hierarchical/far_board.hpp"
+#include "runtime/collectives/hierarchical/rounds/far_board.hpp"
 
 #include <string>
 
@@ -38,7 +38,7 @@ TEST_CASE("a board keeps the messages of two rounds", "[runtime][unit]") {
     CHECK(text_of(board.message(2, rank)) == longest);
     CHECK((board.given(rank).load() == 2 && board.left_after(rank).load() == 3));
   }
-  CHECK((board.heard().load() == 0 && board.begun().load() == 0 && board.departures().load() == 0));
+  CHECK((board.completed().load() == 0 && board.begun().load() == 0 && board.departures().load() == 0));
   board.put(3, 0, {9});
   CHECK(board.message(3, 0).empty());
   CHECK(board.tag(3, 0) == 9);

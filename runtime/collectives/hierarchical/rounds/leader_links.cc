@@ -1,4 +1,4 @@
-#include "runtime/collectives/hierarchical/leader_links.hpp"
+#include "runtime/collectives/hierarchical/rounds/leader_links.hpp"
 
 #include <array>
 #include <cerrno>

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-/// The messages of a host's ranks in one round, as its leader sends them to other hosts: one after the other, with their lengths.
-/// A message that is the same as the one before it, as numbers of operations are, is four bytes. While rank 0 records a
-/// timeline, a block also has the messages' ages. Pure.
+/// The messages of a host's ranks in one round, as its leader sends them to other hosts: one after the other, with
+/// their lengths. A message that is the same as the one before it, as numbers of operations are, takes four bytes.
+/// While rank 0 records a timeline, a block also has the messages' ages. Pure.
 namespace runjob::runtime {
 
 /// A message: `bytes`, then `unread` bytes that no other rank reads and that are not sent, then `rest`.
@@ -24,17 +24,17 @@ struct RoundMessage {
   std::size_t size() const { return bytes.size() + unread + rest.size(); }
 };
 
-/// `memory`: a string whose memory is used again.
+/// Returns the block. `memory`: a string whose memory is used again.
 std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ages = false, std::string memory = {});
-/// The age at the time `now_ns` of something from the time `then_ns`, on one clock.
+/// The age at the time `now_ns` of a message from the time `then_ns`, on one clock.
 std::uint32_t age_us(std::int64_t then_ns, std::int64_t now_ns);
 /// True if the block at the beginning of `bytes` has ages.
 bool has_ages(std::string_view bytes);
 /// Adds `age_us` to the ages of the block of `count` messages that begins at `block`, if it has any.
 void add_age(char* block, std::size_t count, std::uint32_t age_us);
 
-/// Takes a block of `count` messages off the beginning of `bytes`, and hands each to `put`. `bytes` stays the owner of what is
-/// handed over. Returns true if the block has ages.
+/// Takes a block of `count` messages off the beginning of `bytes`, and passes each to `put`. The messages lie in the
+/// bytes that the caller owns. Returns true if the block has ages.
 /// Errors  Error(kProtocol) for a message above `most_bytes` or a block that is cut off.
 bool take_block(std::string_view& bytes, std::size_t count, std::size_t most_bytes,
                 const std::function<void(std::size_t index, const RoundMessage& message)>& put);

@@ -1,7 +1,7 @@
-#include "runtime/collectives/hierarchical/leader_exchange.hpp"
+#include "runtime/collectives/hierarchical/rounds/leader_exchange.hpp"
 
 #include "tests/catch.hpp"
-#include "tests/runtime/collectives/hierarchical/rounds_hosts.hpp"
+#include "tests/runtime/collectives/hierarchical/rounds/rounds_hosts.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
@@ -60,14 +60,14 @@ TEST_CASE("a leader that does not look hears of a round through its thread", "[r
   };
   wait_for(1);  // the first on the blocks' way
   CHECK(ranks[0].board.begun().load() == 0);
-  ranks[2].exchange->tell_begun();
+  ranks[2].exchange->announce_begun();
   wait_for(0);
 }
 
 TEST_CASE("a connection that ends is an error that names the rank, unless it has left", "[runtime][net]") {
   RoundsHosts ranks({0, 0, 1, 1});
   const bool leaves = GENERATE(false, true);
-  if (leaves) ranks[2].exchange->tell_left(2, 0);
+  if (leaves) ranks[2].exchange->announce_left(2, 0);
   ranks[2].exchange->close();
   try {
     ranks[0].exchange->begin(encode_block({{}, {}}));  // may know already

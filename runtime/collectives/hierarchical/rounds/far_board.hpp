@@ -4,23 +4,24 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/collectives/hierarchical/exchanges/message_block.hpp"
+#include "runtime/collectives/hierarchical/rounds/message_block.hpp"
 #include "runtime/collectives/shm/memory/layout.hpp"
 
 namespace runjob::runtime {
 
-/// What the ranks of a host hear of the other hosts' in rounds, in the memory that they share: it begins as zero bytes, at least
-/// its words. The host's leader writes it, but for what is said otherwise.
+/// The messages of other hosts' ranks in rounds, and the progress of these ranks, in the memory that the ranks of a
+/// host share. Its words are zero at first. The host's leader writes it, with one exception: given().
 ///
-/// There are two places for each rank's message, used in turn: a host's leader writes a message of round t, over that of t - 2,
-/// when another host has begun t; which it has when all ranks everywhere have given t - 1, and so have read those of t - 2.
-/// Threads  any; what a round's messages are may be looked at once heard() has come to that round.
+/// Each rank's message has two places, used in turn. A leader writes a message of round t over that of t - 2 when
+/// another host has begun t. By then all ranks of all hosts have given their message of t - 1, and so have read those
+/// of t - 2.
+/// Threads  any. The messages of a round may be read once completed() has reached it.
 class FarBoard {
  public:
   FarBoard(void* memory, int ranks)
       : memory_(static_cast<std::byte*>(memory)), ranks_(static_cast<std::size_t>(ranks)) {}
 
-  /// Of the longest message that a job of so many ranks may have: so much that the memory stays modest.
+  /// The longest message that a job of so many ranks may have. It is bounded so that the memory of all messages is.
   static std::size_t most_bytes(int ranks);
   /// The most bytes of an operation's data in a message. Every rank gets the data of all ranks, so there is a limit for
   /// all together beside that for each. Two ranks send each other only what is read, so theirs may be longer.
@@ -30,13 +31,13 @@ class FarBoard {
 
   int ranks() const { return static_cast<int>(ranks_); }
 
-  /// The last round whose messages are all there.
-  Step& heard() const { return words().heard; }
-  /// The last round that another host is known to have begun.
+  /// The last round of which all messages have come.
+  Step& completed() const { return words().completed; }
+  /// The last round that another host has begun, as far as this host knows.
   Step& begun() const { return words().begun; }
-  /// How many ranks of other hosts are known to have left.
+  /// The number of ranks of other hosts that have left, as far as this host knows.
   Step& departures() const { return words().departures; }
-  /// The last round whose message a rank is known to have given. Of the ranks of this host: written by themselves.
+  /// The last round whose message a rank has given, as far as this host knows. The ranks of this host write their own.
   Step& given(int rank) const { return table()[rank]; }
   /// 0, or 1 + the last round whose message a rank of another host had given when it left.
   Step& left_after(int rank) const { return table()[ranks_ + static_cast<std::size_t>(rank)]; }
@@ -53,7 +54,7 @@ class FarBoard {
   static constexpr std::size_t kPlaces = 2;
 
   struct Words {
-    alignas(kLineBytes) Step heard;
+    alignas(kLineBytes) Step completed;
     alignas(kLineBytes) Step begun;
     Step departures;
   };

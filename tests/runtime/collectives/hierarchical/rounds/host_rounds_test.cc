@@ -1,4 +1,4 @@
-#include "runtime/collectives/hierarchical/host_rounds.hpp"
+#include "runtime/collectives/hierarchical/rounds/host_rounds.hpp"
 
 #include <future>
 #include <random>
@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "tests/catch.hpp"
-#include "tests/runtime/collectives/hierarchical/rounds_hosts.hpp"
+#include "tests/runtime/collectives/hierarchical/rounds/rounds_hosts.hpp"
 #include "tests/thrown.hpp"
 
 using namespace runjob::runtime;

@@ -1,0 +1,83 @@
+#include "runtime/collectives/hierarchical/rounds/round_wait.hpp"
+
+#include <thread>
+
+#include "tests/catch.hpp"
+#include "tests/runtime/collectives/hierarchical/rounds/rounds_hosts.hpp"
+
+using namespace runjob::runtime;
+using runjob::Errc;
+using runjob::Error;
+
+namespace {
+
+constexpr auto kForEver = RoundWait::Clock::time_point::max();
+
+bool none_is_busy(int) {
+  return false;
+}
+
+bool is_rank_1(int rank) {
+  return rank == 1;
+}
+
+}  // namespace
+
+TEST_CASE("round wait: without a rank that must come there is the deadline alone", "[runtime][unit]") {
+  RoundsHosts ranks({0, 0, 1});
+  const Attendance attendance(ranks[1].topology, ranks[1].local.group, ranks[1].board);
+  RoundWait wait(attendance, nullptr, std::chrono::milliseconds(1));
+  wait.begin(1);
+  CHECK(wait.next_look(std::nullopt, none_is_busy) == kForEver);
+  const auto deadline = RoundWait::Clock::now() + std::chrono::milliseconds(5);
+  CHECK(wait.next_look(deadline, none_is_busy) == deadline);
+  std::this_thread::sleep_until(deadline);
+  CHECK_FALSE(wait.is_over(std::nullopt, none_is_busy));
+  CHECK(wait.is_over(deadline, none_is_busy));
+}
+
+TEST_CASE("round wait: a rank that must come and does not is named", "[runtime][unit]") {
+  RoundsHosts ranks({0, 0, 1});
+  const Attendance attendance(ranks[0].topology, ranks[0].local.group, ranks[0].board);
+  RoundWait wait(attendance, nullptr, std::chrono::milliseconds(5));
+  wait.begin(2);
+  const auto look = wait.next_look(std::nullopt, is_rank_1);
+  REQUIRE(look != kForEver);
+  std::this_thread::sleep_until(look);
+  SECTION("late") {
+    try {
+      wait.is_over(std::nullopt, is_rank_1);
+      FAIL("waited on");
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::kTimeout);
+      CHECK_THAT(std::string(error.what()), ContainsSubstring("rank 1"));
+    }
+  }
+  SECTION("there by now") {
+    ranks[0].board.given(1).store(2);
+    CHECK_FALSE(wait.is_over(std::nullopt, is_rank_1));
+  }
+  SECTION("the time of the next round begins with its first wait") {
+    wait.begin(3);
+    CHECK_FALSE(wait.is_over(std::nullopt, is_rank_1));
+  }
+}
+
+TEST_CASE("round wait: a leader asks the other hosts each time that it has waited for long", "[runtime][net]") {
+  RoundsHosts ranks({0, 1});
+  LeaderExchange& exchange = *ranks[0].exchange;
+  const Attendance attendance(ranks[0].topology, ranks[0].local.group, ranks[0].board);
+  RoundWait wait(attendance, &exchange, std::chrono::seconds(60));
+  ranks[1].board.given(1).store(1);
+  wait.begin(1);
+  const auto first = wait.next_look(std::nullopt, none_is_busy);
+  CHECK_FALSE(wait.is_over(std::nullopt, none_is_busy));
+  CHECK(exchange.traffic().messages == 0);  // not yet
+  for (std::uint64_t question = 1; question <= 2; ++question) {
+    std::this_thread::sleep_until(wait.next_look(std::nullopt, none_is_busy));
+    CHECK_FALSE(wait.is_over(std::nullopt, none_is_busy));
+    CHECK(exchange.traffic().messages == question);
+  }
+  CHECK(wait.next_look(std::nullopt, none_is_busy) > first);
+  while (!attendance.has_given(1, 1)) exchange.wait(kForEver);  // the answer
+}
