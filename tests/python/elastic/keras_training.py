@@ -1,8 +1,9 @@
 """A rank of an elastic job that trains in the idiom of Horovod's Keras scripts, with Keras's backend of KERAS_BACKEND.
 
-    keras_training.py NUMBER [grow]   the process with this number is killed in the second epoch, after its third batch
+    keras_training.py NUMBER [grow|shrink]   the process with this number is killed in the second epoch, after its third batch
 
-With `grow` it trains until that process is replaced, at most for 1000 epochs, else for four.
+With `grow` it trains until that process is replaced, and with `shrink` until the job has two ranks, at most for 1000 epochs, else for four.
+With `shrink` each process prints "mark" in its second epoch.
 
 Each rank prints size, epoch, batch, how many steps the optimizer has made, and whether all ranks have the same variables, bit for bit.
 """
@@ -18,8 +19,8 @@ import numpy as np
 import horovod.keras as hvd
 
 STEPS, BATCH = 6, 4
-GROWS = sys.argv[2:] == ["grow"]
-EPOCHS = 1000 if GROWS else 4
+WANTED = {"grow": 3, "shrink": 2}.get(sys.argv[2]) if sys.argv[2:] else None  # the number of ranks with which it ends
+EPOCHS = 1000 if WANTED else 4
 
 hvd.init()
 keras.utils.set_random_seed(int(os.environ["RUNJOB_PROCESS_NUMBER"]))
@@ -36,14 +37,16 @@ class Failure(keras.callbacks.Callback):
 
     def on_train_batch_begin(self, batch, logs=None):
         Failure.batches += 1
+        if WANTED == 2 and Failure.batches == STEPS + 1:
+            print("mark", flush=True)
         if Failure.batches == STEPS + 4 and os.environ["RUNJOB_PROCESS_NUMBER"] == sys.argv[1]:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def on_train_batch_end(self, batch, logs=None):
-        time.sleep(0.02 * GROWS)
+        time.sleep(0.02 if WANTED else 0)
 
     def on_epoch_end(self, epoch, logs=None):
-        self.model.stop_training = GROWS and hvd.size() == 3 and state.epoch >= 4
+        self.model.stop_training = hvd.size() == WANTED and state.epoch >= 4
 
 
 def on_reset():
@@ -69,6 +72,6 @@ train(state)
 flat = np.concatenate([np.ravel(each.numpy()).astype("float64") for each in [*model.weights, *optimizer.variables]])
 is_equal = np.array_equal(flat, hvd.broadcast(flat, root_rank=0))
 assert abs(float(model.optimizer.learning_rate.numpy()) - 0.01 * hvd.size()) < 1e-6
-epochs = "all" if GROWS else state.epoch
+epochs = "all" if WANTED else state.epoch
 assert int(optimizer.iterations.numpy()) == STEPS * state.epoch
-print(f"size {hvd.size()}, epochs {epochs}, batch {state.batch}, steps {'all' if GROWS else int(optimizer.iterations.numpy())}, equal {is_equal}", flush=True)
+print(f"size {hvd.size()}, epochs {epochs}, batch {state.batch}, steps {'all' if WANTED else int(optimizer.iterations.numpy())}, equal {is_equal}", flush=True)

@@ -28,6 +28,18 @@ def test_a_model_grows_again():
     assert [lines[-1] for lines in jobs.by_rank(job.stdout).values()] == ["size 3, epochs all, batch 0, steps all, equal True"] * 3
 
 
+def test_a_rank_leaves_in_the_middle_of_fit():
+    with jobs.Marked("-np", "3", "--min-np", "2", sys.executable, TRAINING, "none", "shrink", env=ranks.environment(KERAS_BACKEND="torch")) as job:
+        job.wait_for_lines(3)
+        assert jobs.run("resize", str(job.process.pid), "-np", "2").returncode == 0
+        status, output, errors = job.finish()
+        assert status == 0, output + errors
+        lines = [lines[-1] for lines in jobs.by_rank(output).values()]
+        assert sorted(lines) == ["size 2, epochs all, batch 0, steps all, equal True"] * 2, output
+        assert "generation 1: 2 ranks after" in errors and "the hosts have changed: rank 2 on localhost has left" in errors
+        assert job.alive() == []
+
+
 BATCHES = """
 import os, keras, numpy as np, runjob.keras as hvd
 hvd.init()

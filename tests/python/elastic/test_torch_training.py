@@ -63,6 +63,19 @@ def test_ranks_come_back_and_go_on_with_the_same_parameters(tmp_path):
     check_exactly_once(entries)
 
 
+def test_a_rank_that_is_to_leave_takes_no_sample_with_it(tmp_path):
+    command = ("-np", "3", "--min-np", "2", sys.executable, TRAINING, tmp_path, "1")
+    with jobs.Marked(*command, env=ranks.environment(TRAINING_MARK="3")) as job:
+        job.wait_for_lines(3)
+        assert jobs.run("resize", str(job.process.pid), "-np", "2").returncode == 0
+        status, output, errors = job.finish()
+        assert status == 0, output + errors
+        assert sorted(lines[-1] for lines in jobs.by_rank(output).values()) == ["size 2, equal True"] * 2, output
+        assert "the hosts have changed: rank 2 on localhost has left" in errors
+        assert job.alive() == []
+    check_exactly_once([json.loads(line) for path in tmp_path.iterdir() for line in path.read_text().splitlines()])
+
+
 def test_digits_are_learned_while_ranks_are_lost_and_come(tmp_path):
     """A rank is lost, or comes, as soon as there was a commit since the last change: TESTS_CHANGES times, twice without it."""
     changes = int(os.environ.get("TESTS_CHANGES", "2"))

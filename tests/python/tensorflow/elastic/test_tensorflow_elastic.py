@@ -31,6 +31,20 @@ def test_a_model_that_fit_trains_grows_again():
     assert run(sys.executable, FOLDER / "keras_training.py", 1, "grow") == ["size 3, epochs all, batch 0, steps all, equal True"] * 3
 
 
+def test_a_rank_leaves_in_the_middle_of_fit():
+    command = [str(ranks.LAUNCHER), "-np", "3", "--min-np", "2", sys.executable, str(FOLDER / "keras_training.py"), "none", "shrink"]
+    environment = ranks.environment(KERAS_BACKEND="tensorflow")
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        for _ in range(3):
+            job.stdout.readline()  # all have begun their second epoch
+        resize = [str(ranks.LAUNCHER), "resize", str(job.pid), "-np", "2"]
+        assert subprocess.run(resize, capture_output=True, timeout=ranks.TIMEOUT_SECONDS).returncode == 0
+        output, errors = job.communicate(timeout=ranks.TIMEOUT_SECONDS)
+    assert job.returncode == 0, output + errors
+    assert re.findall(r"^\[\d\]<stdout>:(size .*)$", output, re.MULTILINE) == ["size 2, epochs all, batch 0, steps all, equal True"] * 2
+    assert "the hosts have changed: rank 2 on localhost has left" in errors
+
+
 @pytest.mark.parametrize("state", ["keras", "variables"])
 def test_a_replacement_gets_the_variables(state):
     assert run(sys.executable, FOLDER / "tensorflow_training.py", state) == ["size 3, step 30, equal True"] * 3
