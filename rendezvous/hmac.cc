@@ -1,5 +1,6 @@
 #include "rendezvous/hmac.hpp"
 
+#include <sodium/crypto_generichash.h>
 #include <sodium/utils.h>
 
 namespace runjob::rendezvous {
@@ -28,6 +29,13 @@ Hmac& Hmac::number(std::uint64_t value) {
   for (std::size_t i = 0; i < sizeof value; ++i) bytes[i] = static_cast<unsigned char>(value >> (8 * i));
   ::crypto_auth_hmacsha256_update(&state_, bytes.data(), sizeof value);
   return *this;
+}
+
+Hmac& Hmac::add_digest(std::string_view field) {
+  Bytes digest;
+  ::crypto_generichash(digest.data(), digest.size(), reinterpret_cast<const unsigned char*>(field.data()), field.size(),
+                       nullptr, 0);
+  return add(digest);
 }
 
 Hmac::Bytes Hmac::result() {

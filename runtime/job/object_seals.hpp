@@ -11,9 +11,9 @@
 
 namespace runjob::runtime {
 
-/// Proofs that serialized objects come from a rank of this job, unchanged, for this call: HMAC-SHA256 with a key that
-/// the job's ranks alone have. The key does not leave this class. The number of the call is in the proof, so that an
-/// earlier object of the same name is worth nothing.
+/// Proofs that serialized objects come from a rank of this job, unchanged, for this call: HMAC-SHA256, over the
+/// object's BLAKE2b digest, with a key that the job's ranks alone have. The key does not leave this class. The number
+/// of the call is in the proof, so that an earlier object of the same name is worth nothing.
 /// Threads  any.
 class ObjectSeals {
  public:

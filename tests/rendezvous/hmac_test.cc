@@ -34,3 +34,13 @@ TEST_CASE("the MAC is HMAC-SHA256 of the fields, each after its length", "[rende
   ::crypto_auth_hmacsha256_final(&state, expected.data());
   CHECK(Hmac(key, "ab").add("c").result() == expected);
 }
+
+TEST_CASE("the digest of a field is BLAKE2b's", "[rendezvous]") {
+  const Hmac::Bytes key = key_of(3);
+  // BLAKE2b of "abc" with 32 bytes, as `b2sum -l 256` prints it.
+  const Hmac::Bytes digest = {0xbd, 0xdd, 0x81, 0x3c, 0x63, 0x42, 0x39, 0x72, 0x31, 0x71, 0xef,
+                              0x3f, 0xee, 0x98, 0x57, 0x9b, 0x94, 0x96, 0x4e, 0x3b, 0xb1, 0xcb,
+                              0x3e, 0x42, 0x72, 0x62, 0xc8, 0xc0, 0x68, 0xd5, 0x23, 0x19};
+  CHECK(Hmac(key, "a").add_digest("abc").result() == Hmac(key, "a").add(digest).result());
+  CHECK(Hmac(key, "a").add_digest("abc").result() != Hmac(key, "a").add_digest("abd").result());
+}

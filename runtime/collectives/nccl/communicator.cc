@@ -25,10 +25,20 @@ std::byte* at(void* memory, std::size_t values, DType dtype) {
 /// Writes `factor` as one element of `dtype`, a type of floats.
 void write_factor(DataType dtype, double factor, std::byte* out) {
   const auto single = static_cast<float>(factor);
-  if (dtype == kFloat64) std::memcpy(out, &factor, sizeof factor);
-  if (dtype == kFloat32) std::memcpy(out, &single, sizeof single);
-  if (dtype == kFloat16) convert(DType::kFloat16, out, DType::kFloat64, &factor, 1, 1);
-  if (dtype == kBfloat16) convert(DType::kBfloat16, out, DType::kFloat64, &factor, 1, 1);
+  switch (dtype) {
+    case kFloat64:
+      std::memcpy(out, &factor, sizeof factor);
+      return;
+    case kFloat32:
+      std::memcpy(out, &single, sizeof single);
+      return;
+    case kFloat16:
+      return convert(DType::kFloat16, out, DType::kFloat64, &factor, 1, 1);
+    case kBfloat16:
+      return convert(DType::kBfloat16, out, DType::kFloat64, &factor, 1, 1);
+    default:
+      throw Error(Errc::kBug, fmt::format("a sum with a factor in NCCL's type {}", dtype));
+  }
 }
 
 }  // namespace
