@@ -258,6 +258,7 @@ ways() {
 cut=''
 if [ $stand_ins = yes ]; then
   cut=$stand_in/libnccl.so.2
+  export RUNJOB_STAND_IN_NCCL=23007
 elif [ -f "$here/libnccl.so.2.xz" ]; then
   step "unpacking NCCL" 30 unpack_nccl "$here/libnccl.so.2.xz" "$scratch/libnccl.so.2" &&
     step "the NCCL that was brought along" 10 --with "NCCL" nccl_version "$scratch/libnccl.so.2" && cut=$scratch/libnccl.so.2

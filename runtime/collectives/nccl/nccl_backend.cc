@@ -241,6 +241,7 @@ void NcclBackend::agree(Place& place) {
   own.gpu = place.gpu.uuid();
   own.driver = cuda::driver().version;
   if (!mesh.hosts.empty()) own.host = mesh.hosts[static_cast<std::size_t>(mesh.rank)];
+  own.host_id = settings_.host_id;
   own.may_share = settings_.may_share;
   own.shares_ranks = options_.terms.shares_ranks;
   const Library* loaded = nullptr;

@@ -19,7 +19,8 @@ namespace runjob::runtime::nccl {
 /// The environment's part in it.
 struct NcclSettings {
   std::string library;     ///< RUNJOB_NCCL_LIBRARY; empty: see nccl::library()
-  bool may_share = false;  ///< several ranks may use one GPU: NCCL_MULTI_RANK_GPU_ENABLE=1, or NCCL_HOSTID
+  std::string host_id;     ///< NCCL_HOSTID
+  bool may_share = false;  ///< NCCL_MULTI_RANK_GPU_ENABLE=1
 };
 
 /// Collectives on GPUs: NCCL's, on tensors where they lie. run() queues a call and returns. Each rank uses one GPU,

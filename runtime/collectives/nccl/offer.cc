@@ -23,11 +23,13 @@ std::string library_text(const Offer& offer) {
 }  // namespace
 
 std::string encode(Offer offer) {
-  constexpr std::size_t kMostText = 400;
+  constexpr std::size_t kMostText = 400, kMostHostId = 128;
+  offer.host_id.resize(std::min(offer.host_id.size(), kMostHostId));
   offer.error.resize(std::min(offer.error.size(), kMostText));
   offer.path = offer.path.substr(offer.path.size() - std::min(offer.path.size(), kMostText));
   std::string bytes = cbor_bytes({{"rank", offer.rank},
                                   {"host", offer.host},
+                                  {"host_id", to_binary(offer.host_id)},
                                   {"gpu", to_binary(offer.gpu)},
                                   {"driver", offer.driver},
                                   {"nccl", offer.nccl},
@@ -50,6 +52,7 @@ Offer decode_offer(std::string_view bytes) {
     Offer offer;
     offer.rank = fields.at("rank");
     offer.host = fields.at("host");
+    offer.host_id = from_binary(fields.at("host_id"));
     offer.gpu = from_binary(fields.at("gpu"));
     offer.driver = fields.at("driver");
     offer.nccl = fields.at("nccl");
@@ -75,8 +78,9 @@ std::string objection(std::span<const Offer> offers) {
   }
   for (std::size_t i = 0; i < offers.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      if (offers[i].gpu != offers[j].gpu || offers[i].host != offers[j].host) continue;
-      if (offers[i].may_share && offers[j].may_share) continue;
+      const Offer &one = offers[i], &other = offers[j];
+      if (one.gpu != other.gpu || one.host != other.host || one.host_id != other.host_id) continue;
+      if (one.may_share && other.may_share && first.nccl >= kSharedGpuVersion) continue;
       return fmt::format("ranks {} and {} use one GPU, {}, which NCCL refuses; give each rank a GPU of its own{}",
                          offers[j].rank, offers[i].rank, offers[i].gpu,
                          first.nccl >= kSharedGpuVersion ? ", or set NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks" : "");

@@ -9,14 +9,15 @@ namespace runjob::runtime::nccl {
 
 /// The account of itself that a rank sends to the others before they make a communicator.
 struct Offer {
-  int rank = 0;     ///< its number in messages
-  int host = 0;     ///< ranks on one host have equal numbers
-  std::string gpu;  ///< the UUID of its GPU
-  int driver = 0;   ///< the CUDA version of its driver
-  int nccl = 0;     ///< the version of its NCCL, with its file
+  int rank = 0;         ///< its number in messages
+  int host = 0;         ///< ranks on one host have equal numbers
+  std::string host_id;  ///< NCCL_HOSTID: NCCL takes ranks with different ones to be on different hosts
+  std::string gpu;      ///< the UUID of its GPU
+  int driver = 0;       ///< the CUDA version of its driver
+  int nccl = 0;         ///< the version of its NCCL, with its file
   std::string path;
   bool shares_ranks = false;  ///< see DeviceTerms
-  bool may_share = false;     ///< several ranks may use one GPU: NCCL_MULTI_RANK_GPU_ENABLE or NCCL_HOSTID is set
+  bool may_share = false;     ///< NCCL_MULTI_RANK_GPU_ENABLE=1: several ranks may use one GPU, if NCCL is new enough
   std::string id;             ///< rank 0's: the bytes of the communicator's id
   std::string error;          ///< the reason why this rank cannot take part; empty if it can
 };

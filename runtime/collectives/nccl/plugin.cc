@@ -17,7 +17,8 @@ nccl::NcclSettings read_settings() {
     return found == environment.end() ? std::string() : found->second;
   };
   return {.library = value("RUNJOB_NCCL_LIBRARY"),
-          .may_share = value("NCCL_MULTI_RANK_GPU_ENABLE") == "1" || !value("NCCL_HOSTID").empty()};
+          .host_id = value("NCCL_HOSTID"),
+          .may_share = value("NCCL_MULTI_RANK_GPU_ENABLE") == "1"};
 }
 
 runjob::Status create(const DeviceOptions& options, std::unique_ptr<DataBackend>& backend) {

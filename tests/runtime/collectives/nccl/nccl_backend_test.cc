@@ -12,6 +12,16 @@
 
 using namespace runjob::runtime;
 
+TEST_CASE("a job without a tensor on a GPU opens neither the driver nor NCCL", "[runtime][multiproc][stand-in]") {
+  on_ranks(2, [](int rank) {
+    const auto is_open = [](const char* file) { return ::dlopen(file, RTLD_NOW | RTLD_NOLOAD) != nullptr; };
+    check(small_allreduce("x"));
+    require(!is_open("libcuda.so.1") && !is_open("libnccl.so.2"), "before a tensor on a GPU");
+    check(sum_of_ones(rank, "y"));
+    require(is_open("libcuda.so.1") && is_open("libnccl.so.2"), "with one");
+  });
+}
+
 TEST_CASE("tensors are summed where they lie, over the stand-ins", "[runtime][multiproc][stand-in]") {
   const int size = GENERATE(1, 2, 3, 4, 8);
   on_ranks(size, [&](int rank) {

@@ -22,13 +22,16 @@ TEST_CASE("an offer has the same number of bytes whatever is in it", "[runtime][
   Offer sent = offer(3, "GPU-1");
   sent.id = std::string("\0\x01 id", 5);
   sent.error = std::string(5000, 'e');
+  sent.path = "/" + std::string(5000, 'p');
+  sent.host_id = std::string(5000, 'h');
   const std::string bytes = encode(sent);
   CHECK(bytes.size() == kOfferBytes);
   CHECK(encode(Offer()).size() == kOfferBytes);
   const Offer read = decode_offer(bytes);
   CHECK(read.rank == 3);
   CHECK(read.id == sent.id);
-  CHECK(read.path == sent.path);
+  CHECK(read.path == std::string(400, 'p'));
+  CHECK(read.host_id == std::string(128, 'h'));
   CHECK(read.error == std::string(400, 'e'));
   CHECK_THROWS_AS(decode_offer(std::string(kOfferBytes, 'x')), runjob::Error);
 }
@@ -41,8 +44,18 @@ TEST_CASE("ranks have a communicator unless an offer forbids it", "[runtime][uni
   offers[1].host = 1;
   CHECK(objection(offers).empty());
   offers[1].host = 0;
-  offers[0].may_share = offers[1].may_share = true;
+  offers[0].host_id = offers[1].host_id = "x";
+  CHECK_FALSE(objection(offers).empty());
+  offers[1].host_id = "y";
   CHECK(objection(offers).empty());
+  offers[1].host_id = "x";
+  offers[0].may_share = offers[1].may_share = true;
+  CHECK(objection(offers).ends_with("give each rank a GPU of its own"));  // NCCL 2.28.9 does not know the variable
+  offers[0].nccl = offers[1].nccl = 23003;
+  CHECK(objection(offers).empty());
+  offers[1].may_share = false;
+  CHECK_THAT(objection(offers), ContainsSubstring("or set NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks"));
+  offers[0].nccl = 22809;
   offers[1].nccl = 23007;
   CHECK_THAT(objection(offers),
              ContainsSubstring("rank 0 has NCCL 2.28.9 (/lib/libnccl.so.2), rank 1 has NCCL 2.30.7"));

@@ -277,8 +277,8 @@ Outcome run_part(const Schedule& schedule, int rank) {
   const bool is_faulty = fault.rank == rank;
   if (is_faulty && fault.type == Type::kFail) ::setenv("RUNJOB_STAND_IN_FAIL", fault.call.c_str(), 1);
   if (is_faulty && fault.type == Type::kHang) ::setenv("RUNJOB_STAND_IN_HANG", fault.call.c_str(), 1);
-  check(runjob_init());
   try {
+    check(runjob_init());  // a rank may be killed as soon as it has joined
     Part(schedule, rank).run();
   } catch (const Wrong&) {
     throw;
