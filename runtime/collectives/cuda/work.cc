@@ -64,6 +64,11 @@ void Work::fail(const Status& why) {
   if (!outcome_) outcome_ = why;
 }
 
+void Work::fail_launched(const Status& why) {
+  const MutexLock lock(mutex_);
+  if (!outcome_ || outcome_->ok()) outcome_ = why;
+}
+
 void Work::note_begun() {
   if (ready_ == nullptr || !is_launched()) return;
   const CurrentGpu current(gpu_);

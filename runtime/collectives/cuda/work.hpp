@@ -37,6 +37,8 @@ class Work : public DeviceWork {
   void end_launch(Stream stream);
   /// Ends it with `why`, unless it is done.
   void fail(const Status& why);
+  /// Ends it with `why` although its event may be complete: it was launched beside a failure, which ends kernels.
+  void fail_launched(const Status& why);
   /// Called by the backend's watcher for the first work that is not done: notes in the GPU's record that its input is
   /// complete.
   void note_begun();

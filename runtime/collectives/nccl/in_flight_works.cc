@@ -34,7 +34,7 @@ void InFlightWorks::stop() {
 
 void InFlightWorks::add(std::shared_ptr<cuda::Work> work) {
   const MutexLock lock(mutex_);
-  if (failure_) work->fail(*failure_);
+  if (failure_) work->fail_launched(*failure_);
   works_.push_back(std::move(work));
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   if (is_asleep_) changed_.notify_all();
