@@ -76,6 +76,7 @@ void NcclBackend::check_health() {
 NcclBackend::Place& NcclBackend::usable_place(std::optional<int> ordinal) const {
   const MutexLock lock(mutex_);
   if (failure_) failure_->throw_if_failed();
+  if (launch_failure_) launch_failure_->throw_if_failed();
   return place(ordinal);
 }
 
@@ -104,7 +105,7 @@ Status NcclBackend::begin_work(const DeviceSubmission& submission, std::shared_p
 }
 
 /// Tensors of one operation, which follow each other, have one work. The other ranks' works may wait in vain for one
-/// that has failed here.
+/// that has failed here: nothing is launched after it, because it would meet the other ranks' part of the failed one.
 Status NcclBackend::run_together(std::span<const Call> calls) {
   Status status;
   try {
@@ -126,7 +127,10 @@ Status NcclBackend::run_together(std::span<const Call> calls) {
   } catch (const std::exception& error) {
     status = Status(Errc::kSystem, error.what());
   }
-  if (!status.ok()) works_.note_failure(status);
+  if (status.ok()) return status;
+  works_.note_failure(status);
+  const MutexLock lock(mutex_);
+  if (!launch_failure_) launch_failure_ = status;
   return status;
 }
 

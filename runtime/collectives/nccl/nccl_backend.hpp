@@ -75,6 +75,7 @@ class NcclBackend final : public DataBackend {
   mutable Mutex mutex_;
   mutable std::unique_ptr<Place> place_ GUARDED_BY(mutex_);  ///< from the first tensor on, and then the same
   std::optional<Status> failure_ GUARDED_BY(mutex_);
+  std::optional<Status> launch_failure_ GUARDED_BY(mutex_);        ///< before the job has failed with that or its cause
   std::shared_ptr<Communicator> communicator_ GUARDED_BY(mutex_);  ///< null when all calls go through the host
   const Library* library_ GUARDED_BY(mutex_) = nullptr;            ///< with the communicator
   std::string unfinished_ GUARDED_BY(mutex_);                      ///< when the failure came

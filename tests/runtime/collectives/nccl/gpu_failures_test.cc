@@ -71,6 +71,26 @@ TEST_CASE("a GPU that is gone or lost to the process is an error that names it a
   }
 }
 
+TEST_CASE("after a launch that failed, none of this rank's meets those of the other ranks",
+          "[runtime][multiproc][stand-in]") {
+  const std::vector<Outcome> outcomes = outcomes_of(
+      2,
+      [](int rank) {
+        if (rank == 1) ::setenv("RUNJOB_STAND_IN_FAIL", "ncclAllReduce:2", 1);
+        check(sum_of_ones(rank, "first"));
+        const UserStream& stream = *new UserStream(rank);  // lasts, as the tensors: the GPU may be at work on them
+        const auto& one = *new GpuTensor<float>(stream, {1, 1});
+        const auto& ten = *new GpuTensor<float>(stream, {10, 10});
+        const std::int64_t extent = 2;
+        const runjob_handle failing = start(gpu_operation("1", RUNJOB_ALLREDUCE, described(one, one, extent), stream));
+        const runjob_handle next = start(gpu_operation("2", RUNJOB_ALLREDUCE, described(ten, ten, extent), stream));
+        require(runjob_wait(failing, -1) != RUNJOB_OK || one.values() == Floats{2, 2}, "the sum of other operations");
+        check(runjob_wait(next, -1));
+      },
+      {{"RUNJOB_FUSION_THRESHOLD", "0"}, {"RUNJOB_CYCLE_TIME", "20"}});
+  for (const Outcome& each : outcomes) CHECK_THAT(each.message, ContainsSubstring("rank 1 on alpha"));
+}
+
 TEST_CASE("different versions of NCCL are named with their ranks and files", "[runtime][multiproc][stand-in]") {
   on_ranks(2, [](int rank) {
     if (rank == 1) ::setenv("RUNJOB_STAND_IN_NCCL", "22703", 1);

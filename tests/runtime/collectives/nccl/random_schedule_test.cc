@@ -138,7 +138,14 @@ class Submitted {
     }
     check(runjob_wait(handle_, -1));
     const Floats found = operation_.is_on_host ? host_ : result().values();
-    if (!is_close(found, expected_)) throw Wrong("the values of " + operation_.name);
+    if (!is_close(found, expected_)) {
+      const std::size_t at = static_cast<std::size_t>(
+          std::mismatch(found.begin(), found.end(), expected_.begin(), expected_.end()).first - found.begin());
+      throw Wrong("the values of " + operation_.name + ", of kind " + std::to_string(operation_.kind) + ", set " +
+                  std::to_string(operation_.set) + ", waited for in way " + std::to_string(way) + ": at " +
+                  std::to_string(at) + " of " + std::to_string(expected_.size()) + " there is " +
+                  std::to_string(found.at(at)) + " and not " + std::to_string(expected_.at(at)));
+    }
     runjob_release(handle_);
   }
   void end_somehow() { static_cast<void>(finish(handle_)); }
