@@ -113,10 +113,12 @@ TEST_CASE("a child that is forked before the first tensor on a GPU has GPUs of i
 
 TEST_CASE("the loss of a rank whose GPU the others wait for is noticed while its child lives",
           "[runtime][multiproc][stand-in]") {
-  Steps is_over;
+  Steps has_first, is_over;
   const std::vector<Outcome> outcomes = outcomes_of(2, [&](int rank) {
-    check(sum_of_ones(rank, "first"));
+    const runjob_code first = sum_of_ones(rank, "first");
+    has_first.reach();
     if (rank == 1) {
+      has_first.wait_for(2);  // else the other rank may still wait for the first operation, and fail there
       if (::fork() == 0) {
         is_over.wait_for(1);
         ::_exit(0);
@@ -124,7 +126,8 @@ TEST_CASE("the loss of a rank whose GPU the others wait for is noticed while its
       ::_exit(0);
     }
     const std::string text = failure_of([&] { check(sum_of_ones(rank, "second")); });
-    is_over.reach();
+    is_over.reach();  // in any case: the child waits for it
+    check(first);
     require_text(text, "rank 1 on alpha is gone");
   });
   INFO(outcomes[0].message);
