@@ -52,7 +52,6 @@ TESTED_ELSEWHERE = {
     "runtime/collectives/cuda/work.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/nccl/bounded_call.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/nccl/communicator.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
-    "runtime/collectives/nccl/in_flight_works.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/nccl/nccl_library.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/nccl/plugin.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "cli/command.cc": "tests/python/test_cli.py",
