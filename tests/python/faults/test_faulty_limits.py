@@ -66,8 +66,8 @@ def test_the_others_go_on_when_no_process_can_be_started_in_place_of_a_lost_rank
         go_on.touch()
         status, output, errors = job.finish()
         assert (status, output.count("done 1")) == (0, 1), errors
-        # The loss counts when it is known how many commits the rank has lived through.
-        assert re.search(r"generation 1: 1 rank after .* s: rank 1 on localhost was killed by signal 9 .*; localhost is excluded for ever", errors)
+        # Whether the host is excluded depends on the commits that the rank has lived through.
+        assert re.search(r"generation 1: 1 rank after .* s: rank 1 on localhost was killed by signal 9", errors)
         assert job.alive() == []
 
 
