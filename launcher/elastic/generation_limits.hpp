@@ -32,8 +32,8 @@ class GenerationLimits {
   /// replaces the lost ranks are one reset, except as Horovod counts.
   std::string refuse(const Next& next, const std::string& cause);
   /// How long to wait with the next generation when the present one has ended because members lost each other: the
-  /// network between them may have failed for a moment. A second longer after each one without a commit, of which
-  /// `newest` tells; nothing after one with a commit.
+  /// network between them may have failed for a moment. Returns a second more after each generation without a
+  /// commit, and nothing after one with a commit. `newest`: the newest commit of the members.
   std::chrono::seconds pause(std::int64_t newest) const {
     return std::chrono::seconds(newest > newest_commit_ ? 0 : without_progress_ + 1);
   }

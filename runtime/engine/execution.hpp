@@ -45,7 +45,7 @@ class Execution {
   EngineState& state_;
   RoundExchange* exchange_ = nullptr;
   std::optional<OperationRunner> runner_;
-  // Of run(), kept for their memory.
+  // Lists that run() fills, kept for their memory.
   std::vector<AgreedOperation> operations_;
   std::vector<std::pair<InFlight::Taken, Status>> finished_;
 };

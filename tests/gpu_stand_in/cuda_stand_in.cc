@@ -349,7 +349,7 @@ Result cuMemcpyDtoDAsync_v2(Address to, Address from, std::size_t bytes, Stream 
   return copy(view_of(to, bytes), view_of(from, bytes), bytes, stream);
 }
 
-/// Of memory that no GPU has, all values are zeros.
+/// The values are zeros for memory that no GPU has.
 Result cuPointerGetAttributes(unsigned count, PointerAttribute* which, void** values, Address address) {
   const Gpu* const owner = owner_of(reinterpret_cast<void*>(address));
   for (unsigned i = 0; i < count; ++i) {

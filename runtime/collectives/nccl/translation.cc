@@ -7,33 +7,6 @@
 namespace runjob::runtime::nccl {
 namespace {
 
-/// The type in which values are only moved.
-Terms moved(DType dtype) {
-  Terms terms;
-  terms.per_value = size_of(dtype);
-  switch (dtype) {
-    case DType::kInt32:
-      return {.dtype = kInt32};
-    case DType::kInt64:
-      return {.dtype = kInt64};
-    case DType::kFloat16:
-      return {.dtype = kFloat16};
-    case DType::kFloat32:
-      return {.dtype = kFloat32};
-    case DType::kFloat64:
-      return {.dtype = kFloat64};
-    case DType::kBfloat16:
-      return {.dtype = kBfloat16};
-    case DType::kUint8:
-    case DType::kInt8:
-    case DType::kBool:
-    case DType::kUint16:
-    case DType::kInt16:
-      return terms;
-  }
-  return terms;
-}
-
 /// The type in which NCCL reduces values; nullopt when it has none, so that it would reduce their bytes.
 std::optional<DataType> reduced(DType dtype) {
   switch (dtype) {
@@ -43,17 +16,28 @@ std::optional<DataType> reduced(DType dtype) {
     case DType::kInt8:
       return kInt8;
     case DType::kInt32:
+      return kInt32;
     case DType::kInt64:
+      return kInt64;
     case DType::kFloat16:
+      return kFloat16;
     case DType::kFloat32:
+      return kFloat32;
     case DType::kFloat64:
+      return kFloat64;
     case DType::kBfloat16:
-      return moved(dtype).dtype;
+      return kBfloat16;
     case DType::kUint16:
     case DType::kInt16:
       return std::nullopt;
   }
   return std::nullopt;
+}
+
+/// The type in which values are only moved: their own, or bytes where NCCL has none.
+Terms moved(DType dtype) {
+  if (const auto own = reduced(dtype)) return {.dtype = *own};
+  return {.per_value = size_of(dtype)};
 }
 
 /// Bools are bytes of 0 and 1: or is their maximum, and their minimum.

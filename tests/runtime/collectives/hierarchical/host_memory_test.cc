@@ -9,6 +9,7 @@
 #include "runtime/collectives/hierarchical/rounds/far_board.hpp"
 #include "runtime/collectives/shm/memory/sharing.hpp"
 #include "tests/catch.hpp"
+#include "tests/temporary_directory.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
@@ -24,25 +25,17 @@ Layout layout_for(const Topology& topology) {
   return Layout(topology.local_size(), 4096, 4096, FarBoard::bytes(topology.size()));
 }
 
-struct Directory {
-  std::string path = "/tmp/runjob-test-XXXXXX";
-  Directory() {
-    if (::mkdtemp(path.data()) == nullptr) throw std::runtime_error("mkdtemp");
-  }
-  ~Directory() { std::filesystem::remove_all(path); }
-};
-
 /// The memories of the ranks of `hosts`.
 struct Ranks {
   explicit Ranks(const std::vector<int>& hosts) {
     for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {
       topologies.emplace_back(rank, hosts);
       memories.emplace_back(topologies.back(), layout_for(topologies.back()));
-      offers.push_back(memories.back().offer(directory.path));
+      offers.push_back(memories.back().offer(directory.path()));
     }
   }
 
-  Directory directory;
+  runjob::TemporaryDirectory directory;
   std::deque<Topology> topologies;
   std::deque<HostMemory> memories;
   std::vector<std::string> offers;
@@ -61,7 +54,7 @@ TEST_CASE("host memory: the ranks of a host have the same bytes, other hosts the
   *first_byte(0) = 'a';
   *first_byte(4) = 'b';
   CHECK(std::string{*first_byte(1), *first_byte(2), *first_byte(3)} == "aab");
-  CHECK(std::filesystem::is_empty(ranks.directory.path));  // the leaders' sockets are gone
+  CHECK(std::filesystem::is_empty(ranks.directory.path()));  // the leaders' sockets are gone
 }
 
 TEST_CASE("host memory: a rank that is alone has memory of its own, whose words are zero", "[runtime][unit]") {

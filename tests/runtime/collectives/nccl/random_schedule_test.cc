@@ -39,7 +39,7 @@ Floats values_of(int rank, int salt, int from, int count) {
   return values;
 }
 
-/// What a member contributes to an operation, and its result, by the operation's definition.
+/// The input of a member to an operation, and its result, by the operation's definition.
 class Reference {
  public:
   Reference(const PlannedOperation& operation, const std::vector<std::int32_t>& members, int rank)

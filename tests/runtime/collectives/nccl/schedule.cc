@@ -76,8 +76,8 @@ PlannedOperation Schedule::operation(int number, int set) {
   return made;
 }
 
-/// Of the job and of the sets that there are; often those of the last batch, with other values, so that ranks make a
-/// plan.
+/// Returns operations of the job and of the sets that there are. Often they are those of the last batch, with other
+/// values, so that ranks make a plan.
 std::vector<PlannedOperation> Schedule::operations(const std::vector<int>& alive) {
   const bool is_repeated = !last_.empty() && below(2) == 0;
   if (!is_repeated) {

@@ -38,7 +38,7 @@ struct ScheduleStep {
   std::vector<int> extras = {};
 };
 
-/// What goes wrong, in one rank.
+/// The fault of a job, in one rank.
 struct ScheduleFault {
   enum class Type { kNone, kFail, kHang, kKill, kLeave };
   Type type = Type::kNone;

@@ -40,7 +40,7 @@ Counts counts() {
   return result;
 }
 
-/// What `kSteps` steps add to the counts, once the step is known to all ranks. No rank comes back before all have
+/// The numbers that `kSteps` steps add to the counts, once the step is known to all ranks. No rank comes back before all have
 /// counted: the first one to leave the job would cause a control message.
 template <class Step>
 Counts steady_counts(Step step) {

@@ -7,7 +7,7 @@
 
 namespace runjob::runtime {
 
-/// What the ranks of a test tell each other: steps that have been reached, in memory that they share.
+/// A counter of the steps that the ranks of a test have reached, in memory that they share.
 class Steps {
  public:
   Steps() {

@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "runtime/collectives/shm/memory/segment.hpp"
 #include "tests/catch.hpp"
+#include "tests/temporary_directory.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
@@ -25,14 +26,6 @@ WaitLimits within(std::chrono::milliseconds time, int cancel = -1) {
   return {std::chrono::steady_clock::now() + time, cancel};
 }
 const auto kLong = std::chrono::seconds(60);
-
-struct Directory {
-  std::string path = "/tmp/runjob-test-XXXXXX";
-  Directory() {
-    if (::mkdtemp(path.data()) == nullptr) throw std::runtime_error("mkdtemp");
-  }
-  ~Directory() { std::filesystem::remove_all(path); }
-};
 
 UniqueFd connect_to(const std::string& path) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -64,10 +57,10 @@ std::string failure_of(const std::function<void()>& body) {
 }  // namespace
 
 TEST_CASE("every rank gets the descriptor, and the socket's file goes", "[runtime][net]") {
-  const Directory directory;
-  Handover handover(directory.path);
+  const runjob::TemporaryDirectory directory;
+  Handover handover(directory.path());
   const std::string path = handover.path();
-  CHECK(path.starts_with(directory.path + "/shm-"));
+  CHECK(path.starts_with(directory.path() + "/shm-"));
   const Segment segment = Segment::create(4096);
   auto served = std::async(std::launch::async, [&] { handover.serve(segment.descriptor(), 3, within(kLong)); });
   for (const int rank : {2, 1}) {
@@ -76,12 +69,12 @@ TEST_CASE("every rank gets the descriptor, and the socket's file goes", "[runtim
     CHECK(*static_cast<char*>(other.data()) == rank);
   }
   served.get();
-  CHECK(std::filesystem::is_empty(directory.path));
+  CHECK(std::filesystem::is_empty(directory.path()));
 }
 
 TEST_CASE("strangers are dropped or ignored and hold up nobody", "[runtime][net]") {
-  const Directory directory;
-  Handover handover(directory.path);
+  const runjob::TemporaryDirectory directory;
+  Handover handover(directory.path());
   const std::string path = handover.path();
   const Segment segment = Segment::create(4096);
   const UniqueFd silent = connect_to(path), talker = connect_to(path), hasty = connect_to(path);
@@ -100,8 +93,8 @@ TEST_CASE("strangers are dropped or ignored and hold up nobody", "[runtime][net]
 }
 
 TEST_CASE("who does not come is named when time is up", "[runtime][net]") {
-  const Directory directory;
-  Handover handover(directory.path);
+  const runjob::TemporaryDirectory directory;
+  Handover handover(directory.path());
   const Segment segment = Segment::create(4096);
   CHECK(failure_of([&] { handover.serve(segment.descriptor(), 4, within(std::chrono::milliseconds(10))); }) ==
         "sharing memory: no word from rank 1, 2, 3");
@@ -111,8 +104,8 @@ TEST_CASE("who does not come is named when time is up", "[runtime][net]") {
 }
 
 TEST_CASE("a rank that sees other files gets the descriptor by a name without a file", "[runtime][net]") {
-  const Directory directory;
-  Handover handover(directory.path);
+  const runjob::TemporaryDirectory directory;
+  Handover handover(directory.path());
   REQUIRE(handover.name().starts_with("@runjob-"));
   const Segment segment = Segment::create(4096);
   auto served = std::async(std::launch::async, [&] { handover.serve(segment.descriptor(), 3, within(kLong)); });
@@ -124,8 +117,8 @@ TEST_CASE("a rank that sees other files gets the descriptor by a name without a 
 }
 
 TEST_CASE("a descriptor without the second half of the token is not taken", "[runtime][net]") {
-  const Directory directory;
-  Handover handover(directory.path);
+  const runjob::TemporaryDirectory directory;
+  Handover handover(directory.path());
   const Segment segment = Segment::create(4096);
   std::string token = handover.token();
   token.back() = static_cast<char>(token.back() ^ 1);
@@ -136,8 +129,8 @@ TEST_CASE("a descriptor without the second half of the token is not taken", "[ru
 }
 
 TEST_CASE("both sides can be cancelled", "[runtime][net]") {
-  const Directory directory;
-  Handover handover(directory.path);
+  const runjob::TemporaryDirectory directory;
+  Handover handover(directory.path());
   const Segment segment = Segment::create(4096);
   const UniqueFd cancel(::eventfd(1, EFD_CLOEXEC));
   CHECK(failure_of([&] { handover.serve(segment.descriptor(), 2, within(kLong, cancel.get())); }) ==
