@@ -116,6 +116,10 @@ class Call:
                 self.core_handle = core_handle.value
                 self.release()
 
+    def handle(self, number: int) -> int:
+        """What start() returns for it: `number`, or another int that is equal."""
+        return number
+
     def poll(self) -> int:
         return int(library().runjob_poll(self.core_handle))
 
@@ -175,7 +179,12 @@ def start(operation: Call) -> int:
         operation.release()
         raise
     _table.operations[handle] = operation
-    return handle
+    return operation.handle(handle)
+
+
+def abandon(handle: int) -> Call | None:
+    """Takes an operation for which nobody waits any more out of those in flight; None when it was synchronised."""
+    return _table.operations.pop(handle, None)
 
 
 def run(operation: Call) -> Any:

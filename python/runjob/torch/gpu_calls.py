@@ -4,7 +4,8 @@ Streams  An operation begins when the work is done that PyTorch's current stream
          makes the stream wait that is the current one there, as PyTorch's own collectives do; with HOROVOD_ENABLE_ASYNC_COMPLETION=0
          it waits on the host instead, as Horovod's does by default. poll() is true when the GPU is done.
 Owner    Inputs and outputs are kept until the GPU is done with them, which is looked at with each later call: PyTorch may otherwise
-         give their memory to other tensors while it is still being used.
+         give their memory to other tensors while it is still being used. That is also so for an operation for which nobody waits:
+         when its handle is gone, nothing else keeps its tensors.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from ctypes import POINTER, byref, c_int32, c_int64, c_void_p
 from typing import Any
 
 import torch
 
-from .. import job
+from .. import handles, job, process_sets
 from .._library import GPU_MEMORY, KINDS, Operation, Tensor, library
 from ..calls import Calls, Reduction
 from ..exceptions import Code
@@ -46,18 +48,29 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
 }
 _TENSOR_FIELDS = {field[0] for field in Tensor._fields_}
 
-_copies = threading.local()  # the event of the last copy of a result in this thread
+_uses = threading.local()  # the event after the last use of a result by this thread, in PyTorch's operations
+_abandoned: deque[int] = deque()  # handles that are gone
+
+
+class _Handle(int):
+    """A handle that notes its own end, which may come at any time and in any thread."""
+
+    def __del__(self, abandon: Callable[[int], None] = _abandoned.append) -> None:
+        abandon(int(self))
 
 
 class GpuCall(Call):
     """An operation on tensors of one GPU, in place of `call`, whose description it takes over."""
 
-    __slots__ = ("_copied", "_is_launched")
+    __slots__ = ("_is_launched", "_used")
 
     def __init__(self, call: Call) -> None:
         super().__init__(call.kind, call.name, call.arguments, call.tensors, call.result, call.process_set)
         self._is_launched = False
-        self._copied: Any = None
+        self._used: Any = None
+
+    def handle(self, number: int) -> int:
+        return _Handle(number)
 
     def submit(self, wire_name: bytes) -> None:
         _forget_done()
@@ -104,31 +117,40 @@ class GpuCall(Call):
         self._is_launched = True
 
     def take(self) -> Any:
-        _copies.event = None
+        _uses.event = None
         output = super().take()
-        self._copied = _copies.event
+        self._used = _uses.event
         return output
 
     def release(self) -> None:
         if self.core_handle == 0 or not self._is_launched:
             super().release()
             return
-        with _kept_lock:
-            _kept.append((self.core_handle, self._copied, self.tensors))
-        self.core_handle = 0  # its name is free
+        self.keep()
         _forget_done()
+
+    def keep(self) -> None:
+        """Leaves it, until the GPU is done, to the table of those that have been taken."""
+        with _kept_lock:
+            _kept.append((self.core_handle, self._used, self.tensors))
+        self.core_handle = 0  # its name is free
 
     def _place(self) -> gpus.Place:
         return gpus.place_of(next(tensor for tensor in self.tensors if tensor is not None))
 
 
-#: Operations that are launched, and have been taken: the library's handle, the event of a copy of the result, the tensors.
+#: Operations whose results have been taken, or never will be: the library's handle, the event after the last use of the result,
+#: the tensors.
 _kept: list[tuple[int, Any, tuple[Any, ...]]] = []
 _kept_lock = threading.Lock()
 
 
 def _forget_done() -> None:
     """Releases what GPUs are done with."""
+    while _abandoned:
+        call = handles.abandon(_abandoned.popleft())
+        if isinstance(call, GpuCall):
+            call.keep()
     if not _kept:
         return
     with _kept_lock:
@@ -144,20 +166,26 @@ def kept() -> int:
     return len(_kept)
 
 
+def _note_use(tensor: torch.Tensor) -> None:
+    """To be called after operations of PyTorch on a result: what they read is kept until the current stream has done them."""
+    _uses.event = gpus.event(tensor)
+
+
 class GpuCalls(Calls[torch.Tensor]):
     """The operations on tensors of a GPU, described."""
 
     def allreduce(self, tensor: Any, name: str | None, reduction: Reduction, in_place: bool = False) -> Call:
         if in_place:
             self.arrays.in_place(tensor, "allreduce_")
-        sent, simple = _sent(tensor, reduction), _simple([tensor], reduction)
-        call = super().allreduce(sent, name, simple, in_place or sent is not tensor)
-        return _received(call, lambda output: _finished(output, tensor, reduction, simple, in_place))
+        division = _Division([tensor], reduction)
+        sent = division.sent(tensor)
+        call = super().allreduce(sent, name, division.simple, in_place or sent is not tensor)
+        return _received(call, lambda output: division.finished(output, tensor, in_place))
 
     def reducescatter(self, tensor: Any, name: str | None, reduction: Reduction) -> Call:
-        simple = _simple([tensor], reduction)
-        call = super().reducescatter(_sent(tensor, reduction), name, simple)
-        return _received(call, lambda output: _finished(output, tensor, reduction, simple, False))
+        division = _Division([tensor], reduction)
+        call = super().reducescatter(division.sent(tensor), name, division.simple)
+        return _received(call, lambda output: division.finished(output, tensor, False))
 
     def allgather(self, tensor: Any, name: str | None, process_set: ProcessSet) -> Call:
         return GpuCall(super().allgather(tensor, name, process_set))
@@ -174,7 +202,8 @@ class GpuCalls(Calls[torch.Tensor]):
             return self.arrays.cut(room, extents)
         output = self.arrays.empty(extents, like)
         if output.numel():
-            _copies.event = gpus.copy(data, output)
+            gpus.copy(data, output)
+            _note_use(output)
         return output
 
 
@@ -187,64 +216,100 @@ class GpuGroups(GroupedCalls[torch.Tensor]):
             self.check_distinct(given)
             for tensor in given:
                 self._arrays.in_place(tensor, "allreduce_")
-        sent, simple = [_sent(tensor, reduction) for tensor in given], _simple(given, reduction)
-        call = super().allreduce(sent, name, simple, in_place)
-        return _received(call, lambda outputs: _all_finished(outputs, given, reduction, simple, in_place))
+        division = _Division(given, reduction)
+        call = super().allreduce(list(map(division.sent, given)), name, division.simple, in_place)
+        return _received(call, lambda outputs: division.all_finished(outputs, given, in_place))
 
     def allgather(self, tensors: Iterable[Any], name: str | None, process_set: ProcessSet) -> Call:
         return GpuCall(super().allgather(tensors, name, process_set))
 
     def reducescatter(self, tensors: Iterable[Any], name: str | None, reduction: Reduction) -> Call:
         given = list(tensors)
-        simple = _simple(given, reduction)
-        call = super().reducescatter([_sent(tensor, reduction) for tensor in given], name, simple)
-        return _received(call, lambda outputs: _all_finished(outputs, given, reduction, simple, False))
+        division = _Division(given, reduction)
+        call = super().reducescatter(list(map(division.sent, given)), name, division.simple)
+        return _received(call, lambda outputs: division.all_finished(outputs, given, False))
 
 
 # What NCCL's operators cannot express is done by PyTorch, on the stream that is the current one before and after the operation.
 
 _COMPRESSED = {1: torch.float16, 2: torch.bfloat16}
+_WIDE = {torch.float32, torch.float64}
 _SHORT = {torch.int16, getattr(torch, "uint16", torch.int16)}
 
 
-def _is_scaled(reduction: Reduction) -> bool:
-    return reduction.prescale_factor != 1 or reduction.postscale_factor != 1
+class _Division:
+    """How a reduction of these tensors is divided between PyTorch and the library, whose part is `simple`.
 
+    The values are those of the host's collectives: integers are scaled and averaged in float64, truncated toward zero and limited to
+    their dtype's range. The library refuses averages and scales of bools.
+    """
 
-def _sent(tensor: Any, reduction: Reduction) -> Any:
-    """The tensor in the dtype in which it is reduced: a compressed one, or int32 for integers of 16 bits."""
-    if not gpus.is_on_gpu(tensor):
-        return tensor  # refused later
-    if reduction.native and tensor.is_floating_point():
-        return tensor.detach().to(_COMPRESSED[reduction.native])
-    if tensor.dtype in _SHORT and reduction.op != Average and not _is_scaled(reduction):
-        return tensor.to(torch.int32)
-    return tensor
+    def __init__(self, tensors: Iterable[Any], asked: Reduction) -> None:
+        dtypes = {tensor.dtype for tensor in tensors if isinstance(tensor, torch.Tensor)}
+        averages, adds = asked.op == Average, asked.op in (Sum, Average)
+        self._native = asked.native
+        self._before = self._after = 1.0  # factors of the inputs and of the outputs
+        self._divisor = 1
+        self.simple = asked._replace(native=0)
+        if torch.bool in dtypes:
+            return
+        self._after = asked.postscale_factor
+        self.simple = self.simple._replace(postscale_factor=1.0)
+        if asked.native or not (adds and dtypes <= _WIDE):
+            self._before = asked.prescale_factor
+            self.simple = self.simple._replace(prescale_factor=1.0)
+        if averages and not all(dtype.is_floating_point for dtype in dtypes):
+            self._divisor = process_sets.size_of(asked.process_set)
+            self.simple = self.simple._replace(op=Sum)
 
+    def sent(self, tensor: Any) -> Any:
+        """The tensor as the library gets it: scaled, compressed, or in int32."""
+        if not isinstance(tensor, torch.Tensor):
+            return tensor  # refused later
+        sent = own = tensor.detach()
+        if sent.is_floating_point():
+            if self._before != 1:
+                sent = sent * self._before
+            if self._divisor != 1 and sent.dtype not in _WIDE:
+                sent = sent.to(torch.float32)  # a sum may be too large for 16 bits
+            elif self._native and sent.dtype in _WIDE:
+                sent = sent.to(_COMPRESSED[self._native])
+        elif self._before != 1:
+            sent = _scaled(sent, self._before, 1)
+        if sent.dtype in _SHORT:
+            sent = sent.to(torch.int32)
+        return tensor if sent is own else sent.contiguous()
 
-def _simple(tensors: list[Any], reduction: Reduction) -> Reduction:
-    """The library's part: without a compression, and without the last factor of sums of floats."""
-    are_floats = all(isinstance(tensor, torch.Tensor) and tensor.is_floating_point() for tensor in tensors)
-    if are_floats and reduction.op in (Sum, Average):
-        reduction = reduction._replace(postscale_factor=1.0)
-    return reduction._replace(native=0)
-
-
-def _finished(output: torch.Tensor, given: torch.Tensor, asked: Reduction, done: Reduction, in_place: bool) -> torch.Tensor:
-    if done.postscale_factor != asked.postscale_factor:
-        output.detach().mul_(asked.postscale_factor)
-    if output.dtype != given.dtype:
+    def finished(self, output: torch.Tensor, given: torch.Tensor, in_place: bool) -> torch.Tensor:
+        """The result, from the library's."""
+        taken = output
+        if output.element_size() < given.element_size() or not given.is_floating_point():
+            output = output.to(given.dtype)
+        if self._after != 1 or self._divisor != 1:
+            if output.is_floating_point():
+                output.detach().mul_(self._after / self._divisor)
+            else:
+                output = _scaled(output, self._after, self._divisor)
         output = output.to(given.dtype)
-    if not in_place or output is given:
+        if in_place and output is not given:
+            given.data.copy_(output)  # as the library writes into tensors: autograd does not count it as a change
+            output = given
+        if output is not taken:
+            _note_use(output)
         return output
-    given.data.copy_(output)  # as the library writes into tensors: autograd does not count it as a change
-    return given
+
+    def all_finished(self, outputs: list[torch.Tensor], given: list[torch.Tensor], in_place: bool) -> list[torch.Tensor]:
+        return [self.finished(*pair, in_place) for pair in zip(outputs, given)]
 
 
-def _all_finished(
-    outputs: list[torch.Tensor], given: list[torch.Tensor], asked: Reduction, done: Reduction, in_place: bool
-) -> list[torch.Tensor]:
-    return [_finished(*pair, asked, done, in_place) for pair in zip(outputs, given)]
+def _scaled(integers: torch.Tensor, factor: float, divisor: int) -> torch.Tensor:
+    limits = torch.iinfo(integers.dtype)
+    scaled = (integers.to(torch.float64) * factor / divisor).trunc().nan_to_num(0.0, float("inf"), float("-inf"))
+    most = float(limits.max)
+    if most <= limits.max:  # all but int64, whose largest value is none of float64
+        return scaled.clamp(limits.min, most).to(integers.dtype)
+    below = scaled.clamp(limits.min, most - 1024)
+    return torch.where(scaled >= most, limits.max, below.to(integers.dtype))
 
 
 def _received(call: Call, further: Callable[[Any], Any]) -> GpuCall:

@@ -39,15 +39,19 @@ class _Lent:
         self.__cuda_array_interface__ = {"shape": (count,), "typestr": "|u1", "data": (address, True), "version": 2}
 
 
-def copy(data: c_void_p, into: torch.Tensor) -> Any:
-    """Queues a copy of what lies at an address on the GPU of `into` to it; returns an event, whose query() is true after the copy."""
+def copy(data: c_void_p, into: torch.Tensor) -> None:
+    """Queues a copy of what lies at an address on the GPU of `into` to it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch warns of memory that must not be written
         lent = torch.as_tensor(_Lent(data.value or 0, into.nbytes), device=into.device)
     into.view(-1).view(torch.uint8).copy_(lent)
-    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    event.record(torch.cuda.current_stream(into.device))
-    return event
+
+
+def event(of: torch.Tensor) -> Any:
+    """An event, whose query() is true when the current stream of the tensor's GPU has done its work up to now."""
+    recorded = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    recorded.record(torch.cuda.current_stream(of.device))
+    return recorded
 
 
 _is_known = False

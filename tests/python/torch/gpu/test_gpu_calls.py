@@ -100,23 +100,69 @@ def test_tensors_are_kept_until_the_gpu_is_done_over_the_stand_ins(call_ranks):
         assert value == 16.0, "four operations in place, one after the other"
 
 
-def _short_integers_and_compression():
-    """What NCCL's operators cannot express is PyTorch's part; each rank has the result of the CPU's way."""
-    stand_in_gpu.install()
+DTYPES = ["uint8", "int8", "int16", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+
+
+def _reductions(is_stood_in):
+    """Every operator, dtype and scale, alone and in groups, some of them not in one piece; and compression."""
+    if is_stood_in:
+        stand_in_gpu.install()
     hvd.init()
-    rank = hvd.rank()
-    outputs = [hvd.allreduce(torch.tensor([30000, -7, rank], dtype=torch.int16), op=op).tolist() for op in (hvd.Sum, hvd.Min)]
-    outputs.append(hvd.allreduce(torch.tensor([7, rank], dtype=torch.int16)).tolist())
-    outputs.append(hvd.allreduce(torch.tensor([True, rank == 1]), op=hvd.Product).tolist())
-    half = hvd.allreduce(torch.tensor([1.0, 2.5 + rank]), op=hvd.Sum, compression=hvd.Compression.fp16)
+    rank, results, kinds = hvd.rank(), {}, set()
+    start = gpu_calls.GpuCall.submit
+
+    def noted(call, wire_name):
+        kinds.add(wire_name)
+        start(call, wire_name)
+
+    gpu_calls.GpuCall.submit = noted
+    inputs = {}
+    for dtype in DTYPES:
+        kind = getattr(torch, dtype, None)
+        if kind is not None:
+            values = torch.tensor([[1, 7, 100], [3 + rank, 2, 5 - 2 * rank]])
+            inputs[dtype] = (values * (1 if "8" in dtype or rank == 0 else 300)).to(kind).t()
+    scales = [(1.0, 1.0), (0.5, 1.0), (1.0, 3.0), (1.5, 0.1)]
+    for op in (hvd.Sum, hvd.Average, hvd.Min, hvd.Max, hvd.Product):
+        for pre, post in scales:
+            for dtype, given in inputs.items():
+                key = f"{op} {pre} {post} {dtype}"
+                scale = {"op": op, "prescale_factor": pre, "postscale_factor": post}
+                results[key] = hvd.allreduce(given, **scale)
+                in_place = given.contiguous().clone()
+                if hvd.allreduce_(in_place, **scale) is in_place:
+                    results[f"{key} in place"] = in_place
+                results[f"{key} scattered"] = hvd.reducescatter(given, **scale)
+            group = hvd.grouped_allreduce([inputs["int32"], inputs["float32"], inputs["int16"]], **scale)
+            results.update({f"{op} {pre} {post} group {index}": each for index, each in enumerate(group)})
+    large = torch.tensor([60000.0, 0.5 + rank])
+    for name in ("fp16", "bf16"):
+        compression = getattr(hvd.Compression, name, None)
+        if compression is None:
+            continue
+        for scale in ({"prescale_factor": 0.25}, {"prescale_factor": 0.25, "postscale_factor": 8.0}):
+            results[f"{name} {scale}"] = hvd.allreduce(large, op=hvd.Sum, compression=compression, **scale)
+        results[f"{name} of int32"] = hvd.allreduce(inputs["int32"], op=hvd.Sum, compression=compression)
+    results["bool"] = hvd.allreduce(torch.tensor([True, rank == 1]), op=hvd.Product)
+    refused = _errors_of(lambda: hvd.allreduce(torch.tensor([True]), postscale_factor=2.0, op=hvd.Sum))
+    gpu_calls.GpuCall.submit = start
     hvd.shutdown()
-    return outputs, half.tolist(), str(half.dtype)
+    assert bool(kinds) == is_stood_in
+    return {key: (str(each.dtype), each.to(torch.float64).tolist()) for key, each in results.items()}, refused
 
 
-def test_what_nccl_cannot_express_over_the_stand_ins(call_ranks):
-    for outputs, half, dtype in call_ranks(_short_integers_and_compression, 2):
-        assert outputs == [[60000 - 65536, -14, 1], [30000, -7, 0], [7, 0], [True, False]]
-        assert (half, dtype) == ([2.0, 6.0], "torch.float32")
+def test_every_reduction_has_the_values_of_the_host_over_the_stand_ins(run_ranks, call_ranks):
+    """What NCCL's operators cannot express is PyTorch's part. Floats of 16 bits are rounded at other places."""
+    on_host = run_ranks(_reductions, 2, False).results
+    for (found, refused), (expected, as_on_host) in zip(call_ranks(_reductions, 2, True), on_host):
+        assert found.keys() == expected.keys()
+        assert refused == as_on_host and "cannot be scaled" in refused[0]
+        for key, (dtype, values) in expected.items():
+            assert found[key][0] == dtype, key
+            is_half = "float16" in key or "fp16" in key or "bf16" in key
+            torch.testing.assert_close(
+                torch.tensor(found[key][1]), torch.tensor(values), rtol=0.02 if is_half else 1e-6, atol=0.02 if is_half else 0, msg=key
+            )
 
 
 def _training(is_stood_in):
