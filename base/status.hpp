@@ -19,6 +19,8 @@ class [[nodiscard]] Status {
   Errc code() const { return code_; }
   const std::string& message() const { return message_; }
 
+  bool operator==(const Status&) const = default;
+
   /// Throws Error when not ok().
   void throw_if_failed() const {
     if (!ok()) throw Error(code_, message_);

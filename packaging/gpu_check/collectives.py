@@ -8,11 +8,19 @@ import numpy
 import runjob.numpy as hvd
 from arrays import Gpu, GpuArray, described, finish, result_of, submit
 from runjob._library import library
+from runjob.exceptions import Code, Error
 
 DTYPES = ["uint8", "int8", "uint16", "int16", "int32", "int64", "float16", "float32", "float64", "bool", "bfloat16"]
 OPS = {"average": 0, "sum": 1, "min": 3, "max": 4, "product": 5}
 
 checked = 0
+is_staged = None  # whether tensors go through the host, where every reduction is possible
+
+
+def nccl_can(dtype, op):
+    """Whether NCCL's operators can express the reduction."""
+    return dtype not in ("uint16", "int16") and (op != "average" or "int" not in dtype)
+
 
 
 def stored(values, dtype):
@@ -56,10 +64,32 @@ def run(gpu, name, kind, given, room, dtype, **fields):
     return found
 
 
+def check_refusal(gpu, dtype, op, given):
+    """What NCCL cannot express is refused, always or never. Returns whether it was."""
+    global checked, is_staged
+    try:
+        run(gpu, "refused", "allreduce", given, given, dtype, op=op)
+    except Error as error:
+        assert error.code == Code.UNAVAILABLE and "NCCL" in str(error), error
+        is_refused = True
+    else:
+        is_refused = False
+    assert is_staged in (None, not is_refused), f"{op} of {dtype}: refused is {is_refused}"
+    is_staged = not is_refused
+    checked += 1
+    return is_refused
+
+
 def reductions(gpu, rank, size, dtype, count):
     for op, number in OPS.items():
         if dtype == "bool" and op == "average":
             continue
+        if not nccl_can(dtype, op):
+            other = GpuArray(gpu, stored(inputs(count, dtype, size)[rank], dtype))
+            is_refused = check_refusal(gpu, dtype, number, other)
+            other.free()
+            if is_refused:
+                continue
         ranks = inputs(count, dtype, size)
         if op == "product" and dtype != "bool":
             ranks = [each % 2 + 1 for each in ranks]  # so that 16 bits have the exact result
@@ -96,6 +126,8 @@ def movements(gpu, rank, size, dtype, count):
     expected = numpy.concatenate([each[first : first + splits[rank]] for each in ranks])
     check("alltoall", run(gpu, "alltoall", "alltoall", given, None, dtype, splits=lent, nsplits=size), expected, dtype)
     for op in ("sum", "max"):
+        if not nccl_can(dtype, op) and not is_staged:
+            continue
         whole = reduced(ranks, op, dtype)
         rows = [count // size + (index < count % size) for index in range(size)]
         part = whole[sum(rows[:rank]) : sum(rows[: rank + 1])]

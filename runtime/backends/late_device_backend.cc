@@ -49,6 +49,15 @@ Status LateDeviceBackend::begin_work(const DeviceSubmission& submission, std::sh
   }
 }
 
+/// Where the backend cannot be made, run() fails with the reason.
+Status LateDeviceBackend::refusal(const Call& call) {
+  try {
+    return made().refusal(call);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 Status LateDeviceBackend::run(const Call& call) {
   try {
     return made().run(call);

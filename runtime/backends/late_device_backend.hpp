@@ -28,6 +28,7 @@ class LateDeviceBackend : public DataBackend {
   bool supports(const Call& call) const override;
   std::string objection(const Call& call) const override;
   Status begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) override;
+  Status refusal(const Call& call) override;
   Status run(const Call& call) override;
   Status run_together(std::span<const Call> calls) override;
   bool only_queues(const Call& call) const override;

@@ -51,13 +51,20 @@ struct Call {
   }
 };
 
+/// A buffer of an operation on a device.
+struct DeviceBuffer {
+  const void* memory = nullptr;
+  std::size_t tensor = 0;  ///< the index of its tensor in a group
+};
+
 /// An operation on tensors of a device as begin_work() gets it. All of it is lent.
 struct DeviceSubmission {
   Device device;
   std::string_view name;
   Kind kind = Kind::kAllreduce;
   int process_set = 0;
-  std::span<const void* const> buffers;  ///< the inputs and outputs that have elements
+  std::span<const DeviceBuffer> buffers;  ///< the inputs and outputs that have elements
+  std::size_t tensors = 1;                ///< their number
 };
 
 /// A backend's advice when it is worth while to run several allreduces as one, although their tensors must be copied
@@ -93,6 +100,10 @@ class DataBackend {
   /// not part of its input. `work` stays null for a backend whose calls block until the device is done.
   /// Errors  kInvalidArgument for a buffer that is not the device's.
   virtual Status begin_work(const DeviceSubmission&, std::shared_ptr<DeviceWork>&) { return {}; }
+  /// The reason why no rank runs this call on a device, although all have agreed on it; OK when they run it. `call` has
+  /// no buffers. Asked once for each tensor of an operation, before the first of its calls, in the same order on all
+  /// ranks. The answer is the same on all of them, and may need an exchange among them.
+  virtual Status refusal(const Call&) { return {}; }
   /// Blocks until the buffers are no longer used; with `call.work`, until the call is queued on the device. After a
   /// failure every later call fails too.
   virtual Status run(const Call& call) = 0;

@@ -92,6 +92,11 @@ Status BackendSet::begin_work(const DeviceSubmission& submission, std::shared_pt
   return {};
 }
 
+Status BackendSet::refusal(const Call& call) {
+  DataBackend* const backend = backend_of(call);
+  return backend == nullptr ? Status() : backend->refusal(call);
+}
+
 Status BackendSet::run(const Call& call) {
   return run_together({&call, 1});
 }

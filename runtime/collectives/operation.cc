@@ -26,8 +26,6 @@ void check_reduction(std::string_view name, const Signature& signature) {
 void check_wire(std::string_view name, const Signature& signature) {
   if (!signature.wire) return;
   if (signature.kind != Kind::kAllreduce) refuse(name, signature, "only an allreduce can be compressed");
-  if (signature.memory != MemoryKind::kHost)
-    refuse(name, signature, fmt::format("values in {} cannot be compressed", to_string(signature.memory)));
   if (!is_half(*signature.wire))
     refuse(name, signature, fmt::format("values cannot be compressed to {}", to_string(*signature.wire)));
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.hpp"
 #include "runtime/collectives/dtype.hpp"
 #include "runtime/collectives/memory.hpp"
 
@@ -56,6 +57,7 @@ struct BasicSignature {
   std::optional<DType> wire = {};
   MemoryKind memory = MemoryKind::kHost;  ///< the kind of memory that the tensors lie in
   std::vector<GroupTensor> group = {};    ///< grouped operations: their tensors, instead of `dtype` and `shape`
+  Status obstacle = {};  ///< the reason why the rank that gives this cannot run it; then no rank does. OK for none
 
   bool operator==(const BasicSignature&) const = default;
 };

@@ -15,19 +15,19 @@ namespace runjob::runtime {
 namespace {
 
 /// The inputs and outputs of all tensors that have elements. An output may be null.
-void find_buffers(const Submission& submission, std::vector<const void*>& buffers) {
+void find_buffers(const Submission& submission, std::vector<DeviceBuffer>& buffers) {
   const auto is_empty = [](const Shape& shape) { return element_count(shape) == 0; };
   buffers.clear();
-  const auto add = [&](const void* input, const void* output) {
-    if (input != nullptr) buffers.push_back(input);
-    if (output != nullptr && output != input) buffers.push_back(output);
+  const auto add = [&](const void* input, const void* output, std::size_t tensor) {
+    if (input != nullptr) buffers.push_back({input, tensor});
+    if (output != nullptr && output != input) buffers.push_back({output, tensor});
   };
   if (submission.signature.group.empty()) {
-    if (!is_empty(submission.signature.shape)) add(submission.input, submission.output);
+    if (!is_empty(submission.signature.shape)) add(submission.input, submission.output, 0);
     return;
   }
   for (std::size_t i = 0; i < submission.group.size(); ++i) {
-    if (!is_empty(submission.signature.group[i].shape)) add(submission.group[i].input, submission.group[i].output);
+    if (!is_empty(submission.signature.group[i].shape)) add(submission.group[i].input, submission.group[i].output, i);
   }
 }
 
@@ -78,17 +78,17 @@ void Engine::check(Submission& submission) const {
   check_operation(submission.name, signature, state_.size);
 }
 
-/// Notes where the caller's stream is, for tensors of a device. Errors  Error with the backend's reason.
+/// Notes where the caller's stream is, for tensors of a device. Where this rank cannot run the operation, it announces
+/// that to the other ranks, which would wait for it in vain.
 void Engine::begin_work(Submission& submission) {
-  const Signature& signature = submission.signature;
+  Signature& signature = submission.signature;
   if (signature.memory == MemoryKind::kHost || !state_.parts.backend) return;
-  check_memory(*state_.parts.backend, submission.name, signature);
+  signature.obstacle = memory_obstacle(*state_.parts.backend, signature);
+  if (!signature.obstacle.ok()) return;
   find_buffers(submission, buffers_);
-  const Status status = state_.parts.backend->begin_work(
-      {submission.device, submission.name, signature.kind, signature.process_set, buffers_}, submission.work);
-  if (status.ok()) return;
-  throw Error(status.code(),
-              fmt::format("{}: {}", operation_text(submission.name, submission.signature), status.message()));
+  signature.obstacle = state_.parts.backend->begin_work(
+      {submission.device, submission.name, signature.kind, signature.process_set, buffers_, tensor_count(signature)},
+      submission.work);
 }
 
 /// Errors  Error with the reason why the operation is refused.

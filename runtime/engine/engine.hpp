@@ -97,8 +97,8 @@ class Engine {
   Execution execution_;
   Driver driver_;
   Watcher watcher_;
-  Mutex shutdown_mutex_;                                       ///< one shutdown() at a time
-  std::vector<const void*> buffers_ GUARDED_BY(state_.mutex);  ///< begin_work()'s, kept for its memory
+  Mutex shutdown_mutex_;                                        ///< one shutdown() at a time
+  std::vector<DeviceBuffer> buffers_ GUARDED_BY(state_.mutex);  ///< begin_work()'s, kept for its memory
   /// A thread of this rank has waited for an operation since the last one was submitted.
   std::atomic<bool> has_seen_end_{false};
 };

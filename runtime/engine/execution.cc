@@ -34,6 +34,7 @@ void Execution::run(RoundExchange::Outcome&& outcome) {
                outcome.is_in_messages ? "came with the round" : "goes through the backend");
   begin(decisions);
   if (outcome.is_in_messages) return run_in_messages();
+  refuse_impossible();
   runner_->run(operations_, [this](std::span<AgreedOperation* const> done) { on_done(done); });
 }
 
@@ -72,6 +73,18 @@ void Execution::begin(std::vector<Decision>& decisions) {
   }
 }
 
+/// Ends the operations on devices that no rank can run. The job goes on.
+void Execution::refuse_impossible() {
+  std::erase_if(operations_, [this](AgreedOperation& operation) {
+    const Signature& signature = operation.submission->signature;
+    if (signature.memory == MemoryKind::kHost) return false;
+    operation.decision.status = refusal_of(*state_.parts.backend, operation.decision.name, signature);
+    if (operation.decision.status.ok()) return false;
+    reject(operation.decision);
+    return true;
+  });
+}
+
 /// A rank that has joined takes part in the allreduces of the others through an entry like any other.
 InFlight::Entry* Execution::find_entry(const Decision& decision) {
   InFlight& in_flight = state_.work.operations;
@@ -87,7 +100,7 @@ InFlight::Entry* Execution::find_entry(const Decision& decision) {
 }
 
 void Execution::reject(const Decision& decision) {
-  log::debug("the ranks disagree about '{}': {}", decision.name, decision.status.message());
+  log::debug("no rank runs '{}': {}", decision.name, decision.status.message());
   state_.parts.timeline->reject(decision.name);
   InFlight::Taken taken;
   {

@@ -39,6 +39,7 @@ class Execution {
   void begin(std::vector<Decision>& decisions);
   InFlight::Entry* find_entry(const Decision& decision) REQUIRES(state_.mutex);
   void run_in_messages();
+  void refuse_impossible();
   void on_done(std::span<AgreedOperation* const> operations);
   void reject(const Decision& decision);
 

@@ -25,6 +25,7 @@ void write_signature(WireWriter& writer, const Signature& signature) {
     writer.number(static_cast<std::uint8_t>(tensor.dtype));
     writer.numbers(tensor.shape);
   }
+  writer.status(signature.obstacle);
 }
 
 /// Some kinds divide their tensors by rows, so that there must be a first dimension.
@@ -57,6 +58,7 @@ Signature read_signature(WireReader& reader) {
     tensor.dtype = reader.choice(kLastDType);
     tensor.shape = reader.numbers();
   }
+  signature.obstacle = reader.status();
   check_rows(signature);
   return signature;
 }

@@ -177,10 +177,34 @@ std::vector<int> Negotiation::missing(const Tally& tally) const {
   return result;
 }
 
+/// The obstacles of all ranks that have one, as a status with the code of the first.
+Status Negotiation::obstacle(const std::string& name, const Tally& tally) const {
+  constexpr std::size_t kMostNamed = 4;
+  Errc code = Errc::kOk;
+  std::string text;
+  std::size_t count = 0;
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    if (!tally.ready[rank] || tally.signatures[rank].obstacle.ok()) continue;
+    const Signature& signature = tally.signatures[rank];
+    if (count == 0) code = signature.obstacle.code();
+    if (count == 0) text = operation_text(name, signature) + ": ";
+    if (++count > kMostNamed) continue;
+    text += fmt::format("{}{} cannot run it: {}", count == 1 ? "" : "; ", rank_text(static_cast<int>(rank), members_),
+                        signature.obstacle.message());
+  }
+  if (count > kMostNamed) text += fmt::format("; and {} more ranks", count - kMostNamed);
+  return count == 0 ? Status() : Status(code, text);
+}
+
 Decision Negotiation::decide(const std::string& name, const Tally& tally) const {
-  if (tally.ready_count < members_.size()) return decide_without_joined(name, tally);
   Decision decision;
   decision.name = name;
+  decision.status = obstacle(name, tally);
+  if (!decision.status.ok()) {
+    decision.type = Decision::Type::kReject;
+    return decision;
+  }
+  if (tally.ready_count < members_.size()) return decide_without_joined(name, tally);
   const std::string disagreement = mismatch(name, tally.signatures, members_);
   if (!disagreement.empty()) {
     decision.type = Decision::Type::kReject;

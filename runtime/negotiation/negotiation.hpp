@@ -14,8 +14,8 @@ namespace runjob::runtime {
 /// Decides which operations are ready on every rank, and in what order they run. Requests in, decisions out; no
 /// sockets, no clock, no threads. Every rank that makes the same calls comes to the same decisions.
 ///
-/// Rules    An operation is decided exactly once, when the last rank has submitted it: kExecute when all agree,
-///          otherwise kReject, so that a mismatch leaves nothing behind.
+/// Rules    An operation is decided exactly once, when the last rank has submitted it: kExecute when all agree and all
+///          can run it, otherwise kReject, so that a mismatch leaves nothing behind.
 /// Threads  one.
 class Negotiation {
  public:
@@ -49,6 +49,7 @@ class Negotiation {
   bool is_complete(const Tally& tally) const;
   std::vector<int> missing(const Tally& tally) const;
   void complete(const std::string& name);
+  Status obstacle(const std::string& name, const Tally& tally) const;
   Decision decide(const std::string& name, const Tally& tally) const;
   Decision decide_without_joined(const std::string& name, const Tally& tally) const;
   void decide_allgather(const std::string& name, const Tally& tally, Decision& decision) const;

@@ -42,15 +42,32 @@ Call call_without_buffers(const Signature& signature, std::size_t tensor) {
   return call;
 }
 
-void check_memory(const DataBackend& backend, std::string_view name, const Signature& signature) {
+Status memory_obstacle(const DataBackend& backend, const Signature& signature) {
   for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
     const Call call = call_without_buffers(signature, tensor);
     if (backend.supports(call)) continue;
     const std::string why = backend.objection(call);
-    throw Error(Errc::kUnavailable, fmt::format("{}: no backend of this job can run it with {} values in {}{}{}",
-                                                operation_text(name, signature), to_string(call.dtype),
-                                                to_string(signature.memory), why.empty() ? "" : ": ", why));
+    return Status(Errc::kUnavailable, fmt::format("it has no backend for {} values in {}{}{}", to_string(call.dtype),
+                                                  to_string(signature.memory), why.empty() ? "" : ": ", why));
   }
+  return {};
+}
+
+Status refusal_of(DataBackend& backend, std::string_view name, const Signature& signature) {
+  if (signature.wire) {
+    return Status(Errc::kUnavailable, fmt::format("{}: values in {} cannot be compressed; convert them there",
+                                                  operation_text(name, signature), to_string(signature.memory)));
+  }
+  const std::size_t count = tensor_count(signature);
+  for (std::size_t tensor = 0; tensor < count; ++tensor) {
+    const Shape& shape = signature.group.empty() ? signature.shape : signature.group[tensor].shape;
+    if (!has_own_first_extent(signature.kind) && element_count(shape) == 0) continue;  // nothing is run
+    const Status refusal = backend.refusal(call_without_buffers(signature, tensor));
+    if (refusal.ok()) continue;
+    const std::string which = count > 1 ? tensor_name(name, tensor, count) + ": " : "";
+    return Status(refusal.code(), fmt::format("{}: {}{}", operation_text(name, signature), which, refusal.message()));
+  }
+  return {};
 }
 
 void lend_buffers(PreparedOperation& prepared, const void* input, void* output, std::size_t output_bytes,

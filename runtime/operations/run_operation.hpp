@@ -33,10 +33,11 @@ Status run_operation(const DataPath& path, EngineTimeline& timeline, const Submi
                      const Decision& decision, int rank, int size, Completion::Result& result);
 /// The call that runs one of its tensors, without buffers: enough to ask a backend about it.
 Call call_without_buffers(const Signature& signature, std::size_t tensor);
-/// Refuses an operation whose tensors no backend can reach, before anything is sent: `backend` answers alike on all
-/// ranks.
-/// Errors  Error(kUnavailable).
-void check_memory(const DataBackend& backend, std::string_view name, const Signature& signature);
+/// The reason why `backend` cannot reach the tensors of an operation on this rank; OK if it can.
+Status memory_obstacle(const DataBackend& backend, const Signature& signature);
+/// The reason why no rank runs an operation on a device, on which all have agreed; OK if they do. See
+/// DataBackend::refusal().
+Status refusal_of(DataBackend& backend, std::string_view name, const Signature& signature);
 /// Sets the buffers of a prepared operation's call, which may be used again, to the caller's; allocates a buffer for a
 /// result that has none there.
 /// Errors  std::bad_alloc.

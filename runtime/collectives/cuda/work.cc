@@ -24,8 +24,12 @@ std::shared_ptr<Work> Work::submitted(Gpu& gpu, const DeviceSubmission& submissi
                 "the stream is being captured into a CUDA graph, in which an operation that the ranks must agree on "
                 "cannot be; submit it outside of the capture");
   }
-  for (const void* const buffer : submission.buffers) {
-    if (const std::string why = objection(gpu, buffer); !why.empty()) throw Error(Errc::kInvalidArgument, why);
+  for (const DeviceBuffer& buffer : submission.buffers) {
+    const std::string why = objection(gpu, buffer.memory);
+    if (why.empty()) continue;
+    const bool is_group = submission.tensors > 1;
+    throw Error(Errc::kInvalidArgument,
+                is_group ? tensor_name(submission.name, buffer.tensor, submission.tensors) + ": " + why : why);
   }
   auto work = std::make_shared<Work>(gpu);
   work->ready_ = gpu.take_event();

@@ -7,8 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "runtime/collectives/nccl/bounded_call.hpp"
-#include "runtime/collectives/nccl/offer.hpp"
+#include "runtime/collectives/nccl/agreement.hpp"
 #include "runtime/collectives/nccl/translation.hpp"
 
 namespace runjob::runtime::nccl {
@@ -104,13 +103,37 @@ Status NcclBackend::begin_work(const DeviceSubmission& submission, std::shared_p
   }
 }
 
+/// A failure to agree is that of the call, which run_together() returns.
+Status NcclBackend::refusal(const Call& call) {
+  std::string objection;
+  translate(call, options_.mesh.size, objection);
+  if (objection.empty()) return {};
+  try {
+    Place& used = usable_place(std::nullopt);
+    if (!has_agreed_) agree(used);
+    return staged_ ? Status() : Status(Errc::kUnavailable, objection);
+  } catch (const Error& error) {
+    note_launch_failure(failure().value_or(Status(error)));
+  } catch (const std::exception& error) {
+    note_launch_failure(Status(Errc::kSystem, error.what()));
+  }
+  return {};
+}
+
+/// Nothing is launched after a failure.
+void NcclBackend::note_launch_failure(const Status& why) {
+  works_.note_failure(why);
+  const MutexLock lock(mutex_);
+  if (!launch_failure_) launch_failure_ = why;
+}
+
 /// Tensors of one operation, which follow each other, have one work. The other ranks' works may wait in vain for one
 /// that has failed here: nothing is launched after it, because it would meet the other ranks' part of the failed one.
 Status NcclBackend::run_together(std::span<const Call> calls) {
   Status status;
   try {
     Place& used = usable_place(std::nullopt);
-    if (!staged_) agree(used);
+    if (!has_agreed_) agree(used);
     const auto work_of = [&used](const Call& call) {
       return call.work ? std::static_pointer_cast<cuda::Work>(call.work) : std::make_shared<cuda::Work>(used.gpu);
     };
@@ -127,10 +150,7 @@ Status NcclBackend::run_together(std::span<const Call> calls) {
   } catch (const std::exception& error) {
     status = Status(Errc::kSystem, error.what());
   }
-  if (status.ok()) return status;
-  works_.note_failure(status);
-  const MutexLock lock(mutex_);
-  if (!launch_failure_) launch_failure_ = status;
+  if (!status.ok()) note_launch_failure(status);
   return status;
 }
 
@@ -156,7 +176,8 @@ bool NcclBackend::only_queues(const Call& call) const {
 
 void NcclBackend::queue(std::span<const Call> calls, Works works, Place& place) {
   const cuda::CurrentGpu current(place.gpu);
-  std::string objection;
+  if (staged_) return queue_staged(calls, works, place);
+  std::string objection;  // none: see refusal()
   const Terms terms = translate(calls.front(), options_.mesh.size, objection);
   std::shared_ptr<Communicator> communicator;
   bool is_ordered = false;
@@ -165,12 +186,11 @@ void NcclBackend::queue(std::span<const Call> calls, Works works, Place& place) 
     communicator = communicator_;
     is_ordered = is_ordered_;
   }
-  if (!communicator || !objection.empty()) return queue_staged(calls, works, place);
   for (const Call& call : calls) call.tell_stage("NCCL", nullptr);
   if (!is_ordered) return launch(*communicator, calls, terms, place, works);
   LaunchOrder::Turn turn(SharedGpu::of(place.gpu).order(), options_.mesh.names);
   LaunchOrder::Time proposal = turn.proposal(), time = proposal;
-  for (const std::string& bytes : exchange({reinterpret_cast<const char*>(&proposal), sizeof proposal})) {
+  for (const std::string& bytes : give_to_all(options_, {reinterpret_cast<const char*>(&proposal), sizeof proposal})) {
     std::memcpy(&proposal, bytes.data(), sizeof proposal);
     time = std::max(time, proposal);
   }
@@ -199,88 +219,17 @@ void NcclBackend::queue_staged(std::span<const Call> calls, Works works, Place& 
   }
 }
 
-/// Gives this rank's bytes, of which each rank has the same number, to all ranks.
-std::vector<std::string> NcclBackend::exchange(const std::string& own) const {
-  const auto size = static_cast<std::size_t>(options_.mesh.size);
-  std::string all(own.size() * size, '\0');
-  Call call;
-  call.kind = Kind::kAllgather;
-  call.input = own.data();
-  call.output = all.data();
-  call.count = own.size();
-  call.counts.assign(size, own.size());
-  options_.host->run(call).throw_if_failed();
-  std::vector<std::string> parts;
-  for (std::size_t rank = 0; rank < size; ++rank) parts.push_back(all.substr(rank * own.size(), own.size()));
-  return parts;
-}
-
-UniqueId NcclBackend::make_id(const Library& library, cuda::Gpu& gpu) const {
-  struct Made {
-    UniqueId id{};
-    Result result = kSuccess;
-  };
-  const auto made = std::make_shared<Made>();
-  const std::chrono::milliseconds most = options_.mesh.connect_timeout;
-  const auto make = [made, &library, &gpu] {
-    try {
-      const cuda::CurrentGpu current(gpu);
-      made->result = library.get_unique_id(&made->id);
-    } catch (const Error&) {
-      made->result = -1;
-    }
-  };
-  if (!run_bounded("runjob-nccl", most, make, [this] { return failure().has_value(); }))
-    throw Error(Errc::kTimeout,
-                fmt::format("NCCL has not made an id within {} s", std::chrono::duration<double>(most).count()));
-  check(library, made->result, "making a communicator's id");
-  return made->id;
-}
-
 void NcclBackend::agree(Place& place) {
   SharedGpu::of(place.gpu).join(this, [this](const Status& why) { end_works(why); });
-  const MeshOptions& mesh = options_.mesh;
-  Offer own;
-  own.rank = mesh.name(mesh.rank);
-  own.gpu = place.gpu.uuid();
-  own.driver = cuda::driver().version;
-  if (!mesh.hosts.empty()) own.host = mesh.hosts[static_cast<std::size_t>(mesh.rank)];
-  own.host_id = settings_.host_id;
-  own.may_share = settings_.may_share;
-  own.shares_ranks = options_.terms.shares_ranks;
-  const Library* loaded = nullptr;
-  UniqueId id{};
-  try {
-    const cuda::CurrentGpu current(place.gpu);
-    loaded = &library(settings_.library);
-    own.nccl = loaded->version;
-    own.path = loaded->path;
-    if (mesh.rank == 0) {
-      id = make_id(*loaded, place.gpu);
-      own.id.assign(id.bytes, sizeof id.bytes);
-    }
-  } catch (const Error& error) {
-    own.error = error.what();
-  }
-  std::vector<Offer> offers;
-  for (const std::string& bytes : exchange(encode(own))) offers.push_back(decode_offer(bytes));
-  auto staged = std::make_unique<StagedRun>(*options_.host, place.gpu, place.stream, mesh.rank,
-                                            [this] { return failure().has_value(); });
-  if (const std::string why = nccl::objection(offers); !why.empty()) {
-    if (mesh.rank == 0) options_.log(true, "tensors on GPUs go through the host's memory: " + why);
-    staged_ = std::move(staged);
-    return;
-  }
-  std::memcpy(id.bytes, offers.front().id.data(), std::min(sizeof id.bytes, offers.front().id.size()));
-  auto communicator = std::make_shared<Communicator>(*loaded, place.gpu, place.stream, mesh.rank, mesh.size);
-  communicator->set_up(id, mesh.connect_timeout, [this] { return failure().has_value(); });
-  options_.log(false, fmt::format("NCCL {} ({}) connects {} ranks; this rank uses {}", version_text(loaded->version),
-                                  loaded->path, mesh.size, place.gpu.text()));
+  const auto is_given_up = [this] { return failure().has_value(); };
+  Agreement agreed = nccl::agree(options_, settings_, place.gpu, place.stream, is_given_up);
+  if (!agreed.communicator)
+    staged_ = std::make_unique<StagedRun>(*options_.host, place.gpu, place.stream, options_.mesh.rank, is_given_up);
+  has_agreed_ = true;
   const MutexLock lock(mutex_);
-  is_ordered_ = std::any_of(offers.begin(), offers.end(), [](const Offer& each) { return each.shares_ranks; });
-  library_ = loaded;
-  communicator_ = std::move(communicator);
-  staged_ = std::move(staged);
+  is_ordered_ = agreed.is_ordered;
+  library_ = agreed.library;
+  communicator_ = std::move(agreed.communicator);
 }
 
 std::shared_ptr<BufferAllocator> NcclBackend::buffers(MemoryKind kind) const {

@@ -10,23 +10,16 @@
 #include "base/mutex.hpp"
 #include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/cuda/gpu_memory.hpp"
-#include "runtime/collectives/nccl/communicator.hpp"
+#include "runtime/collectives/nccl/agreement.hpp"
 #include "runtime/collectives/nccl/in_flight_works.hpp"
 #include "runtime/collectives/nccl/staged_run.hpp"
 
 namespace runjob::runtime::nccl {
 
-/// The environment's part in it.
-struct NcclSettings {
-  std::string library;     ///< RUNJOB_NCCL_LIBRARY; empty: see nccl::library()
-  std::string host_id;     ///< NCCL_HOSTID
-  bool may_share = false;  ///< NCCL_MULTI_RANK_GPU_ENABLE=1
-};
-
 /// Collectives on GPUs: NCCL's, on tensors where they lie. run() queues a call and returns. Each rank uses one GPU,
 /// that of its first tensor. Allreduces that are run together are one operation of NCCL. At the first call all ranks
 /// exchange their offers over the host's backend and come to one verdict: a communicator, or copies through the host
-/// for all calls. Single calls that NCCL cannot express go through the host too.
+/// for all calls. With a communicator, all ranks refuse calls that NCCL cannot express.
 ///
 /// Errors   A failure ends all works in flight, and every later call.
 /// Threads  as DataBackend; begin_work(), only_queues() and buffers() any.
@@ -39,6 +32,7 @@ class NcclBackend final : public DataBackend {
   Status connect(const std::vector<std::string>&) override { return {}; }
   bool supports(const Call& call) const override { return call.memory.kind == MemoryKind::kDevice; }
   Status begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) override;
+  Status refusal(const Call& call) override;
   Status run(const Call& call) override { return run_together({&call, 1}); }
   Status run_together(std::span<const Call> calls) override;
   bool only_queues(const Call& call) const override;
@@ -58,14 +52,13 @@ class NcclBackend final : public DataBackend {
   Place& usable_place(std::optional<int> ordinal) const;
   Place& place(std::optional<int> ordinal) const REQUIRES(mutex_);
   void agree(Place& place);
-  std::vector<std::string> exchange(const std::string& own) const;
+  void note_launch_failure(const Status& why);
   using Works = std::span<const std::shared_ptr<cuda::Work>>;  ///< one for each call
   Status run(std::span<const Call> calls, Works works, Place& place);
   void queue(std::span<const Call> calls, Works works, Place& place);
   void queue_staged(std::span<const Call> calls, Works works, Place& place);
   static void launch(Communicator& communicator, std::span<const Call> calls, const Terms& terms, Place& place,
                      Works works);
-  UniqueId make_id(const Library& library, cuda::Gpu& gpu) const;
   void check_health();
   std::optional<Status> failure() const;
   void end_works(const Status& why);
@@ -80,7 +73,8 @@ class NcclBackend final : public DataBackend {
   const Library* library_ GUARDED_BY(mutex_) = nullptr;            ///< with the communicator
   std::string unfinished_ GUARDED_BY(mutex_);                      ///< when the failure came
   bool is_ordered_ GUARDED_BY(mutex_) = false;                     ///< some rank may have communicators beside this one
-  std::unique_ptr<StagedRun> staged_;                              ///< the driver's; null until the ranks have agreed
+  bool has_agreed_ = false;            ///< the driver's: the ranks have come to their verdict
+  std::unique_ptr<StagedRun> staged_;  ///< the driver's; null while there is a communicator
   InFlightWorks works_;
 };
 

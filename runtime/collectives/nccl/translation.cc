@@ -4,8 +4,22 @@
 
 #include <fmt/format.h>
 
+#include "runtime/collectives/packing.hpp"
+#include "runtime/collectives/reduce.hpp"
+
 namespace runjob::runtime::nccl {
 namespace {
+
+/// True if NCCL can multiply values of `dtype`, a type of floats, by the factor as it is. Every factor of the other
+/// types is rounded to float32 on the host too.
+bool has_factor(DType dtype, double factor) {
+  if (!is_half(dtype)) return true;
+  std::byte half[sizeof(std::uint16_t)];
+  double again = 0;
+  convert(dtype, half, DType::kFloat64, &factor, 1, 1);
+  convert(DType::kFloat64, &again, dtype, half, 1, 1);
+  return again == factor;
+}
 
 /// The type in which NCCL reduces values; nullopt when it has none, so that it would reduce their bytes.
 std::optional<DataType> reduced(DType dtype) {
@@ -64,7 +78,7 @@ Terms translate(const Call& call, int size, std::string& objection) {
   if (const auto dtype = reduced(call.dtype))
     terms.dtype = *dtype;
   else
-    objection = fmt::format("NCCL cannot reduce {} values", to_string(call.dtype));
+    objection = fmt::format("NCCL cannot reduce {} values; convert them to int32 on the GPU", to_string(call.dtype));
   const ElementKind kind = row_of(call.dtype).kind;
   const bool is_float = kind == ElementKind::kFloat || kind == ElementKind::kHalf;
   const bool is_scaled = call.prescale != 1 || call.postscale != 1;
@@ -73,14 +87,22 @@ Terms translate(const Call& call, int size, std::string& objection) {
     terms.op = kAvg;
     return terms;
   }
-  if (call.op == ReduceOp::kAverage && !is_float) objection = "NCCL rounds averages of integers in another way";
+  if (call.op == ReduceOp::kAverage && !is_float)
+    objection = "NCCL rounds averages of integers in another way; sum them, and divide the sum on the GPU";
   if (!is_scaled) return terms;
   const bool adds = call.op == ReduceOp::kSum || call.op == ReduceOp::kAverage;
-  if (!is_float || !adds || call.postscale != 1) {
-    objection = "NCCL can scale only the inputs of sums of floats";
+  if (!is_float || !adds || !is_power_of_two(call.postscale)) {
+    objection =
+        "NCCL can only multiply the inputs of sums and averages of floats (prescale); multiply other values on the "
+        "GPU, "
+        "before the operation or after it";
     return terms;
   }
-  terms.factor = call.op == ReduceOp::kAverage ? call.prescale / size : call.prescale;
+  terms.factor = call.prescale * call.postscale / (call.op == ReduceOp::kAverage ? size : 1);
+  if (!has_factor(call.dtype, terms.factor)) {
+    objection = fmt::format("NCCL multiplies {0} values by a {0} value, which cannot be {1}; multiply them on the GPU",
+                            to_string(call.dtype), terms.factor);
+  }
   return terms;
 }
 

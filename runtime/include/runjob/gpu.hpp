@@ -34,7 +34,8 @@ struct GpuStream {
 /// Owner    The spans are lent until Handle::done() returns true. A Handle's destructor waits on the host for that, so
 ///          keep it as long as the GPU is at work, if the host is not to wait.
 /// Threads  any.
-/// Errors   Error: those of runjob_submit(), from each function, and those of the operation, from its Handle.
+/// Errors   Error: those of the arguments, from each function; those of the operation, from its Handle. See
+///          runjob_submit().
 class GpuCommunicator {
  public:
   explicit GpuCommunicator(GpuStream place, ProcessSet set = {}) : place_(place), set_(set) {}

@@ -388,9 +388,9 @@ typedef struct runjob_operation {
  *          the operation as done when the GPU has done it; runjob_wait_on_stream() does not wait for that. A result for
  *          which the caller gave no buffer lies on the GPU, and must not be used after runjob_release(). Each rank uses
  *          one GPU in a job. "On a GPU" is among the properties that the ranks must agree on; ordinals may differ.
- * Errors   RUNJOB_UNAVAILABLE: there is no driver or no GPU; the text has the reason. RUNJOB_INVALID_ARGUMENT: `stream`
- *          is being captured into a graph; there is no such GPU; a buffer is not in that GPU's memory, or has been
- *          freed. After a failure, values on the GPU are undefined: see runjob_check().
+ * Errors   come from the handle on all ranks, and the job goes on. RUNJOB_UNAVAILABLE: no driver or GPU, or a reduction
+ *          that NCCL cannot express (docs/gpu.md). RUNJOB_INVALID_ARGUMENT: `stream` is being captured; no such GPU; a
+ *          buffer that is not in its memory, or freed. After a failure, values on it are undefined: see runjob_check().
  */
 RUNJOB_API runjob_code runjob_submit(const runjob_operation* operation, runjob_handle* handle);
 

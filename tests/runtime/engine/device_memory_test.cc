@@ -227,15 +227,21 @@ TEST_CASE("ranks that disagree on the memory end with an error that names both",
   }
 }
 
-TEST_CASE("what no backend supports is refused before anything is sent", "[runtime][unit][stand-in]") {
+TEST_CASE("what no backend supports, and compression, is refused on all ranks", "[runtime][unit][stand-in]") {
   Job job;
-  void* buffer = job.zero.to_device({1});
-  CHECK_THROWS_WITH(
-      job.zero.engine->submit(
-          on_device("p", {.kind = Kind::kAllreduce, .op = ReduceOp::kProduct, .shape = {1}}, buffer, buffer)),
-      ContainsSubstring("allreduce 'p': no backend of this job can run it with float32 values in device memory"));
+  std::array<void*, 2> buffer{job.zero.to_device({1}), job.one.to_device({1})};
+  const auto refusals = [&](const std::string& name, const Signature& signature) {
+    std::array<std::shared_ptr<Completion>, 2> done;
+    for (int rank = 0; rank < 2; ++rank)
+      done[rank] = job.rank(rank).engine->submit(on_device(name, signature, buffer[rank], buffer[rank]));
+    CHECK(outcome(done[0]).code() == Errc::kUnavailable);
+    CHECK(outcome(done[0]).message() == outcome(done[1]).message());
+    return outcome(done[0]).message();
+  };
+  CHECK_THAT(refusals("p", {.kind = Kind::kAllreduce, .op = ReduceOp::kProduct, .shape = {1}}),
+             ContainsSubstring("allreduce 'p': rank 0 on a cannot run it: it has no backend for float32 values in "
+                               "device memory; rank 1 on a cannot run it: it has no backend"));
   Signature compressed{.kind = Kind::kAllreduce, .shape = {1}};
   compressed.wire = DType::kFloat16;
-  CHECK_THROWS_WITH(job.zero.engine->submit(on_device("c", compressed, buffer, buffer)),
-                    ContainsSubstring("values in device memory cannot be compressed"));
+  CHECK_THAT(refusals("c", compressed), ContainsSubstring("values in device memory cannot be compressed"));
 }

@@ -22,6 +22,7 @@ std::vector<Request> sample_requests() {
   requests.push_back({"compressed", {.kind = Kind::kAllreduce, .wire = DType::kFloat16}});
   requests.push_back({"splits", {.kind = Kind::kAlltoall, .shape = {3, 1}, .splits = {1, 2}}});
   requests.push_back({"group", {.kind = Kind::kAllgather, .group = {{DType::kBool, {3}}, {DType::kInt64, {0, 2}}}}});
+  requests.push_back({"obstacle", {.kind = Kind::kAllreduce, .obstacle = Status(Errc::kUnavailable, "no GPU")}});
   return requests;
 }
 

@@ -2,11 +2,13 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 #include "base/error.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob::runtime;
+using Catch::Matchers::EndsWith;
 using runjob::Errc;
 using Type = Decision::Type;
 
@@ -118,6 +120,27 @@ TEST_CASE("ranks with one value are listed together, and not endlessly", "[runti
   const std::string text = negotiation.take().at(0).status.message();
   CHECK_THAT(text, ContainsSubstring("float32 on ranks 0 (alpha), 2 (beta), 3 (beta)"));
   CHECK_THAT(text, ContainsSubstring(" and 3 more; float64 on rank 1 (alpha)"));
+}
+
+TEST_CASE("an operation that some ranks cannot run is refused on all, with their reasons", "[runtime][unit]") {
+  const auto refusal = [](int size, std::set<int> unable, int joined = -1) {
+    Negotiation negotiation(hosts(size));
+    if (joined >= 0) negotiation.submit(joined, request("<join>", {.kind = Kind::kJoin}));
+    for (int rank = 0; rank < size; ++rank) {
+      Signature signature = kSum;
+      if (unable.count(rank) != 0) signature.obstacle = runjob::Status(Errc::kUnavailable, "no GPU");
+      if (rank != joined) negotiation.submit(rank, request("x", signature));
+    }
+    const auto decisions = negotiation.take();
+    REQUIRE(decisions.size() == 1);
+    CHECK(decisions[0].type == Type::kReject);
+    CHECK(decisions[0].status.code() == Errc::kUnavailable);
+    return decisions[0].status.message();
+  };
+  CHECK(refusal(3, {2}) == "allreduce 'x': rank 2 on beta cannot run it: no GPU");
+  CHECK(refusal(3, {0, 2}, 1) ==
+        "allreduce 'x': rank 0 on alpha cannot run it: no GPU; rank 2 on beta cannot run it: no GPU");
+  CHECK_THAT(refusal(7, {1, 2, 3, 4, 5, 6}), EndsWith("; rank 4 on beta cannot run it: no GPU; and 2 more ranks"));
 }
 
 TEST_CASE("after a mismatch the name can be used again", "[runtime][unit]") {

@@ -84,7 +84,8 @@ TEST_CASE("a child that starts a job of its own has the CPU's collectives, and i
       for (const char* name : {"RUNJOB_RENDEZVOUS", "RUNJOB_RANK"}) ::unsetenv(name);
       check(runjob_init());
       check(small_allreduce("alone"));
-      require(submit_to_gpu(one, stream) == RUNJOB_UNAVAILABLE, "no GPU");
+      const runjob_handle refused = start(gpu_operation("x", RUNJOB_ALLREDUCE, one, stream));
+      require(runjob_wait(refused, -1) == RUNJOB_UNAVAILABLE, "no GPU");
       require_text(runjob_error_message(), "this process was forked by one that had used CUDA");
       require_text(runjob_backends_json(), "this process was forked by one that had used CUDA");
       check(runjob_shutdown());

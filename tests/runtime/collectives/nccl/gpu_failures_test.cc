@@ -2,33 +2,9 @@
 
 #include "tests/runtime/collectives/nccl/gpu_ranks.hpp"
 
-/// Bad input to operations on GPUs, and runjob_check().
+/// GPUs that fail, and runjob_check().
 
 using namespace runjob::runtime;
-
-TEST_CASE("a buffer that is not the GPU's is refused with its address, over the stand-ins",
-          "[runtime][multiproc][stand-in]") {
-  on_ranks(1, [](int) {
-    const UserStream stream(0), other(1);
-    const std::int64_t extent = 2;
-    const auto refusal = [&](const void* in, void* out) {
-      const runjob_tensor tensor{in, out, 0, &extent, 1, RUNJOB_FLOAT32};
-      return failure_of([&] { start(gpu_operation("x", RUNJOB_ALLREDUCE, tensor, stream)); });
-    };
-    Floats of_host{1, 2};
-    const GpuTensor<float> own(stream, {1, 2}), foreign(other, {1, 2});
-    void* freed = nullptr;
-    {
-      const GpuTensor<float> gone(stream, {1, 2});
-      freed = gone.get();
-    }
-    require_text(refusal(of_host.data(), of_host.data()), "is no memory of a GPU: it is the host's, or has been freed");
-    require_text(refusal(freed, freed), "allreduce 'x': 0x");
-    require_text(refusal(own.get(), freed), "is no memory of a GPU");
-    require_text(refusal(own.get(), foreign.get()), "lies on GPU 1, and the operation is for GPU 0");
-    run_on(stream, gpu_operation("x", RUNJOB_ALLREDUCE, described(own, own, extent), stream));
-  });
-}
 
 TEST_CASE("a GPU that is out of memory gives the bytes asked for and those that are free, on all ranks",
           "[runtime][multiproc][stand-in]") {
@@ -89,17 +65,6 @@ TEST_CASE("after a launch that failed, none of this rank's meets those of the ot
       },
       {{"RUNJOB_FUSION_THRESHOLD", "0"}, {"RUNJOB_CYCLE_TIME", "20"}});
   for (const Outcome& each : outcomes) CHECK_THAT(each.message, ContainsSubstring("the stand-in was asked to fail"));
-}
-
-TEST_CASE("different versions of NCCL are named with their ranks and files", "[runtime][multiproc][stand-in]") {
-  on_ranks(2, [](int rank) {
-    if (rank == 1) ::setenv("RUNJOB_STAND_IN_NCCL", "22703", 1);
-    const CapturedErrors errors;
-    check(sum_of_ones(rank, "x"));
-    if (rank == 1) return;
-    require_text(errors.text(), "the ranks' versions of NCCL differ: rank 0 has NCCL 2.28.9 (/");
-    require_text(errors.text(), "libnccl.so.2), rank 1 has NCCL 2.27.3 (/");
-  });
 }
 
 TEST_CASE("runjob_check() waits for the GPU, and comes back while it is at work", "[runtime][multiproc][stand-in]") {

@@ -89,8 +89,7 @@ TEST_CASE("all collectives on GPUs, with parts of different sizes, over the stan
   });
 }
 
-TEST_CASE("reductions of GPU tensors that NCCL can express and those that it cannot, over the stand-ins",
-          "[runtime][multiproc][stand-in]") {
+TEST_CASE("reductions of GPU tensors that NCCL can express, over the stand-ins", "[runtime][multiproc][stand-in]") {
   on_ranks(2, [&](int rank) {
     const UserStream stream(rank);
     const std::int64_t extent = 2;
@@ -109,10 +108,13 @@ TEST_CASE("reductions of GPU tensors that NCCL can express and those that it can
     require(result(RUNJOB_SUM, 1, 0.5) == Floats{2, 3.5}, "a sum with a postscale");
     require(result(RUNJOB_MAX, 1, 1) == Floats{2, 4}, "the maximum");
     require(result(RUNJOB_PRODUCT, 1, 1) == Floats{4, 12}, "the product");
+    require(result(RUNJOB_AVERAGE, 0.5, 2) == Floats{2, 3.5}, "an average with both");
     const GpuTensor<std::int16_t> shorts(stream, {1, static_cast<std::int16_t>(-rank)});
     const runjob_tensor tensor{shorts.get(), shorts.get(), 0, &extent, 1, RUNJOB_INT16};
-    run_on(stream, gpu_operation("shorts", RUNJOB_ALLREDUCE, tensor, stream));
-    require(shorts.values() == std::vector<std::int16_t>{2, -1}, "the sum of int16");
+    runjob_operation moved = gpu_operation("shorts", RUNJOB_BROADCAST, tensor, stream);
+    moved.root = 1;
+    run_on(stream, moved);
+    require(shorts.values() == std::vector<std::int16_t>{1, -1}, "the broadcast of int16");
     const GpuTensor<unsigned char> bools(stream, {0, static_cast<unsigned char>(rank)});
     const runjob_tensor flags{bools.get(), bools.get(), 0, &extent, 1, RUNJOB_BOOL};
     run_on(stream, gpu_operation("bools", RUNJOB_ALLREDUCE, flags, stream));
@@ -170,25 +172,24 @@ TEST_CASE("a group of tensors and results without a buffer lie on the GPU", "[ru
   });
 }
 
-TEST_CASE("a group of which NCCL can express only a part is done with its last tensor, over the stand-ins",
+TEST_CASE("a group that is launched in parts is done with its last tensor, over the stand-ins",
           "[runtime][multiproc][stand-in]") {
   on_ranks(2, [&](int rank) {
     const UserStream stream(rank);
     const std::int64_t one = 1, many = 5000;
     for (int turn = 0; turn < 50; ++turn) {
       const GpuTensor<float> floats(stream, {1});
-      const GpuTensor<std::int16_t> in(stream, std::vector<std::int16_t>(5000, static_cast<std::int16_t>(turn)));
-      const GpuTensor<std::int16_t> out(stream, std::vector<std::int16_t>(5000, -1));
+      const GpuTensor<std::int32_t> in(stream, std::vector<std::int32_t>(5000, turn));
+      const GpuTensor<std::int32_t> out(stream, std::vector<std::int32_t>(5000, -1));
       const runjob_tensor tensors[] = {described(floats, floats, one),
-                                       {in.get(), out.get(), 0, &many, 1, RUNJOB_INT16}};
+                                       {in.get(), out.get(), 0, &many, 1, RUNJOB_INT32}};
       runjob_operation group = gpu_operation("group", RUNJOB_ALLREDUCE, tensors[0], stream);
       group.tensors = tensors;
       group.count = 2;
       const runjob_handle handle = start(group);
       check(runjob_wait(handle, -1));
       const UserStream other(rank);
-      require(GpuTensor<std::int16_t>::read(other, out.get(), 5000) ==
-                  std::vector<std::int16_t>(5000, static_cast<std::int16_t>(2 * turn)),
+      require(GpuTensor<std::int32_t>::read(other, out.get(), 5000) == std::vector<std::int32_t>(5000, 2 * turn),
               "the last tensor's sum");
       runjob_release(handle);
     }
@@ -251,18 +252,6 @@ TEST_CASE("a process set has a communicator of its own", "[runtime][multiproc][s
            {{"RUNJOB_DYNAMIC_PROCESS_SETS", "1"}});
 }
 
-TEST_CASE("without a communicator the tensors go through the host", "[runtime][multiproc][stand-in]") {
-  SECTION("two ranks on one GPU") {
-    on_ranks(2, [&](int) { check(sum_of_ones(0, "x")); });
-  }
-  SECTION("no NCCL") {
-    on_ranks(2, [&](int rank) { check(sum_of_ones(rank, "x")); }, {{"RUNJOB_NCCL_LIBRARY", "/nowhere/libnccl.so"}});
-  }
-  SECTION("an NCCL that is too old") {
-    on_ranks(2, [&](int rank) { check(sum_of_ones(rank, "x")); }, {{"RUNJOB_STAND_IN_NCCL", "21700"}});
-  }
-}
-
 TEST_CASE("ranks that disagree on where a tensor lies get an error that names both", "[runtime][multiproc][stand-in]") {
   on_ranks(2, [&](int rank) {
     std::string text;
@@ -275,45 +264,6 @@ TEST_CASE("ranks that disagree on where a tensor lies get an error that names bo
     require_text(text, "disagree on the memory");
     check(sum_of_ones(rank, "y"));
   });
-}
-
-TEST_CASE("what a GPU operation refuses at submission", "[runtime][multiproc][stand-in]") {
-  on_ranks(1, [&](int) {
-    require_text(failure_of([] { sum_of_ones(99, "x"); }), "there is no GPU 99: this process has 8");
-    const UserStream stream(0), other(1);
-    const std::int64_t extent = 2;
-    const GpuTensor<float> tensor(stream, {1, 1});
-    const runjob_tensor one = described(tensor, tensor, extent);
-    runjob_operation operation = gpu_operation("x", RUNJOB_ALLREDUCE, one, stream);
-    void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
-    const auto set_capturing = reinterpret_cast<void (*)(void*, int)>(::dlsym(driver, "runjob_stand_in_set_capturing"));
-    set_capturing(stream.get(), 1);
-    require_text(failure_of([&] { start(operation); }), "the stream is being captured into a CUDA graph");
-    set_capturing(stream.get(), 0);
-    run_on(stream, operation);
-    operation.device = 1;
-    operation.stream = other.get();
-    require_text(failure_of([&] { start(operation); }), "the tensor is on GPU 1, but this rank has used GPU 0 (GPU-0");
-    operation.size = 8;
-    require_text(failure_of([&] { start(operation); }), "whose `size` is its size");
-  });
-}
-
-TEST_CASE("without a driver or a GPU the reason is given", "[runtime][multiproc][stand-in]") {
-  const auto refused = [](int) {
-    float value = 1;
-    const std::int64_t extent = 1;
-    const runjob_tensor tensor{&value, &value, 0, &extent, 1, RUNJOB_FLOAT32};
-    runjob_operation operation{
-        sizeof operation,  "x", RUNJOB_ALLREDUCE, 1, &tensor, 0, RUNJOB_SUM, 1, 1, 0, 0, 0, 0, nullptr,
-        RUNJOB_GPU_MEMORY, 0,   nullptr};
-    runjob_handle handle = 0;
-    check(runjob_submit(&operation, &handle));
-  };
-  const Outcome old = outcomes_of(1, refused, {{"RUNJOB_STAND_IN_DRIVER", "11080"}}).front();
-  CHECK_THAT(old.message, ContainsSubstring("supports CUDA 11.8, and runjob needs 12.0 or newer"));
-  const Outcome none = outcomes_of(1, refused, {{"RUNJOB_STAND_IN_GPUS", "0"}}).front();
-  CHECK_THAT(none.message, ContainsSubstring("no CUDA-capable device is detected"));
 }
 
 TEST_CASE("a failure on a GPU is an error on all ranks", "[runtime][multiproc][stand-in]") {

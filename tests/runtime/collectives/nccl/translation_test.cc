@@ -26,7 +26,12 @@ TEST_CASE("NCCL runs the reductions that mean the same there", "[runtime][unit]"
   CHECK(objection_to(DType::kBool, ReduceOp::kMin, 1, 1).empty());
   CHECK_THAT(objection_to(DType::kInt16, ReduceOp::kSum, 1, 1), ContainsSubstring("cannot reduce int16"));
   CHECK_FALSE(objection_to(DType::kInt32, ReduceOp::kAverage, 1, 1).empty());
-  CHECK_FALSE(objection_to(DType::kFloat32, ReduceOp::kSum, 1, 2).empty());
+  CHECK(objection_to(DType::kFloat32, ReduceOp::kSum, 0.1, 2).empty());
+  CHECK_FALSE(objection_to(DType::kFloat32, ReduceOp::kSum, 1, 3).empty());
+  CHECK_FALSE(objection_to(DType::kInt64, ReduceOp::kSum, 2, 1).empty());
+  CHECK_FALSE(objection_to(DType::kBfloat16, ReduceOp::kSum, 0.1, 1).empty());
+  CHECK_THAT(objection_to(DType::kFloat16, ReduceOp::kAverage, 1e-7, 1),
+             ContainsSubstring("by a float16 value, which cannot be 2.5e-08"));
   CHECK_FALSE(objection_to(DType::kFloat32, ReduceOp::kMax, 2, 1).empty());
 }
 
@@ -38,6 +43,9 @@ TEST_CASE("calls in NCCL's terms", "[runtime][unit]") {
   CHECK(nccl::translate(call, 4, objection).op == nccl::kAvg);
   call.prescale = 2;
   CHECK(nccl::translate(call, 4, objection).factor == 0.5);
+  call.postscale = 0.25;
+  CHECK(nccl::translate(call, 4, objection).factor == 0.125);
+  call.postscale = 1;
   call.dtype = DType::kBool;
   call.prescale = 1;
   call.op = ReduceOp::kSum;
