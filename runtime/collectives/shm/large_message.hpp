@@ -60,8 +60,7 @@ class LargeMessage {
     if (is_trial_) read_once(part.copied_out);
     // Barrier: other ranks may still be reading this rank's buffers. A trial of every algorithm includes it, so that
     // their times compare.
-    const bool reads_buffers = algorithm.path == Path::kCma || algorithm.path == Path::kSymmetric;
-    if (is_trial_ || reads_buffers) finish(ring_.take_steps(1));
+    if (is_trial_ || reads_buffers(algorithm.path)) finish(ring_.take_steps(1));
     if (is_trial_ && group_.rank() == 0)
       tuner_.add(part.kind, part.bytes, algorithm, std::chrono::steady_clock::now() - start);
   }
