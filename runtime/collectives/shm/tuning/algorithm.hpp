@@ -25,6 +25,20 @@ constexpr bool reads_buffers(Path path) {
   return true;
 }
 
+/// True if the ranks may write each other's outputs on this path: a rank whose message has failed must then wait until
+/// the others have stopped writing.
+constexpr bool writes_buffers(Path path) {
+  switch (path) {
+    case Path::kOneStep:
+    case Path::kPipeline:
+    case Path::kCma:
+      return false;
+    case Path::kSymmetric:
+      return true;
+  }
+  return true;
+}
+
 /// How memory is written.
 enum class Stores : std::uint8_t {
   kCached,    ///< with memcpy()
