@@ -69,7 +69,10 @@ void check_output_directory(const std::string& path, std::string_view place) {
 void check_own_directory(const std::string& path, std::string_view place) {
   constexpr std::string_view kRemedy = "name a directory of your own";
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return;
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOTDIR) refuse(place, fmt::format("{} lies below a file", path), kRemedy);
+    return;  // it is made later
+  }
   if (S_ISLNK(info.st_mode)) refuse(place, fmt::format("{} is a link", path), kRemedy);
   if (!S_ISDIR(info.st_mode)) refuse(place, fmt::format("{} is not a directory", path), kRemedy);
   if (info.st_uid != ::geteuid())

@@ -29,8 +29,9 @@ std::optional<Cooldown> read_cooldown(const SettingReader& reader) {
   if (end == std::string::npos)
     throw Error(Errc::kUsage, fmt::format("{}: expected two numbers of seconds, such as 10 100, found '{}'",
                                           value->place, value->text));
-  const auto lower = parse_integer(value->text.substr(0, end), value->place, 1, kLongest);
-  const auto upper = parse_integer(value->text.substr(end + 1), value->place, 1, kLongest);
+  const std::string place = value->place + " takes two numbers of seconds";
+  const auto lower = parse_integer(value->text.substr(0, end), place, 1, kLongest);
+  const auto upper = parse_integer(value->text.substr(end + 1), place, 1, kLongest);
   if (lower > upper)
     throw Error(Errc::kUsage,
                 fmt::format("{}: {} is over {}; write the smaller number first", value->place, lower, upper));
@@ -76,8 +77,8 @@ std::optional<ElasticSize> read_elastic_size(const SettingReader& reader, std::o
   size.spares = read_integer(reader, "spares", 0, kMaxRanks).value_or(0);
   size.as_horovod = as_horovod;
   if (size.max_ranks && size.min_ranks > *size.max_ranks)
-    throw Error(Errc::kUsage, fmt::format("{}: {} is below the {} of --min-np", reader.find("max-np")->place,
-                                          *size.max_ranks, size.min_ranks));
+    throw Error(Errc::kUsage, fmt::format("{}: {} is below the {} of --min-np; raise it, or lower --min-np",
+                                          reader.find("max-np")->place, *size.max_ranks, size.min_ranks));
   return size;
 }
 
@@ -106,15 +107,19 @@ ElasticSettings read_elastic_settings(const SettingReader& reader, const Elastic
   settings.spares = size.spares;
   settings.as_horovod = size.as_horovod;
   if (settings.min_ranks > ranks)
-    throw Error(Errc::kUsage, fmt::format("{}: {} is over the {} ranks that the job starts with",
-                                          reader.find("min-np")->place, settings.min_ranks, ranks));
-  if (settings.max_ranks < ranks)
-    throw Error(Errc::kUsage, fmt::format("{}: {} is below the {} ranks that the job starts with",
-                                          reader.find("max-np")->place, settings.max_ranks, ranks));
-  if (const int slots = count_slots(hosts); size.spares > 0 && slots < ranks + size.spares)
     throw Error(Errc::kUsage,
-                fmt::format("{}: {} ranks and {} spares need {} slots, and the hosts have {}",
-                            reader.find("spares")->place, ranks, size.spares, ranks + size.spares, slots));
+                fmt::format("{}: {} is over the {} ranks that the job starts with; lower it, or raise -np",
+                            reader.find("min-np")->place, settings.min_ranks, ranks));
+  if (settings.max_ranks < ranks)
+    throw Error(Errc::kUsage,
+                fmt::format("{}: {} is below the {} ranks that the job starts with; raise it, or lower -np",
+                            reader.find("max-np")->place, settings.max_ranks, ranks));
+  if (const int slots = count_slots(hosts); size.spares > 0 && slots < ranks + size.spares)
+    throw Error(
+        Errc::kUsage,
+        fmt::format("{}: {} ranks and {} {} need {} slots, and the hosts have {}; name more slots, or lower -np",
+                    reader.find("spares")->place, ranks, size.spares, size.spares == 1 ? "spare" : "spares",
+                    ranks + size.spares, slots));
   settings.timeout = reader.positive_duration("elastic-timeout", "wait").value_or(settings.timeout);
   settings.reset_limit = read_integer(reader, "reset-limit", 0, std::numeric_limits<int>::max());
   settings.rank_restarts =

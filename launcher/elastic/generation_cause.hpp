@@ -43,7 +43,6 @@ class GenerationCause {
   void clear();
 
   std::string text() const;
-  bool is_planned() const { return kind_ == Kind::kHostsChanged; }
   /// Nothing is known but that members have lost each other: the network between them may have failed.
   bool is_lost_connection() const { return kind_ == Kind::kLostConnection; }
   /// A rank has ended the generation by a failure of its own, and no host was lost.

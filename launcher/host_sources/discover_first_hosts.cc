@@ -32,7 +32,7 @@ std::vector<Host> discover_first_hosts(const FirstHosts& wanted, const Environme
       hosts = parse_discovered_hosts(list, fmt::format("{}: '{}'", wanted.place, wanted.script), wanted.slots_per_host);
     } catch (const Error& error) {
       if (!was_first) return warn(fmt::format("{}; trying again", error.what()));
-      failure.emplace(Errc::kUsage, error.what());
+      failure.emplace(Errc::kUsage, fmt::format("{}; the script prints one host a line, such as s1:4", error.what()));
       return context.stop();
     }
     enough = count_slots(hosts) >= wanted.slots;

@@ -1,8 +1,11 @@
 #include "launcher/host_sources/hostfile_source.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <linux/magic.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -21,15 +24,23 @@ namespace {
 constexpr auto kUnchanged = std::chrono::seconds(2);
 
 /// File systems over a network, on which inotify(7) sees only this host's changes.
-/// Source  statfs(2): NFS, SMB, SMB2, CIFS, FUSE, Lustre, Ceph, 9P, AFS, GPFS.
+/// Source  statfs(2), linux/magic.h; of those that are not in the kernel, their own headers.
 bool is_on_a_network(const std::string& path) {
   struct statfs system {};
   if (::statfs(path.c_str(), &system) != 0) return false;
-  for (const std::uint32_t type : {0x6969u, 0x517Bu, 0xFE534D42u, 0xFF534D42u, 0x65735546u, 0x0BD00BD0u, 0x00C36400u,
-                                   0x01021997u, 0x5346414Fu, 0x47504653u}) {
-    if (static_cast<std::uint32_t>(system.f_type) == type) return true;
-  }
-  return false;
+  constexpr std::uint32_t kLustre = 0x0BD00BD0, kGpfs = 0x47504653;
+  constexpr std::uint32_t kTypes[] = {NFS_SUPER_MAGIC,
+                                      SMB_SUPER_MAGIC,
+                                      SMB2_SUPER_MAGIC,
+                                      CIFS_SUPER_MAGIC,
+                                      FUSE_SUPER_MAGIC,
+                                      CEPH_SUPER_MAGIC,
+                                      V9FS_MAGIC,
+                                      AFS_SUPER_MAGIC,
+                                      AFS_FS_MAGIC,
+                                      kLustre,
+                                      kGpfs};
+  return std::find(std::begin(kTypes), std::end(kTypes), static_cast<std::uint32_t>(system.f_type)) != std::end(kTypes);
 }
 
 }  // namespace

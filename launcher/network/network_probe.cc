@@ -73,30 +73,35 @@ void NetworkProbe::listen() {
 
 void NetworkProbe::on_frame(int host, ToLauncher type, std::string_view payload) {
   if (step_ == Step::kDone) return;  // too late
-  const bool is_listening = type == ToLauncher::kProbeListening;
-  const ProbeListening listening = is_listening ? decode<ProbeListening>(payload) : ProbeListening();
-  const ProbeResults results = is_listening ? ProbeResults() : decode<ProbeResults>(payload);
-  if ((is_listening ? listening.probe : results.probe) != number_) return;  // of a probe that was given up
-  Host& state = at(host);
-  const auto expected = step_ == Step::kListening ? ToLauncher::kProbeListening : ToLauncher::kProbeResults;
-  if (!state.waited_for || type != expected) {
+  if (type == ToLauncher::kProbeListening) return on_listening(host, decode<ProbeListening>(payload));
+  on_results(host, decode<ProbeResults>(payload));
+}
+
+void NetworkProbe::on_listening(int host, ProbeListening listening) {
+  if (listening.probe != number_) return;  // of a probe that was given up
+  check_answer(host, step_ == Step::kListening,
+               listening.ports.size() == networks_[static_cast<std::size_t>(host)].candidates.size());
+  at(host).ports = std::move(listening.ports);
+  end_wait(host);
+}
+
+void NetworkProbe::on_results(int host, const ProbeResults& results) {
+  if (results.probe != number_) return;  // of a probe that was given up
+  const std::vector<ProbeId>& asked = at(host).asked;
+  check_answer(host, step_ != Step::kListening, results.outcomes.size() == asked.size());
+  for (std::size_t i = 0; i < asked.size(); ++i) outcomes_[asked[i]] = results.outcomes[i];
+  end_wait(host);
+}
+
+void NetworkProbe::check_answer(int host, bool is_of_this_step, bool is_whole) {
+  if (!at(host).waited_for || !is_of_this_step)
     throw Error(Errc::kProtocol, fmt::format("{} sent an answer to a probe that it was not asked for", name_of(host)));
-  }
-  state.waited_for = false;
-  const bool fits = is_listening ? take_ports(host, listening) : take_outcomes(state, results);
-  if (!fits) throw Error(Errc::kProtocol, fmt::format("{} sent half an answer to a probe", name_of(host)));
+  if (!is_whole) throw Error(Errc::kProtocol, fmt::format("{} sent half an answer to a probe", name_of(host)));
+}
+
+void NetworkProbe::end_wait(int host) {
+  at(host).waited_for = false;
   if (!waits()) on_step_over();
-}
-
-bool NetworkProbe::take_ports(int host, ProbeListening message) {
-  at(host).ports = std::move(message.ports);
-  return at(host).ports.size() == networks_[static_cast<std::size_t>(host)].candidates.size();
-}
-
-bool NetworkProbe::take_outcomes(const Host& state, const ProbeResults& message) {
-  if (message.outcomes.size() != state.asked.size()) return false;
-  for (std::size_t i = 0; i < state.asked.size(); ++i) outcomes_[state.asked[i]] = message.outcomes[i];
-  return true;
 }
 
 void NetworkProbe::on_step_over() {

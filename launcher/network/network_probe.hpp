@@ -62,8 +62,11 @@ class NetworkProbe {
 
   void choose_without_test();
   void listen();
-  bool take_ports(int host, ProbeListening message);
-  bool take_outcomes(const Host& state, const ProbeResults& message);
+  void on_listening(int host, ProbeListening listening);
+  void on_results(int host, const ProbeResults& results);
+  /// Errors  Error(kProtocol) unless the host was asked for this answer, and gave all of it.
+  void check_answer(int host, bool is_of_this_step, bool is_whole);
+  void end_wait(int host);
   void on_step_over();
   void connect();
   ProbeConnect connections_of(int from);

@@ -52,6 +52,27 @@ const char* cause_name(Cause cause) {
   return "none";
 }
 
+/// The outcome of a rank in the status file.
+const char* outcome_name(JobOutcome::RankState state) {
+  switch (state) {
+    case JobOutcome::RankState::kNotStarted:
+      return "not started";
+    case JobOutcome::RankState::kRunning:
+      return "running";
+    case JobOutcome::RankState::kOk:
+      return "ok";
+    case JobOutcome::RankState::kFailed:
+      return "failed";
+    case JobOutcome::RankState::kStopped:
+      return "stopped";
+    case JobOutcome::RankState::kLost:
+      return "lost";
+    case JobOutcome::RankState::kVictim:
+      return "victim";
+  }
+  return "not started";
+}
+
 std::string start_failure_message(const JobOutcome& outcome, int rank) {
   const StartFailed& failure = *outcome.ranks.at(static_cast<std::size_t>(rank)).start_failed;
   const std::string reason = ::strerror(failure.error_number);
@@ -194,14 +215,12 @@ std::string remaining_message(const Remaining& remaining, const std::string& hos
 }
 
 std::string outcome_json(const JobOutcome& outcome, const std::string& job_id, const StderrLines& stderr_lines) {
-  constexpr const char* kStates[] = {"not started", "running", "ok", "failed", "stopped", "lost", "victim"};
   using Json = nlohmann::ordered_json;
   Json ranks = Json::array();
   for (std::size_t i = 0; i < outcome.ranks.size(); ++i) {
     const JobOutcome::Rank& state = outcome.ranks[i];
     const int rank = static_cast<int>(i);
-    Json entry = {
-        {"rank", rank}, {"host", outcome.host_of(rank)}, {"outcome", kStates[static_cast<std::size_t>(state.state)]}};
+    Json entry = {{"rank", rank}, {"host", outcome.host_of(rank)}, {"outcome", outcome_name(state.state)}};
     entry["pid"] = state.pid == 0 ? Json(nullptr) : Json(state.pid);
     const bool exited = state.exited && WIFEXITED(state.exited->wait_status);
     const bool signaled = state.exited && WIFSIGNALED(state.exited->wait_status);

@@ -82,8 +82,9 @@ void Verdict::rank_exited(int rank, const Exited& exited) {
     outcome_.failed.push_back(rank);
     if (outcome_.failing < 0 || outcome_.failing == rank || !outcome_.running(outcome_.failing)) note_failure(rank);
   }
-  const bool is_late = outcome_.is_late && !outcome_.victims.empty();  // a late rank is not on its way out
-  if (unsettled() && (is_late || !culprit_may_come(outcome_))) settle();
+  // A rank that the others have waited too long for is not on its way out, so that its end is not awaited.
+  const bool has_lost_patience = outcome_.is_late && !outcome_.victims.empty();
+  if (unsettled() && (has_lost_patience || !culprit_may_come(outcome_))) settle();
 }
 
 void Verdict::rank_joined(int rank) {

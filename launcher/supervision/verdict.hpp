@@ -24,7 +24,14 @@ namespace runjob {
 ///          is its own, still runs. rank_exited(1): settled, rank 1 failed first. Without this last event the owner
 ///          calls settle() after some seconds, which names rank 1 as well.
 ///
-/// Pure     no clock, no sockets, no processes.
+/// Rules    A rank that ends with a failure of its own is named at once, unless another rank that has reported an error
+///          of its own (or is late) still runs. The end of a victim names nobody at once.
+///          The decision that is then open, unsettled(), is made when the last rank ends that could be the cause, or by
+///          settle(). It names the first of these that there is: the rank that has reported an error of its own (or is
+///          late), if it runs; the cut network, if no rank has failed by itself; the first rank that has failed by
+///          itself; the first victim.
+///          A decision does not change. What ends the job before it, such as a lost host, is the first cause itself.
+/// Pure     no clock, no sockets, no processes: the owner calls settle() when a time has passed.
 /// Threads  one.
 class Verdict {
  public:

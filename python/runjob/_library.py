@@ -137,6 +137,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_wait_on_stream": (c_int, [c_int64, c_void_p, c_double]),
     # room, one for each rank
     "runjob_elastic_commits": (c_int, [POINTER(c_int64)]),
+    # blocks, bytes of each, how many, whether this rank lacks them
+    "runjob_elastic_transfer": (c_int, [POINTER(c_void_p), POINTER(c_int64), c_int32, c_int32]),
     "runjob_rank": (c_int, []),
     "runjob_size": (c_int, []),
     "runjob_local_rank": (c_int, []),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,6 +21,10 @@ constexpr char kExchangeName[] = "<process sets>";
 
 Error unknown_set(int id) {
   return Error(Errc::kInvalidArgument, fmt::format("process set {} does not exist", id));
+}
+
+Status removed(int id) {
+  return Status(Errc::kAborted, fmt::format("process set {} was removed", id));
 }
 
 /// Packs texts one after the other, each preceded by its length.
@@ -55,47 +60,38 @@ int ProcessSets::add(std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());
   agree(fmt::format("to add {}", ranks));
   check_ranks(ranks);
-  int id = 0;
-  {
-    const MutexLock lock(mutex_);
-    id = free_ids_.empty() ? next_id_ : free_ids_.front();
-  }
-  const MeshPlan plan = plan_for(id, ranks);
-  Prepared prepared = prepare_mesh(facts_.config, plan);
-  const Meeting meeting = meet(facts_.config, plan, prepared,
-                               [&](const std::string&, const BootstrapBlob& own) { return gather(ranks, own); });
-  std::shared_ptr<Engine> engine;
-  std::string failure;
-  try {
-    if (plan.rank >= 0) engine = connect(plan, std::move(prepared), meeting);
-  } catch (const std::exception& error) {
-    failure = error.what();
-  }
-  check_outcomes(id, failure);
-  if (plan.rank >= 0) log::info("process set {} of {} ranks; its backend: {}", id, plan.size(), meeting.backend);
-  insert(id, {std::move(ranks), std::move(engine)});
-  return id;
+  return make(std::move(ranks));
 }
 
 void ProcessSets::remove(int id) {
   const MutexLock one_at_a_time(change_mutex_);
   agree(fmt::format("to remove process set {}", id));
   if (id == 0) throw Error(Errc::kInvalidArgument, "process set 0 is the whole job, which cannot be removed");
-  std::shared_ptr<Engine> engine;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = sets_.find(id);
-    if (found == sets_.end()) throw unknown_set(id);
-    engine = found->second.engine;
-  }
-  if (engine) {
-    engine->begin_shutdown(Status(Errc::kAborted, fmt::format("process set {} was removed", id)));
-    engine->shutdown();
-  }
+  drop(id, removed(id));
   exchange("");  // until then some rank may still have the set
-  const MutexLock lock(mutex_);
-  sets_.erase(id);
-  free_ids_.push_back(id);
+}
+
+void ProcessSets::with_set(const std::vector<int>& ranks, const std::function<void(Engine* set)>& use) {
+  const MutexLock one_at_a_time(change_mutex_);
+  int id = 0;
+  try {
+    id = make(ranks);
+  } catch (const Error& error) {
+    // A rank may have been lost meanwhile. kUnavailable would mean that it is no use to try again.
+    throw Error(error.code() == Errc::kUnavailable ? Errc::kConnect : error.code(), error.what());
+  }
+  Status why = removed(id);
+  std::exception_ptr failure;
+  try {
+    const bool is_member = std::binary_search(ranks.begin(), ranks.end(), facts_.rank);
+    use(is_member ? find(id, "a transfer").get() : nullptr);
+  } catch (const std::exception& error) {
+    const auto* const known = dynamic_cast<const Error*>(&error);
+    why = known != nullptr ? Status(*known) : Status(Errc::kSystem, error.what());
+    failure = std::current_exception();
+  }
+  drop(id, why);
+  if (failure) std::rethrow_exception(failure);
 }
 
 /// Gives this rank's text to all ranks and returns the texts of all, by rank.
@@ -139,6 +135,49 @@ void ProcessSets::check_ranks(const std::vector<int>& ranks) const {
   if (existing < 0) return;
   throw Error(Errc::kInvalidArgument,
               fmt::format("process set {}: a set of these ranks already exists, process set {}", ranks, existing));
+}
+
+/// Makes a set of ranks that all ranks have agreed on, and returns its id.
+int ProcessSets::make(std::vector<int> ranks) {
+  int id = 0;
+  {
+    const MutexLock lock(mutex_);
+    id = free_ids_.empty() ? next_id_ : free_ids_.front();
+  }
+  const MeshPlan plan = plan_for(id, ranks);
+  Prepared prepared = prepare_mesh(facts_.config, plan);
+  const Meeting meeting = meet(facts_.config, plan, prepared,
+                               [&](const std::string&, const BootstrapBlob& own) { return gather(ranks, own); });
+  std::shared_ptr<Engine> engine;
+  std::string failure;
+  try {
+    if (plan.rank >= 0) engine = connect(plan, std::move(prepared), meeting);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  check_outcomes(id, failure);
+  if (plan.rank >= 0) log::info("process set {} of {} ranks; its backend: {}", id, plan.size(), meeting.backend);
+  insert(id, {std::move(ranks), std::move(engine)});
+  return id;
+}
+
+/// Removes a set on this rank; `why` is the reason that its operations in flight end with, also on the other ranks.
+/// Errors  Error(kInvalidArgument) for an unknown one.
+void ProcessSets::drop(int id, const Status& why) {
+  std::shared_ptr<Engine> engine;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = sets_.find(id);
+    if (found == sets_.end()) throw unknown_set(id);
+    engine = found->second.engine;
+  }
+  if (engine) {
+    engine->begin_shutdown(why);
+    engine->shutdown();
+  }
+  const MutexLock lock(mutex_);
+  sets_.erase(id);
+  free_ids_.push_back(id);
 }
 
 MeshPlan ProcessSets::plan_for(int id, const std::vector<int>& ranks) const {

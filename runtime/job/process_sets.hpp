@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,6 +53,11 @@ class ProcessSets {
   /// Removes a set. Its operations in flight end with kAborted.
   /// Errors  as add(); kInvalidArgument for an unknown set, and for set 0.
   void remove(int id);
+  /// Calls `use` with the engine of a set that exists only meanwhile; with null on a rank that is no member. All ranks
+  /// call it as add(), but with ranks that they have agreed on: ascending, and less than all. Another set may have the
+  /// same ranks. When `use` returns on one member, the operations of all members must have ended.
+  /// Errors  those of `use`; kConnect naming the rank that could not connect; the error that ended the job.
+  void with_set(const std::vector<int>& ranks, const std::function<void(Engine* set)>& use);
 
   /// The engine that runs operations of the set on this rank; not for set 0. `what` is the operation, for the error's
   /// text.
@@ -86,6 +92,8 @@ class ProcessSets {
   std::vector<std::string> exchange(const std::string& own);
   void agree(const std::string& change);
   void check_ranks(const std::vector<int>& ranks) const;
+  int make(std::vector<int> ranks);
+  void drop(int id, const Status& why);
   MeshPlan plan_for(int id, const std::vector<int>& ranks) const;
   std::vector<BootstrapBlob> gather(const std::vector<int>& ranks, const BootstrapBlob& own);
   std::shared_ptr<Engine> connect(const MeshPlan& plan, Prepared prepared, const Meeting& meeting);

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace stand_in {
@@ -48,6 +50,19 @@ struct Half {
     return (bits & 0x8000) != 0 ? -size : size;
   }
 };
+
+template <class T>
+double value_as(const void* element) {
+  T value;
+  std::memcpy(&value, element, sizeof(T));
+  return static_cast<double>(value);
+}
+
+/// A caller has passed a number that is none of NCCL's types.
+[[noreturn]] void unknown(DataType dtype) {
+  std::fprintf(stderr, "NCCL's stand-in: there is no type %d\n", static_cast<int>(dtype));
+  std::abort();
+}
 
 template <class T>
 T combine(RedOp op, T a, T b) {
@@ -95,20 +110,33 @@ std::size_t bytes_of(DataType dtype) {
     case kInt32:
     case kFloat32:
       return 4;
-    default:
+    case kInt64:
+    case kFloat64:
       return 8;
   }
+  unknown(dtype);
 }
 
 double value_of(DataType dtype, const void* element) {
-  char out[8] = {};
-  double value = 0;
-  std::memcpy(out, element, bytes_of(dtype));
-  if (dtype == kFloat16) value = static_cast<double>(*reinterpret_cast<Half*>(out));
-  if (dtype == kBfloat16) value = static_cast<double>(*reinterpret_cast<Brain*>(out));
-  if (dtype == kFloat32) value = static_cast<double>(*reinterpret_cast<float*>(out));
-  if (dtype == kFloat64) value = *reinterpret_cast<double*>(out);
-  return value;
+  switch (dtype) {
+    case kInt8:
+      return value_as<std::int8_t>(element);
+    case kUint8:
+      return value_as<std::uint8_t>(element);
+    case kInt32:
+      return value_as<std::int32_t>(element);
+    case kInt64:
+      return value_as<std::int64_t>(element);
+    case kFloat16:
+      return value_as<Half>(element);
+    case kBfloat16:
+      return value_as<Brain>(element);
+    case kFloat32:
+      return value_as<float>(element);
+    case kFloat64:
+      return value_as<double>(element);
+  }
+  unknown(dtype);
 }
 
 void reduce(DataType dtype, const Operator& how, const std::vector<const char*>& inputs, char* out, std::size_t count) {
@@ -127,9 +155,10 @@ void reduce(DataType dtype, const Operator& how, const std::vector<const char*>&
       return reduce_as<Brain, double>(how, inputs, out, count);
     case kFloat32:
       return reduce_as<float, float>(how, inputs, out, count);
-    default:
+    case kFloat64:
       return reduce_as<double, double>(how, inputs, out, count);
   }
+  unknown(dtype);
 }
 
 }  // namespace stand_in

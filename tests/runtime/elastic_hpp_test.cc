@@ -1,4 +1,5 @@
 #include <runjob/elastic.hpp>
+#include <unistd.h>
 
 #include "tests/catch.hpp"
 #include "tests/runtime/calls.hpp"
@@ -107,6 +108,46 @@ TEST_CASE("large spans are sent in pieces", "[runtime][multiproc]") {
     runjob::shutdown();
     return Outcome();
   }));
+}
+
+TEST_CASE("a state of which a part has come is not restored", "[runtime][multiproc]") {
+  constexpr std::size_t kPiece = std::size_t{64} << 20;
+  const std::vector<Outcome> outcomes = run_ranks(on_one_host(2), [](int rank) {
+    runjob::init();
+    std::vector<std::uint8_t> values(kPiece + 8, static_cast<std::uint8_t>(rank + 1));
+    runjob::elastic::State state;
+    state.add(std::span(values));
+    state.save();
+    if (rank == 0) {  // sends the first piece and ends, instead of run()
+      const runjob::Communicator world;
+      std::int64_t form[6] = {1, static_cast<std::int64_t>(values.size()), 0, 0, 0, 0};
+      form[5] = static_cast<std::int64_t>((14695981039346656037u ^ values.size()) * 1099511628211u);
+      world.broadcast(std::span<std::int64_t>(form), 0, "runjob.elastic.form");
+      std::vector<std::uint8_t> differs(2);
+      world.allreduce(std::span<std::uint8_t>(differs), "runjob.elastic.form.differs", runjob::ReduceOp::max);
+      const std::int64_t part[3] = {0, 1, static_cast<std::int64_t>(values.size())};
+      std::vector<std::uint8_t> bytes(sizeof part), parts(2 * sizeof part);
+      std::memcpy(bytes.data(), part, sizeof part);
+      world.allgather(std::span<const std::uint8_t>(bytes), std::span(parts), "runjob.elastic.receivers");
+      world.broadcast(std::span(values).first(kPiece), 0, "runjob.elastic.state");
+      ::_exit(0);
+    }
+    try {
+      static_cast<void>(runjob::elastic::run(state, [] {}));
+      require(false, "the loss is thrown");
+    } catch (const runjob::Error& error) {
+      require(error.code() == RUNJOB_PEER_LOST || error.code() == RUNJOB_ABORTED, error.what());
+    }
+    state.restore();
+    require(values == std::vector<std::uint8_t>(values.size(), 2), "the values are this rank's, all of them");
+    state.save();
+    values.assign(values.size(), 7);
+    state.restore();
+    require(values == std::vector<std::uint8_t>(values.size(), 2), "a later copy is whole");
+    return Outcome();
+  });
+  INFO(outcomes[1].message);
+  CHECK(outcomes[1].ok());
 }
 
 TEST_CASE("states with other parts than rank 0's are an error on all ranks that names them", "[runtime][multiproc]") {

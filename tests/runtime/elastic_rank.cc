@@ -134,7 +134,10 @@ class Rank {
     }
     if (!is_needed) return;
     world.broadcast(std::span<std::int64_t>(&live_.steps, 1), 0, "steps");
-    world.broadcast(std::span<std::int64_t>(live_.values), 0, "values");
+    void* const values = live_.values.data();
+    const auto bytes = static_cast<std::int64_t>(live_.values.size() * sizeof(std::int64_t));
+    const bool lacks = commits[static_cast<std::size_t>(world.rank())] < commits[0];
+    runjob::detail::check(runjob_elastic_transfer(&values, &bytes, 1, lacks ? 1 : 0));
   }
 
   void print_generation() const {

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 import source_tree
 
 # What TensorFlow calls by another name.
@@ -54,6 +55,23 @@ def test_tensorflow_has_a_row_for_each_dtype_of_the_c_interface():
     types = source_tree.read("bindings/tensorflow/c_interface.hpp")
     block = types[types.index("enum class DataType") : types.index("/// TF_Code")]
     assert set(re.findall(r"\b(k\w+) = \d+", block)) == set(re.findall(r"\{DataType::(k\w+),", text))
+
+
+#: Each list of all dtypes, as a pattern of the text that has it.
+LISTS = {
+    "docs/numpy.md": r"\*\*dtypes\*\*:(.*?)\.",
+    "docs/tensorflow.md": r"\*\*dtypes\*\*:(.*?)\.",
+    "python/runjob/operations.py": r"^dtype (.*?);",
+    "python/runjob/tensorflow/operations.py": r"^dtype (.*?), the same",
+    "packaging/gpu_check/collectives.py": r"^DTYPES = \[(.*?)\]",
+    "tests/python/collective_cases.py": r"^DTYPES = \{(.*?)^\}",
+}
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_each_list_of_all_dtypes_is_complete(path):
+    text = re.search(LISTS[path], source_tree.read(path), re.DOTALL | re.MULTILINE).group(1)
+    assert not set(numbers()) - set(re.findall(r"\w+", text))
 
 
 def test_no_switch_over_dtypes_has_a_default():

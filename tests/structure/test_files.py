@@ -14,7 +14,7 @@ import source_tree
 
 MOST_LINES = 400
 MOST_LINES_OF_TESTS = 500
-MOST_LINES_OF_INTERFACES = 550  # the public headers, whose contracts are longer than their code
+MOST_LINES_OF_INTERFACES = 570  # the public headers, whose contracts are longer than their code
 MOST_FUNCTIONS = 25  # of a class
 MOST_MEMBERS = 25
 MOST_FILES = 30  # of a folder, without the folders in it

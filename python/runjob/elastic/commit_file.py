@@ -80,6 +80,8 @@ def read_header(file: BinaryIO) -> Header:
     """Errors  BrokenCommitError; ValueError for arrays of a kind that this process has not; OSError."""
     try:
         size = os.fstat(file.fileno()).st_size
+        if size < _LENGTH.size:
+            raise BrokenCommitError(f"it has {size} bytes, too few for a commit")
         (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
         if length > min(size, _MOST_HEADER_BYTES):
             raise BrokenCommitError("its header is longer than the file")

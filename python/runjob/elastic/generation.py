@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_int32, c_int64
+from collections.abc import Sequence
+from ctypes import addressof, byref, c_char, c_int32, c_int64, c_void_p
 
 from .. import handles, job, objects, reduce_ops
 from .._library import library
@@ -35,3 +36,14 @@ def largest(value: int, name: str) -> int:
     """The largest `value` of the ranks, each from 0 to 255. All ranks call it, with the same name."""
     answer: bytearray = handles.run(objects.calls.allreduce(bytearray((value,)), name, _LARGEST, in_place=True))
     return answer[0]
+
+
+def transfer(blocks: Sequence[memoryview], sizes: Sequence[int], lacks: bool) -> None:
+    """Gives the blocks of rank 0 to the ranks that lack them. All ranks call it with the same sizes; `blocks` may be empty on a rank that
+    has them, which only waits.
+
+    Errors  HorovodInternalError and its kinds; after one a rank that lacks the blocks may have some of their bytes.
+    """
+    addresses = (c_void_p * len(sizes))(*(addressof(c_char.from_buffer(block)) if block else None for block in blocks))
+    lengths = (c_int64 * len(sizes))(*sizes)
+    job.call_interruptibly(lambda: library().runjob_elastic_transfer(addresses, lengths, len(sizes), lacks))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .. import handles, job, objects
-from ..process_sets import global_process_set
+from .. import job
 from . import tree
 from .array_kinds import kind_named
-from .generation import largest
-from .snapshot import Layout, Snapshot, discarded, form_of
+from .generation import transfer
+from .snapshot import Layout, Snapshot, block_sizes, form_of
 from .state import State
 
 
@@ -53,8 +52,8 @@ class ObjectState(State):
             self._keep()
         outline, layout = self._bcast_object((self._snapshot.outline, self._snapshot.layout()))
         lacks_arrays = any(layout) and (lacks_arrays or not self._has_arrays_of(outline, layout))
-        if any(layout) and job.is_initialized() and job.size() > 1 and largest(lacks_arrays, "runjob.elastic.lacks_arrays"):
-            self._send_arrays(is_root, lacks_arrays, outline, layout)
+        if any(layout) and job.is_initialized() and job.size() > 1:
+            self._transfer_arrays(is_root, lacks_arrays, outline, layout)
         if is_root:
             return
         if lacks_arrays:
@@ -103,15 +102,14 @@ class ObjectState(State):
         forms = [form for block in layout for form in block]
         return self._snapshot.forms() == forms and tree.paths(self._snapshot.outline) == tree.paths(outline)
 
-    def _send_arrays(self, is_root: bool, lacks_arrays: bool, outline: dict[str, Any], layout: Layout) -> None:
-        """From rank 0 to the ranks that lack them. All ranks take part."""
-        pieces: Iterable[memoryview]
+    def _transfer_arrays(self, is_root: bool, lacks_arrays: bool, outline: dict[str, Any], layout: Layout) -> None:
+        """From rank 0 to the ranks that lack them. The others take no part."""
+        sizes = block_sizes(layout)
         if is_root:
-            pieces = self._snapshot.pieces()
+            transfer(self._snapshot.sent(), sizes, lacks=False)
         elif lacks_arrays:
             self._commit_number = -1
-            pieces = self._snapshot.receive(outline, layout)
+            with self._snapshot.receiving(outline, layout) as room:
+                transfer(room, sizes, lacks=True)
         else:
-            pieces = discarded(layout)
-        for piece in pieces:
-            handles.run(objects.calls.broadcast(piece, 0, "runjob.elastic.state", global_process_set, in_place=True))
+            transfer([], sizes, lacks=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -12,7 +13,6 @@ from .array_kinds import Form, kind_named, kind_of
 Layout = list[list[Form]]
 
 _ALIGNMENT_BYTES = 64
-_PIECE_BYTES = 64 << 20  # of what is sent at once; a rank that needs nothing of it has so much memory for it meanwhile
 
 
 class _Block:
@@ -140,18 +140,17 @@ class Snapshot:
         yield from block.array_bytes()
         self.is_whole = True
 
-    def pieces(self) -> Iterator[memoryview]:
-        """The bytes of all arrays, to be sent."""
-        for block in self._blocks:
-            yield from _cut(block.here().bytes())
+    def sent(self) -> list[memoryview]:
+        """The bytes of all arrays, by block. Lent, except for copies of those that lie on a device."""
+        return [block.here().bytes() for block in self._blocks]
 
-    def receive(self, outline: dict[str, Any], layout: Layout) -> Iterator[memoryview]:
-        """Where the pieces of another rank's snapshot go. This one is whole when all have been taken."""
+    @contextlib.contextmanager
+    def receiving(self, outline: dict[str, Any], layout: Layout) -> Iterator[list[memoryview]]:
+        """Where the blocks of another rank's snapshot go. This one is whole at the end, unless that raises."""
         self.is_whole = False
         self.outline, self._blocks = outline, []
         self._blocks = [_Block(list(forms), [None] * len(forms)) for forms in layout]
-        for block in self._blocks:
-            yield from _cut(block.bytes())
+        yield [block.bytes() for block in self._blocks]
         self.is_whole = True
 
     def _common(self, forms: list[Form], is_far: list[bool]) -> int:
@@ -178,15 +177,6 @@ def form_of(array: Any) -> Form:
     return kind.form(array)
 
 
-def discarded(layout: Layout) -> Iterator[memoryview]:
-    """Where the pieces of another rank's snapshot go on a rank that needs nothing of it."""
-    sizes = [(_ends(forms, [None] * len(forms)) or [0])[-1] for forms in layout]
-    memory = memoryview(bytearray(min(_PIECE_BYTES, max(sizes, default=0))))
-    for size in sizes:
-        for first in range(0, size, _PIECE_BYTES):
-            yield memory[: size - first]
-
-
-def _cut(whole: memoryview) -> Iterator[memoryview]:
-    for first in range(0, len(whole), _PIECE_BYTES):
-        yield whole[first : first + _PIECE_BYTES]
+def block_sizes(layout: Layout) -> list[int]:
+    """The bytes of each block of a snapshot with this layout, as it is sent."""
+    return [_ends(forms, [None] * len(forms))[-1] if forms else 0 for forms in layout]

@@ -15,8 +15,10 @@ from ..dtypes import NUMBERS
 
 NDArrayAny = NDArray[Any]
 
-#: Those that NumPy has by itself. ml_dtypes.bfloat16 joins when it is first seen.
-DTYPES: dict[numpy.dtype[Any], int] = {numpy.dtype(name): number for name, number in NUMBERS.items() if name != "bfloat16"}
+#: Those of the package ml_dtypes, which need not be installed: by name, the bytes of an element.
+EXTENSIONS = {"bfloat16": 2}
+#: Those that NumPy has by itself. One of EXTENSIONS joins when it is first seen.
+DTYPES: dict[numpy.dtype[Any], int] = {numpy.dtype(name): number for name, number in NUMBERS.items() if name not in EXTENSIONS}
 
 
 def number_of(dtype: numpy.dtype[Any], operation: str) -> int:
@@ -24,8 +26,8 @@ def number_of(dtype: numpy.dtype[Any], operation: str) -> int:
     number = DTYPES.get(dtype)
     if number is not None:
         return number
-    if dtype.name == "bfloat16" and dtype.itemsize == 2 and dtype.isnative:
-        return DTYPES.setdefault(dtype, NUMBERS["bfloat16"])
+    if EXTENSIONS.get(dtype.name) == dtype.itemsize and dtype.isnative:
+        return DTYPES.setdefault(dtype, NUMBERS[dtype.name])
     if not dtype.isnative and dtype.newbyteorder("=") in DTYPES:
         raise ValueError(
             f"{operation} does not take {dtype.str}, whose bytes are in another order than this machine's; "

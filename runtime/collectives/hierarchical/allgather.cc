@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime/collectives/hierarchical/exchanges/column_allgather.hpp"
 #include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
@@ -172,6 +173,7 @@ void allgather(HostChannels& channels, const Call& call) {
   call.tell_stage("HOSTS_ALLGATHER", nullptr);
   if (parts.bytes <= channels.most_short()) return in_short_messages(channels, call, parts);
   if (channels.are_all_alone()) return among_lone_ranks(channels, call, parts);
+  if (channels.topology.columns_reach_all()) return column_allgather(channels, call);
   Walk(channels, call, parts).run();
 }
 

@@ -36,9 +36,13 @@ void write_factor(DataType dtype, double factor, std::byte* out) {
       return convert(DType::kFloat16, out, DType::kFloat64, &factor, 1, 1);
     case kBfloat16:
       return convert(DType::kBfloat16, out, DType::kFloat64, &factor, 1, 1);
-    default:
-      throw Error(Errc::kBug, fmt::format("a sum with a factor in NCCL's type {}", dtype));
+    case kInt8:
+    case kUint8:
+    case kInt32:
+    case kInt64:
+      break;
   }
+  throw Error(Errc::kBug, fmt::format("a sum with a factor in NCCL's type {}", static_cast<int>(dtype)));
 }
 
 }  // namespace

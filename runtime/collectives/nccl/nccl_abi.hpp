@@ -21,9 +21,17 @@ struct UniqueId {
   char bytes[128];
 };
 
-using DataType = int;
-inline constexpr DataType kInt8 = 0, kUint8 = 1, kInt32 = 2, kInt64 = 4, kFloat16 = 6, kFloat32 = 7, kFloat64 = 8,
-                          kBfloat16 = 9;
+/// An enumeration, so that the compiler names each `switch` that lacks a type.
+enum DataType : int {
+  kInt8 = 0,
+  kUint8 = 1,
+  kInt32 = 2,
+  kInt64 = 4,
+  kFloat16 = 6,
+  kFloat32 = 7,
+  kFloat64 = 8,
+  kBfloat16 = 9
+};
 
 using RedOp = int;
 inline constexpr RedOp kSum = 0, kProd = 1, kMax = 2, kMin = 3, kAvg = 4;

@@ -31,7 +31,7 @@ Algorithm LargeMessage::agree(const Part& part) {
   if (!buffers_.fits(part.buffers.splits.size())) return {};
   buffers_.announce(part.buffers, choose(part));
   // Such a message does not need the others' addresses, and no other rank can have a reason to use this rank's.
-  if (settled_ && settled_->path != Path::kCma && !buffers_.own_are_symmetric()) return *settled_;
+  if (settled_ && !reads_buffers(settled_->path) && !buffers_.own_are_symmetric()) return *settled_;
   const Choice choice = buffers_.collect();
   if (buffers_.all_are_symmetric()) return {Path::kSymmetric};
   is_trial_ = choice.is_trial;

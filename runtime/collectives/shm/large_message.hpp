@@ -54,20 +54,19 @@ class LargeMessage {
   void run(const Part& part, Move move) {
     const Algorithm algorithm = agree(part);
     if (part.call != nullptr) part.call->tell_stage(shm_stage(part.kind), name_of(algorithm));
-    if (algorithm.path == Path::kSymmetric && writes_outputs(part.kind)) return write(algorithm, move);
+    if (writes_buffers(algorithm.path) && writes_outputs(part.kind)) return write(algorithm, move);
     const auto start = std::chrono::steady_clock::now();
     move(algorithm);
     if (is_trial_) read_once(part.copied_out);
     // Barrier: other ranks may still be reading this rank's buffers. A trial of every algorithm includes it, so that
     // their times compare.
-    const bool reads_buffers = algorithm.path == Path::kCma || algorithm.path == Path::kSymmetric;
-    if (is_trial_ || reads_buffers) finish(ring_.take_steps(1));
+    if (is_trial_ || reads_buffers(algorithm.path)) finish(ring_.take_steps(1));
     if (is_trial_ && group_.rank() == 0)
       tuner_.add(part.kind, part.bytes, algorithm, std::chrono::steady_clock::now() - start);
   }
 
  private:
-  /// True if the ranks write each other's outputs on the symmetric path.
+  /// True if the ranks write each other's outputs on a path on which they may: writes_buffers().
   static bool writes_outputs(Kind kind) { return kind == Kind::kAllreduce || kind == Kind::kBroadcast; }
   static void read_once(std::span<const std::byte> output);
 

@@ -114,16 +114,18 @@ class State {
   void save() {
     std::vector<std::byte> plain = pack();
     const std::int64_t number = std::exchange(number_, -1);  // a copy that is interrupted is none
+    is_whole_ = false;
     arrays_.resize(total_bytes(spans_));
     std::byte* to = arrays_.data();
     for (const std::span<std::byte> each : spans_) to = std::copy(each.begin(), each.end(), to);
     plain_ = std::move(plain);
+    is_whole_ = true;
     number_ = number;
   }
 
-  /// Puts the copy back. Does nothing before the first one.
+  /// Puts the copy back. Does nothing before the first one, and while this process has a part of another rank's only.
   void restore() {
-    if (plain_.empty()) return;
+    if (!is_whole_) return;
     unpack_arrays();
     unpack(plain_);
   }
@@ -143,7 +145,6 @@ class State {
     std::int64_t spans, span_bytes, values, value_bytes, serialized, hash;
     bool operator==(const Form&) const = default;
   };
-  static constexpr std::size_t kPieceBytes = std::size_t{64} << 20;
 
   static std::size_t total_bytes(const std::vector<Bytes>& parts) {
     std::size_t bytes = 0;
@@ -220,13 +221,14 @@ class State {
     const bool lacks = newest >= 0 ? brought[rank] < newest : !is_root;
     if (!lacks) save();
     agree_on_form(world);
-    std::uint8_t any_lacks = lacks ? 1 : 0;
-    world.allreduce(std::span(&any_lacks, 1), "runjob.elastic.lacks", ReduceOp::max);
-    if (any_lacks != 0) send_arrays(world, is_root, lacks);
+    transfer_arrays(lacks);
     std::int64_t size = static_cast<std::int64_t>(plain_.size());
     world.broadcast(std::span(&size, 1), 0, "runjob.elastic.plain.size");
-    if (!is_root) plain_.resize(static_cast<std::size_t>(size));
-    world.broadcast(as_numbers(plain_), 0, "runjob.elastic.plain");
+    std::vector<std::byte> plain = plain_;  // until all of it is here, this process's own remains
+    plain.resize(static_cast<std::size_t>(size));
+    world.broadcast(as_numbers(plain), 0, "runjob.elastic.plain");
+    plain_ = std::move(plain);
+    is_whole_ = true;
     if (lacks) unpack_arrays();
     if (!is_root) unpack(plain_);
     number_ = commits_ = std::max<std::int64_t>(0, brought.empty() ? commits_ : newest);
@@ -255,21 +257,16 @@ class State {
     throw Error(RUNJOB_MISMATCH, message.c_str());
   }
 
-  /// From the commit of rank 0 into those of the ranks that lack it. All ranks take part.
-  void send_arrays(const Communicator& world, bool is_root, bool lacks) {
-    const std::size_t bytes = total_bytes(spans_);
-    std::vector<std::byte> unused;
+  /// From the commit of rank 0 into those of the ranks that lack it. The others take no part.
+  void transfer_arrays(bool lacks) {
+    const auto bytes = static_cast<std::int64_t>(total_bytes(spans_));
     if (lacks) {
       number_ = -1;
-      arrays_.resize(bytes);
-    } else if (!is_root) {
-      unused.resize(std::min(bytes, kPieceBytes));
+      is_whole_ = false;
+      arrays_.resize(static_cast<std::size_t>(bytes));
     }
-    for (std::size_t first = 0; first < bytes; first += kPieceBytes) {
-      const std::size_t size = std::min(kPieceBytes, bytes - first);
-      const Bytes piece = is_root || lacks ? Bytes(arrays_).subspan(first, size) : Bytes(unused).first(size);
-      world.broadcast(as_numbers(piece), 0, "runjob.elastic.spans");
-    }
+    void* const memory = arrays_.data();
+    detail::check(runjob_elastic_transfer(&memory, &bytes, 1, lacks ? 1 : 0));
   }
 
   static std::span<std::uint8_t> as_numbers(Bytes bytes) {
@@ -279,7 +276,8 @@ class State {
   std::vector<Bytes> spans_, values_;
   std::vector<Serialized> serialized_;
   std::vector<std::function<void()>> reset_callbacks_;
-  std::vector<std::byte> arrays_, plain_;  // the commit; plain_ is empty before the first one
+  std::vector<std::byte> arrays_, plain_;  // the commit
+  bool is_whole_ = false;                  // false before the first commit, and after a part of one
   std::int64_t number_ = -1;               // of the newest commit of this process; -1: it has none that is whole
   std::int64_t commits_ = -1;              // how often all ranks have committed, also when it failed here
   std::int64_t steps_begun_ = 0;           // since the newest commit of this process

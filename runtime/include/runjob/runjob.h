@@ -126,9 +126,9 @@ RUNJOB_API int runjob_generation(void); /* -1 when not initialised, and while th
 RUNJOB_API runjob_code runjob_elastic_enter(void);
 /*
  * Leaves the present generation, which ends on the other ranks too, and blocks until this process is a member of the
- * next one. `commit` is the number of the newest state that this process can restore, -1
- * for none. `reason` is an error of this process's own, because of which its generation cannot go on; NULL for none.
- * After RUNJOB_ABORTED the process is to be a member of no other generation; the text gives the reason.
+ * next one. `commit` is the number of the newest state that this process can restore, -1 for none. `reason` is an error
+ * of this process's own, because of which its generation cannot go on; NULL for none. After RUNJOB_ABORTED the process
+ * is to be a member of no other generation; the text gives the reason.
  */
 RUNJOB_API runjob_code runjob_elastic_meet(int64_t commit, const char* reason);
 /*
@@ -138,12 +138,18 @@ RUNJOB_API runjob_code runjob_elastic_meet(int64_t commit, const char* reason);
 RUNJOB_API runjob_code runjob_elastic_steps(int64_t steps);
 /*
  * Reads what the launcher asks of this process: into `update` 0, or 1 when processes were only added, 2 when some are
- * to leave; then all ranks are to meet. Into `leaving` 1 when this process is to end, with status 0, instead of
- * meeting.
+ * to leave; then all ranks are to meet. Into `leaving` 1 when this process is to end with status 0 instead.
  */
 RUNJOB_API runjob_code runjob_elastic_pending(int32_t* update, int32_t* leaving);
 /* Fills `commits`, one for each rank, with the numbers that the ranks have brought to the meeting; -1 for none. */
 RUNJOB_API runjob_code runjob_elastic_commits(int64_t* commits);
+/*
+ * Gives the state of rank 0 to the ranks that lack it, in a job of fixed size too. All ranks call it, with the same
+ * `bytes` of `count` blocks; otherwise RUNJOB_MISMATCH. The `blocks` are read on rank 0 and written where `lacks` is 1.
+ * On the other ranks they may be NULL: these only wait for the end. Blocks until the state is there. Of a rank that is
+ * lost meanwhile all ranks have an error, and a rank that lacks the state may have a part of it.
+ */
+RUNJOB_API runjob_code runjob_elastic_transfer(void* const* blocks, const int64_t* bytes, int32_t count, int32_t lacks);
 
 /*
  * Starts a trace of the collectives, in a format for Perfetto and chrome://tracing, in the file `path` of rank 0. A

@@ -46,6 +46,8 @@ TEST_CASE("paths are checked before a job starts, and nothing is made", "[unit]"
                     "--commit-dir: " + root + "/link is a link; name a directory of your own");
   CHECK_THROWS_WITH(check_own_directory(file, "--commit-dir"),
                     "--commit-dir: " + file + " is not a directory; name a directory of your own");
+  CHECK_THROWS_WITH(check_own_directory(file + "/new", "--commit-dir"),
+                    "--commit-dir: " + file + "/new lies below a file; name a directory of your own");
   if (::geteuid() == 0) {
     REQUIRE(::chown(root.c_str(), 65534, static_cast<gid_t>(-1)) == 0);
     CHECK_THROWS_WITH(

@@ -12,7 +12,6 @@ TEST_CASE("a stronger reason replaces a weaker one, and of equal ones the first 
     return cause.text();
   };
   CHECK(text_after(Kind::kHostsChanged, "hosts") == "hosts");
-  CHECK(cause.is_planned());
   CHECK(text_after(Kind::kLostConnection, "lost") == "lost");
   CHECK(text_after(Kind::kLostConnection, "lost too") == "lost");
   CHECK(text_after(Kind::kEndOfVictim, "victim") == "victim");
@@ -21,7 +20,6 @@ TEST_CASE("a stronger reason replaces a weaker one, and of equal ones the first 
   CHECK(text_after(Kind::kAbsence, "absent too") == "error");
   CHECK(text_after(Kind::kHostLost, "host") == "host");
   CHECK(text_after(Kind::kEnd, "end") == "host");
-  CHECK_FALSE(cause.is_planned());
   cause.clear();
   CHECK(cause.text().empty());
   CHECK(text_after(Kind::kHostsChanged, "hosts again") == "hosts again");

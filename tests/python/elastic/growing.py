@@ -31,6 +31,8 @@ state = State(step=0, grown=False)
 
 
 def note_size():
+    # Also with a newcomer whose place is the one of its init(): callbacks run on all ranks.
+    assert rj.allreduce(np.ones(1), op=rj.Sum, name="of a callback")[0] == rj.size()
     state.grown = state.grown or rj.size() == 3
 
 

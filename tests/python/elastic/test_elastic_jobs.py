@@ -39,6 +39,13 @@ def test_a_new_process_takes_the_place_of_a_lost_one_and_its_state(slow):
     assert re.search(r"generation 2: 3 ranks after \d+\.\d+ s: the hosts have changed", job.stderr)
 
 
+@pytest.mark.parametrize("options, of_each", [((), "0 0"), (("--min-np", "1"), "1 1")], ids=["static", "elastic"])
+def test_only_an_elastic_job_has_a_thread_and_a_connection_for_notices(options, of_each):
+    job = run("-np", "2", *options, sys.executable, str(TRAINING.with_name("connections.py")))
+    assert job.returncode == 0, job.stderr
+    assert by_rank(job.stdout) == {0: [of_each], 1: [of_each]}
+
+
 def test_too_few_ranks_end_the_job_with_125():
     job = run("-np", "2", "--min-np", "2", "--rank-restarts", "0", sys.executable, str(TRAINING), "1")
     assert job.returncode == 125

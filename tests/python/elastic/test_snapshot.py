@@ -1,6 +1,7 @@
 """python/runjob/elastic/snapshot.py, in one process"""
 
 import numpy as np
+import pytest
 
 from runjob.elastic import snapshot
 
@@ -24,10 +25,20 @@ def test_the_bytes_of_a_snapshot_make_another_one():
     values = {"a": np.arange(5), "b": [np.ones((2, 3), "float16"), np.zeros(0)], "step": 3}
     source.keep(source.prepare({"a": values["a"]}))
     source.keep(source.prepare(values))
-    pieces = [bytes(piece) for piece in source.pieces()]
-    for mine, piece in zip(target.receive(source.outline, source.layout()), pieces):
-        assert not target.is_whole
-        mine[:] = piece
+    blocks = source.sent()
+    with target.receiving(source.outline, source.layout()) as room:
+        for mine, block in zip(room, blocks, strict=True):
+            assert not target.is_whole
+            mine[:] = block
     assert target.is_whole and target.forms() == source.forms()
     assert all((one == other).all() for one, other in zip(source.copies(), target.copies()))
-    assert [len(piece) for piece in snapshot.discarded(source.layout())] == [len(piece) for piece in pieces]
+    assert snapshot.block_sizes(source.layout()) == [len(block) for block in blocks] and len(blocks) == 2
+
+
+def test_a_snapshot_that_has_not_been_received_whole_is_none():
+    source, target = snapshot.Snapshot(), snapshot.Snapshot()
+    for each in (source, target):
+        each.keep(each.prepare({"a": np.arange(5)}))
+    with pytest.raises(ConnectionError), target.receiving(source.outline, source.layout()):
+        raise ConnectionError
+    assert not target.is_whole

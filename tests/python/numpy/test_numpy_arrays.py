@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from runjob.dtypes import NUMBERS
-from runjob.numpy.arrays import DTYPES, NumpyArrays, number_of
+from runjob.numpy.arrays import DTYPES, EXTENSIONS, NumpyArrays, number_of
 
 arrays = NumpyArrays()
 
@@ -17,7 +17,8 @@ class _Own(numpy.ndarray):
 
 
 def test_every_dtype_of_the_library_is_one_of_numpy():
-    assert number_of(numpy.dtype(ml_dtypes.bfloat16), "allreduce") == NUMBERS["bfloat16"]
+    for name in EXTENSIONS:
+        assert number_of(numpy.dtype(getattr(ml_dtypes, name)), "allreduce") == NUMBERS[name]
     assert {dtype.name: number for dtype, number in DTYPES.items()} == NUMBERS
 
 

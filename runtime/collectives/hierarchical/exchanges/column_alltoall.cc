@@ -11,11 +11,11 @@ namespace {
 
 /// The bytes that the ranks of one host send to one rank, in the order of their ranks. The stream is cut where a rank
 /// of another host has its part in between, because the receiver's output is cut there as well.
-class Stream {
+class ColumnStream {
  public:
   /// `ranks`: those of the sending host, ascending. `bytes`: the size of a rank's part, by its local rank.
   template <class Bytes>
-  Stream(const std::vector<int>& ranks, Bytes bytes) {
+  ColumnStream(const std::vector<int>& ranks, Bytes bytes) {
     for (std::size_t local = 0; local < ranks.size(); ++local) {
       const Range part{parts_.empty() ? 0 : end(parts_.back()), bytes(local)};
       if (local == 0 || ranks[local] != ranks[local - 1] + 1) runs_.push_back({{part.first, 0}, ranks[local]});
@@ -116,7 +116,7 @@ class ColumnAlltoall {
   void add_streams(int distance) {
     const auto index = static_cast<std::size_t>(distance);
     const std::vector<int>&here = topology_.ranks(topology_.host()), &there = topology_.ranks(right(index));
-    std::vector<Stream>& streams = outgoing_.emplace_back();
+    std::vector<ColumnStream>& streams = outgoing_.emplace_back();
     for (const int to : there)
       streams.emplace_back(here, [&](std::size_t local) { return counts_.sent(static_cast<int>(local), to); });
     const std::vector<int>& from = topology_.ranks(left(index));
@@ -143,7 +143,7 @@ class ColumnAlltoall {
   void receive(const Item& item) {
     Messages& messages = arriving_.emplace_back();
     for (std::size_t distance = std::max<std::size_t>(item.begin, 1); distance < item.end; ++distance) {
-      const std::vector<Stream::Run>& runs = incoming_[distance].runs();
+      const std::vector<ColumnStream::Run>& runs = incoming_[distance].runs();
       for (std::size_t run = 0; run < runs.size(); ++run) {
         const Range range = overlap(runs[run].range, segment(item));
         if (range.count == 0) continue;
@@ -164,7 +164,7 @@ class ColumnAlltoall {
     }
     Messages& messages = leaving_.emplace_back();
     for (std::size_t distance = std::max<std::size_t>(item.begin, 1); distance < item.end; ++distance) {
-      const std::vector<Stream::Run>& runs = outgoing_[distance][static_cast<std::size_t>(ring_.rank())].runs();
+      const std::vector<ColumnStream::Run>& runs = outgoing_[distance][static_cast<std::size_t>(ring_.rank())].runs();
       for (std::size_t run = 0; run < runs.size(); ++run) {
         const Range range = overlap(runs[run].range, segment(item));
         if (range.count == 0) continue;
@@ -211,8 +211,8 @@ class ColumnAlltoall {
   const std::size_t longest_, segment_;  ///< the longest that a stream may be; of a segment. The same on all ranks.
   const std::uint64_t tags_;
   const AlltoallCounts counts_;
-  std::vector<std::vector<Stream>> outgoing_;  ///< by distance, then by the receiver's local rank
-  std::vector<Stream> incoming_;               ///< by distance
+  std::vector<std::vector<ColumnStream>> outgoing_;  ///< by distance, then by the receiver's local rank
+  std::vector<ColumnStream> incoming_;               ///< by distance
   std::vector<Item> items_;
   std::deque<Messages> leaving_, arriving_;  ///< of the items that are not finished
 };

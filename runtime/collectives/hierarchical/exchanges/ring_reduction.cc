@@ -242,18 +242,23 @@ class Reducescatter {
     const std::size_t next = i + Lanes::kNumber - 1;
     if (next < walk_.items()) receive(next);
     const Range part = walk_.own_part(i);
-    if (part.count > 0) summing_.add(i, step, walk_.in_slot(ring_.cell(ring_.rank(), step), i, part));
+    if (part.count == 0) return;
+    summing_.add(i, step, is_own(part) ? in_output(part) : walk_.in_slot(ring_.cell(ring_.rank(), step), i, part));
   }
 
   void take(std::size_t i, std::uint64_t step) {
     if (!summing_.completes(i)) return;
     for (int column = 0; column < walk_.columns(); ++column) {
       const Range mine = overlap(walk_.part(i, column), own_);
-      if (mine.count == 0) continue;
+      if (mine.count == 0 || (column == ring_.rank() && is_own(walk_.part(i, column)))) continue;
       ring_.wait_reduced(column, step);
-      std::memcpy(output_ + (mine.first - own_.first), walk_.in_slot(ring_.cell(column, step), i, mine), mine.count);
+      std::memcpy(in_output(mine), walk_.in_slot(ring_.cell(column, step), i, mine), mine.count);
     }
   }
+
+  /// True if no other rank gets any of this result, as when the columns divide a short chunk like the ranks do.
+  bool is_own(const Range& part) const { return overlap(part, own_) == part; }
+  std::byte* in_output(const Range& part) const { return output_ + (part.first - own_.first); }
 
   Ring& ring_;
   const Range own_;

@@ -1,11 +1,10 @@
 #include "runtime/collectives/hierarchical/rounds/idle_receiver.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <pthread.h>
 #include <sys/epoll.h>
 
-#include "base/error.hpp"
+#include "runtime/collectives/hierarchical/rounds/epoll.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -13,20 +12,10 @@ namespace {
 /// The time after which a descriptor counts as unused. It doubles while the driver stays inside, which may sleep there.
 constexpr int kLeastMilliseconds = 1, kMostMilliseconds = 64;
 
-void add(const UniqueFd& poll, int fd) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = fd;
-  if (::epoll_ctl(poll.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw system_error("epoll_ctl", errno);
-}
-
 }  // namespace
 
 IdleReceiver::IdleReceiver(int descriptor, std::function<void()> receive)
-    : descriptor_(descriptor), receive_(std::move(receive)), poll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!poll_) throw system_error("epoll_create1", errno);
-  add(poll_, descriptor);
-  add(poll_, wake_.get());
+    : descriptor_(descriptor), receive_(std::move(receive)), poll_(epoll_of_inputs({descriptor, wake_.get()})) {
   thread_ = std::thread([this] { run(); });
 }
 

@@ -1,30 +1,16 @@
 #include "runtime/collectives/hierarchical/rounds/leader_exchange.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <sys/epoll.h>
 
 #include <fmt/format.h>
 
+#include "runtime/collectives/hierarchical/rounds/epoll.hpp"
+
 namespace runjob::runtime {
 namespace {
-
-void watch(const UniqueFd& poll, int fd) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = fd;
-  if (::epoll_ctl(poll.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw system_error("epoll_ctl", errno);
-}
-
-UniqueFd make_poll(int links, const EventFd& event) {
-  UniqueFd poll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!poll) throw system_error("epoll_create1", errno);
-  watch(poll, links);
-  watch(poll, event.get());
-  return poll;
-}
 
 int milliseconds_until(LeaderExchange::Clock::time_point deadline) {
   if (deadline == LeaderExchange::Clock::time_point::max()) return -1;
@@ -43,7 +29,7 @@ LeaderExchange::LeaderExchange(const Topology& topology, Group& group, const Far
       links_(std::move(channels)),
       blocks_(topology, group, board, links_),
       spin_(spin),
-      driver_poll_(make_poll(links_.descriptor(), wake_driver_)),
+      driver_poll_(epoll_of_inputs({links_.descriptor(), wake_driver_.get()})),
       receiver_(links_.descriptor(), [this] {
         receive_all();
         if (receiver_.is_driver_inside()) interrupt();  // it may have looked just before

@@ -12,6 +12,33 @@ enum class Path : std::uint8_t {
   kSymmetric  ///< each rank reads, and may write, the other ranks' buffers directly: all of them are symmetric memory
 };
 
+/// True if the ranks read each other's buffers on this path: a buffer must then stay as it is until all have finished.
+constexpr bool reads_buffers(Path path) {
+  switch (path) {
+    case Path::kOneStep:
+    case Path::kPipeline:
+      return false;
+    case Path::kCma:
+    case Path::kSymmetric:
+      return true;
+  }
+  return true;
+}
+
+/// True if the ranks may write each other's outputs on this path: a rank whose message has failed must then wait until
+/// the others have stopped writing.
+constexpr bool writes_buffers(Path path) {
+  switch (path) {
+    case Path::kOneStep:
+    case Path::kPipeline:
+    case Path::kCma:
+      return false;
+    case Path::kSymmetric:
+      return true;
+  }
+  return true;
+}
+
 /// How memory is written.
 enum class Stores : std::uint8_t {
   kCached,    ///< with memcpy()

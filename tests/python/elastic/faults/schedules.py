@@ -53,8 +53,9 @@ class Schedule:
         options = ["-H", "s1:2,s2:2,s3:2,s4:2", "-np", ranks, "--min-np", 1, "--max-np", most, "--rank-restarts", 100]
         options += ["--spares", self._random.randint(0, min(2, 8 - ranks)), "--blacklist-cooldown-range", 1, 2, "--grace-period", 1]
         pause = self._random.choice((0, 500, 3000))
+        state_bytes = self._random.choice((4096, 3 << 20))  # the second is sent in a process set
         with tempfile.TemporaryFile("w+") as self._output, tempfile.TemporaryFile("w+") as self._errors:
-            return self._run_job([*options, RANK, stop, pause], ranks, stop, seconds)
+            return self._run_job([*options, RANK, stop, pause, state_bytes], ranks, stop, seconds)
 
     def _run_job(self, command, ranks, stop, seconds):
         streams = {"stdout": self._output, "stderr": self._errors}  # no pipes, which nobody reads meanwhile

@@ -17,3 +17,10 @@ TEST_CASE("the timeline names the path, and streaming stores into either end of 
   CHECK(name(kCma) == "CMA");
   CHECK(name({Path::kSymmetric}) == "symmetric memory");
 }
+
+TEST_CASE("a path on which ranks write each other's buffers is one on which they read them", "[runtime][unit]") {
+  for (const Path path : {Path::kOneStep, Path::kPipeline, Path::kCma, Path::kSymmetric})
+    CHECK((reads_buffers(path) || !writes_buffers(path)));
+  CHECK(writes_buffers(Path::kSymmetric));
+  CHECK_FALSE(writes_buffers(Path::kCma));
+}
