@@ -5,8 +5,10 @@ tests say stand-in; what needs a GPU is in packaging/gpu_check/torch_operations.
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 import torch
@@ -266,3 +268,27 @@ def test_a_group_over_two_devices_is_refused_on_all_ranks_over_the_stand_ins(run
             assert text == (
                 f"ValueError: {name}(): the tensors of a group must be on one device: tensor 0 is on cpu, tensor 1 on meta"
             )
+
+
+def _killed_while_it_leaves():
+    """Rank 1's GPU is at work on an operation that never ends, and rank 1 is killed within shutdown()."""
+    is_victim = os.environ["RUNJOB_RANK"] == "1"
+    if is_victim:
+        os.environ["RUNJOB_STAND_IN_HANG"] = "kernel:2"
+    stand_in_gpu.install(is_double, waits_on_host=False)
+    hvd.init()
+    tensor = torch.ones(4, dtype=torch.float64)
+    for name in ("first", "second"):
+        hvd.synchronize(hvd.allreduce_async_(tensor, name=name, op=hvd.Sum))
+    if not is_victim:
+        hvd.check()
+        return
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()  # shutdown() waits for 0.8 s
+    hvd.shutdown()
+    threading.Event().wait()
+
+
+def test_the_launcher_ends_a_job_whose_rank_is_killed_while_it_leaves_over_the_stand_ins(run_ranks):
+    """It has sent its goodbye, so the other rank does not miss it."""
+    job = run_ranks(_killed_while_it_leaves, 2, status=137)
+    assert re.search(r"rank 1 on localhost \(pid \d+\) was killed by signal 9 \(SIGKILL\); stopped 1 other rank", job.stderr)
