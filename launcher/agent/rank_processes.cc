@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "launcher/agent/host_facts.hpp"
 #include "launcher/agent/leftovers.hpp"
+#include "launcher/agent/rank_end.hpp"
 #include "launcher/channel/exception_message.hpp"
 #include "launcher/processes/child_process.hpp"
 #include "launcher/processes/pipe.hpp"
@@ -167,14 +168,7 @@ bool RankProcesses::reap(bool stopped_by_us) {
 void RankProcesses::report_exit(Rank& rank, int wait_status, const rusage& usage, bool stopped_by_us) {
   rank.pid = -1;
   if (rank.input) rank.input->close();
-  Exited message;
-  message.wait_status = wait_status;
-  message.stopped_by_us = stopped_by_us;
-  const bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
-  message.out_of_memory = killed && !stopped_by_us && oom_kills() > oom_kills_at_start_;
-  message.max_rss_kib = usage.ru_maxrss;
-  message.cpu_seconds = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                        1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  const Exited message = exited_of(wait_status, usage, stopped_by_us, oom_kills_at_start_);
   frames_.send_control(ToLauncher::kExited, rank.launch->rank, encode(message));
 }
 

@@ -27,6 +27,7 @@
 #include "base/unique_handle.hpp"
 #include "launcher/agent/host_facts.hpp"
 #include "launcher/agent/placement/cpu_topology.hpp"
+#include "launcher/agent/rank_end.hpp"
 #include "launcher/channel/messages.hpp"
 #include "launcher/network/interface_facts.hpp"
 #include "launcher/processes/child_process.hpp"
@@ -211,16 +212,12 @@ std::optional<int> status_of_ended_job(rendezvous::Client& client) {
   return std::nullopt;
 }
 
-/// Waits for the rank; what became of it.
-Exited wait_for(pid_t rank) {
-  Exited exited;
-  rusage usage{};
-  while (::wait4(rank, &exited.wait_status, 0, &usage) < 0 && errno == EINTR) {
+/// Waits for the rank, and returns its wait status.
+int wait_for(pid_t rank, rusage& usage) {
+  int status = 0;
+  while (::wait4(rank, &status, 0, &usage) < 0 && errno == EINTR) {
   }
-  exited.max_rss_kib = usage.ru_maxrss;
-  exited.cpu_seconds = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                       1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-  return exited;
+  return status;
 }
 
 /// Ends this process as its rank has ended, without waiting for the thread that asks for the job's end.
@@ -279,16 +276,17 @@ int run_task(const JobSpec& spec) {
   EndWatch watch(rendezvous::Client(address, task.rank, key_file.path()), start.pid, spec.grace_period);
   std::thread([&watch] { watch.run(); }).detach();  // this process ends without it, see end_like()
 
-  Exited exited = wait_for(start.pid);
+  const std::int64_t oom_kills_at_start = oom_kills();
+  rusage usage{};
+  const int wait_status = wait_for(start.pid, usage);
   std::optional<int> stopped = watch.stopped();
   if (!stopped && last_signal != 0) stopped = status_of_ended_job(client);
-  exited.stopped_by_us = stopped.has_value();
   if (last_signal != 0 && !stopped) send_report(client, kStepInterrupted, std::to_string(last_signal));
-  send_report(client, kStepExited, encode(exited));
+  send_report(client, kStepExited, encode(exited_of(wait_status, usage, stopped.has_value(), oom_kills_at_start)));
   int job_status = stopped.value_or(0);
   if (head) job_status = std::max(job_status, head->wait());
-  if (stopped || (head && exited.wait_status == 0)) ::_exit(job_status);
-  end_like(exited.wait_status);
+  if (stopped || (head && wait_status == 0)) ::_exit(job_status);
+  end_like(wait_status);
 }
 
 }  // namespace runjob

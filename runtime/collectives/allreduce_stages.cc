@@ -6,9 +6,9 @@
 
 namespace runjob::runtime {
 AllreduceStages::AllreduceStages(const Call& call, int size)
-    : call_(call), size_(size), dtype_(is_half(call.dtype) ? DType::kFloat32 : call.dtype), data_(call.output) {
+    : call_(call), size_(size), dtype_(sum_dtype(call.dtype)), data_(call.output) {
   const void* source = call.input;
-  if (is_half(call.dtype)) {
+  if (dtype_ != call.dtype) {
     wide_.resize(call.count);
     widen(call.dtype, wide_.data(), call.input, call.count);
     source = data_ = wide_.data();

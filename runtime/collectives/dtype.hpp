@@ -120,6 +120,32 @@ constexpr std::string_view to_string(DType dtype) {
   return row_of(dtype).name;
 }
 
+/// A float of any size.
+constexpr bool is_float(DType dtype) {
+  switch (row_of(dtype).kind) {
+    case ElementKind::kInteger:
+    case ElementKind::kBool:
+      return false;
+    case ElementKind::kFloat:
+    case ElementKind::kHalf:
+      return true;
+  }
+  return false;
+}
+
+/// The dtype in which the elements are added.
+constexpr DType sum_dtype(DType dtype) {
+  switch (row_of(dtype).kind) {
+    case ElementKind::kInteger:
+    case ElementKind::kBool:
+    case ElementKind::kFloat:
+      return dtype;
+    case ElementKind::kHalf:
+      return DType::kFloat32;
+  }
+  return dtype;
+}
+
 /// float16 or bfloat16.
 constexpr bool is_half(DType dtype) {
   return row_of(dtype).kind == ElementKind::kHalf;

@@ -24,6 +24,8 @@ enum class Kind : std::uint8_t {
   kBarrier = 6,
   kReducescatter = 7
 };
+/// For arrays by kind: one more than the last number.
+inline constexpr std::size_t kKindNumbers = static_cast<std::size_t>(Kind::kReducescatter) + 1;
 
 /// The numbers are those of runjob.h.
 enum class ReduceOp : std::uint8_t { kAverage = 0, kSum = 1, kMin = 3, kMax = 4, kProduct = 5 };

@@ -65,8 +65,7 @@ Terms translate(const Call& call, int size, std::string& objection) {
     terms.dtype = *dtype;
   else
     objection = fmt::format("NCCL cannot reduce {} values", to_string(call.dtype));
-  const ElementKind kind = row_of(call.dtype).kind;
-  const bool is_float = kind == ElementKind::kFloat || kind == ElementKind::kHalf;
+  const bool is_float = runtime::is_float(call.dtype);
   const bool is_scaled = call.prescale != 1 || call.postscale != 1;
   terms.op = op_of(call.op, call.dtype == DType::kBool);
   if (call.op == ReduceOp::kAverage && is_float && !is_scaled) {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/error.hpp"
 #include "runtime/collectives/rank_order_reduction.hpp"
 #include "runtime/collectives/shm/memory/pieces.hpp"
 
@@ -122,8 +123,16 @@ class ReadAndCollect {
 }  // namespace
 
 void allreduce_directly(Channels& channels, const Call& call, Path path) {
-  if (path == Path::kSymmetric) return write_to_all(channels, call);
-  ReadAndCollect(channels, call).run();
+  switch (path) {
+    case Path::kSymmetric:
+      return write_to_all(channels, call);
+    case Path::kCma:
+      return ReadAndCollect(channels, call).run();
+    case Path::kOneStep:
+    case Path::kPipeline:
+      break;
+  }
+  throw Error(Errc::kBug, "a path on which no rank reads another one's buffers");
 }
 
 }  // namespace runjob::runtime

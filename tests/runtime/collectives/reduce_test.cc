@@ -116,10 +116,6 @@ TEST_CASE("a NaN wins in min and max from either side", "[runtime][unit]") {
 
 namespace {
 
-bool is_float(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBfloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
-}
-
 /// Whether the float at `place` is a NaN: the only values whose bits depend on the instructions.
 bool is_nan(DType dtype, const void* place) {
   std::uint64_t bits = 0;

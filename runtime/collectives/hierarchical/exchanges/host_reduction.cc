@@ -17,7 +17,7 @@ const void* at(const void* data, std::size_t bytes) {
 
 HostReduction::HostReduction(const Call& call, int size)
     : dtype_(call.dtype),
-      wide_(is_half(call.dtype) ? DType::kFloat32 : call.dtype),
+      wide_(sum_dtype(call.dtype)),
       prescale_(call.prescale),
       postscale_(call.postscale),
       divisor_(call.op == ReduceOp::kAverage ? size : 1),

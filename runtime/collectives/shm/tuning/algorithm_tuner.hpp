@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 
 #include "runtime/collectives/operation.hpp"
 #include "runtime/collectives/shm/tuning/algorithm.hpp"
@@ -35,7 +36,11 @@ class Algorithms {
   constexpr Algorithms(std::initializer_list<Algorithm> algorithms) {
     for (const Algorithm& algorithm : algorithms) add(algorithm);
   }
-  constexpr void add(const Algorithm& algorithm) { bits_ |= bit(algorithm); }
+  /// Errors  std::invalid_argument for an algorithm that is not a candidate.
+  constexpr void add(const Algorithm& algorithm) {
+    if (bit(algorithm) == 0) throw std::invalid_argument("an algorithm that kCandidates does not have");
+    bits_ |= bit(algorithm);
+  }
   constexpr bool has(const Algorithm& algorithm) const { return (bits_ & bit(algorithm)) != 0; }
 
  private:
@@ -169,7 +174,8 @@ class AlgorithmTuner {
   }
 
   std::size_t shared_bytes_;
-  std::array<std::array<std::unique_ptr<Entry>, 64>, 8> entries_;  ///< by kind and power of two; null: no message yet
+  /// By kind and power of two; null: no message yet.
+  std::array<std::array<std::unique_ptr<Entry>, 64>, kKindNumbers> entries_;
 };
 
 }  // namespace runjob::runtime

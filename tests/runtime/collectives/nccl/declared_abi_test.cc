@@ -151,9 +151,10 @@ TEST_CASE("what runjob declares of NCCL is what nccl.h declares", "[unit]") {
 #else
   using namespace nccl;
   static_assert(kSuccess == ncclSuccess && kInProgress == ncclInProgress);
-  static_assert(kInt8 == ncclInt8 && kUint8 == ncclUint8 && kInt32 == ncclInt32 && kInt64 == ncclInt64 &&
-                kFloat16 == ncclFloat16 && kFloat32 == ncclFloat32 && kFloat64 == ncclFloat64 &&
-                kBfloat16 == ncclBfloat16);
+  constexpr auto same = [](int ours, int theirs) { return ours == theirs; };  // of two enumerations
+  static_assert(same(kInt8, ncclInt8) && same(kUint8, ncclUint8) && same(kInt32, ncclInt32) &&
+                same(kInt64, ncclInt64) && same(kFloat16, ncclFloat16) && same(kFloat32, ncclFloat32) &&
+                same(kFloat64, ncclFloat64) && same(kBfloat16, ncclBfloat16));
   static_assert(kSum == ncclSum && kProd == ncclProd && kMax == ncclMax && kMin == ncclMin && kAvg == ncclAvg);
   static_assert(kHostImmediate == ncclScalarHostImmediate && sizeof(UniqueId) == sizeof(ncclUniqueId));
   std::set<std::string> compared, declared;
