@@ -238,7 +238,11 @@ void ElasticSupervisor::finish(const std::string& why) {
 void ElasticSupervisor::on_ready(int process, const rendezvous::JoinRequest::Ready& ready, rendezvous::Reply reply) {
   if (ending_) return reply(error_response(410, "the job ends"));
   waiting_[process] = std::move(reply);
-  membership_.ready(process, ready, alarm_->now());
+  if (!membership_.ready(process, ready, alarm_->now()))
+    waiting_.extract(process).mapped()(
+        error_response(410,
+                       "another rank has ended its program with status 0, so that there is no other generation: do all "
+                       "ranks take the same number of steps?"));
   watch_times();
 }
 

@@ -80,15 +80,17 @@ void Membership::entered(int process, TimePoint now) {
   if (!std::exchange(any_entered_, true)) go_on(now);
 }
 
-void Membership::ready(int process, const rendezvous::JoinRequest::Ready& ready, TimePoint now) {
+bool Membership::ready(int process, const rendezvous::JoinRequest::Ready& ready, TimePoint now) {
   const auto found = roll_.processes.find(process);
-  if (found == roll_.processes.end()) return;
+  if (found == roll_.processes.end()) return true;
   Process& which = found->second;
   which.entered = any_entered_ = true;
   if (!which.stays()) {  // it has not seen the notice
     drop(process);
-    return go_on(now);
+    go_on(now);
+    return true;
   }
+  if (finishing_ && which.rank >= 0) return false;
   which.ready = true;
   which.commit = ready.commit;
   which.steps = ready.steps;
@@ -98,6 +100,7 @@ void Membership::ready(int process, const rendezvous::JoinRequest::Ready& ready,
     notify_growth();
   }
   go_on(now);
+  return true;
 }
 
 void Membership::failing(int process, bool own, const std::string& reason) {

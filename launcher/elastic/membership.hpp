@@ -89,8 +89,9 @@ class Membership {
   void begin(TimePoint now);
   /// The process has entered elastic.run().
   void entered(int process, TimePoint now);
-  /// The process waits for the next generation.
-  void ready(int process, const rendezvous::JoinRequest::Ready& ready, TimePoint now);
+  /// The process waits for the next generation. Returns false if there is none for it: it is a member, and another one
+  /// has ended well.
+  bool ready(int process, const rendezvous::JoinRequest::Ready& ready, TimePoint now);
   /// A process reports that it is failing: by an error of its `own`, or because it has lost another one. It goes on to
   /// end or to be ready.
   void failing(int process, bool own, const std::string& reason);

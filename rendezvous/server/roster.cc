@@ -63,12 +63,11 @@ std::string Roster::describe(int rank, TimePoint now) const {
     case Stage::kNotStarted:
       return fmt::format("{}: process not started", who);
     case Stage::kStarted:
-      return fmt::format("{}: process started (pid {}), has not called init() for {}", who, member.pid,
-                         seconds_text(now - member.since));
+      return fmt::format("{} has not called init() for {} (pid {})", who, seconds_text(now - member.since), member.pid);
     case Stage::kJoined:
       return fmt::format("{} has joined", who);
     case Stage::kExitedUnjoined:
-      return fmt::format("{}: process exited ({}) without calling init()", who, member.how_exited);
+      return fmt::format("{} ended without calling init() ({})", who, member.how_exited);
     case Stage::kExited:
       return fmt::format("{}: process exited ({})", who, member.how_exited);
   }

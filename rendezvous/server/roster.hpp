@@ -27,7 +27,7 @@ class Roster {
   void joined(int rank, TimePoint now);
   void exited(int rank, const std::string& how);
 
-  /// "rank 13 on s4: process started (pid 812), has not called init() for 20 s", or what else keeps it from
+  /// "rank 13 on s4 has not called init() for 20 s (pid 812)", or what else keeps it from
   /// `reaching` ("gather 'x'"): "rank 13 on s4 has not reached gather 'x'".
   std::string why_missing(int rank, const std::string& reaching, TimePoint now) const;
 

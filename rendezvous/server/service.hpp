@@ -55,8 +55,8 @@ class Service {
   void expire(TimePoint now);
 
   /// The ranks that the job waits for, or "" when there are none. Some rank that still runs has joined, and another one
-  /// has not within the start timeout, or has exited without joining: "rank 13 on s4: process started (pid 812), has
-  /// not called init() for 20 s". One line per missing rank, at most ten and then a count.
+  /// has not within the start timeout, or has exited without joining: "rank 13 on s4 has not called init() for 20
+  /// s (pid 812)". One line per missing rank, at most ten and then a count.
   std::string overdue(TimePoint now) const;
 
   /// The document of GET /v1/status.

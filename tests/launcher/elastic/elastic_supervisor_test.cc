@@ -120,6 +120,20 @@ TEST_CASE("a failure after the first rank has ended well is the job's", "[unit]"
   CHECK(elastic.job->verdict().outcome().exit_status() == 3);
 }
 
+TEST_CASE("a rank that asks for a generation after another one has ended well gets none", "[unit]") {
+  ElasticJob elastic("s1:3", 1);
+  elastic.end_well(0);
+  elastic.ready(1, 4);
+  REQUIRE(elastic.answers[1]);
+  CHECK(elastic.answers[1]->status == 410);
+  CHECK_THAT(elastic.answers[1]->body.str(), ContainsSubstring("another rank has ended its program with status 0"));
+  CHECK(elastic.notices.empty());
+  CHECK(elastic.generations.empty());
+  elastic.job->exited(1, Exited{1 << 8, false, false, 0, 0});
+  elastic.end_well(2);
+  CHECK(elastic.job->verdict().outcome().exit_status() == 1);
+}
+
 TEST_CASE("a job that cannot go on ends with 125", "[unit]") {
   ElasticJob elastic("s1:1,s2:1", 2);
   elastic.job->host_lost(1, "not heard of for 5 s");

@@ -118,7 +118,7 @@ TEST_CASE("ranks that do not call init() within the start timeout are named", "[
   CHECK(job.causes.empty());
   job.clock.advance(1ms);
   CHECK(job.causes == std::vector<Cause>{Cause::kStartTimeout});
-  CHECK(job.message() == "rank 2 on s2: process started (pid 102), has not called init() for 90 s");
+  CHECK(job.message() == "rank 2 on s2 has not called init() for 90 s (pid 102)");
 }
 
 TEST_CASE("a rank that ends without init() after another one has called it is named at once", "[unit]") {
@@ -127,7 +127,7 @@ TEST_CASE("a rank that ends without init() after another one has called it is na
   job.ranks.joined(0);
   job.ranks.exited(2, with_status(0));
   CHECK(job.causes == std::vector<Cause>{Cause::kStartTimeout});
-  CHECK(job.message() == "rank 2 on s2: process exited (exited with status 0) without calling init()");
+  CHECK(job.message() == "rank 2 on s2 ended without calling init() (exited with status 0)");
 }
 
 TEST_CASE("a rank that has ended before the first one calls init() is named at that call", "[unit]") {
@@ -137,7 +137,7 @@ TEST_CASE("a rank that has ended before the first one calls init() is named at t
   CHECK(job.causes.empty());
   CHECK(job.ranks.joined(0));
   CHECK(job.causes == std::vector<Cause>{Cause::kStartTimeout});
-  CHECK(job.message() == "rank 2 on s2: process exited (exited with status 0) without calling init()");
+  CHECK(job.message() == "rank 2 on s2 ended without calling init() (exited with status 0)");
 }
 
 TEST_CASE("the start timeout passes without effect when all ranks have joined", "[unit]") {
@@ -245,5 +245,5 @@ TEST_CASE("joins that arrive as requests begin the start timeout, those of stran
   CHECK(job.answers[join].value().body == rendezvous::Body("place of 1"));
   job.clock.advance(30s);
   CHECK(job.causes == std::vector<Cause>{Cause::kStartTimeout});
-  CHECK_THAT(job.message(), ContainsSubstring("rank 0 on s1: process started"));
+  CHECK_THAT(job.message(), ContainsSubstring("rank 0 on s1 has not called init()"));
 }

@@ -91,7 +91,7 @@ def test_a_start_that_takes_too_long_has_stacks_too(tmp_path):
         return done.stderr if done.stdout.count("there") == 2 else None
 
     errors = with_enough_time(attempt, "both ranks are there", LIMITS)
-    assert "rank 1 on localhost: process started" in errors
+    assert "rank 1 on localhost has not called init()" in errors
     assert "in busy" in errors
 
 

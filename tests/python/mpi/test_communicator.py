@@ -163,7 +163,7 @@ def _someone_is_missing():
 def test_a_rank_of_the_list_that_does_not_come_is_named(run_ranks, monkeypatch):
     monkeypatch.setenv("RUNJOB_START_TIMEOUT", "10")
     job = run_ranks(_someone_is_missing, 2, status=125)
-    assert "rank 1 on localhost: process exited (exited with status 0) without calling init()" in job.stderr
+    assert "rank 1 on localhost ended without calling init() (exited with status 0)" in job.stderr
 
 
 @pytest.mark.parametrize("environment, ranks", [({}, 0), ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"}, 4), ({"PMI_RANK": "0"}, 0)])

@@ -124,8 +124,7 @@ TEST_CASE("when one wait runs out the gather ends for all and its name is free",
   REQUIRE(answers.size() == 2);
   CHECK(answers[1].response.status == 408);
   CHECK(error_text(answers[1].response.body) ==
-        "gather 'x' ran out of time after 10 s: rank 1 on a: process started (pid 12), has not called init() "
-        "for 20 s");
+        "gather 'x' ran out of time after 10 s: rank 1 on a has not called init() for 20 s (pid 12)");
   CHECK(table.stored.used() == 0);
   CHECK(table.arrive(0, "a").empty());
   CHECK(table.arrive(1, "b").empty());

@@ -18,15 +18,14 @@ TEST_CASE("a missing rank is named with how far its process has come", "[unit]")
   const auto why = [&](Roster::TimePoint now) { return roster.why_missing(1, "gather 'x'", now); };
   CHECK(why(kStart) == "rank 1 on s2: process not started");
   roster.started(1, 812, kStart);
-  CHECK(why(kStart + 20900ms) == "rank 1 on s2: process started (pid 812), has not called init() for 20 s");
+  CHECK(why(kStart + 20900ms) == "rank 1 on s2 has not called init() for 20 s (pid 812)");
   roster.joined(1, kStart + 21s);
   CHECK(why(kStart + 22s) == "rank 1 on s2 has not reached gather 'x'");
   roster.exited(1, "status 0");
   CHECK(why(kStart + 23s) == "rank 1 on s2: process exited (status 0)");
   roster.started(0, 7, kStart);
   roster.exited(0, "signal 9 (Killed)");
-  CHECK(roster.why_missing(0, "gather 'x'", kStart) ==
-        "rank 0 on s1: process exited (signal 9 (Killed)) without calling init()");
+  CHECK(roster.why_missing(0, "gather 'x'", kStart) == "rank 0 on s1 ended without calling init() (signal 9 (Killed))");
 }
 
 TEST_CASE("nobody is overdue before a rank has joined, nor before the start timeout", "[unit]") {
@@ -37,7 +36,7 @@ TEST_CASE("nobody is overdue before a rank has joined, nor before the start time
   roster.joined(0, kStart + 5s);
   CHECK(roster.overdue(kStart + 34999ms) == "");
   CHECK(roster.overdue(kStart + 35s) ==
-        "rank 1 on b: process started (pid 11), has not called init() for 35 s\nrank 2 on c: process not "
+        "rank 1 on b has not called init() for 35 s (pid 11)\nrank 2 on c: process not "
         "started");
   roster.joined(1, kStart + 36s);
   roster.joined(2, kStart + 36s);
@@ -51,7 +50,7 @@ TEST_CASE("a rank that exited without joining is overdue at once, while another 
   roster.exited(1, "status 0");
   CHECK(roster.overdue(kStart) == "");
   roster.joined(0, kStart);
-  CHECK(roster.overdue(kStart) == "rank 1 on a: process exited (status 0) without calling init()");
+  CHECK(roster.overdue(kStart) == "rank 1 on a ended without calling init() (status 0)");
   roster.exited(0, "status 1");
   CHECK(roster.overdue(kStart + 1h) == "");
 }
@@ -62,8 +61,7 @@ TEST_CASE("the news of a join may come before the news of the start", "[unit]") 
   roster.started(0, 10, kStart);
   CHECK(roster.why_missing(0, "barrier 'y'", kStart) == "rank 0 on a has not reached barrier 'y'");
   roster.started(0, 11, kStart);
-  CHECK(roster.why_missing(0, "barrier 'y'", kStart) ==
-        "rank 0 on a: process started (pid 11), has not called init() for 0 s");
+  CHECK(roster.why_missing(0, "barrier 'y'", kStart) == "rank 0 on a has not called init() for 0 s (pid 11)");
 }
 
 TEST_CASE("ranks outside the job change nothing", "[unit]") {

@@ -140,9 +140,7 @@ TEST_CASE("a wait without a time takes the start timeout", "[unit]") {
   CHECK(text_of(outcome) == "no answer");
   service.expire(kStart + 30s);
   CHECK(text_of(outcome) ==
-        "408 barrier 'x' ran out of time after 30 s: rank 1 on s1: process started (pid 12), has not called "
-        "init() "
-        "for 30 s");
+        "408 barrier 'x' ran out of time after 30 s: rank 1 on s1 has not called init() for 30 s (pid 12)");
   CHECK(service.next_deadline() == Service::TimePoint::max());
 }
 
@@ -220,8 +218,8 @@ TEST_CASE("the status says what the job waits for", "[unit]") {
   CHECK(status["closed"].is_null());
   CHECK(status["ranks"]["joined"] == 1);
   CHECK(status["overdue"] ==
-        "rank 1 on s1: process started (pid 11), has not called init() for 40 s\n"
-        "rank 2 on s1: process exited (status 1) without calling init()");
+        "rank 1 on s1 has not called init() for 40 s (pid 11)\n"
+        "rank 2 on s1 ended without calling init() (status 1)");
   CHECK(status["gathers"][0]["what"] == "gather '\xef\xbf\xbd'");
   CHECK(status["keys"] == 1);
   CHECK(status["waiting_for_keys"] == 1);
