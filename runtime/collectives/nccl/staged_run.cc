@@ -117,7 +117,17 @@ void StagedRun::make_streams() {
     slot.copied_in = gpu_.take_event();
   }
   in_ = gpu_.take_stream();
-  out_ = gpu_.take_stream();
+  const cuda::Stream out = gpu_.take_stream();
+  // An event that was used before may belong to a stream that is still busy.
+  const auto record = [](cuda::Event event, cuda::Stream stream) {
+    check(driver().event_record(event, stream), "recording an event of an idle stream");
+  };
+  for (const cuda::Event event : {begun_, ended_}) record(event, in_);
+  for (const Slot& slot : slots_) {
+    record(slot.copied_out, out);
+    record(slot.copied_in, in_);
+  }
+  out_ = out;
 }
 
 /// Begins to fill the slot, once its last result has been copied to the GPU.
@@ -146,20 +156,24 @@ void StagedRun::wait_for(cuda::Event event) const {
 }
 
 bool StagedRun::is_idle() const {
-  if (driver().event_query(ended_) != cuda::kSuccess) return false;
+  for (const cuda::Event event : {begun_, ended_}) {
+    if (driver().event_query(event) != cuda::kSuccess) return false;
+  }
   return std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
     return driver().event_query(slot.copied_out) == cuda::kSuccess &&
            driver().event_query(slot.copied_in) == cuda::kSuccess;
   });
 }
 
+/// The input may be what the caller's stream is busy with for as long as it likes, so each wait can be given up.
 Status StagedRun::run_whole(const Call& call) {
   const std::size_t in = call.count * size_of(call.dtype), out = result_count(call, rank_) * size_of(call.dtype);
-  check(driver().stream_synchronize(stream_), "waiting for the last copies");
+  wait_for(ended_);  // the last copies
   std::byte* const memory = room(std::max<std::size_t>(1, in + out));
   if (in != 0) {
     check(driver().copy_to_host(memory, address(call.input), in, stream_), "copying a tensor to the host");
-    check(driver().stream_synchronize(stream_), "copying a tensor to the host");
+    check(driver().event_record(begun_, stream_), "recording the end of a copy");
+    wait_for(begun_);
   }
   Status status = host_.run(on_host(call, memory, memory + in));
   if (!status.ok() || out == 0) return status;

@@ -197,3 +197,27 @@ TEST_CASE("a process set that is removed while a GPU is at work for it ends its 
       },
       {{"RUNJOB_DYNAMIC_PROCESS_SETS", "1"}});
 }
+
+TEST_CASE("a rank whose stream is busy with its input learns that another one is gone, over the stand-ins",
+          "[runtime][multiproc][stand-in]") {
+  const runjob_kind kind = GENERATE(RUNJOB_ALLREDUCE, RUNJOB_ALLGATHER);
+  const bool is_staged = GENERATE(false, true);
+  runjob::Environment environment;
+  if (is_staged) environment["RUNJOB_NCCL_LIBRARY"] = "/nowhere/libnccl.so";
+  const std::vector<Outcome> outcomes = outcomes_of(
+      2,
+      [&](int rank) {
+        check(sum_of_ones(rank, "first"));
+        const UserStream& stream = *new UserStream(rank);
+        const auto& in = *new GpuTensor<float>(stream, {1, 1});
+        const auto& out = *new GpuTensor<float>(stream, {0, 0, 0, 0});
+        stream.synchronize();
+        if (rank == 0) static_cast<void>(*new Blocked(stream));  // for ever
+        const std::int64_t extent = 2;
+        const runjob_tensor tensor = described(in, out, extent);
+        if (rank == 1) ::alarm(1);  // it may be waiting for rank 0's values then
+        check(runjob_wait(start(gpu_operation("second", kind, tensor, stream)), -1));
+      },
+      environment);
+  CHECK_THAT(outcomes[0].message, ContainsSubstring("rank 1 on alpha"));
+}

@@ -1,5 +1,6 @@
 #include "runtime/collectives/nccl/staged_run.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -133,5 +134,36 @@ TEST_CASE("a failure of the host ends a call between two pieces, over the stand-
     staging.host.fails_at = 1;
     require(staging.sum(3 * kPiece).code() == Errc::kPeerLost, "the host's failure");
     require(staging.host.counts.size() == 2, "no more pieces");
+  });
+}
+
+TEST_CASE("an event that was given back while its stream is busy delays no copies, over the stand-ins",
+          "[runtime][stand-in]") {
+  alone([] {
+    static std::atomic<bool> is_free{false};
+    const UserStream busy(0);
+    Staging staging(2 * kPiece);
+    staging.stream.synchronize();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    nccl::StagedRun run(
+        staging.host, busy.gpu(), staging.stream.get(), 0, [&] { return std::chrono::steady_clock::now() > deadline; },
+        kPiece * sizeof(std::int32_t));
+    const cuda::CurrentGpu current(busy.gpu());
+    stand_in_gpu().enqueue(
+        busy.get(),
+        [](void*) {
+          while (!is_free) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        },
+        nullptr);
+    std::vector<cuda::Event> events;
+    for (int i = 0; i < 10; ++i) {
+      events.push_back(busy.gpu().take_event());
+      cuda::check(cuda::driver().event_record(events.back(), busy.get()), "recording");
+    }
+    for (const cuda::Event event : events) busy.gpu().give_back(event);
+    run.run(sum_in_place(staging.tensor, 2 * kPiece)).throw_if_failed();
+    require(staging.tensor.values() == ascending(2 * kPiece, 2), "the sum");
+    is_free = true;
+    busy.synchronize();
   });
 }
