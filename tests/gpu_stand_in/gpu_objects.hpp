@@ -118,17 +118,18 @@ struct EventState {
   }
 };
 
-/// A thread that does one piece of work after the other.
+/// A thread that does one piece of work after the other; without delays (-1), the thread that queues the work.
 class StreamThread {
  public:
   StreamThread(int gpu, int most_delay_us) : gpu_(gpu), most_delay_us_(most_delay_us) {
-    std::thread([this] { run(); }).detach();
+    if (most_delay_us >= 0) std::thread([this] { run(); }).detach();
   }
 
   int gpu() const { return gpu_; }
   bool is_capturing = false;
 
   void enqueue(std::function<void()> work) {
+    if (most_delay_us_ < 0) return work();
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(work));
     changed_.notify_all();

@@ -168,9 +168,11 @@ stand_in::Operator operator_of(Communicator* comm, RedOp op) {
   return comm->operators.at(static_cast<std::size_t>(op - kAvg - 1));
 }
 
-/// Reduces all ranks' inputs; writes `count` elements from `first` on to `out`, if that is not null.
+/// Reduces all ranks' inputs; writes `count` elements from `first` on to `out`, if that is not null. The sum of one rank
+/// in place is there at once.
 bool reduce(Communicator* comm, char* in, char* out, std::size_t inputs, std::size_t first, std::size_t count,
             DataType dtype, const stand_in::Operator& op) {
+  if (comm->size() == 1 && in == out && op.factor == 1) return true;
   const std::size_t element = stand_in::bytes_of(dtype);
   const std::vector<std::vector<char>> all = gather(comm, in, inputs * element);
   if (all.empty()) return false;

@@ -12,7 +12,7 @@
 ///           size. With RUNJOB_STAND_IN_HOST_MEMORY=1 memory of the host is taken for the GPU's too, so that tensors of
 ///           a framework without GPUs can play its tensors.
 /// Streams   are threads. Each piece of work begins after a random delay of at most RUNJOB_STAND_IN_DELAY_US, 100 by
-///           default.
+///           default. With -1 work is done by the call that queues it, so that it waits for nothing: for one rank.
 /// Kernels   RUNJOB_STAND_IN_KERNELS of them run on a GPU at the same time, 64 by default.
 /// Failures  RUNJOB_STAND_IN_FAIL and RUNJOB_STAND_IN_HANG are lists such as `ncclAllReduce:3,cuEventRecord:1`: the
 ///           third call of that function in this process fails, or never returns. `kernel` in place of a function is a
