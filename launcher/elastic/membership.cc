@@ -85,16 +85,13 @@ bool Membership::ready(int process, const rendezvous::JoinRequest::Ready& ready,
   if (found == roll_.processes.end()) return true;
   Process& which = found->second;
   which.entered = any_entered_ = true;
-  if (!which.stays()) {  // it has not seen the notice
-    drop(process);
-    go_on(now);
-    return true;
-  }
-  if (finishing_ && which.rank >= 0) return false;
-  which.ready = true;
+  if (finishing_ && which.rank >= 0 && which.stays()) return false;
+  which.ready = which.stays();
   which.commit = ready.commit;
   which.steps = ready.steps;
-  if (which.rank >= 0) {
+  if (!which.ready) {
+    drop(process);  // it has not seen the notice
+  } else if (which.rank >= 0) {
     end_by_request(process, ready.reason, now);
   } else if (!forming_) {
     notify_growth();
