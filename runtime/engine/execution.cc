@@ -85,11 +85,13 @@ void Execution::refuse_impossible() {
   });
 }
 
-/// A rank that has joined takes part in the allreduces of the others through an entry like any other.
+/// A rank that has joined takes part in the allreduces of the others through an entry like any other. Nothing begins
+/// after the end: shutdown() has aborted the backend if it was at work then, and nobody would end what begins later.
 InFlight::Entry* Execution::find_entry(const Decision& decision) {
+  if (state_.phase.is_ended()) return nullptr;
   InFlight& in_flight = state_.work.operations;
   InFlight::Entry* entry = in_flight.find(decision.name);
-  if (entry != nullptr || state_.phase.is_ended()) return entry;
+  if (entry != nullptr) return entry;
   if (decision.for_joined) {
     in_flight.insert({decision.name, *decision.for_joined});
     return in_flight.find(decision.name);

@@ -18,6 +18,15 @@ class BrokenBackend : public LocalBackend {
   Status run(const Call&) override { return Status(Errc::kTimeout, "no data"); }
 };
 
+class CountingBackend : public LocalBackend {
+ public:
+  Status run(const Call& call) override {
+    ++calls;
+    return LocalBackend::run(call);
+  }
+  int calls = 0;
+};
+
 /// An execution whose rounds have begun, with an operation "x" in flight.
 struct Started {
   explicit Started(std::unique_ptr<Backend> backend = std::make_unique<LocalBackend>())
@@ -78,6 +87,20 @@ TEST_CASE("an operation that fails after a rank has left ends with that reason",
   ranks.execution.run(decided("x"));
   CHECK(outcome(*ranks.completion).message().starts_with(kLeft.message() + " while rank 0 on "));
   CHECK(reports_of(ranks.state).empty());
+}
+
+TEST_CASE("an operation that is agreed on when this rank has ended its part is not run", "[runtime][unit]") {
+  // shutdown() aborts a backend that is at work, and no other: what began after that could wait for ever.
+  auto backend = std::make_unique<CountingBackend>();
+  const int& calls = backend->calls;
+  Started ranks(std::move(backend));
+  {
+    const MutexLock lock(ranks.state.mutex);
+    ranks.state.phase.enter(PhaseEvent::kEnd, kLeft);
+  }
+  ranks.execution.run(decided("x"));
+  CHECK(calls == 0);
+  CHECK_FALSE(ranks.completion->done());  // shutdown() finishes it
 }
 
 TEST_CASE("operations that wait end with the job, and at once when there are no rounds any more", "[runtime][unit]") {
