@@ -34,8 +34,9 @@ def generations(what, tmp_path, *options):
 def test_the_rank_that_failed_is_the_cause(tmp_path, what, cause):
     found, job = generations(what, tmp_path)
     assert re.fullmatch(cause, found[1]["cause"])
-    size = {"retry": 3, "crash": 1}.get(what, 2)
-    assert found[1]["size"] == size
+    size = found[1]["size"]
+    # Process 2 ends too in "crash", unless it learns of the loss in the check before step 13.
+    assert size in {"retry": (3,), "crash": (1, 2)}.get(what, (2,))
     assert re.search(rf"generation 1: {size} ranks? after \d+\.\d\d s: {cause}", job.stderr)
     # The last commit was that of ten steps. A rank that is left may learn of the loss in the check before step 13 of those from 0.
     assert found[0]["steps_redone"] is None and found[1]["steps_redone"] in ((4,) if what == "retry" else (3, 4))
