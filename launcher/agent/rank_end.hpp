@@ -7,7 +7,7 @@
 
 namespace runjob {
 
-/// What the launcher is told of a rank that has ended.
+/// Makes the report to the launcher on a rank that has ended.
 /// wait_status, usage  as wait4(2) gives them.
 /// stopped_by_us       runjob had begun to end the ranks of this host.
 /// oom_kills_before    oom_kills() soon after the ranks were started.

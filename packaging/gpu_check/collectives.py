@@ -18,9 +18,8 @@ is_staged = None  # whether tensors go through the host, where every reduction i
 
 
 def nccl_can(dtype, op):
-    """Whether NCCL's operators can express the reduction."""
+    """True if NCCL's operators can express the reduction."""
     return dtype not in ("uint16", "int16") and (op != "average" or "int" not in dtype)
-
 
 
 def stored(values, dtype):
@@ -65,7 +64,7 @@ def run(gpu, name, kind, given, room, dtype, **fields):
 
 
 def check_refusal(gpu, dtype, op, given):
-    """What NCCL cannot express is refused, always or never. Returns whether it was."""
+    """Submits a reduction that NCCL cannot express. All such are refused, or none. Returns whether it was."""
     global checked, is_staged
     try:
         run(gpu, "refused", "allreduce", given, given, dtype, op=op)

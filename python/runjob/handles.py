@@ -117,7 +117,7 @@ class Call:
                 self.release()
 
     def handle(self, number: int) -> int:
-        """What start() returns for it: `number`, or another int that is equal."""
+        """Returns the handle that start() gives out: `number`, or another int that is equal."""
         return number
 
     def poll(self) -> int:

@@ -69,12 +69,10 @@ void broadcast(Engine& members, std::span<std::byte> block, std::size_t first) {
   run(members, std::move(submission));
 }
 
-/// Sends the whole state at once.
+/// Sends the whole state at once: `bytes`, in a job of `size` ranks.
 void send_in_alltoall(Engine& job, std::span<const std::span<std::byte>> blocks, const std::vector<int>& members,
-                      int rank, std::size_t size) {
+                      int rank, std::size_t size, std::int64_t bytes) {
   std::vector<std::byte> state, sent;
-  std::int64_t bytes = 0;
-  for (const std::span<std::byte> block : blocks) bytes += static_cast<std::int64_t>(block.size());
   Submission submission;
   submission.name = "runjob.elastic.state";
   submission.signature.kind = Kind::kAlltoall;
@@ -128,7 +126,7 @@ void transfer_state(const Job& job, std::span<const std::span<std::byte>> blocks
   if (members.size() == size)
     return for_each_piece(blocks, [&](auto block, std::size_t first) { broadcast(*job.engine, block, first); });
   if (own.bytes <= kMostInAlltoall / static_cast<std::int64_t>(members.size() - 1))
-    return send_in_alltoall(*job.engine, blocks, members, job.place.rank, size);
+    return send_in_alltoall(*job.engine, blocks, members, job.place.rank, size, own.bytes);
   job.process_sets->with_set(members, [&](Engine* set) {
     for_each_piece(blocks, [&](auto block, std::size_t first) {
       if (set != nullptr) broadcast(*set, block, first);

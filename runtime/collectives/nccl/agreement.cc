@@ -85,12 +85,11 @@ Agreement agree(const DeviceOptions& options, const NcclSettings& settings, cuda
   const Offer own = make_offer(options, settings, gpu, loaded, is_given_up);
   std::vector<Offer> offers;
   for (const std::string& bytes : give_to_all(options, encode(own))) offers.push_back(decode_offer(bytes));
-  Agreement agreed;
-  agreed.why_staged = objection(offers);
-  if (!agreed.why_staged.empty()) {
-    if (mesh.rank == 0) options.log(true, "tensors on GPUs go through the host's memory: " + agreed.why_staged);
-    return agreed;
+  if (const std::string why = objection(offers); !why.empty()) {
+    if (mesh.rank == 0) options.log(true, "tensors on GPUs go through the host's memory: " + why);
+    return {};
   }
+  Agreement agreed;
   UniqueId id{};
   std::memcpy(id.bytes, offers.front().id.data(), std::min(sizeof id.bytes, offers.front().id.size()));
   agreed.communicator = std::make_shared<Communicator>(*loaded, gpu, stream, mesh.rank, mesh.size);

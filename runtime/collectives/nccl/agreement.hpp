@@ -19,10 +19,9 @@ struct NcclSettings {
 
 /// The verdict of all ranks on how they use their GPUs, the same on all of them.
 struct Agreement {
-  std::string why_staged;  ///< the reason why there is no communicator; empty when there is one
-  std::shared_ptr<Communicator> communicator = {};
-  const Library* library = nullptr;  ///< of the communicator
-  bool is_ordered = false;           ///< some rank may have communicators beside this one
+  std::shared_ptr<Communicator> communicator = {};  ///< null: copies through the host take its place
+  const Library* library = nullptr;                 ///< of the communicator
+  bool is_ordered = false;                          ///< some rank may have communicators beside this one
 };
 
 /// Gives this rank's bytes, of which each rank has the same number, to all ranks, over the host's backend.

@@ -109,8 +109,7 @@ Status NcclBackend::refusal(const Call& call) {
   translate(call, options_.mesh.size, objection);
   if (objection.empty()) return {};
   try {
-    Place& used = usable_place(std::nullopt);
-    if (!has_agreed_) agree(used);
+    agreed_place();
     return staged_ ? Status() : Status(Errc::kUnavailable, objection);
   } catch (const Error& error) {
     note_launch_failure(failure().value_or(Status(error)));
@@ -132,8 +131,7 @@ void NcclBackend::note_launch_failure(const Status& why) {
 Status NcclBackend::run_together(std::span<const Call> calls) {
   Status status;
   try {
-    Place& used = usable_place(std::nullopt);
-    if (!has_agreed_) agree(used);
+    Place& used = agreed_place();
     const auto work_of = [&used](const Call& call) {
       return call.work ? std::static_pointer_cast<cuda::Work>(call.work) : std::make_shared<cuda::Work>(used.gpu);
     };
@@ -219,7 +217,10 @@ void NcclBackend::queue_staged(std::span<const Call> calls, Works works, Place& 
   }
 }
 
-void NcclBackend::agree(Place& place) {
+/// This rank's GPU, on which all ranks have agreed how they use it.
+NcclBackend::Place& NcclBackend::agreed_place() {
+  Place& place = usable_place(std::nullopt);
+  if (has_agreed_) return place;
   SharedGpu::of(place.gpu).join(this, [this](const Status& why) { end_works(why); });
   const auto is_given_up = [this] { return failure().has_value(); };
   Agreement agreed = nccl::agree(options_, settings_, place.gpu, place.stream, is_given_up);
@@ -230,6 +231,7 @@ void NcclBackend::agree(Place& place) {
   is_ordered_ = agreed.is_ordered;
   library_ = agreed.library;
   communicator_ = std::move(agreed.communicator);
+  return place;
 }
 
 std::shared_ptr<BufferAllocator> NcclBackend::buffers(MemoryKind kind) const {

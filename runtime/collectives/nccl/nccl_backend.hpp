@@ -51,7 +51,7 @@ class NcclBackend final : public DataBackend {
 
   Place& usable_place(std::optional<int> ordinal) const;
   Place& place(std::optional<int> ordinal) const REQUIRES(mutex_);
-  void agree(Place& place);
+  Place& agreed_place();
   void note_launch_failure(const Status& why);
   using Works = std::span<const std::shared_ptr<cuda::Work>>;  ///< one for each call
   Status run(std::span<const Call> calls, Works works, Place& place);

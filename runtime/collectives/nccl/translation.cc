@@ -93,8 +93,7 @@ Terms translate(const Call& call, int size, std::string& objection) {
   if (!is_float || !adds || !is_power_of_two(call.postscale)) {
     objection =
         "NCCL can only multiply the inputs of sums and averages of floats (prescale); multiply other values on the "
-        "GPU, "
-        "before the operation or after it";
+        "GPU, before the operation or after it";
     return terms;
   }
   terms.factor = call.prescale * call.postscale / (call.op == ReduceOp::kAverage ? size : 1);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/catch.hpp"
+#include "tests/runtime/member_ranks.hpp"
 #include "tests/runtime/set_calls.hpp"
 
 /// Transfers at work: ranks are processes that use them through the C interface, in jobs that allow no process sets.
@@ -90,10 +91,7 @@ TEST_CASE("ranks that lack the state get it, and the others keep theirs", "[runt
     check_job(4);
     return outcome_of(runjob_shutdown());
   });
-  for (const Outcome& outcome : outcomes) {
-    INFO(outcome.message);
-    CHECK(outcome.ok());
-  }
+  check_all_ok(outcomes);
 }
 
 TEST_CASE("a rank that has the state needs no memory for the transfer", "[runtime][multiproc]") {
@@ -116,10 +114,7 @@ TEST_CASE("a rank that has the state needs no memory for the transfer", "[runtim
     check_job(4);
     return outcome_of(runjob_shutdown());
   });
-  for (const Outcome& outcome : outcomes) {
-    INFO(outcome.message);
-    CHECK(outcome.ok());
-  }
+  check_all_ok(outcomes);
 }
 
 TEST_CASE("a transfer lets a program have sets of the same ranks", "[runtime][multiproc]") {
@@ -137,10 +132,7 @@ TEST_CASE("a transfer lets a program have sets of the same ranks", "[runtime][mu
     check_job(4);
     return outcome_of(runjob_shutdown());
   });
-  for (const Outcome& outcome : outcomes) {
-    INFO(outcome.message);
-    CHECK(outcome.ok());
-  }
+  check_all_ok(outcomes);
 }
 
 TEST_CASE("states of other sizes are an error on all ranks that names one", "[runtime][multiproc]") {

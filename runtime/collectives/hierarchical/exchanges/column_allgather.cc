@@ -19,8 +19,9 @@ class ColumnAllgather {
         output_(static_cast<std::byte*>(call.output)),
         parts_(bytes_of(call.counts, size_of(call.dtype))),
         offsets_(offsets_of(parts_)),
-        piece_(std::min(*std::max_element(parts_.begin(), parts_.end()), ring_.cell_bytes())),
-        items_(Pieces(*std::max_element(parts_.begin(), parts_.end()), piece_).number() * hosts()),
+        largest_(*std::max_element(parts_.begin(), parts_.end())),
+        piece_(std::min(largest_, ring_.cell_bytes())),
+        items_(Pieces(largest_, piece_).number() * hosts()),
         tags_(channels.next_tags()) {}
 
   void run() {
@@ -41,7 +42,7 @@ class ColumnAllgather {
   }
 
  private:
-  /// Of an item: from the host to the left and to the host to the right; null if there is nothing to receive or send.
+  /// An item's messages, from the host to the left and to the host to the right; null if it has no bytes.
   struct Messages {
     std::unique_ptr<TransportBuffer> arriving, leaving;
   };
@@ -117,8 +118,8 @@ class ColumnAllgather {
   Ring& ring_;
   const std::byte* const input_;
   std::byte* const output_;
-  const ByteCounts parts_, offsets_;  ///< by rank
-  const std::size_t piece_;
+  const ByteCounts parts_, offsets_;   ///< by rank
+  const std::size_t largest_, piece_;  ///< of the ranks' inputs; of what is shared at once
   const std::size_t items_;
   const std::uint64_t tags_;
   std::deque<Messages> on_their_way_;  ///< of the items that were begun and not given
