@@ -65,12 +65,12 @@ void check_operations(std::string_view text, std::string_view place) {
   check_word(text, place, {"gloo", "mpi", "ccl"});
 }
 
-struct Check {
+struct CheckedVariable {
   std::string_view name;  // without its prefix
   void (*check)(std::string_view text, std::string_view place);
 };
 
-constexpr Check kChecks[] = {
+constexpr CheckedVariable kChecks[] = {
     {"FUSION_THRESHOLD", check_size},
     {"DISABLE_GROUP_FUSION", check_switch},
     {"DYNAMIC_PROCESS_SETS", check_switch},
@@ -118,7 +118,7 @@ std::optional<RankValue> inherited_value(const std::string& variable, const Envi
 
 void check_rank_variables(const Environment& environment, const std::vector<ExportedVariables>& exported,
                           const std::map<std::string, std::string>& given) {
-  for (const Check& each : kChecks) {
+  for (const CheckedVariable& each : kChecks) {
     for (const char* prefix : {"RUNJOB_", "HOROVOD_"}) {
       const std::string variable = fmt::format("{}{}", prefix, each.name);
       auto found = exported_value(variable, exported);
