@@ -55,21 +55,21 @@ std::string JobOutcome::cut_network() const {
 }
 
 int JobOutcome::exit_status() const {
-  switch (first.cause) {
+  switch (first_failure.cause) {
     case Cause::kNone:
       return 0;
     case Cause::kRankFailed: {
-      if (!ended_by_itself(first.culprit)) return 1;  // as an uncaught exception gives
-      const int status = ranks.at(static_cast<std::size_t>(first.culprit)).exited->wait_status;
+      if (!ended_by_itself(first_failure.number)) return 1;  // as an uncaught exception gives
+      const int status = ranks.at(static_cast<std::size_t>(first_failure.number)).exited->wait_status;
       return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
     case Cause::kNotStarted: {
-      const StartFailed& failure = *ranks.at(static_cast<std::size_t>(first.culprit)).start_failed;
+      const StartFailed& failure = *ranks.at(static_cast<std::size_t>(first_failure.number)).start_failed;
       if (failure.step != StartFailed::Step::kExec) return 125;
       return failure.is_not_found() ? 127 : 126;
     }
     case Cause::kNoNetwork:
-      return first.culprit;
+      return first_failure.number;
     case Cause::kNotReached:
     case Cause::kNetworkCut:
     case Cause::kHostLost:
@@ -81,7 +81,7 @@ int JobOutcome::exit_status() const {
     case Cause::kTimeLimit:
       return 124;  // as timeout(1)
     case Cause::kInterrupted:
-      return 128 + first.culprit;
+      return 128 + first_failure.number;
     case Cause::kOutputClosed:
       return 128 + SIGPIPE;
   }

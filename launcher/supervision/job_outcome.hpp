@@ -50,11 +50,18 @@ struct JobOutcome {
     std::string lost_reason;    ///< the reason that it reported
   };
 
-  /// One thing that went wrong.
+  /// A failure, or another event that ends a job.
   struct Event {
     Cause cause = Cause::kNone;
-    int culprit = -1;    ///< the rank, host, signal or exit status
+    int number = -1;     ///< by the cause: of the rank or the host, of the signal, or the exit status
     std::string detail;  ///< the event's own text
+  };
+
+  /// The announcement that a rank fails, before it has ended.
+  struct Report {
+    int rank = -1;         ///< the rank that fails; -1: there is no report
+    std::string reason;    ///< for people
+    bool is_late = false;  ///< other ranks reported it, because they have waited too long for the rank's operation
   };
 
   Allocation allocation;
@@ -63,15 +70,13 @@ struct JobOutcome {
   std::map<int, std::string> unreached;  ///< hosts, each with "HOST: reason"
   std::vector<int> failed;               ///< ranks that failed by themselves, in the order in which that became known
   std::vector<int> victims;              ///< ranks that failed because another one had left, in the same order
-  int failing = -1;                      ///< the first rank that reported an error of its own
-  std::string reason;                    ///< the reason that it reported
-  bool is_late = false;                  ///< `failing` failed no operation: the others have waited too long for it
+  Report report;                         ///< the first one of an error of a rank's own
   std::vector<std::pair<int, int>> lost_connections;  ///< a rank, and the rank to which it reported a lost connection
   std::pair<int, int> cut{-1, -1};                    ///< two ranks whose hosts do not reach each other (kNetworkCut)
   std::vector<std::string> interfaces;  ///< by host: the interface by which the others reach it; empty if not known
   std::vector<GenerationRecord> generations;  ///< of an elastic job, all of them so far
-  Event first;
-  Event ending;  ///< what ended the job; the same as `first` unless a failure did not end it
+  Event first_failure;
+  Event ending;  ///< the event that ended the job: another one than the first failure if that did not end it
 
   /// The time is up: that of --timeout, or that of the start.
   bool timed_out() const { return ending.cause == Cause::kTimeLimit || ending.cause == Cause::kStartTimeout; }

@@ -110,7 +110,7 @@ std::vector<int> normally_ended(const JobOutcome& outcome) {
 /// The rank only lost others, and none of these failed.
 bool is_left_behind(const JobOutcome& outcome, int rank) {
   const JobOutcome::Rank& state = outcome.ranks.at(static_cast<std::size_t>(rank));
-  return rank != outcome.failing && state.lost_another && !state.lost_reason.empty();
+  return rank != outcome.report.rank && state.lost_another && !state.lost_reason.empty();
 }
 
 std::string left_behind_message(const JobOutcome& outcome, int rank, const std::string& failure) {
@@ -122,10 +122,10 @@ std::string left_behind_message(const JobOutcome& outcome, int rank, const std::
 
 std::string rank_failure_message(const JobOutcome& outcome, int rank) {
   const JobOutcome::Rank& state = outcome.ranks.at(static_cast<std::size_t>(rank));
-  const char* without_end = outcome.is_late && rank == outcome.failing ? "stalled" : "failed";
+  const char* without_end = outcome.report.is_late && rank == outcome.report.rank ? "stalled" : "failed";
   std::string text = fmt::format("rank {} on {} (pid {}) {}", rank, outcome.host_of(rank), state.pid,
                                  outcome.ended_by_itself(rank) ? outcome.how(rank) : without_end);
-  if (rank == outcome.failing && !outcome.reason.empty()) return text + ": " + outcome.reason;
+  if (rank == outcome.report.rank && !outcome.report.reason.empty()) return text + ": " + outcome.report.reason;
   return is_left_behind(outcome, rank) ? left_behind_message(outcome, rank, text) : text;
 }
 
@@ -142,10 +142,10 @@ std::string stopped_text(const JobOutcome& outcome, const char* other) {
 std::string other_failures(const JobOutcome& outcome) {
   std::map<std::string, std::vector<int>> by_end;
   for (const int rank : outcome.failed) {
-    if (rank != outcome.first.culprit) by_end[outcome.how(rank)].push_back(rank);
+    if (rank != outcome.first_failure.number) by_end[outcome.how(rank)].push_back(rank);
   }
-  const char* why = outcome.is_late ? " because the operation that it waited for was not completed"
-                                    : " because another rank had left";
+  const char* why = outcome.report.is_late ? " because the operation that it waited for was not completed"
+                                           : " because another rank had left";
   for (const int rank : outcome.victims) by_end[outcome.how(rank) + why].push_back(rank);
   std::string text;
   for (const auto& [end, ranks] : by_end) text += fmt::format("\n  {} {}", ranks_text(ranks), end);
@@ -160,9 +160,9 @@ std::string describe(const JobOutcome& outcome, const JobOutcome::Event& event) 
     case Cause::kOutputClosed:
       return "";
     case Cause::kRankFailed:
-      return rank_failure_message(outcome, event.culprit) + stopped_text(outcome, "other ");
+      return rank_failure_message(outcome, event.number) + stopped_text(outcome, "other ");
     case Cause::kNotStarted:
-      return start_failure_message(outcome, event.culprit);
+      return start_failure_message(outcome, event.number);
     case Cause::kNotReached:
       return fmt::format("{}", fmt::join(outcome.unreached_hosts(), "\n"));
     case Cause::kNoNetwork:
@@ -171,7 +171,7 @@ std::string describe(const JobOutcome& outcome, const JobOutcome::Event& event) 
       return fmt::format("{}: {}{}", outcome.cut_network(), event.detail, stopped_text(outcome, ""));
     case Cause::kHostLost:
       return fmt::format("lost the agent on {}: {}",
-                         outcome.allocation.hosts.at(static_cast<std::size_t>(event.culprit)).name, event.detail);
+                         outcome.allocation.hosts.at(static_cast<std::size_t>(event.number)).name, event.detail);
     case Cause::kStoodStill:
     case Cause::kStartTimeout:
     case Cause::kOutputFailed:
@@ -187,14 +187,15 @@ std::string describe(const JobOutcome& outcome, const JobOutcome::Event& event) 
 }  // namespace
 
 std::string outcome_message(const JobOutcome& outcome, const StderrLines& stderr_lines) {
-  std::string text = describe(outcome, outcome.first);
-  if (outcome.first.cause != Cause::kRankFailed) return text;
-  std::vector<std::string> lines = stderr_lines(outcome.first.culprit);
-  if (is_left_behind(outcome, outcome.first.culprit)) lines.clear();  // they repeat the reason
+  std::string text = describe(outcome, outcome.first_failure);
+  if (outcome.first_failure.cause != Cause::kRankFailed) return text;
+  std::vector<std::string> lines = stderr_lines(outcome.first_failure.number);
+  if (is_left_behind(outcome, outcome.first_failure.number)) lines.clear();  // they repeat the reason
   if (!lines.empty()) text += "\n  the last lines of its stderr:";
   for (const std::string& line : lines) text += "\n    " + line;
   text += other_failures(outcome);
-  const std::string ending = outcome.ending.cause == outcome.first.cause ? "" : describe(outcome, outcome.ending);
+  const std::string ending =
+      outcome.ending.cause == outcome.first_failure.cause ? "" : describe(outcome, outcome.ending);
   return ending.empty() ? text : fmt::format("{}\n  then {}", text, ending);
 }
 
@@ -232,12 +233,13 @@ std::string outcome_json(const JobOutcome& outcome, const std::string& job_id, c
     entry["last_stderr_lines"] = stderr_lines(rank);
     ranks.push_back(std::move(entry));
   }
-  const bool a_rank = outcome.first.cause == Cause::kRankFailed || outcome.first.cause == Cause::kNotStarted;
+  const bool a_rank =
+      outcome.first_failure.cause == Cause::kRankFailed || outcome.first_failure.cause == Cause::kNotStarted;
   Json document = {{"version", 1},
                    {"job_id", job_id},
                    {"exit_status", outcome.exit_status()},
-                   {"cause", cause_name(outcome.first.cause)},
-                   {"first_failed_rank", a_rank ? Json(outcome.first.culprit) : Json(nullptr)},
+                   {"cause", cause_name(outcome.first_failure.cause)},
+                   {"first_failed_rank", a_rank ? Json(outcome.first_failure.number) : Json(nullptr)},
                    {"failed_ranks", outcome.failed},
                    {"message", outcome_message(outcome, stderr_lines)},
                    {"ranks", std::move(ranks)}};

@@ -17,7 +17,7 @@ using RankState = JobOutcome::RankState;
 
 /// True if a rank is still running that may have failed before the ranks that have ended.
 bool culprit_may_come(const JobOutcome& outcome) {
-  if (outcome.failing >= 0) return outcome.running(outcome.failing);
+  if (outcome.report.rank >= 0) return outcome.running(outcome.report.rank);
   return std::any_of(outcome.ranks.begin(), outcome.ranks.end(), [](const JobOutcome::Rank& rank) {
     return rank.state == RankState::kRunning && !rank.lost_another;
   });
@@ -68,31 +68,30 @@ void Verdict::rank_exited(int rank, const Exited& exited) {
   JobOutcome::Rank& state = at(rank);
   state.exited = exited;
   const bool clean = WIFEXITED(exited.wait_status) && WEXITSTATUS(exited.wait_status) == 0;
-  if (outcome_.first.cause == Cause::kRankFailed && outcome_.first.culprit == rank) {
+  if (outcome_.first_failure.cause == Cause::kRankFailed && outcome_.first_failure.number == rank) {
     state.state = State::kFailed;  // it was named before it ended
   } else if (clean) {
     state.state = State::kOk;
   } else if (exited.stopped_by_us || ends_job()) {
     state.state = State::kStopped;
-  } else if (state.lost_another || (outcome_.is_late && rank != outcome_.failing)) {
+  } else if (state.lost_another || (outcome_.report.is_late && rank != outcome_.report.rank)) {
     state.state = State::kVictim;
     outcome_.victims.push_back(rank);
   } else {
     state.state = State::kFailed;
     outcome_.failed.push_back(rank);
-    if (outcome_.failing < 0 || outcome_.failing == rank || !outcome_.running(outcome_.failing)) note_failure(rank);
+    if (outcome_.report.rank < 0 || outcome_.report.rank == rank || !outcome_.running(outcome_.report.rank))
+      note_failure(rank);
   }
   // A rank that the others have waited too long for is not on its way out, so that its end is not awaited.
-  const bool has_lost_patience = outcome_.is_late && !outcome_.victims.empty();
+  const bool has_lost_patience = outcome_.report.is_late && !outcome_.victims.empty();
   if (unsettled() && (has_lost_patience || !culprit_may_come(outcome_))) settle();
 }
 
 void Verdict::rank_joined(int rank) {
   at(rank).lost_another = false;
   at(rank).lost_reason.clear();
-  if (outcome_.failing != rank) return;
-  outcome_.failing = -1;
-  outcome_.is_late = false;
+  if (outcome_.report.rank == rank) outcome_.report = {};
 }
 
 void Verdict::rank_failing(int rank, bool own, const std::string& reason, int lost) {
@@ -100,33 +99,30 @@ void Verdict::rank_failing(int rank, bool own, const std::string& reason, int lo
   if (has_lost && outcome_.host_of(rank) != outcome_.host_of(lost)) outcome_.lost_connections.emplace_back(rank, lost);
   if (!outcome_.running(rank)) return;
   if (!own) {
-    at(rank).lost_another = outcome_.failing != rank;
+    at(rank).lost_another = outcome_.report.rank != rank;
     if (at(rank).lost_reason.empty()) at(rank).lost_reason = reason;
-  } else if (!at(rank).lost_another && outcome_.failing < 0) {
-    outcome_.failing = rank;
-    outcome_.reason = reason;
+  } else if (!at(rank).lost_another && outcome_.report.rank < 0) {
+    outcome_.report = {rank, reason};
   }
 }
 
 void Verdict::rank_late(int late, const std::string& reason) {
   const bool is_rank = late >= 0 && static_cast<std::size_t>(late) < outcome_.ranks.size();
-  if (!is_rank || !outcome_.running(late) || outcome_.failing >= 0) return;
-  outcome_.failing = late;
-  outcome_.reason = reason;
-  outcome_.is_late = true;
+  if (!is_rank || !outcome_.running(late) || outcome_.report.rank >= 0) return;
+  outcome_.report = {late, reason, /*is_late=*/true};
 }
 
 bool Verdict::unsettled() const {
-  if (outcome_.first.cause != Cause::kNone) return false;
-  return (outcome_.failing >= 0 && outcome_.running(outcome_.failing)) || !outcome_.failed.empty() ||
+  if (outcome_.first_failure.cause != Cause::kNone) return false;
+  return (outcome_.report.rank >= 0 && outcome_.running(outcome_.report.rank)) || !outcome_.failed.empty() ||
          !outcome_.victims.empty() || !outcome_.lost_connections.empty();
 }
 
 void Verdict::settle() {
   if (!unsettled()) return;
-  if (outcome_.failing >= 0 && outcome_.running(outcome_.failing)) {
-    outcome_.failed.push_back(outcome_.failing);
-    return note_failure(outcome_.failing);
+  if (outcome_.report.rank >= 0 && outcome_.running(outcome_.report.rank)) {
+    outcome_.failed.push_back(outcome_.report.rank);
+    return note_failure(outcome_.report.rank);
   }
   if (const auto cut = cut_network(outcome_); cut && outcome_.failed.empty()) {
     outcome_.cut = std::minmax(cut->first, cut->second);
@@ -180,12 +176,12 @@ void Verdict::output_failed(int error) {
 }
 
 void Verdict::cannot_go_on(const std::string& why) {
-  outcome_.first = outcome_.ending = {Cause::kCannotGoOn, -1, why};
+  outcome_.first_failure = outcome_.ending = {Cause::kCannotGoOn, -1, why};
 }
 
 void Verdict::note(JobOutcome::Event event, bool ends_job) {
   if (ends_job && outcome_.ending.cause == Cause::kNone) outcome_.ending = event;
-  if (outcome_.first.cause == Cause::kNone) outcome_.first = std::move(event);
+  if (outcome_.first_failure.cause == Cause::kNone) outcome_.first_failure = std::move(event);
 }
 
 std::vector<int> Verdict::running_ranks() const {

@@ -74,7 +74,7 @@ class Verdict {
   /// Decides, from what is known now, which rank failed first, even if that rank has not ended.
   void settle();
 
-  Cause cause() const { return outcome_.first.cause; }
+  Cause cause() const { return outcome_.first_failure.cause; }
   /// The job is to be ended before all ranks have.
   bool ends_job() const { return outcome_.ending.cause != Cause::kNone; }
   std::vector<int> running_ranks() const;

@@ -36,7 +36,7 @@ struct ElasticJob {
   }
 
   void ready(int process, std::int64_t commit) {
-    const rendezvous::JoinRequest join{process, 1, rendezvous::JoinRequest::Ready{0, commit, "", commit - 1}};
+    const rendezvous::JoinRequest join{process, 1, rendezvous::JoinRequest::Ready{commit, "", commit - 1}};
     request(process, "/v1/join", to_json(join));
   }
   void request(int process, const std::string& target, const std::string& body) {
@@ -139,7 +139,8 @@ TEST_CASE("a job that cannot go on ends with 125", "[unit]") {
   elastic.job->host_lost(1, "not heard of for 5 s");
   elastic.ready(0, 0);
   CHECK(elastic.ended_with == 125);
-  CHECK_THAT(elastic.job->verdict().outcome().first.detail, ContainsSubstring("1 of at least 2 ranks are left"));
+  CHECK_THAT(elastic.job->verdict().outcome().first_failure.detail,
+             ContainsSubstring("1 of at least 2 ranks are left"));
   REQUIRE(elastic.answers[0]);
   CHECK(elastic.answers[0]->status == 410);
 }

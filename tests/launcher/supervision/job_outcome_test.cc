@@ -41,10 +41,10 @@ TEST_CASE("a rank ended by itself when nothing stopped it and its status is not 
 }
 
 TEST_CASE("each cause has its exit status", "[unit]") {
-  const auto status_of = [](Cause cause, int culprit = 0) {
+  const auto status_of = [](Cause cause, int number = 0) {
     JobOutcome outcome = with_end(3 << 8);
     outcome.ranks[0].start_failed = StartFailed{StartFailed::Step::kExec, ENOENT, ""};
-    outcome.first = {cause, culprit, ""};
+    outcome.first_failure = {cause, number, ""};
     return outcome.exit_status();
   };
   CHECK(status_of(Cause::kNone) == 0);
