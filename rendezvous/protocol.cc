@@ -171,10 +171,8 @@ std::string join_reply(const Place& place, const std::string& topology, bool wai
 std::string to_json(const JoinRequest& request) {
   Json document = {{"rank", request.rank}, {"pid", request.pid}};
   if (request.ready) {
-    document["ready"] = {{"after", request.ready->after},
-                         {"commit", request.ready->commit},
-                         {"reason", request.ready->reason},
-                         {"steps", request.ready->steps}};
+    document["ready"] = {
+        {"commit", request.ready->commit}, {"reason", request.ready->reason}, {"steps", request.ready->steps}};
   }
   return json_text(document);
 }
@@ -188,8 +186,8 @@ JoinRequest join_request_from_json(const std::string& text) {
     request.rank = static_cast<int>(std::clamp<std::int64_t>(join.at("rank").get<std::int64_t>(), -1, kMaxRanks));
     request.pid = join.value("pid", 0L);
     if (const auto ready = join.find("ready"); ready != join.end())
-      request.ready = {ready->at("after").get<int>(), ready->at("commit").get<std::int64_t>(),
-                       ready->at("reason").get<std::string>(), ready->value("steps", std::int64_t{-1})};
+      request.ready = {ready->at("commit").get<std::int64_t>(), ready->at("reason").get<std::string>(),
+                       ready->value("steps", std::int64_t{-1})};
     return request;
   });
 }

@@ -116,7 +116,6 @@ struct Topology {
 struct JoinRequest {
   /// A process of an elastic job has entered elastic.run() and waits for the next generation that it belongs to.
   struct Ready {
-    int after = -1;            ///< the generation that the process leaves; -1: it was in none
     std::int64_t commit = -1;  ///< the number of the newest state that it can restore; -1: it has none
     std::string reason;        ///< why its generation cannot go on, for people; "" when it only wants the next one
     std::int64_t steps = -1;   ///< how many steps it has begun since that state; less than 0: unknown

@@ -123,7 +123,6 @@ void Process::elastic_meet(std::int64_t commit, const std::string& reason) {
   if (!config.elastic) throw Error(Errc::kUsage, "this job is not elastic: start it with runjob --min-np");
   if (!watch) throw Error(Errc::kUsage, "a process enters an elastic job with runjob_elastic_enter() first");
   const std::string why = one_line(reason.substr(0, kMostReasonBytes));
-  const int after = current->last_generation;
   watch->leave();
   if (!why.empty()) {
     const MutexLock lock(mutex_);
@@ -132,7 +131,7 @@ void Process::elastic_meet(std::int64_t commit, const std::string& reason) {
   leave(Goodbye::kShutdown);
   check_gpus();
   const auto joined =
-      std::make_shared<const Job>(join_next_generation(config, init_counts_, {after, commit, why, steps}, *watch));
+      std::make_shared<const Job>(join_next_generation(config, init_counts_, {commit, why, steps}, *watch));
   const MutexLock lock(mutex_);
   job_ = joined;
 }

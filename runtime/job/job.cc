@@ -146,6 +146,7 @@ Gather gather_by(MeetingPlace& meeting, const JoinReply& place, const MeshPlan& 
 void begin(Job& job, const RuntimeConfig& config, const MeshPlan& plan, Prepared prepared, const Meeting& meeting,
            std::shared_ptr<Timeline> timeline, Deadline deadline, NoticeWatch* watch = nullptr, int cancel = -1) {
   const Backend& backend = *prepared.backend;  // owned by the engine
+  job.members = plan.members;
   job.engine = make_engine(config, plan, std::move(prepared), meeting, timeline, deadline, cancel);
   if (watch != nullptr) end_with_generation(*watch, job);
   job.object_seals = std::make_shared<ObjectSeals>(object_key(plan, meeting.root));
@@ -210,7 +211,6 @@ Job connect_job(const RuntimeConfig& config, MeetingPlace& meeting_place, JoinRe
   Job job;
   job.place = std::move(given);
   const JoinReply& place = job.place;
-  job.last_generation = place.generation;
   configure_log(config, fmt::format("rank {} on {}: ", place.rank, place.hostname));
   const auto timeout = config.start_timeout.value_or(
       std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(place.start_timeout_seconds)));
@@ -234,11 +234,10 @@ Job connect_job(const RuntimeConfig& config, MeetingPlace& meeting_place, JoinRe
 }
 
 /// A place in a generation that is still to come.
-Job wait_outside(const RuntimeConfig& config, JoinReply place, int last_generation) {
+Job wait_outside(const RuntimeConfig& config, JoinReply place) {
   Job job;
   job.place = std::move(place);
   job.place.waiting = true;
-  job.last_generation = last_generation;
   configure_log(config, fmt::format("rank {} on {}: ", job.place.rank, job.place.hostname));
   log::info("init(): this process waits in elastic.run() for the next generation; it is meant to become rank {} of {}",
             job.place.rank, job.place.size);
@@ -260,15 +259,14 @@ Job join_job(const RuntimeConfig& config, InitCounts& counts, const std::string&
   const std::unique_ptr<MeetingPlace> meeting_place = place_to_meet(config, counts);
   if (!meeting_place) return join_alone(config);
   JoinReply place = meeting_place->join(config.start_timeout);
-  if (place.waiting) return wait_outside(config, std::move(place), /*last_generation=*/-1);
+  if (place.waiting) return wait_outside(config, std::move(place));
   try {
     return connect_job(config, *meeting_place, place, counts, process_sets, start, /*watch=*/nullptr);
   } catch (const Error& error) {
     if (!config.elastic || !is_loss(error.code()) || error.code() == Errc::kTimeout) throw;
     log::info("init(): generation {} has ended before it was connected: {}", place.generation, error.what());
   }
-  const int ended = place.generation;
-  return wait_outside(config, meeting_place->join(config.start_timeout), ended);
+  return wait_outside(config, meeting_place->join(config.start_timeout));
 }
 
 Job join_next_generation(const RuntimeConfig& config, InitCounts& counts, rendezvous::JoinRequest::Ready ready,
@@ -283,7 +281,6 @@ Job join_next_generation(const RuntimeConfig& config, InitCounts& counts, rendez
       watch.leave();
       if (!is_loss(error.code())) throw;
       log::info("generation {} has ended before it was connected: {}", place.generation, error.what());
-      ready.after = place.generation;
       ready.steps = 0;
       ready.reason = error.code() == Errc::kTimeout ? error.what() : "";
     }

@@ -12,6 +12,7 @@
 #include "runtime/job/object_seals.hpp"
 #include "runtime/job/process_sets.hpp"
 #include "runtime/job/runtime_config.hpp"
+#include "runtime/negotiation/members.hpp"
 
 namespace runjob::runtime {
 
@@ -23,8 +24,7 @@ using InitCounts = std::map<std::pair<std::string, int>, int>;
 /// there are only the place that is meant and the failure report.
 struct Job {
   rendezvous::JoinReply place;
-  /// Elastic jobs: the generation that this process was in last; -1 for none.
-  int last_generation = -1;
+  Members members;                            ///< all ranks, for messages; none while `place.waiting`
   std::shared_ptr<Engine> engine;             ///< shared with the calls that wait for an operation
   std::shared_ptr<ProcessSets> process_sets;  ///< shared with the engine's failure handler
   std::shared_ptr<ObjectSeals> object_seals;  ///< never null while `engine` is not

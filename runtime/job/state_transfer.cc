@@ -43,16 +43,13 @@ std::vector<Part> exchange(Engine& job, const Part& own, std::size_t size) {
 }
 
 /// The ranks that take part: rank 0, and those that lack the state.
-std::vector<int> members_of(const std::vector<Part>& parts, const rendezvous::JoinReply& place) {
-  const auto name = [&place](std::size_t rank) {
-    return fmt::format("rank {} on {}", rank, place.hostnames.at(static_cast<std::size_t>(place.hosts.at(rank))));
-  };
+std::vector<int> members_of(const std::vector<Part>& parts, const Members& ranks) {
   std::vector<int> members{0};
   for (std::size_t rank = 1; rank < parts.size(); ++rank) {
     if (parts[rank].blocks != parts[0].blocks || parts[rank].bytes != parts[0].bytes)
-      throw Error(
-          Errc::kMismatch,
-          fmt::format("{} has a state of another size than {}; make the same state on all ranks", name(rank), name(0)));
+      throw Error(Errc::kMismatch,
+                  fmt::format("{} has a state of another size than {}; make the same state on all ranks",
+                              rank_text(static_cast<int>(rank), ranks), rank_text(0, ranks)));
     if (parts[rank].lacks != 0) members.push_back(static_cast<int>(rank));
   }
   return members;
@@ -121,7 +118,7 @@ void transfer_state(const Job& job, std::span<const std::span<std::byte>> blocks
   const auto size = static_cast<std::size_t>(job.place.size);
   Part own{lacks ? 1 : 0, static_cast<std::int64_t>(blocks.size()), 0};
   for (const std::span<std::byte> block : blocks) own.bytes += static_cast<std::int64_t>(block.size());
-  const std::vector<int> members = members_of(exchange(*job.engine, own, size), job.place);
+  const std::vector<int> members = members_of(exchange(*job.engine, own, size), job.members);
   if (members.size() == 1 || own.bytes == 0) return;
   if (members.size() == size)
     return for_each_piece(blocks, [&](auto block, std::size_t first) { broadcast(*job.engine, block, first); });

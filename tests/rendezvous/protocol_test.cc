@@ -44,7 +44,7 @@ TEST_CASE("the messages of an elastic job survive the way there and back", "[uni
   reply.commits = {4, -1};
   CHECK_THROWS_AS(join_reply_from_json(encode(reply)), Error);
 
-  JoinRequest request{3, 812, JoinRequest::Ready{2, 17, "rank 1 was killed", 4}};
+  JoinRequest request{3, 812, JoinRequest::Ready{17, "rank 1 was killed", 4}};
   CHECK(join_request_from_json(to_json(request)) == request);
   const std::string older = R"({"rank": 3, "pid": 812, "ready": {"after": 2, "commit": 17, "reason": ""}})";
   CHECK(join_request_from_json(older).ready.value().steps == -1);

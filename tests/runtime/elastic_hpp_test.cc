@@ -3,10 +3,12 @@
 
 #include "tests/catch.hpp"
 #include "tests/runtime/calls.hpp"
+#include "tests/runtime/member_ranks.hpp"
 #include "tests/runtime/rank_processes.hpp"
 
 /// The state in jobs that are not elastic. tests/install/test_install.py has elastic ones.
 
+using runjob::runtime::check_all_ok;
 using runjob::runtime::on_one_host;
 using runjob::runtime::Outcome;
 using runjob::runtime::require;
@@ -36,17 +38,10 @@ struct Parts {
   runjob::elastic::State state;
 };
 
-void require_all_ok(const std::vector<Outcome>& outcomes) {
-  for (const Outcome& outcome : outcomes) {
-    INFO(outcome.message);
-    CHECK(outcome.ok());
-  }
-}
-
 }  // namespace
 
 TEST_CASE("a job of fixed size begins with rank 0's state and raises errors", "[runtime][multiproc]") {
-  require_all_ok(run_ranks(on_one_host(3), [](int rank) {
+  check_all_ok(run_ranks(on_one_host(3), [](int rank) {
     runjob::init();
     Parts parts(rank);
     int calls = 0;
@@ -67,7 +62,7 @@ TEST_CASE("a job of fixed size begins with rank 0's state and raises errors", "[
 }
 
 TEST_CASE("a commit comes back, also after one that failed", "[runtime][multiproc]") {
-  require_all_ok(run_ranks(on_one_host(1), [](int) {
+  check_all_ok(run_ranks(on_one_host(1), [](int) {
     runjob::init();
     Parts parts(7);
     parts.state.restore();
@@ -98,7 +93,7 @@ TEST_CASE("a commit comes back, also after one that failed", "[runtime][multipro
 }
 
 TEST_CASE("large spans are sent in pieces", "[runtime][multiproc]") {
-  require_all_ok(run_ranks(on_one_host(2), [](int rank) {
+  check_all_ok(run_ranks(on_one_host(2), [](int rank) {
     runjob::init();
     std::vector<std::uint8_t> values((std::size_t{64} << 20) + 5, static_cast<std::uint8_t>(rank + 1));
     runjob::elastic::State state;
@@ -151,7 +146,7 @@ TEST_CASE("a state of which a part has come is not restored", "[runtime][multipr
 }
 
 TEST_CASE("states with other parts than rank 0's are an error on all ranks that names them", "[runtime][multiproc]") {
-  require_all_ok(run_ranks(on_one_host(3), [](int rank) {
+  check_all_ok(run_ranks(on_one_host(3), [](int rank) {
     runjob::init();
     std::vector<double> values(rank == 1 ? 3 : 2);
     runjob::elastic::State state;

@@ -22,7 +22,7 @@ class ScriptedMembership {
 
   /// The process waits for the next generation.
   void ready(int process, std::int64_t commit = 0, const std::string& reason = "", std::int64_t steps = -1) {
-    membership.ready(process, {membership.generation(), commit, reason, steps}, now);
+    membership.ready(process, {commit, reason, steps}, now);
   }
   void killed(int process) { membership.exited(process, {false, "was killed by signal 9 (SIGKILL)"}, now); }
   void ended(int process) { membership.exited(process, {true, "exited with status 0"}, now); }
