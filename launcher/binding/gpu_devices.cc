@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/unique_handle.hpp"
+#include "launcher/binding/gpu_share.hpp"
 
 namespace runjob {
 namespace {
@@ -139,7 +140,7 @@ std::string gpu_text(const GpuDevice& device) {
 }
 
 std::vector<std::string> usable_gpus(const Environment& agent, const std::string& root) {
-  const auto chosen = agent.find("CUDA_VISIBLE_DEVICES");
+  const auto chosen = agent.find(kVisibleGpus);
   if (chosen != agent.end()) return split(chosen->second);
   const std::vector<GpuDevice> devices = list_gpu_devices(root);
   const bool is_divided =

@@ -7,6 +7,9 @@
 
 namespace runjob {
 
+/// The variable that leaves a process some of its host's GPUs, by numbers or UUIDs. Source  CUDA's programming guide.
+inline constexpr char kVisibleGpus[] = "CUDA_VISIBLE_DEVICES";
+
 /// The GPUs of one rank among its host's: `per_rank` of them, in order of local ranks. GPUs are named as in
 /// CUDA_VISIBLE_DEVICES: by numbers or UUIDs.
 /// Errors  Error(kUnavailable) when there are too few.

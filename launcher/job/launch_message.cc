@@ -37,7 +37,7 @@ void add_rank(Launch& message, const JobSpec& spec, const Allocation& allocation
   rank.place.generation = job.generation;
   rank.environment = rank_variables(allocation, placement, job);
   rank.environment.insert(network.begin(), network.end());
-  if (where.gpus) rank.environment["CUDA_VISIBLE_DEVICES"] = visible_gpus(where, placement, spec.gpus_per_rank);
+  if (where.gpus) rank.environment[kVisibleGpus] = visible_gpus(where, placement, spec.gpus_per_rank);
   for (const auto& [name, value] : spec.runtime_variables) {
     for (const char* prefix : {"RUNJOB_", "HOROVOD_"}) rank.environment[prefix + name] = value;
   }

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "launcher/binding/gpu_share.hpp"
+
 namespace runjob {
 namespace {
 
@@ -18,10 +20,10 @@ bool matches(std::string_view name, const std::array<std::string_view, size>& pa
   });
 }
 
-/// CUDA_VISIBLE_DEVICES numbers one host's devices: it stays on that host.
-constexpr std::array<std::string_view, 14> kOfHost = {
-    "HOME", "PWD",     "OLDPWD", "HOSTNAME", "TMPDIR",      "XDG_*", "SSH_*",
-    "USER", "LOGNAME", "SHELL",  "DISPLAY",  "BASH_FUNC_*", "MAIL",  "CUDA_VISIBLE_DEVICES"};
+/// kVisibleGpus numbers one host's devices: it stays on that host.
+constexpr std::array<std::string_view, 14> kOfHost = {"HOME",    "PWD",         "OLDPWD", "HOSTNAME",  "TMPDIR",
+                                                      "XDG_*",   "SSH_*",       "USER",   "LOGNAME",   "SHELL",
+                                                      "DISPLAY", "BASH_FUNC_*", "MAIL",   kVisibleGpus};
 
 constexpr std::array<std::string_view, 37> kOfOuterLauncher = {
     // torch.distributed

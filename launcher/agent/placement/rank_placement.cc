@@ -13,8 +13,6 @@
 namespace runjob {
 namespace {
 
-constexpr char kVisible[] = "CUDA_VISIBLE_DEVICES";
-
 /// The GPUs of one rank: the names in `visible`, which it alone sees, or the one of them that its local rank chooses.
 /// A device that is not found is an error where the rank `must` have one.
 std::vector<const GpuDevice*> gpus_of(const LaunchRank& rank, const std::vector<GpuDevice>& devices,
@@ -25,7 +23,7 @@ std::vector<const GpuDevice*> gpus_of(const LaunchRank& rank, const std::vector<
   if (names.empty() && must)
     throw Error(Errc::kUnavailable, fmt::format("rank {} cannot be bound to the cores near its GPU: there is no GPU: "
                                                 "{} names none, or the driver shows none",
-                                                rank.rank, kVisible));
+                                                rank.rank, kVisibleGpus));
   std::vector<const GpuDevice*> result;
   for (const std::string& name : names) {
     const GpuDevice* const device = find_gpu(devices, name);
@@ -66,9 +64,9 @@ void place_near_gpus(const Launch& launch, const Environment& agent, const std::
   for (std::size_t i = 0; i < placements.size(); ++i) {
     const LaunchRank& rank = launch.ranks[i];
     Environment own = agent;
-    if (!placements[i].visible_gpus.empty()) own[kVisible] = placements[i].visible_gpus;
-    if (const auto given = rank.environment.find(kVisible); given != rank.environment.end())
-      own[kVisible] = given->second;
+    if (!placements[i].visible_gpus.empty()) own[kVisibleGpus] = placements[i].visible_gpus;
+    if (const auto given = rank.environment.find(kVisibleGpus); given != rank.environment.end())
+      own[kVisibleGpus] = given->second;
     const auto gpus = gpus_of(rank, devices, usable_gpus(own, root), launch.gpus_per_rank > 0, binds);
     for (const GpuDevice* gpu : gpus) placements[i].gpus.push_back(gpu_text(*gpu));
     if (binds) placements[i].cpus = near_cpus(rank.rank, gpus, usable);
@@ -90,7 +88,7 @@ std::vector<RankPlacement> place_ranks(const Launch& launch, const Environment& 
   }
   std::vector<std::string> gpus;
   for (std::size_t i = 0; launch.gpus_per_rank > 0 && i < result.size(); ++i) {
-    if (launch.ranks[i].environment.contains(kVisible)) continue;
+    if (launch.ranks[i].environment.contains(kVisibleGpus)) continue;
     if (gpus.empty()) gpus = usable_gpus(agent, root);
     result[i].visible_gpus = gpu_list(gpu_share(gpus, share_of(i), launch.gpus_per_rank));
   }

@@ -11,18 +11,13 @@
 
 #include "base/error.hpp"
 #include "base/library_function.hpp"
+#include "runtime/collectives/cuda/nvidia.hpp"
 
 namespace runjob::runtime::cuda {
 namespace {
 
-constexpr char kFile[] = "libcuda.so.1";
-
-/// After these a context is of no more use, and with the primary context the process: the names of CUDA's page on
-/// errors.
-constexpr Result kSticky[] = {700, 701, 702, 709, 710, 714, 715, 716, 717, 718, 719};
-/// These are a GPU's that has left the bus, was taken away or broke: device unavailable, no device, invalid device,
-/// uncorrectable ECC error, system not ready.
-constexpr Result kGone[] = {46, 100, 101, 214, 802};
+using nvidia::kDriverFile;
+using nvidia::kOldestDriver;
 
 /// The process that has opened the driver; 0 for none.
 std::atomic<pid_t> opener{0};
@@ -33,19 +28,20 @@ bool contains(const Result (&list)[size], Result result) {
 }
 
 const char* advice(Result result) {
-  if (contains(kSticky, result)) return "; after this error the GPU is lost to the process, which must end";
-  if (contains(kGone, result))
+  if (contains(nvidia::kLostContextErrors, result))
+    return "; after this error the GPU is lost to the process, which must end";
+  if (contains(nvidia::kLostGpuErrors, result))
     return "; the GPU is gone: see nvidia-smi, and NVRM in the kernel's log of this host; this process must end";
   return "";
 }
 
 std::string path_of(const void* function) {
   Dl_info info{};
-  return ::dladdr(function, &info) == 0 || info.dli_fname == nullptr ? kFile : info.dli_fname;
+  return ::dladdr(function, &info) == 0 || info.dli_fname == nullptr ? kDriverFile : info.dli_fname;
 }
 
 Driver open() {
-  void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+  void* library = ::dlopen(kDriverFile, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     throw Error(
         Errc::kUnavailable,
@@ -53,7 +49,7 @@ Driver open() {
   }
   Driver opened;
 #define RUNJOB_CUDA_FIND(member, symbol, arguments) \
-  find_function(library, symbol, opened.member, kFile, ": it is too old");
+  find_function(library, symbol, opened.member, kDriverFile, ": it is too old");
   RUNJOB_CUDA_FUNCTIONS(RUNJOB_CUDA_FIND)
 #undef RUNJOB_CUDA_FIND
   opened.path = path_of(reinterpret_cast<const void*>(opened.init));

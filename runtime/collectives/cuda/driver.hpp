@@ -16,9 +16,6 @@ struct Driver {
   int version = 0;   ///< the newest CUDA that it supports: 13000 is 13.0
 };
 
-/// The oldest driver that serves.
-inline constexpr int kOldestDriver = 12000;
-
 /// The driver, opened and initialised by the first call that succeeds, and kept. Makes no context. Any thread.
 /// Errors  Error(kUnavailable): there is none, it is too old, or it finds no GPU; the text has the file.
 const Driver& driver();

@@ -6,17 +6,18 @@
 
 #include "base/error.hpp"
 #include "base/library_function.hpp"
+#include "runtime/collectives/cuda/nvidia.hpp"
 
 namespace runjob::runtime::nccl {
 namespace {
 
-constexpr char kFile[] = "libnccl.so.2";
-constexpr int kRevokeVersion = 22809;
+using nvidia::kNcclFile;
+using nvidia::kOldestNccl;
 
 void* open_file(const std::string& chosen) {
   if (!chosen.empty()) return ::dlopen(chosen.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (void* loaded = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return loaded;
-  return ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+  if (void* loaded = ::dlopen(kNcclFile, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return loaded;
+  return ::dlopen(kNcclFile, RTLD_NOW | RTLD_LOCAL);
 }
 
 Library open(const std::string& chosen) {
@@ -40,11 +41,11 @@ Library open(const std::string& chosen) {
   if (::dladdr(reinterpret_cast<const void*>(opened.get_version), &info) != 0 && info.dli_fname != nullptr)
     opened.path = info.dli_fname;
   check(opened, opened.get_version(&opened.version), "asking for NCCL's version");
-  if (opened.version >= kRevokeVersion)
+  if (opened.version >= nvidia::kRevokingNccl)
     opened.revoke = reinterpret_cast<decltype(opened.revoke)>(::dlsym(file, "ncclCommRevoke"));
-  if (opened.version >= kOldestVersion) return opened;
+  if (opened.version >= kOldestNccl) return opened;
   throw Error(Errc::kUnavailable, fmt::format("{} is NCCL {}, and runjob needs {} or newer", opened.path,
-                                              version_text(opened.version), version_text(kOldestVersion)));
+                                              version_text(opened.version), version_text(kOldestNccl)));
 }
 
 }  // namespace

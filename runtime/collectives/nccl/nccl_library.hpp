@@ -20,9 +20,6 @@ struct Library {
   int version = 0;                                   ///< 22809 is 2.28.9
 };
 
-/// The oldest NCCL that runjob can use.
-inline constexpr int kOldestVersion = 21800;
-
 /// The NCCL of this process: the file `chosen`, which RUNJOB_NCCL_LIBRARY names; if that is empty, the NCCL that is
 /// loaded already, such as PyTorch's; otherwise the one that the loader finds. The first call that succeeds opens it;
 /// later ones return the same NCCL, whatever they choose.

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/json_text.hpp"
+#include "runtime/collectives/cuda/nvidia.hpp"
 #include "runtime/collectives/json_bytes.hpp"
 #include "runtime/collectives/nccl/nccl_library.hpp"
 
@@ -12,9 +13,6 @@ namespace runjob::runtime::nccl {
 namespace {
 
 using nlohmann::json;
-
-/// The first NCCL in which several ranks of a communicator may use one GPU.
-constexpr int kSharedGpuVersion = 23003;
 
 std::string library_text(const Offer& offer) {
   return fmt::format("rank {} has NCCL {} ({})", offer.rank, version_text(offer.nccl), offer.path);
@@ -80,10 +78,11 @@ std::string objection(std::span<const Offer> offers) {
     for (std::size_t j = 0; j < i; ++j) {
       const Offer &one = offers[i], &other = offers[j];
       if (one.gpu != other.gpu || one.host != other.host || one.host_id != other.host_id) continue;
-      if (one.may_share && other.may_share && first.nccl >= kSharedGpuVersion) continue;
-      return fmt::format("ranks {} and {} use one GPU, {}, which NCCL refuses; give each rank a GPU of its own{}",
-                         offers[j].rank, offers[i].rank, offers[i].gpu,
-                         first.nccl >= kSharedGpuVersion ? ", or set NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks" : "");
+      if (one.may_share && other.may_share && first.nccl >= nvidia::kSharedGpuNccl) continue;
+      return fmt::format(
+          "ranks {} and {} use one GPU, {}, which NCCL refuses; give each rank a GPU of its own{}", offers[j].rank,
+          offers[i].rank, offers[i].gpu,
+          first.nccl >= nvidia::kSharedGpuNccl ? ", or set NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks" : "");
     }
   }
   return {};
