@@ -74,21 +74,22 @@ void set_tensor(SubmissionView& submission, const runjob_operation& operation) {
   if (writes_in_place(kind)) check_buffer(submission, submission.output, "the output");
 }
 
-Submission submission_of(const runjob_operation& operation) {
+Status submit_operation(const runjob_operation& operation, runjob_handle* handle) {
   SubmissionView submission = terms_of(operation);
   if (operation.count < 1 || operation.tensors == nullptr) {
     throw Error(Errc::kInvalidArgument, fmt::format("{} '{}': {} tensors at {}", to_string(submission.signature.kind),
                                                     operation.name, operation.count, fmt::ptr(operation.tensors)));
   }
-  if (operation.count > 1 || operation.is_group != 0) return make_group(submission, operation.tensors, operation.count);
+  if (operation.count > 1 || operation.is_group != 0)
+    return submit(make_group(submission, operation.tensors, operation.count), handle);
   set_tensor(submission, operation);
-  return to_submission(submission);
+  return submit(submission, handle);
 }
 
 }  // namespace
 
 runjob_code runjob_submit(const runjob_operation* operation, runjob_handle* handle) {
-  return guarded([&] { return submit(submission_of(copy_of(operation)), handle); });
+  return guarded([&] { return submit_operation(copy_of(operation), handle); });
 }
 
 runjob_code runjob_check(double timeout_seconds) {

@@ -158,7 +158,11 @@ Status submit(Submission submission, runjob_handle* handle) {
 }
 
 Status submit(const SubmissionView& submission, runjob_handle* handle) {
-  return submit(to_submission(submission), handle);
+  check_handle(handle);
+  *handle = with_engine(submission, [&](const std::shared_ptr<Engine>& engine) {
+    return Process::current().handles().add(engine->submit(submission), engine);
+  });
+  return {};
 }
 
 Engine::Deadline to_deadline(double timeout_seconds) {

@@ -91,16 +91,9 @@ void Engine::begin_work(Submission& submission) {
       submission.work);
 }
 
-/// Errors  Error with the reason why the operation is refused.
-void Engine::check_in_flight(const Submission& submission) const {
-  if (!state_.is_open()) state_.outcome_of(submission, state_.phase.reason()).throw_if_failed();
-  if (!state_.work.is_in_flight(submission.name)) return;
-  throw Error(Errc::kInvalidArgument, fmt::format("{}: an operation of this name is still in flight on {}",
-                                                  operation_text(submission.name, submission.signature), state_.self));
-}
-
 /// Adds an operation whose request is announced already.
-std::shared_ptr<Completion> Engine::insert(Submission&& submission) {
+std::shared_ptr<Completion> Engine::insert(InFlight::Taken operation) {
+  const Submission& submission = operation.mapped().submission;
   if (state_.phase.is_ended()) {
     auto completion = std::make_shared<Completion>();
     completion->finish(state_.outcome_of(submission, state_.phase.reason()));
@@ -109,14 +102,7 @@ std::shared_ptr<Completion> Engine::insert(Submission&& submission) {
   state_.parts.timeline->submitted(submission.name, submission.signature.kind);
   if (log::enabled(log::Level::kTrace))
     log::trace("{} is submitted", operation_text(submission.name, submission.signature));
-  return state_.work.operations.insert(std::move(submission));
-}
-
-/// Adds an operation whose request is to be announced.
-std::shared_ptr<Completion> Engine::announce(Submission&& submission) {
-  if (!state_.phase.is_ended())
-    state_.work.add({submission.name, submission.signature, /*begins=*/has_seen_end_.exchange(false)});
-  return insert(std::move(submission));
+  return state_.work.operations.insert(std::move(operation));
 }
 
 /// Sees to it that a driver announces the request: the thread "runjob-driver", which the caller notifies when this
@@ -143,21 +129,56 @@ bool Engine::may_launch(const Submission& submission) const {
   return true;
 }
 
-std::shared_ptr<Completion> Engine::submit(Submission submission) {
-  check(submission);
+/// An operation that was submitted, and what its thread does next, without the lock.
+struct Engine::Begun {
   std::shared_ptr<Completion> completion;
-  bool needs_driver = false, drives = false;
+  bool drives = false;        ///< it has the role of the driver
+  bool needs_driver = false;  ///< it wakes the thread "runjob-driver"
+};
+
+/// Adds an operation whose request is to be announced. `waits`: its thread is about to wait for it.
+/// Errors  as submit().
+Engine::Begun Engine::begin(InFlight::Taken operation, bool waits) {
+  Submission& submission = operation.mapped().submission;
+  check(submission);
+  if (!state_.is_open()) state_.outcome_of(submission, state_.phase.reason()).throw_if_failed();
+  if (state_.work.is_in_flight(submission.name))
+    throw Error(Errc::kInvalidArgument,
+                fmt::format("{}: an operation of this name is still in flight on {}",
+                            operation_text(submission.name, submission.signature), state_.self));
+  begin_work(submission);
+  Begun begun;
+  begun.drives = (waits || may_launch(submission)) && state_.work.take_role(state_.phase);
+  if (!state_.phase.is_ended())
+    state_.work.add(submission.name, submission.signature, /*begins=*/has_seen_end_.exchange(false));
+  begun.completion = insert(std::move(operation));
+  if (!begun.drives) begun.needs_driver = wake_driver();
+  return begun;
+}
+
+/// For a thread that does not wait.
+std::shared_ptr<Completion> Engine::launch(Begun begun) {
+  if (begun.needs_driver) state_.work_changed.notify_one();
+  if (begun.drives) driver_.drive_without_waiting();
+  return std::move(begun.completion);
+}
+
+std::shared_ptr<Completion> Engine::submit(Submission submission) {
+  Begun begun;
   {
     const MutexLock lock(state_.mutex);
-    check_in_flight(submission);
-    begin_work(submission);
-    drives = may_launch(submission) && state_.work.take_role(state_.phase);
-    completion = announce(std::move(submission));
-    if (!drives) needs_driver = wake_driver();
+    begun = begin(state_.work.operations.make(std::move(submission)), /*waits=*/false);
   }
-  if (needs_driver) state_.work_changed.notify_one();
-  if (drives) driver_.drive_without_waiting();
-  return completion;
+  return launch(std::move(begun));
+}
+
+std::shared_ptr<Completion> Engine::submit(const SubmissionView& submission) {
+  Begun begun;
+  {
+    const MutexLock lock(state_.mutex);
+    begun = begin(state_.work.operations.make(submission), /*waits=*/false);
+  }
+  return launch(std::move(begun));
 }
 
 /// Leaves the role, unless the operation was announced but is not done: then it goes on like any other, with a
@@ -168,7 +189,7 @@ void Engine::leave_at_once(const SubmissionView& submission, bool is_done, Outco
   if (is_done || !driver_.is_in_round()) return state_.leave_role();
   Submission announced = to_submission(submission);
   check(announced);
-  outcome.completion = insert(std::move(announced));
+  outcome.completion = insert(state_.work.operations.make(std::move(announced)));
 }
 
 /// In a process set the root of a broadcast is counted among its members.
@@ -215,19 +236,15 @@ Engine::Outcome Engine::run(const SubmissionView& submission, Deadline deadline)
 }
 
 Engine::Outcome Engine::run(Submission submission, Deadline deadline) {
-  check(submission);
-  Outcome outcome;
-  bool drives = false, needs_driver = false;
+  Begun begun;
   {
     const MutexLock lock(state_.mutex);
-    check_in_flight(submission);
-    begin_work(submission);
-    drives = state_.work.take_role(state_.phase);
-    outcome.completion = announce(std::move(submission));
-    if (!drives) needs_driver = wake_driver();
+    begun = begin(state_.work.operations.make(std::move(submission)), /*waits=*/true);
   }
-  if (needs_driver) state_.work_changed.notify_one();
-  if (drives) driver_.drive_until(*outcome.completion, deadline);
+  if (begun.needs_driver) state_.work_changed.notify_one();
+  Outcome outcome;
+  outcome.completion = std::move(begun.completion);
+  if (begun.drives) driver_.drive_until(*outcome.completion, deadline);
   outcome.status = wait(*outcome.completion, deadline).value_or(Status());
   return outcome;
 }
@@ -320,7 +337,7 @@ void Engine::shutdown() {
     backend = std::move(state_.parts.backend);
   }
   backend.reset();
-  for (InFlight::Taken& each : left) execution_.finish(std::move(each), reason);
+  for (InFlight::Taken& each : left) execution_.finish(each.mapped(), reason);
   {
     const MutexLock lock(state_.mutex);  // statistics() may look at it
     state_.parts.control.reset();

@@ -44,6 +44,8 @@ class Engine {
   /// Errors  Error(kInvalidArgument): the operation can never work, or its name is in flight; kAborted, kPeerLost,
   ///         kTimeout...: the job has ended. Everything later arrives through the completion.
   std::shared_ptr<Completion> submit(Submission submission);
+  /// The same. An operation that the ranks know allocates nothing.
+  std::shared_ptr<Completion> submit(const SubmissionView& submission);
 
   /// How run() has ended.
   struct Outcome {
@@ -84,12 +86,13 @@ class Engine {
  private:
   void check(Submission& submission) const;
   void begin_work(Submission& submission) REQUIRES(state_.mutex);
-  void check_in_flight(const Submission& submission) const REQUIRES(state_.mutex);
   bool run_at_once(const SubmissionView& submission, Deadline deadline, Outcome& outcome);
   bool take_role_at_once(const SubmissionView& submission) REQUIRES(state_.mutex);
   void leave_at_once(const SubmissionView& submission, bool is_done, Outcome& outcome) REQUIRES(state_.mutex);
-  std::shared_ptr<Completion> insert(Submission&& submission) REQUIRES(state_.mutex);
-  std::shared_ptr<Completion> announce(Submission&& submission) REQUIRES(state_.mutex);
+  std::shared_ptr<Completion> insert(InFlight::Taken operation) REQUIRES(state_.mutex);
+  struct Begun;
+  Begun begin(InFlight::Taken operation, bool waits) REQUIRES(state_.mutex);
+  std::shared_ptr<Completion> launch(Begun begun);
   bool may_launch(const Submission& submission) const REQUIRES(state_.mutex);
   [[nodiscard]] bool wake_driver() REQUIRES(state_.mutex);
 

@@ -21,7 +21,7 @@ void Execution::start(RoundExchange& exchange) {
       *parts.timeline, parts.rank, state_.size, parts.fusion, parts.backend->fusion_advice());
 }
 
-void Execution::run(RoundExchange::Outcome&& outcome) {
+void Execution::run(RoundExchange::Outcome& outcome) {
   std::vector<Decision>& decisions = outcome.decisions;
   const auto is_rejected = [](const Decision& each) { return each.type == Decision::Type::kReject; };
   for (const Decision& decision : decisions) {
@@ -43,9 +43,9 @@ void Execution::run_in_messages() {
   const EngineParts& parts = state_.parts;
   std::vector<AgreedOperation*> done;
   for (AgreedOperation& operation : operations_) {
-    parts.timeline->begin(operation.decision.name, operation.submission->signature.kind);
-    operation.status = run_operation({combining(operation.decision)}, *parts.timeline, *operation.submission,
-                                     operation.decision, parts.rank, state_.size, *operation.result);
+    parts.timeline->begin(operation.decision->name, operation.submission->signature.kind);
+    operation.status = run_operation({combining(*operation.decision)}, *parts.timeline, *operation.submission,
+                                     *operation.decision, parts.rank, state_.size, *operation.result);
     done.push_back(&operation);
   }
   exchange_->end_messages();
@@ -69,7 +69,7 @@ void Execution::begin(std::vector<Decision>& decisions) {
     if (entry == nullptr) continue;
     state_.work.operations.set_running(*entry);
     if (entry->submission.work) entry->submission.work->note_agreed();
-    operations_.push_back({std::move(decision), &entry->submission, &entry->result});
+    operations_.push_back({&decision, &entry->submission, &entry->result});
   }
 }
 
@@ -78,9 +78,9 @@ void Execution::refuse_impossible() {
   std::erase_if(operations_, [this](AgreedOperation& operation) {
     const Signature& signature = operation.submission->signature;
     if (signature.memory == MemoryKind::kHost) return false;
-    operation.decision.status = refusal_of(*state_.parts.backend, operation.decision.name, signature);
-    if (operation.decision.status.ok()) return false;
-    reject(operation.decision);
+    operation.decision->status = refusal_of(*state_.parts.backend, operation.decision->name, signature);
+    if (operation.decision->status.ok()) return false;
+    reject(*operation.decision);
     return true;
   });
 }
@@ -109,27 +109,27 @@ void Execution::reject(const Decision& decision) {
     const MutexLock lock(state_.mutex);
     taken = state_.work.operations.take(decision.name);
   }
-  if (taken) finish(std::move(taken), decision.status);
+  if (taken) finish(taken.mapped(), decision.status);
 }
 
 /// A failed operation stays in flight until the coordinator has decided why, unless that is known already.
 void Execution::on_done(std::span<AgreedOperation* const> operations) {
-  finished_.clear();
-  finished_.reserve(operations.size());
   {
     const MutexLock lock(state_.mutex);
     InFlight& in_flight = state_.work.operations;
+    for (auto& [taken, status] : finished_) in_flight.give_back(std::move(taken));
+    finished_.clear();
     if (!state_.is_open()) state_.poll.wake();
     const bool is_explained = !state_.phase.is_open();
     const Status* failure = nullptr;
     for (AgreedOperation* operation : operations) {
       if (!operation->status.ok() && !is_explained) {
-        in_flight.set_done(*in_flight.find(operation->decision.name));
+        in_flight.set_done(*in_flight.find(operation->decision->name));
         failure = &operation->status;
         continue;
       }
       // Taken at once: between two locks, the end of the job could take it.
-      finished_.emplace_back(in_flight.take(operation->decision.name),
+      finished_.emplace_back(in_flight.take(operation->decision->name),
                              operation->status.ok() ? Status() : state_.phase.reason());
     }
     if (failure != nullptr) state_.report(LifeReport::Type::kFailed, *failure);
@@ -137,7 +137,7 @@ void Execution::on_done(std::span<AgreedOperation* const> operations) {
   for (const auto& [taken, status] : finished_) state_.parts.timeline->end_activity(taken.key());
   // From the last to the first: a thread that waits for one after the other is woken when all of them are finished.
   for (auto each = finished_.rbegin(); each != finished_.rend(); ++each)
-    finish(std::move(each->first), std::move(each->second));
+    finish(each->first.mapped(), std::move(each->second));
 }
 
 bool Execution::enter(PhaseEvent event, const Status& reason) {
@@ -153,24 +153,24 @@ bool Execution::enter(PhaseEvent event, const Status& reason) {
     state_.has_dropped_device_operation |=
         std::any_of(waiting.begin(), waiting.end(), [](const auto& each) { return each.mapped().is_on_device(); });
   }
-  for (InFlight::Taken& each : waiting) finish(std::move(each), reason);
+  for (InFlight::Taken& each : waiting) finish(each.mapped(), reason);
   return true;
 }
 
-void Execution::finish(InFlight::Taken taken, Status status) {
-  InFlight::Entry& entry = taken.mapped();
-  const Signature& signature = entry.submission.signature;
-  state_.parts.timeline->end(entry.submission.name, signature.dtype, signature.shape);
+void Execution::finish(InFlight::Entry& operation, Status status) {
+  const Submission& submission = operation.submission;
+  const Signature& signature = submission.signature;
+  state_.parts.timeline->end(submission.name, signature.dtype, signature.shape);
   if (log::enabled(log::Level::kTrace))
-    log::trace("{} is done: {}", operation_text(entry.submission.name, signature),
-               status.ok() ? "ok" : status.message());
+    log::trace("{} is done: {}", operation_text(submission.name, signature), status.ok() ? "ok" : status.message());
   if (!status.ok()) {
-    status = state_.outcome_of(entry.submission, status);
-    entry.result = {};
+    status = state_.outcome_of(submission, status);
+    operation.result = {};
   }
-  const bool is_on_device = status.ok() && entry.submission.work && entry.submission.work->is_launched();
-  entry.completion->finish(std::move(status), std::move(entry.result),
-                           is_on_device ? std::move(entry.submission.work) : nullptr);
+  std::shared_ptr<DeviceWork> work = std::move(operation.submission.work);
+  if (!status.ok() || (work && !work->is_launched())) work.reset();
+  const std::shared_ptr<Completion> completion = std::move(operation.completion);
+  completion->finish(std::move(status), std::move(operation.result), std::move(work));
 }
 
 }  // namespace runjob::runtime

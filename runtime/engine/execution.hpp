@@ -24,15 +24,15 @@ class Execution {
   /// Once the backend is connected. `exchange` is lent: the messages of its rounds may hold operations' data.
   void start(RoundExchange& exchange);
 
-  /// Runs what a round has decided, and rejects what it has rejected. The decisions are moved, their vector is not.
-  /// Failures of the backend are reported to the coordinator: their operations end with its decision.
-  void run(RoundExchange::Outcome&& outcome);
+  /// Runs what a round has decided, and rejects what it has rejected, which it removes from the decisions. Failures of
+  /// the backend are reported to the coordinator: their operations end with its decision.
+  void run(RoundExchange::Outcome& outcome);
 
   /// Moves the job to another phase, and ends the operations that cannot be completed in it, unless the backend works
   /// on them just now. False when the event has to wait; see next_phase().
   bool enter(PhaseEvent event, const Status& reason);
   /// Finishes an operation that is not in flight any more.
-  void finish(InFlight::Taken taken, Status status);
+  void finish(InFlight::Entry& operation, Status status);
 
  private:
   RunCall combining(const Decision& decision);
@@ -48,7 +48,7 @@ class Execution {
   std::optional<OperationRunner> runner_;
   // Lists that run() fills, kept for their memory.
   std::vector<AgreedOperation> operations_;
-  std::vector<std::pair<InFlight::Taken, Status>> finished_;
+  std::vector<std::pair<InFlight::Taken, Status>> finished_;  ///< given back at the next call
 };
 
 }  // namespace runjob::runtime

@@ -5,16 +5,19 @@
 
 namespace runjob::runtime {
 
-void WorkQueue::add(Request request) {
-  if (window.is_used()) window.submitted(request.signature, Clock::now());
-  requests_.push_back(std::move(request));
+void WorkQueue::add(const std::string& name, const Signature& signature, bool begins) {
+  if (window.is_used()) window.submitted(signature, Clock::now());
+  if (spare_.empty()) spare_.emplace_back();
+  requests_.splice(requests_.end(), spare_, spare_.begin());
+  Request& request = requests_.back();
+  request.name = name;
+  request.signature = signature;
+  request.begins = begins;
 }
 
-std::vector<Request>& WorkQueue::take_requests() {
+std::list<Request> WorkQueue::take_requests() {
   if (window.is_used()) window.clear();
-  taken_.clear();
-  taken_.swap(requests_);
-  return taken_;
+  return std::exchange(requests_, {});
 }
 
 bool WorkQueue::is_awaited() const {

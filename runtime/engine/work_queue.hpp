@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,11 +41,13 @@ class WorkQueue {
   std::optional<PlanFollower::Hold> hold;   ///< the driver holds requests back for a bucket
   std::optional<std::string_view> at_once;  ///< the name of an operation in flight that is not in `operations`
 
-  /// A request to be announced.
-  void add(Request request);
+  /// The request of an operation, to be announced. `begins`: see Request.
+  void add(const std::string& name, const Signature& signature, bool begins);
   std::size_t requests() const { return requests_.size(); }
-  /// The requests that are to be announced now. They may be moved from, and stay valid until the next call.
-  std::vector<Request>& take_requests();
+  /// The requests that are to be announced now.
+  std::list<Request> take_requests();
+  /// Requests that are announced: their memory is used again.
+  void give_back(std::list<Request> requests) { spare_.splice(spare_.begin(), requests); }
   bool is_in_flight(const std::string& name) const {
     return (at_once && *at_once == name) || operations.contains(name);
   }
@@ -70,8 +73,8 @@ class WorkQueue {
   void close_role() { role_ = DriverRole::kClosed; }
 
  private:
-  std::vector<Request> requests_;
-  std::vector<Request> taken_;  ///< the last ones that were taken; kept for its memory
+  std::list<Request> requests_;
+  std::list<Request> spare_;  ///< given back, the last ones first
   DriverRole role_ = DriverRole::kClosed;
 };
 

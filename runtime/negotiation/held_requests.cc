@@ -1,6 +1,5 @@
 #include "runtime/negotiation/held_requests.hpp"
 
-#include <iterator>
 #include <utility>
 
 namespace runjob::runtime {
@@ -12,29 +11,26 @@ void HeldRequests::follow(const StepPlan& plan, bool is_within) {
   departed_ = is_within;
 }
 
-bool HeldRequests::hold(Id id, Request& request) {
+bool HeldRequests::hold(Id id, std::list<Request>& requests) {
   if (plan_ == nullptr || departed_) return false;
   const std::optional<std::size_t> bucket = plan_->bucket_of(id);
   if (!bucket) return false;
-  held_[*bucket].push_back(std::move(request));
+  held_[*bucket].splice(held_[*bucket].end(), requests, requests.begin());
   ++count_;
   return true;
 }
 
-std::size_t HeldRequests::take_full() {
+std::size_t HeldRequests::take_full(std::list<Request>& announced) {
   const std::size_t bucket = std::exchange(next_, (next_ + 1) % held_.size());
   count_ -= held_[bucket].size();
-  held_[bucket].clear();
+  announced.splice(announced.end(), held_[bucket]);
   return bucket;
 }
 
-std::vector<Request> HeldRequests::release() {
-  std::vector<Request> all;
-  for (std::size_t i = 0; i < held_.size(); ++i) {  // in the order in which they would have been announced
-    std::vector<Request>& bucket = held_[(next_ + i) % held_.size()];
-    all.insert(all.end(), std::make_move_iterator(bucket.begin()), std::make_move_iterator(bucket.end()));
-    bucket.clear();
-  }
+std::list<Request> HeldRequests::release() {
+  std::list<Request> all;
+  for (std::size_t i = 0; i < held_.size(); ++i)  // in the order in which they would have been announced
+    all.splice(all.end(), held_[(next_ + i) % held_.size()]);
   count_ = 0;
   departed_ = true;
   return all;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <list>
 #include <optional>
 #include <vector>
 
@@ -20,8 +21,8 @@ class HeldRequests {
   /// cycle already.
   void follow(const StepPlan& plan, bool is_within);
 
-  /// Takes the request. False when it is to be announced by itself.
-  bool hold(Id id, Request& request);
+  /// Takes the first of `requests`. False when it is to be announced by itself.
+  bool hold(Id id, std::list<Request>& requests);
   /// An operation was announced by itself.
   void announced_alone(Id id) { departed_ = departed_ || (plan_ != nullptr && plan_->bucket_of(id)); }
   bool empty() const { return count_ == 0; }
@@ -30,16 +31,17 @@ class HeldRequests {
   std::size_t missing() const { return plan_->buckets()[next_].ids.size() - held_[next_].size(); }
 
   bool has_full() const { return count_ != 0 && missing() == 0; }
-  /// Returns the index of the bucket that is to be announced now, which is not held any more.
-  std::size_t take_full();
+  /// Returns the index of the bucket that is to be announced now, which is not held any more: its requests go to
+  /// `announced`.
+  std::size_t take_full(std::list<Request>& announced);
   /// This rank departs from the plan: returns the held requests, to be announced by themselves.
-  std::vector<Request> release();
+  std::list<Request> release();
   /// A cycle is over. `is_silent`: this rank waits for no operation that it has announced.
   void end_cycle(bool is_silent);
 
  private:
   const StepPlan* plan_ = nullptr;
-  std::vector<std::vector<Request>> held_;  ///< by bucket
+  std::vector<std::list<Request>> held_;  ///< by bucket
   std::size_t count_ = 0;
   std::size_t next_ = 0;   ///< index of the bucket that is announced next
   bool departed_ = false;  ///< the rank has departed from the plan in this cycle

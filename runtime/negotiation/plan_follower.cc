@@ -1,7 +1,6 @@
 #include "runtime/negotiation/plan_follower.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/error.hpp"
@@ -48,8 +47,8 @@ void PlanFollower::forgotten(Id id) {
 }
 
 /// The plan changes only here: within a round, all ranks mean the buckets of the one before.
-std::optional<std::vector<Request>> PlanFollower::end_round(bool is_busy, const StepPlan::HashOf& hash_of) {
-  std::vector<Request> released;
+std::optional<std::list<Request>> PlanFollower::end_round(bool is_busy, const StepPlan::HashOf& hash_of) {
+  std::list<Request> released;
   if (std::exchange(ends_, false)) {
     interrupted();
     follow({}, is_busy, released);
@@ -76,9 +75,8 @@ bool PlanFollower::wants_new_plan(bool has_repeated) {
   return true;
 }
 
-void PlanFollower::follow(StepPlan plan, bool is_busy, std::vector<Request>& released) {
-  std::vector<Request> held = held_.release();
-  released.insert(released.end(), std::make_move_iterator(held.begin()), std::make_move_iterator(held.end()));
+void PlanFollower::follow(StepPlan plan, bool is_busy, std::list<Request>& released) {
+  released.splice(released.end(), held_.release());
   plan_ = std::move(plan);
   log::debug("a step repeats; its plan has {} buckets of several operations", plan_.buckets().size());
   held_.follow(plan_, /*is_within=*/is_busy);

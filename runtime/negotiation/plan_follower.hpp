@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <vector>
 
@@ -42,14 +43,14 @@ class PlanFollower {
   // The requests of this rank.
 
   bool has_plan() const { return !plan_.buckets().empty(); }
-  /// Takes the request of an operation of the plan. False when it is to be announced by itself.
-  bool hold(Id id, Request& request) { return held_.hold(id, request); }
+  /// Takes the first of `requests`, that of an operation of the plan. False when it is to be announced by itself.
+  bool hold(Id id, std::list<Request>& requests) { return held_.hold(id, requests); }
   /// An operation was announced without submission: this rank departs from the plan if it belongs to it.
   void announced_alone(Id id) { held_.announced_alone(id); }
   std::size_t held() const { return held_.size(); }
   bool has_full() const { return held_.has_full(); }
-  /// The complete bucket that is to be announced now; it is not held any more.
-  Bucket take_full() { return plan_.buckets()[held_.take_full()].hash; }
+  /// The complete bucket that is to be announced now; it is not held any more: its requests go to `announced`.
+  Bucket take_full(std::list<Request>& announced) { return plan_.buckets()[held_.take_full(announced)].hash; }
   /// Requests that the next bucket lacks; nullopt while nothing is held for one, or it lacks none.
   std::optional<std::size_t> missing() const;
   /// The wait for the rest of a bucket.
@@ -60,7 +61,7 @@ class PlanFollower {
   /// Nullopt as for missing(). `now` is called only while requests are held.
   std::optional<Hold> hold(Clock::time_point (*now)());
   /// Holds nothing back until the step is over: the held requests, to be announced by themselves.
-  std::vector<Request> release() { return held_.release(); }
+  std::list<Request> release() { return held_.release(); }
 
   // The agreement of all ranks.
 
@@ -81,12 +82,12 @@ class PlanFollower {
   /// Ends the round. When the plan changes, returns the requests that were held; they and all others that are not
   /// announced yet are then to be given to hold() again. `is_busy`: this rank waits for an operation that it has
   /// announced.
-  std::optional<std::vector<Request>> end_round(bool is_busy, const StepPlan::HashOf& hash_of);
+  std::optional<std::list<Request>> end_round(bool is_busy, const StepPlan::HashOf& hash_of);
 
  private:
   std::size_t index_of(Bucket bucket) const;
   bool wants_new_plan(bool has_repeated);
-  void follow(StepPlan plan, bool is_busy, std::vector<Request>& released);
+  void follow(StepPlan plan, bool is_busy, std::list<Request>& released);
 
   const Settings settings_;
   RepeatingCycle cycle_;

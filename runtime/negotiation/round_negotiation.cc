@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include "base/error.hpp"
@@ -48,18 +47,19 @@ RoundNegotiation::RoundNegotiation(int rank, Members members, const Settings& se
       inboxes_(size_),
       last_(size_) {}
 
-void RoundNegotiation::submit(std::vector<Request>&& requests) {
-  for (Request& request : requests) {
+std::list<Request> RoundNegotiation::submit(std::list<Request> requests) {
+  while (!requests.empty()) {
     if (plans_.has_plan()) {
-      const auto id = cache_.find(request.name, request.signature);
-      if (id && plans_.hold(*id, request)) continue;
+      const auto id = cache_.find(requests.front().name, requests.front().signature);
+      if (id && plans_.hold(*id, requests)) continue;
     }
-    waiting_.push_back(std::move(request));
+    waiting_.splice(waiting_.end(), requests, requests.begin());
   }
+  return std::exchange(announced_, {});
 }
 
 void RoundNegotiation::release() {
-  for (Request& request : plans_.release()) waiting_.push_back(std::move(request));
+  waiting_.splice(waiting_.end(), plans_.release());
 }
 
 std::optional<RoundNegotiation::Sole> RoundNegotiation::take_sole_id() {
@@ -67,21 +67,21 @@ std::optional<RoundNegotiation::Sole> RoundNegotiation::take_sole_id() {
   const auto id = cache_.find(waiting_.front().name, waiting_.front().signature);
   if (!id) return std::nullopt;
   const Sole sole{*id, waiting_.front().begins};
-  waiting_.clear();
+  announced_.splice(announced_.end(), waiting_);
   return sole;
 }
 
 std::optional<RoundNegotiation::Bucket> RoundNegotiation::take_bucket() {
   if (!waiting_.empty() || !fragment_.empty() || !plans_.has_full()) return std::nullopt;
-  return plans_.take_full();
+  return plans_.take_full(announced_);
 }
 
 std::string RoundNegotiation::take_bytes(std::size_t most) {
   std::string bytes = fragment_.substr(0, most);
   fragment_.erase(0, bytes.size());
-  std::size_t taken = 0;
-  while (taken < waiting_.size() && bytes.size() + sizeof(Word) <= most) {
-    const Request& request = waiting_[taken++];
+  while (!waiting_.empty() && bytes.size() + sizeof(Word) <= most) {
+    const Request& request = waiting_.front();
+    announced_.splice(announced_.end(), waiting_, waiting_.begin());
     if (const auto id = cache_.find(request.name, request.signature)) {
       append(bytes, *id | kIsNumber | (request.begins ? kBegins : 0));
       continue;
@@ -92,9 +92,8 @@ std::string RoundNegotiation::take_bytes(std::size_t most) {
     bytes.append(encoded, 0, fits);
     fragment_ = encoded.substr(fits);
   }
-  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(taken));
   while (fragment_.empty() && plans_.has_full() && bytes.size() + sizeof(Word) <= most)
-    append(bytes, kIsNumber | kIsBucket | plans_.take_full());
+    append(bytes, kIsNumber | kIsBucket | plans_.take_full(announced_));
   return bytes;
 }
 
@@ -202,9 +201,9 @@ void RoundNegotiation::observe_all_ready(Id id) {
 void RoundNegotiation::end_round() {
   auto released = plans_.end_round(is_busy(rank_), [this](Id id) { return cache_.hash_of(id); });
   if (!released) return;
-  std::vector<Request> again = std::exchange(waiting_, {});
-  again.insert(again.end(), std::make_move_iterator(released->begin()), std::make_move_iterator(released->end()));
-  submit(std::move(again));
+  std::list<Request> again = std::exchange(waiting_, {});
+  again.splice(again.end(), *released);
+  announced_ = submit(std::move(again));
 }
 
 /// To be called before a round forgets any id.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/collectives/operation.hpp"
@@ -38,13 +39,18 @@ using Submission = BasicSubmission<std::string, Shape>;
 /// nothing.
 using SubmissionView = BasicSubmission<std::string_view, ShapeView>;
 
-inline Submission to_submission(const SubmissionView& view) {
-  return {std::string(view.name),
-          with_extents<Shape>(view.signature),
-          view.input,
-          view.output,
-          view.output_bytes,
-          view.device};
+/// `old` lends its memory: where that is enough for the name and the shapes, nothing is allocated.
+inline Submission to_submission(const SubmissionView& view, Submission&& old = {}) {
+  old.name = view.name;
+  old.signature.shape.assign(view.signature.shape.begin(), view.signature.shape.end());
+  old.signature.splits.assign(view.signature.splits.begin(), view.signature.splits.end());
+  SignatureView terms = view.signature;
+  terms.shape = terms.splits = {};
+  Submission made{std::move(old.name), with_extents<Shape>(terms), view.input,
+                  view.output,         view.output_bytes,          view.device};
+  made.signature.shape = std::move(old.signature.shape);
+  made.signature.splits = std::move(old.signature.splits);
+  return made;
 }
 
 }  // namespace runjob::runtime

@@ -63,7 +63,15 @@ const Completion::Result& Completion::result() const {
 
 std::int64_t HandleTable::add(std::shared_ptr<Completion> completion, std::weak_ptr<Engine> engine) {
   const MutexLock lock(mutex_);
-  entries_.emplace(next_, Entry{std::move(completion), std::move(engine)});
+  if (spare_.empty()) {
+    entries_.emplace(next_, Entry{std::move(completion), std::move(engine)});
+  } else {
+    Entries::node_type& entry = spare_.back();
+    entry.key() = next_;
+    entry.mapped() = {std::move(completion), std::move(engine)};
+    entries_.insert(std::move(entry));
+    spare_.pop_back();
+  }
   return next_++;
 }
 
@@ -85,7 +93,8 @@ void HandleTable::release(std::int64_t handle) {
   const auto found = entries_.find(handle);
   if (found == entries_.end()) return;
   last = std::move(found->second.completion);
-  entries_.erase(found);
+  found->second.engine.reset();
+  spare_.push_back(entries_.extract(found));
 }
 
 }  // namespace runjob::runtime

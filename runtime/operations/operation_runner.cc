@@ -80,7 +80,7 @@ void OperationRunner::run_batch(std::span<AgreedOperation> operations, std::span
                                 const OnDone& on_done) {
   if (batch.size() > 1)
     log::debug("{} tensors are fused, the first one is of '{}'", batch.size(),
-               operations[items_[batch.front()].operation].decision.name);
+               operations[items_[batch.front()].operation].decision->name);
   const Status status = run(operations, batch);
   done_.clear();
   for (const std::size_t index : batch) {
@@ -134,14 +134,14 @@ Status OperationRunner::run(std::span<AgreedOperation> operations, std::span<con
 Status OperationRunner::run_alone(const DataPath& path, AgreedOperation& operation, std::size_t tensor) {
   const Submission& submission = *operation.submission;
   if (submission.signature.group.empty())
-    return run_operation(path, timeline_, submission, operation.decision, rank_, size_, *operation.result);
+    return run_operation(path, timeline_, submission, *operation.decision, rank_, size_, *operation.result);
   if (submission.signature.kind == Kind::kAllreduce)
-    return run_tensor(path, timeline_, submission, tensor, operation.decision, rank_, size_, *operation.result);
+    return run_tensor(path, timeline_, submission, tensor, *operation.decision, rank_, size_, *operation.result);
   const std::size_t count = tensor_count(submission.signature);
   operation.result->tensors.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     Status status =
-        run_tensor(path, timeline_, submission, i, operation.decision, rank_, size_, operation.result->tensors[i]);
+        run_tensor(path, timeline_, submission, i, *operation.decision, rank_, size_, operation.result->tensors[i]);
     if (!status.ok()) return status;
   }
   return {};
@@ -167,10 +167,10 @@ Status OperationRunner::run_on_device(std::span<AgreedOperation> operations, std
 void OperationRunner::begin(AgreedOperation& operation) {
   if (operation.is_begun) return;
   operation.is_begun = true;
-  timeline_.begin(operation.decision.name, operation.submission->signature.kind);
+  timeline_.begin(operation.decision->name, operation.submission->signature.kind);
   const Submission& submission = *operation.submission;
   const bool has_buffers = submission.input != nullptr || !submission.group.empty();
-  if (operation.decision.for_joined && !has_buffers) provide_zeros(operation, path_.buffers);
+  if (operation.decision->for_joined && !has_buffers) provide_zeros(operation, path_.buffers);
 }
 
 }  // namespace runjob::runtime

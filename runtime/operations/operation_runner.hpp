@@ -16,7 +16,7 @@ namespace runjob::runtime {
 
 /// An operation that all ranks have agreed to run. The pointers are lent until it is done.
 struct AgreedOperation {
-  Decision decision;
+  Decision* decision = nullptr;
   /// A rank that has joined has no buffers while the decision is for_joined: it gets zeros.
   Submission* submission = nullptr;
   Completion::Result* result = nullptr;

@@ -12,7 +12,7 @@ SYSTEM_FOLDERS = ("arpa", "asm", "linux", "net", "netinet", "sys")
 # POSIX's and Linux's headers without a folder. What is missing here is a library that has no home yet, or a line to add.
 SYSTEM_HEADERS = frozenset(
     name + ".h"
-    for name in """assert cpuid ctype dirent dlfcn elf endian errno fcntl fnmatch ftw glob grp ifaddrs immintrin inttypes langinfo limits link
+    for name in """assert cpuid ctype dirent dlfcn elf endian errno execinfo fcntl fnmatch ftw glob grp ifaddrs immintrin inttypes langinfo limits link
     locale malloc mntent netdb poll pthread pty pwd sched semaphore signal spawn stdarg stdbool stddef stdint stdio stdlib
     string strings sysexits syslog termios time unistd utmp wordexp""".split()
 )

@@ -53,13 +53,24 @@ void FlightRecord::reach(std::uint64_t number, Step step) {
 
 FlightRecord::Unfinished FlightRecord::first_unfinished() const {
   const MutexLock lock(mutex_);
-  const auto now = Clock::now();
+  const Entry* const entry = first();
+  if (entry == nullptr) return {};
+  return {entry->step, Clock::now() - entry->times[static_cast<std::size_t>(entry->step)]};
+}
+
+std::string FlightRecord::first_unfinished_text() const {
+  const MutexLock lock(mutex_);
+  const Entry* const entry = first();
+  return entry == nullptr ? std::string() : describe(*entry, Clock::now());
+}
+
+/// The first one that is not done; null for none.
+const FlightRecord::Entry* FlightRecord::first() const {
   for (std::uint64_t number = count_ < kKept ? 1 : count_ - kKept + 1; number <= count_; ++number) {
     const Entry& entry = entries_[number % kKept];
-    if (entry.step == Step::kDone) continue;
-    return {describe(entry, now), entry.step, now - entry.times[static_cast<std::size_t>(entry.step)]};
+    if (entry.step != Step::kDone) return &entry;
   }
-  return {};
+  return nullptr;
 }
 
 /// "allreduce 'x', operation 7 of 9: submitted 3.21 s ago, agreed 3.2 s ago; it has not been launched"

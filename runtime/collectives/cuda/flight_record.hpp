@@ -12,7 +12,7 @@
 namespace runjob::runtime::cuda {
 
 /// The last operations of one GPU, and the step that each of them has reached: the report of a rank on which one of
-/// them does not end. Adding to it allocates nothing.
+/// them does not end. Nothing but the text allocates memory.
 /// Owner    Gpu.
 /// Threads  any.
 class FlightRecord {
@@ -32,12 +32,13 @@ class FlightRecord {
   void reach(std::uint64_t number, Step step);
 
   struct Unfinished {
-    std::string text;  ///< the operation, its number among all, its steps and the reason why it waits; empty for none
     Step step = Step::kSubmitted;           ///< the last one
     std::chrono::nanoseconds since_step{};  ///< the time since then
   };
-  /// The first operation that is kept and not done.
+  /// The first operation that is kept and not done; one that was submitted now for none.
   Unfinished first_unfinished() const;
+  /// That operation, its number among all, its steps and the reason why it waits; empty for none.
+  std::string first_unfinished_text() const;
 
  private:
   static constexpr std::size_t kSteps = 5, kMostName = 80;
@@ -52,6 +53,7 @@ class FlightRecord {
     std::array<Clock::time_point, kSteps> times{};  ///< of a step that was not seen: that of the next one
   };
 
+  const Entry* first() const REQUIRES(mutex_);
   std::string describe(const Entry& entry, Clock::time_point now) const REQUIRES(mutex_);
 
   mutable Mutex mutex_;

@@ -104,17 +104,24 @@ void InFlightWorks::run() {
   }
 }
 
+void InFlightWorks::look() {
+  {
+    const MutexLock lock(mutex_);
+    looked_at_ = works_;
+  }
+  if (!looked_at_.empty()) look_at(looked_at_);
+  looked_at_.clear();
+}
+
 /// With no lock held, because callbacks may come back. A group that is launched in parts has its work in the list more
 /// than once.
-void InFlightWorks::look() {
-  const std::vector<std::shared_ptr<cuda::Work>> works = this->works();
-  if (works.empty()) return;
-  std::vector<cuda::Work*> done;
+void InFlightWorks::look_at(std::span<const std::shared_ptr<cuda::Work>> works) {
+  done_.clear();
   Status failed;
   cuda::Work* first_at_work = nullptr;
   for (const auto& work : works) {
     if (work->notify_if_done()) {
-      done.push_back(work.get());
+      done_.push_back(work.get());
       if (failed.ok()) failed = work->outcome().value_or(Status());
     } else if (first_at_work == nullptr) {
       first_at_work = work.get();
@@ -126,7 +133,7 @@ void InFlightWorks::look() {
     const MutexLock lock(mutex_);
     if (first_failed_.ok()) first_failed_ = failed;
     std::erase_if(works_,
-                  [&](const auto& work) { return std::find(done.begin(), done.end(), work.get()) != done.end(); });
+                  [&](const auto& work) { return std::find(done_.begin(), done_.end(), work.get()) != done_.end(); });
   }
   if (first_at_work == nullptr) return;
   try {

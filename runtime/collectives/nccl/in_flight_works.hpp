@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -45,6 +46,7 @@ class InFlightWorks {
   void stop();
   void run();
   void look();
+  void look_at(std::span<const std::shared_ptr<cuda::Work>> works);
   std::vector<std::shared_ptr<cuda::Work>> works() const;
   void report(const Status& why);
 
@@ -56,8 +58,11 @@ class InFlightWorks {
   std::optional<Status> failure_ GUARDED_BY(mutex_);
   Status first_failed_ GUARDED_BY(mutex_);  ///< of the works
   bool is_asleep_ GUARDED_BY(mutex_) = false, is_ended_ GUARDED_BY(mutex_) = false;
-  bool has_failed_ = false;  ///< the thread's
-  std::thread thread_;       ///< from the first work on
+  // The thread's. The lists are kept for their memory.
+  bool has_failed_ = false;
+  std::vector<std::shared_ptr<cuda::Work>> looked_at_;
+  std::vector<const cuda::Work*> done_;
+  std::thread thread_;  ///< from the first work on
 };
 
 }  // namespace runjob::runtime::nccl

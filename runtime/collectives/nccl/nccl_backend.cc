@@ -256,7 +256,7 @@ std::optional<Status> NcclBackend::device_outcome() const {
 std::string NcclBackend::unfinished() const {
   const MutexLock lock(mutex_);
   if (failure_ || !place_) return unfinished_;
-  const std::string text = place_->gpu.flights().first_unfinished().text;
+  const std::string text = place_->gpu.flights().first_unfinished_text();
   return text.empty() ? text : fmt::format("{}: {}", place_->gpu.text(), text);
 }
 

@@ -190,13 +190,15 @@ std::string SharedGpu::stall(const DeviceTerms& terms) {
   inspected_ = now;
   const cuda::FlightRecord::Unfinished first = gpu_.flights().first_unfinished();
   if (first.step == cuda::FlightRecord::Step::kSubmitted) return {};  // the other ranks are late, which they report
-  const std::string text = fmt::format("{}: {}", gpu_.text(), first.text);
-  if (terms.stall_failure != kNever && first.since_step >= terms.stall_failure) {
+  const bool fails = terms.stall_failure != kNever && first.since_step >= terms.stall_failure;
+  const bool warns =
+      terms.stall_warning != kNever && first.since_step >= terms.stall_warning && now - warned_ >= terms.stall_warning;
+  if (!fails && !warns) return {};
+  const std::string text = fmt::format("{}: {}", gpu_.text(), gpu_.flights().first_unfinished_text());
+  if (fails) {
     throw Error(Errc::kTimeout,
                 text + "; --stall-check-shutdown-time-seconds (RUNJOB_STALL_SHUTDOWN_TIME_SECONDS) allows no more");
   }
-  if (terms.stall_warning == kNever || first.since_step < terms.stall_warning || now - warned_ < terms.stall_warning)
-    return {};
   warned_ = now;
   return text;
 }

@@ -204,13 +204,13 @@ TEST_CASE("operations of host and device memory take their own backends side by 
 
 TEST_CASE("a rank that has joined gives zeros of device memory", "[runtime][unit][stand-in]") {
   Job job;
-  const auto joined = job.one.engine->submit({"<join>", {.kind = Kind::kJoin}, nullptr, nullptr});
+  const auto joined = job.one.engine->submit(Submission{"<join>", {.kind = Kind::kJoin}, nullptr, nullptr});
   void* buffer = job.zero.to_device({7});
   CHECK(
       outcome(job.zero.engine->submit(on_device("x", {.kind = Kind::kAllreduce, .shape = {1}}, buffer, buffer))).ok());
   CHECK(job.zero.from_device(buffer, 1) == Floats{7});
   CHECK(job.one.memory->allocations() == 1);
-  CHECK(outcome(job.zero.engine->submit({"<join>", {.kind = Kind::kJoin}, nullptr, nullptr})).ok());
+  CHECK(outcome(job.zero.engine->submit(Submission{"<join>", {.kind = Kind::kJoin}, nullptr, nullptr})).ok());
   CHECK(outcome(joined).ok());
 }
 

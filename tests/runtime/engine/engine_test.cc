@@ -96,7 +96,7 @@ TEST_CASE("a name in flight and an impossible operation are refused", "[runtime]
   const auto first = engines[0]->submit(barrier("x"));
   CHECK_THROWS_WITH(engines[0]->submit(barrier("x")),
                     "barrier 'x': an operation of this name is still in flight on rank 0 on a");
-  CHECK_THROWS_WITH(engines[0]->submit({"b", {.kind = Kind::kBroadcast, .root = 2}, nullptr, nullptr}),
+  CHECK_THROWS_WITH(engines[0]->submit(Submission{"b", {.kind = Kind::kBroadcast, .root = 2}, nullptr, nullptr}),
                     ContainsSubstring("root rank 2 is not in a job of size 2"));
 }
 

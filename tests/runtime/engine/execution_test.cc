@@ -38,6 +38,8 @@ struct Started {
     state.work.open_role();
   }
 
+  void run(RoundExchange::Outcome outcome) { execution.run(outcome); }
+
   std::int32_t value = 1;
   EngineState state;
   RoundExchange exchange;
@@ -57,7 +59,7 @@ RoundExchange::Outcome decided(const std::string& name, Decision::Type type = De
 
 TEST_CASE("an agreed operation is run and finished", "[runtime][unit]") {
   Started ranks;
-  ranks.execution.run(decided("x"));
+  ranks.run(decided("x"));
   CHECK(outcome(*ranks.completion).ok());
   const MutexLock lock(ranks.state.mutex);
   CHECK(ranks.state.work.operations.empty());
@@ -65,13 +67,13 @@ TEST_CASE("an agreed operation is run and finished", "[runtime][unit]") {
 
 TEST_CASE("a rejected operation ends with the disagreement", "[runtime][unit]") {
   Started ranks;
-  ranks.execution.run(decided("x", Decision::Type::kReject));
+  ranks.run(decided("x", Decision::Type::kReject));
   CHECK(outcome(*ranks.completion).message() == "they disagree");
 }
 
 TEST_CASE("a failed operation is reported, and waits for the decision on the cause", "[runtime][unit]") {
   Started ranks(std::make_unique<BrokenBackend>());
-  ranks.execution.run(decided("x"));
+  ranks.run(decided("x"));
   CHECK_FALSE(ranks.completion->done());
   REQUIRE(reports_of(ranks.state).size() == 1);
   CHECK(reports_of(ranks.state)[0].type == LifeReport::Type::kFailed);
@@ -84,7 +86,7 @@ TEST_CASE("an operation that fails after a rank has left ends with that reason",
   Started ranks(std::make_unique<BrokenBackend>());
   REQUIRE(ranks.execution.enter(PhaseEvent::kLeaving, kLeft));
   CHECK_FALSE(ranks.completion->done());  // the rounds may still complete it
-  ranks.execution.run(decided("x"));
+  ranks.run(decided("x"));
   CHECK(outcome(*ranks.completion).message().starts_with(kLeft.message() + " while rank 0 on "));
   CHECK(reports_of(ranks.state).empty());
 }
@@ -98,7 +100,7 @@ TEST_CASE("an operation that is agreed on when this rank has ended its part is n
     const MutexLock lock(ranks.state.mutex);
     ranks.state.phase.enter(PhaseEvent::kEnd, kLeft);
   }
-  ranks.execution.run(decided("x"));
+  ranks.run(decided("x"));
   CHECK(calls == 0);
   CHECK_FALSE(ranks.completion->done());  // shutdown() finishes it
 }
@@ -128,7 +130,7 @@ TEST_CASE("a departure waits until this rank is connected", "[runtime][unit]") {
 
 TEST_CASE("an order to run what was not submitted is reported as a bug", "[runtime][unit]") {
   Started ranks;
-  ranks.execution.run(decided("unknown"));
+  ranks.run(decided("unknown"));
   REQUIRE(reports_of(ranks.state).size() == 1);
   CHECK(reports_of(ranks.state)[0].status.code() == Errc::kBug);
 }
@@ -138,7 +140,7 @@ TEST_CASE("a rank that has joined takes part in an operation that it has not sub
   auto outcome_of_round = decided("joined");
   outcome_of_round.decisions[0].for_joined =
       std::make_shared<Signature>(Signature{.kind = Kind::kAllreduce, .dtype = DType::kInt32, .shape = {3}});
-  ranks.execution.run(std::move(outcome_of_round));
+  ranks.run(std::move(outcome_of_round));
   CHECK(reports_of(ranks.state).empty());
   const MutexLock lock(ranks.state.mutex);
   CHECK_FALSE(ranks.state.work.operations.contains("joined"));

@@ -3,6 +3,7 @@
 #include "tests/catch.hpp"
 
 using namespace runjob::runtime;
+using runjob::Status;
 
 namespace {
 
@@ -25,6 +26,42 @@ TEST_CASE("operations in flight are found by name until they are taken", "[runti
   CHECK(operations.take("x").mapped().submission.name == "x");
   CHECK_FALSE(operations.take("x"));
   CHECK(operations.empty());
+}
+
+TEST_CASE("an operation has the memory of one that was given back, and values of its own", "[runtime][unit]") {
+  InFlight operations;
+  Submission first = named("a name that needs memory of its own");
+  first.signature = {.kind = Kind::kAlltoall,
+                     .shape = {1, 2, 3},
+                     .splits = {1},
+                     .group = {{}},
+                     .obstacle = Status(runjob::Errc::kBug, "why")};
+  first.output_bytes = 8;
+  first.group = {{}};
+  operations.insert(std::move(first));
+  InFlight::Entry* const place = operations.find("a name that needs memory of its own");
+  operations.set_running(*place);
+  place->result.shape = {4};
+  const std::shared_ptr<Completion> old = place->completion;
+  operations.give_back(operations.take("a name that needs memory of its own"));
+
+  const std::int64_t extent = 5;
+  SubmissionView second;
+  second.name = "b";
+  second.signature.kind = Kind::kAllreduce;
+  second.signature.shape = {&extent, 1};
+  const std::shared_ptr<Completion> completion = operations.insert(operations.make(second));
+  CHECK(completion != old);
+  const InFlight::Entry* const entry = operations.find("b");
+  REQUIRE(entry != nullptr);
+  if (runjob::kKeepsMemory) CHECK(entry == place);
+  CHECK(entry->completion == completion);
+  CHECK(entry->submission.name == "b");
+  CHECK(entry->submission.signature == Signature{.kind = Kind::kAllreduce, .shape = {5}});
+  CHECK(entry->submission.output_bytes == 0);
+  CHECK(entry->submission.group.empty());
+  CHECK(entry->result.shape.empty());
+  CHECK_FALSE(entry->running);
 }
 
 TEST_CASE("what runs is counted once and stays when the others are taken", "[runtime][unit]") {

@@ -28,7 +28,7 @@ inline Submission sum_of(const std::string& name, std::int32_t& value) {
 /// Puts an operation in flight, as Engine::submit() does.
 inline std::shared_ptr<Completion> put(EngineState& state, Submission submission) {
   const MutexLock lock(state.mutex);
-  state.work.add({submission.name, submission.signature, true});
+  state.work.add(submission.name, submission.signature, true);
   return state.work.operations.insert(std::move(submission));
 }
 

@@ -32,13 +32,26 @@ struct Queue : WorkQueue {
 
 TEST_CASE("requests are taken once, in their order", "[runtime][unit]") {
   Queue queue;
-  queue.add({"a", {}});
-  queue.add({"b", {}});
+  queue.add("a", {}, false);
+  queue.add("b", {}, false);
   CHECK(queue.requests() == 2);
   const auto requests = queue.take_requests();
   REQUIRE(requests.size() == 2);
-  CHECK(requests[1].name == "b");
+  CHECK(requests.back().name == "b");
   CHECK(queue.take_requests().empty());
+}
+
+TEST_CASE("a request has the memory of one that was given back, and values of its own", "[runtime][unit]") {
+  Queue queue;
+  queue.add("a name that needs memory of its own", {.kind = Kind::kAllgather, .shape = {1, 2, 3}}, true);
+  auto announced = queue.take_requests();
+  const Request* const place = &announced.front();
+  queue.give_back(std::move(announced));
+  queue.add("b", {.shape = {4}}, false);
+  const auto requests = queue.take_requests();
+  REQUIRE(requests.size() == 1);
+  CHECK(&requests.front() == place);
+  CHECK(requests.front() == Request{"b", {.shape = {4}}, false});
 }
 
 TEST_CASE("an operation is in flight by its entry or by its name alone", "[runtime][unit]") {
@@ -93,9 +106,9 @@ TEST_CASE("a driver is needed while operations are in flight", "[runtime][unit]"
     CHECK(queue.awaits_bucket(false));
   }
   SECTION("unless the bucket may be complete") {
-    queue.add({"a", {}});
+    queue.add("a", {}, false);
     CHECK_FALSE(queue.has_work(running(), false));
-    queue.add({"b", {}});
+    queue.add("b", {}, false);
     CHECK(queue.has_work(running(), false));
   }
   SECTION("or a thread waits for one of them") {

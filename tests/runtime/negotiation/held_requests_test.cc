@@ -10,8 +10,8 @@ namespace {
 const StepPlan kPlan({{0, 1}, {1, 1}, {2, 1, true}, {3, 1}}, 100, [](StepPlan::Id id) { return id; });
 
 bool hold(HeldRequests& held, StepPlan::Id id) {
-  Request request{std::to_string(id), {}};
-  return held.hold(id, request);
+  std::list<Request> requests{{std::to_string(id), {}}};
+  return held.hold(id, requests);
 }
 
 }  // namespace
@@ -33,10 +33,12 @@ TEST_CASE("buckets are complete in any order, and said in the plan's", "[runtime
   CHECK_FALSE(held.has_full());
   CHECK(held.missing() == 1);
   CHECK(hold(held, 0));
+  std::list<Request> announced;
   REQUIRE(held.has_full());
-  CHECK(held.take_full() == 0);
+  CHECK(held.take_full(announced) == 0);
   REQUIRE(held.has_full());
-  CHECK(held.take_full() == 1);
+  CHECK(held.take_full(announced) == 1);
+  CHECK(announced.size() == 4);
   CHECK(held.empty());
   CHECK(held.missing() == 2);
 }
@@ -49,8 +51,8 @@ TEST_CASE("a rank that departs holds nothing until a cycle is over in which all 
     for (const StepPlan::Id id : {2u, 0u}) hold(held, id);
     const auto all = held.release();
     REQUIRE(all.size() == 2);
-    CHECK(all[0].name == "0");
-    CHECK(all[1].name == "2");
+    CHECK(all.front().name == "0");
+    CHECK(all.back().name == "2");
   }
   SECTION("by an operation that it says alone") {
     held.announced_alone(4);

@@ -22,15 +22,15 @@ class Rank {
     submissions_.push_back(std::make_unique<Submission>(
         Submission{name, std::move(signature), in_place, in_place, 0, {}, std::move(group)}));
     results_.push_back(std::make_unique<Completion::Result>());
-    Decision decision;
-    decision.name = name;
-    operations_.push_back({std::move(decision), submissions_.back().get(), results_.back().get()});
+    decisions_.push_back(std::make_unique<Decision>());
+    decisions_.back()->name = name;
+    operations_.push_back({decisions_.back().get(), submissions_.back().get(), results_.back().get()});
   }
 
   void run(const FusionSettings& settings = {}) {
     OperationRunner runner({[this](const Call& call) { return do_call(call); }}, off, 0, 1, settings, kAdvice);
     runner.run(operations_, [this](std::span<AgreedOperation* const> done) {
-      for (const AgreedOperation* operation : done) done_.push_back(operation->decision.name);
+      for (const AgreedOperation* operation : done) done_.push_back(operation->decision->name);
     });
   }
 
@@ -48,6 +48,7 @@ class Rank {
     return outcome;
   }
 
+  std::vector<std::unique_ptr<Decision>> decisions_;
   std::vector<std::unique_ptr<Submission>> submissions_;
   std::vector<std::unique_ptr<Completion::Result>> results_;
   std::vector<AgreedOperation> operations_;
@@ -133,7 +134,7 @@ TEST_CASE("a gathered or scattered group leaves a result for each tensor", "[run
   Signature group{.kind = Kind::kAllgather};
   group.group = {{DType::kInt32, {2, 3}}, {DType::kInt32, {1}}};
   rank.add("gather", group, nullptr, {{&in, nullptr}, {&in, nullptr}});
-  rank.operation(0).decision.first_extents = {2, 1};
+  rank.operation(0).decision->first_extents = {2, 1};
   group.kind = Kind::kReducescatter;
   rank.add("scatter", group, nullptr, {{&in, nullptr}, {&in, nullptr}});
   rank.run();
@@ -148,9 +149,9 @@ TEST_CASE("a rank that has joined gives zeros, for a group as for a tensor", "[r
   Signature group{.kind = Kind::kAllreduce};
   group.group = {{DType::kInt32, {2}}, {DType::kFloat64, {3}}};
   rank.add("group", group, nullptr);
-  rank.operation(0).decision.for_joined = std::make_shared<Signature>(group);
+  rank.operation(0).decision->for_joined = std::make_shared<Signature>(group);
   rank.add("tensor", sum(30), nullptr);
-  rank.operation(1).decision.for_joined = std::make_shared<Signature>(sum(30));
+  rank.operation(1).decision->for_joined = std::make_shared<Signature>(sum(30));
   rank.run();
   CHECK(rank.counts() == std::vector<std::size_t>{2, 3, 30});
   CHECK(rank.operation(0).status.ok());

@@ -2,7 +2,6 @@
 
 #include <sched.h>
 #include <utility>
-#include <vector>
 
 #include "runtime/collectives/shm/tuning/processor_move.hpp"
 
@@ -81,11 +80,11 @@ bool Spinning::move_away(int peer) {
   const Clock::time_point now = Clock::now();
   if (now < next_move_) return false;
   next_move_ = now + kSettling;
-  std::vector<int> taken;
+  taken_.clear();
   for (int rank = 0; rank < view_.size(); ++rank) {
-    taken.push_back(static_cast<int>(view_.fields(rank).processor.load(std::memory_order_relaxed)) - 1);
+    taken_.push_back(static_cast<int>(view_.fields(rank).processor.load(std::memory_order_relaxed)) - 1);
   }
-  return move_away_from(taken);
+  return move_away_from(taken_);
 }
 
 }  // namespace runjob::runtime

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 #include "runtime/collectives/shm/memory/segment_view.hpp"
 #include "runtime/collectives/shm/tuning/spin_time.hpp"
@@ -20,7 +21,9 @@ class Spinning {
   using Clock = std::chrono::steady_clock;
 
   /// `most`: the longest time of a spin; zero: this rank never spins.
-  Spinning(const SegmentView& view, int rank, Clock::duration most) : view_(view), rank_(rank), time_(most) {}
+  Spinning(const SegmentView& view, int rank, Clock::duration most) : view_(view), rank_(rank), time_(most) {
+    taken_.reserve(static_cast<std::size_t>(view.size()));
+  }
 
   /// Spins until `field`, one of rank `peer`'s, has reached `value`. False if it has not: the caller should wait in
   /// another way. Also ends with false when the group has ended or `cancelled` is set.
@@ -43,6 +46,7 @@ class Spinning {
   Clock::time_point spun_since_;  ///< the beginning of the last wait, if it was in vain; else the epoch
   int shared_looks_ = 0;          ///< consecutive looks on the processor that the peer ran on
   Clock::time_point next_move_;   ///< the rank does not move before this time
+  std::vector<int> taken_;        ///< processors of all ranks; kept for its memory
 };
 
 }  // namespace runjob::runtime
