@@ -19,10 +19,6 @@ bool is_set(const std::string& value) {
   return !value.empty();
 }
 
-bool is_not_one(const std::string& value) {
-  return !value.empty() && value != "1";
-}
-
 bool is_not_gloo(const std::string& value) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   std::string word;
@@ -40,11 +36,9 @@ struct Row {
 /// HOROVOD_DISABLE_NVTX_RANGES, HOROVOD_BATCH_D2D_MEMCOPIES, HOROVOD_ENABLE_ASYNC_COMPLETION above 0. Others are read
 /// when Horovod is built: HOROVOD_GPU_OPERATIONS.
 constexpr Row kRows[] = {
-    {"HOROVOD_CONTROLLER", is_not_gloo}, {"HOROVOD_CPU_OPERATIONS", is_not_gloo},
-    {"HOROVOD_AUTOTUNE", is_on},         {"HOROVOD_TORUS_ALLREDUCE", is_on},
-    {"HOROVOD_THREAD_AFFINITY", is_set}, {"HOROVOD_NUM_NCCL_STREAMS", is_not_one},
-    {"HOROVOD_ENABLE_XLA_OPS", is_on},   {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", is_set},
-    {"HOROVOD_CCL_CACHE", is_on},
+    {"HOROVOD_CONTROLLER", is_not_gloo}, {"HOROVOD_CPU_OPERATIONS", is_not_gloo},   {"HOROVOD_AUTOTUNE", is_on},
+    {"HOROVOD_TORUS_ALLREDUCE", is_on},  {"HOROVOD_THREAD_AFFINITY", is_set},       {"HOROVOD_ENABLE_XLA_OPS", is_on},
+    {"HOROVOD_CCL_CACHE", is_on},        {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", is_set},
 };
 
 }  // namespace

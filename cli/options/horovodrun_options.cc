@@ -35,11 +35,10 @@ void check_share(std::string_view value, std::string_view place) {
 
 struct Row {
   std::string_view name;
-  std::string_view value;               // "" for a flag
-  std::string_view why;                 // the reason why it has no effect
-  std::string_view key = {};            // in horovodrun's config files
-  Check check = nullptr;                // as horovodrun checks the value
-  std::string_view default_value = {};  // asks for what is so anyway
+  std::string_view value;     // "" for a flag
+  std::string_view why;       // the reason why it has no effect
+  std::string_view key = {};  // in horovodrun's config files
+  Check check = nullptr;      // as horovodrun checks the value
 };
 
 constexpr Row kRows[] = {
@@ -48,8 +47,6 @@ constexpr Row kRows[] = {
     {"mpi-args", "TEXT", kNoMpi, "library_options.mpi_args"},
     {"binding-args", "TEXT", "there is no mpirun to receive them; --bind-to binds the ranks"},
     {"torus-allreduce", "", kNoTorus, "params.torus_allreduce"},
-    {"num-nccl-streams", "N", "each process set has one stream on a GPU", "library_options.num_nccl_streams",
-     check_count, "1"},
     {"thread-affinity", "N", "--bind-to binds the ranks with all of their threads", "library_options.thread_affinity",
      check_integer},
     {"autotune", "", kNoTuning, "autotune.enabled"},
@@ -103,6 +100,7 @@ constexpr std::string_view kOfBoth[] = {
     "prefix-output-with-timestamp",
     "tcp",
     "gloo-timeout-seconds",
+    "num-nccl-streams",
     "help",
     "version",
 };
@@ -114,7 +112,6 @@ Option option_of(const Row& row) {
   option.values = static_cast<int>(std::count(row.value.begin(), row.value.end(), ' ')) + 1;
   option.horovodrun_key = row.key;
   option.check = row.check;
-  option.default_value = row.default_value;
   option.help = row.why;
   option.group = OptionGroup::kHorovodrun;
   return option;
@@ -165,7 +162,7 @@ void warn_of_horovodrun_options(const Settings& settings, Warnings& warnings) {
     if (option->check != nullptr) option->check(setting.values.back(), place);
     if (option->no_effect.empty()) continue;
     const std::string& value = setting.values.back();
-    if (option->value.empty() ? !parse_bool(value, place) : value == option->default_value) continue;
+    if (option->value.empty() && !parse_bool(value, place)) continue;
     warnings.push_back(fmt::format("{} has no effect: {}", place, option->no_effect));
   }
 }

@@ -43,8 +43,7 @@ struct Option {
   std::vector<std::string_view> foreign_names = {};  ///< other spellings, with their dashes, that --help does not show
   std::string_view no_effect = {};                   ///< the reason why it does nothing
   void (*check)(std::string_view value, std::string_view place) = nullptr;  ///< of such a value; throws kUsage
-  std::string_view default_value = {};  ///< the value that asks for what runjob does anyway
-  std::string_view stands_for = {};     ///< the option whose value it gives
+  std::string_view stands_for = {};                                         ///< the option whose value it gives
   /// Translates its value into one of `stands_for`. Without it, this flag is the other one's `=false`.
   std::string (*translate)(const std::string& value) = nullptr;
 

@@ -228,8 +228,10 @@ std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan&
   auto trace = std::make_unique<TimelineReceiver>(*parts.timeline);
   parts.control = connect_control(prepared, plan, meeting.root, std::move(trace), deadline, cancel);
   const StallLimits& stalls = config.stall_limits;
-  parts.backend = with_gpus(std::move(prepared.backend), member_options(config, plan),
-                            {config.has_process_sets || config.dynamic_process_sets, stalls.warning, stalls.failure});
+  const int streams = plan.members.process_set() == 0 ? config.nccl_streams : 1;
+  parts.backend =
+      with_gpus(std::move(prepared.backend), member_options(config, plan),
+                {config.has_process_sets || config.dynamic_process_sets, stalls.warning, stalls.failure, streams});
   return std::make_shared<Engine>(std::move(parts));
 }
 

@@ -181,7 +181,7 @@ def test_unknown_and_empty_keys_of_a_yaml_file_are_warnings(tmp_path):
 
 
 def test_variables_of_horovods_that_change_nothing_are_one_line():
-    ignored = {"HOROVOD_AUTOTUNE": "1", "HOROVOD_CONTROLLER": "mpi", "HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_NUM_NCCL_STREAMS": "1"}
+    ignored = {"HOROVOD_AUTOTUNE": "1", "HOROVOD_CONTROLLER": "mpi", "HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_NUM_NCCL_STREAMS": "2"}
     result = runjob("-np", "2", "-x", "HOROVOD_THREAD_AFFINITY=0,1", "true", **ignored)
     assert (result.returncode, result.stderr) == (0, (
         "runjob: warning: HOROVOD_CONTROLLER, HOROVOD_AUTOTUNE, HOROVOD_THREAD_AFFINITY have no effect with runjob; "

@@ -2,6 +2,8 @@
 
 #include <bit>
 #include <cstdint>
+#include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -33,13 +35,14 @@ GpuMemory::~GpuMemory() {
 void* GpuMemory::allocate(std::size_t bytes) {
   const std::size_t block = block_bytes(bytes);
   const MutexLock lock(mutex_);
-  if (const auto found = kept_.find(block); found != kept_.end()) {
-    void* const memory = found->second;
-    kept_.erase(found);
-    used_.emplace(memory, block);
-    return memory;
-  }
   try {
+    if (const auto found = kept_.find(block); found != kept_.end()) {
+      order_streams();
+      void* const memory = found->second;
+      kept_.erase(found);
+      used_.emplace(memory, block);
+      return memory;
+    }
     const CurrentGpu current(gpu_);
     Address memory = 0;
     if (driver().memory_allocate(&memory, block) != kSuccess) {
@@ -75,8 +78,31 @@ bool GpuMemory::free(void* memory) {
 }
 
 void GpuMemory::clear(void* memory, std::size_t bytes) {
+  const MutexLock lock(mutex_);
   const CurrentGpu current(gpu_);
-  check(driver().set_bytes(address(memory), 0, bytes, stream_), "clearing memory of a GPU");
+  check(driver().set_bytes(address(memory), 0, bytes, streams_.front()), "clearing memory of a GPU");
+  order_streams();
+}
+
+void GpuMemory::set_streams(std::vector<Stream> streams) {
+  const MutexLock lock(mutex_);
+  streams_ = std::move(streams);
+  order_streams();
+}
+
+/// Makes the later work of each stream wait for the earlier work of all others.
+void GpuMemory::order_streams() {
+  if (streams_.size() == 1) return;
+  const CurrentGpu current(gpu_);
+  const auto wait = [this](Stream later, Stream earlier) {
+    const Event event = gpu_.take_event();
+    check(driver().event_record(event, earlier), "recording an event");
+    check(driver().stream_wait(later, event, 0), "making a stream wait for another one");
+    gpu_.give_back(event);  // the wait is for what was recorded before
+  };
+  const Stream first = streams_.front();
+  for (const Stream other : std::span(streams_).subspan(1)) wait(first, other);
+  for (const Stream other : std::span(streams_).subspan(1)) wait(other, first);
 }
 
 /// The context may be gone with the process; then there is nothing to free.

@@ -14,6 +14,8 @@ inline constexpr int kOldestDriver = 12000, kOldestNccl = 21800;
 inline constexpr int kRevokingNccl = 22809;
 /// The first NCCL in which several ranks of a communicator may use one GPU.
 inline constexpr int kSharedGpuNccl = 23003;
+/// The first NCCL that can let kernels of several communicators begin in the order of their launches.
+inline constexpr int kOrderedNccl = 22600;
 
 /// Errors of the driver after which a context is of no more use, and with the primary context the process.
 inline constexpr int kLostContextErrors[] = {700, 701, 702, 709, 710, 714, 715, 716, 717, 718, 719};

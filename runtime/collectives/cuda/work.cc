@@ -44,15 +44,15 @@ Work::~Work() {
   if (done_ != nullptr) gpu_.give_back(done_);
 }
 
-/// The end of an earlier call is not that of the operation.
+/// The end of an earlier call is not that of the operation. That call may be on another stream, so this one waits.
 void Work::begin_launch(Stream stream) {
   const bool is_first = !is_launched_.exchange(false);
   if (!is_first) {
     const MutexLock lock(mutex_);
     if (outcome_ && outcome_->ok()) outcome_.reset();
   }
-  if (ready_ == nullptr || !is_first) return;
-  check(gpu_, driver().stream_wait(stream, ready_, 0), "waiting for the caller's stream");
+  const Event before = is_first ? ready_ : done_;
+  if (before != nullptr) check(gpu_, driver().stream_wait(stream, before, 0), "waiting for an operation's input");
 }
 
 void Work::end_launch(Stream stream) {

@@ -13,8 +13,8 @@
 
 namespace runjob::runtime::cuda {
 
-/// One operation on a GPU: an event of the caller's stream, which marks that its input is complete, and one of the
-/// collectives' stream, which marks its end.
+/// One operation on a GPU: an event of the caller's stream, which marks that its input is complete, and one of a stream
+/// of the collectives, which marks its end.
 /// Threads  as DeviceWork; begin_launch() and end_launch() the launching thread, with the GPU's context current.
 class Work : public DeviceWork {
  public:
@@ -29,8 +29,8 @@ class Work : public DeviceWork {
 
   Gpu& gpu() const { return gpu_; }
 
-  /// Begins a call: makes `stream`, on which the collectives run, wait for the input. After earlier calls of the
-  /// operation it is not launched again until end_launch().
+  /// Begins a call: makes `stream`, on which the call is to run, wait for the input, and for earlier calls of the
+  /// operation. After such calls it is not launched again until end_launch().
   /// Errors  Error(kDevice).
   void begin_launch(Stream stream);
   /// Marks the end of what has been queued on `stream` so far. May be called again after more calls.

@@ -79,11 +79,12 @@ void Communicator::set_up(const UniqueId& id, std::chrono::milliseconds timeout,
     if (handle_->result != kSuccess) handle_->is_stopped = true;
     return check(library_, handle_->result, "connecting the GPUs");
   }
-  stop();
+  SharedGpu::of(gpu_).stop(library_, {handle_}, {});
   if (is_given_up()) throw Error(Errc::kAborted, "connecting the GPUs was ended");
-  throw Error(Errc::kTimeout, fmt::format("NCCL has not connected the GPUs of {} ranks within {} s; NCCL_DEBUG=INFO "
-                                          "shows how far it came",
-                                          size_, std::chrono::duration<double>(timeout).count()));
+  throw Error(Errc::kTimeout,
+              fmt::format("NCCL has not connected the GPUs of {} ranks within {:.3g} s; NCCL_DEBUG=INFO "
+                          "shows how far it came",
+                          size_, std::chrono::duration<double>(timeout).count()));
 }
 
 void Communicator::launch(const Call& call, const Terms& terms) {
@@ -204,10 +205,6 @@ void Communicator::check_health() const {
   Result error = kSuccess;
   check(library_, library_.async_error(handle_->comm, &error), "asking NCCL for errors", handle_->comm);
   if (error != kInProgress) check(library_, error, "a collective on the GPU", handle_->comm);
-}
-
-void Communicator::stop() {
-  SharedGpu::of(gpu_).stop(library_, {handle_}, {});
 }
 
 }  // namespace runjob::runtime::nccl

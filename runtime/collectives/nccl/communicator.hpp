@@ -16,8 +16,8 @@ namespace runjob::runtime::nccl {
 
 /// One of NCCL's communicators, in its blocking mode, on one GPU and one stream. NCCL's calls may hang when another
 /// rank is gone; those that do run on threads of their own, which are given up after a time.
-/// Life     constructed; set_up(); launch()...; stop() after a failure; destroyed.
-/// Threads  one at a time, except that check_health() and stop() may be called by any.
+/// Life     constructed; set_up(); launch()...; its handle stopped after a failure; destroyed.
+/// Threads  one at a time, except that any may call check_health(), and stop the handle.
 class Communicator {
  public:
   /// How long the destructor waits for NCCL.
@@ -27,19 +27,20 @@ class Communicator {
   /// Lets NCCL free its memory: on a thread of its own, which is waited for for kRetireTime.
   ~Communicator();
 
+  cuda::Stream stream() const { return stream_; }
+  std::shared_ptr<CommHandle> handle() const { return handle_; }
+
   /// Connects all ranks, which have the same `id`.
   /// Errors  Error(kTimeout) after `timeout`; kAborted when `is_given_up` returns true; kDevice: NCCL's.
   void set_up(const UniqueId& id, std::chrono::milliseconds timeout, const std::function<bool()>& is_given_up);
 
   /// Queues a call, whose terms are given, on the stream. The GPU must be current, and its launch mutex held.
-  /// Errors  Error(kDevice); kAborted after stop().
+  /// Errors  Error(kDevice); kAborted once it is stopped.
   void launch(const Call& call, const Terms& terms);
   /// The same with several allreduces, as one operation of NCCL.
   void launch_together(std::span<const Call> calls, const Terms& terms);
   /// Throws what has failed since, without a call of ours; does not wait for a launch. Errors  Error(kDevice).
   void check_health() const;
-  /// Ends NCCL's kernels of this communicator alone and frees its memory: see SharedGpu.
-  void stop();
 
  private:
   RedOp op_of(const Terms& terms);

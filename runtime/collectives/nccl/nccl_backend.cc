@@ -44,29 +44,29 @@ NcclBackend::~NcclBackend() {
       options_.log(true, "the first operation that is not done on " + text);
     works_.end(Status(Errc::kAborted, "this rank has left the job"));
   }
-  std::shared_ptr<Communicator> communicator;
+  std::shared_ptr<Lanes> lanes;
   cuda::Gpu* gpu = nullptr;
   {
     const MutexLock lock(mutex_);
-    communicator = communicator_;
+    lanes = lanes_;
     if (place_) gpu = &place_->gpu;
   }
   if (gpu == nullptr) return;
   SharedGpu::of(*gpu).leave(this);
-  if (!is_drained && communicator) communicator->stop();  // this one alone: other process sets may go on
+  if (!is_drained && lanes) lanes->stop();  // this one alone: other process sets may go on
   const MutexLock lock(mutex_);
   SharedGpu::of(*gpu).give_back(place_->stream, is_drained && !failure_);
 }
 
 void NcclBackend::check_health() {
-  std::shared_ptr<Communicator> communicator;
+  std::shared_ptr<Lanes> lanes;
   cuda::Gpu* gpu = nullptr;
   {
     const MutexLock lock(mutex_);
-    communicator = communicator_;
+    lanes = lanes_;
     if (place_) gpu = &place_->gpu;
   }
-  if (communicator) communicator->check_health();
+  if (lanes) lanes->check_health();
   if (gpu == nullptr) return;
   if (const std::string text = SharedGpu::of(*gpu).stall(options_.terms); !text.empty()) options_.log(true, text);
 }
@@ -169,7 +169,7 @@ bool NcclBackend::only_queues(const Call& call) const {
   std::string objection;
   translate(call, options_.mesh.size, objection);
   const MutexLock lock(mutex_);
-  return communicator_ != nullptr && !is_ordered_ && objection.empty();
+  return lanes_ != nullptr && !is_ordered_ && objection.empty();
 }
 
 void NcclBackend::queue(std::span<const Call> calls, Works works, Place& place) {
@@ -177,15 +177,16 @@ void NcclBackend::queue(std::span<const Call> calls, Works works, Place& place) 
   if (staged_) return queue_staged(calls, works, place);
   std::string objection;  // none: see refusal()
   const Terms terms = translate(calls.front(), options_.mesh.size, objection);
-  std::shared_ptr<Communicator> communicator;
+  std::shared_ptr<Lanes> lanes;
   bool is_ordered = false;
   {
     const MutexLock lock(mutex_);
-    communicator = communicator_;
+    lanes = lanes_;
     is_ordered = is_ordered_;
   }
   for (const Call& call : calls) call.tell_stage("NCCL", nullptr);
-  if (!is_ordered) return launch(*communicator, calls, terms, place, works);
+  Communicator& communicator = lanes->next();
+  if (!is_ordered) return launch(communicator, calls, terms, place, works);
   LaunchOrder::Turn turn(SharedGpu::of(place.gpu).order(), options_.mesh.names);
   LaunchOrder::Time proposal = turn.proposal(), time = proposal;
   for (const std::string& bytes : give_to_all(options_, {reinterpret_cast<const char*>(&proposal), sizeof proposal})) {
@@ -193,18 +194,18 @@ void NcclBackend::queue(std::span<const Call> calls, Works works, Place& place) 
     time = std::max(time, proposal);
   }
   if (!turn.wait(time, [this] { return failure().has_value(); })) throw Error(Errc::kAborted, "the job has ended");
-  launch(*communicator, calls, terms, place, works);
+  launch(communicator, calls, terms, place, works);
 }
 
 void NcclBackend::launch(Communicator& communicator, std::span<const Call> calls, const Terms& terms, Place& place,
                          Works works) {
   const MutexLock launching(place.gpu.launch_mutex());
   for (std::size_t i = 0; i < works.size(); ++i) {
-    if (i == 0 || works[i] != works[i - 1]) works[i]->begin_launch(place.stream);
+    if (i == 0 || works[i] != works[i - 1]) works[i]->begin_launch(communicator.stream());
   }
   calls.size() == 1 ? communicator.launch(calls.front(), terms) : communicator.launch_together(calls, terms);
   for (std::size_t i = 0; i < works.size(); ++i) {
-    if (i == 0 || works[i] != works[i - 1]) works[i]->end_launch(place.stream);
+    if (i == 0 || works[i] != works[i - 1]) works[i]->end_launch(communicator.stream());
   }
 }
 
@@ -224,13 +225,16 @@ NcclBackend::Place& NcclBackend::agreed_place() {
   SharedGpu::of(place.gpu).join(this, [this](const Status& why) { end_works(why); });
   const auto is_given_up = [this] { return failure().has_value(); };
   Agreement agreed = nccl::agree(options_, settings_, place.gpu, place.stream, is_given_up);
-  if (!agreed.communicator)
+  if (agreed.lanes) {
+    place.memory->set_streams(agreed.lanes->streams());
+  } else {
     staged_ = std::make_unique<StagedRun>(*options_.host, place.gpu, place.stream, options_.mesh.rank, is_given_up);
+  }
   has_agreed_ = true;
   const MutexLock lock(mutex_);
   is_ordered_ = agreed.is_ordered;
   library_ = agreed.library;
-  communicator_ = std::move(agreed.communicator);
+  lanes_ = std::move(agreed.lanes);
   return place;
 }
 

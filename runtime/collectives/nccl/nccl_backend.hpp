@@ -18,8 +18,8 @@ namespace runjob::runtime::nccl {
 
 /// Collectives on GPUs: NCCL's, on tensors where they lie. run() queues a call and returns. Each rank uses one GPU,
 /// that of its first tensor. Allreduces that are run together are one operation of NCCL. At the first call all ranks
-/// exchange their offers over the host's backend and come to one verdict: a communicator, or copies through the host
-/// for all calls. With a communicator, all ranks refuse calls that NCCL cannot express.
+/// exchange their offers over the host's backend and come to one verdict: communicators, or copies through the host
+/// for all calls. With communicators, all ranks refuse calls that NCCL cannot express.
 ///
 /// Errors   A failure ends all works in flight, and every later call.
 /// Threads  as DataBackend; begin_work(), only_queues() and buffers() any.
@@ -45,7 +45,7 @@ class NcclBackend final : public DataBackend {
   /// The GPU of this rank, and what this backend uses on it.
   struct Place {
     cuda::Gpu& gpu;
-    const cuda::Stream stream;
+    const cuda::Stream stream;  ///< of the first lane, and of copies through the host
     const std::shared_ptr<cuda::GpuMemory> memory;
   };
 
@@ -68,13 +68,13 @@ class NcclBackend final : public DataBackend {
   mutable Mutex mutex_;
   mutable std::unique_ptr<Place> place_ GUARDED_BY(mutex_);  ///< from the first tensor on, and then the same
   std::optional<Status> failure_ GUARDED_BY(mutex_);
-  std::optional<Status> launch_failure_ GUARDED_BY(mutex_);        ///< before the job has failed with that or its cause
-  std::shared_ptr<Communicator> communicator_ GUARDED_BY(mutex_);  ///< null when all calls go through the host
-  const Library* library_ GUARDED_BY(mutex_) = nullptr;            ///< with the communicator
-  std::string unfinished_ GUARDED_BY(mutex_);                      ///< when the failure came
-  bool is_ordered_ GUARDED_BY(mutex_) = false;                     ///< some rank may have communicators beside this one
-  bool has_agreed_ = false;            ///< the driver's: the ranks have come to their verdict
-  std::unique_ptr<StagedRun> staged_;  ///< the driver's; null while there is a communicator
+  std::optional<Status> launch_failure_ GUARDED_BY(mutex_);  ///< before the job has failed with that or its cause
+  std::shared_ptr<Lanes> lanes_ GUARDED_BY(mutex_);          ///< null when all calls go through the host
+  const Library* library_ GUARDED_BY(mutex_) = nullptr;      ///< with the lanes
+  std::string unfinished_ GUARDED_BY(mutex_);                ///< when the failure came
+  bool is_ordered_ GUARDED_BY(mutex_) = false;               ///< some rank may have communicators beside these
+  bool has_agreed_ = false;                                  ///< the driver's: the ranks have come to their verdict
+  std::unique_ptr<StagedRun> staged_;                        ///< the driver's; null while there are lanes
   InFlightWorks works_;
 };
 

@@ -23,8 +23,6 @@ TEST_CASE("an option of horovodrun's that does nothing says why", "[unit]") {
         Warnings{"--mpi has no effect: runjob starts the ranks itself; start a program that uses MPI with mpirun"});
   CHECK(warnings_of({"--autotune", "--autotune-log-file", "f.csv", "true"}) ==
         Warnings{"--autotune has no effect: there is no autotuning in this version"});
-  CHECK(warnings_of({"--num-nccl-streams", "2", "true"}) ==
-        Warnings{"--num-nccl-streams has no effect: each process set has one stream on a GPU"});
   CHECK(warnings_of({"-np", "2", "true"}).empty());
 }
 
@@ -34,7 +32,6 @@ TEST_CASE("an option that asks for what is so anyway is accepted without a warni
                                                                                      {"--no-mpi-threads-disable"},
                                                                                      {"--mpi-threads-disable"},
                                                                                      {"--disable-cache"},
-                                                                                     {"--num-nccl-streams", "1"},
                                                                                      {"--autotune-log-file", "f.csv"},
                                                                                      {"--mpi=false"}}) {
     INFO(words.front());
@@ -44,8 +41,6 @@ TEST_CASE("an option that asks for what is so anyway is accepted without a warni
 
 TEST_CASE("a value that horovodrun refuses is an error, also of an option that does nothing", "[unit]") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
-      {{"--num-nccl-streams", "abc"}, "--num-nccl-streams: 'abc' is not a whole number of at least 0"},
-      {{"--num-nccl-streams", "-1"}, "--num-nccl-streams: '-1' is not a whole number of at least 0"},
       {{"--thread-affinity", "1,2"}, "--thread-affinity: '1,2' is not a whole number from -2147483648 to 2147483647"},
       {{"--autotune-warmup-samples", "-3"}, "--autotune-warmup-samples: '-3' is not a whole number of at least 0"},
       {{"--autotune-steps-per-sample", "x"},
@@ -86,7 +81,6 @@ TEST_CASE("horovodrun's own options are known as such", "[unit]") {
 }
 
 TEST_CASE("a beginning means an option that does something, if there is one", "[unit]") {
-  CHECK(parse_command_line({"--num", "2"}).has("num-proc"));  // and not num-nccl-streams
   CHECK(parse_command_line({"--autotune-w", "2"}).has("autotune-warmup-samples"));
   CHECK(parse_command_line({"--min", "2"}).has("min-np"));
   CHECK_THROWS_WITH(parse_command_line({"--autotune-", "2"}), ContainsSubstring(" or "));

@@ -63,6 +63,14 @@ inline int calls_of(const char* function) {
   return stand_in_gpu().calls(function);
 }
 
+/// Ranks on one host whose collectives run on so many streams in turn. `more` is added to their environment.
+inline RankOptions on_streams(int size, const std::string& streams, const Environment& more = {}) {
+  RankOptions options = on_one_host(size);
+  options.environment = {{"RUNJOB_NUM_NCCL_STREAMS", streams}, {"NCCL_LAUNCH_ORDER_IMPLICIT", "1"}};
+  options.environment.insert(more.begin(), more.end());
+  return options;
+}
+
 /// The text of what goes wrong in `body`.
 template <class Body>
 std::string failure_of(Body body) {
@@ -89,6 +97,13 @@ inline runjob_code sum_of_ones(int ordinal, const char* name) {
   const GpuTensor<float> tensor(stream, {1, 1});
   const runjob_tensor one = described(tensor, tensor, extent);
   return finish(start(gpu_operation(name, RUNJOB_ALLREDUCE, one, stream)));
+}
+
+/// Shuts down after a failure, joins a new job of the same ranks, and computes there.
+inline void begin_again(int rank) {
+  check(runjob_shutdown());
+  check(runjob_init());
+  check(sum_of_ones(rank, "again"));
 }
 
 /// An allreduce in place of two elements, which is launched when this returns.

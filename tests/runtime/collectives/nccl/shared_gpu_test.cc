@@ -42,13 +42,6 @@ class Sum {
   runjob_handle handle_ = 0;
 };
 
-/// Shuts down after a failure, joins a new job of the same ranks, and computes there.
-void begin_again(int rank) {
-  check(runjob_shutdown());
-  check(runjob_init());
-  check(sum_of_ones(rank, "again"));
-}
-
 }  // namespace
 
 TEST_CASE("sets that share ranks may be used in any order where a GPU has room for one kernel, over the stand-ins",

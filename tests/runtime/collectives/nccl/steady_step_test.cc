@@ -71,29 +71,28 @@ void require_waits(const Counts& found) {
 TEST_CASE("a steady step on a GPU makes nothing and sends nothing but its round, over the stand-ins",
           "[runtime][multiproc][stand-in]") {
   const int size = GENERATE(1, 2, 4, 8);
-  on_ranks(size,
-           [&](int rank) {
-             const UserStream stream(rank);
-             const std::int64_t extent = 2;
-             const GpuTensor<float> tensor(stream, {0, 0});
-             const runjob_tensor one{tensor.get(), tensor.get(), 0, &extent, 1, RUNJOB_FLOAT32};
-             fill_pool(stream, one);
-             const Counts found = steady_counts([&] {
-               run_on(stream, gpu_operation("x", RUNJOB_ALLREDUCE, one, stream));
-               stream.synchronize();
-             });
-             require_counts(found, {{"cuEventCreate", 0},
-                                    {"cuStreamCreateWithPriority", 0},
-                                    {"cuMemAlloc", 0},
-                                    {"cuMemHostAlloc", 0},
-                                    {"cuEventRecord", 2 * kSteps},
-                                    {"ncclAllReduce", kSteps},
-                                    {"ncclGroupEnd", 0},
-                                    {"control_messages", 0},
-                                    {"rounds", kSteps}});
-             require_waits(found);
-           },
-           {{"RUNJOB_STAND_IN_COUNT", kCounted}});
+  const std::string streams = GENERATE("1", "3");
+  on_ranks(on_streams(size, streams, {{"RUNJOB_STAND_IN_COUNT", kCounted}}), [&](int rank) {
+    const UserStream stream(rank);
+    const std::int64_t extent = 2;
+    const GpuTensor<float> tensor(stream, {0, 0});
+    const runjob_tensor one{tensor.get(), tensor.get(), 0, &extent, 1, RUNJOB_FLOAT32};
+    fill_pool(stream, one);
+    const Counts found = steady_counts([&] {
+      run_on(stream, gpu_operation("x", RUNJOB_ALLREDUCE, one, stream));
+      stream.synchronize();
+    });
+    require_counts(found, {{"cuEventCreate", 0},
+                           {"cuStreamCreateWithPriority", 0},
+                           {"cuMemAlloc", 0},
+                           {"cuMemHostAlloc", 0},
+                           {"cuEventRecord", 2 * kSteps},
+                           {"ncclAllReduce", kSteps},
+                           {"ncclGroupEnd", 0},
+                           {"control_messages", 0},
+                           {"rounds", kSteps}});
+    require_waits(found);
+  });
 }
 
 #if !defined(RUNJOB_SANITIZED)
