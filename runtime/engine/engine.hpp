@@ -44,7 +44,7 @@ class Engine {
   /// Errors  Error(kInvalidArgument): the operation can never work, or its name is in flight; kAborted, kPeerLost,
   ///         kTimeout...: the job has ended. Everything later arrives through the completion.
   std::shared_ptr<Completion> submit(Submission submission);
-  /// The same. An operation that the ranks know allocates nothing.
+  /// The same, in the memory of an operation that has ended, where there is one.
   std::shared_ptr<Completion> submit(const SubmissionView& submission);
 
   /// How run() has ended.
