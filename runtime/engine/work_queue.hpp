@@ -33,7 +33,9 @@ class WorkQueue {
   using Clock = std::chrono::steady_clock;
 
   /// As SubmissionWindow.
-  WorkQueue(std::chrono::microseconds cycle_time, std::size_t enough_bytes) : window(cycle_time, enough_bytes) {}
+  WorkQueue(std::chrono::microseconds cycle_time, std::size_t enough_bytes) : window(cycle_time, enough_bytes) {
+    awaited.reserve(1);  // a job in which one thread waits allocates nothing later
+  }
 
   InFlight operations;
   SubmissionWindow window;                  ///< decides how long requests wait for more

@@ -107,8 +107,10 @@ void InFlightWorks::run() {
 void InFlightWorks::look() {
   {
     const MutexLock lock(mutex_);
+    looked_at_.reserve(works_.capacity());
     looked_at_ = works_;
   }
+  done_.reserve(looked_at_.capacity());
   if (!looked_at_.empty()) look_at(looked_at_);
   looked_at_.clear();
 }
