@@ -9,7 +9,7 @@ namespace runjob {
 
 /// librunjob's information about one backend.
 struct Backend {
-  std::string name;  ///< "shm", "gloo", "mpi", "nccl", "ddl", "ccl"
+  std::string name;  ///< such as "shm", "gloo", "nccl", "cuda"
   bool available = false;
   std::string version;
   std::string path;

@@ -3,70 +3,66 @@
 #include <algorithm>
 #include <atomic>
 #include <dlfcn.h>
-#include <iterator>
 #include <mutex>
+#include <span>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/library_function.hpp"
-#include "runtime/collectives/cuda/nvidia.hpp"
 
 namespace runjob::runtime::cuda {
 namespace {
 
-using nvidia::kDriverFile;
-using nvidia::kOldestDriver;
-
 /// The process that has opened the driver; 0 for none.
 std::atomic<pid_t> opener{0};
 
-template <std::size_t size>
-bool contains(const Result (&list)[size], Result result) {
-  return std::find(std::begin(list), std::end(list), result) != std::end(list);
+bool contains(std::span<const int> list, Result result) {
+  return std::find(list.begin(), list.end(), result) != list.end();
 }
 
-const char* advice(Result result) {
-  if (contains(nvidia::kLostContextErrors, result))
+std::string advice(const Vendor& vendor, Result result) {
+  if (contains(vendor.lost_context_errors, result))
     return "; after this error the GPU is lost to the process, which must end";
-  if (contains(nvidia::kLostGpuErrors, result))
-    return "; the GPU is gone: see nvidia-smi, and NVRM in the kernel's log of this host; this process must end";
-  return "";
+  if (contains(vendor.lost_gpu_errors, result))
+    return fmt::format("; the GPU is gone: see {}; this process must end", vendor.where_to_look);
+  return {};
 }
 
-std::string path_of(const void* function) {
+std::string path_of(const Vendor& vendor, const void* function) {
   Dl_info info{};
-  return ::dladdr(function, &info) == 0 || info.dli_fname == nullptr ? kDriverFile : info.dli_fname;
+  return ::dladdr(function, &info) == 0 || info.dli_fname == nullptr ? vendor.driver_file : info.dli_fname;
 }
 
-Driver open() {
-  void* library = ::dlopen(kDriverFile, RTLD_NOW | RTLD_LOCAL);
+Driver open(const Vendor& vendor) {
+  void* library = ::dlopen(vendor.driver_file, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    throw Error(
-        Errc::kUnavailable,
-        fmt::format("NVIDIA's driver cannot be opened ({}); tensors on a GPU need it on this host", ::dlerror()));
+    throw Error(Errc::kUnavailable,
+                fmt::format("{}'s driver cannot be opened ({}); tensors on a GPU need it on this host", vendor.name,
+                            ::dlerror()));
   }
   Driver opened;
+  opened.vendor = &vendor;
 #define RUNJOB_CUDA_FIND(member, symbol, arguments) \
-  find_function(library, symbol, opened.member, kDriverFile, ": it is too old");
+  find_function(library, symbol, opened.member, vendor.driver_file, ": it is too old");
   RUNJOB_CUDA_FUNCTIONS(RUNJOB_CUDA_FIND)
 #undef RUNJOB_CUDA_FIND
-  opened.path = path_of(reinterpret_cast<const void*>(opened.init));
+  opened.path = path_of(vendor, reinterpret_cast<const void*>(opened.init));
   if (const Result result = opened.init(0); result != kSuccess)
     throw Error(Errc::kUnavailable, fmt::format("{}: cuInit(): {}", opened.path, error_text(opened, result)));
   opener.store(::getpid());
   opened.driver_version(&opened.version);
-  if (opened.version >= kOldestDriver) return opened;
+  if (opened.version >= vendor.oldest_driver) return opened;
   throw Error(Errc::kUnavailable,
               fmt::format("{} supports CUDA {}, and runjob needs {} or newer: install a newer driver", opened.path,
-                          version_text(opened.version), version_text(kOldestDriver)));
+                          version_text(opened.version), version_text(vendor.oldest_driver)));
 }
 
 }  // namespace
 
 const Driver& driver() {
-  static const Driver opened = open();  // tried again by the next call when it throws
+  static const Driver opened = open(kNvidia);  // tried again by the next call when it throws
   return opened;
 }
 
@@ -91,7 +87,8 @@ std::string error_text(const Driver& driver, Result result) {
 
 void check(Result result, const char* action) {
   if (result == kSuccess) return;
-  throw Error(Errc::kDevice, fmt::format("{}: {}{}", action, error_text(driver(), result), advice(result)));
+  throw Error(Errc::kDevice,
+              fmt::format("{}: {}{}", action, error_text(driver(), result), advice(*driver().vendor, result)));
 }
 
 std::string version_text(int version) {

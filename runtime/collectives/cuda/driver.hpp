@@ -4,6 +4,7 @@
 
 #include "base/status.hpp"
 #include "runtime/collectives/cuda/driver_abi.hpp"
+#include "runtime/collectives/cuda/vendor.hpp"
 
 namespace runjob::runtime::cuda {
 
@@ -12,8 +13,9 @@ struct Driver {
 #define RUNJOB_CUDA_MEMBER(member, symbol, arguments) Result(*member) arguments = nullptr;
   RUNJOB_CUDA_FUNCTIONS(RUNJOB_CUDA_MEMBER)
 #undef RUNJOB_CUDA_MEMBER
-  std::string path;  ///< of the file
-  int version = 0;   ///< the newest CUDA that it supports: 13000 is 13.0
+  const Vendor* vendor = nullptr;  ///< its maker
+  std::string path;                ///< of the file
+  int version = 0;                 ///< the newest CUDA that it supports: 13000 is 13.0
 };
 
 /// The driver, opened and initialised by the first call that succeeds, and kept. Makes no context. Any thread.

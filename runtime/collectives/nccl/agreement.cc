@@ -41,7 +41,7 @@ Offer make_offer(const DeviceOptions& options, const NcclSettings& settings, cud
   Offer own;
   own.rank = mesh.name(mesh.rank);
   own.gpu = gpu.uuid();
-  own.driver = cuda::driver().version;
+  own.vendor = cuda::driver().vendor;
   if (!mesh.hosts.empty()) own.host = mesh.hosts[static_cast<std::size_t>(mesh.rank)];
   own.host_id = settings.host_id;
   own.may_share = settings.may_share;

@@ -73,8 +73,8 @@ class NcclBackend final : public DataBackend {
   const Library* library_ GUARDED_BY(mutex_) = nullptr;      ///< with the lanes
   std::string unfinished_ GUARDED_BY(mutex_);                ///< when the failure came
   bool is_ordered_ GUARDED_BY(mutex_) = false;               ///< some rank may have communicators beside these
-  bool has_agreed_ = false;                                  ///< the driver's: the ranks have come to their verdict
-  std::unique_ptr<StagedRun> staged_;                        ///< the driver's; null while there are lanes
+  bool has_agreed_ = false;            ///< the caller's of run(): the ranks have come to their verdict
+  std::unique_ptr<StagedRun> staged_;  ///< the caller's of run(); null while there are lanes
   InFlightWorks works_;
 };
 

@@ -6,22 +6,18 @@
 
 #include "base/error.hpp"
 #include "base/library_function.hpp"
-#include "runtime/collectives/cuda/nvidia.hpp"
 
 namespace runjob::runtime::nccl {
 namespace {
 
-using nvidia::kNcclFile;
-using nvidia::kOldestNccl;
-
-void* open_file(const std::string& chosen) {
+void* open_file(const cuda::Vendor& vendor, const std::string& chosen) {
   if (!chosen.empty()) return ::dlopen(chosen.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (void* loaded = ::dlopen(kNcclFile, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return loaded;
-  return ::dlopen(kNcclFile, RTLD_NOW | RTLD_LOCAL);
+  if (void* loaded = ::dlopen(vendor.library_file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return loaded;
+  return ::dlopen(vendor.library_file, RTLD_NOW | RTLD_LOCAL);
 }
 
-Library open(const std::string& chosen) {
-  void* const file = open_file(chosen);
+Library open(const cuda::Vendor& vendor, const std::string& chosen) {
+  void* const file = open_file(vendor, chosen);
   if (file == nullptr) {
     throw Error(Errc::kUnavailable,
                 fmt::format("NCCL cannot be opened ({}); install it, import PyTorch first, or name the file in "
@@ -32,6 +28,7 @@ Library open(const std::string& chosen) {
     find_function(file, name, function, "NCCL", ": it is too old");
   };
   Library opened;
+  opened.vendor = &vendor;
 #define RUNJOB_NCCL_FIND(member, symbol, arguments) find(symbol, opened.member);
   RUNJOB_NCCL_FUNCTIONS(RUNJOB_NCCL_FIND)
 #undef RUNJOB_NCCL_FIND
@@ -41,17 +38,17 @@ Library open(const std::string& chosen) {
   if (::dladdr(reinterpret_cast<const void*>(opened.get_version), &info) != 0 && info.dli_fname != nullptr)
     opened.path = info.dli_fname;
   check(opened, opened.get_version(&opened.version), "asking for NCCL's version");
-  if (opened.version >= nvidia::kRevokingNccl)
+  if (opened.version >= vendor.revoking_library)
     opened.revoke = reinterpret_cast<decltype(opened.revoke)>(::dlsym(file, "ncclCommRevoke"));
-  if (opened.version >= kOldestNccl) return opened;
+  if (opened.version >= vendor.oldest_library) return opened;
   throw Error(Errc::kUnavailable, fmt::format("{} is NCCL {}, and runjob needs {} or newer", opened.path,
-                                              version_text(opened.version), version_text(kOldestNccl)));
+                                              version_text(opened.version), version_text(vendor.oldest_library)));
 }
 
 }  // namespace
 
 const Library& library(const std::string& chosen) {
-  static const Library opened = open(chosen);  // tried again by the next call when it throws
+  static const Library opened = open(cuda::kNvidia, chosen);  // tried again by the next call when it throws
   return opened;
 }
 

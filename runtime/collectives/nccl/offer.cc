@@ -5,7 +5,6 @@
 
 #include "base/error.hpp"
 #include "base/json_text.hpp"
-#include "runtime/collectives/cuda/nvidia.hpp"
 #include "runtime/collectives/json_bytes.hpp"
 #include "runtime/collectives/nccl/nccl_library.hpp"
 
@@ -16,6 +15,14 @@ using nlohmann::json;
 
 std::string library_text(const Offer& offer) {
   return fmt::format("rank {} has NCCL {} ({})", offer.rank, version_text(offer.nccl), offer.path);
+}
+
+/// Errors  Error(kProtocol).
+const cuda::Vendor* vendor_of(const std::string& name) {
+  for (const cuda::Vendor* vendor : cuda::kVendors) {
+    if (vendor->name == name) return vendor;
+  }
+  throw Error(Errc::kProtocol, fmt::format("'{}' is no vendor of GPUs that runjob knows", name));
 }
 
 }  // namespace
@@ -29,7 +36,7 @@ std::string encode(Offer offer) {
                                   {"host", offer.host},
                                   {"host_id", to_binary(offer.host_id)},
                                   {"gpu", to_binary(offer.gpu)},
-                                  {"driver", offer.driver},
+                                  {"vendor", offer.vendor->name},
                                   {"nccl", offer.nccl},
                                   {"path", to_binary(offer.path)},
                                   {"shares_ranks", offer.shares_ranks},
@@ -53,7 +60,7 @@ Offer decode_offer(std::string_view bytes) {
     offer.host = fields.at("host");
     offer.host_id = from_binary(fields.at("host_id"));
     offer.gpu = from_binary(fields.at("gpu"));
-    offer.driver = fields.at("driver");
+    offer.vendor = vendor_of(fields.at("vendor").get<std::string>());
     offer.nccl = fields.at("nccl");
     offer.path = from_binary(fields.at("path"));
     offer.shares_ranks = fields.at("shares_ranks");
@@ -73,6 +80,9 @@ std::string objection(std::span<const Offer> offers) {
   }
   const Offer& first = offers.front();
   for (const Offer& offer : offers) {
+    if (offer.vendor != first.vendor)
+      return fmt::format("the ranks' GPUs are of different vendors: rank {} has one of {}, rank {} one of {}",
+                         first.rank, first.vendor->name, offer.rank, offer.vendor->name);
     if (offer.nccl != first.nccl)
       return fmt::format("the ranks' versions of NCCL differ: {}, {}", library_text(first), library_text(offer));
   }
@@ -80,11 +90,11 @@ std::string objection(std::span<const Offer> offers) {
     for (std::size_t j = 0; j < i; ++j) {
       const Offer &one = offers[i], &other = offers[j];
       if (one.gpu != other.gpu || one.host != other.host || one.host_id != other.host_id) continue;
-      if (one.may_share && other.may_share && first.nccl >= nvidia::kSharedGpuNccl) continue;
+      if (one.may_share && other.may_share && first.nccl >= first.vendor->sharing_library) continue;
       return fmt::format(
           "ranks {} and {} use one GPU, {}, which NCCL refuses; give each rank a GPU of its own{}", offers[j].rank,
           offers[i].rank, offers[i].gpu,
-          first.nccl >= nvidia::kSharedGpuNccl ? ", or set NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks" : "");
+          first.nccl >= first.vendor->sharing_library ? ", or set NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks" : "");
     }
   }
   return {};
@@ -92,7 +102,7 @@ std::string objection(std::span<const Offer> offers) {
 
 std::string stream_objection(std::span<const Offer> offers) {
   const Offer& first = offers.front();
-  if (first.nccl < nvidia::kOrderedNccl)
+  if (first.nccl < first.vendor->ordering_library)
     return fmt::format("{}, and NCCL keeps the order of several streams from 2.26 on", library_text(first));
   for (const Offer& offer : offers) {
     if (offer.shares_ranks) return "a job with process sets needs one order of all operations on a GPU";

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/collectives/cuda/vendor.hpp"
+
 namespace runjob::runtime::nccl {
 
 /// The account of itself that a rank sends to the others before they make a communicator.
@@ -13,8 +15,8 @@ struct Offer {
   int host = 0;         ///< ranks on one host have equal numbers
   std::string host_id;  ///< NCCL_HOSTID: NCCL takes ranks with different ones to be on different hosts
   std::string gpu;      ///< the UUID of its GPU
-  int driver = 0;       ///< the CUDA version of its driver
-  int nccl = 0;         ///< the version of its NCCL, with its file
+  const cuda::Vendor* vendor = &cuda::kNvidia;  ///< of the GPU
+  int nccl = 0;                                 ///< the version of its NCCL, with its file
   std::string path;
   bool shares_ranks = false;  ///< see DeviceTerms
   bool may_share = false;     ///< NCCL_MULTI_RANK_GPU_ENABLE=1: several ranks may use one GPU, if NCCL is new enough

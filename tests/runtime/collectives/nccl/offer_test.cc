@@ -60,6 +60,12 @@ TEST_CASE("ranks have a communicator unless an offer forbids it", "[runtime][uni
   offers[1].nccl = 23007;
   CHECK_THAT(objection(offers),
              ContainsSubstring("rank 0 has NCCL 2.28.9 (/lib/libnccl.so.2), rank 1 has NCCL 2.30.7"));
+  runjob::runtime::cuda::Vendor other = runjob::runtime::cuda::kNvidia;
+  other.name = "another";
+  offers[1].vendor = &other;
+  CHECK(objection(offers) ==
+        "the ranks' GPUs are of different vendors: rank 0 has one of NVIDIA, rank 1 one of another");
+  CHECK_THROWS_AS(decode_offer(encode(offers[1])), runjob::Error);
   offers[1].error = "no NCCL";
   CHECK(objection(offers) == "rank 1 cannot use NCCL: no NCCL");
 }
