@@ -17,9 +17,9 @@ def test_ranks_whose_connections_are_reset_form_a_generation_of_the_same_members
             wait_for_generation(job, 0)
             bed.hosts[1].reset_connections("ib0")
             told = []
-            for line in iter(job.process.stderr.readline, ""):  # the third generation has failed too
+            for line in iter(job.process.stderr.readline, ""):
                 told.append(line)
-                if "generation 3: " in line:
+                if "generation 4: " in line:  # so the third one has failed too
                     break
             bed.hosts[1].drop_nothing()
             wait_for_generation(job, 4)
