@@ -35,9 +35,9 @@ class FlightRecord {
     Step step = Step::kSubmitted;           ///< the last one
     std::chrono::nanoseconds since_step{};  ///< the time since then
   };
-  /// The first operation that is kept and not done; one that was submitted now for none.
+  /// The first operation that is kept and not done. When there is none: as one that has just been submitted.
   Unfinished first_unfinished() const;
-  /// That operation, its number among all, its steps and the reason why it waits; empty for none.
+  /// Describes that operation: its number among all, its steps and the reason why it waits. Empty when there is none.
   std::string first_unfinished_text() const;
 
  private:

@@ -5,7 +5,7 @@
 namespace runjob::runtime::cuda {
 
 /// A maker of GPUs: the facts about its driver and its library of collectives on which runjob relies. driver_abi.hpp
-/// and nccl/nccl_abi.hpp declare the functions. A value; the driver, the library and a rank's offer have one.
+/// and nccl/nccl_abi.hpp declare the functions. A value; the driver and a rank's offer have one.
 struct Vendor {
   const char* name;
   const char* driver_file;  ///< the name by which the loader finds it

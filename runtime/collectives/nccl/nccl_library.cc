@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/library_function.hpp"
+#include "runtime/collectives/cuda/vendor.hpp"
 
 namespace runjob::runtime::nccl {
 namespace {
@@ -28,7 +29,6 @@ Library open(const cuda::Vendor& vendor, const std::string& chosen) {
     find_function(file, name, function, "NCCL", ": it is too old");
   };
   Library opened;
-  opened.vendor = &vendor;
 #define RUNJOB_NCCL_FIND(member, symbol, arguments) find(symbol, opened.member);
   RUNJOB_NCCL_FUNCTIONS(RUNJOB_NCCL_FIND)
 #undef RUNJOB_NCCL_FIND

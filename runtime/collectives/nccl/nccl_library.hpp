@@ -4,7 +4,6 @@
 #include <string>
 
 #include "base/status.hpp"
-#include "runtime/collectives/cuda/vendor.hpp"
 #include "runtime/collectives/nccl/nccl_abi.hpp"
 
 namespace runjob::runtime::nccl {
@@ -17,7 +16,6 @@ struct Library {
   const char* (*error_text)(Result result) = nullptr;
   const char* (*last_error)(Comm comm) = nullptr;
   Result (*revoke)(Comm comm, int flags) = nullptr;  ///< null before NCCL 2.28.9
-  const cuda::Vendor* vendor = nullptr;              ///< of the GPUs for which it is
   std::string path;                                  ///< of the file
   int version = 0;                                   ///< 22809 is 2.28.9
 };
