@@ -9,7 +9,7 @@ from benchmarks.collectives import installed
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 OURS = "runjob"
-NAMES = (OURS, "alone", "ddp", "mwms", "horovod")
+NAMES = (OURS, "alone", "paced", "ddp", "mwms", "horovod")
 
 #: The networks that each framework trains.
 MODELS = {"torch": ("resnet18", "vgg11", "transformer", "mlp"), "tensorflow": ("keras-cnn", "tf-loop")}
@@ -47,7 +47,8 @@ def with_runjob(arguments, framework, python):
     ours = {"PYTHONPATH": str(ROOT / "python"), "RUNJOB_LIBRARY": str(arguments.bin.parent / "lib/librunjob.so")}
     none = dict.fromkeys(ours, "")  # so that -x finds them
     own = Peer("ddp", framework, launch, python, none) if framework == "torch" else Peer("mwms", framework, launch_workers, python, none)
-    return [Peer(OURS, framework, launch, python, ours), Peer("alone", framework, launch, python, none), own]
+    paced = [Peer("paced", framework, launch, python, ours)] if framework == "torch" else []
+    return [Peer(OURS, framework, launch, python, ours), Peer("alone", framework, launch, python, none), *paced, own]
 
 
 def free_ports(count):

@@ -1,6 +1,6 @@
 """One rank of a training with PyTorch, which takes its steps in turns with others.
 
-    train_torch.py LIBRARY MODEL SOCKET        LIBRARY: runjob, horovod, ddp, alone
+    train_torch.py LIBRARY MODEL SOCKET        LIBRARY: runjob, horovod, ddp, alone, paced
 """
 
 from __future__ import annotations
@@ -44,11 +44,24 @@ def alone():
     return int(os.environ.get("RUNJOB_RANK", "0")), lambda model, optimizer: (model, optimizer)
 
 
+def paced():
+    """Each step waits for all ranks: what would be if only the bytes of the gradients cost nothing."""
+    hvd = importlib.import_module("runjob.torch")
+    hvd.init()
+
+    def wrap(model, optimizer):
+        optimizer.register_step_pre_hook(lambda *_: hvd.barrier())
+        return model, optimizer
+
+    return hvd.rank(), wrap
+
+
 LIBRARIES = {
     "runjob": lambda: with_horovod("runjob.torch"),
     "horovod": lambda: with_horovod("horovod.torch"),
     "ddp": with_ddp,
     "alone": alone,
+    "paced": paced,
 }
 
 
