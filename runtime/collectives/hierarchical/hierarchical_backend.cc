@@ -24,6 +24,13 @@ Layout layout_of(const Topology& topology) {
                 FarBoard::bytes(topology.size()));
 }
 
+/// The number of ranks whose messages a host receives in a round: that of the host with the fewest own ranks.
+int most_received(const Topology& topology) {
+  std::size_t least = topology.ranks(0).size();
+  for (int host = 1; host < topology.hosts(); ++host) least = std::min(least, topology.ranks(host).size());
+  return topology.size() - static_cast<int>(least);
+}
+
 std::string settings_of(const HierarchicalOptions& options) {
   return fmt::format("hierarchical allreduce {}, allgather {}, else {}", options.allreduce ? "on" : "off",
                      options.allgather ? "on" : "off", options.flat_name);
@@ -107,9 +114,9 @@ Status HierarchicalBackend::connect(const std::vector<std::string>& addresses) {
     meet_host(offers);
     meet_others(offers);
     channels_ = std::make_unique<HostChannels>(HostChannels{topology_, *local_, transport_.get()});
-    if (topology_.hosts() > 1 && hierarchical_.rounds) make_rounds(offers);
     if (!hierarchical_.is_always_flat())
       channels_->costs = measure_links(*channels_, processors_ >= machines_.local_size());
+    if (topology_.hosts() > 1 && hierarchical_.rounds) make_rounds(offers);
   } catch (const Error& error) {
     return fail(error, "while starting");
   }
@@ -175,7 +182,9 @@ void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
     exchange_ =
         std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers), spin(), options_.names);
   }
-  HostRounds::Options options{options_.operation_timeout, /*carries_data=*/!hierarchical_.needs_flat_mesh()};
+  HostRounds::Options options{options_.operation_timeout, 0};
+  if (!hierarchical_.needs_flat_mesh())
+    options.most_data_bytes = most_data_in_round(channels_->costs, most_received(topology_));
   rounds_.emplace(topology_, local_->group, local_->rounds, board, exchange_.get(), options);
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();

@@ -1,6 +1,7 @@
 #include "runtime/collectives/hierarchical/exchanges/link_costs.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "runtime/collectives/hierarchical/exchanges/topology.hpp"
 
@@ -33,6 +34,13 @@ double halving_seconds(const LinkCosts& costs, int hosts, std::size_t bytes) {
   // The three stages within a host do not overlap: in, out, and the sums.
   return (2 * steps_of(cube) + folds_of(cube)) * costs.long_seconds + on_wire / costs.bytes_per_second +
          3 * n / costs.copied_per_second;
+}
+
+std::size_t most_data_in_round(const LinkCosts& costs, int received) {
+  /// What a collective's own messages cost beside a round's. Measured: docs/performance.md.
+  constexpr double kSecondsOfMessages = 60e-6;
+  if (received <= 1) return SIZE_MAX;
+  return static_cast<std::size_t>(costs.bytes_per_second * kSecondsOfMessages / (received - 1));
 }
 
 bool exchanges_directly(bool are_all_alone, int hosts, std::size_t bytes, std::size_t most_short) {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kLine = 64;
 // Measured: docs/performance.md. Between two ranks all that is sent is needed.
-constexpr std::size_t kMostDataOfAll = 64u << 10, kMostData = 16u << 10, kMostDataOfTwo = 128u << 10;
+constexpr std::size_t kMostDataOfAll = 128u << 10, kMostData = 32u << 10, kMostDataOfTwo = 128u << 10;
 constexpr std::size_t kMostOfAll = 1u << 20, kLeastBytes = 256, kEnoughBytes = 4096;
 
 std::size_t of_each(std::size_t all, int ranks) {

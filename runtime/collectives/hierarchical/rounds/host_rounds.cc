@@ -36,7 +36,7 @@ HostRounds::HostRounds(const Topology& topology, Group& group, ShmRounds& local,
       board_(board),
       attendance_(topology, group, board),
       exchange_(exchange),
-      carries_data_(options.carries_data),
+      most_data_bytes_(std::min(options.most_data_bytes, FarBoard::most_data_bytes(board.ranks()))),
       wait_(attendance_, exchange, options.timeout) {}
 
 void HostRounds::give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "runtime/collectives/hierarchical/exchanges/topology.hpp"
@@ -27,7 +28,7 @@ class HostRounds : public Rounds {
  public:
   struct Options {
     std::chrono::milliseconds timeout{30000};
-    bool carries_data = true;  ///< operations may have their data in the messages
+    std::size_t most_data_bytes = SIZE_MAX;  ///< a limit below that of FarBoard, the same on all ranks; 0: no data
   };
 
   /// `group` and `local`: those of this host's ranks. `exchange`: null for a rank that is not the leader.
@@ -36,7 +37,7 @@ class HostRounds : public Rounds {
              const Options& options);
 
   std::size_t most_bytes() const override { return FarBoard::most_bytes(board_.ranks()); }
-  std::size_t most_data_bytes() const override { return carries_data_ ? FarBoard::most_data_bytes(board_.ranks()) : 0; }
+  std::size_t most_data_bytes() const override { return most_data_bytes_; }
   void give(std::uint32_t tag, std::span<const std::byte> bytes) override { give_without(tag, bytes, {}); }
   void give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) override;
   bool collect(Deadline deadline, const IsBusy& is_busy) override;
@@ -68,7 +69,7 @@ class HostRounds : public Rounds {
   const FarBoard board_;
   const Attendance attendance_;
   LeaderExchange* const exchange_;
-  const bool carries_data_;
+  const std::size_t most_data_bytes_;
   RoundWait wait_;
   Part unread_;              ///< of this rank's message
   std::string memory_;       ///< for the next block

@@ -54,3 +54,13 @@ TEST_CASE("only two lone ranks exchange directly, and no short tensors", "[runti
   CHECK_FALSE(exchanges_directly(true, 2, 16u << 10, 16u << 10));
   CHECK(exchanges_directly(true, 2, 64u << 20, 16u << 10));
 }
+
+TEST_CASE("a round carries less data over a slower network, and for more ranks of other hosts", "[runtime][unit]") {
+  LinkCosts ten_gigabit = kGigabit;
+  ten_gigabit.bytes_per_second *= 10;
+  CHECK(most_data_in_round(kGigabit, 2) == 7020);
+  CHECK(most_data_in_round(ten_gigabit, 2) == 70200);
+  CHECK(most_data_in_round(ten_gigabit, 4) == 23400);
+  // Two lone ranks send each other what a collective would send.
+  CHECK(most_data_in_round(kGigabit, 1) > (1u << 30));
+}

@@ -46,7 +46,7 @@ TEST_CASE("a board keeps the messages of two rounds", "[runtime][unit]") {
 
 TEST_CASE("hundreds of ranks have room for their messages, in modest memory", "[runtime][unit]") {
   CHECK(FarBoard::most_bytes(256) == 4096);
-  CHECK(FarBoard::most_data_bytes(256) == 256);
+  CHECK(FarBoard::most_data_bytes(256) == 512);
   CHECK(FarBoard::bytes(256) < (3u << 20));
   CHECK(FarBoard::most_bytes(100000) == 256);
   CHECK(FarBoard::most_data_bytes(2) == FarBoard::most_bytes(2));
