@@ -113,7 +113,6 @@ class FrameParser {
 
   /// The bytes before the magic, for an error text when the stream ends early.
   std::string noise() const;
-  bool seen_magic() const { return seen_magic_; }
 
  private:
   bool find_magic();

@@ -62,12 +62,6 @@ bool ProcessRoll::any_on_its_way() const {
                      [](const auto& each) { return each.second.is_newcomer() && !each.second.ready; });
 }
 
-int ProcessRoll::slots() const {
-  int count = 0;
-  for (const auto& [index, host] : hosts) count += host.usable ? host.slots : 0;
-  return count;
-}
-
 std::vector<int> ProcessRoll::surplus_on(int host) const {
   const HostState& state = hosts.at(host);
   std::vector<int> here;

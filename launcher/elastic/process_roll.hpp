@@ -52,8 +52,6 @@ struct ProcessRoll {
   int ready_newcomers() const;
   /// Some newcomer is not ready yet.
   bool any_on_its_way() const;
-  /// How many slots there are on the hosts that may be used.
-  int slots() const;
   /// The numbers of the processes of a host that stay and for which it has no slot any more, the last ones first.
   std::vector<int> surplus_on(int host) const;
   /// The numbers of the processes that stay and are more than `ranks` with `spares` others: the last ranks, then the

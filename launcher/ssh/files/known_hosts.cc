@@ -137,10 +137,6 @@ std::string known_hosts_name(std::string_view host, int port) {
   return port == kPortThatIsNotWritten ? lower_case(host) : fmt::format("[{}]:{}", lower_case(host), port);
 }
 
-bool names_host(const KnownHost& entry, std::string_view name) {
-  return matches(NameHash(), name, entry);
-}
-
 HostKeyVerdict judge_host_key(const std::vector<KnownHost>& entries, std::string_view host, int port,
                               const PublicKey& key) {
   const HostKeyVerdict verdict = judge_under(entries, known_hosts_name(host, port), key);

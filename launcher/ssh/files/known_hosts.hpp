@@ -25,9 +25,6 @@ std::vector<KnownHost> parse_known_hosts(std::string_view text, std::string_view
 /// The host's name in known_hosts: "s1", or "[s1]:2222" for another port than 22. In lower-case letters.
 std::string known_hosts_name(std::string_view host, int port);
 
-/// True if `entry` is for the host of this known_hosts_name().
-bool names_host(const KnownHost& entry, std::string_view name);
-
 /// The result of looking up a host's key in known_hosts.
 struct HostKeyVerdict {
   enum class Kind { kKnown, kUnknown, kChanged, kRevoked };
