@@ -76,7 +76,7 @@ void Work::fail_launched(const Status& why) {
 void Work::note_begun() {
   if (ready_ == nullptr || !is_launched()) return;
   const CurrentGpu current(gpu_);
-  if (driver().event_query(ready_) == kSuccess) gpu_.flights().reach(flight_, FlightRecord::Step::kBegun);
+  if (query(ready_) == kSuccess) gpu_.flights().reach(flight_, FlightRecord::Step::kBegun);
 }
 
 bool Work::notify_if_done() {
@@ -97,7 +97,7 @@ std::optional<Status> Work::outcome() {
   if (outcome_ || !is_launched()) return outcome_;
   try {
     const CurrentGpu current(gpu_);  // otherwise the query would void a graph that this thread is capturing
-    const Result result = driver().event_query(done_);
+    const Result result = query(done_);
     if (result == kNotReady) return std::nullopt;
     check(gpu_, result, "an operation");
     outcome_.emplace();
