@@ -62,8 +62,8 @@ Driver open(const Vendor& vendor) {
   opened.driver_version(&opened.version);
   if (opened.version >= vendor.oldest_driver) return opened;
   throw Error(Errc::kUnavailable,
-              fmt::format("{} supports CUDA {}, and runjob needs {} or newer: install a newer driver", opened.path,
-                          version_text(opened.version), version_text(vendor.oldest_driver)));
+              fmt::format("{} supports {} {}, and runjob needs {} or newer: install a newer driver", opened.path,
+                          vendor.platform, version_text(opened.version), version_text(vendor.oldest_driver)));
 }
 
 }  // namespace

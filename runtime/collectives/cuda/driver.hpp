@@ -15,7 +15,7 @@ struct Driver {
 #undef RUNJOB_CUDA_MEMBER
   const Vendor* vendor = nullptr;  ///< its maker
   std::string path;                ///< of the file
-  int version = 0;                 ///< the newest CUDA that it supports: 13000 is 13.0
+  int version = 0;                 ///< the newest one of the platform that it supports: 13000 is 13.0
 };
 
 /// The driver, opened and initialised by the first call that succeeds, and kept. Makes no context. Any thread.

@@ -9,6 +9,7 @@ namespace runjob::runtime::cuda {
 /// with something is INT_MAX if there is none.
 struct Vendor {
   const char* name;
+  const char* platform;  ///< the interface of its driver, for people
   /// Names by which the loader finds the driver, the preferred one first. The first one stands in messages.
   std::span<const char* const> driver_files;
   int oldest_driver;  ///< that serves
@@ -33,6 +34,7 @@ inline constexpr int kNvidiaLostGpu[] = {46, 100, 101, 214, 802};
 
 /// Source  CUDA driver API 13.0, CUresult; release notes of NCCL 2.18 to 2.30.
 inline constexpr Vendor kNvidia = {.name = "NVIDIA",
+                                   .platform = "CUDA",
                                    .driver_files = kNvidiaDriver,
                                    .oldest_driver = 12000,
                                    .lost_context_errors = kNvidiaLostContext,

@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 
 namespace runjob::runtime::cuda {
@@ -21,8 +23,9 @@ std::shared_ptr<Work> Work::submitted(Gpu& gpu, const DeviceSubmission& submissi
   check(gpu, driver().stream_is_capturing(stream, &capture), "asking whether the stream is being captured");
   if (capture != kCaptureNone) {
     throw Error(Errc::kInvalidArgument,
-                "the stream is being captured into a CUDA graph, in which an operation that the ranks must agree on "
-                "cannot be; submit it outside of the capture");
+                fmt::format("the stream is being captured into a {} graph, in which an operation that the ranks must "
+                            "agree on cannot be; submit it outside of the capture",
+                            driver().vendor->platform));
   }
   for (const DeviceBuffer& buffer : submission.buffers) {
     const std::string why = objection(gpu, buffer.memory);
