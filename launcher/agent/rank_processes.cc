@@ -18,7 +18,7 @@
 #include "launcher/agent/host_facts.hpp"
 #include "launcher/agent/leftovers.hpp"
 #include "launcher/agent/rank_end.hpp"
-#include "launcher/binding/gpu_share.hpp"
+#include "launcher/binding/gpu_choice.hpp"
 #include "launcher/channel/exception_message.hpp"
 #include "launcher/processes/child_process.hpp"
 #include "launcher/processes/pipe.hpp"
@@ -53,8 +53,8 @@ Environment environment_for(const LaunchRank& spec, const RankPlacement& placeme
   Environment result = common;
   result.merge(rank_defaults(host.cores, spec.place.local_size, host.free_port));  // keeps existing values
   result["RUNJOB_RENDEZVOUS"] = "unix:" + rendezvous;
-  if (!placement.visible_gpus.empty()) result[kVisibleGpus] = placement.visible_gpus;
   for (const auto& [name, value] : spec.environment) result[name] = value;
+  if (placement.visible_gpus) choose_gpus(result, *placement.visible_gpus);
   return result;
 }
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/unique_handle.hpp"
-#include "launcher/binding/gpu_share.hpp"
+#include "launcher/binding/gpu_choice.hpp"
 
 namespace runjob {
 namespace {
@@ -140,8 +140,7 @@ std::string gpu_text(const GpuDevice& device) {
 }
 
 std::vector<std::string> usable_gpus(const Environment& agent, const std::string& root) {
-  const auto chosen = agent.find(kVisibleGpus);
-  if (chosen != agent.end()) return split(chosen->second);
+  if (const auto chosen = chosen_gpus(agent)) return split(*chosen);
   const std::vector<GpuDevice> devices = list_gpu_devices(root);
   const bool is_divided =
       std::any_of(devices.begin(), devices.end(), [](const GpuDevice& each) { return each.uuid.starts_with("MIG-"); });

@@ -26,17 +26,16 @@ struct GpuDevice {
 ///         sysfs-bus-pci of Linux's Documentation/ABI: numa_node, local_cpulist.
 std::vector<GpuDevice> list_gpu_devices(const std::string& root = "");
 
-/// The device that `name`, a word of CUDA_VISIBLE_DEVICES, means: an index, or a UUID, which may be shortened. Null for
-/// none.
+/// The device that `name`, a word of a choice, means: an index, or a UUID, which may be shortened. Null for none.
 const GpuDevice* find_gpu(const std::vector<GpuDevice>& devices, std::string_view name);
 
 /// "GPU 1 (GPU-5d5b..., NUMA node 0)"
 std::string gpu_text(const GpuDevice& device);
 
-/// The GPUs that the ranks may use on this host, as CUDA_VISIBLE_DEVICES names them. The agent's own
-/// CUDA_VISIBLE_DEVICES comes first, which a batch system may have set; otherwise it is all GPUs of the driver,
-/// numbered from 0, or their UUIDs where MIG has divided one.
-/// Source  CUDA's programming guide for the variable. `root`: as list_gpu_devices().
+/// The GPUs that the ranks may use on this host, by the names of gpu_choice.hpp. The choice in the agent's own
+/// environment comes first, where a batch system may have made it; otherwise it is all GPUs of the driver, numbered
+/// from 0, or their UUIDs where MIG has divided one.
+/// Source  CUDA's programming guide for the end of a list. `root`: as list_gpu_devices().
 std::vector<std::string> usable_gpus(const Environment& agent, const std::string& root = "");
 
 }  // namespace runjob

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "launcher/binding/gpu_choice.hpp"
 
 namespace runjob {
 
 std::vector<std::string> gpu_share(const std::vector<std::string>& gpus, int local_rank, int per_rank) {
   const auto count = static_cast<std::size_t>(per_rank);
   const std::size_t begin = static_cast<std::size_t>(local_rank) * count;
-  if (gpus.empty())
-    throw Error(Errc::kUnavailable, "there is no GPU: CUDA_VISIBLE_DEVICES names none, or the driver shows none");
+  if (gpus.empty()) throw Error(Errc::kUnavailable, kNoGpu);
   if (begin + count > gpus.size())
     throw Error(Errc::kUnavailable,
                 fmt::format("{} GPU{} too few for {} rank{} with {} each", gpus.size(),

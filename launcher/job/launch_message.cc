@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "launcher/binding/gpu_choice.hpp"
 #include "launcher/binding/gpu_share.hpp"
 #include "launcher/supervision/rank_place.hpp"
 
@@ -37,7 +38,7 @@ void add_rank(Launch& message, const JobSpec& spec, const Allocation& allocation
   rank.place.generation = job.generation;
   rank.environment = rank_variables(allocation, placement, job);
   rank.environment.insert(network.begin(), network.end());
-  if (where.gpus) rank.environment[kVisibleGpus] = visible_gpus(where, placement, spec.gpus_per_rank);
+  if (where.gpus) choose_gpus(rank.environment, visible_gpus(where, placement, spec.gpus_per_rank));
   for (const auto& [name, value] : spec.runtime_variables) {
     for (const char* prefix : {"RUNJOB_", "HOROVOD_"}) rank.environment[prefix + name] = value;
   }

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "launcher/binding/gpu_share.hpp"
+#include "launcher/binding/gpu_choice.hpp"
 
 namespace runjob {
 namespace {
@@ -20,10 +20,9 @@ bool matches(std::string_view name, const std::array<std::string_view, size>& pa
   });
 }
 
-/// kVisibleGpus numbers one host's devices: it stays on that host.
-constexpr std::array<std::string_view, 14> kOfHost = {"HOME",    "PWD",         "OLDPWD", "HOSTNAME",  "TMPDIR",
-                                                      "XDG_*",   "SSH_*",       "USER",   "LOGNAME",   "SHELL",
-                                                      "DISPLAY", "BASH_FUNC_*", "MAIL",   kVisibleGpus};
+constexpr std::array<std::string_view, 13> kOfHost = {"HOME",    "PWD",         "OLDPWD", "HOSTNAME", "TMPDIR",
+                                                      "XDG_*",   "SSH_*",       "USER",   "LOGNAME",  "SHELL",
+                                                      "DISPLAY", "BASH_FUNC_*", "MAIL"};
 
 constexpr std::array<std::string_view, 37> kOfOuterLauncher = {
     // torch.distributed
@@ -49,6 +48,10 @@ bool lists(std::string_view names, std::string_view name) {
   return fmt::format(",{},", names).find(fmt::format(",{},", name)) != std::string::npos;
 }
 
+bool of_host(std::string_view name) {
+  return matches(name, kOfHost) || chooses_gpus(name);
+}
+
 bool of_outer_launcher(std::string_view name) {
   return matches(name, kOfOuterLauncher) || matches(name, kOfOuterRunjob);
 }
@@ -60,7 +63,7 @@ Environment forwarded_environment(const Environment& launcher) {
   const std::string given = found == launcher.end() ? "" : found->second;
   Environment result;
   for (const auto& [name, value] : launcher) {
-    if (!matches(name, kOfHost) && !of_outer_launcher(name) && !lists(given, name)) result.emplace(name, value);
+    if (!of_host(name) && !of_outer_launcher(name) && !lists(given, name)) result.emplace(name, value);
   }
   return result;
 }
@@ -68,7 +71,7 @@ Environment forwarded_environment(const Environment& launcher) {
 Environment host_environment(const Environment& agent) {
   Environment result;
   for (const auto& [name, value] : agent) {
-    if (matches(name, kOfHost)) result.emplace(name, value);
+    if (of_host(name)) result.emplace(name, value);
   }
   return result;
 }

@@ -31,8 +31,8 @@ def nccl_built() -> int:
 
 
 def cuda_built() -> bool:
-    """Whether collectives take CUDA tensors: as NCCL."""
-    return _available("nccl")
+    """Whether collectives take CUDA tensors."""
+    return _available("nccl") and _available("cuda")
 
 
 def rocm_built() -> bool:

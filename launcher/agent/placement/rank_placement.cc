@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "launcher/agent/placement/cpu_binding.hpp"
 #include "launcher/agent/placement/cpu_topology.hpp"
+#include "launcher/binding/gpu_choice.hpp"
 #include "launcher/binding/gpu_devices.hpp"
 #include "launcher/binding/gpu_share.hpp"
 
@@ -21,9 +22,8 @@ std::vector<const GpuDevice*> gpus_of(const LaunchRank& rank, const std::vector<
   if (!is_share && !visible.empty())
     names = {visible[static_cast<std::size_t>(rank.place.local_rank) % visible.size()]};
   if (names.empty() && must)
-    throw Error(Errc::kUnavailable, fmt::format("rank {} cannot be bound to the cores near its GPU: there is no GPU: "
-                                                "{} names none, or the driver shows none",
-                                                rank.rank, kVisibleGpus));
+    throw Error(Errc::kUnavailable,
+                fmt::format("rank {} cannot be bound to the cores near its GPU: {}", rank.rank, kNoGpu));
   std::vector<const GpuDevice*> result;
   for (const std::string& name : names) {
     const GpuDevice* const device = find_gpu(devices, name);
@@ -64,9 +64,7 @@ void place_near_gpus(const Launch& launch, const Environment& agent, const std::
   for (std::size_t i = 0; i < placements.size(); ++i) {
     const LaunchRank& rank = launch.ranks[i];
     Environment own = agent;
-    if (!placements[i].visible_gpus.empty()) own[kVisibleGpus] = placements[i].visible_gpus;
-    if (const auto given = rank.environment.find(kVisibleGpus); given != rank.environment.end())
-      own[kVisibleGpus] = given->second;
+    if (placements[i].visible_gpus) choose_gpus(own, *placements[i].visible_gpus);
     const auto gpus = gpus_of(rank, devices, usable_gpus(own, root), launch.gpus_per_rank > 0, binds);
     for (const GpuDevice* gpu : gpus) placements[i].gpus.push_back(gpu_text(*gpu));
     if (binds) placements[i].cpus = near_cpus(rank.rank, gpus, usable);
@@ -87,8 +85,9 @@ std::vector<RankPlacement> place_ranks(const Launch& launch, const Environment& 
     for (std::size_t i = 0; i < result.size(); ++i) result[i].cpus = cpus.at(static_cast<std::size_t>(share_of(i)));
   }
   std::vector<std::string> gpus;
-  for (std::size_t i = 0; launch.gpus_per_rank > 0 && i < result.size(); ++i) {
-    if (launch.ranks[i].environment.contains(kVisibleGpus)) continue;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i].visible_gpus = chosen_gpus(launch.ranks[i].environment);
+    if (result[i].visible_gpus || launch.gpus_per_rank == 0) continue;
     if (gpus.empty()) gpus = usable_gpus(agent, root);
     result[i].visible_gpus = gpu_list(gpu_share(gpus, share_of(i), launch.gpus_per_rank));
   }

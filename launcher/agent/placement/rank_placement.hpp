@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,9 @@ namespace runjob {
 
 /// A rank's share of its host.
 struct RankPlacement {
-  std::vector<int> cpus;          ///< numbers of the CPUs that it may run on; empty: it keeps the agent's affinity
-  std::string visible_gpus;       ///< value of CUDA_VISIBLE_DEVICES; "": the variable is left as it is
+  std::vector<int> cpus;  ///< numbers of the CPUs that it may run on; empty: it keeps the agent's affinity
+  /// The GPUs that it sees: those that the launcher has chosen for it, else its share. Nothing: those of the agent.
+  std::optional<std::string> visible_gpus;
   std::vector<std::string> gpus;  ///< those that it uses, for people; empty unless the launch needs them
 };
 

@@ -32,7 +32,7 @@ def check_extension(ext_name: str, ext_env_var: str, pkg_path: str, *args: Any) 
 
 def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
     """Whether collectives take that framework's GPU tensors."""
-    return extension_available(ext_base_name) and backends.cuda_built()
+    return extension_available(ext_base_name) and backends.nccl_built() > 0
 
 
 def gloo_built(verbose: bool = False) -> bool:

@@ -22,8 +22,8 @@ class Place(NamedTuple):
 
 
 def is_on_gpu(value: Any) -> bool:
-    """Whether it is a tensor of a GPU that CUDA knows."""
-    return isinstance(value, torch.Tensor) and value.is_cuda and torch.version.hip is None
+    """Whether it is a tensor of a GPU. Which GPUs the library can use is objection()'s to decide."""
+    return isinstance(value, torch.Tensor) and value.is_cuda
 
 
 def place_of(tensor: torch.Tensor) -> Place:
@@ -58,6 +58,13 @@ _is_known = False
 _objection = ""
 
 
+def _find_objection() -> str:
+    if torch.version.hip is not None:
+        return "this PyTorch is for AMD's GPUs, which runjob cannot use"
+    driver = backends()["cuda"]
+    return "" if driver.get("available") else str(driver.get("reason") or "the driver is not there")
+
+
 def objection() -> str:
     """The reason why the library cannot take tensors of GPUs in this process; empty when it can. Opens the driver, and makes no context.
 
@@ -65,8 +72,7 @@ def objection() -> str:
     """
     global _is_known, _objection
     if not _is_known:
-        driver = backends()["cuda"]
-        _objection = "" if driver.get("available") else str(driver.get("reason") or "CUDA's driver is not there")
+        _objection = _find_objection()
         _is_known = True
         if _objection and job.local_rank() == 0:
             warnings.warn(f"tensors on GPUs are copied to the CPU and back: {_objection}", RuntimeWarning, stacklevel=2)

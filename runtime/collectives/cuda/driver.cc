@@ -32,11 +32,18 @@ std::string advice(const Vendor& vendor, Result result) {
 
 std::string path_of(const Vendor& vendor, const void* function) {
   Dl_info info{};
-  return ::dladdr(function, &info) == 0 || info.dli_fname == nullptr ? vendor.driver_file : info.dli_fname;
+  return ::dladdr(function, &info) == 0 || info.dli_fname == nullptr ? vendor.driver_files.front() : info.dli_fname;
+}
+
+void* open_file(const Vendor& vendor) {
+  for (const char* file : vendor.driver_files) {
+    if (void* opened = ::dlopen(file, RTLD_NOW | RTLD_LOCAL)) return opened;
+  }
+  return nullptr;
 }
 
 Driver open(const Vendor& vendor) {
-  void* library = ::dlopen(vendor.driver_file, RTLD_NOW | RTLD_LOCAL);
+  void* library = open_file(vendor);
   if (library == nullptr) {
     throw Error(Errc::kUnavailable,
                 fmt::format("{}'s driver cannot be opened ({}); tensors on a GPU need it on this host", vendor.name,
@@ -45,7 +52,7 @@ Driver open(const Vendor& vendor) {
   Driver opened;
   opened.vendor = &vendor;
 #define RUNJOB_CUDA_FIND(member, symbol, arguments) \
-  find_function(library, symbol, opened.member, vendor.driver_file, ": it is too old");
+  find_function(library, symbol, opened.member, vendor.driver_files.front(), ": it is too old");
   RUNJOB_CUDA_FUNCTIONS(RUNJOB_CUDA_FIND)
 #undef RUNJOB_CUDA_FIND
   opened.path = path_of(vendor, reinterpret_cast<const void*>(opened.init));
@@ -55,8 +62,8 @@ Driver open(const Vendor& vendor) {
   opened.driver_version(&opened.version);
   if (opened.version >= vendor.oldest_driver) return opened;
   throw Error(Errc::kUnavailable,
-              fmt::format("{} supports CUDA {}, and runjob needs {} or newer: install a newer driver", opened.path,
-                          version_text(opened.version), version_text(vendor.oldest_driver)));
+              fmt::format("{} supports {} {}, and runjob needs {} or newer: install a newer driver", opened.path,
+                          vendor.platform, version_text(opened.version), version_text(vendor.oldest_driver)));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ struct Driver {
 #undef RUNJOB_CUDA_MEMBER
   const Vendor* vendor = nullptr;  ///< its maker
   std::string path;                ///< of the file
-  int version = 0;                 ///< the newest CUDA that it supports: 13000 is 13.0
+  int version = 0;                 ///< the newest one of the platform that it supports: 13000 is 13.0
 };
 
 /// The driver, opened and initialised by the first call that succeeds, and kept. Makes no context. Any thread.
@@ -34,6 +34,15 @@ std::string error_text(const Driver& driver, Result result);
 /// Errors  Error(kDevice): "`action`: `error_text`"; it advises on a GPU that is lost, after which the process must
 ///         end.
 void check(Result result, const char* action);
+
+/// Whether the work that was recorded last in `event`, or all that is queued on `stream`, is done: kSuccess, kNotReady
+/// or an error. Each query is made by one of these. The context must be current.
+inline Result query(Event event) {
+  return driver().event_query(event);
+}
+inline Result query(Stream stream) {
+  return driver().stream_query(stream);
+}
 
 /// "13.0"
 std::string version_text(int version);

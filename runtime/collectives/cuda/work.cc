@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 
 namespace runjob::runtime::cuda {
@@ -21,8 +23,9 @@ std::shared_ptr<Work> Work::submitted(Gpu& gpu, const DeviceSubmission& submissi
   check(gpu, driver().stream_is_capturing(stream, &capture), "asking whether the stream is being captured");
   if (capture != kCaptureNone) {
     throw Error(Errc::kInvalidArgument,
-                "the stream is being captured into a CUDA graph, in which an operation that the ranks must agree on "
-                "cannot be; submit it outside of the capture");
+                fmt::format("the stream is being captured into a {} graph, in which an operation that the ranks must "
+                            "agree on cannot be; submit it outside of the capture",
+                            driver().vendor->platform));
   }
   for (const DeviceBuffer& buffer : submission.buffers) {
     const std::string why = objection(gpu, buffer.memory);
@@ -76,7 +79,7 @@ void Work::fail_launched(const Status& why) {
 void Work::note_begun() {
   if (ready_ == nullptr || !is_launched()) return;
   const CurrentGpu current(gpu_);
-  if (driver().event_query(ready_) == kSuccess) gpu_.flights().reach(flight_, FlightRecord::Step::kBegun);
+  if (query(ready_) == kSuccess) gpu_.flights().reach(flight_, FlightRecord::Step::kBegun);
 }
 
 bool Work::notify_if_done() {
@@ -97,7 +100,7 @@ std::optional<Status> Work::outcome() {
   if (outcome_ || !is_launched()) return outcome_;
   try {
     const CurrentGpu current(gpu_);  // otherwise the query would void a graph that this thread is capturing
-    const Result result = driver().event_query(done_);
+    const Result result = query(done_);
     if (result == kNotReady) return std::nullopt;
     check(gpu_, result, "an operation");
     outcome_.emplace();

@@ -22,7 +22,7 @@ struct Library {
 
 /// The NCCL of this process: the file `chosen`, which RUNJOB_NCCL_LIBRARY names; if that is empty, the NCCL that is
 /// loaded already, such as PyTorch's; otherwise the one that the loader finds. The first call that succeeds opens it;
-/// later ones return the same NCCL, whatever they choose.
+/// later ones return the same NCCL, whatever they choose. No driver is needed, so that a host without one can name it.
 /// Owner    the process, to its end.
 /// Threads  any.
 /// Errors   Error(kUnavailable) with the file: it cannot be opened, or is too old.

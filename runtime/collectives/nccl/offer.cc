@@ -103,7 +103,8 @@ std::string objection(std::span<const Offer> offers) {
 std::string stream_objection(std::span<const Offer> offers) {
   const Offer& first = offers.front();
   if (first.nccl < first.vendor->ordering_library)
-    return fmt::format("{}, and NCCL keeps the order of several streams from 2.26 on", library_text(first));
+    return fmt::format("{}, and NCCL keeps the order of several streams from {} on", library_text(first),
+                       version_text(first.vendor->ordering_library));
   for (const Offer& offer : offers) {
     if (offer.shares_ranks) return "a job with process sets needs one order of all operations on a GPU";
     if (!offer.keeps_order)

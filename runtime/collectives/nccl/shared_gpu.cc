@@ -139,7 +139,7 @@ bool SharedGpu::has_work() {
   const cuda::CurrentGpu current(gpu_);
   const MutexLock lock(mutex_);
   std::erase_if(given_up_, [&](cuda::Stream stream) {
-    const cuda::Result result = cuda::driver().stream_query(stream);
+    const cuda::Result result = cuda::query(stream);
     if (result == cuda::kSuccess) gpu_.give_back(stream);
     return result != cuda::kNotReady;
   });

@@ -147,7 +147,7 @@ void StagedRun::wait_for(cuda::Event event) const {
   constexpr std::chrono::microseconds kSpin{100}, kPause{20};
   const auto spins_until = Clock::now() + kSpin;
   for (;;) {
-    const cuda::Result result = driver().event_query(event);
+    const cuda::Result result = cuda::query(event);
     if (result != cuda::kNotReady) return check(result, "copying a tensor to the host");
     if (Clock::now() < spins_until) continue;
     if (is_given_up_()) throw Error(Errc::kAborted, "copying a tensor to the host was ended");
@@ -157,11 +157,10 @@ void StagedRun::wait_for(cuda::Event event) const {
 
 bool StagedRun::is_idle() const {
   for (const cuda::Event event : {begun_, ended_}) {
-    if (driver().event_query(event) != cuda::kSuccess) return false;
+    if (cuda::query(event) != cuda::kSuccess) return false;
   }
   return std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
-    return driver().event_query(slot.copied_out) == cuda::kSuccess &&
-           driver().event_query(slot.copied_in) == cuda::kSuccess;
+    return cuda::query(slot.copied_out) == cuda::kSuccess && cuda::query(slot.copied_in) == cuda::kSuccess;
   });
 }
 

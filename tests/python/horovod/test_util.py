@@ -21,6 +21,14 @@ def test_frameworks_that_this_version_serves():
     assert util.gpu_available("torch") is False
 
 
+@pytest.mark.parametrize("nccl", [0, 22809])
+def test_gpus_are_available_where_nccl_is_whichever_driver_it_uses(monkeypatch, nccl):
+    monkeypatch.setattr(util.backends, "nccl_built", lambda: nccl)
+    monkeypatch.setattr(util.backends, "cuda_built", lambda: False)
+    assert util.gpu_available("torch") is (nccl > 0)
+    assert util.gpu_available("mxnet") is False
+
+
 @pytest.mark.parametrize("framework", util._FRAMEWORKS)
 def test_every_framework_that_is_installed_is_available(framework, tmp_path, monkeypatch):
     (tmp_path / f"{framework}.py").touch()

@@ -1,5 +1,7 @@
 """python/runjob/backends.py: what librunjob can use."""
 
+import pytest
+
 from runjob import backends
 
 
@@ -23,3 +25,12 @@ def test_types_are_horovods():
         backends.mpi_threads_supported,
     ):
         assert isinstance(function(), bool), function
+
+
+@pytest.mark.parametrize(
+    "available, nccl, cuda", [(("nccl", "cuda"), 22809, True), (("nccl", "another driver"), 22809, False), ((), 0, False)]
+)
+def test_cuda_is_built_where_its_driver_is_the_one_that_nccl_uses(monkeypatch, available, nccl, cuda):
+    known = {name: {"available": name in available, "version_code": 22809} for name in ("nccl", "cuda", "another driver")}
+    monkeypatch.setattr(backends, "backends", lambda: known)
+    assert (backends.nccl_built(), backends.cuda_built()) == (nccl, cuda)

@@ -43,7 +43,7 @@ TEST_CASE("ranks are bound to the CPUs near their GPU, over a tree of files that
   CHECK(placed[1].cpus == Cpus{host.last});
   CHECK(placed[2].cpus == Cpus{host.first});  // more ranks than GPUs share them
   CHECK(placed[1].gpus == Texts{"GPU 1 (GPU-6e55, NUMA node 1)"});
-  CHECK(placed[1].visible_gpus.empty());
+  CHECK_FALSE(placed[1].visible_gpus);
 
   launch = launch_of(2);
   launch.gpus_per_rank = 1;
@@ -59,9 +59,14 @@ TEST_CASE("a rank with several GPUs is near all of them, and the host list's GPU
   launch.gpus_per_rank = 2;
   launch.ranks[0].environment["CUDA_VISIBLE_DEVICES"] = "GPU-6e,0";
   const std::vector<RankPlacement> placed = place_ranks(launch, {{"CUDA_VISIBLE_DEVICES", "7"}}, host.root());
-  CHECK(placed[0].visible_gpus.empty());  // the launcher has set the variable
+  CHECK(placed[0].visible_gpus == "GPU-6e,0");  // the launcher's choice
   CHECK(placed[0].cpus == (host.first == host.last ? Cpus{host.first} : Cpus{host.first, host.last}));
   CHECK(placed[0].gpus == Texts{"GPU 1 (GPU-6e55, NUMA node 1)", "GPU 0 (GPU-5d5b, NUMA node 0)"});
+  launch.bind_to = BindTo::kNone;
+  launch.names_gpus = true;
+  launch.ranks[0].environment["CUDA_VISIBLE_DEVICES"] = "";  // a choice too: of none
+  CHECK(place_ranks(launch, {{"CUDA_VISIBLE_DEVICES", "0"}}, host.root())[0].visible_gpus == "");
+  CHECK(place_ranks(launch, {{"CUDA_VISIBLE_DEVICES", "0"}}, host.root())[0].gpus.empty());
 }
 
 TEST_CASE("the map names the GPUs without binding to them, and a host without GPUs has none", "[unit]") {

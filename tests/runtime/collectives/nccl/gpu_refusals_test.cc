@@ -229,6 +229,18 @@ TEST_CASE("a driver that is too old or has no GPU on one rank is an error on all
   on_ranks(2, submitted);
 }
 
+TEST_CASE("an NCCL that has no GPU is named with its version and file, over the stand-ins",
+          "[runtime][multiproc][stand-in]") {
+  on_ranks(1,
+           [](int) {
+             const std::string backends = runjob_backends_json();
+             require_text(backends, R"("reason":"NCCL 2.28.9 ()");
+             require_text(backends, "/libnccl.so.2) has no GPU: ");
+             require_text(backends, "/libcuda.so.1: cuInit(): no CUDA-capable device is detected");
+           },
+           {{"RUNJOB_STAND_IN_GPUS", "0"}});
+}
+
 TEST_CASE("a GPU that is lost before an operation is submitted is an error on all ranks, over the stand-ins",
           "[runtime][multiproc][stand-in]") {
   on_ranks(2, [](int rank) {

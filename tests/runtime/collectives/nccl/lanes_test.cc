@@ -148,7 +148,7 @@ TEST_CASE("there is one stream, and one warning with the reason, where NCCL does
   bool has_variable = true;
   SECTION("an old NCCL") {
     options.environment["RUNJOB_STAND_IN_NCCL"] = "22505";
-    reason = "NCCL keeps the order of several streams from 2.26 on";
+    reason = "NCCL keeps the order of several streams from 2.26.0 on";
   }
   SECTION("a rank without the variable") {
     has_variable = false;

@@ -38,6 +38,15 @@ TEST_CASE("tensors are summed where they lie, over the stand-ins", "[runtime][mu
   });
 }
 
+TEST_CASE("an operation leaves the caller's GPU current, over the stand-ins", "[runtime][multiproc][stand-in]") {
+  on_ranks(2, [](int rank) {
+    const int other = rank + 2;
+    const cuda::CurrentGpu current(cuda::Gpu::of(other));
+    check(sum_of_ones(rank, "x"));
+    require(stand_in_gpu().current() == other, "the caller's GPU");
+  });
+}
+
 TEST_CASE("all collectives on GPUs, with parts of different sizes, over the stand-ins",
           "[runtime][multiproc][stand-in]") {
   constexpr int kSize = 3;

@@ -81,5 +81,5 @@ TEST_CASE("ranks have several communicators where NCCL keeps the order of their 
   CHECK(stream_objection(offers) == "a job with process sets needs one order of all operations on a GPU");
   offers[0].nccl = offers[1].nccl = 22507;
   CHECK(stream_objection(offers) ==
-        "rank 0 has NCCL 2.25.7 (/lib/libnccl.so.2), and NCCL keeps the order of several streams from 2.26 on");
+        "rank 0 has NCCL 2.25.7 (/lib/libnccl.so.2), and NCCL keeps the order of several streams from 2.26.0 on");
 }
