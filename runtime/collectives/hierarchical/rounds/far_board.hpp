@@ -24,8 +24,7 @@ class FarBoard {
   /// The longest message that a job of so many ranks may have. It is bounded so that the memory of all messages is.
   static std::size_t most_bytes(int ranks);
   /// The most bytes of an operation's data for which a message has room. Every rank gets the data of all ranks, so
-  /// there is a limit for all together beside that for each. Two ranks send each other only what is read, so theirs may
-  /// be longer.
+  /// there is a limit for all together beside that for each.
   static std::size_t most_data_bytes(int ranks);
   static std::size_t words_bytes(int ranks);
   static std::size_t bytes(int ranks);

@@ -74,8 +74,8 @@ void play(RoundsHosts& hosts, int own, int rounds, unsigned seed) {
 
 TEST_CASE("what no other rank reads of a lone rank's message is not sent", "[runtime][unit]") {
   RoundsHosts hosts({0, 1});
-  const std::string whole(100000, 'x');
-  const Rounds::Part unread{1000, 98000};
+  const std::string whole(30000, 'x');
+  const Rounds::Part unread{1000, 28000};
   for (const int rank : {0, 1})
     hosts.rounds(rank).give_without(7, std::as_bytes(std::span(whole)), rank == 0 ? unread : Rounds::Part());
   auto other = collecting(hosts.rounds(1));
@@ -85,9 +85,9 @@ TEST_CASE("what no other rank reads of a lone rank's message is not sent", "[run
   const std::string received = text_of(hosts.rounds(1).message(0));
   CHECK(received.size() == whole.size());
   CHECK(received.substr(0, 1000) == whole.substr(0, 1000));
-  CHECK(received.substr(99000) == whole.substr(99000));
+  CHECK(received.substr(29000) == whole.substr(29000));
   CHECK(hosts.rounds(0).traffic().bytes < 3000);
-  CHECK(hosts.rounds(1).traffic().bytes > 100000);
+  CHECK(hosts.rounds(1).traffic().bytes > 30000);
 }
 
 TEST_CASE("host rounds: all ranks hear all messages in random schedules", "[runtime][net]") {
