@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -8,6 +9,15 @@
 #include "base/error.hpp"
 
 namespace runjob {
+
+/// Opens the first of `files` that the loader finds. `flags`: more of dlopen()'s, such as RTLD_NOLOAD. Null if there is
+/// none; dlerror() then has the reason for the last one.
+inline void* open_first(std::span<const char* const> files, int flags = 0) {
+  for (const char* file : files) {
+    if (void* library = ::dlopen(file, RTLD_NOW | RTLD_LOCAL | flags)) return library;
+  }
+  return nullptr;
+}
 
 /// Finds a function of a library that dlopen() has opened. `file`: the library's name in the error, with `advice` after
 /// it, as "libmunge has no munge_encode".

@@ -46,9 +46,10 @@ def with_runjob(arguments, framework, python):
 
     ours = {"PYTHONPATH": str(ROOT / "python"), "RUNJOB_LIBRARY": str(arguments.bin.parent / "lib/librunjob.so")}
     none = dict.fromkeys(ours, "")  # so that -x finds them
-    own = Peer("ddp", framework, launch, python, none) if framework == "torch" else Peer("mwms", framework, launch_workers, python, none)
-    paced = [Peer("paced", framework, launch, python, ours)] if framework == "torch" else []
-    return [Peer(OURS, framework, launch, python, ours), Peer("alone", framework, launch, python, none), *paced, own]
+    both = [Peer(OURS, framework, launch, python, ours), Peer("alone", framework, launch, python, none)]
+    if framework == "torch":
+        return [*both, Peer("paced", framework, launch, python, ours), Peer("ddp", framework, launch, python, none)]
+    return [*both, Peer("mwms", framework, launch_workers, python, none)]
 
 
 def free_ports(count):

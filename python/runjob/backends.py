@@ -31,7 +31,7 @@ def nccl_built() -> int:
 
 
 def cuda_built() -> bool:
-    """Whether collectives take CUDA tensors."""
+    """True if collectives take CUDA tensors: NCCL and the driver can be used."""
     return _available("nccl") and _available("cuda")
 
 

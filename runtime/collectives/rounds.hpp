@@ -31,7 +31,7 @@ class Rounds {
   /// The size of the longest message.
   virtual std::size_t most_bytes() const = 0;
   /// The largest input of an operation that should have its data in the messages. For a larger one a collective costs
-  /// less, because there not every rank receives all data.
+  /// less, because there not every rank receives all data, and no message is copied on its way.
   virtual std::size_t most_data_bytes() const { return most_bytes(); }
   /// Gives this rank's message of the next round; `tag` is part of it. Does not wait for ranks that do not take part in
   /// this round yet.

@@ -38,7 +38,7 @@ def test_a_place_of_the_page_exists(place):
 
 @pytest.mark.parametrize("finder", sorted({finder for *_, finder in PLACES}))
 def test_a_finder_of_the_page_exists(finder):
-    """What finds a forgotten place is a file of the tests, the compiler, or a program that the page asks for."""
+    """The finder of a forgotten place is a file of the tests, the compiler, or a program that the page asks for."""
     files = re.findall(r"`([^`]+)`", finder)
     assert finder.startswith(("nothing", "the compiler", "the second program")) or files
     assert not [file for file in files if not list((source_tree.ROOT / "tests").rglob(file))]

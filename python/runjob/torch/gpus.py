@@ -22,7 +22,7 @@ class Place(NamedTuple):
 
 
 def is_on_gpu(value: Any) -> bool:
-    """Whether it is a tensor of a GPU. Which GPUs the library can use is objection()'s to decide."""
+    """True for a tensor of any GPU. objection() decides which GPUs the library can use."""
     return isinstance(value, torch.Tensor) and value.is_cuda
 
 

@@ -35,15 +35,8 @@ std::string path_of(const Vendor& vendor, const void* function) {
   return ::dladdr(function, &info) == 0 || info.dli_fname == nullptr ? vendor.driver_files.front() : info.dli_fname;
 }
 
-void* open_file(const Vendor& vendor) {
-  for (const char* file : vendor.driver_files) {
-    if (void* opened = ::dlopen(file, RTLD_NOW | RTLD_LOCAL)) return opened;
-  }
-  return nullptr;
-}
-
 Driver open(const Vendor& vendor) {
-  void* library = open_file(vendor);
+  void* library = open_first(vendor.driver_files);
   if (library == nullptr) {
     throw Error(Errc::kUnavailable,
                 fmt::format("{}'s driver cannot be opened ({}); tensors on a GPU need it on this host", vendor.name,

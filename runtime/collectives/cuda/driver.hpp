@@ -35,8 +35,8 @@ std::string error_text(const Driver& driver, Result result);
 ///         end.
 void check(Result result, const char* action);
 
-/// Whether the work that was recorded last in `event`, or all that is queued on `stream`, is done: kSuccess, kNotReady
-/// or an error. Each query is made by one of these. The context must be current.
+/// Returns kSuccess when the work that was recorded last in `event`, or all work that is queued on `stream`, is done,
+/// kNotReady before, or an error. Each query is made by one of these. The context must be current.
 inline Result query(Event event) {
   return driver().event_query(event);
 }

@@ -27,7 +27,8 @@ struct Vendor {
   int ordering_library;
 };
 
-inline constexpr const char *kNvidiaDriver[] = {"libcuda.so.1"}, *kNvidiaLibrary[] = {"libnccl.so.2"};
+inline constexpr const char* kNvidiaDriver[] = {"libcuda.so.1"};
+inline constexpr const char* kNvidiaLibrary[] = {"libnccl.so.2"};
 inline constexpr int kNvidiaLostContext[] = {700, 701, 702, 709, 710, 714, 715, 716, 717, 718, 719};
 /// Device unavailable, no device, invalid device, uncorrectable ECC error, system not ready.
 inline constexpr int kNvidiaLostGpu[] = {46, 100, 101, 214, 802};

@@ -24,13 +24,6 @@ Layout layout_of(const Topology& topology) {
                 FarBoard::bytes(topology.size()));
 }
 
-/// The number of ranks whose messages a host receives in a round: that of the host with the fewest own ranks.
-int most_received(const Topology& topology) {
-  std::size_t least = topology.ranks(0).size();
-  for (int host = 1; host < topology.hosts(); ++host) least = std::min(least, topology.ranks(host).size());
-  return topology.size() - static_cast<int>(least);
-}
-
 std::string settings_of(const HierarchicalOptions& options) {
   return fmt::format("hierarchical allreduce {}, allgather {}, else {}", options.allreduce ? "on" : "off",
                      options.allgather ? "on" : "off", options.flat_name);
@@ -184,7 +177,7 @@ void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
   }
   HostRounds::Options options{options_.operation_timeout, 0};
   if (!hierarchical_.needs_flat_mesh())
-    options.most_data_bytes = most_data_in_round(channels_->costs, most_received(topology_));
+    options.most_data_bytes = most_data_in_round(channels_->costs, topology_.size() - topology_.columns());
   rounds_.emplace(topology_, local_->group, local_->rounds, board, exchange_.get(), options);
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();

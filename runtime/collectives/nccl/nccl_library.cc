@@ -13,12 +13,8 @@ namespace {
 
 void* open_file(const cuda::Vendor& vendor, const std::string& chosen) {
   if (!chosen.empty()) return ::dlopen(chosen.c_str(), RTLD_NOW | RTLD_LOCAL);
-  for (const int only_loaded : {RTLD_NOLOAD, 0}) {
-    for (const char* file : vendor.library_files) {
-      if (void* opened = ::dlopen(file, RTLD_NOW | RTLD_LOCAL | only_loaded)) return opened;
-    }
-  }
-  return nullptr;
+  if (void* loaded = open_first(vendor.library_files, RTLD_NOLOAD)) return loaded;
+  return open_first(vendor.library_files);
 }
 
 Library open(const cuda::Vendor& vendor, const std::string& chosen) {

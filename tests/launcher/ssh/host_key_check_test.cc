@@ -96,6 +96,7 @@ TEST_CASE("a new key that may be accepted is added to the user's file, once", "[
   const auto entries = parse_known_hosts(fixture.known(), "kh");
   REQUIRE(entries.size() == 1);
   CHECK(judge_host_key(entries, "10.0.0.1", 2222, kKey).kind == HostKeyVerdict::Kind::kKnown);
+  CHECK(judge_host_key(entries, "10.0.0.1", 22, kKey).kind == HostKeyVerdict::Kind::kUnknown);
   CHECK((entries[0].names == "[10.0.0.1]:2222") == !fixture.target.hash_known_hosts);
   CHECK(fixture.mode("new") == 0700);
   CHECK(fixture.mode("new/known_hosts") == 0600);

@@ -32,7 +32,7 @@ AllreduceWay choose_allreduce(const LinkCosts& costs, int hosts, std::size_t byt
                               std::size_t most_short);
 
 /// The largest input of an operation whose data should travel in the messages of a round. There each host receives the
-/// data of all ranks of other hosts, where a collective has one message more and fewer bytes. `received`: the number of
+/// data of all ranks of other hosts, where a collective has one message more and fewer bytes. `received`: the most
 /// ranks whose data a host receives. No result depends on it, because rounds add in the order of the collectives.
 std::size_t most_data_in_round(const LinkCosts& costs, int received);
 
