@@ -40,8 +40,10 @@ class Rounds {
   struct Part {
     std::size_t first = 0, bytes = 0;
   };
-  /// give() of a message whose part `unread` no other rank reads. message() of this rank may have any contents there.
-  virtual void give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part) { give(tag, bytes); }
+  /// As give(), for an operation's input: no other rank reads its part `unread`, and message() of this rank is not
+  /// used in this round, so it may be anything.
+  /// Owner  `input` is lent until the round is collected.
+  virtual void give_input(std::uint32_t tag, std::span<const std::byte> input, Part) { give(tag, input); }
   /// Waits until all ranks have given their messages. Returns false when the deadline passes first; then it must be
   /// called again. `is_busy` is true for a rank that is known to take part, and that must therefore arrive within the
   /// backend's timeout.

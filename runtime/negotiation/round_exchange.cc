@@ -46,7 +46,7 @@ void RoundExchange::begin_round(const InputOf& input_of) {
 void RoundExchange::send(Id id, const void* input, std::uint32_t flags) {
   const OwnMessage own = input != nullptr ? cache_.own_message(id) : OwnMessage();
   message_bytes_ = own.bytes;
-  rounds_.give_without(flags | (kFirstId + id), {static_cast<const std::byte*>(input), own.bytes}, own.unread);
+  rounds_.give_input(flags | (kFirstId + id), {static_cast<const std::byte*>(input), own.bytes}, own.unread);
 }
 
 /// True when a round is all that a bucket needs.
@@ -70,7 +70,7 @@ void RoundExchange::send_bucket(Bucket bucket, const InputOf& input_of) {
     }
   }
   message_bytes_ = packed_.size();
-  rounds_.give(kBucketTag | bucket, packed_);
+  rounds_.give_input(kBucketTag | bucket, packed_, {});
 }
 
 RoundExchange::Outcome& RoundExchange::decide() {
@@ -176,10 +176,10 @@ void RoundExchange::combine(const Call& call, const Decision& decision) {
   if (call.kind == Kind::kAllreduce) return reduce(call, decision.message_offset);
   std::vector<std::span<const std::byte>>& inputs = inputs_.by_rank;
   inputs.resize(static_cast<std::size_t>(size_));
-  for (int rank = 0; rank < size_; ++rank)
-    inputs[static_cast<std::size_t>(rank)] = rounds_.message(rank).subspan(decision.message_offset);
-  std::span<const std::byte>& own = inputs[static_cast<std::size_t>(rank_)];
-  own = {static_cast<const std::byte*>(call.input), own.size()};
+  for (int rank = 0; rank < size_; ++rank) {
+    inputs[static_cast<std::size_t>(rank)] =
+        rank == rank_ ? std::span(static_cast<const std::byte*>(call.input), message_bytes_) : rounds_.message(rank);
+  }
   combine_messages(rounds_, call, decision, rank_, inputs_);
 }
 

@@ -112,7 +112,7 @@ class RoundExchange {
       count_planned_{0};  ///< of rounds; one thread at a time adds
   MessageInputs inputs_;
   std::size_t message_bytes_ = 0;  ///< bytes of inputs in this rank's message of the round
-  std::vector<std::byte> packed_;  ///< a bucket's inputs
+  std::vector<std::byte> packed_;  ///< a bucket's inputs, which are lent to the rounds
 };
 
 }  // namespace runjob::runtime

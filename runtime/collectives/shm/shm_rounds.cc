@@ -20,7 +20,7 @@ inline void copy_parts(CopyFunction copy, std::byte* to, std::span<const std::by
 
 }  // namespace
 
-void ShmRounds::give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) {
+void ShmRounds::give_input(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) {
   waits_since_.reset();
   reads_since_.reset();
   small_.stores().count(std::exchange(sizes_given_, 0));

@@ -20,8 +20,8 @@ class ShmRounds : public Rounds {
   ShmRounds(Group& group, SmallExchange& small) : group_(group), small_(small) {}
 
   std::size_t most_bytes() const override { return small_.most_bytes(); }
-  void give(std::uint32_t tag, std::span<const std::byte> bytes) override { give_without(tag, bytes, {}); }
-  void give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) override;
+  void give(std::uint32_t tag, std::span<const std::byte> bytes) override { give_input(tag, bytes, {}); }
+  void give_input(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) override;
   bool collect(Deadline deadline, const IsBusy& is_busy) override;
   bool has_given(int rank) const override;
   std::uint32_t tag(int rank) const override;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kLine = 64;
 // Measured: docs/performance.md. A longer input costs more in a message, which copies it.
-constexpr std::size_t kMostDataOfAll = 128u << 10, kMostData = 32u << 10;
+constexpr std::size_t kMostDataOfAll = 128u << 10;
 constexpr std::size_t kMostOfAll = 1u << 20, kLeastBytes = 256, kEnoughBytes = 4096;
 
 std::size_t of_each(std::size_t all, int ranks) {
@@ -26,7 +26,7 @@ std::size_t FarBoard::most_bytes(int ranks) {
 }
 
 std::size_t FarBoard::most_data_bytes(int ranks) {
-  return std::min(of_each(kMostDataOfAll, ranks), kMostData);
+  return of_each(kMostDataOfAll, ranks);
 }
 
 std::size_t FarBoard::slot_bytes(int ranks) {

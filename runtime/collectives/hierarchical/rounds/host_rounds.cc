@@ -9,21 +9,26 @@
 namespace runjob::runtime {
 namespace {
 
-/// The messages of this host's ranks, from the leader's. `unread`: the part of its own message that no other rank
-/// reads, which only a rank that is alone on its host leaves out.
-std::vector<RoundMessage> messages_of_host(const ShmRounds& local, int ranks, bool with_ages, Rounds::Part unread) {
+/// The messages of this host's ranks. `lent`: in place of that of a lone rank, unless it is null.
+std::vector<RoundMessage> messages_of_host(const ShmRounds& local, int ranks, bool with_ages,
+                                           const std::optional<RoundMessage>& lent) {
   const std::int64_t now = with_ages ? Rounds::Clock::now().time_since_epoch() / std::chrono::nanoseconds(1) : 0;
   std::vector<RoundMessage> messages;
   for (int rank = 0; rank < ranks; ++rank) {
+    RoundMessage& message = messages.emplace_back(lent ? *lent : RoundMessage{local.tag(rank), local.message(rank)});
     const std::int64_t given = with_ages ? local.given_at(rank) : 0;
-    messages.push_back({local.tag(rank), local.message(rank), given == 0 ? 0 : age_us(given, now)});
+    message.age_us = given == 0 ? 0 : age_us(given, now);
   }
-  if (unread.bytes == 0 || ranks > 1) return messages;
-  RoundMessage& alone = messages.front();
-  alone.unread = unread.bytes;
-  alone.rest = alone.bytes.subspan(unread.first + unread.bytes);
-  alone.bytes = alone.bytes.first(unread.first);
   return messages;
+}
+
+/// True when a busy rank may wait for this round on a host that the blocks reach only after several steps.
+bool must_wake_others(const Topology& topology, const Rounds::IsBusy& is_busy) {
+  if (topology.hosts() <= 2) return false;
+  for (int rank = 0; rank < topology.size(); ++rank) {
+    if (!topology.is_here(rank) && is_busy(rank)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -39,12 +44,27 @@ HostRounds::HostRounds(const Topology& topology, Group& group, ShmRounds& local,
       most_data_bytes_(std::min(options.most_data_bytes, FarBoard::most_data_bytes(board.ranks()))),
       wait_(attendance_, exchange, options.timeout) {}
 
-void HostRounds::give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) {
-  unread_ = unread;
+void HostRounds::give(std::uint32_t tag, std::span<const std::byte> bytes) {
+  begin_round();
+  local_.give(tag, bytes);
+}
+
+/// The copy in shared memory is for the other ranks of this host: a lone rank needs none.
+void HostRounds::give_input(std::uint32_t tag, std::span<const std::byte> input, Part unread) {
+  begin_round();
+  if (topology_.local_size() > 1) return local_.give_input(tag, input, unread);
+  lent_ = {.tag = tag,
+           .bytes = input.first(unread.first),
+           .unread = unread.bytes,
+           .rest = input.subspan(unread.first + unread.bytes)};
+  local_.give(tag, {});
+}
+
+void HostRounds::begin_round() {
+  lent_.reset();
   wait_.begin(++round_);
   board_.given(topology_.rank())
       .store(round_, std::memory_order_release);  // first: a rank that sees the message sees this
-  local_.give_without(tag, bytes, unread);
 }
 
 bool HostRounds::collect(Deadline deadline, const IsBusy& is_busy) {
@@ -71,9 +91,9 @@ bool HostRounds::collect_as_leader(Deadline deadline, const IsBusy& is_busy) {
   if (exchange_->round() < round_) {
     const bool is_first = board_.begun().load(std::memory_order_acquire) < round_;
     const bool with_ages = group_.header().notes_times.load(std::memory_order_relaxed) != 0;
-    const auto messages = messages_of_host(local_, topology_.local_size(), with_ages, unread_);
+    const auto messages = messages_of_host(local_, topology_.local_size(), with_ages, lent_);
     memory_ = exchange_->begin(encode_block(messages, with_ages, std::move(memory_)));
-    if (is_first && must_wake_others(is_busy)) exchange_->announce_begun();
+    if (is_first && must_wake_others(topology_, is_busy)) exchange_->announce_begun();
   }
   return exchange_->advance() || collect_hosts(deadline, is_busy);
 }
@@ -104,15 +124,6 @@ bool HostRounds::collect_hosts(Deadline deadline, const IsBusy& is_busy) {
     exchange_->wait(wait_.next_look(deadline, is_busy));
     if (wait_.is_over(deadline, is_busy)) return exchange_->advance();
   }
-}
-
-/// True when a busy rank may wait for this round on a host that the blocks reach only after several steps.
-bool HostRounds::must_wake_others(const IsBusy& is_busy) const {
-  if (topology_.hosts() <= 2) return false;
-  for (int rank = 0; rank < topology_.size(); ++rank) {
-    if (!topology_.is_here(rank) && is_busy(rank)) return true;
-  }
-  return false;
 }
 
 bool HostRounds::has_given(int rank) const {

@@ -3,12 +3,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/collectives/hierarchical/exchanges/topology.hpp"
 #include "runtime/collectives/hierarchical/rounds/attendance.hpp"
 #include "runtime/collectives/hierarchical/rounds/far_board.hpp"
 #include "runtime/collectives/hierarchical/rounds/leader_exchange.hpp"
+#include "runtime/collectives/hierarchical/rounds/message_block.hpp"
 #include "runtime/collectives/hierarchical/rounds/round_wait.hpp"
 #include "runtime/collectives/rounds.hpp"
 #include "runtime/collectives/shm/shm_rounds.hpp"
@@ -38,8 +40,8 @@ class HostRounds : public Rounds {
 
   std::size_t most_bytes() const override { return FarBoard::most_bytes(board_.ranks()); }
   std::size_t most_data_bytes() const override { return most_data_bytes_; }
-  void give(std::uint32_t tag, std::span<const std::byte> bytes) override { give_without(tag, bytes, {}); }
-  void give_without(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) override;
+  void give(std::uint32_t tag, std::span<const std::byte> bytes) override;
+  void give_input(std::uint32_t tag, std::span<const std::byte> input, Part unread) override;
   bool collect(Deadline deadline, const IsBusy& is_busy) override;
   bool has_given(int rank) const override;
   std::uint32_t tag(int rank) const override;
@@ -55,11 +57,11 @@ class HostRounds : public Rounds {
   void leave() override;
 
  private:
+  void begin_round();
   bool collect_as_member(Deadline deadline, const IsBusy& is_busy);
   bool collect_as_leader(Deadline deadline, const IsBusy& is_busy);
   bool collect_host(Deadline deadline, const IsBusy& is_busy);
   bool collect_hosts(Deadline deadline, const IsBusy& is_busy);
-  bool must_wake_others(const IsBusy& is_busy) const;
   void throw_if_departed() const;
   void announce_departures() const;
 
@@ -71,9 +73,9 @@ class HostRounds : public Rounds {
   LeaderExchange* const exchange_;
   const std::size_t most_data_bytes_;
   RoundWait wait_;
-  Part unread_;              ///< of this rank's message
-  std::string memory_;       ///< for the next block
-  std::uint64_t round_ = 0;  ///< this rank has given its message of it
+  std::optional<RoundMessage> lent_;  ///< the message of a lone rank that gave an operation's input
+  std::string memory_;                ///< for the next block
+  std::uint64_t round_ = 0;           ///< this rank has given its message of it
   std::atomic<bool> nudged_{false};
 };
 

@@ -59,7 +59,7 @@ TEST_CASE("messages arrive whole whichever way they are written", "[runtime][uni
     const int own = channels.group.rank(), other = (own + 1) % size;
     for (std::uint32_t i = 0; i < StoresTuner::kFirstPeriod + 3 * StoresTuner::kTrials; ++i) {
       const std::size_t bytes = 4095 - i % 64;
-      channels.rounds.give_without(i, message_of(own, bytes), unread);
+      channels.rounds.give_input(i, message_of(own, bytes), unread);
       if (!channels.rounds.collect(kNoDeadline, is_not_busy)) throw std::runtime_error("no end");
       const auto message = channels.rounds.message(other), after = message.subspan(unread.first + unread.bytes);
       const auto expected = message_of(other, bytes);
@@ -95,7 +95,7 @@ TEST_CASE("of a message with an unread part the rest arrives", "[runtime][unit]"
   const auto errors = run_threads(small_layout(2), [&](Channels& channels) {
     const int own = channels.group.rank();
     for (std::uint32_t i = 0; i < 100; ++i) {
-      channels.rounds.give_without(i, message_of(own, 120), unread);
+      channels.rounds.give_input(i, message_of(own, 120), unread);
       if (!channels.rounds.collect(kNoDeadline, is_not_busy)) throw std::runtime_error("no end");
       const auto message = channels.rounds.message(1 - own);
       const auto expected = message_of(1 - own, 120);

@@ -52,7 +52,12 @@ void play(RoundsHosts& hosts, int own, int rounds, unsigned seed) {
     while (waits && !self.is_awaited()) self.wait(kNoDeadline);
     if (alone() % 4 == 0) std::this_thread::yield();
     const std::string own_message = message_of(own, bytes_of(own));
-    self.give(tag_of(own), std::as_bytes(std::span(own_message)));
+    const bool is_input = (draw / 32) % 2 == 0;
+    if (is_input) {
+      self.give_input(tag_of(own), std::as_bytes(std::span(own_message)), {});
+    } else {
+      self.give(tag_of(own), std::as_bytes(std::span(own_message)));
+    }
     const bool is_busy = (draw / 8) % 2 == 0;
     for (int tries = static_cast<int>(alone() % 3);; --tries) {
       const Rounds::Deadline deadline = tries > 0 ? std::optional(Rounds::Clock::now()) : std::nullopt;
@@ -60,6 +65,7 @@ void play(RoundsHosts& hosts, int own, int rounds, unsigned seed) {
     }
     for (int rank = 0; rank < hosts.size(); ++rank) {
       if (!self.has_given(rank) || self.tag(rank) != tag_of(rank)) throw std::runtime_error("tag");
+      if (is_input && rank == own) continue;
       if (text_of(self.message(rank)) != message_of(rank, bytes_of(rank))) throw std::runtime_error("message");
     }
     if (draw % 3 != 0) continue;
@@ -77,7 +83,7 @@ TEST_CASE("what no other rank reads of a lone rank's message is not sent", "[run
   const std::string whole(30000, 'x');
   const Rounds::Part unread{1000, 28000};
   for (const int rank : {0, 1})
-    hosts.rounds(rank).give_without(7, std::as_bytes(std::span(whole)), rank == 0 ? unread : Rounds::Part());
+    hosts.rounds(rank).give_input(7, std::as_bytes(std::span(whole)), rank == 0 ? unread : Rounds::Part());
   auto other = collecting(hosts.rounds(1));
   REQUIRE(hosts.rounds(0).collect(kNoDeadline, is_not_busy));
   REQUIRE(other.get());
@@ -88,6 +94,19 @@ TEST_CASE("what no other rank reads of a lone rank's message is not sent", "[run
   CHECK(received.substr(29000) == whole.substr(29000));
   CHECK(hosts.rounds(0).traffic().bytes < 3000);
   CHECK(hosts.rounds(1).traffic().bytes > 30000);
+}
+
+TEST_CASE("a lone rank sends its input from where it is, without a copy in shared memory", "[runtime][unit]") {
+  RoundsHosts hosts({0, 0, 1});
+  std::string input(30000, 'x');
+  for (const int rank : {0, 1, 2}) hosts.rounds(rank).give_input(7, std::as_bytes(std::span(input)), {});
+  CHECK(hosts[0].local.rounds.message(0).size() == input.size());
+  CHECK(hosts[2].local.rounds.message(0).empty());
+  auto first = collecting(hosts.rounds(0)), second = collecting(hosts.rounds(1));
+  REQUIRE(hosts.rounds(2).collect(kNoDeadline, is_not_busy));
+  REQUIRE((first.get() && second.get()));
+  CHECK(text_of(hosts.rounds(0).message(2)) == input);
+  CHECK(text_of(hosts.rounds(2).message(1)) == input);
 }
 
 TEST_CASE("host rounds: all ranks hear all messages in random schedules", "[runtime][net]") {
