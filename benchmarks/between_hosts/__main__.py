@@ -37,6 +37,7 @@ def parse_arguments():
     parser.add_argument("--peers", default="", help="of --what peers: only these beside runjob; none: runjob alone (default: all that are installed)")
     parser.add_argument("--encrypted", action="store_true", help="of --what peers: runjob with --encrypt-data as well")
     parser.add_argument("--rate", default="", help="of --what peers: each host's cable, such as 1gbit (default: no limit)")
+    parser.add_argument("--congestion-control", default="", metavar="NAME", help="of --what peers: the hosts' default for TCP (default: this machine's)")
     parser.add_argument("--builds", default=str(ROOT / "build/release"), help="of --what engine and peers: build folders, separated by commas (default: %(default)s)")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all numbers")
     return parser.parse_args()
@@ -110,6 +111,8 @@ def measure_peers(arguments, counts):
         for host in bed.hosts:
             if arguments.rate:
                 host.shape_network(arguments.rate, burst="256kb")
+            if arguments.congestion_control:
+                host.set_congestion_control(arguments.congestion_control)
         for count in counts:
             print(f"{count} hosts, {arguments.ranks} ranks on each, {arguments.rate or 'no limit of rate'}, microseconds (of rank 0's processor time):", flush=True)
             tables += peers.measure(bed, bed.hosts[:count], arguments.ranks, arguments, found, builds[0])

@@ -31,8 +31,11 @@ def hosts_of(arguments):
 
     folders = {str(arguments.bin.parent), str(ROOT / "build"), str(pathlib.Path(arguments.python).parents[1])}
     with Testbed(arguments.hosts, visible=sorted(folders)) as bed:
-        for host in bed.hosts if arguments.rate else []:
-            host.shape_network(arguments.rate, burst="256kb")
+        for host in bed.hosts:
+            if arguments.rate:
+                host.shape_network(arguments.rate, burst="256kb")
+            if arguments.congestion_control:
+                host.set_congestion_control(arguments.congestion_control)
         yield bed.head
 
 
@@ -103,7 +106,7 @@ def main():
                 cases.append(measure(found[model], np, model, arguments, head))
                 print(summary.table(cases[-1:], peers.OURS) + "\n", flush=True)
     print(summary.table(cases, peers.OURS), summary.memory_table(cases), sep="\n\n")
-    report = {"machine": facts, "turns": arguments.turns, "steps": arguments.steps, "priority": arguments.priority, "hosts": arguments.hosts, "left_out": absent, "cases": cases}
+    report = {"machine": facts, "turns": arguments.turns, "steps": arguments.steps, "priority": arguments.priority, "hosts": arguments.hosts, "congestion_control": arguments.congestion_control, "left_out": absent, "cases": cases}
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     say(f"numbers written to {arguments.json}")

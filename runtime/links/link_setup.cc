@@ -4,11 +4,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <linux/tcp.h>
 #include <list>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <optional>
 #include <poll.h>
+#include <string>
 #include <sys/socket.h>
 #include <vector>
 
@@ -17,6 +18,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "runtime/links/congestion_control.hpp"
 #include "runtime/links/numeric_address.hpp"
 
 namespace runjob::runtime {
@@ -100,7 +102,11 @@ class Setup {
       accept();
       begin_again();
     }
-    for (const auto& [member, socket] : links_) prepare(socket.fd());
+    const std::string of_host = congestion_control_of_host();
+    for (const auto& [member, socket] : links_) {
+      prepare(socket.fd());
+      settle_congestion_control(socket.fd(), of_host);
+    }
     return std::move(links_);
   }
 
@@ -129,6 +135,7 @@ class Setup {
     attempt.wait = Attempt::Wait::kConnected;
     attempt.socket.reset(::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!attempt.socket) throw system_error("making a socket", errno);
+    begin_without_bbr(attempt.socket.get());
     if (::connect(attempt.socket.get(), list->ai_addr, list->ai_addrlen) != 0 && errno != EINPROGRESS) {
       throw unreachable(member, errno);
     }

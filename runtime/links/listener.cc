@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "runtime/links/congestion_control.hpp"
 #include "runtime/links/numeric_address.hpp"
 
 namespace runjob::runtime {
@@ -27,6 +28,7 @@ Listener listen_for_members(const std::string& address, int size) {
   listener.socket.reset(::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int fd = listener.socket.get();
   if (fd < 0) fail("making a socket", errno);
+  begin_without_bbr(fd);
   if (::bind(fd, list->ai_addr, list->ai_addrlen) != 0 || ::listen(fd, std::max(size + 16, kLongQueue)) != 0) {
     fail(fmt::format("listening on {}", address), errno);
   }

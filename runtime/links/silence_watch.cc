@@ -1,7 +1,7 @@
 #include "runtime/links/silence_watch.hpp"
 
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <fmt/format.h>

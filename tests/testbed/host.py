@@ -253,6 +253,10 @@ class Host:
         """Connections made from now on have the smallest buffers that the kernel knows: 4 KiB for what comes."""
         network_faults.limit_socket_buffers(self._run_as_root)
 
+    def set_congestion_control(self, name):
+        """The default of connections made from now on, such as "cubic"."""
+        network_faults.set_congestion_control(self._run_as_root, name)
+
     def freeze(self):
         """Stops all its processes but PID 1, as a host does that stands still. Its kernel still answers on its networks, so that
         they are cut as well; the cables come back with thaw()."""

@@ -68,3 +68,7 @@ def unshape(run_in_host, run_in_switch, host_name, interface):
 def limit_socket_buffers(run_in_host):
     least = 4608  # of SO_SNDBUF, in the kernel
     run_in_host(["sysctl", "-qw", "net.ipv4.tcp_rmem=4096 4096 4096", f"net.core.wmem_max={least}"])
+
+
+def set_congestion_control(run_in_host, name):
+    run_in_host(["sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}"])
