@@ -13,8 +13,6 @@
 namespace runjob::runtime {
 namespace {
 
-/// What one call hands to the kernel: a few of these stay in the processor's cache between sender and receiver.
-constexpr std::size_t kMostAtOnce = 256u << 10;
 constexpr std::size_t kMostParts = 16;
 /// More than any message: a length above it is not one of ours.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
@@ -23,16 +21,15 @@ bool is_later(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-/// Parts of memory for one call of sendmsg() or recvmsg(), with a limit on their bytes.
+/// Parts of memory for one call of sendmsg() or recvmsg().
 class Parts {
  public:
-  bool add(const void* data, std::size_t bytes) {
-    bytes = std::min(bytes, kMostAtOnce - total_);
-    if (bytes == 0) return false;
+  void add(const void* data, std::size_t bytes) {
+    if (bytes == 0) return;
     parts_[count_++] = {const_cast<void*>(data), bytes};
     total_ += bytes;
-    return count_ < kMostParts;
   }
+  bool have_room(std::size_t parts) const { return count_ + parts <= kMostParts; }
   std::size_t total() const { return total_; }
   std::span<const iovec> span() const { return {parts_.data(), count_}; }
 
@@ -71,15 +68,10 @@ std::size_t TcpLink::write() {
   while (!outgoing_.empty()) {
     Parts parts;
     for (const Outgoing& message : outgoing_) {
-      std::size_t in_data = 0;
-      if (message.done < sizeof(Header)) {
-        if (!parts.add(reinterpret_cast<const std::byte*>(&message.header) + message.done,
-                       sizeof(Header) - message.done))
-          break;
-      } else {
-        in_data = message.done - sizeof(Header);
-      }
-      if (!parts.add(message.data + in_data, message.header.bytes - in_data) || parts.total() == kMostAtOnce) break;
+      if (!parts.have_room(2)) break;
+      const std::size_t of_header = std::min(message.done, sizeof(Header)), of_data = message.done - of_header;
+      parts.add(reinterpret_cast<const std::byte*>(&message.header) + of_header, sizeof(Header) - of_header);
+      parts.add(message.data + of_data, message.header.bytes - of_data);
     }
     const ssize_t count = stream_.send(parts.span());
     if (count < 0) {
@@ -150,13 +142,9 @@ std::size_t TcpLink::read() {
 /// One call for the rest of the message that is arriving, the header after it and the bytes that are expected then.
 std::size_t TcpLink::read_socket(bool& is_drained) {
   Parts parts;
-  bool has_room = true;
-  if (incoming_.is_begun) has_room = parts.add(incoming_.data + incoming_.done, incoming_.bytes - incoming_.done);
-  const std::size_t before_header = parts.total();
-  if (has_room)
-    has_room = parts.add(reinterpret_cast<std::byte*>(&header_) + header_done_, sizeof header_ - header_done_);
-  if (has_room && !awaited_.empty() && parts.total() == before_header + sizeof header_ - header_done_)
-    parts.add(awaited_.front().data, awaited_.front().bytes);
+  if (incoming_.is_begun) parts.add(incoming_.data + incoming_.done, incoming_.bytes - incoming_.done);
+  parts.add(reinterpret_cast<std::byte*>(&header_) + header_done_, sizeof header_ - header_done_);
+  if (!awaited_.empty()) parts.add(awaited_.front().data, awaited_.front().bytes);
   const ssize_t count = stream_.receive(parts.span());
   is_drained = count < static_cast<ssize_t>(parts.total());
   if (count < 0 && is_later(errno)) return 0;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <linux/tcp.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -18,26 +16,6 @@ namespace runjob::runtime {
 namespace {
 
 constexpr char kEnded[] = "the exchange was ended";
-
-void set(int socket, int level, int option, int value) {
-  static_cast<void>(::setsockopt(socket, level, option, &value, sizeof value));  // a hint: all work without it
-}
-
-/// Few bytes on their way stay in the processors' caches. Over a network with a short round trip they are enough for
-/// 10 Gbit/s; over others the kernel chooses.
-constexpr int kSendBufferBytes = 128 << 10;
-constexpr std::chrono::microseconds kShortRoundTrip{200};
-
-bool has_short_round_trip(int socket) {
-  tcp_info info{};
-  socklen_t length = sizeof info;
-  return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
-         std::chrono::microseconds(info.tcpi_min_rtt) <= kShortRoundTrip;
-}
-
-void prepare(int socket) {
-  if (has_short_round_trip(socket)) set(socket, SOL_SOCKET, SO_SNDBUF, kSendBufferBytes);
-}
 
 }  // namespace
 
@@ -162,7 +140,6 @@ void TcpTransport::connect_all(const std::vector<std::string>& addresses) {
   plan.encrypts = options_.encrypts;
   plan.key = make_link_key(options_.job_key, "runjob data 1: key", nonces);
   for (auto& [member, stream] : connect_links(listener_.socket.get(), plan)) {
-    prepare(stream.fd());
     const int rank = options_.ranks.at(static_cast<std::size_t>(member));
     peers_.emplace(member, std::make_unique<Peer>(std::move(stream), plan.peers.at(member), rank, lost_rank_));
   }
