@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "runtime/links/congestion_control.hpp"
 #include "runtime/links/link_setup.hpp"
 #include "runtime/links/silence_watch.hpp"
 
@@ -16,6 +17,17 @@ namespace runjob::runtime {
 namespace {
 
 constexpr char kEnded[] = "the exchange was ended";
+
+/// So many bytes are enough for the rate of a network with a short round trip. With more of them in a queue on the way,
+/// the other direction's acknowledgements wait behind them. Over other networks the kernel chooses. Measured:
+/// docs/performance.md.
+constexpr int kSendBufferBytes = 256 << 10;
+
+void prepare(int socket) {
+  if (has_short_round_trip(socket)) {
+    static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof kSendBufferBytes));
+  }
+}
 
 }  // namespace
 
@@ -140,6 +152,7 @@ void TcpTransport::connect_all(const std::vector<std::string>& addresses) {
   plan.encrypts = options_.encrypts;
   plan.key = make_link_key(options_.job_key, "runjob data 1: key", nonces);
   for (auto& [member, stream] : connect_links(listener_.socket.get(), plan)) {
+    prepare(stream.fd());
     const int rank = options_.ranks.at(static_cast<std::size_t>(member));
     peers_.emplace(member, std::make_unique<Peer>(std::move(stream), plan.peers.at(member), rank, lost_rank_));
   }
