@@ -7,6 +7,7 @@
 #include "runtime/collectives/cuda/driver_abi.hpp"
 #include "tests/gpu_stand_in/gpu_objects.hpp"
 #include "tests/gpu_stand_in/stand_in.hpp"
+#include "tests/gpu_stand_in/vendor_names.hpp"
 
 /// libcuda.so.1 for machines without a GPU: see stand_in.hpp. Its functions are those of driver_abi.hpp.
 namespace {
@@ -140,7 +141,7 @@ Result copy(void* to, const void* from, std::size_t bytes, Stream stream) {
 extern "C" {
 
 Result cuInit(unsigned) {
-  STAND_IN("cuInit");
+  STAND_IN("init");
   return world().gpus.empty() ? kNoDevice : kSuccess;
 }
 
@@ -151,9 +152,9 @@ Result cuDriverGetVersion(int* version) {
 
 Result cuGetErrorName(Result error, const char** text) {
   static const std::map<Result, const char*> names{{kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
-                                                   {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
+                                                   {46, stand_in::kUnavailable},
                                                    {kNoDevice, "CUDA_ERROR_NO_DEVICE"},
-                                                   {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+                                                   {700, stand_in::kIllegalAddress}};
   const auto found = names.find(error);
   *text = found == names.end() ? "CUDA_ERROR_OF_THE_STAND_IN" : found->second;
   return kSuccess;
@@ -186,7 +187,7 @@ Result cuDeviceGetUuid_v2(Uuid* uuid, DeviceNumber device) {
 }
 
 Result cuDevicePrimaryCtxRetain(Context* context, DeviceNumber device) {
-  STAND_IN("cuDevicePrimaryCtxRetain");
+  STAND_IN("primary_retain");
   *context = reinterpret_cast<Context>(world().gpus[static_cast<std::size_t>(device)].get());
   return kSuccess;
 }
@@ -216,7 +217,7 @@ Result cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 Result cuStreamCreateWithPriority(Stream* stream, unsigned, int) {
-  STAND_IN("cuStreamCreateWithPriority");
+  STAND_IN("stream_create");
   Gpu* const gpu = current_gpu();
   if (gpu == nullptr) return kInvalidContext;
   *stream = reinterpret_cast<Stream>(new StreamThread(gpu->ordinal, gpu->most_delay_us));
@@ -224,7 +225,7 @@ Result cuStreamCreateWithPriority(Stream* stream, unsigned, int) {
 }
 
 Result cuStreamWaitEvent(Stream stream, Event event, unsigned) {
-  STAND_IN("cuStreamWaitEvent");
+  STAND_IN("stream_wait");
   const std::shared_ptr<EventState> state = event_of(event)->state;
   std::uint64_t number = 0;
   {
@@ -245,7 +246,7 @@ Result cuStreamIsCapturing(Stream stream, CaptureStatus* status) {
 }
 
 Result cuStreamSynchronize(Stream stream) {
-  STAND_IN("cuStreamSynchronize");
+  STAND_IN("stream_synchronize");
   StreamThread* const thread = thread_of(stream);
   if (thread == nullptr) return kInvalidContext;
   thread->synchronize();
@@ -253,20 +254,20 @@ Result cuStreamSynchronize(Stream stream) {
 }
 
 Result cuStreamQuery(Stream stream) {
-  STAND_IN("cuStreamQuery");
+  STAND_IN("stream_query");
   StreamThread* const thread = thread_of(stream);
   if (thread == nullptr) return kInvalidContext;
   return thread->is_idle() ? kSuccess : kNotReady;
 }
 
 Result cuEventCreate(Event* event, unsigned) {
-  STAND_IN("cuEventCreate");
+  STAND_IN("event_create");
   *event = reinterpret_cast<Event>(new EventHandle);
   return kSuccess;
 }
 
 Result cuEventRecord(Event event, Stream stream) {
-  STAND_IN("cuEventRecord");
+  STAND_IN("event_record");
   StreamThread* const thread = thread_of(stream);
   if (thread == nullptr) return kInvalidContext;
   const std::shared_ptr<EventState> state = event_of(event)->state;
@@ -280,7 +281,7 @@ Result cuEventRecord(Event event, Stream stream) {
 }
 
 Result cuEventQuery(Event event) {
-  STAND_IN("cuEventQuery");
+  STAND_IN("event_query");
   const std::shared_ptr<EventState> state = event_of(event)->state;
   const std::lock_guard lock(state->mutex);
   return state->done >= state->recorded ? kSuccess : kNotReady;
@@ -300,7 +301,7 @@ Result cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 }
 
 Result cuMemAlloc_v2(Address* address, std::size_t bytes) {
-  if (fails("cuMemAlloc")) return kOutOfMemory;
+  if (fails("memory_allocate")) return kOutOfMemory;
   Gpu* const gpu = current_gpu();
   if (gpu == nullptr) return kInvalidContext;
   void* const memory = gpu->memory.allocate(bytes);
@@ -316,7 +317,7 @@ Result cuMemFree_v2(Address address) {
 }
 
 Result cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
-  if (fails("cuMemHostAlloc")) return kOutOfMemory;
+  if (fails("host_allocate")) return kOutOfMemory;
   *memory = std::malloc(bytes);
   return *memory == nullptr ? kOutOfMemory : kSuccess;
 }
@@ -336,12 +337,12 @@ Result cuMemsetD8Async(Address to, unsigned char value, std::size_t bytes, Strea
 }
 
 Result cuMemcpyDtoHAsync_v2(void* to, Address from, std::size_t bytes, Stream stream) {
-  STAND_IN("cuMemcpyDtoHAsync");
+  STAND_IN("copy_to_host");
   return copy(to, view_of(from, bytes), bytes, stream);
 }
 
 Result cuMemcpyHtoDAsync_v2(Address to, const void* from, std::size_t bytes, Stream stream) {
-  STAND_IN("cuMemcpyHtoDAsync");
+  STAND_IN("copy_to_device");
   return copy(view_of(to, bytes), from, bytes, stream);
 }
 

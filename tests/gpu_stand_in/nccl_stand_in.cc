@@ -16,6 +16,7 @@
 #include "tests/gpu_stand_in/nccl_reduction.hpp"
 #include "tests/gpu_stand_in/settings.hpp"
 #include "tests/gpu_stand_in/stand_in.hpp"
+#include "tests/gpu_stand_in/vendor_names.hpp"
 
 /// libnccl.so.2 for machines without a GPU: see stand_in.hpp. It runs on libcuda's stand-in. Every rank sends its whole
 /// input to all that need it, and reduces by itself.
@@ -28,7 +29,7 @@ constexpr Result kUnhandledCudaError = 1, kInvalidArgument = 4, kRemoteError = 6
 
 const runjob_stand_in_gpu& gpu() {
   static const auto* const found = [] {
-    void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void* const library = ::dlopen(stand_in::kDriverFile, RTLD_NOW | RTLD_LOCAL);
     void* const function = library == nullptr ? nullptr : ::dlsym(library, "runjob_stand_in");
     if (function == nullptr) {
       std::fprintf(stderr, "the stand-in of NCCL needs that of libcuda.so.1\n");

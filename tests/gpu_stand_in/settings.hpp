@@ -19,7 +19,7 @@ inline std::string text(const char* name, const char* usual) {
   return text == nullptr || *text == '\0' ? usual : text;
 }
 
-/// The calls that a list such as `ncclAllReduce:3,cuEventRecord:1` names.
+/// The calls that a list such as `ncclAllReduce:3,event_record:1` names.
 class CallList {
  public:
   explicit CallList(const char* variable) {

@@ -26,13 +26,13 @@ TEST_CASE("a GPU that is out of memory gives the bytes asked for and those that 
 TEST_CASE("a GPU that is gone or lost to the process is an error that names it and the remedy, on all ranks",
           "[runtime][multiproc][stand-in]") {
   const std::vector<std::string> errors{"46", "700"};
-  const std::vector<std::string> names{"CUDA_ERROR_DEVICE_UNAVAILABLE); the GPU is gone: see nvidia-smi",
-                                       "CUDA_ERROR_ILLEGAL_ADDRESS); after this error the GPU is lost to the process, "
-                                       "which must end"};
+  const std::vector<std::string> names{
+      std::string(stand_in::kUnavailable) + "); the GPU is gone: see " + stand_in::kWhereToLook,
+      std::string(stand_in::kIllegalAddress) + "); after this error the GPU is lost to the process, which must end"};
   const std::size_t which = GENERATE(0u, 1u);
   const std::vector<Outcome> outcomes = outcomes_of(2, [&](int rank) {
     if (rank == 0) {
-      ::setenv("RUNJOB_STAND_IN_FAIL", "cuEventQuery:3", 1);
+      ::setenv("RUNJOB_STAND_IN_FAIL", "event_query:3", 1);
       ::setenv("RUNJOB_STAND_IN_ERROR", errors[which].c_str(), 1);
     }
     const std::string text = failure_of([&] {

@@ -10,6 +10,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/gpu_stand_in/stand_in.hpp"
+#include "tests/gpu_stand_in/vendor_names.hpp"
 #include "tests/runtime/gpu_tensors.hpp"
 #include "tests/runtime/rank_processes.hpp"
 
@@ -54,11 +55,11 @@ void on_ranks(int size, Body body, const Environment& environment = {}) {
 }
 
 inline const runjob_stand_in_gpu& stand_in_gpu() {
-  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+  void* const driver = ::dlopen(stand_in::kDriverFile, RTLD_NOW);
   return *reinterpret_cast<const runjob_stand_in_gpu* (*)()>(::dlsym(driver, "runjob_stand_in"))();
 }
 
-/// The calls of a function of CUDA or NCCL in this process so far, if RUNJOB_STAND_IN_COUNT lists it.
+/// The calls of a function of the driver or NCCL in this process so far, if RUNJOB_STAND_IN_COUNT lists it.
 inline int calls_of(const char* function) {
   return stand_in_gpu().calls(function);
 }

@@ -192,11 +192,12 @@ TEST_CASE("a stream that is being captured refuses an operation on all ranks, ov
     const GpuTensor<float> tensor(stream, {1, 1});
     const runjob_tensor one = described(tensor, tensor, extent);
     const runjob_operation operation = gpu_operation("x", RUNJOB_ALLREDUCE, one, stream);
-    void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+    void* const driver = ::dlopen(stand_in::kDriverFile, RTLD_NOW);
     const auto set_capturing = reinterpret_cast<void (*)(void*, int)>(::dlsym(driver, "runjob_stand_in_set_capturing"));
     if (rank == 0) set_capturing(stream.get(), 1);
     require_text(refusal_of(operation, RUNJOB_INVALID_ARGUMENT),
-                 "rank 0 on alpha cannot run it: the stream is being captured into a CUDA graph");
+                 std::string("rank 0 on alpha cannot run it: the stream is being captured into a ") +
+                     stand_in::kPlatform + " graph");
     set_capturing(stream.get(), 0);
     run_on(stream, operation);
     runjob_operation small = operation;
@@ -209,7 +210,8 @@ TEST_CASE("a driver that is too old or has no GPU on one rank is an error on all
           "[runtime][multiproc][stand-in]") {
   const bool is_old = GENERATE(false, true);
   const auto submitted = [&](int rank) {
-    if (rank == 1) is_old ? ::setenv("RUNJOB_STAND_IN_DRIVER", "11080", 1) : ::setenv("RUNJOB_STAND_IN_GPUS", "0", 1);
+    if (rank == 1)
+      is_old ? ::setenv("RUNJOB_STAND_IN_DRIVER", stand_in::kOldDriver, 1) : ::setenv("RUNJOB_STAND_IN_GPUS", "0", 1);
     float value = 1;
     const std::int64_t extent = 1;
     const runjob_tensor tensor{&value, &value, 0, &extent, 1, RUNJOB_FLOAT32};
@@ -222,8 +224,7 @@ TEST_CASE("a driver that is too old or has no GPU on one rank is an error on all
     runjob_release(handle);
     require_text(text, "allreduce 'x': rank 0 on alpha cannot run it: 0x");
     require_text(text, "; rank 1 on alpha cannot run it: it has no backend for float32 values in device memory: ");
-    require_text(text,
-                 is_old ? "supports CUDA 11.8, and runjob needs 12.0 or newer" : "no CUDA-capable device is detected");
+    require_text(text, is_old ? stand_in::kOldDriverText : stand_in::kNoGpu);
     check(small_allreduce("y"));
   };
   on_ranks(2, submitted);
@@ -235,8 +236,8 @@ TEST_CASE("an NCCL that has no GPU is named with its version and file, over the 
            [](int) {
              const std::string backends = runjob_backends_json();
              require_text(backends, R"("reason":"NCCL 2.28.9 ()");
-             require_text(backends, "/libnccl.so.2) has no GPU: ");
-             require_text(backends, "/libcuda.so.1: cuInit(): no CUDA-capable device is detected");
+             require_text(backends, std::string("/") + stand_in::kLibraryFile + ") has no GPU: ");
+             require_text(backends, std::string("/") + stand_in::kDriverFile + ": " + stand_in::kNoGpu);
            },
            {{"RUNJOB_STAND_IN_GPUS", "0"}});
 }
@@ -245,12 +246,13 @@ TEST_CASE("a GPU that is lost before an operation is submitted is an error on al
           "[runtime][multiproc][stand-in]") {
   on_ranks(2, [](int rank) {
     if (rank == 0) {
-      ::setenv("RUNJOB_STAND_IN_FAIL", "cuEventRecord:3", 1);
+      ::setenv("RUNJOB_STAND_IN_FAIL", "event_record:3", 1);
       ::setenv("RUNJOB_STAND_IN_ERROR", "700", 1);
     }
     check(sum_of_ones(rank, "x"));
     const std::string text = failure_of([&] { check(sum_of_ones(rank, "y")); });
     require_text(text, "allreduce 'y': rank 0 on alpha cannot run it: GPU 0 (GPU-00000000-");
-    require_text(text, "CUDA_ERROR_ILLEGAL_ADDRESS); after this error the GPU is lost to the process, which must end");
+    require_text(text, std::string(stand_in::kIllegalAddress) +
+                           "); after this error the GPU is lost to the process, which must end");
   });
 }

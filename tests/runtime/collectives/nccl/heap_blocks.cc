@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "tests/gpu_stand_in/vendor_names.hpp"
 
 #if !defined(RUNJOB_SANITIZED)
 
@@ -37,7 +38,8 @@ bool is_of_runtime(const CallPath& path) {
   for (void* const frame : std::span(path.frames).first(static_cast<std::size_t>(path.depth))) {
     const char* const file = file_of(frame);
     if (std::strstr(file, "librunjob") != nullptr) return true;
-    if (std::strstr(file, "libcuda") != nullptr || std::strstr(file, "libnccl") != nullptr) return false;
+    if (std::strstr(file, stand_in::kDriverFile) != nullptr || std::strstr(file, stand_in::kLibraryFile) != nullptr)
+      return false;
   }
   return false;
 }

@@ -97,7 +97,7 @@ TEST_CASE("a rank that ends by exit, an exception or a signal while its GPU is a
 TEST_CASE("a rank that leaves at once after its GPU or a launch has failed does not leave the others waiting",
           "[runtime][multiproc][stand-in]") {
   const int size = GENERATE(2, 3), leaver = GENERATE(0, 1);
-  const std::string failing = GENERATE("ncclAllReduce:2", "kernel:2", "cuStreamWaitEvent:2");
+  const std::string failing = GENERATE("ncclAllReduce:2", "kernel:2", "stream_wait:2");
   INFO(failing);
   const std::vector<Outcome> outcomes = outcomes_of(size, [&](int rank) {
     if (rank == leaver) ::setenv("RUNJOB_STAND_IN_FAIL", failing.c_str(), 1);

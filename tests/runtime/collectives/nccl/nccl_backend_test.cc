@@ -16,9 +16,9 @@ TEST_CASE("a job without a tensor on a GPU opens neither the driver nor NCCL", "
   on_ranks(2, [](int rank) {
     const auto is_open = [](const char* file) { return ::dlopen(file, RTLD_NOW | RTLD_NOLOAD) != nullptr; };
     check(small_allreduce("x"));
-    require(!is_open("libcuda.so.1") && !is_open("libnccl.so.2"), "before a tensor on a GPU");
+    require(!is_open(stand_in::kDriverFile) && !is_open(stand_in::kLibraryFile), "before a tensor on a GPU");
     check(sum_of_ones(rank, "y"));
-    require(is_open("libcuda.so.1") && is_open("libnccl.so.2"), "with one");
+    require(is_open(stand_in::kDriverFile) && is_open(stand_in::kLibraryFile), "with one");
   });
 }
 
@@ -284,7 +284,7 @@ TEST_CASE("ranks that disagree on where a tensor lies get an error that names bo
 
 TEST_CASE("a failure on a GPU is an error on all ranks", "[runtime][multiproc][stand-in]") {
   const std::string failing =
-      GENERATE("ncclAllReduce:2", "ncclCommInitRank:1", "ncclCommInitRank:2", "kernel:2", "cuStreamWaitEvent:2");
+      GENERATE("ncclAllReduce:2", "ncclCommInitRank:1", "ncclCommInitRank:2", "kernel:2", "stream_wait:2");
   INFO(failing);
   const std::vector<Outcome> outcomes = outcomes_of(on_streams(2, "2"), [&](int rank) {
     if (rank == 0) ::setenv("RUNJOB_STAND_IN_FAIL", failing.c_str(), 1);

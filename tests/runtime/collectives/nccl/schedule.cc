@@ -48,8 +48,8 @@ void Schedule::choose_fault() {
   using Type = ScheduleFault::Type;
   constexpr Type kTypes[] = {Type::kNone, Type::kNone, Type::kNone, Type::kNone,
                              Type::kFail, Type::kHang, Type::kKill, Type::kLeave};
-  constexpr const char* kFailing[] = {"kernel",       "ncclAllReduce",     "ncclGroupEnd", "cuEventRecord",
-                                      "cuEventQuery", "cuStreamWaitEvent", "cuMemAlloc",   "ncclCommInitRank"};
+  constexpr const char* kFailing[] = {"kernel",      "ncclAllReduce", "ncclGroupEnd",    "event_record",
+                                      "event_query", "stream_wait",   "memory_allocate", "ncclCommInitRank"};
   constexpr const char* kHanging[] = {"kernel", "ncclAllReduce"};
   fault.type = one_of(kTypes, seed);
   fault.rank = below(size);
