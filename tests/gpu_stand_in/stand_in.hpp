@@ -16,13 +16,12 @@
 /// Kernels   RUNJOB_STAND_IN_KERNELS of them run on a GPU at the same time, 64 by default. Those of a process begin in
 ///           the order of their launches with NCCL_LAUNCH_ORDER_IMPLICIT=1; otherwise those of several streams begin in
 ///           any order.
-/// Failures  RUNJOB_STAND_IN_FAIL and RUNJOB_STAND_IN_HANG are lists such as `ncclAllReduce:3,event_record:1`: the
-///           third call of that function in this process fails, or never returns. A function of the driver has the name
-///           of its member in cuda::Driver, which does not depend on the vendor. `kernel` in place of a function is a
-///           kernel of NCCL: one that fails shows as an asynchronous error, one that hangs ends when its communicator
-///           is aborted. A call of the driver fails with the error number RUNJOB_STAND_IN_ERROR, 1 by default. A
-///           collective of NCCL that hangs ends when its communicator is aborted; every other call that hangs never
-///           ends.
+/// Failures  RUNJOB_STAND_IN_FAIL is a list such as `ncclAllReduce:3,event_record:1`: the third call of that function in
+///           this process fails. A function of the driver has the name of its member in cuda::Driver, which does not
+///           depend on the vendor; it fails with the error number RUNJOB_STAND_IN_ERROR, 1 by default. `kernel` in place
+///           of a function is a kernel of NCCL, whose failure shows as an asynchronous error.
+/// Hangs     RUNJOB_STAND_IN_HANG is such a list of functions of NCCL and kernels that do not return. A collective and a
+///           kernel return when their communicator is aborted, every other call never.
 /// Ranks     of NCCL meet in a file of RUNJOB_STAND_IN_FOLDER, /dev/shm by default: one that hosts share lets their
 ///           ranks meet.
 /// Counts    RUNJOB_STAND_IN_COUNT lists functions whose calls are counted.

@@ -6,9 +6,11 @@ namespace stand_in {
 
 inline constexpr char kPlatform[] = "CUDA";
 inline constexpr char kDriverFile[] = "libcuda.so.1", kLibraryFile[] = "libnccl.so.2";
-/// The driver's names of the errors 46 and 700.
-inline constexpr char kUnavailable[] = "CUDA_ERROR_DEVICE_UNAVAILABLE",
-                      kIllegalAddress[] = "CUDA_ERROR_ILLEGAL_ADDRESS";
+/// An error of a GPU that is gone and one that loses it to the process: the numbers, and the driver's names.
+inline constexpr int kGoneError = 46, kLostError = 700;
+inline constexpr char kGoneName[] = "CUDA_ERROR_DEVICE_UNAVAILABLE", kLostName[] = "CUDA_ERROR_ILLEGAL_ADDRESS";
+/// The first GPU in messages, up to where its text differs from those of the others.
+inline constexpr char kFirstGpu[] = "GPU 0 (GPU-00000000-";
 inline constexpr char kWhereToLook[] = "nvidia-smi";
 inline constexpr char kNoGpu[] = "cuInit(): no CUDA-capable device is detected";
 /// A version of the driver that is too old, and the error about it.

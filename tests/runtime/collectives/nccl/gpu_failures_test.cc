@@ -17,7 +17,7 @@ TEST_CASE("a GPU that is out of memory gives the bytes asked for and those that 
     check(finish(start(gpu_operation("g", RUNJOB_ALLGATHER, tensor, stream))));
   });
   for (const Outcome& each : outcomes) {
-    CHECK_THAT(each.message, ContainsSubstring("allgather 'g': GPU 0 (GPU-00000000-"));
+    CHECK_THAT(each.message, ContainsSubstring(std::string("allgather 'g': ") + stand_in::kFirstGpu));
     CHECK_THAT(each.message,
                ContainsSubstring("is out of memory: 1048576 bytes were asked for, 741376 of 1048576 are free"));
   }
@@ -25,10 +25,10 @@ TEST_CASE("a GPU that is out of memory gives the bytes asked for and those that 
 
 TEST_CASE("a GPU that is gone or lost to the process is an error that names it and the remedy, on all ranks",
           "[runtime][multiproc][stand-in]") {
-  const std::vector<std::string> errors{"46", "700"};
+  const std::vector<std::string> errors{std::to_string(stand_in::kGoneError), std::to_string(stand_in::kLostError)};
   const std::vector<std::string> names{
-      std::string(stand_in::kUnavailable) + "); the GPU is gone: see " + stand_in::kWhereToLook,
-      std::string(stand_in::kIllegalAddress) + "); after this error the GPU is lost to the process, which must end"};
+      std::string(stand_in::kGoneName) + "); the GPU is gone: see " + stand_in::kWhereToLook,
+      std::string(stand_in::kLostName) + "); after this error the GPU is lost to the process, which must end"};
   const std::size_t which = GENERATE(0u, 1u);
   const std::vector<Outcome> outcomes = outcomes_of(2, [&](int rank) {
     if (rank == 0) {
@@ -42,7 +42,7 @@ TEST_CASE("a GPU that is gone or lost to the process is an error that names it a
     throw std::runtime_error(text);
   });
   for (const Outcome& each : outcomes) {
-    CHECK_THAT(each.message, ContainsSubstring("GPU 0 (GPU-00000000-"));
+    CHECK_THAT(each.message, ContainsSubstring(stand_in::kFirstGpu));
     CHECK_THAT(each.message, ContainsSubstring(names[which]));
   }
 }

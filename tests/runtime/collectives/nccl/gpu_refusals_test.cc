@@ -179,7 +179,8 @@ TEST_CASE("every rank that cannot run an operation is named with its reason, ove
     require_job(rank);
     operation.device = (rank + 1) % 6;
     require_text(refusal_of(operation, RUNJOB_UNAVAILABLE),
-                 "rank 0 on alpha cannot run it: the tensor is on GPU 1, but this rank has used GPU 0 (GPU-0");
+                 std::string("rank 0 on alpha cannot run it: the tensor is on GPU 1, but this rank has used ") +
+                     stand_in::kFirstGpu);
     require_job(rank);
   });
 }
@@ -247,12 +248,12 @@ TEST_CASE("a GPU that is lost before an operation is submitted is an error on al
   on_ranks(2, [](int rank) {
     if (rank == 0) {
       ::setenv("RUNJOB_STAND_IN_FAIL", "event_record:3", 1);
-      ::setenv("RUNJOB_STAND_IN_ERROR", "700", 1);
+      ::setenv("RUNJOB_STAND_IN_ERROR", std::to_string(stand_in::kLostError).c_str(), 1);
     }
     check(sum_of_ones(rank, "x"));
     const std::string text = failure_of([&] { check(sum_of_ones(rank, "y")); });
-    require_text(text, "allreduce 'y': rank 0 on alpha cannot run it: GPU 0 (GPU-00000000-");
-    require_text(text, std::string(stand_in::kIllegalAddress) +
-                           "); after this error the GPU is lost to the process, which must end");
+    require_text(text, std::string("allreduce 'y': rank 0 on alpha cannot run it: ") + stand_in::kFirstGpu);
+    require_text(
+        text, std::string(stand_in::kLostName) + "); after this error the GPU is lost to the process, which must end");
   });
 }
