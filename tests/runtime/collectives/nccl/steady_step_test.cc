@@ -14,8 +14,7 @@ using Counts = std::map<std::string, std::int64_t>;
 
 constexpr int kSteps = 30;
 constexpr char kCounted[] =
-    "event_create,stream_create,memory_allocate,host_allocate,event_record,stream_wait,ncclAllReduce,"
-    "ncclGroupEnd";
+    "event_create,stream_create,memory_allocate,host_allocate,event_record,stream_wait,ncclAllReduce,ncclGroupEnd";
 
 /// Lets the runtime make the events that so many operations in flight need: its thread that frees them looks each
 /// millisecond.

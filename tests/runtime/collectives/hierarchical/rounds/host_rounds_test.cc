@@ -96,9 +96,9 @@ TEST_CASE("what no other rank reads of a lone rank's message is not sent", "[run
   CHECK(hosts.rounds(1).traffic().bytes > 30000);
 }
 
-TEST_CASE("a lone rank sends its input from where it is, without a copy in shared memory", "[runtime][unit]") {
+TEST_CASE("the input of a lone rank is not copied into shared memory", "[runtime][unit]") {
   RoundsHosts hosts({0, 0, 1});
-  std::string input(30000, 'x');
+  const std::string input(30000, 'x');
   for (const int rank : {0, 1, 2}) hosts.rounds(rank).give_input(7, std::as_bytes(std::span(input)), {});
   CHECK(hosts[0].local.rounds.message(0).size() == input.size());
   CHECK(hosts[2].local.rounds.message(0).empty());
