@@ -34,7 +34,7 @@ All else of the machine is visible, read-only: the source tree with what was bui
     host.start_service(name, argv, ready=[pattern]) .stop_service(name)
     host.cut_network() .restore_network()   the cable: nobody is told
     host.drop_port(22) .drop_incoming("eth0") .drop_outgoing() .reset_connections("ib0") .drop_nothing()  firewalls
-    host.shape_network("100mbit") .unshape_network()
+    host.shape_network("100mbit") .unshape_network() .delay_network(seconds=0.001)
     host.freeze() .thaw()               all its processes and its networks stand still
     host.kill()                         power off
 

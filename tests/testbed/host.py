@@ -249,6 +249,10 @@ class Host:
     def unshape_network(self, interface="eth0"):
         network_faults.unshape(self._run_as_root, self._bed.run_in_switch, self.name, interface)
 
+    def delay_network(self, seconds, interface="eth0"):
+        """Each packet to and from the host takes so much longer, until the testbed ends: a round trip takes twice that."""
+        self._bed.delay_cable(self.name, interface, seconds)
+
     def limit_socket_buffers(self):
         """Connections made from now on have the smallest buffers that the kernel knows: 4 KiB for what comes."""
         network_faults.limit_socket_buffers(self._run_as_root)

@@ -14,7 +14,7 @@ def switch(networks):
     """Lines for ip: one bridge per network, which is also the hosts' gateway, to nowhere."""
     lines = ["link set lo up"]
     for network in networks:
-        bridge = _bridge(network.interface)
+        bridge = bridge_of(network.interface)
         lines.append(f"link add {bridge} type bridge mcast_snooping 0")
         lines.append(f"addr add {network.gateway}/24 dev {bridge}")
         lines.append(f"link set {bridge} up")
@@ -27,11 +27,12 @@ def cables(host):
     for interface in host.addresses:
         port = port_of_switch(host.name, interface)
         lines.append(f"link add {port} type veth peer name {interface} netns {{pid}}")
-        lines.append(f"link set {port} master {_bridge(interface)} up")
+        lines.append(f"link set {port} master {bridge_of(interface)} up")
     return lines
 
 
-def _bridge(interface):
+def bridge_of(interface):
+    """What the switch calls the bridge of a network."""
     return f"switch.{interface}"
 
 

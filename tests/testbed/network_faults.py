@@ -72,3 +72,12 @@ def limit_socket_buffers(run_in_host):
 
 def set_congestion_control(run_in_host, name):
     run_in_host(["sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}"])
+
+
+def make_late_cable(run_in_switch, host_name, interface, bridge):
+    """The two interfaces in the switch between which a program must forward the host's frames."""
+    near, inner, outer = port_of_switch(host_name, interface), f"{host_name}.late", f"{host_name}.later"
+    run_in_switch(["ip", "link", "add", inner, "type", "veth", "peer", "name", outer])
+    for words in ([near, "nomaster"], [outer, "master", bridge], [inner, "up"], [outer, "up"]):
+        run_in_switch(["ip", "link", "set", *words])
+    return near, inner

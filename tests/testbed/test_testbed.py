@@ -323,6 +323,17 @@ def test_shaping_has_a_shaper_at_both_ends():
         assert "tbf" not in bed.hosts[0].run(["tc", "qdisc", "show", "dev", "eth0"]).stdout
 
 
+def test_packets_of_a_delayed_host_take_longer_whatever_their_size():
+    with Testbed(hosts=2) as bed:
+        bed.hosts[0].delay_network(0.02)
+        with bed.head.popen(["ssh", "s1", "echo in; cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
+            assert session.stdout.readline() == "in\n"
+            round_trips = re.findall(r"minrtt:([0-9.]+)", bed.head.run(["ss", "-tin", "state", "established"]).stdout)
+            assert len(round_trips) == 1 and float(round_trips[0]) >= 40
+        assert len(ssh(bed, "s1", "head -c 3000000 /dev/zero").stdout) == 3000000  # in segments for the network card
+        assert ssh(bed, "s2", "true").returncode == 0
+
+
 def test_a_host_without_power_is_gone_and_nobody_is_told():
     with Testbed(hosts=2) as bed:
         with bed.head.popen(["ssh", "s1", "echo in; cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:

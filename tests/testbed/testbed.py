@@ -1,11 +1,12 @@
 """The testbed: hosts, a head and the networks between them, from `with` to its end."""
 
 import subprocess
+import sys
 
-from . import host_setup, layout, requirements, ssh_keys
+from . import host_setup, layout, network_faults, requirements, ssh_keys
 from .errors import TestbedError
 from .host import Host
-from .keeper import Keeper
+from .keeper import INSIDE, Keeper
 from .specs import ETHERNET, HEAD_NUMBER, HOME, MOST_HOSTS, HostSpec
 
 
@@ -31,6 +32,7 @@ class Testbed:
         self._visible = visible
         self._shared_home = shared_home
         self.keeper = None
+        self._forwarders = []
         self.hosts = [self._host(index, f"s{index + 1}", index + 1, spec) for index, spec in enumerate(specs)]
         self.head = self._host(len(specs), "head", HEAD_NUMBER, head or HostSpec(sshd=False))
 
@@ -88,6 +90,8 @@ class Testbed:
 
     def close(self):
         """Ends every process of the testbed and waits for that; the namespaces go with them."""
+        for forwarder in self._forwarders:
+            forwarder.communicate()  # closes its input, which ends it
         for index in range(len(self.all)):
             self.keeper.kill(index)
         for host in self.all:
@@ -108,8 +112,18 @@ class Testbed:
 
     def run_in_switch(self, argv):
         """A program of root in the network namespace of the bridges; all else of it is the machine's."""
-        done = subprocess.run(
-            ["nsenter", f"--net=/proc/{self.keeper.pid}/ns/net", *argv], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([*self._enter_switch(), *argv], capture_output=True, text=True, check=False)
         if done.returncode:
             raise TestbedError(f"{' '.join(argv)}: {done.stderr.strip()}")
+
+    def delay_cable(self, host_name, interface, seconds):
+        """Frames of this cable take so much longer in each direction, from when this returns."""
+        ends = network_faults.make_late_cable(self.run_in_switch, host_name, interface, layout.bridge_of(interface))
+        command = [*self._enter_switch(), sys.executable, "-I", "-S", INSIDE / "late_frames.py", *ends, str(seconds)]
+        forwarder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._forwarders.append(forwarder)
+        if forwarder.stdout.readline() != "ready\n":
+            raise TestbedError(f"{host_name}: the program that delays {interface} has ended")
+
+    def _enter_switch(self):
+        return ["nsenter", f"--net=/proc/{self.keeper.pid}/ns/net"]
