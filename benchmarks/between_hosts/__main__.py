@@ -6,6 +6,7 @@ at --rate in both directions of each host's cable. `--what engine` measures whol
 """
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -15,7 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
-from testbed import Testbed  # noqa: E402
+from testbed import Testbed, TestbedError  # noqa: E402
 
 from . import engine, peers  # noqa: E402
 
@@ -35,6 +36,7 @@ def parse_arguments():
     parser.add_argument("--bytes", default=peers.SIZES, help="of --what peers (default: %(default)s)")
     parser.add_argument("--budget-ms", type=int, default=150, help="of --what peers, for each size (default: %(default)s)")
     parser.add_argument("--peers", default="", help="of --what peers: only these beside runjob; none: runjob alone (default: all that are installed)")
+    parser.add_argument("--cores", default="free", help="of --what peers: free, pinned (the processes of each host have one core), or both, separated by a comma (default: %(default)s)")
     parser.add_argument("--encrypted", action="store_true", help="of --what peers: runjob with --encrypt-data as well")
     parser.add_argument("--rate", default="", help="of --what peers: each host's cable, such as 1gbit (default: no limit)")
     parser.add_argument("--congestion-control", default="", metavar="NAME", help="of --what peers: the hosts' default for TCP (default: this machine's)")
@@ -96,6 +98,13 @@ def measure_engine(arguments, counts):
                 print(f"{count} hosts, {operations} of {nbytes} bytes: {times}", flush=True)
 
 
+def set_cores(host, index):
+    """What sshd starts on the host from now on has one core, another one for each index, or all of them when it is None."""
+    cores = sorted(os.sched_getaffinity(0))
+    for process in host.processes(system=True):
+        os.sched_setaffinity(process.machine_pid, cores if index is None else {cores[index % len(cores)]})
+
+
 def measure_peers(arguments, counts):
     builds = [pathlib.Path(word).resolve() for word in arguments.builds.split(",")]
     found, absent = peers.find(builds, peers.programs_folder(), arguments.encrypted)
@@ -105,6 +114,9 @@ def measure_peers(arguments, counts):
     unknown = [name for name in wanted if name not in found and name != "none"]
     if unknown:
         sys.exit(f"benchmarks.between_hosts: --peers: no {', '.join(unknown)} here; there are {', '.join(found)}, and none")
+    unknown = [word for word in arguments.cores.split(",") if word not in ("free", "pinned")]
+    if unknown:
+        sys.exit(f"benchmarks.between_hosts: --cores: {', '.join(unknown)}; there are free and pinned")
     found = {name: peer for name, peer in found.items() if name in wanted or name.startswith("runjob")}
     tables = []
     with Testbed(max(counts), visible=sorted({folder for peer in found.values() for folder in peer.folders} - {"/usr"})) as bed:
@@ -113,9 +125,11 @@ def measure_peers(arguments, counts):
                 host.shape_network(arguments.rate, burst="256kb")
             if arguments.congestion_control:
                 host.set_congestion_control(arguments.congestion_control)
-        for count in counts:
-            print(f"{count} hosts, {arguments.ranks} ranks on each, {arguments.rate or 'no limit of rate'}, microseconds (of rank 0's processor time):", flush=True)
-            tables += peers.measure(bed, bed.hosts[:count], arguments.ranks, arguments, found, builds[0])
+        for count, cores in itertools.product(counts, arguments.cores.split(",")):
+            for index, host in enumerate(bed.hosts[:count]):
+                set_cores(host, index if cores == "pinned" else None)
+            print(f"{count} hosts, cores {cores}, {arguments.ranks} ranks on each, {arguments.rate or 'no limit of rate'}, microseconds (of rank 0's processor time):", flush=True)
+            tables += [row | {"cores": cores} for row in peers.measure(bed, bed.hosts[:count], arguments.ranks, arguments, found, builds[0])]
     if arguments.json:
         arguments.json.write_text(json.dumps(tables, indent=1) + "\n", encoding="utf-8")
 
@@ -154,4 +168,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except TestbedError as error:
+        sys.exit(f"benchmarks.between_hosts: error: {error}")

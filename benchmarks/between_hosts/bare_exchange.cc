@@ -1,7 +1,8 @@
 /// The bound of what two processes on two hosts can exchange over one TCP connection: both send N bytes and receive N
-/// bytes at the same time, without a header, a reduction or an agreement.
+/// bytes at the same time, without a header, a reduction or an agreement. With `add`, each adds what it receives to what
+/// it sends, as float32, piece by piece: an allreduce has this to do as well.
 ///
-///     bare_exchange ADDRESS PORT PIECE_BYTES SEND_BUFFER_BYTES BUDGET_MS BYTES,BYTES,...
+///     bare_exchange ADDRESS PORT PIECE_BYTES SEND_BUFFER_BYTES BUDGET_MS BYTES,BYTES,... [add]
 ///
 /// With ADDRESS "listen" the process listens and prints its port; otherwise it connects. The listening process prints a
 /// line of JSON for each size, with the median in microseconds. Half of a size's time is for warming up.
@@ -60,19 +61,32 @@ std::size_t moved(ssize_t count, const char* what) {
   fail(what);
 }
 
-void exchange(int fd, char* out, char* in, std::size_t bytes, std::size_t piece) {
+/// What a process sends and receives, and where it adds them; `sums` is empty if it does not.
+struct Buffers {
+  std::vector<float> out, in, sums;
+
+  char* outgoing() { return reinterpret_cast<char*>(out.data()); }
+  char* incoming() { return reinterpret_cast<char*>(in.data()); }
+  void add(std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < std::min(end, sums.size()); ++i) sums[i] = out[i] + in[i];
+  }
+};
+
+void exchange(int fd, Buffers& buffers, std::size_t bytes, std::size_t piece) {
   std::size_t sent = 0, received = 0;
   Clock::time_point idle_since{};
   while (sent < bytes || received < bytes) {
     std::size_t progress = 0;
     if (sent < bytes) {
-      const auto count = ::send(fd, out + sent, std::min(piece, bytes - sent), MSG_DONTWAIT | MSG_NOSIGNAL);
+      const auto count =
+          ::send(fd, buffers.outgoing() + sent, std::min(piece, bytes - sent), MSG_DONTWAIT | MSG_NOSIGNAL);
       progress += moved(count, "send");
       sent += progress;
     }
     if (received < bytes) {
-      const std::size_t count =
-          moved(::recv(fd, in + received, std::min(piece, bytes - received), MSG_DONTWAIT), "recv");
+      const auto room = std::min(piece, bytes - received);
+      const std::size_t count = moved(::recv(fd, buffers.incoming() + received, room, MSG_DONTWAIT), "recv");
+      buffers.add(received / sizeof(float), (received + count) / sizeof(float));
       received += count;
       progress += count;
     }
@@ -89,18 +103,19 @@ void exchange(int fd, char* out, char* in, std::size_t bytes, std::size_t piece)
 }
 
 /// The median of the second half, in microseconds. The listening process decides when to stop: its last byte is 1.
-double measure(int fd, std::size_t bytes, std::size_t piece, double budget_ms, bool decides) {
-  std::vector<char> out(bytes, 'x'), in(bytes);
+double measure(int fd, std::size_t bytes, std::size_t piece, double budget_ms, bool decides, bool adds) {
+  const std::size_t count = (bytes + sizeof(float) - 1) / sizeof(float);
+  Buffers buffers{std::vector<float>(count, 1.0f), std::vector<float>(count), std::vector<float>(adds ? count : 0)};
   std::vector<double> times_us;
   const auto begin = Clock::now();
   for (bool is_last = false; !is_last;) {
     const bool ends =
         decides && times_us.size() >= 8 && Clock::now() - begin > std::chrono::duration<double, std::milli>(budget_ms);
-    out.back() = ends ? 1 : 0;
+    buffers.outgoing()[bytes - 1] = ends ? 1 : 0;
     const auto start = Clock::now();
-    exchange(fd, out.data(), in.data(), bytes, piece);
+    exchange(fd, buffers, bytes, piece);
     times_us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
-    is_last = decides ? ends : in.back() == 1;
+    is_last = decides ? ends : buffers.incoming()[bytes - 1] == 1;
   }
   const auto half = times_us.begin() + static_cast<std::ptrdiff_t>(times_us.size() / 2);
   const auto median = half + (times_us.end() - half) / 2;
@@ -111,9 +126,10 @@ double measure(int fd, std::size_t bytes, std::size_t piece, double budget_ms, b
 }  // namespace
 
 int main(int count, char** words) {
-  if (count != 7) {
+  const bool adds = count == 8 && std::string(words[7]) == "add";
+  if (count != 7 && !adds) {
     std::fprintf(stderr,
-                 "usage: bare_exchange ADDRESS|listen PORT PIECE_BYTES SEND_BUFFER_BYTES BUDGET_MS BYTES,...\n");
+                 "usage: bare_exchange ADDRESS|listen PORT PIECE_BYTES SEND_BUFFER_BYTES BUDGET_MS BYTES,... [add]\n");
     return 2;
   }
   const bool listens = std::string(words[1]) == "listen";
@@ -124,7 +140,7 @@ int main(int count, char** words) {
   for (char* word = std::strtok(words[6], ","); word != nullptr; word = std::strtok(nullptr, ",")) {
     const auto bytes = static_cast<std::size_t>(std::atoll(word));
     const double median =
-        measure(fd, bytes, static_cast<std::size_t>(std::atoll(words[3])), std::atof(words[5]), listens);
+        measure(fd, bytes, static_cast<std::size_t>(std::atoll(words[3])), std::atof(words[5]), listens, adds);
     if (listens) std::printf("{\"bytes\": %zu, \"us\": %.2f}\n", bytes, median);
   }
   return 0;

@@ -2,7 +2,8 @@
 
 Every MPI runs the same loop (benchmarks/collectives/native), PyTorch the same one in Python. The hosts have UTS and IPC
 namespaces and a /dev/shm of their own; the MPIs are told besides to use TCP between them, as they recognise each other's host by
-the kernel's boot identifier. `bare` is no collective: two processes exchange the bytes of an allreduce, which bounds it.
+the kernel's boot identifier. `bare` is no collective: two processes exchange the bytes of an allreduce, which bounds it;
+`bare sum` adds what arrives, as the allreduce must.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from benchmarks.collectives import environments, mpi_peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "benchmarks/collectives/programs"
-OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter")
+OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter", "barrier")
 SIZES = "4,1024,16384,65536,262144,1048576,4194304,16777216,67108864"
 NETWORK = "10.77.0.0/16"
 BARE_PIECES, BARE_SEND_BUFFERS = (64 << 10, 128 << 10, 256 << 10), (0, 256 << 10, 1 << 20)
@@ -119,13 +120,14 @@ def run(bed, peer, hosts, ranks, operation, arguments):
     return {row["bytes"]: (statistics.median(row["times_us"]), row.get("processor_us")) for row in rows}
 
 
-def run_bare(build, hosts, arguments):
-    """{bytes: the best median in microseconds} of several sizes of pieces and of socket buffers."""
+def run_bare(build, hosts, arguments, *words):
+    """{bytes: the best median in microseconds, and no processor time} of several sizes of pieces and of socket buffers. `words`
+    are more words of bare_exchange's command line."""
     best = {}
     program = f"{build}/bin/bare_exchange"
     for piece in BARE_PIECES:
         for send_buffer in BARE_SEND_BUFFERS:
-            numbers = [str(piece), str(send_buffer), str(arguments.budget_ms / 3), arguments.bytes]
+            numbers = [str(piece), str(send_buffer), str(arguments.budget_ms / 3), arguments.bytes, *words]
             first = hosts[0].popen([program, "listen", "0", *numbers], stdout=subprocess.PIPE, text=True)
             port = first.stdout.readline().strip()
             second = hosts[1].popen([program, hosts[0].address, port, *numbers])
@@ -133,7 +135,7 @@ def run_bare(build, hosts, arguments):
             second.wait(timeout=60)
             for row in map(json.loads, output.splitlines()):
                 best[row["bytes"]] = min(row["us"], best.get(row["bytes"], row["us"]))
-    return best
+    return {nbytes: (time, None) for nbytes, time in best.items()}
 
 
 def measure(bed, hosts, ranks, arguments, peers, build):
@@ -144,7 +146,7 @@ def measure(bed, hosts, ranks, arguments, peers, build):
         for _ in range(arguments.rounds):
             turns = {name: run(bed, peer, hosts, ranks, operation, arguments) for name, peer in peers.items()}
             if operation == "allreduce" and len(hosts) == 2 and ranks == 1:
-                turns["bare"] = {nbytes: (time, None) for nbytes, time in run_bare(build, hosts, arguments).items()}
+                turns |= {"bare": run_bare(build, hosts, arguments), "bare sum": run_bare(build, hosts, arguments, "add")}
             for name, times in turns.items():
                 if isinstance(times, str):
                     print(f"{name}, {operation}: {times}", flush=True)
@@ -162,7 +164,7 @@ def measure(bed, hosts, ranks, arguments, peers, build):
 
 
 def line_of(row):
-    others = {name: time for name, time in row["us"].items() if not name.startswith("runjob") and name != "bare"}
+    others = {name: time for name, time in row["us"].items() if not name.startswith("runjob") and not name.startswith("bare")}
     texts = [f"{name} {time:.1f}" + processor_text(row, name) for name, time in row["us"].items()]
     best = min(others.values(), default=None)
     ratios = [f"{name} / best {time / best:.2f}" for name, time in row["us"].items() if best and name.startswith("runjob")]

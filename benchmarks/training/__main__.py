@@ -27,16 +27,19 @@ def hosts_of(arguments):
         yield None
         return
     sys.path.append(str(ROOT / "tests"))
-    from testbed import Testbed
+    from testbed import Testbed, TestbedError
 
     folders = {str(arguments.bin.parent), str(ROOT / "build"), str(pathlib.Path(arguments.python).parents[1])}
-    with Testbed(arguments.hosts, visible=sorted(folders)) as bed:
-        for host in bed.hosts:
-            if arguments.rate:
-                host.shape_network(arguments.rate, burst="256kb")
-            if arguments.congestion_control:
-                host.set_congestion_control(arguments.congestion_control)
-        yield bed.head
+    try:
+        with Testbed(arguments.hosts, visible=sorted(folders)) as bed:
+            for host in bed.hosts:
+                if arguments.rate:
+                    host.shape_network(arguments.rate, burst="256kb")
+                if arguments.congestion_control:
+                    host.set_congestion_control(arguments.congestion_control)
+            yield bed.head
+    except TestbedError as error:
+        sys.exit(f"benchmarks/training: error: {error}")
 
 
 def start(found, np, model, arguments, head=None):
