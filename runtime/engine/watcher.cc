@@ -39,6 +39,7 @@ void Watcher::run() {
     std::erase_if(decisions_, [this](const LifeDecision& decision) { return apply(decision); });
     if (const Status why = take_outside_end(); !why.ok()) abort(why);
   }
+  if (!is_over_) send_reports();  // the goodbye, when this thread had no processor before the time was over
   report_cut_off();
 }
 

@@ -100,9 +100,9 @@ EngineParts scripted_parts() {
 
 /// A watcher that runs until the test ends.
 struct Watched {
-  explicit Watched(bool is_connected = true) {
+  explicit Watched(bool is_connected = true, bool is_started = true) {
     if (is_connected) set_running(state);
-    watcher.start();
+    if (is_started) watcher.start();
   }
   ~Watched() {
     if (!watcher.is_running()) return;
@@ -157,6 +157,15 @@ TEST_CASE("a rank goes when its time is over, whatever the others do", "[runtime
   rank.stop(std::chrono::milliseconds(0));
   rank.watcher.join();
   CHECK(rank.phase() == Phase::kRunning);
+}
+
+TEST_CASE("a rank whose time was over before its watcher got a processor sends its goodbye all the same",
+          "[runtime][unit]") {
+  Watched rank(/*is_connected=*/true, /*is_started=*/false);
+  rank.stop(std::chrono::milliseconds(0));
+  rank.watcher.start();
+  rank.watcher.join();
+  CHECK(rank.control.wait_sent(1) == std::vector{Reported::kGoodbye});
 }
 
 TEST_CASE("a rank drains and goes when its device is done, although nobody notifies it of that", "[runtime][unit]") {
