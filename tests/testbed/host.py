@@ -250,7 +250,8 @@ class Host:
         network_faults.unshape(self._run_as_root, self._bed.run_in_switch, self.name, interface)
 
     def delay_network(self, seconds, interface="eth0"):
-        """Each packet to and from the host takes so much longer, until the testbed ends: a round trip takes twice that."""
+        """Each packet to and from the host takes so much longer, until the testbed ends: a round trip takes twice that. Once for
+        each interface."""
         self._bed.delay_cable(self.name, interface, seconds)
 
     def limit_socket_buffers(self):

@@ -78,8 +78,11 @@ def main():
     parser.add_argument("--hosts", default="s1:2,s2:2", help="as for `runjob -H`, of s1 to s4 (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--change-rates", action="store_true", help="limit the rate of random hosts' cables meanwhile, differently every few seconds")
+    parser.add_argument("--delays", default="", metavar="SECONDS,...", help="of each packet to and from s1, s2 ..., such as 0.005,0.0002")
     arguments = parser.parse_args()
     with Testbed(hosts=4) as bed:
+        for host, seconds in zip(bed.hosts, filter(None, arguments.delays.split(","))):
+            host.delay_network(float(seconds))
         done = soak(bed, arguments)
     sys.stdout.write(done.stdout)
     sys.stderr.write(done.stderr)
