@@ -59,6 +59,8 @@ class Transport : public WaitingWork {
   virtual std::string address() const = 0;
   /// `addresses` has the address of each member, by member.
   virtual Status connect(const std::vector<std::string>& addresses) = 0;
+  /// How long a wait spins at most before it sleeps; not at all without this call. Before the first message.
+  virtual void spin_for(std::chrono::microseconds) {}
 
   /// Short messages to and from `short_peers`, in order, without tags, by the path with the least latency. Two members
   /// may both send first and then receive. A message may be empty.
@@ -86,7 +88,6 @@ struct TransportOptions {
   Secret job_key = {};       ///< zero bytes when the addresses travel in secret
   bool encrypts = false;     ///< seals all messages; the same on all members
   std::chrono::milliseconds connect_timeout{30000}, operation_timeout{30000};
-  std::chrono::microseconds spin{0};  ///< how long a thread spins for a short message before it sleeps
 };
 
 }  // namespace runjob::runtime

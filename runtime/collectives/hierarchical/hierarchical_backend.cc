@@ -15,6 +15,9 @@
 namespace runjob::runtime {
 namespace {
 
+/// About as long as it takes to sleep and to be woken.
+constexpr std::chrono::microseconds kLongestSpin{50};
+
 /// The layout of this host. All hosts cut messages alike: as the fullest one does.
 Layout layout_of(const Topology& topology) {
   std::size_t most = 1;
@@ -83,16 +86,7 @@ TransportOptions HierarchicalBackend::transport_options() const {
     options.long_peers.push_back(right);
     if (left != right) options.long_peers.push_back(left);
   }
-  options.spin = spin();
   return options;
-}
-
-/// The longest time for which a rank spins before it sleeps: none unless it has a processor that no other rank of the
-/// host needs meanwhile.
-std::chrono::microseconds HierarchicalBackend::spin() const {
-  constexpr std::chrono::microseconds kAsLongAsWaking{50};
-  const std::vector<std::string> own{own_processors()};
-  return processor_share(own) > machines_.local_size() ? kAsLongAsWaking : std::chrono::microseconds(0);
 }
 
 HierarchicalBackend::~HierarchicalBackend() {
@@ -131,7 +125,9 @@ void HierarchicalBackend::meet_host(const std::vector<HostOffer>& offers) {
   const std::vector<int>& ranks = topology_.ranks(topology_.host());
   const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_->get(), local_names()};
   memory_.join(offers.at(static_cast<std::size_t>(ranks.front())).sharing, limits);
-  processors_ = processors_of_host(offers);
+  const std::vector<std::string> processors = processors_of_host(offers);
+  processors_ = processor_share(processors);
+  if (has_processor_to_spin(processors, static_cast<std::size_t>(machines_.local_rank()))) spin_ = kLongestSpin;
   GroupOptions options{topology_.local_rank(), Patience::for_ranks(machines_.local_size(), processors_),
                        options_.operation_timeout};
   options.names = local_names();
@@ -149,11 +145,12 @@ std::vector<int> HierarchicalBackend::local_names() const {
   return names;
 }
 
-double HierarchicalBackend::processors_of_host(const std::vector<HostOffer>& offers) const {
+/// own_processors() of each rank of the host, in the order of its ranks.
+std::vector<std::string> HierarchicalBackend::processors_of_host(const std::vector<HostOffer>& offers) const {
   std::vector<std::string> processors;
   for (const int rank : machines_.ranks(machines_.host()))
     processors.push_back(offers.at(static_cast<std::size_t>(rank)).processors);
-  return processor_share(processors);
+  return processors;
 }
 
 void HierarchicalBackend::meet_others(const std::vector<HostOffer>& offers) {
@@ -161,6 +158,7 @@ void HierarchicalBackend::meet_others(const std::vector<HostOffer>& offers) {
     std::vector<std::string> addresses;
     for (const int rank : topology_.column(topology_.local_rank()))
       addresses.push_back(offers.at(static_cast<std::size_t>(rank)).transport);
+    transport_->spin_for(spin_);
     transport_->connect(addresses).throw_if_failed();
   }
   if (!flat_) return;
@@ -173,7 +171,7 @@ void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
   const FarBoard board(static_cast<std::byte*>(memory_.data()) + layout_.board(), topology_.size());
   if (topology_.local_rank() == 0) {
     exchange_ =
-        std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers), spin(), options_.names);
+        std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers), spin_, options_.names);
   }
   HostRounds::Options options{options_.operation_timeout, 0};
   if (!hierarchical_.needs_flat_mesh())

@@ -68,14 +68,13 @@ class HierarchicalBackend : public Backend {
 
  private:
   TransportOptions transport_options() const;
-  std::chrono::microseconds spin() const;
   void check_settings(const std::vector<HostOffer>& offers) const;
   void meet_host(const std::vector<HostOffer>& offers);
   void meet_others(const std::vector<HostOffer>& offers);
   std::vector<int> local_names() const;
   void make_rounds(const std::vector<HostOffer>& offers);
   std::vector<ControlChannel> meet_leaders(const std::vector<HostOffer>& offers);
-  double processors_of_host(const std::vector<HostOffer>& offers) const;
+  std::vector<std::string> processors_of_host(const std::vector<HostOffer>& offers) const;
   void run_between_hosts(const Call& call);
   Status fail(const Error& error, std::string_view what);
   Status keep(const Status& failure);
@@ -92,8 +91,9 @@ class HierarchicalBackend : public Backend {
   Listener listener_;                     ///< a leader's, for other leaders
   std::optional<EventFd> cancel_;         ///< connect() is to end
   std::string address_;
-  double processors_ = 0;            ///< of this host, for its ranks
-  std::unique_ptr<Channels> local_;  ///< run()'s, but for what abort() does with the group
+  double processors_ = 0;              ///< of this host, for its ranks
+  std::chrono::microseconds spin_{0};  ///< the longest time for which this rank spins for another host's message
+  std::unique_ptr<Channels> local_;    ///< run()'s, but for what abort() does with the group
   std::unique_ptr<HostChannels> channels_;
   std::unique_ptr<LeaderExchange> exchange_;  ///< null for a rank that is no leader
   std::optional<HostRounds> rounds_;

@@ -114,9 +114,7 @@ class TcpTransport::Buffer : public TransportBuffer {
 };
 
 TcpTransport::TcpTransport(const TransportOptions& options)
-    : options_(options),
-      listener_(listen_for_members(options.bind_address, static_cast<int>(options.ranks.size()))),
-      spin_(options.spin) {}
+    : options_(options), listener_(listen_for_members(options.bind_address, static_cast<int>(options.ranks.size()))) {}
 
 TcpTransport::~TcpTransport() = default;
 

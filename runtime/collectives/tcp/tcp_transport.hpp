@@ -35,6 +35,7 @@ class TcpTransport : public Transport {
 
   std::string address() const override;
   Status connect(const std::vector<std::string>& addresses) override;
+  void spin_for(std::chrono::microseconds most) override { spin_ = SpinTime(most); }
   Status send_short(int peer, const void* data, std::size_t bytes) override;
   Status receive_short(int peer, void* data, std::size_t bytes) override;
   Status flush() override;
@@ -66,7 +67,7 @@ class TcpTransport : public Transport {
   std::map<int, std::unique_ptr<Peer>> peers_;  ///< by member
   std::vector<pollfd> events_;                  ///< of sleep()
   Clock::time_point next_look_;                 ///< at the busy connections, for silent peers
-  SpinTime spin_;
+  SpinTime spin_{Clock::duration::zero()};
   Status failure_;
   EventFd wake_;  ///< set by abort()
   std::atomic<bool> connected_{false}, aborted_{false};

@@ -44,6 +44,14 @@ double least_quota(const std::string& mount, std::string group, bool is_v2) {
   }
 }
 
+std::bitset<CPU_SETSIZE> bits_of(const std::string& processors) {
+  std::bitset<CPU_SETSIZE> set;
+  for (std::size_t i = 0; i < std::min(processors.size() * 8, set.size()); ++i) {
+    if ((static_cast<unsigned char>(processors[i / 8]) >> (i % 8) & 1) != 0) set.set(i);
+  }
+  return set;
+}
+
 }  // namespace
 
 std::string own_processors() {
@@ -55,13 +63,19 @@ std::string own_processors() {
 
 double processor_share(const std::vector<std::string>& processors) {
   std::bitset<CPU_SETSIZE> all;
-  for (const std::string& bits : processors) {
-    for (std::size_t i = 0; i < std::min(bits.size() * 8, all.size()); ++i) {
-      if ((static_cast<unsigned char>(bits[i / 8]) >> (i % 8) & 1) != 0) all.set(i);
-    }
-  }
+  for (const std::string& own : processors) all |= bits_of(own);
   const double count = all.any() ? static_cast<double>(all.count()) : std::max(1U, std::thread::hardware_concurrency());
   return std::min(count, control_group_quota(read_text("/proc/self/cgroup"), "/sys/fs/cgroup"));
+}
+
+bool has_processor_to_spin(const std::vector<std::string>& processors, std::size_t rank) {
+  const auto ranks = static_cast<double>(processors.size());
+  if (processor_share({processors[rank]}) > ranks) return true;
+  const std::bitset<CPU_SETSIZE> own = bits_of(processors[rank]);
+  bool is_alone = own.any();
+  for (std::size_t other = 0; other < processors.size(); ++other)
+    is_alone = is_alone && (other == rank || (bits_of(processors[other]) & own).none());
+  return is_alone && processor_share(processors) >= ranks;
 }
 
 double control_group_quota(const std::string& self, const std::string& mount) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ std::string own_processors();
 
 /// The number of processors of the ranks with these own_processors(), in the control group of this process.
 double processor_share(const std::vector<std::string>& processors);
+
+/// True when a rank that waits for another host may spin, and keep a processor meanwhile. `processors`:
+/// own_processors() of all ranks of the host; `rank`: which of them. A rank may spin when no other one may run on its
+/// processors, as when each is bound to a core, and also when it may use more processors than there are ranks.
+bool has_processor_to_spin(const std::vector<std::string>& processors, std::size_t rank);
 
 /// The smallest quota of the control group of `self` (the text of /proc/self/cgroup) and those above it, in processors;
 /// infinite if there is none. `mount`: the folder of the hierarchies, "/sys/fs/cgroup".

@@ -1,6 +1,8 @@
 #include "runtime/collectives/hierarchical/hierarchical_backend.hpp"
 
 #include <future>
+#include <mutex>
+#include <sched.h>
 
 #include "base/error.hpp"
 #include "runtime/collectives/gloo/gloo_backend.hpp"
@@ -37,10 +39,8 @@ MeshOptions options_for(const std::vector<int>& hosts, std::chrono::milliseconds
   return options;
 }
 
-/// Ranks that all live in this process, on hosts that are none, with TCP between them.
-Ranks connected(MeshOptions options, HierarchicalOptions hierarchical = {}, bool with_gloo = true) {
-  const HostParts parts =
-      with_gloo ? HostParts{tcp, gloo_mesh} : HostParts{tcp, [](const MeshOptions& of) { return groups_of_one(of); }};
+/// Ranks that all live in this process, on hosts that are none.
+Ranks connected(MeshOptions options, const HostParts& parts, HierarchicalOptions hierarchical = {}) {
   Ranks ranks;
   std::vector<std::string> addresses;
   for (options.rank = 0; options.rank < options.size; ++options.rank) {
@@ -54,6 +54,44 @@ Ranks connected(MeshOptions options, HierarchicalOptions hierarchical = {}, bool
   for (auto& status : statuses) REQUIRE(status.get().message().empty());
   return ranks;
 }
+
+/// The same with TCP between them.
+Ranks connected(MeshOptions options, HierarchicalOptions hierarchical = {}, bool with_gloo = true) {
+  const HostParts parts =
+      with_gloo ? HostParts{tcp, gloo_mesh} : HostParts{tcp, [](const MeshOptions& of) { return groups_of_one(of); }};
+  return connected(std::move(options), parts, hierarchical);
+}
+
+/// Knows how long it may spin.
+class SpinningTransport : public TcpTransport {
+ public:
+  SpinningTransport(const TransportOptions& options, std::vector<std::chrono::microseconds>& spins)
+      : TcpTransport(options), spins_(spins) {}
+  void spin_for(std::chrono::microseconds most) override {
+    const std::lock_guard lock(mutex_);
+    spins_.push_back(most);
+  }
+
+ private:
+  static inline std::mutex mutex_;
+  std::vector<std::chrono::microseconds>& spins_;
+};
+
+/// This thread and those that it starts may run on one processor only.
+class OneProcessor {
+ public:
+  OneProcessor() {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OneProcessor() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_;
+};
 
 Call sum(std::vector<float>& values) {
   return {.kind = Kind::kAllreduce,
@@ -168,6 +206,22 @@ TEST_CASE("hosts: a rank that goes ends the others' calls", "[runtime][net]") {
   for (const std::size_t rank : {0u, 1u, 3u}) running.push_back(start(*ranks[rank], sum(values[rank])));
   ranks[2].reset();
   for (auto& status : running) CHECK_FALSE(status.get().ok());
+}
+
+TEST_CASE("hosts: a rank that has its processor to itself may spin for other hosts, and ranks that share one may not",
+          "[runtime][net]") {
+  const OneProcessor processor;
+  std::vector<std::chrono::microseconds> spins;
+  const HostParts parts{
+      [&](const TransportOptions& options) { return std::make_unique<SpinningTransport>(options, spins); }, {}};
+  SECTION("one rank on each host") {
+    connected(options_for({0, 1}), parts);
+    CHECK(spins == std::vector(2, std::chrono::microseconds(50)));
+  }
+  SECTION("two ranks on each host") {
+    connected(options_for({0, 0, 1, 1}), parts);
+    CHECK(spins == std::vector(4, std::chrono::microseconds(0)));
+  }
 }
 
 TEST_CASE("hosts: a silent rank is a timeout that names it", "[runtime][net]") {

@@ -23,7 +23,6 @@ std::vector<std::unique_ptr<TcpTransport>> group(int size, std::chrono::millisec
     options.bind_address = "127.0.0.1";
     options.operation_timeout = timeout;
     options.encrypts = encrypts;
-    options.spin = std::chrono::microseconds(member == 0 ? 50 : 0);
     for (int peer = 0; peer < size; ++peer) {
       options.ranks.push_back(10 * peer);
       if (peer == member) continue;
@@ -31,6 +30,7 @@ std::vector<std::unique_ptr<TcpTransport>> group(int size, std::chrono::millisec
       options.long_peers.push_back(peer);
     }
     members.push_back(std::make_unique<TcpTransport>(options));
+    if (member == 0) members.back()->spin_for(std::chrono::microseconds(50));
     addresses.push_back(members.back()->address());
   }
   std::vector<std::future<Status>> connected;

@@ -26,6 +26,19 @@ struct Groups {
   }
 };
 
+/// As own_processors().
+std::string set_of(const std::vector<std::size_t>& processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const std::size_t processor : processors) CPU_SET(processor, &set);
+  return {reinterpret_cast<const char*>(&set), sizeof set};
+}
+
+/// What this process's control group allows, on a machine with all processors that there can be.
+double share_of_all() {
+  return processor_share({std::string(sizeof(cpu_set_t), '\xff')});
+}
+
 }  // namespace
 
 TEST_CASE("the smallest quota from a control group up to the root counts", "[runtime][unit]") {
@@ -55,15 +68,20 @@ TEST_CASE("what cannot be read is no quota", "[runtime][unit]") {
 }
 
 TEST_CASE("ranks that are bound to different processors have all of those", "[runtime][unit]") {
-  cpu_set_t one, two;
-  CPU_ZERO(&one);
-  CPU_ZERO(&two);
-  CPU_SET(0, &one);
-  CPU_SET(9, &two);
-  const auto text = [](const cpu_set_t& set) { return std::string(reinterpret_cast<const char*>(&set), sizeof set); };
-  const double most = processor_share({std::string(sizeof(cpu_set_t), '\xff')});  // this control group's
-  CHECK(processor_share({text(one), text(one)}) == std::min(1.0, most));
-  CHECK(processor_share({text(one), text(two)}) == std::min(2.0, most));
+  CHECK(processor_share({set_of({0}), set_of({0})}) == std::min(1.0, share_of_all()));
+  CHECK(processor_share({set_of({0}), set_of({9})}) == std::min(2.0, share_of_all()));
   CHECK(processor_share({own_processors()}) > 0);
   CHECK(processor_share({""}) > 0);
+}
+
+TEST_CASE("a rank may spin on a processor of its own, and where there are more processors than ranks",
+          "[runtime][unit]") {
+  const std::string all = set_of({0, 1, 2});
+  CHECK(has_processor_to_spin({set_of({0})}, 0) == (share_of_all() >= 1));
+  CHECK(has_processor_to_spin({set_of({0}), set_of({9})}, 0) == (share_of_all() >= 2));  // each is bound to its own
+  CHECK(has_processor_to_spin({all, all}, 1) == (share_of_all() > 2));
+  CHECK_FALSE(has_processor_to_spin({all, all, all}, 1));                    // all are needed
+  CHECK_FALSE(has_processor_to_spin({set_of({0}), set_of({0})}, 0));         // both are bound to the same one
+  CHECK_FALSE(has_processor_to_spin({set_of({0}), all}, 0));                 // the other one may need it
+  CHECK(has_processor_to_spin({"", ""}, 0) == (processor_share({""}) > 2));  // bound to none that it knows
 }
