@@ -204,7 +204,9 @@ bool Driver::advance(bool has_waiter, Deadline deadline) {
   }
   if (!exchange_->collect(deadline)) return false;
   execution_.run(exchange_->decide());
-  return true;
+  if (!execution_.has_failed()) return true;
+  close_rounds();
+  return false;
 }
 
 /// Nullopt when there is nothing to do.
@@ -261,19 +263,27 @@ void Driver::note_times() {
   state_.parts.backend->rounds().note_times(are_wanted);
 }
 
-/// There are no more rounds. The operations in flight end when the coordinator has decided why.
 void Driver::on_rounds_failed(const Status& status) {
+  {
+    const MutexLock lock(state_.mutex);
+    // A rank that has left has sent a goodbye to the coordinator too; every other failure needs a decision.
+    if (state_.phase.is_open() && status.code() != Errc::kPeerLost) state_.report(LifeReport::Type::kFailed, status);
+  }
+  close_rounds();
+}
+
+/// There are no more rounds. The operations in flight end when the coordinator has decided why.
+///
+/// A failed operation closes the rounds as well: in shared memory they use the same steps. A rank that still waits for
+/// this one in the operation would take the message of another round for data, and go on without an error.
+void Driver::close_rounds() {
   has_failed_ = true;
   Status reason;
   {
     const MutexLock lock(state_.mutex);
     state_.work.close_role();
     if (state_.phase.is_ended()) return;
-    if (state_.phase.is_open()) {
-      // A rank that has left has sent a goodbye to the coordinator too; every other failure needs a decision.
-      if (status.code() != Errc::kPeerLost) state_.report(LifeReport::Type::kFailed, status);
-      return state_.poll.wake();
-    }
+    if (state_.phase.is_open()) return state_.poll.wake();
     reason = state_.phase.reason();
   }
   execution_.enter(PhaseEvent::kEnd, reason);

@@ -65,6 +65,7 @@ class Driver {
   void run_in_messages(const RoundExchange::AtOnce& at_once, const SubmissionView& submission, Status& status,
                        Completion::Result& result);
   void on_rounds_failed(const Status& status);
+  void close_rounds();
   void inspect_stalls(Clock::time_point now);
 
   EngineState& state_;
@@ -72,7 +73,7 @@ class Driver {
   std::unique_ptr<NegotiationObserver> observer_;
   std::optional<RoundExchange> exchange_;  ///< from start() on
   bool has_times_ = false;                 ///< the ranks of this host note times for the timeline
-  bool has_failed_ = false;                ///< the rounds have
+  bool has_failed_ = false;                ///< the rounds have, or an operation
   StallInspector stalls_;
   std::optional<Clock::time_point> next_inspection_;
   bool is_stopped_ GUARDED_BY(state_.mutex) = false;

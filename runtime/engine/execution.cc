@@ -123,6 +123,7 @@ void Execution::on_done(std::span<AgreedOperation* const> operations) {
     const bool is_explained = !state_.phase.is_open();
     const Status* failure = nullptr;
     for (AgreedOperation* operation : operations) {
+      has_failed_ |= !operation->status.ok();
       if (!operation->status.ok() && !is_explained) {
         in_flight.set_done(*in_flight.find(operation->decision->name));
         failure = &operation->status;

@@ -15,7 +15,7 @@ namespace runjob::runtime {
 /// Runs the operations that all ranks have agreed on, and finishes the completion of each operation that has ended: by
 /// its result, a failure, a rejection, or the end of the job.
 /// Owner    the state is lent, and outlives it.
-/// Threads  start() and run() are the driver's; the rest any.
+/// Threads  start(), run() and has_failed() are the driver's; the rest any.
 /// Errors   none is thrown. A failure is the status of the operation's completion.
 class Execution {
  public:
@@ -27,6 +27,9 @@ class Execution {
   /// Runs what a round has decided, and rejects what it has rejected, which it removes from the decisions. Failures of
   /// the backend are reported to the coordinator: their operations end with its decision.
   void run(RoundExchange::Outcome& outcome);
+
+  /// True once an operation has failed here: the ranks' steps no longer agree, so that no round may begin.
+  bool has_failed() const { return has_failed_; }
 
   /// Moves the job to another phase, and ends the operations that cannot be completed in it, unless the backend works
   /// on them just now. False when the event has to wait; see next_phase().
@@ -46,6 +49,7 @@ class Execution {
   EngineState& state_;
   RoundExchange* exchange_ = nullptr;
   std::optional<OperationRunner> runner_;
+  bool has_failed_ = false;
   // Lists that run() fills, kept for their memory.
   std::vector<AgreedOperation> operations_;
   std::vector<std::pair<InFlight::Taken, Status>> finished_;  ///< given back at the next call

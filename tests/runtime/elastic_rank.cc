@@ -55,7 +55,11 @@ struct State {
   void check() const {
     State expected(values.size());
     while (expected.steps < steps) expected.step();
-    require(expected.values == values, "the state is not that of " + std::to_string(steps) + " steps");
+    const auto [own, other] = std::mismatch(values.begin(), values.end(), expected.values.begin());
+    if (own == values.end()) return;
+    require(false, "the state is not that of " + std::to_string(steps) + " steps: word " +
+                       std::to_string(own - values.begin()) + " is " + std::to_string(*own) + " and not " +
+                       std::to_string(*other));
   }
 
   std::int64_t steps = 0;
@@ -138,6 +142,7 @@ class Rank {
     const auto bytes = static_cast<std::int64_t>(live_.values.size() * sizeof(std::int64_t));
     const bool lacks = commits[static_cast<std::size_t>(world.rank())] < commits[0];
     runjob::detail::check(runjob_elastic_transfer(&values, &bytes, 1, lacks ? 1 : 0));
+    live_.check();  // at once: a later error would only show that something has gone wrong before
   }
 
   void print_generation() const {

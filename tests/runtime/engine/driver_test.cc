@@ -34,6 +34,25 @@ class FailingBackend : public LocalBackend {
   Failing rounds_;
 };
 
+/// A backend whose operations fail, among ranks that go on to other rounds.
+class BrokenBackend : public LocalBackend {
+ public:
+  Status run(const Call&) override { return Status(Errc::kTimeout, "no data"); }
+  Rounds& rounds() override { return rounds_; }
+  int given() const { return rounds_.given; }
+
+ private:
+  struct Counting : LocalRounds {
+    void give(std::uint32_t tag, std::span<const std::byte> bytes) override {
+      ++given;
+      LocalRounds::give(tag, bytes);
+    }
+    bool is_awaited() const override { return given < 5; }
+    int given = 0;
+  };
+  Counting rounds_;
+};
+
 struct Started {
   explicit Started(std::unique_ptr<Backend> backend = std::make_unique<LocalBackend>())
       : state(lone_parts(std::move(backend))) {
@@ -130,6 +149,27 @@ TEST_CASE("rounds that fail after a rank has left end the operations with that r
   rank.driver.drive_until(*completion, kForEver);
   CHECK(outcome(*completion).message().starts_with("rank 1 called shutdown() while rank 0 on "));
   CHECK(reports_of(rank.state).empty());
+}
+
+TEST_CASE("no round begins after an operation has failed, although another rank waits for one", "[runtime][unit]") {
+  Started rank(std::make_unique<BrokenBackend>());
+  REQUIRE(rank.take_role());
+  const auto completion = put(rank.state, sum_of("x", rank.value));
+  SECTION("while the job goes on") {
+    rank.driver.drive_until(*completion, kForEver);
+    CHECK_FALSE(completion->done());
+    REQUIRE(reports_of(rank.state).size() == 1);
+    CHECK(reports_of(rank.state)[0].status.message() == "no data");
+  }
+  SECTION("after a rank has left") {
+    const auto other = put(rank.state, sum_of("y", rank.value));
+    rank.execution.enter(PhaseEvent::kLeaving, Status(Errc::kAborted, "rank 1 called shutdown()"));
+    rank.driver.drive_until(*completion, kForEver);
+    CHECK(outcome(*completion).message().starts_with("rank 1 called shutdown()"));
+    CHECK(outcome(*other).message().starts_with("rank 1 called shutdown()"));
+  }
+  CHECK(rank.role() == DriverRole::kClosed);
+  CHECK(static_cast<BrokenBackend&>(*rank.state.parts.backend).given() == 1);
 }
 
 TEST_CASE("rounds that fail while an operation runs at once are reported too", "[runtime][unit]") {
