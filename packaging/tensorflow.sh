@@ -28,6 +28,8 @@ done
 packages_of() {
   local tensorflow="tensorflow-cpu"
   [ "$1" = newest ] || tensorflow="tensorflow-cpu==$1.*"
+  # TensorFlow 2.13 needs an older typing_extensions than newer releases of IPython.
+  [ "$1" != 2.13 ] || tensorflow+=" ipython<8.19"
   echo "$tensorflow pytest pytest-timeout cloudpickle scikit-learn pandas nbclient ipykernel"
 }
 
