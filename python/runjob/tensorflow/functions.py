@@ -16,6 +16,11 @@ from .nodes import Naming
 _AS_BYTES = {tf.uint32: tf.int32, tf.uint64: tf.int64, tf.complex64: tf.int32, tf.complex128: tf.int32}
 
 
+def assignable(variables: Iterable[Any]) -> list[Any]:
+    """The variables among a model's. Keras 2 counts the vocabulary of a layer for text among them, which is none."""
+    return [each for each in variables if hasattr(each, "assign")]
+
+
 def broadcast_(
     variables: Iterable[Any], root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Any:

@@ -50,7 +50,32 @@ def what_broadcast_returns():
     return found
 
 
+def a_model_with_a_vocabulary():
+    """Keras 2 counts the vocabulary among the variables: it is neither broadcast nor committed."""
+    tf, hvd = tensorflow_cases.module()
+    import runjob.tensorflow.keras as keras
+    from runjob.tensorflow.functions import assignable
+
+    text = tf.keras.layers.TextVectorization(output_sequence_length=4)
+    text.adapt(["a b c"])
+    layers = [tf.keras.Input((1,), dtype=tf.string), text, tf.keras.layers.Embedding(10, 2), tf.keras.layers.Flatten(), tf.keras.layers.Dense(1)]
+    model = tf.keras.Sequential(layers)
+    model.compile("sgd", "mse")
+    model.layers[-1].kernel.assign(tf.fill([8, 1], float(hvd.rank())))
+    callback = keras.callbacks.BroadcastGlobalVariablesCallback(1)
+    callback.set_model(model)
+    callback.on_batch_end(0)
+    broadcast = float(tf.reduce_sum(model.layers[-1].kernel))
+    state = keras.elastic.KerasState(model)
+    state.commit()
+    model.layers[-1].kernel.assign(tf.zeros([8, 1]))
+    state.restore()
+    variable = tf.Variable(1.0)
+    return broadcast, float(tf.reduce_sum(model.layers[-1].kernel)), assignable([object(), variable]) == [variable]
+
+
 CASES = {
+    a_model_with_a_vocabulary: (8.0, 8.0, True),
     what_broadcast_returns: [True, True, 2.0, 1.0, [10.0, 10.0], [10.0, 10.0], None],
     broadcasts: lambda rank: ([[2, 2], 1, [False], [8]], True, 1.0, ({"rank": 1}, 0, [0, 1], True)),
 }  # fmt: skip

@@ -10,6 +10,7 @@ import tensorflow as tf
 from ... import keras_elastic
 from ...elastic import ObjectState
 from ...elastic.array_kinds import add_kind
+from ..functions import assignable
 from .variables import Variables
 
 add_kind(Variables())
@@ -26,7 +27,7 @@ class TensorFlowKerasState(keras_elastic.ModelState):
 
     def arrays(self, variables: Sequence[Any]) -> list[Any]:
         """TensorFlow's variables."""
-        return [variable if isinstance(variable, tf.Variable) else variable.value for variable in variables]
+        return [variable if isinstance(variable, tf.Variable) else variable.value for variable in assignable(variables)]
 
     def are_same(self, one: Any, other: Any) -> bool:
         """True when they are one object."""

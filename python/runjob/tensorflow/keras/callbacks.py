@@ -41,9 +41,8 @@ class BroadcastGlobalVariablesCallback(_Callback):
         if self._is_done:
             return
         variables = self.model.optimizer.variables
-        given = [*self.model.variables, *(variables() if callable(variables) else variables)]
-        # Keras 2 counts the vocabulary of a layer for text among the variables, which is none.
-        unique = {_identity(each): each for each in given if hasattr(each, "assign") and _identity(each) not in self._local}
+        given = functions.assignable([*self.model.variables, *(variables() if callable(variables) else variables)])
+        unique = {_identity(variable): variable for variable in given if _identity(variable) not in self._local}
         with tf.device(self._device or None):
             functions.broadcast_variables(unique.values(), self._root_rank)
         self._is_done = True
