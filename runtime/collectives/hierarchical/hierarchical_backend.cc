@@ -127,7 +127,8 @@ void HierarchicalBackend::meet_host(const std::vector<HostOffer>& offers) {
   memory_.join(offers.at(static_cast<std::size_t>(ranks.front())).sharing, limits);
   const std::vector<std::string> processors = processors_of_host(offers);
   processors_ = processor_share(processors);
-  if (has_processor_to_spin(processors, static_cast<std::size_t>(machines_.local_rank()))) spin_ = kLongestSpin;
+  const auto rank = static_cast<std::size_t>(machines_.local_rank());
+  if (has_processor_to_spin(processors, processors_, rank)) spin_ = kLongestSpin;
   GroupOptions options{topology_.local_rank(), Patience::for_ranks(machines_.local_size(), processors_),
                        options_.operation_timeout};
   options.names = local_names();

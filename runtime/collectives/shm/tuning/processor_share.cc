@@ -68,14 +68,14 @@ double processor_share(const std::vector<std::string>& processors) {
   return std::min(count, control_group_quota(read_text("/proc/self/cgroup"), "/sys/fs/cgroup"));
 }
 
-bool has_processor_to_spin(const std::vector<std::string>& processors, std::size_t rank) {
+bool has_processor_to_spin(const std::vector<std::string>& processors, double share, std::size_t rank) {
   const auto ranks = static_cast<double>(processors.size());
-  if (processor_share({processors[rank]}) > ranks) return true;
   const std::bitset<CPU_SETSIZE> own = bits_of(processors[rank]);
+  if (share > ranks && (own.none() || own.count() > processors.size())) return true;  // none: it does not know its own
   bool is_alone = own.any();
   for (std::size_t other = 0; other < processors.size(); ++other)
     is_alone = is_alone && (other == rank || (bits_of(processors[other]) & own).none());
-  return is_alone && processor_share(processors) >= ranks;
+  return is_alone && share >= ranks;
 }
 
 double control_group_quota(const std::string& self, const std::string& mount) {

@@ -19,9 +19,10 @@ std::string own_processors();
 double processor_share(const std::vector<std::string>& processors);
 
 /// True when a rank that waits for another host may spin, and keep a processor meanwhile. `processors`:
-/// own_processors() of all ranks of the host; `rank`: which of them. A rank may spin when no other one may run on its
-/// processors, as when each is bound to a core, and also when it may use more processors than there are ranks.
-bool has_processor_to_spin(const std::vector<std::string>& processors, std::size_t rank);
+/// own_processors() of all ranks of the host; `share`: their processor_share(); `rank`: which of them. A rank may spin
+/// when no other one may run on its processors, as when each is bound to a core, and also when it may use more
+/// processors than there are ranks.
+bool has_processor_to_spin(const std::vector<std::string>& processors, double share, std::size_t rank);
 
 /// The smallest quota of the control group of `self` (the text of /proc/self/cgroup) and those above it, in processors;
 /// infinite if there is none. `mount`: the folder of the hierarchies, "/sys/fs/cgroup".

@@ -62,7 +62,7 @@ Ranks connected(MeshOptions options, HierarchicalOptions hierarchical = {}, bool
   return connected(std::move(options), parts, hierarchical);
 }
 
-/// Knows how long it may spin.
+/// Notes how long it may spin.
 class SpinningTransport : public TcpTransport {
  public:
   SpinningTransport(const TransportOptions& options, std::vector<std::chrono::microseconds>& spins)

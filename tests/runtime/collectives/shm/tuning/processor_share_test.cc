@@ -34,9 +34,13 @@ std::string set_of(const std::vector<std::size_t>& processors) {
   return {reinterpret_cast<const char*>(&set), sizeof set};
 }
 
-/// What this process's control group allows, on a machine with all processors that there can be.
+/// The processors that this process's control group allows, on a machine with all that there can be.
 double share_of_all() {
   return processor_share({std::string(sizeof(cpu_set_t), '\xff')});
+}
+
+bool may_spin(const std::vector<std::string>& processors, std::size_t rank) {
+  return has_processor_to_spin(processors, processor_share(processors), rank);
 }
 
 }  // namespace
@@ -77,11 +81,11 @@ TEST_CASE("ranks that are bound to different processors have all of those", "[ru
 TEST_CASE("a rank may spin on a processor of its own, and where there are more processors than ranks",
           "[runtime][unit]") {
   const std::string all = set_of({0, 1, 2});
-  CHECK(has_processor_to_spin({set_of({0})}, 0) == (share_of_all() >= 1));
-  CHECK(has_processor_to_spin({set_of({0}), set_of({9})}, 0) == (share_of_all() >= 2));  // each is bound to its own
-  CHECK(has_processor_to_spin({all, all}, 1) == (share_of_all() > 2));
-  CHECK_FALSE(has_processor_to_spin({all, all, all}, 1));                    // all are needed
-  CHECK_FALSE(has_processor_to_spin({set_of({0}), set_of({0})}, 0));         // both are bound to the same one
-  CHECK_FALSE(has_processor_to_spin({set_of({0}), all}, 0));                 // the other one may need it
-  CHECK(has_processor_to_spin({"", ""}, 0) == (processor_share({""}) > 2));  // bound to none that it knows
+  CHECK(may_spin({set_of({0})}, 0) == (share_of_all() >= 1));
+  CHECK(may_spin({set_of({0}), set_of({9})}, 0) == (share_of_all() >= 2));  // each is bound to its own
+  CHECK(may_spin({all, all}, 1) == (share_of_all() > 2));
+  CHECK_FALSE(may_spin({all, all, all}, 1));                    // all are needed
+  CHECK_FALSE(may_spin({set_of({0}), set_of({0})}, 0));         // both are bound to the same one
+  CHECK_FALSE(may_spin({set_of({0}), all}, 0));                 // the other one may need it
+  CHECK(may_spin({"", ""}, 0) == (processor_share({""}) > 2));  // bound to none that it knows
 }
