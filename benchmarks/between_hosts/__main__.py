@@ -99,7 +99,7 @@ def measure_engine(arguments, counts):
 
 
 def set_cores(host, index):
-    """What sshd starts on the host from now on has one core, another one for each index, or all of them when it is None."""
+    """Binds what sshd starts on the host from now on to one core, a different one for each index; to none when it is None."""
     cores = sorted(os.sched_getaffinity(0))
     for process in host.processes(system=True):
         os.sched_setaffinity(process.machine_pid, cores if index is None else {cores[index % len(cores)]})
@@ -129,7 +129,7 @@ def measure_peers(arguments, counts):
             for index, host in enumerate(bed.hosts[:count]):
                 set_cores(host, index if cores == "pinned" else None)
             print(f"{count} hosts, cores {cores}, {arguments.ranks} ranks on each, {arguments.rate or 'no limit of rate'}, microseconds (of rank 0's processor time):", flush=True)
-            tables += [row | {"cores": cores} for row in peers.measure(bed, bed.hosts[:count], arguments.ranks, arguments, found, builds[0])]
+            tables += [row | {"cores": cores} for row in peers.measure(bed, bed.hosts[:count], arguments.ranks, arguments, found, builds[-1])]
     if arguments.json:
         arguments.json.write_text(json.dumps(tables, indent=1) + "\n", encoding="utf-8")
 

@@ -61,7 +61,7 @@ std::size_t moved(ssize_t count, const char* what) {
   fail(what);
 }
 
-/// What a process sends and receives, and where it adds them; `sums` is empty if it does not.
+/// The memory of a process. `sums` is empty if it does not add.
 struct Buffers {
   std::vector<float> out, in, sums;
 

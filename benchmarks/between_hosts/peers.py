@@ -121,8 +121,8 @@ def run(bed, peer, hosts, ranks, operation, arguments):
 
 
 def run_bare(build, hosts, arguments, *words):
-    """{bytes: the best median in microseconds, and no processor time} of several sizes of pieces and of socket buffers. `words`
-    are more words of bare_exchange's command line."""
+    """{bytes: the best median in microseconds, and no processor time} of several sizes of pieces and of socket buffers; the reason
+    as text when it failed. `words` are more words of bare_exchange's command line."""
     best = {}
     program = f"{build}/bin/bare_exchange"
     for piece in BARE_PIECES:
@@ -132,7 +132,8 @@ def run_bare(build, hosts, arguments, *words):
             port = first.stdout.readline().strip()
             second = hosts[1].popen([program, hosts[0].address, port, *numbers])
             output, _ = first.communicate(timeout=600)
-            second.wait(timeout=60)
+            if status := first.returncode or second.wait(timeout=60):
+                return f"status {status} of {program}"
             for row in map(json.loads, output.splitlines()):
                 best[row["bytes"]] = min(row["us"], best.get(row["bytes"], row["us"]))
     return {nbytes: (time, None) for nbytes, time in best.items()}
@@ -164,7 +165,7 @@ def measure(bed, hosts, ranks, arguments, peers, build):
 
 
 def line_of(row):
-    others = {name: time for name, time in row["us"].items() if not name.startswith("runjob") and not name.startswith("bare")}
+    others = {name: time for name, time in row["us"].items() if not name.startswith(("runjob", "bare"))}
     texts = [f"{name} {time:.1f}" + processor_text(row, name) for name, time in row["us"].items()]
     best = min(others.values(), default=None)
     ratios = [f"{name} / best {time / best:.2f}" for name, time in row["us"].items() if best and name.startswith("runjob")]
