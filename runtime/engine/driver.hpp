@@ -15,6 +15,7 @@ namespace runjob::runtime {
 
 /// Runs the rounds of negotiation, and what they decide. The thread that does so has the role of the driver: one thread
 /// at a time, "runjob-driver", or a caller that waits for an operation, so that no other thread has to be woken for it.
+/// Failures after a round or an operation has failed here, no round begins: the ranks' steps no longer agree.
 /// Owner    the state and the execution are lent.
 /// Threads  start() and stop() one at a time; statistics() any; the rest the thread that has the role, unless stated
 ///          otherwise.

@@ -32,7 +32,7 @@ def cables(host):
 
 
 def bridge_of(interface):
-    """What the switch calls the bridge of a network."""
+    """The name of a network's bridge in the switch."""
     return f"switch.{interface}"
 
 

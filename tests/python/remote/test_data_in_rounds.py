@@ -1,4 +1,4 @@
-"""Whether the data of a short operation travel in its round depends on the network that the job has measured."""
+"""The data of a short operation travel in its round, or on their own: the network that the job has measured decides."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What the ranks' connections ask of the kernel, on hosts near to and far from each other."""
+"""The ranks' connections have other settings on hosts near to each other than on hosts far from each other."""
 
 import pathlib
 import re
@@ -10,6 +10,7 @@ from testbed import Testbed
 
 VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
 KNOWN = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text(encoding="utf-8").split()
+without_bbr_skipped = pytest.mark.skipif("bbr" not in KNOWN, reason="the kernel has not loaded BBR: tcp_available_congestion_control")
 ASKED_SEND_BUFFER = 256 << 10  # kSendBufferBytes of runtime/collectives/tcp/tcp_transport.cc
 
 RANK = """
@@ -35,7 +36,7 @@ def send_buffers(host):
 
 
 def asked_send_buffer(host):
-    """What the kernel makes of it: as much as it allows, doubled for its own records (socket(7), SO_SNDBUF)."""
+    """The size that the kernel grants: at most its limit, and doubled for its own records (socket(7), SO_SNDBUF)."""
     most = int(host.run(["sysctl", "-n", "net.core.wmem_max"], check=True).stdout)
     return 2 * min(ASKED_SEND_BUFFER, most)
 
@@ -48,7 +49,7 @@ def start(bed):
     return Running(bed, "-H", "s1:1,s2:1", sys.executable, "-c", RANK, variables=VARIABLES)
 
 
-@pytest.mark.skipif("bbr" not in KNOWN, reason="this kernel has no BBR")
+@without_bbr_skipped
 def test_ranks_with_a_short_round_trip_do_not_use_bbr():
     with Testbed(hosts=2, visible=[sys.prefix]) as bed:
         for host in bed.hosts:
@@ -62,7 +63,7 @@ def test_ranks_with_a_short_round_trip_do_not_use_bbr():
                 assert "bbr" in "".join(connections(host, "["))  # of SSH: the default is BBR
 
 
-@pytest.mark.skipif("bbr" not in KNOWN, reason="this kernel has no BBR")
+@without_bbr_skipped
 def test_ranks_with_a_long_round_trip_use_bbr_where_it_is_the_default():
     with Testbed(hosts=2, visible=[sys.prefix]) as bed:
         for host in bed.hosts:

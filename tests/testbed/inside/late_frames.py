@@ -13,7 +13,8 @@ import socket
 import sys
 import time
 
-ETH_P_ALL, SOL_PACKET, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 3, 263, 15, 23
+ETH_P_ALL, SO_RCVBUFFORCE = 3, 33  # not in the module socket, like the three below
+SOL_PACKET, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 263, 15, 23
 MOST_BYTES = 1 << 17  # of a frame with its header
 BUFFER_BYTES = 16 << 20
 
@@ -22,7 +23,7 @@ def open_interface(name):
     end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
     end.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
     end.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
-    end.setsockopt(socket.SOL_SOCKET, 33, BUFFER_BYTES)  # SO_RCVBUFFORCE
+    end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
     end.bind((name, ETH_P_ALL))
     end.setblocking(False)
     return end
