@@ -74,9 +74,11 @@ class Rounds {
   /// backend's collectives: in the order of the ranks, unless the backend uses another order.
   virtual void reduce(const Call& call, std::span<const void* const> inputs, std::size_t count) const;
 
-  /// Counts of what this process has sent to other hosts for rounds so far. Any thread.
+  /// What this process has sent to other hosts for rounds so far. Any thread.
   struct Traffic {
     std::uint64_t messages = 0, bytes = 0;
+    /// The kernel of another host has not acknowledged all of it. That host may never get it if this process ends now.
+    bool has_unacknowledged = false;
   };
   virtual Traffic traffic() const { return {}; }
 

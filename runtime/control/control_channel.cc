@@ -14,6 +14,7 @@
 #include "base/log.hpp"
 #include "runtime/control/fork_guard.hpp"
 #include "runtime/links/numeric_address.hpp"
+#include "runtime/links/silence_watch.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -144,6 +145,12 @@ std::optional<std::string_view> ControlChannel::next_frame() {
   const std::string_view frame(incoming_.data() + taken_ + sizeof size, size);
   taken_ += sizeof size + size;
   return frame;
+}
+
+bool ControlChannel::has_unacknowledged() const {
+  if (!is_open()) return false;
+  const std::optional<TcpProgress> progress = tcp_progress(fd());
+  return sent_ < outgoing_.size() || (progress && (progress->has_data_out || progress->has_unsent));
 }
 
 void ControlChannel::close() {

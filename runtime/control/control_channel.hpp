@@ -45,6 +45,10 @@ class ControlChannel {
   /// The next complete frame, valid until the next receive(); nullopt when there is none.
   std::optional<std::string_view> next_frame();
 
+  /// True while the kernel of the other host has not acknowledged all that was sent. A close() may lose it then: bytes
+  /// that come from the other end afterwards are answered with a reset.
+  bool has_unacknowledged() const;
+
   void set_max_frame_bytes(std::size_t bytes) { max_frame_bytes_ = bytes; }
   void close();
 

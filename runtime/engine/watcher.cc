@@ -45,12 +45,22 @@ void Watcher::run() {
 
 /// True when this rank has called shutdown(), and the other ranks need nothing from it any more or had their time.
 bool Watcher::may_end(Clock::time_point now) {
+  constexpr std::chrono::milliseconds kLookAgain{10};
   const MutexLock lock(state_.mutex);
   if (!state_.farewell) return false;
   farewell_due_ = state_.farewell->due;
-  if (now >= *farewell_due_) return true;
+  if (now >= *farewell_due_) {
+    if (is_over_ || now >= *farewell_due_ + kMostForNetwork || !has_unacknowledged()) return true;
+    farewell_due_ = now + kLookAgain;
+  }
   if (state_.phase.phase() < Phase::kReleased || state_.is_working() || state_.has_device_work()) return false;
   return is_over_ || !state_.owes_device_work();  // for this rank the job has ended when its own rounds have
+}
+
+/// True while another host does not have all that this rank has sent to it.
+bool Watcher::has_unacknowledged() const {
+  return state_.parts.control->has_unacknowledged() ||
+         (state_.rounds != nullptr && state_.rounds->traffic().has_unacknowledged);
 }
 
 /// The time of the next look at the devices: only while this rank or another one leaves, and one of them is at work.

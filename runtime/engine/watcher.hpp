@@ -18,7 +18,8 @@ namespace runjob::runtime {
 /// Leaving  A rank may leave when no rank and no device runs anything, at the latest after kFarewell. By then all that
 ///          it has submitted on devices is done, as a rule: it has given the other ranks its part, and their operations
 ///          end by themselves, however late they begin. Otherwise theirs may never end, so that it ends the job as a
-///          failure does.
+///          failure does. While another host has not acknowledged its last bytes, it stays for up to kMostForNetwork
+///          more: without them the operations of the ranks there would fail.
 /// Owner    the state and the execution are lent.
 /// Threads  start() and join() one at a time; on_failure() any.
 class Watcher {
@@ -26,6 +27,8 @@ class Watcher {
   using Clock = EngineState::Clock;
   /// Leaves room, within the second that shutdown() may take, for ending the backend.
   static constexpr std::chrono::milliseconds kFarewell{800};
+  /// A host that acknowledges nothing for so long counts as out of reach: SilenceWatch.
+  static constexpr std::chrono::seconds kMostForNetwork{5};
 
   Watcher(EngineState& state, Execution& execution);
   Watcher(const Watcher&) = delete;
@@ -42,6 +45,7 @@ class Watcher {
  private:
   void run();
   bool may_end(Clock::time_point now);
+  bool has_unacknowledged() const REQUIRES(state_.mutex);
   void send_reports();
   void send_records(bool is_last);
   bool has_drained() const REQUIRES(state_.mutex);

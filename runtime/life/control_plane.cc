@@ -58,6 +58,11 @@ std::vector<LifeDecision> Coordinator::take() {
   return std::exchange(decisions_, {});
 }
 
+bool Coordinator::has_unacknowledged() const {
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [](const ControlChannel& channel) { return channel.has_unacknowledged(); });
+}
+
 void Coordinator::receive(int rank, const LifeReport& report) {
   if (report.type == LifeReport::Type::kClock) return answer_clock(rank, report.asked);
   if (report.type == LifeReport::Type::kTrace && trace_ != nullptr) trace_->take_records(report.trace);

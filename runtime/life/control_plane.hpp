@@ -37,6 +37,8 @@ class ControlPlane {
   virtual std::optional<Clock::time_point> deadline() const = 0;
   /// The decisions since the last call, in order.
   virtual std::vector<LifeDecision> take() = 0;
+  /// As ControlChannel's, of any channel.
+  virtual bool has_unacknowledged() const = 0;
 
   /// The number of messages that this rank has sent to other ranks. Any thread.
   std::uint64_t messages_sent() const { return sent_.load(std::memory_order_relaxed); }
@@ -63,6 +65,7 @@ class Coordinator : public ControlPlane {
   void on_events(std::span<const pollfd> descriptors, Clock::time_point now) override;
   std::optional<Clock::time_point> deadline() const override { return verdict_due_; }
   std::vector<LifeDecision> take() override;
+  bool has_unacknowledged() const override;
 
  private:
   void receive(int rank, const LifeReport& report);
@@ -92,6 +95,7 @@ class Member : public ControlPlane {
   void on_events(std::span<const pollfd> descriptors, Clock::time_point now) override;
   std::optional<Clock::time_point> deadline() const override { return decision_due_; }
   std::vector<LifeDecision> take() override;
+  bool has_unacknowledged() const override { return channel_.has_unacknowledged(); }
 
  private:
   void decide_alone(Clock::time_point now);

@@ -16,7 +16,7 @@ std::optional<TcpProgress> tcp_progress(int socket) {
   socklen_t length = sizeof info;
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return std::nullopt;
   return TcpProgress{info.tcpi_unacked > 0, info.tcpi_probes > 0, std::chrono::milliseconds(info.tcpi_last_data_sent),
-                     std::chrono::milliseconds(info.tcpi_last_ack_recv)};
+                     std::chrono::milliseconds(info.tcpi_last_ack_recv), info.tcpi_notsent_bytes > 0};
 }
 
 bool SilenceWatch::look(const TcpProgress& progress, Clock::time_point now) {

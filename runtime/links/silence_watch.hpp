@@ -12,6 +12,7 @@ struct TcpProgress {
   bool has_probes_out = false;                      ///< a keep-alive or window probe has left that it has not answered
   std::chrono::milliseconds since_sent{0};          ///< since data left for the last time, also again
   std::chrono::milliseconds since_acknowledged{0};  ///< since the last acknowledgement came
+  bool has_unsent = false;                          ///< data have not left yet
 
   /// True while the other host owes an acknowledgement of what left after its last one.
   bool is_unanswered() const { return has_probes_out || (has_data_out && since_sent < since_acknowledged); }

@@ -23,6 +23,20 @@ while True:
         print("ready", flush=True)
 """
 
+# The last operation: rank 1 waits in it. Rank 0 begins it when a file is there on its host.
+ONE_MORE = BEGINNING + """
+for step in range(5):
+    hvd.allreduce(numpy.ones(1), name="step")
+if rank == 0:
+    time.sleep(0.3)  # rank 1 has sent its message
+print("ready", flush=True)
+while rank == 0 and not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+hvd.allreduce(numpy.ones(1), name="step")
+hvd.shutdown()
+print("done", flush=True)
+"""
+
 # Goes on until a file is there on rank 0's host, and then ends well everywhere.
 UNTIL_FILE = BEGINNING + """
 step = 0

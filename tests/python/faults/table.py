@@ -57,7 +57,7 @@ ROWS = {
     34: [(ENDING, "test_timeout_ends_the_job_with_124")],
     35: [("python/launch/test_run_function.py", "test_a_killed_caller_leaves_nothing")],
     36: [(SSH, "test_a_cut_network_ends_the_job_on_both_sides"), (SLURM, "test_a_cut_network_ends_the_job")],
-    37: [(HOSTS, "test_an_interruption_of_two_seconds_ends_nothing")],
+    37: [(HOSTS, "test_an_interruption_of_two_seconds_ends_nothing"), (HOSTS, "test_an_interruption_at_the_end_of_a_job_ends_nothing")],
     38: [(HOSTS, "test_a_network_that_works_in_one_direction_is_cut")],
     39: [(NETWORK, "test_a_data_network_that_fails_is_blamed_and_no_rank")],
     40: [(NETWORK, "test_a_data_network_that_fails_is_blamed_and_no_rank")],

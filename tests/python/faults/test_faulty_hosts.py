@@ -43,18 +43,41 @@ def test_a_network_that_works_in_one_direction_is_cut(direction):
         job.wait_until_gone(*bed.hosts, bed.head)
 
 
+def interrupted(bed, script, cut):
+    """(for how many seconds the network was cut, the status, the number of ranks that ended well, the errors) of a job on two
+    hosts. `cut`: called while the second one is cut off."""
+    with Running(bed, "-H", "s1,s2", *loops.command(script, "/tmp/end"), variables=loops.VARIABLES) as job:
+        job.wait_for_lines(2)
+        began = time.monotonic()
+        bed.hosts[1].cut_network()
+        cut()
+        time.sleep(2)
+        bed.hosts[1].restore_network()
+        seconds = time.monotonic() - began
+        bed.hosts[0].write("/tmp/end", "")
+        status, output, errors = job.finish()
+        bed.hosts[0].run(["rm", "/tmp/end"])
+        return seconds, status, output.count("done"), errors
+
+
+def require_no_end(attempt):
+    """Three seconds are allowed. An attempt whose cut took longer, because the machine was busy, shows nothing."""
+    for _ in range(5):
+        seconds, *result = attempt()
+        if seconds < 2.5 or result == [0, 2, ""]:
+            break
+    assert result == [0, 2, ""], f"the cut took {seconds:.1f} s"
+
+
 def test_an_interruption_of_two_seconds_ends_nothing():
-    """Three seconds are allowed; the test's own steps take some of it on a busy machine."""
     with Testbed(hosts=2, visible=[sys.prefix]) as bed:
-        command = loops.command(loops.UNTIL_FILE, "/tmp/end")
-        with Running(bed, "-H", "s1,s2", *command, variables=loops.VARIABLES) as job:
-            job.wait_for_lines(2)
-            bed.hosts[1].cut_network()
-            time.sleep(2)
-            bed.hosts[1].restore_network()
-            bed.hosts[0].write("/tmp/end", "")
-            status, output, errors = job.finish()
-            assert (status, output.count("done"), errors) == (0, 2, "")
+        require_no_end(lambda: interrupted(bed, loops.UNTIL_FILE, lambda: None))
+
+
+def test_an_interruption_at_the_end_of_a_job_ends_nothing():
+    """Rank 0 has the result of the last operation, and has called shutdown(), before rank 1 has its message."""
+    with Testbed(hosts=2, visible=[sys.prefix]) as bed:
+        require_no_end(lambda: interrupted(bed, loops.ONE_MORE, lambda: bed.hosts[0].write("/tmp/end", "")))
 
 
 def test_a_slow_network_full_of_output_is_not_taken_for_dead():

@@ -35,9 +35,25 @@ class ScriptedControl : public ControlPlane {
     return std::exchange(decisions_, {});
   }
 
+  bool has_unacknowledged() const override {
+    const MutexLock lock(mutex_);
+    ++questions_;
+    changed_.notify_all();
+    return !is_acknowledged_;
+  }
+
   void decide(LifeDecision decision) {
     const MutexLock lock(mutex_);
     decisions_.push_back(std::move(decision));
+  }
+  void set_acknowledged(bool is_acknowledged) {
+    const MutexLock lock(mutex_);
+    is_acknowledged_ = is_acknowledged;
+  }
+  /// Waits until has_unacknowledged() was called so often.
+  void wait_questions(int count) {
+    const MutexLock lock(mutex_);
+    while (questions_ < count) changed_.wait(mutex_);
   }
   /// Waits until that many reports were sent: their types.
   std::vector<Reported> wait_sent(std::size_t count) {
@@ -59,7 +75,9 @@ class ScriptedControl : public ControlPlane {
 
  private:
   mutable Mutex mutex_;
-  ConditionVariable changed_;
+  mutable ConditionVariable changed_;
+  mutable int questions_ GUARDED_BY(mutex_) = 0;
+  bool is_acknowledged_ GUARDED_BY(mutex_) = true;
   Status last_ GUARDED_BY(mutex_);  ///< of what was sent
   std::vector<Reported> sent_ GUARDED_BY(mutex_);
   std::vector<LifeDecision> decisions_ GUARDED_BY(mutex_);
@@ -166,6 +184,18 @@ TEST_CASE("a rank whose time was over before its watcher got a processor sends i
   rank.watcher.start();
   rank.watcher.join();
   CHECK(rank.control.wait_sent(1) == std::vector{Reported::kGoodbye});
+}
+
+TEST_CASE("a rank whose time is over stays until the other hosts have its last bytes", "[runtime][unit]") {
+  Watched rank;
+  rank.control.set_acknowledged(false);
+  rank.stop(std::chrono::milliseconds(0));
+  auto end = std::async(std::launch::async, [&] { rank.watcher.join(); });
+  rank.control.wait_questions(3);
+  CHECK(end.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
+  rank.control.set_acknowledged(true);
+  end.get();
+  CHECK(rank.phase() == Phase::kRunning);
 }
 
 TEST_CASE("a rank drains and goes when its device is done, although nobody notifies it of that", "[runtime][unit]") {

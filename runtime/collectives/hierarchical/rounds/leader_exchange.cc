@@ -131,7 +131,7 @@ void LeaderExchange::close() {
 
 Rounds::Traffic LeaderExchange::traffic() const {
   const MutexLock lock(mutex_);
-  return {links_.messages_sent(), links_.bytes_sent()};
+  return {links_.messages_sent(), links_.bytes_sent(), links_.has_unacknowledged()};
 }
 
 void LeaderExchange::receive_all() {

@@ -1,5 +1,6 @@
 #include "runtime/collectives/hierarchical/rounds/leader_links.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -83,6 +84,11 @@ void LeaderLinks::find_silent(SilenceWatch::Clock::time_point now, const OnSilen
     const std::optional<std::string> reason = find_silence(watches_[host], channels_[host].fd(), now);
     if (reason) on_silence(static_cast<int>(host), *reason);
   }
+}
+
+bool LeaderLinks::has_unacknowledged() const {
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [](const ControlChannel& channel) { return channel.has_unacknowledged(); });
 }
 
 void LeaderLinks::close() {

@@ -52,6 +52,9 @@ class LeaderLinks {
   /// Receives everything that has come from one host, with one system call when nothing has.
   void receive_from(int host, const OnFrame& on_frame, const OnEnd& on_end);
 
+  /// As ControlChannel's, of any connection.
+  bool has_unacknowledged() const;
+
   using OnSilence = std::function<void(int host, const std::string& reason)>;
   /// Looks at all connections, and calls `on_silence` for each host that is out of reach.
   void find_silent(SilenceWatch::Clock::time_point now, const OnSilence& on_silence);
