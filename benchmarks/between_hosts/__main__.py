@@ -18,6 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
 from testbed import Testbed, TestbedError  # noqa: E402
 
+from benchmarks.collectives.arguments import numbers, sizes, words  # noqa: E402
+
 from . import engine, peers  # noqa: E402
 
 BACKENDS = ("hierarchical", "gloo")
@@ -26,17 +28,17 @@ SHORT = ["8:2000", "1024:1000", "16384:500"]
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks.between_hosts", description=__doc__.splitlines()[0])
-    parser.add_argument("--hosts", default="2,4,8", help="numbers of hosts, separated by commas (default: %(default)s)")
+    parser.add_argument("--hosts", type=numbers, default=[2, 4, 8], help="numbers of hosts (default: 2,4,8)")
     parser.add_argument("--ranks", type=int, default=1, help="ranks on each host (default: %(default)s)")
     parser.add_argument("--rate-mbit", type=int, default=1000, help="of each host's cable for long messages (default: %(default)s)")
     parser.add_argument("--mib", type=int, default=64, help="of a long message (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="turns that the backends take (default: %(default)s)")
     parser.add_argument("--what", choices=("short", "long", "both", "engine", "peers"), default="both")
-    parser.add_argument("--operations", default=",".join(peers.OPERATIONS), help="of --what peers (default: %(default)s)")
-    parser.add_argument("--bytes", default=peers.SIZES, help="of --what peers (default: %(default)s)")
+    parser.add_argument("--operations", type=words(peers.OPERATIONS), default=peers.OPERATIONS, help=f"of --what peers (default: {','.join(peers.OPERATIONS)})")
+    parser.add_argument("--bytes", type=sizes, default=sizes(peers.SIZES), help=f"of --what peers (default: {peers.SIZES})")
     parser.add_argument("--budget-ms", type=int, default=150, help="of --what peers, for each size (default: %(default)s)")
-    parser.add_argument("--peers", default="", help="of --what peers: only these beside runjob; none: runjob alone (default: all that are installed)")
-    parser.add_argument("--cores", default="free", help="of --what peers: free, pinned (the processes of each host have one core), or both, separated by a comma (default: %(default)s)")
+    parser.add_argument("--peers", default="", help="of --what peers: only these beside runjob, separated by commas; none: runjob alone (default: all that are installed)")
+    parser.add_argument("--cores", type=words(("free", "pinned")), default=["free"], help="of --what peers: free, pinned (the processes of each host have one core), or both, separated by a comma (default: free)")
     parser.add_argument("--encrypted", action="store_true", help="of --what peers: runjob with --encrypt-data as well")
     parser.add_argument("--rate", default="", help="of --what peers: each host's cable, such as 1gbit (default: no limit)")
     parser.add_argument("--congestion-control", default="", metavar="NAME", help="of --what peers: the hosts' default for TCP (default: this machine's)")
@@ -107,17 +109,15 @@ def set_cores(host, index):
 
 def measure_peers(arguments, counts):
     builds = [pathlib.Path(word).resolve() for word in arguments.builds.split(",")]
-    found, absent = peers.find(builds, peers.programs_folder(), arguments.encrypted)
-    for reason in absent:
-        print(reason, flush=True)
-    wanted = arguments.peers.split(",") if arguments.peers else list(found)
-    unknown = [name for name in wanted if name not in found and name != "none"]
-    if unknown:
-        sys.exit(f"benchmarks.between_hosts: --peers: no {', '.join(unknown)} here; there are {', '.join(found)}, and none")
-    unknown = [word for word in arguments.cores.split(",") if word not in ("free", "pinned")]
-    if unknown:
-        sys.exit(f"benchmarks.between_hosts: --cores: {', '.join(unknown)}; there are free and pinned")
-    found = {name: peer for name, peer in found.items() if name in wanted or name.startswith("runjob")}
+    found = peers.own(builds, arguments.encrypted)
+    if arguments.peers != "none":
+        others, absent = peers.find_others(builds[0], peers.programs_folder())
+        for reason in absent:
+            print(reason, flush=True)
+        wanted = arguments.peers.split(",") if arguments.peers else list(others)
+        if unknown := [name for name in wanted if name not in others]:
+            sys.exit(f"benchmarks.between_hosts: --peers: no {', '.join(unknown)} here; there are {', '.join(others)}, and none")
+        found |= {name: peer for name, peer in others.items() if name in wanted}
     tables = []
     with Testbed(max(counts), visible=sorted({folder for peer in found.values() for folder in peer.folders} - {"/usr"})) as bed:
         for host in bed.hosts:
@@ -125,7 +125,7 @@ def measure_peers(arguments, counts):
                 host.shape_network(arguments.rate, burst="256kb")
             if arguments.congestion_control:
                 host.set_congestion_control(arguments.congestion_control)
-        for count, cores in itertools.product(counts, arguments.cores.split(",")):
+        for count, cores in itertools.product(counts, arguments.cores):
             for index, host in enumerate(bed.hosts[:count]):
                 set_cores(host, index if cores == "pinned" else None)
             print(f"{count} hosts, cores {cores}, {arguments.ranks} ranks on each, {arguments.rate or 'no limit of rate'}, microseconds (of rank 0's processor time):", flush=True)
@@ -136,7 +136,7 @@ def measure_peers(arguments, counts):
 
 def main():
     arguments = parse_arguments()
-    counts = [int(word) for word in arguments.hosts.split(",")]
+    counts = arguments.hosts
     if arguments.what == "peers":
         return measure_peers(arguments, counts)
     if arguments.what == "engine":

@@ -19,7 +19,7 @@ from benchmarks.collectives import environments, mpi_peers
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "benchmarks/collectives/programs"
 OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter", "barrier")
-SIZES = "4,1024,16384,65536,262144,1048576,4194304,16777216,67108864"
+SIZES = "4,1K,16K,64K,256K,1M,4M,16M,64M"
 NETWORK = "10.77.0.0/16"
 BARE_PIECES, BARE_SEND_BUFFERS = (64 << 10, 128 << 10, 256 << 10), (0, 256 << 10, 1 << 20)
 
@@ -81,14 +81,20 @@ def mpis(folder):
     yield "openmpi", mpi, reason, lambda program: open_mpi(str(pathlib.Path(mpi.mpiexec).with_name("mpirun")), program, str(folder))
 
 
-def find(builds, folder, also_encrypted=False):
-    """{name: Peer} of runjob's builds and of the peers that are here, and why others are not."""
-    peers, absent = {}, []
+def own(builds, also_encrypted=False):
+    """{name: Peer} of runjob's builds."""
+    peers = {}
     for build in builds:
         name = "runjob" if len(builds) == 1 else f"runjob {build.parent.parent.name}"
         peers[name] = runjob(build, f"{build}/bin/collectives_benchmark")
         if also_encrypted:
             peers[f"{name} encrypted"] = runjob(build, "--encrypt-data", f"{build}/bin/collectives_benchmark")
+    return peers
+
+
+def find_others(build, folder):
+    """{name: Peer} of what is here to compare with, and why the rest is not. `build`: the runjob that starts PyTorch's ranks."""
+    peers, absent = {}, []
     for _, mpi, reason, make in mpis(environments.default_folder()):
         program = None
         if mpi:
@@ -99,7 +105,7 @@ def find(builds, folder, also_encrypted=False):
             absent.append(reason)
     python = ROOT / ".venv/bin/python"
     if python.exists() and subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
-        peers["torch gloo"] = runjob(builds[0], str(python), str(PROGRAMS / "gloo_ranks.py"))
+        peers["torch gloo"] = runjob(build, str(python), str(PROGRAMS / "gloo_ranks.py"))
     else:
         absent.append(f"torch gloo: {python} has no torch")
     return peers, absent
@@ -108,7 +114,7 @@ def find(builds, folder, also_encrypted=False):
 def run(bed, peer, hosts, ranks, operation, arguments):
     """{bytes: (the median, and the processor time of rank 0 or None)} of one job in microseconds, as rank 0 measures it; the
     reason as text when it failed."""
-    options = ["--op", operation, "--dtype", "float32", "--mode", "blocking", "--bytes", arguments.bytes, "--budget-ms", str(arguments.budget_ms)]
+    options = ["--op", operation, "--dtype", "float32", "--mode", "blocking", "--bytes", ",".join(map(str, arguments.bytes)), "--budget-ms", str(arguments.budget_ms)]
     variables = {**peer.variables, "OMP_NUM_THREADS": "1"}
     try:
         done = bed.head.run([*peer.words(hosts, ranks), *options], timeout=600, variables=variables)
@@ -127,7 +133,7 @@ def run_bare(build, hosts, arguments, *words):
     program = f"{build}/bin/bare_exchange"
     for piece in BARE_PIECES:
         for send_buffer in BARE_SEND_BUFFERS:
-            numbers = [str(piece), str(send_buffer), str(arguments.budget_ms / 3), arguments.bytes, *words]
+            numbers = [str(piece), str(send_buffer), str(arguments.budget_ms / 3), ",".join(map(str, arguments.bytes)), *words]
             first = hosts[0].popen([program, "listen", "0", *numbers], stdout=subprocess.PIPE, text=True)
             port = first.stdout.readline().strip()
             second = hosts[1].popen([program, hosts[0].address, port, *numbers])
@@ -142,7 +148,7 @@ def run_bare(build, hosts, arguments, *words):
 def measure(bed, hosts, ranks, arguments, peers, build):
     """[{operation, bytes, {peer: median of the turns' medians}}]; the peers take turns, operation by operation."""
     table = []
-    for operation in arguments.operations.split(","):
+    for operation in arguments.operations:
         found, processor = {}, {}
         for _ in range(arguments.rounds):
             turns = {name: run(bed, peer, hosts, ranks, operation, arguments) for name, peer in peers.items()}
