@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 import time
 
+from benchmarks.training import peers
+
 GRACE_SECONDS = 5
 LOOK_AROUND_SECONDS = 0.5  # whether a job that is to begin has ended
 
@@ -37,7 +39,7 @@ class Job:
             os.chmod(path, 0o777)
         self._listener.listen()
         self._listener.settimeout(LOOK_AROUND_SECONDS)
-        variables = {"OMP_NUM_THREADS": "1", **peer.environment}
+        variables = {**peers.VARIABLES, **peer.environment}
         options = {"stdin": subprocess.DEVNULL, "stdout": self._errors, "stderr": subprocess.STDOUT, "start_new_session": True}
         if head:
             self._process = head.popen(peer.command(np, model, path), variables=variables, **options)
