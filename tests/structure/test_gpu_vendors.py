@@ -1,4 +1,4 @@
-"""The places that a second vendor of GPUs changes: docs/internals/adding-a-backend.md lists them, and each has one home."""
+"""The places that a second vendor of GPUs changes: docs/internals/adding-a-gpu-vendor.md lists them, and each has one home."""
 
 import re
 
@@ -11,8 +11,13 @@ HOMES = {
     ".event_query(": "runtime/collectives/cuda/driver.hpp",
     ".stream_query(": "runtime/collectives/cuda/driver.hpp",
 }
-PAGE = source_tree.read("docs/internals/adding-a-backend.md")
-PLACES = list(source_tree.table_rows(PAGE, "place"))
+PAGE = source_tree.read("docs/internals/adding-a-gpu-vendor.md")
+PLACES = {title: text for title, text in re.findall(r"^### (.+)\n((?:(?!#).*\n)*)", PAGE, re.MULTILINE)}
+
+
+def paragraph(place, lead):
+    """The paragraph of a place that begins with `lead`."""
+    return re.search(rf"^{lead}: (.+?)(?:\n\n|\Z)", PLACES[place].rstrip(), re.MULTILINE | re.DOTALL).group(1)
 
 
 @pytest.mark.parametrize("text", HOMES)
@@ -21,24 +26,27 @@ def test_a_text_has_one_home(text):
     assert [str(path) for path in sources if text in source_tree.read(path)] == [HOMES[text]]
 
 
-def files_and_names(cell):
-    """The files that a place names, and its functions and constants."""
-    named = source_tree.names_in(cell)
-    files = [name for name in named if re.search(r"\.\w+$", name)]
-    return files, [name.removesuffix("()") for name in named if name not in files]
+def files_and_names(place):
+    """[(file, the functions and constants that the place names in it)]."""
+    pairs = re.findall(r"`([^`]+)`(?:\s\(((?:`[^`]+`(?:,\s)?)+)\))?", paragraph(place, "Files"))
+    return [(file, [name.removesuffix("()") for name in source_tree.names_in(names)]) for file, names in pairs]
 
 
-@pytest.mark.parametrize("place", [place for place, *_ in PLACES])
+def test_the_page_has_places():
+    assert len(PLACES) > 10
+
+
+@pytest.mark.parametrize("place", PLACES)
 def test_a_place_of_the_page_exists(place):
-    files, names = files_and_names(place)
-    assert files
-    text = "".join(source_tree.read(file) for file in files)
-    assert not [name for name in names if not re.search(rf"\b{name}\b", text)]
+    missing = [(file, name) for file, names in files_and_names(place) for name in names if not re.search(rf"\b{name}\b", source_tree.read(file))]
+    assert not missing
+    assert all((source_tree.ROOT / file).is_file() for file, _ in files_and_names(place))
 
 
-@pytest.mark.parametrize("finder", sorted({finder for *_, finder in PLACES}))
-def test_a_finder_of_the_page_exists(finder):
-    """The finder of a forgotten place is a file of the tests, the compiler, or a program that the page asks for."""
+@pytest.mark.parametrize("place", PLACES)
+def test_a_finder_of_the_page_exists(place):
+    """What finds a forgotten place is a file of the tests, the compiler, or a program that the page asks for."""
+    finder = paragraph(place, "Found by")
     files = re.findall(r"`([^`]+)`", finder)
     assert finder.startswith(("nothing", "the compiler", "the second program")) or files
     assert not [file for file in files if not list((source_tree.ROOT / "tests").rglob(file))]
