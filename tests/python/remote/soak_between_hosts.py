@@ -6,10 +6,12 @@ python3 tests/python/remote/soak_between_hosts.py 600 --hosts s1:1,s2:1,s3:1,s4:
 
 import argparse
 import collections
+import contextlib
 import pathlib
 import random
 import sys
 import threading
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "tests"))
@@ -18,19 +20,18 @@ from remote_jobs import run  # noqa: E402
 from testbed import Testbed  # noqa: E402
 
 RATES = ("10gbit", "1gbit", "200mbit", "50mbit", "")  # the last one: no limit
-PAUSE_SECONDS = (0.2, 3.0)
 
 
-class ChangingRates:
-    """While it lasts, gives the cable of a random host another rate again and again, also in the middle of messages."""
+class Disturbance:
+    """While it lasts, does something to the network of a random host again and again, also in the middle of messages."""
 
-    def __init__(self, hosts, seed):
+    def __init__(self, hosts, seed, pause_seconds):
         self._hosts = hosts
-        self._random = random.Random(seed)
+        self._pause_seconds = pause_seconds
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run)
-        self._shaped = set()
-        self.changes = collections.Counter()
+        self.random = random.Random(seed)
+        self.counts = collections.Counter()
         self.failure = None
 
     def __enter__(self):
@@ -43,32 +44,62 @@ class ChangingRates:
 
     def _run(self):
         try:
-            while not self._ended.wait(self._random.uniform(*PAUSE_SECONDS)):
-                self._change(self._random.choice(self._hosts), self._random.choice(RATES))
+            while not self._ended.wait(self.random.uniform(*self._pause_seconds)):
+                self.disturb(self.random.choice(self._hosts))
         except Exception as error:
             self.failure = error
 
-    def _change(self, host, rate):
+    def disturb(self, host):
+        raise NotImplementedError
+
+
+class ChangingRates(Disturbance):
+    """A host's cable gets another rate."""
+
+    title = "changes of a cable's rate"
+
+    def __init__(self, hosts, seed):
+        super().__init__(hosts, seed, (0.2, 3.0))
+        self._shaped = set()
+
+    def disturb(self, host):
+        rate = self.random.choice(RATES)
         if rate:
             host.shape_network(rate, burst="256kb")
             self._shaped.add(host.name)
         elif host.name in self._shaped:
             host.unshape_network()
             self._shaped.remove(host.name)
-        self.changes[rate or "no limit"] += 1
+        self.counts[rate or "no limit"] += 1
+
+
+class Interruptions(Disturbance):
+    """A host's cable is pulled for up to 1.5 s. Pauses let connections come back, which wait twice as long after each loss."""
+
+    title = "interruptions"
+
+    def __init__(self, hosts, seed):
+        super().__init__(hosts, seed, (2.0, 5.0))
+
+    def disturb(self, host):
+        host.cut_network()
+        time.sleep(self.random.uniform(0.1, 1.5))
+        host.restore_network()
+        self.counts[host.name] += 1
 
 
 def soak(bed, arguments):
-    limit = arguments.seconds + 120
     program = [str(ROOT / "build/release/bin/runtime_soak"), str(arguments.seconds), str(arguments.seed)]
-    if not arguments.change_rates:
-        return run(bed, "-H", arguments.hosts, *program, timeout=limit)
     names = [word.split(":")[0] for word in arguments.hosts.split(",")]
-    with ChangingRates([host for host in bed.hosts if host.name in names], arguments.seed) as rates:
-        done = run(bed, "-H", arguments.hosts, *program, timeout=limit)
-    if rates.failure:
-        sys.exit(f"soak_between_hosts: error: the rates no longer change: {rates.failure}")
-    print("changes of a cable's rate:", ", ".join(f"{rate} {count}" for rate, count in sorted(rates.changes.items())))
+    hosts = [host for host in bed.hosts if host.name in names]
+    wanted = [kind for kind, is_wanted in ((ChangingRates, arguments.change_rates), (Interruptions, arguments.interrupt)) if is_wanted]
+    with contextlib.ExitStack() as stack:
+        disturbances = [stack.enter_context(kind(hosts, arguments.seed)) for kind in wanted]
+        done = run(bed, "-H", arguments.hosts, *program, timeout=arguments.seconds + 120)
+    for each in disturbances:
+        if each.failure:
+            sys.exit(f"soak_between_hosts: error: there are no more {each.title}: {each.failure}")
+        print(f"{each.title}:", ", ".join(f"{name} {count}" for name, count in sorted(each.counts.items())))
     return done
 
 
@@ -78,6 +109,7 @@ def main():
     parser.add_argument("--hosts", default="s1:2,s2:2", help="as for `runjob -H`, of s1 to s4 (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--change-rates", action="store_true", help="limit the rate of random hosts' cables meanwhile, differently every few seconds")
+    parser.add_argument("--interrupt", action="store_true", help="cut off a random host for up to 1.5 s meanwhile, every few seconds")
     parser.add_argument("--delays", default="", metavar="SECONDS,...", help="of each packet to and from s1, s2 ..., such as 0.005,0.0002")
     arguments = parser.parse_args()
     with Testbed(hosts=4) as bed:
