@@ -68,7 +68,7 @@ void among_lone_ranks(HostChannels& channels, const Call& call, const Parts& par
     exchange.receive(from, parts[topology.ranks(from).front()]);
     exchange.send((topology.host() + distance) % topology.hosts(), {0, own.count});
   }
-  copy(static_cast<std::byte*>(call.output) + own.first, call.input, own.count);
+  exchange.copy(static_cast<std::byte*>(call.output) + own.first, call.input, own.count);
   exchange.wait();
 }
 

@@ -203,8 +203,7 @@ void among_lone_ranks(HostChannels& channels, const Call& call) {
     exchange.receive(from, received[static_cast<std::size_t>(topology.ranks(from).front())]);
     exchange.send(to, sent[static_cast<std::size_t>(topology.ranks(to).front())]);
   }
-  if (own.count > 0)
-    std::memcpy(static_cast<std::byte*>(call.output) + place.first,
+  exchange.copy(static_cast<std::byte*>(call.output) + place.first,
                 static_cast<const std::byte*>(call.input) + own.first, own.count);
   exchange.wait();
 }

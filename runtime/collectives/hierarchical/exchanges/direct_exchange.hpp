@@ -23,6 +23,9 @@ class DirectExchange {
   /// the same number of bytes; nothing is sent when it is 0. At most once for each host.
   void send(int host, const Range& of_input);
   void receive(int host, const Range& of_output);
+  /// Copies bytes of this rank while the messages go on: a peer that finds its own buffers full meanwhile would sleep,
+  /// and wait for this rank once more when it is woken.
+  void copy(void* to, const void* from, std::size_t bytes);
   /// Waits for all messages.
   void wait();
 

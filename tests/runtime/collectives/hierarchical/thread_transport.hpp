@@ -48,7 +48,12 @@ class ThreadTransport : public Transport {
 
   std::string address() const override { return "thread"; }
   Status connect(const std::vector<std::string>&) override { return {}; }
-  bool move() override { return false; }
+  bool move() override {
+    ++moves_;
+    return false;
+  }
+  /// How often move() was called.
+  std::size_t moves() const { return moves_; }
   void pause(std::chrono::microseconds) override {}
   void abort() override { network_.end(); }
 
@@ -152,6 +157,7 @@ class ThreadTransport : public Transport {
     bool sent_ = true, received_ = true;     ///< guarded by the network's mutex
   };
 
+  std::size_t moves_ = 0;
   ThreadNetwork& network_;
   const int member_;
 };

@@ -33,6 +33,22 @@ TEST_CASE("every host's bytes reach every other host, also none of them, again a
   CHECK(errors == no_errors(kHosts));
 }
 
+TEST_CASE("messages go on while a rank copies bytes of its own", "[runtime][unit]") {
+  constexpr std::size_t kBytes = 1000000, kMostBetween = 64u << 10;
+  const auto errors = run_hosts({{0, 1}, with_columns(1)}, [&](HostChannels& channels) {
+    const auto& transport = static_cast<const ThreadTransport&>(*channels.transport);
+    const std::vector<char> input(kBytes, 'a');
+    std::vector<char> copy(kBytes, 'x');
+    DirectExchange exchange(channels, nullptr, 0, nullptr, 0);
+    exchange.copy(copy.data(), input.data(), kBytes);
+    if (copy != input) throw std::runtime_error("other bytes");
+    if (transport.moves() < kBytes / kMostBetween) throw std::runtime_error("the transport has not moved often enough");
+    exchange.copy(nullptr, nullptr, 0);
+    exchange.wait();
+  });
+  CHECK(errors == no_errors(2));
+}
+
 TEST_CASE("a direct exchange with a host that fails is an error", "[runtime][unit]") {
   const auto errors = run_hosts({{0, 1}, with_columns(1)}, [](HostChannels& channels) {
     if (channels.topology.host() == 1) throw std::runtime_error("failed before");
