@@ -85,7 +85,11 @@ def join_generation(meet: Callable[[], int]) -> None:
 
 
 def shutdown() -> None:
-    """Leaves the job; operations in flight end with an error, on every rank. Takes under a second; waits for no other rank."""
+    """Leaves the job; operations in flight end with an error, on every rank. Waits for no other rank.
+
+    Takes under a second, and up to 5 more while another host has not acknowledged this rank's last bytes, as after an interruption of the
+    network.
+    """
     if _init_ended is not None and not _init_ended.is_set():
         return  # init() was interrupted and still runs: the process is ending, and there is nothing to leave yet
     check(library().runjob_shutdown())

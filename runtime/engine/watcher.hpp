@@ -25,7 +25,7 @@ namespace runjob::runtime {
 class Watcher {
  public:
   using Clock = EngineState::Clock;
-  /// Leaves room, within the second that shutdown() may take, for ending the backend.
+  /// Leaves room, within the second that shutdown() may take while the network works, for ending the backend.
   static constexpr std::chrono::milliseconds kFarewell{800};
   /// A host that acknowledges nothing for so long counts as out of reach: SilenceWatch.
   static constexpr std::chrono::seconds kMostForNetwork{5};

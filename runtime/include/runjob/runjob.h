@@ -93,8 +93,9 @@ RUNJOB_API runjob_code runjob_init(void);
 
 /*
  * Leaves the job. Operations in flight end with RUNJOB_ABORTED, on the other ranks too, because they cannot complete
- * without this rank; those launched on GPUs complete if this rank's GPU has done its part within 0.8 seconds. Never
- * waits longer than a second. Does nothing when not initialised.
+ * without this rank; those launched on GPUs complete if this rank's GPU has done its part within 0.8 seconds. Waits a
+ * second at most, and up to 5 seconds more while another host has not acknowledged this rank's last bytes, as after an
+ * interruption of the network. Does nothing when not initialised.
  */
 RUNJOB_API runjob_code runjob_shutdown(void);
 /*
