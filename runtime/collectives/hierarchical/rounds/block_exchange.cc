@@ -80,6 +80,7 @@ void BlockExchange::write_on_board(std::string_view blocks, std::int64_t receive
     const bool with_ages = take_block(
         rest, ranks.size(), FarBoard::most_bytes(board_.ranks()), [&](std::size_t index, const RoundMessage& message) {
           board_.put(round_, ranks[index], message);
+          // cppcheck-suppress constStatement
           given_ns_[static_cast<std::size_t>(ranks[index])] = received_ns - std::int64_t{message.age_us} * 1000;
         });
     // Rank 0's host asks for ages with its own ones.
