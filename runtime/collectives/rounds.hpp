@@ -74,7 +74,7 @@ class Rounds {
   /// backend's collectives: in the order of the ranks, unless the backend uses another order.
   virtual void reduce(const Call& call, std::span<const void* const> inputs, std::size_t count) const;
 
-  /// What this process has sent to other hosts for rounds so far. Any thread.
+  /// The messages that this process has sent to other hosts for rounds so far. Any thread.
   struct Traffic {
     std::uint64_t messages = 0, bytes = 0;
     /// The kernel of another host has not acknowledged all of it. That host may never get it if this process ends now.

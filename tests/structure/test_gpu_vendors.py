@@ -38,14 +38,15 @@ def test_the_page_has_places():
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_place_of_the_page_exists(place):
-    missing = [(file, name) for file, names in files_and_names(place) for name in names if not re.search(rf"\b{name}\b", source_tree.read(file))]
-    assert not missing
-    assert all((source_tree.ROOT / file).is_file() for file, _ in files_and_names(place))
+    pairs = files_and_names(place)
+    assert pairs
+    assert not [file for file, _ in pairs if not (source_tree.ROOT / file).is_file()]
+    assert not [(file, name) for file, names in pairs for name in names if not re.search(rf"\b{name}\b", source_tree.read(file))]
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_finder_of_the_page_exists(place):
-    """What finds a forgotten place is a file of the tests, the compiler, or a program that the page asks for."""
+    """The finder of a forgotten place is a file of the tests, the compiler, or a program that the page asks for."""
     finder = paragraph(place, "Found by")
     files = re.findall(r"`([^`]+)`", finder)
     assert finder.startswith(("nothing", "the compiler", "the second program")) or files

@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <cstring>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/catch.hpp"
+#include "tests/runtime/tcp_pair.hpp"
 
 using namespace runjob::runtime;
 using runjob::UniqueFd;
@@ -15,31 +15,12 @@ using runjob::UniqueFd;
 namespace {
 
 struct Ends {
-  enum class Kind { kUnix, kTcp };
   UniqueFd a, b;
-  explicit Ends(Kind kind = Kind::kUnix) {
-    if (kind == Kind::kTcp) {
-      connect_over_loopback();
-      return;
-    }
+  Ends() {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     a.reset(ends[0]);
     b.reset(ends[1]);
-  }
-  void connect_over_loopback() {
-    const UniqueFd listener(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    REQUIRE(::bind(listener.get(), generic, length) == 0);
-    REQUIRE(::listen(listener.get(), 1) == 0);
-    REQUIRE(::getsockname(listener.get(), generic, &length) == 0);
-    a.reset(::socket(AF_INET, SOCK_STREAM, 0));
-    REQUIRE(::connect(a.get(), generic, length) == 0);
-    b.reset(::accept(listener.get(), nullptr, nullptr));
   }
 };
 
@@ -115,8 +96,8 @@ TEST_CASE("what a full socket does not take is kept and asked to be polled for",
 }
 
 TEST_CASE("bytes are unacknowledged until the other end's kernel has all of them", "[runtime][net]") {
-  Ends ends(Ends::Kind::kTcp);
-  ControlChannel left(std::move(ends.a)), right(std::move(ends.b));
+  TcpPair ends;
+  ControlChannel left(std::move(ends.near)), right(std::move(ends.far));
   CHECK_FALSE(left.has_unacknowledged());
   left.send(std::string(8u << 20, 'y'));
   CHECK(left.has_unacknowledged());

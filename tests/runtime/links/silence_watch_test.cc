@@ -1,11 +1,10 @@
 #include "runtime/links/silence_watch.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "base/unique_handle.hpp"
 #include "tests/catch.hpp"
+#include "tests/runtime/tcp_pair.hpp"
 
 using namespace runjob::runtime;
 using namespace std::chrono_literals;
@@ -71,23 +70,13 @@ TEST_CASE("time in which nobody has looked does not count", "[runtime]") {
 }
 
 TEST_CASE("the kernel's account of a connection: nothing is out when all has arrived", "[runtime][net]") {
-  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  REQUIRE(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
-  REQUIRE(::listen(listener.get(), 1) == 0);
-  REQUIRE(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0);
-  const UniqueFd near(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  REQUIRE(::connect(near.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
-  const UniqueFd far(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const TcpPair ends;
   char byte = 'x';
-  REQUIRE(::send(near.get(), &byte, 1, 0) == 1);
-  REQUIRE(::recv(far.get(), &byte, 1, 0) == 1);
-  REQUIRE(::send(far.get(), &byte, 1, 0) == 1);  // with the acknowledgement
-  REQUIRE(::recv(near.get(), &byte, 1, 0) == 1);
-  const auto progress = tcp_progress(near.get());
+  REQUIRE(::send(ends.near.get(), &byte, 1, 0) == 1);
+  REQUIRE(::recv(ends.far.get(), &byte, 1, 0) == 1);
+  REQUIRE(::send(ends.far.get(), &byte, 1, 0) == 1);  // with the acknowledgement
+  REQUIRE(::recv(ends.near.get(), &byte, 1, 0) == 1);
+  const auto progress = tcp_progress(ends.near.get());
   REQUIRE(progress.has_value());
   CHECK_FALSE(progress->has_data_out);
   CHECK_FALSE(progress->is_unanswered());

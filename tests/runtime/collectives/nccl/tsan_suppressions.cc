@@ -1,4 +1,4 @@
-/// What the thread sanitizer must not report in the programs over the stand-ins: glibc gives the memory of a detached
+/// The thread sanitizer calls this function for the reports that it must leave out. glibc gives the memory of a detached
 /// thread's thread_local objects to the next thread, under a lock of its own that the sanitizer does not see.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions();
 
