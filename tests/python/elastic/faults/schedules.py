@@ -1,13 +1,15 @@
 """Random schedules of an elastic job with real processes on the hosts of a testbed: ranks are killed, hosts are lost and come back, and the job
-is made larger and smaller, at random times."""
+is made larger and smaller, at random times. Networks are interrupted meanwhile, and processes stopped."""
 
 import os
 import random
 import re
+import signal
 import tempfile
 import time
 import uuid
 
+from disturbances import Disturbances, was_signalled
 from remote_jobs import ROOT, RUNJOB, Running
 from testbed import OutOfTime, eventually
 
@@ -16,20 +18,15 @@ HOSTS = 4
 MOST_LOSSES = 4  # in a short time: five failures in a row without a commit end a job
 
 
-def _killed(process):
-    """False when it has just ended by itself."""
-    try:
-        process.kill()
-    except ProcessLookupError:
-        return False
-    return True
-
-
 class Schedule:
-    """One job and what happens to it. All that is random is drawn from the seed, except which process a number meets."""
+    """One job and what happens to it. All that is random is drawn from the seed, except which process a number meets.
 
-    def __init__(self, bed, seed):
+    is_disturbed  also interrupts networks and stops processes
+    """
+
+    def __init__(self, bed, seed, is_disturbed=False):
         self._bed = bed
+        self._is_disturbed = is_disturbed
         self._random = random.Random(seed)
         self._events = []  # for a failure's message
         self._victims = []  # (host, process) that have been killed, or whose agent has
@@ -59,9 +56,10 @@ class Schedule:
 
     def _run_job(self, command, ranks, stop, seconds):
         streams = {"stdout": self._output, "stderr": self._errors}  # no pipes, which nobody reads meanwhile
-        with Running(self._bed, *command, **streams) as self._job:
+        disturbances = Disturbances(self._random, self._events.append)
+        with Running(self._bed, *command, **streams) as self._job, disturbances:
             self._id = self._wait_for_start(ranks)
-            kinds = [self._kill_rank] * MOST_LOSSES + [self._lose_host] * 2 + [self._resize] * 3 + [self._remove, self._add] * 2
+            kinds = self._kinds(disturbances)
             for _ in range(self._random.randint(3, 8) if not seconds else 0):
                 self._pause((0, 0.01, 0.05, 0.2))
                 kinds.pop(self._random.randrange(len(kinds)))()
@@ -70,12 +68,32 @@ class Schedule:
                 self._pause((0.5, 1, 4))
                 eventually(self._has_begun, "the newest generation trains", limit=120)  # five without a commit would end the job
                 self._random.choice(kinds)()
+            disturbances.wait()
             # Members that are dead before there is the file cannot take part in the last step.
             eventually(lambda: not any(self._is_there(*each) for each in self._victims), "those that were killed are gone")
             stop.touch()
             self._check(self._job.process.wait(timeout=120))
             self._job.wait_until_gone(*self._bed.hosts, self._bed.head)
             return _text(self._errors)
+
+    def _kinds(self, disturbances):
+        """What may happen, the likely as often as it is likely."""
+        kinds = [self._kill_rank] * MOST_LOSSES + [self._lose_host] * 2 + [self._resize] * 3 + [self._remove, self._add] * 2
+        if not self._is_disturbed:
+            return kinds
+
+        def interrupt():
+            disturbances.interrupt(self._random.choice([*self._bed.hosts, self._bed.head]))
+
+        def isolate():
+            disturbances.isolate(self._random.choice(self._bed.hosts[1:]))
+
+        def stop():
+            there = [(host, process) for host in self._bed.hosts for process in [*self._ranks(host), *self._job.named(host, "runjob-agent")]]
+            if there:
+                disturbances.stop(*self._random.choice(there))
+
+        return [*kinds, *[interrupt] * 5, isolate, *[stop] * 3]
 
     def _pause(self, seconds):
         time.sleep(self._random.choice(seconds) * self._random.random())
@@ -102,14 +120,14 @@ class Schedule:
         if not there:
             return
         host, process = self._random.choice(there)
-        if _killed(process):
+        if was_signalled(process, signal.SIGKILL):
             self._events.append(f"kill {process.pid} on {host.name}")
             self._victims.append((host, process.pid))
 
     def _lose_host(self):
         host = self._random.choice(self._bed.hosts[1:])
         ranks = self._ranks(host)
-        if any(_killed(agent) for agent in self._job.named(host, "runjob-agent")):
+        if any(was_signalled(agent, signal.SIGKILL) for agent in self._job.named(host, "runjob-agent")):
             self._events.append(f"lose {host.name}")
             self._victims += [(host, process.pid) for process in ranks]
 

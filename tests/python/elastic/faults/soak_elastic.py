@@ -1,11 +1,12 @@
 """A soak of an elastic job that loses and gains ranks and hosts of a testbed at random. By hand, as root:
 
 cmake --build --preset release --target runjob_command runjob-agent elastic_rank
-python3 tests/python/elastic/faults/soak_elastic.py SECONDS [SEED]
+python3 tests/python/elastic/faults/soak_elastic.py SECONDS [--seed N] [--disturb]
 
 Prints how many generations there were, and their causes. The ranks check every value, and at the end nothing may be left.
 """
 
+import argparse
 import collections
 import pathlib
 import re
@@ -19,13 +20,16 @@ from testbed import Testbed  # noqa: E402
 
 
 def main():
-    if len(sys.argv) not in (2, 3):
-        sys.exit(__doc__)
-    seconds, seed = float(sys.argv[1]), int((sys.argv[2:] or ["1"])[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seconds", type=float)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--disturb", action="store_true", help="also interrupt networks and stop processes")
+    arguments = parser.parse_args()
     with Testbed(hosts=HOSTS) as bed:
-        errors = Schedule(bed, seed).run(seconds)
+        errors = Schedule(bed, arguments.seed, arguments.disturb).run(arguments.seconds)
     causes = collections.Counter(re.findall(r"generation \d+: .*?: .*?(was killed|lost the agent|the hosts have changed)", errors))
-    print(f"{sum(causes.values())} generations in {seconds:g} s with seed {seed}: " + ", ".join(f"{n} x {cause}" for cause, n in causes.items()))
+    counts = ", ".join(f"{n} x {cause}" for cause, n in causes.items())
+    print(f"{sum(causes.values())} generations in {arguments.seconds:g} s with seed {arguments.seed}: {counts}")
 
 
 if __name__ == "__main__":
