@@ -18,11 +18,11 @@ struct TF_ShapeHandle;
 struct TF_ShapeInferenceContext;
 struct TF_Status;
 struct TF_Tensor;
-struct TF_StringView {
+struct TF_StringView {  // NOLINT(readability-identifier-naming): the name is TensorFlow's
   const char* data;
   std::size_t len;
 };
-struct TF_AllocatorAttributes {
+struct TF_AllocatorAttributes {  // NOLINT(readability-identifier-naming)
   std::size_t struct_size;
   unsigned char on_host;
 };

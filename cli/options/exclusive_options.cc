@@ -14,7 +14,7 @@ using Group = std::vector<std::string_view>;
 
 /// Source  Horovod 0.28.1, horovod/runner/launch.py: its mutually exclusive groups. settings.cc has the one of hosts.
 const std::vector<Group>& groups() {
-  static const std::vector<Group> kGroups = {
+  static const std::vector<Group> all = {
       {"gloo", "mpi", "jsrun"},
       {"hierarchical-allreduce", "no-hierarchical-allreduce"},
       {"hierarchical-allgather", "no-hierarchical-allgather"},
@@ -25,7 +25,7 @@ const std::vector<Group>& groups() {
       {"mpi-threads-disable", "no-mpi-threads-disable"},
       {"prefix-output-with-timestamp", "log-with-timestamp", "log-hide-timestamp", "no-log-hide-timestamp"},
   };
-  return kGroups;
+  return all;
 }
 
 bool exclude_each_other(std::string_view one, std::string_view other) {

@@ -86,7 +86,7 @@ std::string uuid_of_line(const std::string& line) {
 
 /// Replaces the GPUs of `devices` that are divided by their instances. A driver whose program hangs is given up.
 std::vector<GpuDevice> with_instances(const std::vector<GpuDevice>& devices) {
-  const UniquePipe list(::popen("timeout 20 nvidia-smi -L 2>/dev/null", "re"));
+  const UniquePipe list(::popen("timeout 20 nvidia-smi -L 2>/dev/null", "re"));  // NOLINT(cert-env33-c): constant
   if (!list) return devices;
   std::vector<GpuDevice> result;
   GpuDevice gpu;
