@@ -9,6 +9,7 @@ import collections
 import contextlib
 import pathlib
 import random
+import signal
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ sys.path.append(str(ROOT / "tests"))
 from remote_jobs import run  # noqa: E402
 from testbed import Testbed  # noqa: E402
 
+PROGRAM = "runtime_soak"
 RATES = ("10gbit", "1gbit", "200mbit", "50mbit", "")  # the last one: no limit
 
 
@@ -88,14 +90,36 @@ class Interruptions(Disturbance):
         self.counts[host.name] += 1
 
 
+class Stops(Disturbance):
+    """A rank is stopped for up to 3 s."""
+
+    title = "stops"
+
+    def __init__(self, hosts, seed):
+        super().__init__(hosts, seed, (0.5, 5.0))
+
+    def disturb(self, host):
+        ranks = [process for process in host.processes() if process.name == PROGRAM]
+        if not ranks:
+            return
+        rank = self.random.choice(ranks)
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            rank.kill(signal.SIGSTOP)
+            time.sleep(self.random.uniform(0.1, 3.0))
+            rank.kill(signal.SIGCONT)
+            self.counts[host.name] += 1
+
+
 def soak(bed, arguments):
-    program = [str(ROOT / "build/release/bin/runtime_soak"), str(arguments.seconds), str(arguments.seed)]
+    program = [str(ROOT / "build/release/bin" / PROGRAM), str(arguments.seconds), str(arguments.seed)]
     names = [word.split(":")[0] for word in arguments.hosts.split(",")]
     hosts = [host for host in bed.hosts if host.name in names]
-    wanted = [kind for kind, is_wanted in ((ChangingRates, arguments.change_rates), (Interruptions, arguments.interrupt)) if is_wanted]
+    kinds = {ChangingRates: arguments.change_rates, Interruptions: arguments.interrupt, Stops: arguments.stop}
+    wanted = [kind for kind, is_wanted in kinds.items() if is_wanted]
+    options = ["--encrypt-data"] if arguments.encrypt_data else []
     with contextlib.ExitStack() as stack:
         disturbances = [stack.enter_context(kind(hosts, arguments.seed)) for kind in wanted]
-        done = run(bed, "-H", arguments.hosts, *program, timeout=arguments.seconds + 120)
+        done = run(bed, "-H", arguments.hosts, *options, *program, timeout=arguments.seconds + 120)
     for each in disturbances:
         if each.failure:
             sys.exit(f"soak_between_hosts: error: there are no more {each.title}: {each.failure}")
@@ -110,6 +134,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--change-rates", action="store_true", help="limit the rate of random hosts' cables meanwhile, differently every few seconds")
     parser.add_argument("--interrupt", action="store_true", help="cut off a random host for up to 1.5 s meanwhile, every few seconds")
+    parser.add_argument("--stop", action="store_true", help="stop a random rank for up to 3 s meanwhile, every few seconds")
+    parser.add_argument("--encrypt-data", action="store_true", help="as `runjob --encrypt-data`")
     parser.add_argument("--delays", default="", metavar="SECONDS,...", help="of each packet to and from s1, s2 ..., such as 0.005,0.0002")
     arguments = parser.parse_args()
     with Testbed(hosts=4) as bed:
