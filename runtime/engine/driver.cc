@@ -203,6 +203,7 @@ bool Driver::advance(bool has_waiter, Deadline deadline) {
     begin_round();
   }
   if (!exchange_->collect(deadline)) return false;
+  take_inputs_back();
   execution_.run(exchange_->decide());
   if (!execution_.has_failed()) return true;
   close_rounds();
@@ -250,9 +251,33 @@ void Driver::begin_round() {
   if (exchange_->negotiation().has_announcements()) state_.parts.timeline->mark_cycle();
   exchange_->begin_round([this](const std::string& name) {
     const MutexLock lock(state_.mutex);
-    const InFlight::Entry* entry = state_.work.operations.find(name);
-    return entry == nullptr ? nullptr : entry->submission.input;
+    InFlight::Entry* const entry = state_.work.operations.find(name);
+    // The end of the job has ended it since this thread looked last.
+    if (entry == nullptr) throw Error(Errc::kAborted, fmt::format("'{}' was ended", name));
+    lend(*entry);
+    return entry->submission.input;
   });
+}
+
+void Driver::lend(InFlight::Entry& operation) {
+  if (has_failed_) return;  // there is no round any more
+  operation.is_lent = true;
+  lent_.push_back(&operation);
+}
+
+/// The round reads no input any more. Ends the operations that could not be ended while they were lent.
+void Driver::take_inputs_back() {
+  if (lent_.empty()) return;
+  Status reason;
+  {
+    const MutexLock lock(state_.mutex);
+    for (InFlight::Entry* const entry : lent_) entry->is_lent = false;
+    lent_.clear();
+    if (!state_.phase.is_ended()) return;
+    reason = state_.phase.reason();
+  }
+  execution_.enter(PhaseEvent::kEnd, reason);
+  state_.poll.wake();  // this rank may have drained
 }
 
 /// Rank 0's trace shows when each rank was ready.
@@ -267,7 +292,9 @@ void Driver::on_rounds_failed(const Status& status) {
   {
     const MutexLock lock(state_.mutex);
     // A rank that has left has sent a goodbye to the coordinator too; every other failure needs a decision.
-    if (state_.phase.is_open() && status.code() != Errc::kPeerLost) state_.report(LifeReport::Type::kFailed, status);
+    const bool is_goodbye =
+        status.code() == Errc::kPeerLost || (state_.is_stopping() && status.code() == Errc::kAborted);
+    if (state_.phase.is_open() && !is_goodbye) state_.report(LifeReport::Type::kFailed, status);
   }
   close_rounds();
 }
@@ -278,6 +305,7 @@ void Driver::on_rounds_failed(const Status& status) {
 /// this one in the operation would take the message of another round for data, and go on without an error.
 void Driver::close_rounds() {
   has_failed_ = true;
+  take_inputs_back();
   Status reason;
   {
     const MutexLock lock(state_.mutex);
@@ -287,6 +315,7 @@ void Driver::close_rounds() {
     reason = state_.phase.reason();
   }
   execution_.enter(PhaseEvent::kEnd, reason);
+  state_.poll.wake();  // this rank may have drained
 }
 
 /// Reports the operations that have waited for too long.

@@ -43,6 +43,8 @@ class Driver {
   /// is_in_round().
   bool run_at_once(const SubmissionView& submission, Deadline deadline, Status& status, Completion::Result& result);
   bool is_in_round() const { return exchange_->is_in_round(); }
+  /// The round that this rank is in may read the operation's input. Until it does not, the operation is not ended.
+  void lend(InFlight::Entry& operation) REQUIRES(state_.mutex);
 
   /// Any thread: while it waits, no operation that was submitted here waits for more.
   void begin_waiting();
@@ -62,6 +64,7 @@ class Driver {
   std::optional<Next> prepare_round(bool has_waiter, Deadline deadline);
   bool holds_back(bool has_waiter) REQUIRES(state_.mutex);
   void begin_round();
+  void take_inputs_back();
   void note_times();
   void run_in_messages(const RoundExchange::AtOnce& at_once, const SubmissionView& submission, Status& status,
                        Completion::Result& result);
@@ -73,6 +76,7 @@ class Driver {
   Execution& execution_;
   std::unique_ptr<NegotiationObserver> observer_;
   std::optional<RoundExchange> exchange_;  ///< from start() on
+  std::vector<InFlight::Entry*> lent_;     ///< operations whose inputs the round may read
   bool has_times_ = false;                 ///< the ranks of this host note times for the timeline
   bool has_failed_ = false;                ///< the rounds have, or an operation
   StallInspector stalls_;

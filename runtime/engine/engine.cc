@@ -190,6 +190,7 @@ void Engine::leave_at_once(const SubmissionView& submission, bool is_done, Outco
   Submission announced = to_submission(submission);
   check(announced);
   outcome.completion = insert(state_.work.operations.make(std::move(announced)));
+  if (InFlight::Entry* const entry = state_.work.operations.find(std::string(submission.name))) driver_.lend(*entry);
 }
 
 /// In a process set the root of a broadcast is counted among its members.

@@ -40,6 +40,7 @@ std::shared_ptr<Completion> InFlight::insert(Taken operation) {
   operation.key() = entry.submission.name;
   entry.completion = completion;
   entry.serial = ++count_;
+  entry.is_lent = false;
   entries_.insert(std::move(operation));
   return completion;
 }
@@ -68,7 +69,7 @@ std::vector<InFlight::Taken> InFlight::take_waiting() {
   std::vector<Taken> waiting;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto each = entry++;
-    if (!each->second.running) waiting.push_back(entries_.extract(each));
+    if (!each->second.running && !each->second.is_lent) waiting.push_back(entries_.extract(each));
   }
   return waiting;
 }

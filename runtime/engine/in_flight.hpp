@@ -21,6 +21,7 @@ class InFlight {
     Submission submission;
     std::shared_ptr<Completion> completion;
     bool running = false;      ///< the backend may touch the buffers
+    bool is_lent = false;      ///< a round may read the input
     std::uint64_t serial = 0;  ///< differs for each operation
     Completion::Result result;
 
@@ -50,7 +51,7 @@ class InFlight {
 
   /// Removes the operation, which is not running any more.
   Taken take(const std::string& name);
-  /// Removes all operations that are not running.
+  /// Removes all operations that are not running, and whose input is not lent.
   std::vector<Taken> take_waiting();
   std::vector<Taken> take_all();
   /// An operation that was taken, and whose completion is finished: its memory is used again.

@@ -1,5 +1,7 @@
 #include "runtime/engine/driver.hpp"
 
+#include <functional>
+
 #include "base/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/runtime/engine/lone_state.hpp"
@@ -51,6 +53,25 @@ class BrokenBackend : public LocalBackend {
     int given = 0;
   };
   Counting rounds_;
+};
+
+/// Rounds during one of which the test does something.
+class InterruptedBackend : public LocalBackend {
+ public:
+  Rounds& rounds() override { return rounds_; }
+  /// Called in the next round, which fails then.
+  void in_next_round(std::function<void()> action) { rounds_.action = std::move(action); }
+
+ private:
+  struct Interrupted : LocalRounds {
+    bool collect(Deadline, const IsBusy&) override {
+      if (!action) return true;
+      action();
+      throw Error(Errc::kAborted, "the exchange was ended");
+    }
+    std::function<void()> action;
+  };
+  Interrupted rounds_;
 };
 
 struct Started {
@@ -139,6 +160,22 @@ TEST_CASE("rounds that fail are reported, and there is no driver after them", "[
   REQUIRE(reports_of(rank.state).size() == (code == Errc::kPeerLost ? 0 : 1));
   rank.execution.enter(PhaseEvent::kLeaving, Status(Errc::kAborted, "rank 1 called shutdown()"));
   CHECK(outcome(*completion).message().starts_with("rank 1 called shutdown() while rank 0 on "));
+}
+
+TEST_CASE("the end of the job ends an operation only when no round reads its input any more", "[runtime][unit]") {
+  Started rank(std::make_unique<InterruptedBackend>());
+  REQUIRE(rank.take_role());
+  rank.driver.drive_until(*put(rank.state, sum_of("x", rank.value)), kForEver);
+  REQUIRE(rank.take_role());
+  const auto completion = put(rank.state, sum_of("x", rank.value));  // known now: its data travel with the round
+  bool was_done = true;
+  static_cast<InterruptedBackend&>(*rank.state.parts.backend).in_next_round([&] {
+    rank.execution.enter(PhaseEvent::kEnd, Status(Errc::kAborted, "rank 1 was lost"));
+    was_done = completion->done();
+  });
+  rank.driver.drive_until(*completion, kForEver);
+  CHECK_FALSE(was_done);
+  CHECK_THAT(outcome(*completion).message(), ContainsSubstring("rank 1 was lost"));
 }
 
 TEST_CASE("rounds that fail after a rank has left end the operations with that reason", "[runtime][unit]") {

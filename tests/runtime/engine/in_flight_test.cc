@@ -28,6 +28,19 @@ TEST_CASE("operations in flight are found by name until they are taken", "[runti
   CHECK(operations.empty());
 }
 
+TEST_CASE("an operation whose input a round may read is not taken with those that wait", "[runtime][unit]") {
+  InFlight operations;
+  operations.insert(named("x"));
+  operations.insert(named("y"));
+  operations.find("x")->is_lent = true;
+  const std::vector<InFlight::Taken> waiting = operations.take_waiting();
+  REQUIRE(waiting.size() == 1);
+  CHECK(waiting[0].key() == "y");
+  operations.give_back(operations.take("x"));
+  operations.insert(named("z"));
+  CHECK_FALSE(operations.find("z")->is_lent);
+}
+
 TEST_CASE("an operation has the memory of one that was given back, and values of its own", "[runtime][unit]") {
   InFlight operations;
   Submission first = named("a name that needs memory of its own");
