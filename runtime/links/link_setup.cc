@@ -28,6 +28,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kMostSilence{10};  // for which a connection may go without proving the key
 constexpr std::chrono::milliseconds kRetryAfter{50};
+/// For so long a host may be unreachable after the first try: the network may be interrupted for a moment.
+constexpr std::chrono::seconds kMostUnreachable{5};
 constexpr std::size_t kMostStrangers = 64;
 constexpr int kMostNamed = 10;
 
@@ -128,7 +130,17 @@ class Setup {
                                        : "")};
   }
 
+  /// True for an error that an interruption of the network causes too, and that may be over at the next try.
+  bool may_pass(int member, int error) const {
+    if (error == ETIMEDOUT) return true;
+    const bool is_unreachable = error == EHOSTUNREACH || error == EHOSTDOWN || error == ENETDOWN;
+    return is_unreachable && Clock::now() - first_tries_.at(member) < kMostUnreachable;
+  }
+
+  void try_later(int member) { retries_.push_back({member, Clock::now() + kRetryAfter}); }
+
   void begin(int member) {
+    first_tries_.try_emplace(member, Clock::now());
     const AddressList list = parse_address(peer(member).address.address, peer(member).address.port);
     Attempt attempt;
     attempt.peer = member;
@@ -137,6 +149,7 @@ class Setup {
     if (!attempt.socket) throw system_error("making a socket", errno);
     begin_without_bbr(attempt.socket.get());
     if (::connect(attempt.socket.get(), list->ai_addr, list->ai_addrlen) != 0 && errno != EINPROGRESS) {
+      if (may_pass(member, errno)) return try_later(member);
       throw unreachable(member, errno);
     }
     attempts_.push_back(std::move(attempt));
@@ -179,7 +192,7 @@ class Setup {
       if (attempt.peer < 0) {
         refuse(attempt);
       } else {
-        retries_.push_back({attempt.peer, Clock::now() + kRetryAfter});
+        try_later(attempt.peer);
       }
       return true;
     }
@@ -210,7 +223,7 @@ class Setup {
     socklen_t length = sizeof error;
     ::getsockopt(attempt.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error == 0) return;
-    if (error == ETIMEDOUT) throw Broken();  // once more, until the deadline
+    if (may_pass(attempt.peer, error)) throw Broken();  // once more, until the deadline
     throw unreachable(attempt.peer, error);
   }
 
@@ -333,6 +346,7 @@ class Setup {
   const LinkPlan& plan_;
   std::list<Attempt> attempts_;
   std::vector<Retry> retries_;
+  std::map<int, Clock::time_point> first_tries_;  ///< by member
   std::map<int, LinkStream> links_;
   int refused_ = 0;
 };

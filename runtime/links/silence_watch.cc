@@ -1,5 +1,6 @@
 #include "runtime/links/silence_watch.hpp"
 
+#include <algorithm>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -27,7 +28,7 @@ bool SilenceWatch::look(const TcpProgress& progress, Clock::time_point now) {
     return false;
   }
   if (!unanswered_since_ || was_away) unanswered_since_ = now;
-  return progress.since_acknowledged >= limit_ && now - *unanswered_since_ >= kLeastUnanswered;
+  return std::min<Clock::duration>(progress.since_acknowledged, now - *unanswered_since_) >= limit_;
 }
 
 std::optional<std::string> find_silence(SilenceWatch& watch, int socket, SilenceWatch::Clock::time_point now) {
@@ -35,8 +36,7 @@ std::optional<std::string> find_silence(SilenceWatch& watch, int socket, Silence
   if (!progress || !watch.look(*progress, now)) return std::nullopt;
   return fmt::format(
       "its host {} has acknowledged nothing for {:.3g} s over {}; the network between the hosts is cut, or that host "
-      "is "
-      "down",
+      "is down",
       peer_address(socket), std::chrono::duration<double>(watch.limit()).count(), local_interface(socket));
 }
 

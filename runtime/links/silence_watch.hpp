@@ -22,7 +22,7 @@ struct TcpProgress {
 std::optional<TcpProgress> tcp_progress(int socket);
 
 /// Decides whether the other host of a busy connection is out of reach: it has acknowledged nothing for `limit`,
-/// although data or probes were out for most of that time. The kernel of a living host acknowledges at once, also for a
+/// although data or probes were out for all of that time. The kernel of a living host acknowledges at once, also for a
 /// process that is stopped or does not read: its full buffers are no silence. TCP_USER_TIMEOUT would end such a
 /// connection. Pure.
 /// Threads  one.
@@ -33,8 +33,6 @@ class SilenceWatch {
   /// How often look() is to be called while the connection is busy.
   static constexpr std::chrono::milliseconds kLookEvery{250};
   static constexpr std::chrono::seconds kLimit{5};
-  /// Data or probes must have been out for so long: a connection that was idle before has been silent for longer.
-  static constexpr std::chrono::seconds kLeastUnanswered{3};
 
   explicit SilenceWatch(std::chrono::milliseconds limit = kLimit) : limit_(limit) {}
 
