@@ -87,6 +87,9 @@ class Rounds {
   /// Ends this rank's part. Its waits end, including those of collect() and of its collectives. So do waits of other
   /// ranks that need more messages of it than it has given.
   virtual void leave() = 0;
+  /// Announces to other hosts the ranks of this host that have left, where that is this rank's task. True while it is,
+  /// and more of them may leave. Any thread.
+  virtual bool announce_departures() { return false; }
 };
 
 }  // namespace runjob::runtime

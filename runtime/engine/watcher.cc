@@ -63,13 +63,15 @@ bool Watcher::has_unacknowledged() const {
          (state_.rounds != nullptr && state_.rounds->traffic().has_unacknowledged);
 }
 
-/// The time of the next look at the devices: only while this rank or another one leaves, and one of them is at work.
+/// The time of the next look, while this rank or another one leaves: at devices that are at work, and at ranks of this
+/// host that leave, which only this one can announce to other hosts. Neither notifies anybody.
 std::optional<Watcher::Clock::time_point> Watcher::next_look() {
-  constexpr std::chrono::milliseconds kLook{2};
+  constexpr std::chrono::milliseconds kAtDevices{2}, kAtRanks{20};
   const MutexLock lock(state_.mutex);
-  const bool leaves = state_.is_stopping() || state_.phase.phase() == Phase::kLeaving;
-  if (!leaves || !state_.has_device_work()) return std::nullopt;
-  return Clock::now() + kLook;
+  const bool is_left = is_being_left_ && !is_over_;
+  const bool more_may_leave = is_left && state_.rounds != nullptr && state_.rounds->announce_departures();
+  if ((state_.is_stopping() || is_left) && state_.has_device_work()) return Clock::now() + kAtDevices;
+  return more_may_leave ? std::optional(Clock::now() + kAtRanks) : std::nullopt;
 }
 
 /// Notifies the other ranks when this one goes before its part in their devices' work is done.
@@ -120,9 +122,10 @@ void Watcher::send_records(bool is_last) {
   }
 }
 
-/// True when a rank has sent a goodbye, and this rank needs nothing of the others any more.
+/// True when a rank has sent a goodbye, and this rank needs nothing of the others any more. Its own rounds may have
+/// ended since.
 bool Watcher::has_drained() const {
-  return state_.phase.phase() == Phase::kLeaving && !state_.is_working() &&
+  return is_being_left_ && !is_over_ && !state_.is_working() &&
          (state_.is_stopping() || state_.work.operations.empty()) && !state_.has_device_work();
 }
 
@@ -131,6 +134,7 @@ bool Watcher::apply(const LifeDecision& decision) {
   switch (decision.type) {
     case LifeDecision::Type::kLeaving:
       if (!execution_.enter(PhaseEvent::kLeaving, decision.status)) return false;
+      is_being_left_ = true;
       state_.poll.wake();  // this rank may have drained already
       return true;
     case LifeDecision::Type::kReleased:

@@ -62,7 +62,8 @@ class Watcher {
   const bool carries_records_;           ///< of the timeline, to rank 0
   std::vector<LifeDecision> decisions_;  ///< not yet applied
   bool is_goodbye_sent_ = false, is_drained_sent_ = false;
-  bool is_over_ = false;  ///< the end of the job was decided, so that no rank waits for this one
+  bool is_being_left_ = false;  ///< a rank has sent a goodbye
+  bool is_over_ = false;        ///< the end of the job was decided, so that no rank waits for this one
   std::optional<Clock::time_point> farewell_due_;
   std::optional<Clock::time_point> cause_due_;  ///< a failure waits until then for its cause
   std::function<bool(const Status&)> notify_ GUARDED_BY(state_.mutex);

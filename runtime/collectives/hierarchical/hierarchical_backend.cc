@@ -42,7 +42,7 @@ HierarchicalBackend::HierarchicalBackend(const MeshOptions& options, const std::
                                          HostParts parts, HierarchicalOptions hierarchical)
     : options_(options),
       hierarchical_(hierarchical),
-      topology_(options.rank, options.groups.empty() ? options.hosts : options.groups),
+      topology_(options.rank, options.groups.empty() ? options.hosts : options.groups, options.names),
       machines_(options.rank, options.hosts),
       layout_(layout_of(topology_)),
       memory_(topology_, layout_) {
@@ -171,8 +171,7 @@ void HierarchicalBackend::meet_others(const std::vector<HostOffer>& offers) {
 void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
   const FarBoard board(static_cast<std::byte*>(memory_.data()) + layout_.board(), topology_.size());
   if (topology_.local_rank() == 0) {
-    exchange_ =
-        std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers), spin_, options_.names);
+    exchange_ = std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers), spin_);
   }
   HostRounds::Options options{options_.operation_timeout, 0};
   if (!hierarchical_.needs_flat_mesh())

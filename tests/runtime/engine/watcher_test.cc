@@ -263,6 +263,24 @@ TEST_CASE("a rank with an operation in flight drains when that is done", "[runti
   CHECK(rank.control.wait_sent(1) == std::vector{Reported::kDrained});
 }
 
+TEST_CASE("a rank whose own rounds have ended since another one has left drains too", "[runtime][unit]") {
+  Watched rank;
+  put(rank.state, sum_of("x", rank.value));
+  {
+    const MutexLock lock(rank.state.mutex);
+    rank.state.work.open_role();
+  }
+  rank.decide({.type = Decided::kLeaving, .status = Status(Errc::kAborted, "left")});
+  rank.wait_phase(Phase::kLeaving);
+  {
+    const MutexLock lock(rank.state.mutex);
+    rank.state.work.close_role();
+  }
+  rank.execution.enter(PhaseEvent::kEnd, Status(Errc::kAborted, "left"));  // as Driver::close_rounds() does
+  rank.state.poll.wake();
+  CHECK(rank.control.wait_sent(1) == std::vector{Reported::kDrained});
+}
+
 TEST_CASE("a rank that connects learns afterwards that another one has left", "[runtime][unit]") {
   Watched rank(/*is_connected=*/false);
   rank.decide({.type = Decided::kLeaving, .status = Status(Errc::kAborted, "left")});

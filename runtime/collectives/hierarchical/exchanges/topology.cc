@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace runjob::runtime {
 
-Topology::Topology(int rank, const std::vector<int>& host_of_rank) : rank_(rank) {
+Topology::Topology(int rank, const std::vector<int>& host_of_rank, std::vector<int> names)
+    : rank_(rank), names_(std::move(names)) {
   std::map<int, int> numbers;
   for (std::size_t i = 0; i < host_of_rank.size(); ++i) {
     const auto [found, is_new] = numbers.emplace(host_of_rank[i], static_cast<int>(ranks_.size()));

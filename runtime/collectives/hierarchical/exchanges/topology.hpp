@@ -14,8 +14,9 @@ class Topology {
   /// The most hosts between which every rank of a column is connected with each other one.
   static constexpr int kMostMeshed = 16;
 
-  /// `host_of_rank`: any numbers, equal for ranks of one host.
-  Topology(int rank, const std::vector<int>& host_of_rank);
+  /// `host_of_rank`: any numbers, equal for ranks of one host. `names`: the ranks' numbers in their job; empty when
+  /// they are the same as here.
+  Topology(int rank, const std::vector<int>& host_of_rank, std::vector<int> names = {});
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(host_.size()); }
@@ -23,6 +24,9 @@ class Topology {
   int host() const { return host_of(rank_); }
   int local_rank() const { return local_rank_of(rank_); }
   int local_size() const { return static_cast<int>(ranks(host()).size()); }
+
+  /// The rank's number in its job, for messages.
+  int name(int rank) const { return names_.empty() ? rank : names_.at(static_cast<std::size_t>(rank)); }
 
   /// True for a rank of this rank's host.
   bool is_here(int rank) const { return host_of(rank) == host(); }
@@ -40,6 +44,7 @@ class Topology {
 
  private:
   int rank_;
+  std::vector<int> names_;
   std::vector<int> host_, local_rank_;   ///< by rank
   std::vector<std::vector<int>> ranks_;  ///< by host
 };

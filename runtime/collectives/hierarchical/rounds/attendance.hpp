@@ -22,6 +22,8 @@ class Attendance {
  public:
   Attendance(const Topology& topology, Group& group, const FarBoard& board);
 
+  const Topology& topology() const { return topology_; }
+
   bool has_given(int rank, std::uint64_t round) const {
     return board_.given(rank).load(std::memory_order_acquire) >= round;
   }

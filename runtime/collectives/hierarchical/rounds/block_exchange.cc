@@ -53,7 +53,7 @@ void BlockExchange::advance() {
     auto& early = early_[static_cast<std::size_t>(source())];
     if (early.empty()) {
       // A host that has left may have ended before it has passed everything on.
-      if (!links_.is_open(source())) throw_rank_lost(topology_.ranks(source()).front());
+      if (!links_.is_open(source())) throw_rank_lost(topology_.name(topology_.ranks(source()).front()));
       return;
     }
     if (early.front().round != round_) throw Error(Errc::kProtocol, "a host has sent messages of another round");

@@ -190,14 +190,19 @@ void HostRounds::leave() {
 }
 
 void HostRounds::throw_if_departed() const {
-  if (const int rank = attendance_.departed_rank(round_); rank >= 0) throw_rank_lost(rank);
+  if (const int rank = attendance_.departed_rank(round_); rank >= 0) throw_rank_lost(topology_.name(rank));
 }
 
-/// Announces the ranks of this host that have left: other hosts cannot see it.
-void HostRounds::announce_departures() const {
+bool HostRounds::announce_departures() {
+  if (exchange_ == nullptr) return false;
+  bool more_may_leave = false;
   for (const int rank : topology_.ranks(topology_.host())) {
-    if (group_.has_left(topology_.local_rank_of(rank))) exchange_->announce_left(rank, board_.given(rank).load());
+    if (rank == topology_.rank()) continue;  // leave() does it
+    const bool has_left = group_.has_left(topology_.local_rank_of(rank));
+    if (has_left) exchange_->announce_left(rank, board_.given(rank).load());
+    more_may_leave |= !has_left;
   }
+  return more_may_leave;
 }
 
 }  // namespace runjob::runtime

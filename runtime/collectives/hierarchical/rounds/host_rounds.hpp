@@ -55,6 +55,7 @@ class HostRounds : public Rounds {
   Traffic traffic() const override { return exchange_ == nullptr ? Traffic{} : exchange_->traffic(); }
   void nudge() override;
   void leave() override;
+  bool announce_departures() override;
 
  private:
   void begin_round();
@@ -63,7 +64,6 @@ class HostRounds : public Rounds {
   bool collect_host(Deadline deadline, const IsBusy& is_busy);
   bool collect_hosts(Deadline deadline, const IsBusy& is_busy);
   void throw_if_departed() const;
-  void announce_departures() const;
 
   const Topology& topology_;
   Group& group_;

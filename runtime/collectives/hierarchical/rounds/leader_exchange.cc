@@ -21,11 +21,9 @@ int milliseconds_until(LeaderExchange::Clock::time_point deadline) {
 }  // namespace
 
 LeaderExchange::LeaderExchange(const Topology& topology, Group& group, const FarBoard& board,
-                               std::vector<ControlChannel> channels, std::chrono::microseconds spin,
-                               std::vector<int> names)
+                               std::vector<ControlChannel> channels, std::chrono::microseconds spin)
     : topology_(topology),
       attendance_(topology, group, board),
-      names_(std::move(names)),
       links_(std::move(channels)),
       blocks_(topology, group, board, links_),
       spin_(spin),
@@ -112,6 +110,7 @@ void LeaderExchange::ask(std::uint64_t round) {
 void LeaderExchange::announce_left(int rank, std::uint64_t round) {
   const auto number = static_cast<std::int32_t>(rank);
   const MutexLock lock(mutex_);
+  if (!announced_left_.insert(rank).second) return;
   if (rank == topology_.rank()) round = blocks_.round();  // no host gets a message that it has given and not sent
   links_.send_to_all({Type::kLeft, round, {reinterpret_cast<const char*>(&number), sizeof number}});
 }
@@ -190,12 +189,6 @@ void LeaderExchange::on_end(int host) {
   lost_rank_ = leader_name(host);
   throw Error(Errc::kConnect,
               fmt::format("the connection to rank {} has failed: {}", leader_name(host), ::strerror(error)));
-}
-
-/// The rank of a host's leader in the job.
-int LeaderExchange::leader_name(int host) const {
-  const int leader = topology_.ranks(host).front();
-  return names_.empty() ? leader : names_.at(static_cast<std::size_t>(leader));
 }
 
 void LeaderExchange::fail(const Error& error) {

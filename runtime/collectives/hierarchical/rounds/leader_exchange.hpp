@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,9 @@ class LeaderExchange {
   using Clock = std::chrono::steady_clock;
 
   /// `channels`: by host; that of the own host is unused. `spin`: the longest time for which a driver spins before it
-  /// sleeps. `names`: the ranks' numbers in their job; empty when they are the same as here.
+  /// sleeps.
   LeaderExchange(const Topology& topology, Group& group, const FarBoard& board, std::vector<ControlChannel> channels,
-                 std::chrono::microseconds spin, std::vector<int> names = {});
+                 std::chrono::microseconds spin);
   ~LeaderExchange();
   LeaderExchange(const LeaderExchange&) = delete;
   LeaderExchange& operator=(const LeaderExchange&) = delete;
@@ -75,7 +76,7 @@ class LeaderExchange {
   void announce_begun();
   /// Announces to all hosts which ranks of this one have given their message of `round`. They answer with theirs.
   void ask(std::uint64_t round);
-  /// Rank `rank` of this host takes no part after `round`.
+  /// Rank `rank` of this host takes no part after `round`. Repeated calls for a rank have no effect.
   void announce_left(int rank, std::uint64_t round);
 
   void interrupt();
@@ -98,17 +99,17 @@ class LeaderExchange {
   void on_left(const Frame& frame) REQUIRES(mutex_);
   void on_end(int host) REQUIRES(mutex_);
   void look_for_silence(Clock::time_point now);
-  int leader_name(int host) const;
+  int leader_name(int host) const { return topology_.name(topology_.ranks(host).front()); }
   void fail(const Error& error) REQUIRES(mutex_);
 
   const Topology& topology_;
   const Attendance attendance_;
-  const std::vector<int> names_;
 
   mutable Mutex mutex_;
   LeaderLinks links_ GUARDED_BY(mutex_);
   BlockExchange blocks_ GUARDED_BY(mutex_);
   Status failure_ GUARDED_BY(mutex_);
+  std::set<int> announced_left_ GUARDED_BY(mutex_);  ///< ranks of this host
   std::atomic<int> lost_rank_{-1};
 
   // The driver's.

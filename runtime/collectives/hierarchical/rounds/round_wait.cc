@@ -29,7 +29,7 @@ RoundWait::Clock::time_point RoundWait::next_look(Rounds::Deadline deadline, con
 bool RoundWait::is_over(Rounds::Deadline deadline, const Rounds::IsBusy& is_busy) {
   const auto now = Clock::now();
   const int late = attendance_.late_rank(round_, is_busy);
-  if (late >= 0 && since_ && now >= *since_ + timeout_) throw_rank_timeout(late, timeout_);
+  if (late >= 0 && since_ && now >= *since_ + timeout_) throw_rank_timeout(attendance_.topology().name(late), timeout_);
   if (exchange_ != nullptr && now >= next_question_) {
     exchange_->ask(round_);
     next_question_ = now + kQuestionAfter;

@@ -253,6 +253,18 @@ TEST_CASE("host rounds: a rank that leaves ends its own waits and those for what
   CHECK(errors == no_errors(4));
 }
 
+TEST_CASE("host rounds: a leader that takes no part can announce the ranks of its host that leave", "[runtime][net]") {
+  RoundsHosts hosts({0, 0, 1, 1});
+  for (const int rank : {0, 1}) hosts.rounds(rank).give(1, {});
+  auto ended = std::async(std::launch::async,
+                          [&] { return thrown([&] { hosts.rounds(0).collect(kNoDeadline, is_not_busy); }); });
+  CHECK(hosts.rounds(2).announce_departures());
+  CHECK_FALSE(hosts.rounds(3).announce_departures());
+  hosts.rounds(3).leave();
+  CHECK_FALSE(hosts.rounds(2).announce_departures());  // all others have left
+  CHECK(ended.get() == std::pair(Errc::kPeerLost, std::string("rank 3 has left")));
+}
+
 TEST_CASE("host rounds: a round that all have given is heard by all although one leaves then", "[runtime][net]") {
   RoundsHosts hosts({0, 1, 1, 2});
   const int leaver = GENERATE(0, 1, 2, 3);

@@ -80,6 +80,17 @@ TEST_CASE("a connection that ends is an error that names the rank, unless it has
   CHECK(ranks[0].board.left_after(2).load() == (leaves ? 1u : 0u));
 }
 
+TEST_CASE("that a rank has left is announced once", "[runtime][net]") {
+  RoundsHosts ranks({0, 0, 1});
+  LeaderExchange& exchange = *ranks[0].exchange;
+  exchange.announce_left(1, 0);
+  CHECK(exchange.traffic().messages == 1);
+  exchange.announce_left(1, 0);
+  CHECK(exchange.traffic().messages == 1);
+  exchange.announce_left(0, 0);
+  CHECK(exchange.traffic().messages == 2);
+}
+
 TEST_CASE("a round that cannot begin any more does not count as complete", "[runtime][net]") {
   RoundsHosts ranks({0, 1});
   const auto errors = ranks.run([&](int own) {

@@ -4,6 +4,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/runtime/collectives/hierarchical/rounds/rounds_hosts.hpp"
+#include "tests/thrown.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
@@ -61,6 +62,18 @@ TEST_CASE("round wait: a rank that must come and does not is named", "[runtime][
     wait.begin(3);
     CHECK_FALSE(wait.is_over(std::nullopt, is_rank_1));
   }
+}
+
+TEST_CASE("round wait: a rank of a process set has the name that it has in the job", "[runtime][unit]") {
+  RoundsHosts ranks({0, 0, 1});
+  const Topology of_set(0, {0, 0, 1}, {3, 5, 9});
+  const Attendance attendance(of_set, ranks[0].local.group, ranks[0].board);
+  RoundWait wait(attendance, nullptr, std::chrono::milliseconds(0));
+  wait.begin(1);
+  static_cast<void>(wait.next_look(std::nullopt, is_rank_1));
+  const auto error = runjob::thrown([&] { wait.is_over(std::nullopt, is_rank_1); });
+  CHECK(error.first == Errc::kTimeout);
+  CHECK_THAT(error.second, ContainsSubstring("rank 5"));
 }
 
 TEST_CASE("round wait: a leader asks the other hosts each time that it has waited for long", "[runtime][net]") {
