@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/process/time_limit.hpp"
 
 namespace runjob::runtime {
 
@@ -73,18 +74,21 @@ void Group::throw_lost(int peer) const {
 
 void Group::wait_slowly(int peer, const Step& field, std::uint64_t value) {
   if (options_.work != nullptr && work_until_reached(peer, field, value)) return;
-  const auto deadline = Clock::now() + options_.timeout;
+  TimeLimit limit(options_.timeout, Clock::now());
   if (look(peer, field, value)) return;
   const auto has_reached = [&] { return field.load(std::memory_order_seq_cst) >= value; };
-  sleep_at(peer, has_reached, deadline);
-  if (!has_reached()) throw_timeout(peer);
+  for (;;) {
+    sleep_at(peer, has_reached, limit.next_look());
+    if (has_reached()) return;
+    if (limit.is_over(Clock::now())) throw_timeout(peer);
+  }
 }
 
 /// Waits while there is work: in turn it does some and looks at the field. False when the work is finished first.
 /// It never sleeps at a doorbell alone: the peer may wait, through others, for what this work brings.
 bool Group::work_until_reached(int peer, const Step& field, std::uint64_t value) {
   constexpr std::chrono::microseconds kShortest{50}, kLongest{1000};
-  const auto deadline = Clock::now() + options_.timeout;
+  TimeLimit limit(options_.timeout, Clock::now());
   const auto has_reached = [&] { return field.load(std::memory_order_seq_cst) >= value; };
   std::chrono::microseconds pause{0};
   for (int i = 0; options_.work->move(); ++i) {
@@ -95,7 +99,7 @@ bool Group::work_until_reached(int peer, const Step& field, std::uint64_t value)
     }
     check();
     if (has_left(peer) && !has_reached()) throw_lost(peer);
-    if (Clock::now() >= deadline) throw_timeout(peer);
+    if (limit.is_over(Clock::now())) throw_timeout(peer);
     pause = std::clamp(2 * pause, kShortest, kLongest);
     options_.work->pause(pause);
   }

@@ -21,7 +21,7 @@ inline void copy_parts(CopyFunction copy, std::byte* to, std::span<const std::by
 }  // namespace
 
 void ShmRounds::give_input(std::uint32_t tag, std::span<const std::byte> bytes, Part unread) {
-  waits_since_.reset();
+  limit_.reset();
   reads_since_.reset();
   small_.stores().count(std::exchange(sizes_given_, 0));
   most_bytes_to_read_ = 0;
@@ -68,7 +68,8 @@ void ShmRounds::fill_cell(std::byte* cell, std::span<const std::byte> bytes, Par
 
 bool ShmRounds::collect(Deadline deadline, const IsBusy& is_busy) {
   for (int peer = 0; peer < group_.size(); ++peer) {
-    if (!has_given(peer) && !wait_for(peer, deadline, is_busy)) return false;
+    const bool is_here = has_given(peer) || group_.look(peer, small_.given(peer), small_.step());
+    if (!is_here && !wait_for(peer, deadline, is_busy)) return false;
     const std::size_t bytes = header(peer).bytes;
     if (peer != group_.rank()) most_bytes_to_read_ = std::max(most_bytes_to_read_, bytes);
     sizes_given_ |= StoresTuner::size_of_message(bytes);
@@ -78,19 +79,22 @@ bool ShmRounds::collect(Deadline deadline, const IsBusy& is_busy) {
   return true;
 }
 
-/// False if the deadline came first.
+/// Sleeps. False if the deadline came first.
 bool ShmRounds::wait_for(int peer, Deadline deadline, const IsBusy& is_busy) {
   const Step& given = small_.given(peer);
-  if (group_.look(peer, given, small_.step())) return true;
-  if (!waits_since_) waits_since_ = Clock::now();
-  const auto limit = is_busy(peer) ? *waits_since_ + group_.timeout() : Clock::time_point::max();
+  if (!limit_) limit_.emplace(group_.timeout(), Clock::now());
   const auto has_given_now = [&] { return given.load(std::memory_order_seq_cst) >= small_.step(); };
-  group_.sleep_at(
-      peer, [&] { return has_given_now() || departed() >= 0; }, std::min(limit, deadline.value_or(limit)));
-  if (has_given_now()) return true;
-  if (const int gone = departed(); gone >= 0) group_.throw_lost(gone);
-  if (Clock::now() >= limit) group_.throw_timeout(peer);
-  return false;
+  const bool must_come = is_busy(peer);
+  for (;;) {
+    const auto next = limit_->next_look();
+    group_.sleep_at(
+        peer, [&] { return has_given_now() || departed() >= 0; }, std::min(next, deadline.value_or(next)));
+    if (has_given_now()) return true;
+    if (const int gone = departed(); gone >= 0) group_.throw_lost(gone);
+    const auto now = Clock::now();
+    if (limit_->is_over(now) && must_come) group_.throw_timeout(peer);
+    if (deadline && now >= *deadline) return false;
+  }
 }
 
 /// A rank that has left without giving its message of this round, so that the round will never be complete; -1 for

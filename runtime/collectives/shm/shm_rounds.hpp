@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 
+#include "base/process/time_limit.hpp"
 #include "runtime/collectives/rank_order_reduction.hpp"
 #include "runtime/collectives/rounds.hpp"
 #include "runtime/collectives/shm/small_exchange.hpp"
@@ -51,7 +53,7 @@ class ShmRounds : public Rounds {
   Group& group_;
   SmallExchange& small_;
   std::uint64_t round_ = 0;                       ///< how many messages this rank has given
-  std::optional<Clock::time_point> waits_since_;  ///< since when this round waits for a rank that was late
+  std::optional<TimeLimit> limit_;                ///< of this round's wait for ranks, once it waits
   StoresTuner::Sizes sizes_given_ = 0;            ///< sizes of the messages of a complete round
   std::size_t most_bytes_to_read_ = 0;            ///< the size of the largest message of another rank
   std::optional<Clock::time_point> reads_since_;  ///< when reading began, if it is timed

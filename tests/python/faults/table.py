@@ -50,7 +50,7 @@ ROWS = {
     27: [(EXIT, "test_nothing_is_left_when_two_of_us_are_killed")],
     28: [(EXIT, "test_interrupt_reaches_every_rank_and_gives_130"), (EXIT, "test_second_interrupt_kills_at_once")],
     29: [(EXIT, "test_terminate_gives_143"), (SSH, "test_a_signal_ends_it_everywhere"), (RANKS, "test_sighup_gives_129")],
-    30: [(SSH, "test_a_stopped_runjob_is_not_taken_for_dead")],
+    30: [(SSH, "test_a_stopped_runjob_is_not_taken_for_dead"), (RANKS, "test_ranks_that_stood_still_for_longer_than_they_may_wait_go_on")],
     31: [(AGENTS, "test_a_runjob_that_stood_still_blames_itself")],
     32: [(EXIT, "test_reader_of_our_output_goes_away")],
     33: [(EXIT, "test_the_disk_of_our_output_is_full"), (EXIT, "test_the_last_line_does_not_fit_on_the_disk_of_our_output")],

@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 
 import jobs
 import loops
@@ -51,6 +52,37 @@ def test_a_rank_that_is_stopped_in_a_collective_is_named_when_time_is_up():
         assert status == 1, errors
         assert re.search(r"rank 1\b", errors)
         job.wait_until_gone()
+
+
+def test_ranks_that_stood_still_for_longer_than_they_may_wait_go_on(tmp_path):
+    """As after Ctrl-Z and fg: rank 0 waits for rank 1, stands still, and goes on a little before it."""
+    end = tmp_path / "end"
+    code = loops.BEGINNING + """
+values = numpy.ones(1 << 22, numpy.float32)
+step = 0
+wanted = [False]
+while not wanted[0]:
+    hvd.allreduce(values, name="large")
+    step += 1
+    if step % 20 == 0:
+        wanted = hvd.allreduce(numpy.array([float(os.path.exists(sys.argv[1]))]), name="end", op=hvd.Sum)
+    if step == 20:
+        print("ready", flush=True)
+hvd.shutdown()
+"""
+    with jobs.Marked("-np", "2", "--gloo-timeout-seconds", "2", *loops.command(code, end), env=loops.VARIABLES) as job:
+        job.wait_for_lines(2)
+        ranks = ranks_of(job)
+        for number, pause in [(signal.SIGSTOP, 0.1), (signal.SIGCONT, 0.3)] * 2:
+            for rank in (1, 0) if number == signal.SIGSTOP else (0, 1):
+                with contextlib.suppress(ProcessLookupError):  # the status shows it
+                    os.kill(ranks[rank], number)
+                time.sleep(pause)
+            if number == signal.SIGSTOP:
+                time.sleep(2.5)
+        end.touch()
+        status, _, errors = job.finish()
+        assert status == 0, errors
 
 
 def test_a_rank_that_closes_all_its_descriptors_ends_well():
