@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/process/float_environment.hpp"
 #include "runtime/negotiation/combine_messages.hpp"
 
 namespace runjob::runtime {
@@ -171,6 +172,10 @@ std::vector<int> RoundExchange::missing(const std::string& name) const {
 }
 
 void RoundExchange::combine(const Call& call, const Decision& decision) {
+  if (!DefaultFloatEnvironment::is_set()) [[unlikely]] {
+    const DefaultFloatEnvironment same_on_all_ranks;
+    return combine(call, decision);
+  }
   if (const char* stage = rounds_.activity(call.kind)) call.tell_stage(stage, "round of negotiation");
   // The other ranks read this rank's message: reading it here as well would compete with their processors for it.
   if (call.kind == Kind::kAllreduce) return reduce(call, decision.message_offset);

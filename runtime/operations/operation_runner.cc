@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
+#include "base/process/float_environment.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -69,6 +70,7 @@ OperationRunner::OperationRunner(DataPath path, EngineTimeline& timeline, int ra
       buffer_(path_.buffers) {}
 
 void OperationRunner::run(std::span<AgreedOperation> operations, const OnDone& on_done) {
+  const DefaultFloatEnvironment same_on_all_ranks;
   constexpr std::size_t kFirst[] = {0};
   find_items(operations);
   for (const FusionItem& item : items_) ++operations[item.operation].left;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -165,6 +166,33 @@ TEST_CASE("16-bit sums are accumulated in float32 and rounded once", "[runtime][
     require(bfloat16_to_float(values[0]) == 258.0F, std::to_string(bfloat16_to_float(values[0])));
   });
 }
+
+#if defined(__SSE__)
+TEST_CASE("ranks get the same bits although one of them flushes denormals and rounds up", "[runtime][multiproc]") {
+  constexpr unsigned kFlushes = 0x8040, kRoundsUp = 0x4000, kFlags = 0x3f;  // bits of MXCSR
+  on_ranks(3, [](int rank) {
+    if (rank == 1) __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | kFlushes | kRoundsUp);
+    const unsigned before = __builtin_ia32_stmxcsr() & ~kFlags;
+    for (const std::size_t count : {2, 2, 2, 1001, 1001, 1001, 50001, 400001}) {
+      std::vector<float> in(count), out(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto bits = static_cast<std::uint32_t>(i * 3 + static_cast<std::size_t>(rank));
+        in[i] = std::bit_cast<float>((i % 2 == 0 ? 0 : 0x3f800000) + bits);
+      }
+      const auto extent = static_cast<std::int64_t>(count);
+      check(runjob_allreduce(("n" + std::to_string(count)).c_str(), in.data(), out.data(), &extent, 1, RUNJOB_FLOAT32,
+                             RUNJOB_SUM, 1, 1, 0, -1, nullptr));
+      std::vector<std::uint8_t> bytes(count * sizeof(float)), least(bytes.size()), most(bytes.size());
+      std::memcpy(bytes.data(), out.data(), bytes.size());
+      check(finish(start_allreduce("least", bytes, least, RUNJOB_UINT8, RUNJOB_MIN)));
+      check(finish(start_allreduce("most", bytes, most, RUNJOB_UINT8, RUNJOB_MAX)));
+      require(least == most, std::to_string(count) + " elements differ");
+      require(std::bit_cast<std::uint32_t>(out[0]) == 0 + 1 + 2, "a sum of denormals");
+    }
+    require((__builtin_ia32_stmxcsr() & ~kFlags) == before, "the caller's environment");
+  });
+}
+#endif
 
 TEST_CASE("a broadcast gives every rank the root's values", "[runtime][multiproc]") {
   const int size = GENERATE(1, 2, 3, 4);
