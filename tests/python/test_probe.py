@@ -1,6 +1,7 @@
 """runjob-probe with libraries of our making beside it: what it opens, what it says when that fails."""
 
 import os
+import resource
 import shutil
 import subprocess
 from pathlib import Path
@@ -61,3 +62,11 @@ def test_a_library_that_cannot_be_used_is_named(tree):
     assert "librunjob.so has no runjob_backends_json: it is of another version" in check_build(tree)
     (tree / "lib/librunjob.so").write_text("no library\n")
     assert "invalid ELF header" in check_build(tree) or "file too short" in check_build(tree)
+
+
+def test_a_limit_of_the_size_of_files_is_a_reason_not_the_end_of_the_probe():
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    result = subprocess.run([RUNJOB, "--check-build"], capture_output=True, text=True, timeout=60, preexec_fn=limit)
+    assert "and the limit (ulimit -f) is 0 bytes" in result.stdout

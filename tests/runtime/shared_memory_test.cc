@@ -7,6 +7,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +47,12 @@ void forbid_memfd() {
   const sock_fprog program{sizeof filter / sizeof filter[0], filter};
   require(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
   require(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "seccomp");
+}
+
+/// As `ulimit -f` does.
+void limit_files() {
+  const rlimit limit{4096, RLIM_INFINITY};
+  require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
 }
 
 /// As a container of its own is. `others`: namespaces besides that of the mounts.
@@ -125,7 +132,11 @@ TEST_CASE("when one rank cannot share memory, all use the network, and rank 0 sa
                                      Obstacle{[](int rank) {
                                                 if (rank == 0) forbid_memfd();
                                               },
-                                              "rank 0: memfd_create: Operation not permitted"});
+                                              "rank 0: memfd_create: Operation not permitted"},
+                                     Obstacle{[](int rank) {
+                                                if (rank == 0) limit_files();
+                                              },
+                                              "and the limit (ulimit -f) is 4096 bytes"});
   check_all(run_ranks(on_one_host(3), [&](int rank) {
     obstacle.first(rank);
     for (int round = 0; round < 2; ++round) {

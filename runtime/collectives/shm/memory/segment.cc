@@ -3,8 +3,11 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/error.hpp"
 
@@ -17,9 +20,19 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   throw Error(Errc::kUnavailable, system_error(call, errno).what());
 }
 
+/// A process whose file exceeds the limit gets SIGXFSZ, which ends it unless it ignores the signal as Python does.
+void check_file_limit(std::size_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return;
+  throw Error(Errc::kUnavailable,
+              fmt::format("the shared memory is a file of {} bytes, and the limit (ulimit -f) is {} bytes", bytes,
+                          limit.rlim_cur));
+}
+
 }  // namespace
 
 Segment Segment::create(std::size_t bytes, std::size_t behind) {
+  check_file_limit(bytes + behind);
   UniqueFd descriptor(::memfd_create("runjob", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!descriptor) refuse("memfd_create");
   if (::ftruncate(descriptor.get(), static_cast<off_t>(bytes + behind)) != 0) refuse("ftruncate of a memfd");
