@@ -24,6 +24,9 @@ KeyStore::TimePoint soon() {
 /// Old launchers read lines of 1024 bytes, whatever limit they announce for values.
 constexpr std::size_t kMostPieceBytes = 512;
 
+/// The request that the launcher answers when all ranks have sent it.
+constexpr char kFence[] = "barrier_in";
+
 /// The inode of the socket; 0 when the descriptor is not a socket.
 ino_t socket_at(int descriptor) {
   struct stat status {};
@@ -69,7 +72,7 @@ void PmiStore::put(const std::string& key, const std::string& value) {
 }
 
 void PmiStore::wait_for_all(TimePoint deadline) {
-  ask({"barrier_in", {}}, "barrier_out", deadline);
+  ask({kFence, {}}, "barrier_out", deadline);
 }
 
 std::string PmiStore::get(int rank, const std::string& key, TimePoint deadline) {
@@ -107,16 +110,33 @@ std::string PmiStore::get_piece(int rank, const std::string& key, std::size_t pi
   return value;
 }
 
-/// Errors  Error(kTimeout) without a text, Error(kConnect), Error(kProtocol).
+/// Errors  Error(kTimeout), for a fence without a text; Error(kConnect), Error(kProtocol).
 PmiMessage PmiStore::ask(const PmiMessage& question, const char* answer, TimePoint deadline) {
+  if (owes_answer_) {
+    throw Error(Errc::kAborted, fmt::format("init() over PMI: {} has not answered an earlier request of rank {}; start "
+                                            "the job anew",
+                                            name_, rank_));
+  }
   send(to_text(question) + "\n");
-  PmiMessage reply = parse_pmi_message(receive_line(deadline));
+  PmiMessage reply = parse_pmi_message(await_line(question, deadline));
   const std::string status = reply.value("rc");
   if (reply.command != answer || (!status.empty() && status != "0")) {
     throw Error(Errc::kProtocol,
                 fmt::format("init() over PMI: {} answers '{}' to '{}'", name_, to_text(reply), to_text(question)));
   }
   return reply;
+}
+
+std::string PmiStore::await_line(const PmiMessage& question, TimePoint deadline) {
+  try {
+    return receive_line(deadline);
+  } catch (const Error& error) {
+    if (error.code() != Errc::kTimeout) throw;
+    owes_answer_ = true;
+    if (question.command == kFence) throw;  // its caller knows which ranks are late
+    throw Error(Errc::kTimeout, fmt::format("init() over PMI: {} has not answered '{}' of rank {} in time", name_,
+                                            to_text(question), rank_));
+  }
 }
 
 void PmiStore::send(const std::string& line) {

@@ -14,6 +14,8 @@ namespace runjob::runtime {
 /// Sharing  An MPI in the same process uses the same socket. That is safe as long as they do not use it at the same
 ///          time. An MPI uses it only in its own initialisation and finalisation. The latter also reports the end of
 ///          the process to the launcher and closes the socket.
+/// Errors   Error(kTimeout) that names the launcher, the request and this rank, from every function that asks it. The
+///          late answer may still come, and would be taken for that of the next request: so all later requests fail.
 class PmiStore : public KeyStore {
  public:
   /// Errors  Error(kConnect) when the socket does not exist; Error(kProtocol).
@@ -33,6 +35,7 @@ class PmiStore : public KeyStore {
   void wait_for_all(TimePoint deadline) override;
   bool is_open() const;
   PmiMessage ask(const PmiMessage& question, const char* answer, TimePoint deadline);
+  std::string await_line(const PmiMessage& question, TimePoint deadline);
   std::string get_piece(int rank, const std::string& key, std::size_t piece, TimePoint deadline);
   void send(const std::string& line);
   std::string receive_line(TimePoint deadline);
@@ -44,6 +47,7 @@ class PmiStore : public KeyStore {
   std::string name_;     // name of the launcher
   std::string kvsname_;  // name of the job's key-value space
   std::size_t most_value_bytes_ = 0;
+  bool owes_answer_ = false;  // the answer to a request has not come in time
 };
 
 }  // namespace runjob::runtime

@@ -40,6 +40,20 @@ TEST_CASE("a rank that does not come is a timeout, and the fence stays open", "[
   CHECK_FALSE(store.absent("runjob.a", 1ms).has_value());
 }
 
+TEST_CASE("a request that is not answered in time is named, and the store is not used again", "[mpi_start][net]") {
+  PmiServer server(2, {{"get", "cmd=get_res"}});  // the rest comes too late
+  PmiStore store(server.launcher(1));
+  const auto late = thrown([&] { store.get(0, "runjob.a", std::chrono::steady_clock::now() + 20ms); });
+  CHECK(late.first == Errc::kTimeout);
+  CHECK_THAT(late.second, ContainsSubstring("a test has not answered 'cmd=get kvsname=kvs_1_0 key=runjob.a.0.0"));
+  CHECK_THAT(late.second, ContainsSubstring("of rank 1 in time"));
+  const auto later = thrown([&] { store.put("runjob.b", "1"); });
+  CHECK(later.first == Errc::kAborted);
+  CHECK_THAT(later.second, ContainsSubstring("a test has not answered an earlier request of rank 1"));
+  store.leave();
+  CHECK(server.finalized() == 0);
+}
+
 TEST_CASE("the launcher is told of the end", "[mpi_start][net]") {
   PmiServer server(1);
   PmiStore store(server.launcher(0));
