@@ -114,7 +114,7 @@ bool BufferExchange::can_read_all(const std::vector<const std::byte*>& tokens) {
     const auto token = read_as<Token>(tokens[rank]);
     std::uint64_t value = 0;
     try {
-      read_process(static_cast<int>(rank), token.process, token.address, &value, sizeof value);
+      read_process(group_.name(static_cast<int>(rank)), token.process, token.address, &value, sizeof value);
     } catch (const Error& error) {
       log::info("large messages are copied through shared memory twice, because cross memory attach does not work: {}",
                 error.what());
@@ -141,7 +141,7 @@ void BufferExchange::copy(int rank, std::uint64_t window_offset, std::uint64_t a
       std::memcpy(to + piece.first, in_window(rank, window_offset + piece.first, piece.count), piece.count);
     } else {
       const pid_t process = processes_[static_cast<std::size_t>(rank)];
-      read_process(rank, process, address + piece.first, to + piece.first, piece.count);
+      read_process(group_.name(rank), process, address + piece.first, to + piece.first, piece.count);
     }
   }
 }

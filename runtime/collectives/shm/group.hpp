@@ -50,6 +50,8 @@ class Group : public SegmentView {
 
   int rank() const { return options_.rank; }
   std::chrono::milliseconds timeout() const { return options_.timeout; }
+  /// The number that a rank has in the job, for messages.
+  int name(int rank) const { return options_.names.empty() ? rank : options_.names[static_cast<std::size_t>(rank)]; }
   /// This rank's fields.
   RankFields& own() const { return fields(rank()); }
 
@@ -108,7 +110,6 @@ class Group : public SegmentView {
   void wait_slowly(int peer, const Step& field, std::uint64_t value);
   bool work_until_reached(int peer, const Step& field, std::uint64_t value);
   void ring_all();
-  int name(int rank) const { return options_.names.empty() ? rank : options_.names[static_cast<std::size_t>(rank)]; }
   bool has_ended() const { return header().ended_by.load(std::memory_order_seq_cst) != 0; }
   bool is_cancelled() const { return cancelled_.load(std::memory_order_seq_cst); }
 

@@ -2,8 +2,10 @@
 
 #include "tests/catch.hpp"
 #include "tests/runtime/collectives/shm/heap_ranks.hpp"
+#include "tests/thrown.hpp"
 
 using namespace runjob::runtime;
+using runjob::thrown;
 
 namespace {
 
@@ -98,6 +100,28 @@ TEST_CASE("bytes and splits come from the rank that has announced them", "[runti
     for (int peer = 0; peer < 3; ++peer) channels.small.take(peer, 0);
   });
   CHECK(errors == no_errors(3));
+}
+
+TEST_CASE("memory that cannot be read is that of a rank of the job, not of the process set", "[runtime][unit]") {
+  const Layout layout = small_layout(2);
+  const TestSegment segment(layout);
+  std::string error;
+  std::vector<std::thread> ranks;
+  for (const int rank : {0, 1}) {
+    ranks.emplace_back([&, rank] {
+      GroupOptions options = options_of(rank);
+      options.names = {1, 2};
+      Channels channels(segment.data(), layout, options, {.cma = true});
+      channels.buffers.probe_cma();
+      channels.buffers.announce(input_only(nullptr), {});  // where no memory is
+      channels.buffers.collect();
+      if (rank != 0) return;
+      std::byte room[100];
+      error = thrown([&] { channels.buffers.fetch_input(1, 0, sizeof room, room); }).second;
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  CHECK_THAT(error, ContainsSubstring("reading memory of rank 2 (process "));
 }
 
 TEST_CASE("an announcement fits if it is a small message", "[runtime][unit]") {
