@@ -53,7 +53,7 @@ NcclBackend::~NcclBackend() {
   }
   if (gpu == nullptr) return;
   SharedGpu::of(*gpu).leave(this);
-  if (!is_drained && lanes) lanes->stop();  // this one alone: other process sets may go on
+  if ((!is_drained || failure()) && lanes) lanes->stop();  // these alone: other process sets may go on
   const MutexLock lock(mutex_);
   SharedGpu::of(*gpu).give_back(place_->stream, is_drained && !failure_);
 }
@@ -235,6 +235,8 @@ NcclBackend::Place& NcclBackend::agreed_place() {
   is_ordered_ = agreed.is_ordered;
   library_ = agreed.library;
   lanes_ = std::move(agreed.lanes);
+  if (failure_ && lanes_) lanes_->stop();  // an abort() before this lock did not know the library, and stopped nothing
+  if (failure_) failure_->throw_if_failed();
   return place;
 }
 

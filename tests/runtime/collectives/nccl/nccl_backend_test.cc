@@ -1,8 +1,12 @@
+#include "runtime/collectives/nccl/nccl_backend.hpp"
+
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <numeric>
+#include <optional>
 #include <unistd.h>
 
 #include "tests/catch.hpp"
@@ -11,6 +15,24 @@
 #include "tests/runtime/gpu_tensors.hpp"
 
 using namespace runjob::runtime;
+using runjob::Errc;
+using runjob::Status;
+
+namespace {
+
+/// The host's collectives of one rank: it gets back what it gives.
+class LoneHost : public DataBackend {
+ public:
+  std::string address() const override { return {}; }
+  Status connect(const std::vector<std::string>&) override { return {}; }
+  Status run(const Call& call) override {
+    std::memcpy(call.output, call.input, call.count);
+    return {};
+  }
+  void abort(const Status&) override {}
+};
+
+}  // namespace
 
 TEST_CASE("a job without a tensor on a GPU opens neither the driver nor NCCL", "[runtime][multiproc][stand-in]") {
   on_ranks(2, [](int rank) {
@@ -317,4 +339,37 @@ TEST_CASE("a rank that dies while the others wait for their GPUs is named", "[ru
   });
   for (const int rank : {0, 2})
     CHECK_THAT(outcomes[static_cast<std::size_t>(rank)].message, ContainsSubstring("rank 1 on alpha"));
+}
+
+TEST_CASE("communicators that connect while the job fails are stopped, over the stand-ins",
+          "[runtime][multiproc][stand-in]") {
+  const auto fail_in_set_up = [] {
+    ::alarm(60);
+    LoneHost host;
+    std::optional<nccl::NcclBackend> backend;
+    DeviceOptions options;
+    options.host = &host;
+    options.log = [&](bool, const std::string& line) {
+      if (line.find("connects 1 ranks") != line.npos) backend->abort(Status(Errc::kPeerLost, "rank 1 has left"));
+    };
+    backend.emplace(options, nccl::NcclSettings{});
+    const UserStream stream(0);
+    const GpuTensor<float> tensor(stream, {1, 1});
+    Call call;
+    call.kind = Kind::kAllreduce;
+    call.input = call.output = tensor.get();
+    call.count = 2;
+    call.memory.kind = MemoryKind::kDevice;
+    Call inexpressible = call;
+    inexpressible.dtype = DType::kInt16;
+    static_cast<void>(backend->refusal(inexpressible));  // it connects the communicator
+    require(backend->run(call).message() == "rank 1 has left", "the reason");
+    while (calls_of("ncclCommAbort") == 0) ::usleep(1000);
+    backend.reset();
+    require(calls_of("ncclCommAbort") == 1 && calls_of("ncclCommDestroy") == 0, "it is stopped once");
+    return Outcome();
+  };
+  const Outcome outcome = run_alone(fail_in_set_up, {{"RUNJOB_STAND_IN_COUNT", "ncclCommAbort,ncclCommDestroy"}});
+  INFO(outcome.message);
+  CHECK(outcome.ok());
 }
