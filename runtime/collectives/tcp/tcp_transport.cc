@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/process/time_limit.hpp"
 #include "runtime/links/congestion_control.hpp"
 #include "runtime/links/link_setup.hpp"
 #include "runtime/links/silence_watch.hpp"
@@ -214,6 +215,7 @@ void TcpTransport::wait(int peer, const LinkRequest& request) {
 template <class IsOver>
 void TcpTransport::wait_until(int peer, IsOver is_over) {
   Clock::time_point idle_since;  // the epoch while bytes move
+  TimeLimit limit(options_.operation_timeout, idle_since);
   bool has_slept = false;
   while (!is_over()) {
     if (move_all() != 0) {
@@ -228,16 +230,19 @@ void TcpTransport::wait_until(int peer, IsOver is_over) {
     }
     throw_if_unusable();
     const Clock::time_point now = Clock::now();
-    if (idle_since == Clock::time_point()) idle_since = now;
+    if (idle_since == Clock::time_point()) {
+      idle_since = now;
+      limit = TimeLimit(options_.operation_timeout, now);
+    }
     if (now - idle_since < spin_.time()) continue;
-    if (now - idle_since >= options_.operation_timeout) {
+    if (limit.is_over(now)) {
       throw Error(
           Errc::kTimeout,
           fmt::format("waited {:.3g} s for {}; it may be stopped or very slow; RUNJOB_GLOO_TIMEOUT_SECONDS "
                       "allows more",
                       std::chrono::duration<double>(options_.operation_timeout).count(), this->peer(peer).name));
     }
-    sleep(idle_since + options_.operation_timeout);
+    sleep(limit.next_look());
     has_slept = true;
   }
 }

@@ -12,24 +12,24 @@ constexpr std::chrono::milliseconds kQuestionAfter{200};
 
 void RoundWait::begin(std::uint64_t round) {
   round_ = round;
-  since_.reset();
+  limit_.reset();
 }
 
 RoundWait::Clock::time_point RoundWait::next_look(Rounds::Deadline deadline, const Rounds::IsBusy& is_busy) {
   const auto now = Clock::now();
-  if (!since_) {
-    since_ = now;
+  if (!limit_) {
+    limit_.emplace(timeout_, now);
     next_question_ = now + kQuestionAfter;
   }
   Clock::time_point next = deadline.value_or(Clock::time_point::max());
   if (exchange_ != nullptr) next = std::min(next, next_question_);
-  return attendance_.late_rank(round_, is_busy) < 0 ? next : std::min(next, *since_ + timeout_);
+  return attendance_.late_rank(round_, is_busy) < 0 ? next : std::min(next, limit_->next_look());
 }
 
 bool RoundWait::is_over(Rounds::Deadline deadline, const Rounds::IsBusy& is_busy) {
   const auto now = Clock::now();
   const int late = attendance_.late_rank(round_, is_busy);
-  if (late >= 0 && since_ && now >= *since_ + timeout_) throw_rank_timeout(attendance_.topology().name(late), timeout_);
+  if (limit_ && limit_->is_over(now) && late >= 0) throw_rank_timeout(attendance_.topology().name(late), timeout_);
   if (exchange_ != nullptr && now >= next_question_) {
     exchange_->ask(round_);
     next_question_ = now + kQuestionAfter;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/process/time_limit.hpp"
 #include "runtime/collectives/hierarchical/rounds/attendance.hpp"
 #include "runtime/collectives/hierarchical/rounds/leader_exchange.hpp"
 #include "runtime/collectives/rounds.hpp"
@@ -39,7 +40,7 @@ class RoundWait {
   LeaderExchange* const exchange_;
   const std::chrono::milliseconds timeout_;
   std::uint64_t round_ = 0;
-  std::optional<Clock::time_point> since_;
+  std::optional<TimeLimit> limit_;  ///< once this rank waits
   Clock::time_point next_question_;
 };
 

@@ -3,12 +3,18 @@
 #include <csignal>
 #include <future>
 #include <numeric>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 
+#include "base/process/time_limit.hpp"
+#include "runtime/links/silence_watch.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
 using runjob::Status;
+using runjob::TimeLimit;
 
 namespace {
 
@@ -160,6 +166,29 @@ TEST_CASE("a silent member is a timeout that names its rank", "[runtime][net]") 
   }();
   CHECK(status.code() == Errc::kTimeout);
   CHECK_THAT(status.message(), ContainsSubstring("waited 0.02 s for rank 10"));
+}
+
+TEST_CASE("the time for which the process was stopped is not part of a wait", "[runtime][net]") {
+  constexpr std::chrono::milliseconds kMoment{100}, kLimit = SilenceWatch::kLookEvery + TimeLimit::kStandstill;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto members = group(2, kLimit);
+    char byte = 1;
+    auto waited = std::async(std::launch::async, [&] { return members[0]->receive_short(1, &byte, 1); });
+    std::this_thread::sleep_for(kMoment);
+    ::kill(::getpid(), SIGSTOP);
+    // The rest of a sleep begins when the process goes on, and then the other thread looks at the time.
+    std::this_thread::sleep_for(SilenceWatch::kLookEvery);
+    const bool is_sent = members[1]->send_short(0, "x", 1).ok() && members[1]->flush().ok();
+    ::_exit(is_sent && waited.get().ok() && byte == 'x' ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, WUNTRACED);
+  CHECK(WIFSTOPPED(status));
+  std::this_thread::sleep_for(kLimit);
+  ::kill(child, SIGCONT);
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
 }
 
 TEST_CASE("writing to a member that is gone is an error and no SIGPIPE", "[runtime][net]") {

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "base/process/time_limit.hpp"
 #include "tests/catch.hpp"
 #include "tests/runtime/collectives/hierarchical/rounds/rounds_hosts.hpp"
 #include "tests/thrown.hpp"
@@ -74,6 +75,16 @@ TEST_CASE("round wait: a rank of a process set has the name that it has in the j
   const auto error = runjob::thrown([&] { wait.is_over(std::nullopt, is_rank_1); });
   CHECK(error.first == Errc::kTimeout);
   CHECK_THAT(error.second, ContainsSubstring("rank 5"));
+}
+
+TEST_CASE("round wait: the time for which the process stood still does not count", "[runtime][unit]") {
+  RoundsHosts ranks({0, 0, 1});
+  const Attendance attendance(ranks[0].topology, ranks[0].local.group, ranks[0].board);
+  RoundWait wait(attendance, nullptr, std::chrono::milliseconds(500));
+  wait.begin(2);
+  static_cast<void>(wait.next_look(std::nullopt, is_rank_1));
+  std::this_thread::sleep_for(runjob::TimeLimit::kStandstill);  // as a stopped process
+  CHECK_FALSE(wait.is_over(std::nullopt, is_rank_1));
 }
 
 TEST_CASE("round wait: a leader asks the other hosts each time that it has waited for long", "[runtime][net]") {
