@@ -9,7 +9,6 @@ Threads  those of the backward pass, one at a time, and the one that calls finis
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
@@ -57,12 +56,14 @@ class Slot:
     """One parameter's gradient, in all steps.
 
     passes_left  backward passes until it is complete. is_here: it has been taken, in this step.
-    view         its place in its bucket's memory, once that is there; p.grad when the gradient lies in it.
+    view         its place in its bucket's memory, once that is there. It is given to nobody: p.grad is another tensor there.
+    strides      of that place.
+    address      where it is, or was in the memory before: 0 before the first, and for a place without elements.
     came_ns      when it was complete in this step, by time.monotonic_ns(), while a timeline is recorded.
     sparse_dims  of a gradient that travels as a sparse one; 0: it travels as a dense one, also when it is sparse.
     """
 
-    __slots__ = ("came_ns", "hook", "is_here", "name", "parameter", "passes_left", "sparse_dims", "taker", "view")
+    __slots__ = ("address", "came_ns", "hook", "is_here", "name", "parameter", "passes_left", "sparse_dims", "strides", "taker", "view")
 
     def __init__(self, parameter: torch.Tensor, name: str, passes: int) -> None:
         self.parameter = parameter
@@ -73,14 +74,20 @@ class Slot:
         self.sparse_dims = 0
         self.taker: Bucket | Alone | None = None
         self.view: torch.Tensor | None = None
+        self.strides: tuple[int, ...] = ()
+        self.address = 0
         self.hook: Any = None
 
 
 class Bucket:
     """Gradients of one dtype and device in one piece of memory, symmetric where there is such, which is reduced in place.
 
-    p.grad becomes a view of that memory, and stays valid for whoever keeps it. With a `dtype` that is not the gradients', which is
-    compression, p.grad stays what it is, and is overwritten with the result.
+    p.grad becomes a tensor in that memory: none that autograd takes for a view, but it counts its versions with the memory. It stays valid
+    for whoever keeps it: the memory is left to the gradients of the last step if anything but the bucket and the parameters' p.grad
+    refers to it. Where PyTorch does not count references, it is left to them in each step with a gradient that came elsewhere.
+
+    p.grad stays what it is, and is overwritten with the result, when it is a part of a larger piece of memory, which is the program's own,
+    and with a `dtype` that is not the gradients', which is compression.
 
     Behind the gradients are words: for each of them whether it is here, and `extra` ones of the owner. On a GPU the words are in the
     host's memory, and a reduction of their own, which travels with the round: reading them there does not wait for the GPU.
@@ -100,7 +107,7 @@ class Bucket:
         self._words_handle: int | None = None  # where they have a reduction of their own
         self._flat: torch.Tensor | None = None
         self._words: torch.Tensor | None = None
-        self._own_references = 0
+        self._own_references = 0  # to the memory, while no gradient lies in it
         self._version = 0
         for slot in slots:
             slot.taker, slot.view = self, None
@@ -109,7 +116,7 @@ class Bucket:
     def begin_step(self) -> None:
         """Nothing has come yet."""
         self.missing = len(self.slots)
-        self._is_unused = True  # the memory, in this step
+        self._has_room = False  # whether the memory may be written to in this step, where no gradient lies
         self._is_recorded = timeline_rows.are_recorded()  # so that hold() does not ask for each gradient
 
     @property
@@ -122,23 +129,23 @@ class Bucket:
         if self._is_recorded and is_complete:
             slot.came_ns = time.monotonic_ns()
         gradient = slot.parameter.grad
-        if gradient is slot.view:
+        if _is_in_place(gradient, slot):
             return
-        is_bound = gradient.dtype == self._dtype and not gradient.requires_grad and not gradient.is_sparse
+        is_bound = gradient.dtype == self._dtype and not gradient.requires_grad and not gradient.is_sparse and not _is_part(gradient)
         if not (is_bound or is_complete):
             return
-        if self._flat is None or (self._is_unused and self._references() > self._own_references):
-            self._allocate()  # anew when somebody keeps a gradient of the last step
-        self._is_unused = False
-        gradient = gradient.detach()
+        if not self._has_room:
+            self._make_room()
+        if gradient.requires_grad:
+            gradient = gradient.detach()
         slot.view.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
         if is_bound:
-            slot.parameter.grad = slot.view
+            _bind(slot)
 
     def submit(self, extra: Sequence[bool] = ()) -> None:
         """Starts the reduction. A gradient that is not complete is taken as it is; extra: the owner's words."""
-        if self._flat is None:
-            self._allocate()
+        if not self._has_room:
+            self._make_room()
         self._words.fill_(self._reduction.word(True))
         for index, slot in enumerate(self.slots):
             if not slot.is_here:
@@ -174,7 +181,7 @@ class Bucket:
         self._handle = self._words_handle = None
         failure = None
         for index, slot in enumerate(self.slots):
-            if slot.parameter.grad is not slot.view:
+            if not _is_in_place(slot.parameter.grad, slot):
                 failure = self._give(slot, index) or failure
         if failure is not None:
             raise failure
@@ -201,7 +208,7 @@ class Bucket:
         parameter = slot.parameter
         if not slot.is_here:
             if self._reduction.is_any(self._words[index]):
-                parameter.grad = slot.view.to(parameter.dtype)
+                parameter.grad = slot.view.detach().to(parameter.dtype)
         elif parameter.grad is None:
             return removed(slot)
         elif parameter.grad.is_sparse:
@@ -210,7 +217,23 @@ class Bucket:
             parameter.grad.detach().copy_(slot.view)
         return None
 
+    def _make_room(self) -> None:
+        """Before the first gradient of a step that does not lie in the memory is written there."""
+        if self._flat is None or self._is_kept():
+            self._allocate()
+        self._has_room = True
+
+    def _is_kept(self) -> bool:
+        """Whether somebody keeps a gradient of the last step, or a tensor that shares its memory."""
+        count = _references(self._flat)
+        if count == self._own_references > 0:
+            return False
+        filled = [slot for slot in self.slots if slot.address != 0]
+        in_place = sum(_is_in_place(slot.parameter.grad, slot) for slot in filled)
+        return count > self._own_references + in_place if count > 0 else in_place < len(filled)
+
     def _allocate(self) -> None:
+        """Takes memory, and moves the gradients there that lie in the memory so far, also in that of an earlier bucket."""
         unit = ALIGNMENT_BYTES // torch.empty(0, dtype=self._dtype).element_size()
         places = [0]
         for slot in self.slots:
@@ -218,18 +241,46 @@ class Bucket:
         words = len(self.slots) + self._extra
         self._flat = _memory(places[-1] + words, self._dtype, self._device)
         self._words = torch.zeros(words, device="cpu") if gpus.is_on_gpu(self._flat) else self._flat[places[-1] :]
+        bound = [slot for slot in self.slots if _is_bound(slot)]
         for slot, strides, place in zip(self.slots, self._strides, places):
             slot.view = _view(self._flat, place, slot.parameter.shape, strides)
-        self._own_references = self._references()
+            slot.strides, slot.address = slot.view.stride(), slot.view.data_ptr()
+        self._own_references = _references(self._flat)
+        for slot in bound:
+            slot.view.copy_(slot.parameter.grad.detach())
+            _bind(slot)
 
-    def _references(self) -> int:
-        """How many there are to the memory, and to the views of it. Where PyTorch cannot tell the first, those to the views only."""
-        count = getattr(torch._C, "_storage_Use_Count", lambda storage: 0)
-        return count(self._flat.untyped_storage()._cdata) + sum(sys.getrefcount(slot.view) for slot in self.slots)
+
+def _bind(slot: Slot) -> None:
+    slot.parameter.grad = slot.view.detach()  # a view could not be detach_()ed
+
+
+def _is_bound(slot: Slot) -> bool:
+    """Whether p.grad begins where the slot's place is, or was in the memory before."""
+    gradient = slot.parameter.grad
+    return gradient is not None and gradient.layout is torch.strided and gradient.data_ptr() == slot.address
+
+
+def _is_in_place(gradient: torch.Tensor | None, slot: Slot) -> bool:
+    """Whether p.grad is the slot's place in its bucket's memory. Programs may give the same tensor other memory: p.grad.data = ..."""
+    if gradient is None or slot.view is None or gradient.is_sparse or gradient.data_ptr() != slot.address:
+        return False
+    return gradient.stride() == slot.strides and gradient.dtype == slot.view.dtype
+
+
+def _is_part(tensor: torch.Tensor) -> bool:
+    return tensor.untyped_storage().nbytes() > tensor.nbytes
+
+
+def _references(tensor: torch.Tensor) -> int:
+    """How many there are to its memory: one of each tensor, and one of this call. 0 where PyTorch does not tell."""
+    count = getattr(torch._C, "_storage_Use_Count", lambda storage: 0)
+    return int(count(tensor.untyped_storage()._cdata))
 
 
 def _view(flat: torch.Tensor, place: int, shape: torch.Size, strides: Sequence[int] | None) -> torch.Tensor:
-    part = flat[place : place + shape.numel()]
+    """An empty one refers to no memory."""
+    part = flat[place : place + shape.numel()] if shape.numel() > 0 else flat.new_empty(0)
     return part.view(shape) if strides is None else part.as_strided(shape, strides)
 
 
