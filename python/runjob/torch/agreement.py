@@ -80,7 +80,8 @@ def conclude(announced: Mapping[int, tuple[dict[str, Form], Sequence[str]]]) -> 
     """
     ranks = sorted(announced)
     first = announced[ranks[0]][0]
-    came = next((announced[rank][1] for rank in ranks if announced[rank][1]), ())
+    orders = [[name for name in announced[rank][1] if name in first] for rank in ranks]  # a gradient that came may be frozen since
+    came = next(filter(None, orders), [])
     forms = {rank: announced[rank][0] for rank in ranks}
     for rank in ranks:
         _check_names(ranks[0], rank, forms)

@@ -5,6 +5,10 @@ those came. They do so again after a step in which a rank has seen a parameter t
 of the words that travel with every step's gradients. And they do so in the first step after all of them have joined. So the ranks
 always have the same buckets.
 
+The ranks know an optimizer by its number among those of its process set, in the order of their first agreements: these block, so that
+the order is the same on all ranks. It would not be the order in which optimizers are made: a rank that comes to an elastic job later
+has made fewer of them.
+
 Threads  those of the backward pass, one at a time, and the one that steps.
 """
 
@@ -13,23 +17,25 @@ from __future__ import annotations
 import itertools
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
-from .. import job
+from .. import job, process_sets
+from ..process_sets import ProcessSet
 from .agreement import agree, form_of
 from .buckets import Alone, Bucket, GradientReduction, Slot
 from .layout import Layout
 from .parameter_names import add_names
 
-_numbers = itertools.count()  # optimizers are made in the same order on all ranks
+_numbers: dict[int, tuple[object, Iterator[int]]] = {}  # of optimizers, by process set: since when, and the next ones
 
 
 class Gradients:
     """is_active  whether there is another rank to reduce with; without one, nothing is noticed and nothing done.
 
+    name             the same on all ranks; empty before their first agreement.
     names            of all parameters. sparse_as_dense: as given to DistributedOptimizer.
     """
 
@@ -37,7 +43,6 @@ class Gradients:
         self, names: dict[torch.Tensor, str], reduction: GradientReduction, passes: int, groups: int | list[list[str]] | None,
         sparse_as_dense: bool,
     ) -> None:  # fmt: skip
-        self.name = f"DistributedOptimizer.{next(_numbers)}"
         self.names = names
         self._reduction = reduction
         self._groups = groups
@@ -57,6 +62,7 @@ class Gradients:
         self._generation, self._joins = job.generation(), job.joins()
         self.is_active = not is_alone and bool(process_set.included()) and process_set.size() > 1
         self._layout: Layout | None = None
+        self.name = ""
         self._agreements = 0
         self._is_changed = False
         self._came: list[str] | None = []  # names in the order of their coming, while that is to be learnt
@@ -147,6 +153,8 @@ class Gradients:
 
     def _agree(self) -> None:
         """All ranks are here. Reduces what the layout so far did not have, and makes a new one for the steps to come."""
+        if self._agreements == 0:
+            self.name = f"DistributedOptimizer.{_next_number(self._reduction.process_set)}"
         self._agreements += 1
         name = f"{self.name}.{self._agreements}"
         forms = {slot.name: form_of(slot.parameter, slot.sparse_dims) for slot in reversed(self._slots.values())}
@@ -210,6 +218,15 @@ class Gradients:
         """A gradient that was planned as a dense one: it is not sent with its bucket, but after the ranks have agreed anew."""
         slot.sparse_dims = slot.parameter.grad.sparse_dim()
         self._is_changed = True
+
+
+def _next_number(process_set: ProcessSet) -> int:
+    """From 0 in each job, again when all ranks have joined, and again when the library gives a set the number of a removed one."""
+    identifier = process_sets.identifier(process_set)
+    since = (process_sets.epoch(identifier), job.joins())
+    if identifier not in _numbers or _numbers[identifier][0] != since:
+        _numbers[identifier] = (since, itertools.count())
+    return next(_numbers[identifier][1])
 
 
 def _is_reduced(slot: Slot) -> bool:

@@ -23,6 +23,14 @@ def test_a_rank_to_which_nothing_came_has_no_order():
     assert conclude({0: (FORMS, []), 1: (FORMS, [])}).came == 0
 
 
+def test_a_gradient_that_came_and_was_frozen_since_has_no_place_in_the_order():
+    agreement = conclude({0: (FORMS, ["x", "c", "y"]), 1: (FORMS, ["a", "b", "c"])})
+    assert (list(agreement.forms), agreement.came) == (["c", "a", "b"], 1)
+    agreement = conclude({0: (FORMS, ["x"]), 1: (FORMS, ["b"])})
+    assert (list(agreement.forms), agreement.came) == (["b", "a", "c"], 1)
+    assert conclude({0: (FORMS, ["x"]), 1: (FORMS, ["x"])}).came == 0
+
+
 def test_a_rank_that_has_joined_announces_nothing():
     agreement = conclude({2: (FORMS, ["b"])})
     assert (list(agreement.forms), agreement.came) == (["b", "a", "c"], 1)

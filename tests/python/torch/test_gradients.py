@@ -114,6 +114,16 @@ def _add_group(model, optimizer, step):
         optimizer.add_param_group({"params": [model.extra], "lr": 0.01})
 
 
+def frozen_before_the_first_step():
+    """After the backward pass in which their gradients came."""
+    weights = [torch.zeros(1, requires_grad=True) for _ in range(2)]
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(weights, lr=1.0))
+    (sum(weights) * (hvd.rank() + 1)).backward()
+    weights[0].requires_grad_(False)
+    optimizer.step()
+    return weights[1].item()
+
+
 def parameters_added_later():
     return _differs(_net, _sgd, _add_group) < 1e-9
 
@@ -167,6 +177,35 @@ def two_optimizers():
         second.zero_grad()
     both = torch.cat([parameter.detach().flatten() for layer in (generator, critic) for parameter in layer.parameters()])
     return torch.equal(hvd.allreduce(both, op=hvd.Max), both), bool(both.isfinite().all())
+
+
+def _one_step(optimizer, factor=1):
+    optimizer.zero_grad()
+    weight = optimizer.param_groups[0]["params"][0]
+    (weight * (hvd.rank() + 1) * factor).sum().backward()
+    optimizer.step()
+    return weight[0].item()
+
+
+def optimizers_of_one_rank_alone():
+    """One that does not step until the others have: as in elastic jobs, where older ranks have made more of them."""
+    made = [hvd.DistributedOptimizer(torch.optim.SGD([torch.zeros(2, requires_grad=True)], lr=1.0)) for _ in range(2 + hvd.rank())]
+    return [_one_step(optimizer) for optimizer in made[-2:]]
+
+
+def optimizers_after_a_join():
+    """Of the same form. They begin anew in another order, the last one with a gradient that was in flight when all ranks joined."""
+    made = [hvd.DistributedOptimizer(torch.optim.SGD([torch.zeros(2, requires_grad=True)], lr=1.0), groups=1) for _ in range(3)]
+    seen = [[_one_step(optimizer, 1 + index) for index, optimizer in enumerate(made[:2])] for _ in range(2)]
+    (made[0].param_groups[0]["params"][0] * 100).sum().backward()
+    hvd.join()
+    for order in ((1, 2, 0), (0, 1, 2)):
+        values = {}
+        for index in order:
+            made[index].load_state_dict(made[index].state_dict())  # drops what is in flight
+            values[index] = _one_step(made[index], 1 + index)
+        seen.append([values[index] for index in range(3)])
+    return seen, [optimizer._gradients.name for optimizer in made]
 
 
 def clipping():
@@ -277,10 +316,16 @@ CASES = {
     small_differences: True,
     what_nobody_uses_stays_none: (True, True, [False, True, True]),
     frozen_and_unfrozen: True,
+    frozen_before_the_first_step: -1.5,
     parameters_added_later: True,
     a_gradient_that_was_there_before_its_group: (-3.0, -1.5),
     order_of_arrival: True,
     two_optimizers: (True, True),
+    optimizers_of_one_rank_alone: [-1.5, -1.5],
+    optimizers_after_a_join: (
+        [[-1.5, -3.0], [-3.0, -6.0], [-4.5, -9.0, -4.5], [-6.0, -12.0, -9.0]],
+        ["DistributedOptimizer.2", "DistributedOptimizer.0", "DistributedOptimizer.1"],
+    ),
     clipping: True,
     scaled_losses: ([-3.0, -3.0], 2.0),
     compiled: True,

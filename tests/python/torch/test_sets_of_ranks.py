@@ -173,3 +173,25 @@ def _numbered():
 
 def test_the_number_of_a_set_can_be_set(call_ranks):
     assert call_ranks(_numbered, 3) == [(None, 2.0, 2, None)] * 2 + [(None, None, 2, None)]
+
+
+def _numbers_of_optimizers():
+    """Optimizers of a set are made on its ranks only; a later set gets the number of a removed one."""
+    hvd.init(process_sets="dynamic")
+    seen = []
+    for ranks in ([0, 1], [1, 2]):
+        some = hvd.add_process_set(ranks)
+        for each in [some] * 2 * some.included() + [hvd.global_process_set]:
+            weight = torch.zeros(1, requires_grad=True)
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), process_set=each)
+            (weight * hvd.rank()).backward()
+            optimizer.step()
+            seen.append((weight.item(), optimizer._gradients.name[-1]))
+        hvd.remove_process_set(some)
+    return seen
+
+
+def test_optimizers_of_a_set_do_not_count_among_those_of_all_ranks(call_ranks):
+    first, second = [(-0.5, "0"), (-0.5, "1")], [(-1.5, "0"), (-1.5, "1")]
+    expected = [[*first, (-1.0, "0"), (-1.0, "1")], [*first, (-1.0, "0"), *second, (-1.0, "1")], [(-1.0, "0"), *second, (-1.0, "1")]]
+    assert call_ranks(_numbers_of_optimizers, 3) == expected
