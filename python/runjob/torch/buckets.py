@@ -357,7 +357,7 @@ class Alone:
         if timeline_rows.are_recorded():
             shape, dtype = compressed.shape, compressed.dtype
             timeline_rows.show(self.name, [self.slot.name], [shape], [0], dtype, self._reduction.process_set)
-        handle = self._reduction.start(compressed.contiguous(), self.name)
+        handle = self._reduction.start(compressed.contiguous().resolve_neg(), self.name)
         return lambda: self._reduction.compression.decompress(handles.synchronize(handle), context)
 
 

@@ -48,10 +48,15 @@ class Layout:
         """Starts what has not begun, and waits for all. Whether the `word` of any rank was true. May be called again after a
         signal handler has raised.
 
-        Errors  those of the reductions: the first, when all are over.
+        Errors  those of the reductions: the first, when all are over. That of a reduction that does not start, such as of complex numbers,
+                when all that have started are over.
         """
         if not self._is_begun:
-            self._begin_rest(word)
+            try:
+                self._begin_rest(word)
+            except Exception:
+                self.drop()
+                raise
         failure = _outcome(self.closing)
         heard = [failure is not None or self.closing.hears(index) for index in range(1 + len(self.alone))]
         for bucket in self.buckets:

@@ -39,13 +39,15 @@ class Tensors(Arrays[torch.Tensor]):
     def dense(self, array: Any, operation: str) -> torch.Tensor:
         check(array, operation)
         tensor: torch.Tensor = array.detach() if array.requires_grad else array
-        return tensor.contiguous()
+        return tensor.contiguous().resolve_neg()  # of a view that negates its memory: the imaginary part of a conjugate
 
     def in_place(self, array: Any, operation: str) -> torch.Tensor:
         check(array, operation)
         tensor: torch.Tensor = array
         if not tensor.is_contiguous():
             raise ValueError(f"{operation} works in place and needs a contiguous tensor; use tensor.contiguous()")
+        if tensor.is_neg():
+            raise ValueError(f"{operation} works in place and does not take a view that negates its memory; use tensor.resolve_neg()")
         return tensor
 
     def copy(self, array: Any, operation: str) -> torch.Tensor:

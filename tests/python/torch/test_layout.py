@@ -101,6 +101,21 @@ def changed_too_early():
     return said
 
 
+def a_gradient_that_cannot_be_reduced():
+    """The step fails on all ranks, and waits for the gradients that are in flight; so does the next one."""
+    weights = [torch.zeros(3, requires_grad=True), torch.zeros(2, dtype=torch.complex64, requires_grad=True)]
+    weights.append(torch.zeros(2, requires_grad=True))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(weights, lr=1.0), groups=[[weight] for weight in weights])
+    found = []
+    sum(weight.abs().sum() for weight in weights).backward()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="does not take torch.complex64"):
+            optimizer.step()
+        layout = optimizer._gradients._layout
+        found += [bucket.is_submitted for bucket in (*layout.buckets, layout.closing)]
+    return found
+
+
 def large_gradients():
     """Those that go alone, row-major or not, and in a group: used by both ranks, by one, by none."""
     found = []
@@ -119,6 +134,7 @@ def large_gradients():
 
 CASES = {
     large_gradients: True,
+    a_gradient_that_cannot_be_reduced: [False] * 8,
     groups_of_parameters: ([0.5], [1.0, 1.0], [0.0], None),
     one_rank_uses_it: True,
     sparse_gradients: [(True, True), (True, True)],

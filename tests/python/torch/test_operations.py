@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import runjob.torch as hvd
+from doubling import Doubling
 from runjob.torch.tensors import DTYPES
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -282,3 +283,30 @@ def _barriers():
 
 def test_barrier_returns_when_all_have_come(call_ranks):
     assert call_ranks(_barriers, 3) == [[None] * 20] * 3
+
+
+def _negated():
+    """Imaginary parts of conjugates, which PyTorch negates when they are read, each with the values 1, 2, 3 and 4."""
+    hvd.init()
+    view = torch.complex(torch.zeros(4), -torch.arange(1.0, 5.0)).conj().imag
+    assert view.is_neg()
+    weight = torch.zeros(4, requires_grad=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), compression=Doubling)
+    weight.grad = torch._neg_view(-torch.arange(1.0, 5.0))
+    optimizer.step()
+    results = [
+        hvd.allreduce(view), hvd.grouped_allreduce([view])[0], hvd.allgather(view)[:4], hvd.broadcast(view, 1), -weight.detach(),
+        hvd.reducescatter(torch._neg_view(-torch.arange(1.0, 5.0).repeat(2))),
+    ]  # fmt: skip
+    texts = []
+    for in_place in (lambda: hvd.allreduce_(weight.grad), lambda: hvd.broadcast_(weight.grad, 0)):
+        with pytest.raises(ValueError) as caught:
+            in_place()
+        texts.append(str(caught.value))
+    return [result.tolist() for result in results], texts
+
+
+def test_views_that_negate_their_memory_have_the_sign_that_they_show(call_ranks):
+    for results, texts in call_ranks(_negated, 2):
+        assert results == [[1.0, 2.0, 3.0, 4.0]] * len(results)
+        assert all("works in place and does not take a view that negates its memory" in text for text in texts)
