@@ -26,7 +26,8 @@ class MetricAverage:
 class LearningRateSchedule:
     """Multiplies the learning rate during some of the epochs.
 
-    multiplier           a number, or a function of the epoch, a fraction within one unless `staircase`.
+    multiplier           a function of the epoch, a fraction within one unless `staircase`; or a number, the factor from each epoch to the
+                         next: with 0.5 and start_epoch=2 the rate is initial_lr in epoch 2, half of that in epoch 3.
     start_epoch, end_epoch  the first one, and the first one after them; None: no end.
     momentum_correction  scales the momentum with the rate for the step that changes it, where Keras keeps it in a variable.
     steps_per_epoch      needed without staircase where Keras does not know it.
@@ -53,7 +54,9 @@ class LearningRateSchedule:
 
     def multiplier(self, epoch: float) -> float:
         """Of an epoch."""
-        return float(self._multiplier(epoch) if callable(self._multiplier) else self._multiplier)
+        if callable(self._multiplier):
+            return float(self._multiplier(epoch))
+        return float(self._multiplier ** (epoch - self.start_epoch))
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Finds out what an epoch is. Errors  ValueError where nobody knows."""

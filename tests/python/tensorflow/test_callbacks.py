@@ -87,7 +87,9 @@ def rates():
     warmup = hvd.callbacks.LearningRateWarmupCallback(0.4, warmup_epochs=2, steps_per_epoch=2)
     schedule = hvd.callbacks.LearningRateScheduleCallback(0.4, multiplier=lambda epoch: 0.1 ** (epoch - 2), start_epoch=2)
     history = model.fit(x, y, batch_size=4, epochs=4, verbose=0, callbacks=[warmup, schedule, Recorder()])
-    return seen, [round(rate, 6) for rate in history.history["lr"]]
+    decay = hvd.callbacks.LearningRateScheduleCallback(0.4, multiplier=0.5, start_epoch=1)
+    decayed = model.fit(x, y, batch_size=8, epochs=4, verbose=0, callbacks=[decay])
+    return seen, *([round(rate, 6) for rate in each.history["lr"]] for each in (history, decayed))
 
 
 def refusals():
@@ -108,7 +110,7 @@ CASES = {
     fit_as_one_process: (True, True),
     what_is_broadcast: (False, True),
     averages_of_metrics: {"a": 0.5, "b": 1.5, "text": "kept"},
-    rates: ([0.25, 0.3, 0.35, 0.4, 0.4, 0.4, 0.04, 0.04], [0.3, 0.4, 0.4, 0.04]),
+    rates: ([0.25, 0.3, 0.35, 0.4, 0.4, 0.4, 0.04, 0.04], [0.3, 0.4, 0.4, 0.04], [0.04, 0.4, 0.2, 0.1]),
     refusals: [True, True],
 }
 

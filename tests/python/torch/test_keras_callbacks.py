@@ -146,7 +146,9 @@ def averages_and_rates():
     warmup = hvd.callbacks.LearningRateWarmupCallback(0.4, warmup_epochs=2, steps_per_epoch=2)
     schedule = hvd.callbacks.LearningRateScheduleCallback(0.4, multiplier=lambda epoch: 0.1 ** (epoch - 2), start_epoch=2)
     history = model.fit(*_data(), batch_size=4, epochs=4, verbose=0, callbacks=[warmup, schedule])
-    return logs, [round(rate, 6) for rate in history.history["lr"]]
+    decay = hvd.callbacks.LearningRateScheduleCallback(0.4, multiplier=0.5, start_epoch=1)
+    decayed = model.fit(*_data(), batch_size=8, epochs=4, verbose=0, callbacks=[decay])
+    return logs, *([round(rate, 6) for rate in each.history["lr"]] for each in (history, decayed))
 
 
 def values():
@@ -245,7 +247,7 @@ CASES = {
     options_of_gradients: ([True, True, True], False, True),
     what_is_broadcast: (False, True),
     saved_and_loaded: (True, 2, True),
-    averages_and_rates: ({"a": 0.5, "b": 1.5, "text": "kept"}, [0.3, 0.4, 0.4, 0.04]),
+    averages_and_rates: ({"a": 0.5, "b": 1.5, "text": "kept"}, [0.3, 0.4, 0.4, 0.04], [0.04, 0.4, 0.2, 0.1]),
     values: lambda rank: [0.5, [2.0, 5.0], [0, 1], [1, 7], [[2.0], [6.0]][rank]],
     arguments_of_keras_2: 1,
     names_of_horovod: ([True, True, True], False),
