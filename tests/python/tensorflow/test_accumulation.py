@@ -17,8 +17,60 @@ def several_passes():
     )
 
 
+def gradients_of_some_passes():
+    """A gradient that comes in some of a step's two passes only: from the second on, or not in the last."""
+    tf, hvd = tensorflow_cases.module()
+    found = []
+    for wrap, first_step in ((lambda function: function, (False, True)), (tf.function, (True, False))):
+        optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(1.0), backward_passes_per_step=2)
+        always, sometimes = tf.Variable([0.0]), tf.Variable([0.0])
+
+        @wrap
+        def step(uses_both):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(always + sometimes if uses_both else always) * (hvd.rank() + 1)
+            optimizer.apply_gradients(zip(tape.gradient(loss, [always, sometimes]), [always, sometimes]))
+
+        for uses_both in (*first_step, *reversed(first_step), True, True):
+            step(uses_both)
+            found.append((float(always[0]), float(sometimes[0])))
+    return found
+
+
+def steps_that_are_counted():
+    """Keras's schedules go by `iterations`."""
+    tf, hvd = tensorflow_cases.module()
+    schedule = tf.keras.optimizers.schedules.ExponentialDecay(1.0, 1, 0.5)
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(schedule), backward_passes_per_step=2)
+    variable = tf.Variable([0.0])
+    values = []
+    for _ in range(4):
+        optimizer.apply_gradients([(tf.constant([1.0]), variable)])
+        values.append(float(variable[0]))
+    return values, int(optimizer.iterations.numpy())
+
+
+def reduced_twice():
+    """By a tape, and by the optimizer that applies the gradients."""
+    tf, hvd = tensorflow_cases.module()
+    variable, values = tf.Variable([0.0]), []
+    for op in (hvd.Average, hvd.Sum):
+        optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(1.0), op=op)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(variable) * (hvd.rank() + 1)
+        gradients = hvd.DistributedGradientTape(tape, op=op).gradient(loss, [variable])
+        optimizer.apply_gradients(zip(gradients, [variable]))
+        values.append(float(variable[0]))
+    return values
+
+
+PASSES = [(0.0, 0.0), (-3.0, -1.5), (-3.0, -1.5), (-6.0, -3.0), (-6.0, -3.0), (-9.0, -6.0)]
+
 CASES = {
     several_passes: (True, True, 3),
+    gradients_of_some_passes: PASSES * 2,
+    steps_that_are_counted: ([0.0, -2.0, -2.0, -3.0], 2),
+    reduced_twice: [-1.5, -7.5],
 }  # fmt: skip
 
 test_every_case = tensorflow_cases.test(CASES)
