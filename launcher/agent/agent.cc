@@ -219,14 +219,17 @@ void Agent::on_process_gone() {
 void Agent::end_ranks(int signal, std::int64_t grace_ms) {
   if (phase_ == Phase::kWaiting) return drain();
   if (phase_ >= Phase::kKilling) return;
-  if (grace_ms <= 0) return kill_ranks();
-  phase_ = Phase::kEnding;
-  if (signal != 0) signal_everything(signal);
-  stragglers_.watch(std::chrono::milliseconds(grace_ms));
-  grace_timer_.expires_after(std::chrono::milliseconds(grace_ms));
-  grace_timer_.async_wait([this](boost::system::error_code error) {
-    if (!error) kill_ranks();
-  });
+  if (grace_ms <= 0) {
+    kill_ranks();
+  } else {
+    phase_ = Phase::kEnding;
+    if (signal != 0) signal_everything(signal);
+    stragglers_.watch(std::chrono::milliseconds(grace_ms));
+    grace_timer_.expires_after(std::chrono::milliseconds(grace_ms));
+    grace_timer_.async_wait([this](boost::system::error_code error) {
+      if (!error) kill_ranks();
+    });
+  }
   if (ranks_.launch().elastic_slots > 0) on_process_gone();  // all of its ranks may have ended before
 }
 

@@ -164,6 +164,16 @@ TEST_CASE("ranks that are told to end get the signal, and SIGKILL after the grac
   agent.finish();
 }
 
+TEST_CASE("an agent of an elastic job finishes although all its ranks have ended before", "[multiproc]") {
+  const std::int64_t grace_ms = GENERATE(0, 60'000);
+  CAPTURE(grace_ms);
+  RunningAgent agent;
+  agent.launch("exit 0", [](Launch& launch) { launch.elastic_slots = 1; });
+  CHECK(agent.exited().wait_status == 0);
+  agent.end(SIGTERM, grace_ms);
+  agent.finish();
+}
+
 TEST_CASE("signals reach the rank, and heartbeats are answered", "[multiproc]") {
   RunningAgent agent;
   agent.launch("trap 'echo signalled; exit 4' USR1; echo ready; while :; do sleep 0.01; done");
