@@ -66,8 +66,8 @@ class DiscoveryScript::State : public std::enable_shared_from_this<State> {
       : command_(std::move(command)),
         environment_(std::move(environment)),
         events_(std::move(events)),
-        output_{asio::posix::stream_descriptor(executor), {}, {}},
-        errors_{asio::posix::stream_descriptor(executor), {}, {}},
+        output_{asio::posix::stream_descriptor(executor), {}},
+        errors_{asio::posix::stream_descriptor(executor), {}},
         process_(executor),
         timer_(executor),
         quiet_timer_(executor) {}
@@ -78,15 +78,16 @@ class DiscoveryScript::State : public std::enable_shared_from_this<State> {
  private:
   struct Reader {
     asio::posix::stream_descriptor pipe;
-    std::array<char, 4096> bytes;
     std::string text;
+
+    error_code take_some();
+    void take_rest();
   };
 
-  void read(Reader& reader);
+  void watch(Reader& reader);
   void on_output();
   void on_quiet();
   void on_process_gone();
-  void drain(Reader& reader);
   void run_later();
 
   const std::string command_;
@@ -118,6 +119,7 @@ void DiscoveryScript::State::run() {
     pid_ = start.pid;
     output_.pipe.assign(out.reader.release());
     errors_.pipe.assign(err.reader.release());
+    for (Reader* reader : {&output_, &errors_}) reader->pipe.non_blocking(true);
   } catch (const Error& error) {
     events_.on_failure(error.what());
     return run_later();
@@ -125,8 +127,8 @@ void DiscoveryScript::State::run() {
   followed_ = false;
   output_.text.clear();
   errors_.text.clear();
-  read(output_);
-  read(errors_);
+  watch(output_);
+  watch(errors_);
   const int handle = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
   if (handle < 0) return;  // before Linux 5.3: the end of its output is its end
   process_.assign(handle);
@@ -135,20 +137,40 @@ void DiscoveryScript::State::run() {
   });
 }
 
-void DiscoveryScript::State::read(Reader& reader) {
-  reader.pipe.async_read_some(asio::buffer(reader.bytes),
-                              [self = shared_from_this(), &reader](error_code error, std::size_t count) {
-                                if (self->stopped_ || error == asio::error::operation_aborted) return;
-                                const bool is_output = &reader == &self->output_;
-                                if (error) {
-                                  if (is_output && !self->process_.is_open()) self->on_process_gone();
-                                  return;
-                                }
-                                reader.text.append(reader.bytes.data(), count);
-                                if (reader.text.size() > kMostBytes) reader.text.erase(0, reader.text.size() / 2);
-                                if (is_output) self->on_output();
-                                self->read(reader);
-                              });
+/// Waits until there is something to read, and reads it in the handler: bytes that an asynchronous read had taken would
+/// still be on their way when the end of the process is handled.
+void DiscoveryScript::State::watch(Reader& reader) {
+  const auto on_readable = [self = shared_from_this(), &reader](error_code error) {
+    if (error || self->stopped_ || !reader.pipe.is_open()) return;
+    const bool is_output = &reader == &self->output_;
+    error = reader.take_some();
+    if (error && error != asio::error::would_block) {
+      if (is_output && !self->process_.is_open()) self->on_process_gone();
+      return;
+    }
+    if (is_output) self->on_output();
+    self->watch(reader);
+  };
+  reader.pipe.async_wait(asio::posix::stream_descriptor::wait_read, on_readable);
+}
+
+error_code DiscoveryScript::State::Reader::take_some() {
+  std::array<char, 4096> bytes;
+  error_code error;
+  const std::size_t count = pipe.read_some(asio::buffer(bytes), error);
+  text.append(bytes.data(), count);
+  if (text.size() > kMostBytes) text.erase(0, text.size() / 2);
+  return error;
+}
+
+/// Takes the end of the output, which is still in the pipe when the script has ended. A process that the script has
+/// left may keep the pipe open.
+void DiscoveryScript::State::Reader::take_rest() {
+  if (!pipe.is_open()) return;
+  while (!take_some()) {
+  }
+  error_code ignored;
+  pipe.close(ignored);
 }
 
 void DiscoveryScript::State::on_output() {
@@ -170,19 +192,6 @@ void DiscoveryScript::State::on_quiet() {
   if (!list.empty()) events_.on_list(list);
 }
 
-/// Reads the end of the output, which is still in the pipes when the script has ended.
-void DiscoveryScript::State::drain(Reader& reader) {
-  if (!reader.pipe.is_open()) return;
-  error_code error;
-  reader.pipe.non_blocking(true, error);
-  for (;;) {
-    const std::size_t count = reader.pipe.read_some(asio::buffer(reader.bytes), error);
-    if (error || count == 0) break;
-    reader.text.append(reader.bytes.data(), count);
-  }
-  reader.pipe.close(error);
-}
-
 void DiscoveryScript::State::on_process_gone() {
   if (stopped_ || pid_ < 0) return;
   int status = 0;
@@ -192,8 +201,8 @@ void DiscoveryScript::State::on_process_gone() {
   error_code ignored;
   process_.close(ignored);
   quiet_timer_.cancel();
-  drain(output_);
-  drain(errors_);
+  output_.take_rest();
+  errors_.take_rest();
   if (status != 0) {
     const std::string line = last_line(errors_.text);
     events_.on_failure(end_text(status) + (line.empty() ? "" : ": " + line));
