@@ -1,9 +1,11 @@
 #include "launcher/host_sources/discover_first_hosts.hpp"
 
 #include <optional>
+#include <signal.h>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -12,6 +14,19 @@
 #include "launcher/job_spec/horovod_words.hpp"
 
 namespace runjob {
+namespace {
+
+/// Catches the signals that end a program, except those that were ignored when this process was started (nohup).
+void add_end_signals(boost::asio::signal_set& signals) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    const bool is_ignored = ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+    if (!is_ignored) signals.add(number);
+  }
+}
+
+}  // namespace
+
 std::vector<Host> discover_first_hosts(const FirstHosts& wanted, const Environment& environment,
                                        const std::function<void(const std::string&)>& warn) {
   boost::asio::io_context context;
@@ -43,9 +58,19 @@ std::vector<Host> discover_first_hosts(const FirstHosts& wanted, const Environme
     }
   };
   DiscoveryScript script(context.get_executor(), wanted.script, environment, {on_list, on_failure});
+  boost::asio::signal_set end_signals(context);
+  add_end_signals(end_signals);
+  int ended_by = 0;
+  end_signals.async_wait([&](boost::system::error_code error, int number) {
+    if (error) return;
+    ended_by = number;
+    context.stop();
+  });
   script.start();
   context.run_for(wanted.patience);
   script.stop();
+  end_signals.clear();
+  if (ended_by != 0) ::raise(ended_by);  // its default action ends this process
   if (failure) throw Error(*failure);
   if (enough) return hosts;
   const std::string lead = wanted.as_horovod ? horovod_timeout_words(wanted.slots, patience) + " " : "";
