@@ -86,7 +86,8 @@ void ElasticSupervisor::started(int process, const Started& start) {
 
 void ElasticSupervisor::not_started(int process, const StartFailed& failure) {
   const int rank = era_->rank_of(process);
-  if (rank >= 0 && !membership_.absorbs()) return era_->ranks->not_started(rank, failure);
+  if (rank >= 0 && (ending_ || !membership_.absorbs())) return era_->ranks->not_started(rank, failure);
+  if (ending_) return;
   membership_.exited(process, {false, end_text(failure)}, alarm_->now());
   watch_times();
 }
@@ -138,7 +139,8 @@ void ElasticSupervisor::request(rendezvous::Request request, rendezvous::Reply r
 
 void ElasticSupervisor::host_lost(int host, const std::string& how) {
   const int index = era_->host_of(host);
-  if (index >= 0 && !membership_.absorbs()) era_->ranks->host_lost(index, how);
+  if (index >= 0 && (ending_ || !membership_.absorbs())) era_->ranks->host_lost(index, how);
+  if (ending_) return;
   std::erase_if(waiting_, [&](const auto& each) { return membership_.roll().host_of(each.first) == host; });
   membership_.host_lost(host, fmt::format("lost the agent on {}: {}", name_of(host), how), alarm_->now());
   watch_times();
@@ -251,6 +253,7 @@ void ElasticSupervisor::on_ready(int process, const rendezvous::JoinRequest::Rea
 void ElasticSupervisor::on_failing(int process, const rendezvous::Failing& failing) {
   const std::string reason = shown_reason(failing.reason);
   log::info("{} is failing: {}", membership_.roll().name_of(process), reason);
+  if (ending_) return;
   membership_.failing(process, failing.own, reason);
   if (failing.late < 0 || std::cmp_greater_equal(failing.late, era_->processes.size())) return;
   membership_.replace(process_of(failing.late), reason, alarm_->now());

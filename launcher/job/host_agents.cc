@@ -50,6 +50,7 @@ void HostAgents::add_host(Host host) {
 }
 
 void HostAgents::connect(int host) {
+  if (ending_) return;
   HostState& state = hosts_.at(host);
   if (state.is_reached()) return static_cast<void>(state.again = true);
   if (state.session) old_sessions_.push_back(std::move(state.session));
@@ -115,6 +116,7 @@ void HostAgents::signal_ranks(int number) {
 }
 
 void HostAgents::end_ranks(const End& message) {
+  ending_ = true;
   for (auto& [index, host] : hosts_) {
     if (!host.is_reached()) continue;
     host.again = false;

@@ -62,7 +62,8 @@ class HostAgents : private AgentSession::Events {
 
   /// A host of an elastic job has the next free index from now on. Nothing is done there before connect().
   void add_host(Host host);
-  /// Begins to reach the agent of a host that has none, or has none any more. One that is leaving is waited for.
+  /// Begins to reach the agent of a host that has none, or has none any more. One that is leaving is waited for. Has no
+  /// effect after end_ranks().
   void connect(int host);
 
   int host_of(int process) const { return host_of_process_.at(static_cast<std::size_t>(process)); }
@@ -123,6 +124,7 @@ class HostAgents : private AgentSession::Events {
   std::map<int, HostState> hosts_;
   std::vector<std::unique_ptr<AgentSession>> old_sessions_;  // of hosts that came back; the loop may still know them
   std::vector<int> host_of_process_;                         // by number, which is the rank in a job of fixed size
+  bool ending_ = false;                                      // end_ranks() has been called
 };
 
 }  // namespace runjob

@@ -153,6 +153,26 @@ TEST_CASE("a rank that the others have waited for too long is replaced", "[unit]
   CHECK(elastic.reply(0).size == 1);
 }
 
+TEST_CASE("a job that is being ended starts no other process, whatever happens to its ranks and hosts", "[unit]") {
+  ElasticJob elastic("s1:1,s2:1,s3:1", 1);
+  elastic.job->verdict().interrupted(SIGINT);
+  elastic.job->ranks_are_ending();
+  SECTION("a host is lost") {
+    elastic.job->host_lost(1, "not heard of for 5 s");
+  }
+  SECTION("a process cannot be started") {
+    elastic.job->not_started(1, StartFailed{});
+  }
+  SECTION("a rank waits too long for another one") {
+    elastic.request(0, "/v1/failing", R"({"own": true, "reason": "'x' waits", "late": 1})");
+    REQUIRE(elastic.answers[0]);
+  }
+  CHECK(elastic.starts.empty());
+  CHECK(elastic.notices.empty());
+  CHECK_FALSE(elastic.ended_with);
+  CHECK(elastic.job->verdict().outcome().exit_status() == 128 + SIGINT);
+}
+
 TEST_CASE("a time limit ends an elastic job", "[unit]") {
   ElasticJob elastic("s1:2", 1);
   elastic.job->verdict().time_limit_reached(5s);
