@@ -4,9 +4,13 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <signal.h>
 #include <sys/socket.h>
+#include <system_error>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -21,11 +25,25 @@
 namespace runjob {
 namespace {
 
-[[noreturn]] void become_agent(int socket, Neighbours neighbours) {
+/// Closes all but the standard descriptors. close_range(2) fails before Linux 5.9 and under some seccomp filters.
+void close_others() {
+  if (::close_range(3, ~0u, 0) == 0) return;
+  std::vector<int> others;
+  std::error_code unknown;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", unknown))
+    others.push_back(std::stoi(entry.path().filename()));
+  for (const int descriptor : others) {
+    if (descriptor > STDERR_FILENO) ::close(descriptor);
+  }
+}
+
+[[noreturn]] void become_agent(UniqueFd launchers_end, UniqueFd own_end, Neighbours neighbours) {
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
-  ::dup2(socket, STDIN_FILENO);
-  ::dup2(socket, STDOUT_FILENO);
-  ::close_range(3, ~0u, 0);
+  ::dup2(own_end.get(), STDIN_FILENO);
+  ::dup2(own_end.get(), STDOUT_FILENO);
+  launchers_end.reset();  // in any case: while it is open, the channel does not end with the launcher
+  own_end.reset();
+  close_others();
   ::_exit(run_agent(neighbours));
 }
 
@@ -45,7 +63,7 @@ UniqueFd fork_local_agent(Neighbours neighbours) {
   auto [ours, theirs] = socket_pair();
   const pid_t agent = ::fork();
   if (agent < 0) throw system_error("cannot fork the agent", errno);
-  if (agent == 0) become_agent(theirs.get(), neighbours);
+  if (agent == 0) become_agent(std::move(ours), std::move(theirs), neighbours);
   return std::move(ours);
 }
 

@@ -157,6 +157,10 @@ NO_MEMFD = """
 #include <errno.h>
 int memfd_create(const char *name, unsigned flags) { (void)name; (void)flags; errno = ENOSYS; return -1; }
 """
+NO_CLOSE_RANGE = """
+#include <errno.h>
+int close_range(unsigned first, unsigned last, int flags) { (void)first; (void)last; (void)flags; errno = ENOSYS; return -1; }
+"""
 
 
 def preloaded(tmp_path, source):
@@ -188,3 +192,12 @@ def test_without_memfd_the_ranks_use_tcp(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.count(":2.0\n") == 2
     assert "ranks use TCP although they are on one host" in done.stderr
+
+
+def test_without_close_range_nothing_is_left_when_runjob_is_killed(tmp_path):
+    # Two names of this host have an agent each, which must not keep the other one's channel open either.
+    environment = preloaded(tmp_path, NO_CLOSE_RANGE)
+    with jobs.Marked("-H", "localhost:1,127.0.0.1:1", "sh", "-c", "echo ready; sleep 600", env=environment) as job:
+        job.wait_for_lines(2)
+        job.process.kill()
+        job.wait_until_gone()
