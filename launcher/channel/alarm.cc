@@ -10,17 +10,15 @@ namespace {
 
 class TimerAlarm : public Alarm {
  public:
-  explicit TimerAlarm(boost::asio::any_io_executor executor) : timer_(std::move(executor)) {}
+  TimerAlarm(boost::asio::any_io_executor executor, const StoppedTime& stopped)
+      : timer_(std::move(executor)), stopped_(stopped) {}
 
-  TimePoint now() const override { return std::chrono::steady_clock::now(); }
+  TimePoint now() const override { return std::chrono::steady_clock::now() - stopped_.total; }
 
   void set(TimePoint time, std::function<void()> call) override {
     call_ = std::move(call);
-    timer_.expires_at(time);
-    // A timer that has expired cannot be cancelled any more; the count finds its call out of date.
-    timer_.async_wait([this, count = ++count_](boost::system::error_code error) {
-      if (!error && count == count_) std::exchange(call_, {})();
-    });
+    time_ = time;
+    wait();
   }
 
   void cancel() override {
@@ -29,7 +27,19 @@ class TimerAlarm : public Alarm {
   }
 
  private:
+  void wait() {
+    timer_.expires_at(time_ + stopped_.total);
+    // A timer that has expired cannot be cancelled any more; the count finds its call out of date.
+    timer_.async_wait([this, count = ++count_](boost::system::error_code error) {
+      if (error || count != count_) return;
+      if (now() < time_) return wait();  // the job was stopped meanwhile
+      std::exchange(call_, {})();
+    });
+  }
+
   boost::asio::steady_timer timer_;
+  const StoppedTime& stopped_;
+  TimePoint time_;
   std::function<void()> call_;
   std::uint64_t count_ = 0;  // of the calls that were set or taken back
 };
@@ -37,7 +47,12 @@ class TimerAlarm : public Alarm {
 }  // namespace
 
 std::unique_ptr<Alarm> make_alarm(boost::asio::any_io_executor executor) {
-  return std::make_unique<TimerAlarm>(std::move(executor));
+  static const StoppedTime kNone;
+  return make_alarm(std::move(executor), kNone);
+}
+
+std::unique_ptr<Alarm> make_alarm(boost::asio::any_io_executor executor, const StoppedTime& stopped) {
+  return std::make_unique<TimerAlarm>(std::move(executor), stopped);
 }
 
 }  // namespace runjob

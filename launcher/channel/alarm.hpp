@@ -29,4 +29,13 @@ class Alarm {
 /// An alarm over a timer of the loop.
 std::unique_ptr<Alarm> make_alarm(boost::asio::any_io_executor executor);
 
+/// How long a job has been stopped (Ctrl-Z) so far.
+struct StoppedTime {
+  std::chrono::steady_clock::duration total{};
+};
+
+/// The same, for a clock that stands still while the job is stopped: what is added to `stopped`, which outlives the
+/// alarm, does not count. A call that is set already comes later by it.
+std::unique_ptr<Alarm> make_alarm(boost::asio::any_io_executor executor, const StoppedTime& stopped);
+
 }  // namespace runjob

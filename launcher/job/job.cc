@@ -64,7 +64,7 @@ Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHo
       status_(context_.get_executor(), spec.allocation, show_on(output_)),
       agents_(context_, spec, output_, *this),
       launch_(context_.get_executor(), spec, agents_),
-      supervisor_(runjob::make_supervisor(context_.get_executor(), spec, agents_, launch_, output_,
+      supervisor_(runjob::make_supervisor(context_.get_executor(), spec, stopped_, agents_, launch_, output_,
                                           [this](const Verdict& verdict) { end_because(verdict); })) {
   if (spec.call)
     call_.emplace(
@@ -246,6 +246,7 @@ SignalForwarding::Hooks Job::signal_hooks() {
   hooks.when_sent = [this](const std::function<void()>& done) { agents_.when_sent(done); };
   hooks.before_stop = [this] { output_.hide_rows(); };
   hooks.after_stop = [this](std::chrono::steady_clock::duration stopped) {  // that time does not count
+    stopped_.total += stopped;
     if (spec_.time_limit && phase_ < Phase::kEnding)
       watch_time_limit(time_limit_timer_.expiry() + stopped - std::chrono::steady_clock::now());
   };

@@ -11,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/unique_handle.hpp"
+#include "launcher/channel/alarm.hpp"
 #include "launcher/job/call_relay.hpp"
 #include "launcher/job/end_signals.hpp"
 #include "launcher/job/host_agents.hpp"
@@ -80,6 +81,7 @@ class Job : private HostAgents::Events {
   EndSignals end_signals_;
   SignalForwarding forwarding_;
   boost::asio::steady_timer time_limit_timer_;
+  StoppedTime stopped_;
   OutputRelay output_;
   InputRelay input_;
   StartStatus status_;

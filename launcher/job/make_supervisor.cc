@@ -79,17 +79,17 @@ std::vector<MakeHostSource> host_sources(const boost::asio::any_io_executor& exe
 }  // namespace
 
 std::unique_ptr<Supervisor> make_supervisor(const boost::asio::any_io_executor& executor, const JobSpec& spec,
-                                            HostAgents& agents, RankLaunch& launch, OutputRelay& output,
-                                            Supervisor::EndRanksBecause end_ranks) {
+                                            const StoppedTime& stopped, HostAgents& agents, RankLaunch& launch,
+                                            OutputRelay& output, Supervisor::EndRanksBecause end_ranks) {
   RankSupervisor::Options options{spec.command.front(), spec.start_timeout, spec.continue_on_failure, {}};
   if (!spec.elastic) {
-    return std::make_unique<RankSupervisor>(spec.allocation, std::move(options), make_alarm(executor),
+    return std::make_unique<RankSupervisor>(spec.allocation, std::move(options), make_alarm(executor, stopped),
                                             std::move(end_ranks));
   }
   return std::make_unique<ElasticSupervisor>(
-      spec.allocation, *spec.elastic, std::move(options), [executor] { return make_alarm(executor); },
-      std::move(end_ranks), elastic_hooks(executor, spec, agents, launch, output),
-      host_sources(executor, spec, launch));
+      spec.allocation, *spec.elastic, std::move(options),
+      [executor, &stopped] { return make_alarm(executor, stopped); }, std::move(end_ranks),
+      elastic_hooks(executor, spec, agents, launch, output), host_sources(executor, spec, launch));
 }
 
 }  // namespace runjob

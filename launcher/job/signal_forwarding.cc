@@ -1,7 +1,10 @@
 #include "launcher/job/signal_forwarding.hpp"
 
 #include <signal.h>
+#include <unistd.h>
 #include <utility>
+
+#include "base/log.hpp"
 
 namespace runjob {
 namespace {
@@ -19,7 +22,7 @@ bool is_ignored(int number) {
 }
 
 SignalForwarding::SignalForwarding(boost::asio::any_io_executor executor, Hooks hooks)
-    : hooks_(std::move(hooks)), signals_(executor), stop_limit_(executor) {
+    : hooks_(std::move(hooks)), signals_(executor), continues_(!is_ignored(SIGCONT)), stop_limit_(executor) {
   for (const int number : kForwarded) {
     if (!is_ignored(number)) signals_.add(number);
   }
@@ -44,6 +47,8 @@ void SignalForwarding::on_signal(int number) {
 }
 
 void SignalForwarding::stop_all() {
+  if (::getpid() == 1)
+    return log::warn("the job is not stopped: runjob is the first process of its container, which cannot be stopped");
   if (std::exchange(stopping_, true)) return;
   hooks_.send(SIGSTOP);
   hooks_.when_sent([this] { stop_ourselves(); });
@@ -58,8 +63,11 @@ void SignalForwarding::stop_ourselves() {
   stop_limit_.cancel();
   hooks_.before_stop();
   const auto began = std::chrono::steady_clock::now();
-  ::raise(SIGSTOP);  // returns after SIGCONT, which is then forwarded like any signal
+  signals_.remove(SIGCONT);  // that of this stop is sent in any case, also when SIGCONT has been ignored from the start
+  ::raise(SIGSTOP);
+  if (continues_) signals_.add(SIGCONT);
   hooks_.after_stop(std::chrono::steady_clock::now() - began);
+  hooks_.send(SIGCONT);
 }
 
 }  // namespace runjob

@@ -17,7 +17,8 @@ bool is_ignored(int number);
 /// go to every rank. SIGTSTP (Ctrl-Z) stops all ranks and then this process; SIGCONT lets all of them go on. The ranks
 /// get SIGSTOP for SIGTSTP, as with mpirun: their process groups have no parent in their session, and in such groups
 /// the kernel ignores SIGTSTP (POSIX, "orphaned process group"). A signal that was ignored when this process was
-/// started stays ignored.
+/// started stays ignored; the ranks go on after a stop in any case. The first process of a PID namespace (a container's)
+/// cannot be stopped: SIGTSTP has no effect there but a warning.
 /// Owner    the job. Outlives the loop's run.
 /// Threads  the loop's one thread.
 class SignalForwarding {
@@ -44,6 +45,7 @@ class SignalForwarding {
 
   Hooks hooks_;
   boost::asio::signal_set signals_;
+  const bool continues_;  // SIGCONT is forwarded
   boost::asio::steady_timer stop_limit_;
   bool stopping_ = false;  // the ranks have been stopped, this process has not
 };

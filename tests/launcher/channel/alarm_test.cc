@@ -39,6 +39,22 @@ TEST_CASE("a call that was replaced or taken back is not made", "[unit]") {
   CHECK(calls == "kept ");
 }
 
+TEST_CASE("the time in which the job is stopped does not count", "[unit]") {
+  boost::asio::io_context context;
+  StoppedTime stopped;
+  const auto alarm = make_alarm(context.get_executor(), stopped);
+  const auto due = alarm->now() + 5ms;
+  int calls = 0;
+  alarm->set(due, [&] {
+    ++calls;
+    CHECK(alarm->now() >= due);
+  });
+  stopped.total += 20ms;
+  CHECK(alarm->now() < due);
+  context.run();
+  CHECK(calls == 1);
+}
+
 TEST_CASE("a call may set the alarm again", "[unit]") {
   boost::asio::io_context context;
   const auto alarm = make_alarm(context.get_executor());

@@ -60,6 +60,31 @@ TEST_CASE("a signal that was ignored from the start stays ignored", "[unit]") {
         }) == 0);
 }
 
+TEST_CASE("the ranks go on after a stop, also when SIGCONT was ignored from the start", "[multiproc]") {
+  const auto action = GENERATE(SIG_DFL, SIG_IGN);
+  const pid_t launcher = ::fork();
+  if (launcher == 0) {
+    ::signal(SIGCONT, action);
+    boost::asio::io_context context;
+    std::vector<int> sent;
+    const auto send = [&](int number) { sent.push_back(number); };
+    SignalForwarding forwarding(context.get_executor(),
+                                {send, [](const auto& done) { done(); }, [] {}, [&](auto) { context.stop(); }});
+    forwarding.start();
+    ::raise(SIGTSTP);
+    context.run();
+    context.restart();
+    context.poll();
+    ::_exit(sent == std::vector<int>{SIGSTOP, SIGCONT} ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(launcher, &status, WUNTRACED) == launcher);
+  CHECK(WIFSTOPPED(status));
+  ::kill(launcher, SIGCONT);
+  ::waitpid(launcher, &status, 0);
+  CHECK(status == 0);
+}
+
 TEST_CASE("SIGCONT takes back a stop that has not happened yet", "[unit]") {
   CHECK(in_child([] {
           boost::asio::io_context context;

@@ -3,9 +3,11 @@
 import os
 import re
 import signal
+import subprocess
+import time
 
 import pytest
-from jobs import Marked, by_rank, python
+from jobs import TIMEOUT, Marked, by_rank, command, python
 from testbed import eventually
 
 FORWARDED = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGWINCH, signal.SIGCONT]
@@ -63,6 +65,49 @@ def test_ctrl_z_stops_the_ranks_and_runjob_and_continue_resumes_both():
         assert not any(map(stopped, ranks))
         job.process.terminate()
         assert job.finish()[0] == 143
+
+
+def test_the_time_of_ctrl_z_does_not_count_for_the_start():
+    """Rank 1 calls init() after a stop that is longer than --start-timeout."""
+    late = """
+import os, signal
+import runjob.numpy as rj
+os.environ['RUNJOB_START_TIMEOUT'] = '600'  # the ranks have a limit of their own
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+print('ready', flush=True)
+if os.environ['RUNJOB_RANK'] == '1': signal.sigwait([signal.SIGUSR1])
+rj.init()
+print(rj.size(), flush=True)
+"""
+    with Marked("-np", "2", "--start-timeout", "4", "--verbose", *python(late)) as job:
+        job.wait_for_lines(2)
+        while "rank 0 called init()" not in job.process.stderr.readline():
+            pass
+        job.process.send_signal(signal.SIGTSTP)
+        os.waitid(os.P_PID, job.process.pid, os.WSTOPPED)
+        time.sleep(5)
+        job.process.send_signal(signal.SIGCONT)
+        job.process.send_signal(signal.SIGUSR1)
+        status, output, errors = job.finish()
+        assert status == 0, errors
+        assert by_rank(output) == {0: ["2"], 1: ["2"]}
+
+
+def test_the_first_process_of_a_container_is_not_stopped_and_its_ranks_go_on():
+    if os.geteuid() != 0:
+        pytest.skip("a PID namespace needs root")
+    container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    listener = [*container, *command("-np", "1", *python(LISTENER))]
+    with subprocess.Popen(listener, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as outer:
+        assert outer.stdout.readline() == "[0]<stdout>:ready\n"
+        with open(f"/proc/{outer.pid}/task/{outer.pid}/children") as children:
+            runjob = int(children.read())
+        os.kill(runjob, signal.SIGTSTP)
+        assert "the job is not stopped: runjob is the first process of its container" in outer.stderr.readline()
+        os.kill(runjob, signal.SIGUSR1)
+        assert outer.stdout.readline() == "[0]<stdout>:SIGUSR1\n"
+        os.kill(runjob, signal.SIGTERM)
+        assert outer.wait(timeout=TIMEOUT) == 143
 
 
 def test_a_stopped_job_can_be_ended():
