@@ -17,7 +17,7 @@ bool is_ignored(int number);
 /// go to every rank. SIGTSTP (Ctrl-Z) stops all ranks and then this process; SIGCONT lets all of them go on. The ranks
 /// get SIGSTOP for SIGTSTP, as with mpirun: their process groups have no parent in their session, and in such groups
 /// the kernel ignores SIGTSTP (POSIX, "orphaned process group"). A signal that was ignored when this process was
-/// started stays ignored; the ranks go on after a stop in any case. The first process of a PID namespace (a container's)
+/// started stays ignored; the ranks go on after a stop in any case. The first process of a container's PID namespace
 /// cannot be stopped: SIGTSTP has no effect there but a warning.
 /// Owner    the job. Outlives the loop's run.
 /// Threads  the loop's one thread.

@@ -69,7 +69,6 @@ TESTED_ELSEWHERE = {
     "launcher/job/channel_local.cc": "tests/python/launcher/test_exit.py",
     "launcher/channel/fd_channel.cc": "tests/python/launcher/test_output.py",
     "launcher/job/input_relay.cc": "tests/python/launcher/test_input.py",
-    "launcher/job/host_agents.cc": "tests/launcher/job/job_test.cc",
     "launcher/job/rank_launch.cc": "tests/launcher/job/job_test.cc",
     "launcher/agent/rank_processes.cc": "tests/launcher/agent/agent_test.cc",
     "launcher/agent/rendezvous_relay.cc": "tests/launcher/agent/agent_test.cc",
