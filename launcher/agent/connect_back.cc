@@ -28,7 +28,9 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto kLimit = 10s;
-constexpr auto kHandshakeLimit = 3s;  // something else may have accepted, which will never answer
+/// Something else may have accepted, which will never answer. The last address gets all of the time that is left: after
+/// an interruption of the network, TCP repeats what was lost after as long again.
+constexpr auto kHandshakeLimit = 3s;
 
 /// Waits for `events` on `descriptor`. Errors  Error(kTimeout).
 void wait_for(int descriptor, short events, Clock::time_point deadline) {
@@ -203,6 +205,10 @@ void become_channel(UniqueFd socket) {
     if (::dup2(socket.get(), standard) < 0) throw system_error("dup2", errno);
 }
 
+bool is_last(const std::vector<Attempt>& attempts) {
+  return std::count_if(attempts.begin(), attempts.end(), [](const auto& each) { return each.descriptor() >= 0; }) == 1;
+}
+
 std::string failures_of(const std::vector<Attempt>& attempts) {
   std::string text;
   for (const Attempt& attempt : attempts)
@@ -226,7 +232,7 @@ SealKeys connect_back(const Environment& environment) {
   for (const std::string& address : call.addresses) attempts.emplace_back(address, call.port);
   while (Attempt* attempt = wait_for_one(attempts, deadline)) {
     try {
-      const auto limit = std::min(deadline, Clock::now() + kHandshakeLimit);
+      const auto limit = is_last(attempts) ? deadline : std::min(deadline, Clock::now() + kHandshakeLimit);
       SealKeys keys = shake_hands(attempt->descriptor(), call.key, node_name(environment), limit);
       become_channel(attempt->take());
       return keys;

@@ -1,6 +1,7 @@
 #include "launcher/channel/messages.hpp"
 
 #include "launcher/channel/message_fields.hpp"
+#include "launcher/channel/network_fields.hpp"
 
 namespace runjob {
 
@@ -10,21 +11,6 @@ constexpr BindTo last(BindTo) {
 
 constexpr StartFailed::Step last(StartFailed::Step) {
   return StartFailed::Step::kPlacement;
-}
-
-void fields(auto& io, Is<InterfaceAddress> auto& m) {
-  io("address", m.address);
-  io("prefix_length", m.prefix_length);
-}
-
-void fields(auto& io, Is<NetworkInterface> auto& m) {
-  io("name", m.name);
-  io("speed_mbits", m.speed_mbits);
-  io("loopback", m.loopback);
-  io("point_to_point", m.point_to_point);
-  io("carrier", m.carrier);
-  io("default_route", m.default_route);
-  io("addresses", m.addresses);
 }
 
 void fields(auto& io, Is<Hello> auto& m) {

@@ -55,12 +55,13 @@ void RankLaunch::find_addresses(std::function<void(const Status& status)> done) 
   const auto send = [this](int host, ToAgent type, std::string payload) {
     agents_.send(host, type, std::move(payload));
   };
-  probe_.emplace(executor_, std::move(probed), spec_.network_interfaces, send,
-                 [this, done = std::move(done)](const Status& status, std::vector<HostAddress> addresses) {
-                   for (std::size_t i = 0; i < addresses.size(); ++i)
-                     addresses_[static_cast<int>(i)] = std::move(addresses[i]);
-                   done(status);
-                 });
+  probe_.emplace(
+      executor_, std::move(probed), spec_.network_interfaces, send,
+      [this, done = std::move(done)](const Status& status, std::vector<HostAddress> addresses) {
+        for (std::size_t i = 0; i < addresses.size(); ++i) addresses_[static_cast<int>(i)] = std::move(addresses[i]);
+        done(status);
+      },
+      NetworkProbe::Times());
   probe_->start();
 }
 

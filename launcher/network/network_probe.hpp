@@ -27,6 +27,10 @@ struct ProbedHost {
 /// Finds the address by which each host of a job is reached. All agents listen, then each connects to the candidates of
 /// two others (choose_addresses.hpp). If no choice results, they try the interfaces of containers and tunnels too. A
 /// job on one host needs no attempts: its address is loopback, or the best one that the filter names.
+///
+/// A network that is interrupted for a few seconds must not end the job. So the round is repeated for some seconds when
+/// no choice results, unless each address has been refused. A host without an address besides loopback, whose cable may
+/// have been out, is then asked for its networks again.
 /// Threads  the executor's one thread.
 class NetworkProbe {
  public:
@@ -36,11 +40,17 @@ class NetworkProbe {
   /// or with Errc::kUsage, kConnect or kTimeout and one line that names the hosts and the remedy.
   using Done = std::function<void(Status status, std::vector<HostAddress> addresses)>;
 
-  /// The probe fails when an agent has not answered within `patience`. An agent needs at most a second for each of two
-  /// steps.
+  struct Times {
+    /// The probe fails when an agent has not answered within this time of a round. An agent needs at most a second for
+    /// each of two steps.
+    std::chrono::milliseconds patience{10'000};
+    /// No round begins later than this after the first one. An interruption of three seconds is over for TCP, which
+    /// repeats what is lost at growing intervals, after at most six.
+    std::chrono::milliseconds repetition{8'000};
+    std::chrono::milliseconds pause{500};  ///< between two rounds
+  };
   NetworkProbe(const boost::asio::any_io_executor& executor, std::vector<ProbedHost> hosts,
-               const InterfaceFilter& filter, Send send, Done done,
-               std::chrono::milliseconds patience = std::chrono::seconds(10));
+               const InterfaceFilter& filter, Send send, Done done, Times times);
 
   /// `number`: among the probes of the job, in which the same agents may be asked again.
   void start(std::int64_t number = 0);
@@ -52,7 +62,7 @@ class NetworkProbe {
   void on_frame(int host, ToLauncher type, std::string_view payload);
 
  private:
-  enum class Step { kIdle, kListening, kNetworks, kPrivate, kDone };
+  enum class Step { kIdle, kAsking, kListening, kNetworks, kPrivate, kPausing, kDone };
   struct Host {
     ProbeToken token;
     std::vector<ProbePort> ports;  // by candidate
@@ -61,6 +71,10 @@ class NetworkProbe {
   };
 
   void choose_without_test();
+  bool may_be_interrupted() const;
+  void repeat_later();
+  void ask_for_networks();
+  void on_networks(int host, NetworkFacts facts);
   void listen();
   void on_listening(int host, ProbeListening listening);
   void on_results(int host, const ProbeResults& results);
@@ -79,8 +93,9 @@ class NetworkProbe {
   Host& at(int host) { return states_.at(static_cast<std::size_t>(host)); }
   const std::string& name_of(int host) const { return networks_.at(static_cast<std::size_t>(host)).host; }
 
-  boost::asio::steady_timer patience_timer_;
-  const std::chrono::milliseconds patience_;
+  boost::asio::steady_timer timer_;  // for the agents' answers, or for the pause between two rounds
+  const Times times_;
+  std::chrono::steady_clock::time_point began_;
   const InterfaceFilter filter_;
   const Send send_;
   const Done done_;

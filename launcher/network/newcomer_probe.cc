@@ -17,6 +17,7 @@ NetworkFacts facts_of(const NewcomerProbe::Member& member) {
   for (NetworkInterface interface : member.probed.facts.interfaces) {
     std::erase_if(interface.addresses,
                   [&](const InterfaceAddress& each) { return each.address != member.address.address; });
+    interface.carrier = true;  // its cable may have been out when the agent described it
     if (!interface.addresses.empty()) result.interfaces.push_back(std::move(interface));
   }
   return result;
@@ -37,13 +38,14 @@ HostAddress address_of_only_host(const std::string& name, const NetworkFacts& fa
 }
 
 NewcomerProbe::NewcomerProbe(const boost::asio::any_io_executor& executor, Member newcomer, std::vector<Member> members,
-                             const InterfaceFilter& filter, Send send, Done done)
+                             const InterfaceFilter& filter, Send send, Done done, NetworkProbe::Times times)
     : executor_(executor),
       newcomer_(std::move(newcomer)),
       members_(std::move(members)),
       filter_(filter),
       send_(std::move(send)),
-      done_(std::move(done)) {}
+      done_(std::move(done)),
+      times_(times) {}
 
 void NewcomerProbe::start(std::int64_t number) {
   if (members_.empty()) return done_({}, address_of_only_host(newcomer_.probed.name, newcomer_.probed.facts, filter_));
@@ -65,10 +67,12 @@ void NewcomerProbe::start(std::int64_t number) {
     const int host = index == 0 ? newcomer_.host : members_[static_cast<std::size_t>(index) - 1].host;
     send_(host, type, std::move(payload));
   };
-  probe_.emplace(executor_, std::move(hosts), filter_, send,
-                 [this](const Status& status, const std::vector<HostAddress>& addresses) {
-                   done_(status, status.ok() ? addresses.front() : HostAddress());
-                 });
+  probe_.emplace(
+      executor_, std::move(hosts), filter_, send,
+      [this](const Status& status, const std::vector<HostAddress>& addresses) {
+        done_(status, status.ok() ? addresses.front() : HostAddress());
+      },
+      times_);
   probe_->start(number);
 }
 

@@ -35,7 +35,7 @@ class NewcomerProbe {
 
   /// `members`: the hosts whose ranks the newcomer's will have to reach.
   NewcomerProbe(const boost::asio::any_io_executor& executor, Member newcomer, std::vector<Member> members,
-                const InterfaceFilter& filter, Send send, Done done);
+                const InterfaceFilter& filter, Send send, Done done, NetworkProbe::Times times = {});
 
   /// `number`: see NetworkProbe.
   void start(std::int64_t number = 0);
@@ -53,6 +53,7 @@ class NewcomerProbe {
   const InterfaceFilter filter_;
   const Send send_;
   const Done done_;
+  const NetworkProbe::Times times_;
   std::optional<NetworkProbe> probe_;
 };
 

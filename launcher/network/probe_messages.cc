@@ -1,6 +1,6 @@
 #include "launcher/network/probe_messages.hpp"
 
-#include "launcher/channel/message_fields.hpp"
+#include "launcher/channel/network_fields.hpp"
 
 namespace runjob {
 namespace {
@@ -29,6 +29,7 @@ void check(const ProbeToken& m) {
 void fields(auto& io, Is<ProbeListen> auto& m) {
   io("token", m.token);
   io("addresses", m.addresses);
+  io("asks_for_networks", m.asks_for_networks);
   io("probe", m.probe);
 }
 
@@ -43,6 +44,7 @@ void check(const ProbePort& m) {
 
 void fields(auto& io, Is<ProbeListening> auto& m) {
   io("ports", m.ports);
+  io("networks", m.networks.interfaces);
   io("probe", m.probe);
 }
 

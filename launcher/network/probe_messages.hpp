@@ -25,7 +25,8 @@ struct ProbeToken {
 struct ProbeListen {
   ProbeToken token;
   std::vector<std::string> addresses;
-  std::int64_t probe = 0;  ///< the number of the probe in the job; an answer has that of its request
+  std::int64_t probe = 0;          ///< the number of the probe in the job; an answer has that of its request
+  bool asks_for_networks = false;  ///< the answer is to describe the host's networks as they are now
 };
 
 /// Where the agent listens now.
@@ -38,6 +39,7 @@ struct ProbePort {
 struct ProbeListening {
   std::vector<ProbePort> ports;  ///< for each address, in order
   std::int64_t probe = 0;
+  NetworkFacts networks = {};  ///< if asked for
 };
 
 struct ProbeTarget {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "launcher/network/interface_facts.hpp"
+
 namespace runjob {
 
 AddressProber::AddressProber(boost::asio::any_io_executor executor, FrameWriter<ToLauncher>& frames)
@@ -13,6 +15,7 @@ void AddressProber::on_frame(ToAgent type, std::string_view payload) {
     listener_.emplace(executor_, message);
     ProbeListening answer = listener_->listening();
     answer.probe = message.probe;
+    if (message.asks_for_networks) answer.networks = network_facts();
     return frames_.send_control(ToLauncher::kProbeListening, -1, encode(answer));
   }
   if (type == ToAgent::kProbeConnect) {

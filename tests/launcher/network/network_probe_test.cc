@@ -21,11 +21,14 @@ std::vector<ProbedHost> probed(const std::vector<TestHost>& hosts, bool local = 
   return result;
 }
 
+constexpr NetworkProbe::Times kOneRound{std::chrono::minutes(1), std::chrono::milliseconds(0), {}};
+constexpr NetworkProbe::Times kForHours{std::chrono::minutes(1), std::chrono::hours(1), {}};
+
 /// A probe in a loop, and what came of it. A subclass plays the agents.
 class Trial {
  public:
   explicit Trial(std::vector<ProbedHost> hosts, const std::vector<std::string>& filter = {},
-                 std::chrono::milliseconds patience = std::chrono::minutes(1))
+                 NetworkProbe::Times times = kOneRound)
       : probe(
             context.get_executor(), std::move(hosts), parse_interface_filter(filter, "-x"),
             [this](int host, ToAgent type, const std::string& payload) {
@@ -37,7 +40,7 @@ class Trial {
               status = how;
               for (const HostAddress& each : addresses) chosen.push_back(each.address);
             },
-            patience) {}
+            times) {}
   virtual ~Trial() = default;
 
   void run() {
@@ -61,18 +64,22 @@ class Trial {
 /// Agents on the hosts of a table.
 class TableTrial : public Trial {
  public:
-  explicit TableTrial(std::vector<TestHost> hosts, const std::vector<std::string>& filter = {})
-      : Trial(probed(hosts), filter), hosts_(std::move(hosts)) {}
+  explicit TableTrial(std::vector<TestHost> hosts, const std::vector<std::string>& filter = {},
+                      NetworkProbe::Times times = kOneRound)
+      : Trial(probed(hosts), filter, times), hosts_(std::move(hosts)) {}
 
   void on_frame(int host, ToAgent type, const std::string& payload) override {
     if (type == ToAgent::kProbeListen) {
       ProbeListening reply;
-      for (const std::string& address : decode<ProbeListen>(payload).addresses) {
+      const auto message = decode<ProbeListen>(payload);
+      if (message.asks_for_networks) reply.networks = on_asked(host);
+      for (const std::string& address : message.addresses) {
         reply.ports.push_back(address == unusable ? ProbePort{0, EADDRNOTAVAIL} : ProbePort{1000 + host, 0});
       }
       answer(host, ToLauncher::kProbeListening, encode(reply));
     } else if (type == ToAgent::kProbeConnect) {
       ProbeResults reply;
+      if (on_round) on_round(hosts_);
       for (const ProbeTarget& target : decode<ProbeConnect>(payload).targets) {
         tried.push_back(hosts_[static_cast<std::size_t>(host)].name + ">" + target.address);
         reply.outcomes.push_back(target.port != 1000 + target.host
@@ -86,6 +93,8 @@ class TableTrial : public Trial {
 
   std::string unusable;
   std::vector<std::string> tried;
+  std::function<void(std::vector<TestHost>& hosts)> on_round;  // before a host makes its attempts
+  std::function<NetworkFacts(int host)> on_asked;
 
  private:
   std::vector<TestHost> hosts_;
@@ -137,6 +146,43 @@ TEST_CASE("when no address works the error says what was tried, and nothing list
   CHECK(std::count(trial.tried.begin(), trial.tried.end(), "s1>10.0.0.2") == 0);
 }
 
+TEST_CASE("attempts whose packets may have been lost are made again", "[unit]") {
+  TestInterface out = kLan;
+  out.cable = "";
+  TableTrial trial({host_with(1, {out}), host_with(2, {out})}, {}, kForHours);
+  int turns = 0;
+  trial.on_round = [&turns](std::vector<TestHost>& hosts) {
+    if (++turns > 4) hosts = {host_with(1, {kLan}), host_with(2, {kLan})};
+  };
+  trial.run();
+  CHECK(trial.status.message().empty());
+  CHECK(trial.chosen == std::vector<std::string>{"10.0.0.1", "10.0.0.2"});
+  CHECK(trial.sent ==
+        std::map<ToAgent, int>{{ToAgent::kProbeListen, 6}, {ToAgent::kProbeConnect, 6}, {ToAgent::kProbeEnd, 2}});
+}
+
+TEST_CASE("a host without an address besides loopback is asked again", "[unit]") {
+  TableTrial trial({host_with(1, {kLan}), host_with(2, {})}, {}, kForHours);
+  trial.on_asked = [&trial](int) {
+    trial.on_round = [](std::vector<TestHost>& hosts) { hosts[1] = host_with(2, {kLan}); };
+    return facts_of(host_with(2, {kLan}));
+  };
+  trial.run();
+  CHECK(trial.status.message().empty());
+  CHECK(trial.chosen == std::vector<std::string>{"10.0.0.1", "10.0.0.2"});
+  CHECK(trial.sent[ToAgent::kProbeListen] == 2 + 1 + 2);
+}
+
+TEST_CASE("addresses that refuse are not tried again", "[unit]") {
+  TestInterface same = kLan;
+  same.address = "10.0.0.7";
+  const TestHost one{"s1", {same}}, two{"s2", {same}};
+  TableTrial trial({one, two}, {}, kForHours);
+  trial.run();
+  CHECK_THAT(trial.status.message(), ContainsSubstring("10.0.0.7 (Connection refused)"));
+  CHECK(trial.sent[ToAgent::kProbeListen] == 2);
+}
+
 TEST_CASE("a filter that leaves a host nothing is an error before anything is tried", "[unit]") {
   TableTrial trial({host_with(1, {kLan}), host_with(2, {kVpn})}, {"eth"});
   trial.run();
@@ -169,7 +215,7 @@ TEST_CASE("an agent that does not answer is named", "[unit]") {
       }
     }
   };
-  Silent trial(probed({host_with(1, {kLan}), host_with(2, {kLan})}), {}, std::chrono::milliseconds(10));
+  Silent trial(probed({host_with(1, {kLan}), host_with(2, {kLan})}), {}, {std::chrono::milliseconds(10), {}, {}});
   trial.run();
   CHECK(trial.status.code() == Errc::kTimeout);
   CHECK(trial.status.message() == "the agent on s2 did not answer for 0.01 s while the hosts' networks were tried");

@@ -34,7 +34,8 @@ struct Trial {
             [this](const Status& how, const HostAddress& address) {
               status = how;
               chosen = address.address;
-            }) {
+            },
+            {std::chrono::minutes(1), std::chrono::milliseconds(0), {}}) {
     hosts[7] = newcomer;
     probe.start();
     context.run();
@@ -86,6 +87,15 @@ TEST_CASE("a newcomer gets the address by which the running hosts reach it, and 
   CHECK(trial.listened.at(2) == std::vector<std::string>{"10.0.0.2"});
   CHECK(trial.probe.asks(2));
   CHECK_FALSE(trial.probe.asks(1));
+}
+
+TEST_CASE("a host keeps the address of its ranks although its cable was out when its agent described it", "[unit]") {
+  const TestHost one = host_with(1, {kLan});
+  NewcomerProbe::Member known = member(0, one, "10.0.0.1");
+  for (NetworkInterface& each : known.probed.facts.interfaces) each.carrier = false;
+  const Trial trial(host_with(3, {kLan}), {known}, {{0, one}});
+  CHECK(trial.status.message().empty());
+  CHECK(trial.chosen == "10.0.0.3");
 }
 
 TEST_CASE("a newcomer that the ranks cannot reach is refused", "[unit]") {

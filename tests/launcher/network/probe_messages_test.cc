@@ -19,6 +19,10 @@ TEST_CASE("the messages of a probe survive the channel", "[unit]") {
   CHECK(listen.addresses == std::vector<std::string>{"10.0.0.1", "fd00::1"});
   const auto listening = decode<ProbeListening>(encode(ProbeListening{{{40'000, 0}, {0, EADDRNOTAVAIL}}}));
   CHECK(listening.ports == std::vector<ProbePort>{{40'000, 0}, {0, EADDRNOTAVAIL}});
+  NetworkFacts networks;
+  networks.interfaces = {{"eth0", 1000, false, false, true, true, {{"10.0.0.1", 24}}}};
+  CHECK(decode<ProbeListen>(encode(ProbeListen{kToken, {}, 0, true})).asks_for_networks);
+  CHECK(decode<ProbeListening>(encode(ProbeListening{{}, 0, networks})).networks == networks);
   const auto connect = decode<ProbeConnect>(encode(ProbeConnect{{{3, "10.0.0.1", 40'000, kToken}}, 700}));
   REQUIRE(connect.targets.size() == 1);
   CHECK(connect.targets[0].host == 3);

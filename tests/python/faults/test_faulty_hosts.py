@@ -6,7 +6,7 @@ import time
 import loops
 import pytest
 from remote_jobs import SLEEP, Running, python, run
-from testbed import HostSpec, Testbed, eventually
+from testbed import ETHERNET, INFINIBAND, HostSpec, Testbed
 
 LOST = "runjob: error: lost the agent on s2: it has sent nothing for 5 s\n"
 
@@ -78,6 +78,22 @@ def test_an_interruption_at_the_end_of_a_job_ends_nothing():
     """Rank 0 has the result of the last operation, and has called shutdown(), before rank 1 has its message."""
     with Testbed(hosts=2, visible=[sys.prefix]) as bed:
         require_no_end(lambda: interrupted(bed, loops.ONE_MORE, lambda: bed.hosts[0].write("/tmp/end", "")))
+
+
+@pytest.mark.parametrize("networks, reason", [
+    ("ib0", "s2 cannot reach s1: tried 10.78.0.1"),
+    ("^eth0", "s2 cannot reach s1: s1 has no address besides loopback"),
+], ids=["attempts", "addresses"])  # fmt: skip
+def test_an_interruption_at_the_start_of_a_job_ends_nothing(networks, reason):
+    """The cable of the network for the data is out until the hosts have tried in vain to reach each other."""
+    with Testbed(hosts=2, networks=(ETHERNET, INFINIBAND)) as bed:
+        bed.hosts[0].cut_network("ib0")
+        with Running(bed, "-H", "s1,s2", "--verbose", "--network-interfaces", networks, "echo", "done") as job:
+            tried = next((line for line in job.process.stderr if "cannot reach" in line), "")
+            bed.hosts[0].restore_network("ib0")
+            status, output, errors = job.finish()
+        assert reason in tried and tried.endswith("trying again\n")
+        assert (status, output.count("done")) == (0, 2), errors
 
 
 def test_a_slow_network_full_of_output_is_not_taken_for_dead():

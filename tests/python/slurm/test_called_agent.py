@@ -5,6 +5,7 @@ import secrets
 import socket
 import subprocess
 import threading
+import time
 
 import pytest
 from slurm_jobs import RUNJOB
@@ -25,8 +26,9 @@ def error_of(text):
 
 
 @contextlib.contextmanager
-def listener(answer=None):
-    """The port of one that accepts, and sends `answer` to each connection once it has heard something; None: never a word."""
+def listener(answer=None, delay=0.0):
+    """The port of one that accepts, and sends `answer` to each connection `delay` seconds after it has heard something; None:
+    never a word."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         accepted = []
 
@@ -37,6 +39,7 @@ def listener(answer=None):
                     accepted.append(connection)
                     if answer is not None:
                         connection.recv(1000)
+                        time.sleep(delay)
                         connection.sendall(answer)
                         connection.close()
 
@@ -79,3 +82,8 @@ def test_who_does_not_hold_the_key_is_not_the_launcher(answer, why):
     with listener(answer) as port:
         error = error_of(call(port, "127.0.0.1"))
         assert error == f"cannot reach runjob: 127.0.0.1 port {port}: {why}; does a firewall keep the nodes from it?"
+
+
+def test_an_answer_that_is_late_after_an_interruption_of_the_network_counts():
+    with listener(b"\0\x30" + b"x" * 48, delay=4) as port:
+        assert "who answers there does not hold the job's key" in error_of(call(port, "127.0.0.1"))
