@@ -76,6 +76,14 @@ void OutputPipe::discard() {
   wake_up_.cancel();
 }
 
+/// A read that has completed, and whose bytes are about to be sent, may have left others in the pipe.
+bool OutputPipe::idle() {
+  asio::posix::stream_descriptor::bytes_readable left;
+  boost::system::error_code ignored;
+  if (reading_) pipe_.io_control(left, ignored);
+  return reading_ && left.get() == 0;
+}
+
 void OutputPipe::close() {
   closed_ = true;
   boost::system::error_code ignored;

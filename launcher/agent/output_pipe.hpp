@@ -35,7 +35,7 @@ class OutputPipe {
 
   /// True while it waits for more bytes, having sent all others. Only a process that holds the write end can write
   /// more.
-  bool idle() const { return reading_; }
+  bool idle();
 
   /// Ends run() even if a process still holds the write end. The bytes in the pipe are lost.
   void close();
