@@ -89,7 +89,9 @@ int Job::run() {
   if (spec_.time_limit) watch_time_limit(*spec_.time_limit);
   context_.run();
   agents_.finish();
-  return conclude();
+  const int status = conclude();
+  output_.drain();
+  return status;
 }
 
 /// Moves on to `next` and begins it. Has no effect if the job is that far already.
@@ -265,14 +267,14 @@ void Job::watch_time_limit(std::chrono::steady_clock::duration left) {
 /// The ranks get the first signal, so that a program can save its work.
 void Job::interrupt(int signal, bool at_once) {
   supervisor_->verdict().interrupted(signal);
-  if (at_once) log::warn("killing all ranks");
   const auto ranks = supervisor_->verdict().running_ranks().size();
+  end_ranks(signal, at_once ? 0ms : spec_.grace_period);
+  if (at_once) log::warn("killing all ranks");
   if (!at_once && signal == SIGINT && ranks > 0 && !call_) {
     log::warn("interrupted: {} up to {:.3g} s to end; Ctrl-C again kills",
               ranks == 1 ? "1 rank has" : fmt::format("{} ranks have", ranks),
               std::chrono::duration<double>(spec_.grace_period).count());
   }
-  end_ranks(signal, at_once ? 0ms : spec_.grace_period);
 }
 
 /// The message names all hosts that cannot be reached, so the job waits until each host is ready or has failed.

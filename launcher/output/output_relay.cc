@@ -63,7 +63,7 @@ OutputRelay::OutputRelay(boost::asio::any_io_executor executor, const Options& o
   };
   stdout_.sink().on_progress = progress;
   if (stderr_) stderr_->sink().on_progress = progress;
-  if (has_status()) log::redirect([this](std::string_view line) { on_log_line(line); });
+  log::redirect([this](std::string_view line) { on_log_line(line); });
 }
 
 OutputRelay::~OutputRelay() {
@@ -182,7 +182,12 @@ void OutputRelay::set_status(const std::string& text) {
 
 void OutputRelay::on_log_line(std::string_view line) {
   OutputDestination& where = destination(Stream::kStderr);
-  where.terminal()->add_line(line);
+  if (where.terminal() != nullptr) {
+    where.terminal()->add_line(line);
+  } else {
+    where.text().write_to(where.sink().buffer());
+    where.sink().buffer() += line;
+  }
   where.flush();
 }
 
@@ -197,6 +202,11 @@ void OutputRelay::finish() {
     where->terminal()->close();
     where->flush();
   }
+}
+
+void OutputRelay::drain() {
+  stdout_.sink().drain();
+  if (stderr_) stderr_->sink().drain();
 }
 
 void OutputRelay::give_credit() {

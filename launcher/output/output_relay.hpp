@@ -25,8 +25,9 @@ namespace runjob {
 
 /// Relays the ranks' output to this process's standard output and error, line by line with a tag, and unchanged into
 /// DIRECTORY/rank.N/{stdout,stderr} if requested. Gives each stream credit for the bytes that were written, so that a
-/// slow reader slows the ranks and nothing is lost. On a terminal, progress bars and the status row stay below the
-/// lines, and log lines appear above them.
+/// slow reader slows the ranks and nothing is lost. Log lines take the same way to standard error, so that they never
+/// block the loop. On a terminal, progress bars and the status row stay below the lines, and log lines appear above
+/// them.
 /// Threads  the loop's one thread; one relay at a time.
 class OutputRelay {
  public:
@@ -83,6 +84,8 @@ class OutputRelay {
 
   /// True if everything has been written.
   bool drained() { return stdout_.sink().backlog() == 0 && destination(Stream::kStderr).sink().backlog() == 0; }
+  /// Writes all of it, as soon as the readers take it. For the last lines, when the loop has ended. Blocks.
+  void drain();
   /// The error of the write to standard output that failed; 0 if none has. EPIPE: the reader is gone.
   int error() { return stdout_.sink().error(); }
 

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,10 +24,27 @@ UniqueFd reopen_nonblocking(int descriptor) {
   return UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
+/// A descriptor that is readable while the socket is writable; empty for other kinds. Asio would make the socket itself
+/// non-blocking, for all processes that share it.
+UniqueFd watch_socket(int descriptor) {
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0 || !S_ISSOCK(info.st_mode)) return {};
+  UniqueFd watch(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event{};
+  event.events = EPOLLOUT;
+  if (watch && ::epoll_ctl(watch.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) watch.reset();
+  return watch;
+}
+
 }  // namespace
 
 OutputSink::OutputSink(boost::asio::any_io_executor executor, int descriptor)
     : own_(executor), descriptor_(descriptor) {
+  if (UniqueFd watch = watch_socket(descriptor); watch) {
+    is_socket_ = true;
+    own_.assign(watch.release());
+    return;
+  }
   UniqueFd reopened = reopen_nonblocking(descriptor);
   if (!reopened) return;
   descriptor_ = reopened.get();
@@ -36,10 +55,24 @@ void OutputSink::flush() {
   if (!waiting_) write_some();
 }
 
+void OutputSink::drain() {
+  flush();
+  while (backlog() > 0) {
+    pollfd writable{descriptor_, POLLOUT, 0};
+    ::poll(&writable, 1, -1);
+    write_some();
+  }
+}
+
+ssize_t OutputSink::write_once() const {
+  const char* text = buffer_.data() + written_;
+  if (is_socket_) return ::send(descriptor_, text, backlog(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  return ::write(descriptor_, text, backlog());
+}
+
 void OutputSink::write_some() {
   while (backlog() > 0) {
-    const ssize_t bytes =
-        error_ != 0 ? static_cast<ssize_t>(backlog()) : ::write(descriptor_, buffer_.data() + written_, backlog());
+    const ssize_t bytes = error_ != 0 ? static_cast<ssize_t>(backlog()) : write_once();
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0 && errno == EAGAIN) {
       if (own_.is_open()) return wait_until_writable();
@@ -63,13 +96,16 @@ void OutputSink::wait_until_writable() {
     buffer_.erase(0, written_);
     written_ = 0;
   }
+  if (waiting_) return;
   waiting_ = true;
-  own_.async_wait(boost::asio::posix::stream_descriptor::wait_write, [this](boost::system::error_code error) {
-    waiting_ = false;
-    if (error) return;
-    write_some();
-    if (on_progress) on_progress();
-  });
+  using boost::asio::posix::descriptor_base;
+  own_.async_wait(is_socket_ ? descriptor_base::wait_read : descriptor_base::wait_write,
+                  [this](boost::system::error_code error) {
+                    waiting_ = false;
+                    if (error) return;
+                    write_some();
+                    if (on_progress) on_progress();
+                  });
 }
 
 }  // namespace runjob

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "tests/catch.hpp"
 #include "tests/launcher/redirected_output.hpp"
 
@@ -19,17 +20,20 @@ namespace {
 
 constexpr std::int64_t kWindow = 4096;
 
-/// A relay of two ranks whose standard output is a pipe that the test reads, and whose standard error is a file.
+/// A relay of two ranks whose standard output is a pipe that the test reads, and whose standard error is a file, or goes
+/// to the pipe too.
 class Relay {
  public:
-  explicit Relay(const std::function<void(OutputRelay::Options&)>& change = [](OutputRelay::Options&) {}) {
+  explicit Relay(
+      const std::function<void(OutputRelay::Options&)>& change = [](OutputRelay::Options&) {},
+      bool errors_too = false) {
     ::signal(SIGPIPE, SIG_IGN);
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw std::runtime_error("no pipe");
     reader.reset(ends[0]);
     const UniqueFd writer(ends[1]);
     output_.emplace(STDOUT_FILENO, writer.get());
-    error_.emplace(STDERR_FILENO, errors.get());
+    error_.emplace(STDERR_FILENO, errors_too ? writer.get() : errors.get());
     OutputRelay::Options options;
     options.ranks = {{"s1"}, {"s2"}};
     options.window = kWindow;
@@ -214,6 +218,19 @@ TEST_CASE("the last lines of standard error are kept, however it was cut", "[uni
   CHECK(two == std::vector<std::string>{"second", "third"});
   CHECK(three == std::vector<std::string>{"first", "second", "third"});
   CHECK(none.empty());
+}
+
+TEST_CASE("a log line waits for a slow reader, and the loop does not", "[unit]") {
+  Relay job([](OutputRelay::Options&) {}, /*errors_too=*/true);
+  const std::string text = lines(2'000'000);
+  job.output(0, text);
+  job.relay->flush();
+  runjob::log::error("trouble");
+  const bool was_drained = job.relay->drained();
+  const std::string out = job.read();
+  job.close();
+  CHECK_FALSE(was_drained);
+  CHECK_THAT(out, ContainsSubstring("x\nrunjob: error: trouble\n"));
 }
 
 TEST_CASE("files get each stream unchanged, and a directory that cannot be made is named", "[unit]") {

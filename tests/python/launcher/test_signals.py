@@ -2,7 +2,9 @@
 
 import os
 import re
+import select
 import signal
+import socket
 import subprocess
 import time
 
@@ -184,6 +186,21 @@ def test_ctrl_c_says_what_it_waits_for_and_a_second_one_kills():
         job.process.send_signal(signal.SIGINT)
         status, _, errors = job.finish()
         assert (status, errors) == (130, "runjob: warning: killing all ranks\n")
+
+
+@pytest.mark.parametrize("make", [os.pipe, lambda: [end.detach() for end in socket.socketpair()]], ids=["pipe", "socket"])
+def test_ctrl_c_ends_the_ranks_although_nobody_reads_the_output(make):
+    reader, writer = make()
+    chatty = "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"
+    with Marked("-np", "2", "sh", "-c", chatty, stdout=writer, stderr=writer) as job:
+        eventually(lambda: not select.select([], [writer], [], 0)[1], "the output is full")
+        os.close(writer)
+        job.process.send_signal(signal.SIGINT)
+        eventually(lambda: not ranks_of(job), "the ranks have ended")
+        with open(reader, "rb", buffering=0) as output:
+            text = b"".join(iter(lambda: output.read(1 << 20), b""))
+        assert job.process.wait(timeout=TIMEOUT) == 130
+        assert b"runjob: warning: interrupted: 2 ranks have up to 10 s to end" in text
 
 
 def test_nohup():
