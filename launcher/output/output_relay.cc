@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "base/log.hpp"
 #include "launcher/output/output_files.hpp"
 
@@ -75,7 +76,12 @@ void OutputRelay::add_process(const std::string& host) {
   ranks_.emplace_back();
   const int process = static_cast<int>(ranks_.size()) - 1;
   name_source(process, {host, options_.later_shown});
-  if (files_) open_files(process);
+  try {
+    if (files_) open_files(process);
+  } catch (const Error& error) {
+    log::error("{}; the output of new processes is in no file", error.what());
+    files_.reset();
+  }
 }
 
 void OutputRelay::set_rank(int process, int rank) {

@@ -54,7 +54,7 @@ class OutputRelay {
   OutputRelay& operator=(const OutputRelay&) = delete;
 
   /// A new process of an elastic job writes from now on: its number is the next free one. Its files, if there are any,
-  /// have that number.
+  /// have that number. When they cannot be created, that is logged, and no later process gets any.
   void add_process(const std::string& host);
   /// The process has another rank now, which its tags show and which decides whether its output is shown.
   void set_rank(int process, int rank);

@@ -220,6 +220,27 @@ TEST_CASE("the last lines of standard error are kept, however it was cut", "[uni
   CHECK(none.empty());
 }
 
+TEST_CASE("a new process whose files cannot be created has none, which is told once", "[unit]") {
+  std::string directory = "/tmp/runjob-output-XXXXXX";
+  REQUIRE(::mkdtemp(directory.data()) != nullptr);
+  Relay job([&](OutputRelay::Options& options) { options.directory = directory; });
+  std::filesystem::remove_all(directory);
+  std::string failure;
+  try {
+    for (const char* host : {"s3", "s4"}) job.relay->add_process(host);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  job.output(2, "it goes on\n");
+  job.relay->flush();
+  const std::string out = job.read();
+  job.close();
+  CHECK(failure.empty());
+  CHECK(out == "[2]<stdout>:it goes on\n");
+  CHECK(contents(job.errors) == "runjob: error: --output-filename: cannot make " + directory +
+                                    "/rank.2: No such file or directory; the output of new processes is in no file\n");
+}
+
 TEST_CASE("a log line waits for a slow reader, and the loop does not", "[unit]") {
   Relay job([](OutputRelay::Options&) {}, /*errors_too=*/true);
   const std::string text = lines(2'000'000);
