@@ -117,7 +117,6 @@ class OutputRelay {
   void name_source(int process, const Rank& rank);
   void open_files(int process);
   void write_file(StreamState& stream, std::string_view bytes);
-  void on_log_line(std::string_view line);
   void give_credit();
   bool holds_a_line() const;
   void watch_held_lines();

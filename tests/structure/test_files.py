@@ -63,7 +63,6 @@ TESTED_ELSEWHERE = {
     "launcher/agent/input_pipe.cc": "tests/python/launcher/test_input.py",
     "launcher/agent/main.cc": "tests/python/launcher/test_exit.py",
     "launcher/agent/run_agent.cc": "tests/python/launcher/test_exit.py",
-    "launcher/agent/output_pipe.cc": "tests/python/launcher/test_output.py",
     "launcher/agent/stack_collector.cc": "tests/python/launcher/test_stack_traces.py",
     "launcher/remote/channel_ssh_program.cc": "tests/python/remote/test_ssh_jobs.py",
     "launcher/job/channel_local.cc": "tests/python/launcher/test_exit.py",
