@@ -34,6 +34,16 @@ OutputDestination::OutputDestination(boost::asio::any_io_executor executor, int 
   }
 }
 
+void OutputDestination::add_line(std::string_view line) {
+  if (terminal_ != nullptr) {
+    terminal_->add_line(line);
+  } else {
+    text_->write_to(sink_.buffer());
+    sink_.buffer() += line;
+  }
+  flush();
+}
+
 void OutputDestination::flush() {
   if (terminal_ != nullptr) terminal_->set_height(usable_height(descriptor_));
   text_->write_to(sink_.buffer());

@@ -30,6 +30,8 @@ class OutputDestination {
   TerminalText* terminal() { return terminal_; }
   OutputSink& sink() { return sink_; }
 
+  /// Writes a line of our own, with its newline, behind what the text has ready.
+  void add_line(std::string_view line);
   /// Writes what the text has ready.
   void flush();
   /// Takes the rows from the terminal until the next flush().

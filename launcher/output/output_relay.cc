@@ -39,17 +39,6 @@ std::int64_t now_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
-/// Above the rows of a terminal.
-void write_log_line(OutputDestination& where, std::string_view line) {
-  if (where.terminal() != nullptr) {
-    where.terminal()->add_line(line);
-  } else {
-    where.text().write_to(where.sink().buffer());
-    where.sink().buffer() += line;
-  }
-  where.flush();
-}
-
 }  // namespace
 
 OutputRelay::OutputRelay(boost::asio::any_io_executor executor, const Options& options, SendCredit send_credit)
@@ -75,7 +64,7 @@ OutputRelay::OutputRelay(boost::asio::any_io_executor executor, const Options& o
   };
   stdout_.sink().on_progress = progress;
   if (stderr_) stderr_->sink().on_progress = progress;
-  log::redirect([this](std::string_view line) { write_log_line(destination(Stream::kStderr), line); });
+  log::redirect([this](std::string_view line) { destination(Stream::kStderr).add_line(line); });
 }
 
 OutputRelay::~OutputRelay() {

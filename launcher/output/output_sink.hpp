@@ -11,8 +11,8 @@ namespace runjob {
 
 /// Writes text to one of this process's standard descriptors without ever blocking the loop: what the reader does not
 /// take at once waits here, and the loop goes on. A terminal or pipe is opened anew through /proc/self/fd for that,
-/// because O_NONBLOCK on the inherited descriptor would change it for every process that shares it, such as our shell.
-/// Where that is not allowed, writes block. A socket cannot be opened anew, but each send can be told not to wait.
+/// because O_NONBLOCK on the inherited descriptor would change it for every process that shares it (our shell, for
+/// one). Where that is not allowed, writes block. A socket cannot be opened anew, but its sends do not wait.
 /// Threads  the loop's one thread.
 class OutputSink {
  public:
