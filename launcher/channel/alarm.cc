@@ -47,8 +47,8 @@ class TimerAlarm : public Alarm {
 }  // namespace
 
 std::unique_ptr<Alarm> make_alarm(boost::asio::any_io_executor executor) {
-  static const StoppedTime kNone;
-  return make_alarm(std::move(executor), kNone);
+  static const StoppedTime none;
+  return make_alarm(std::move(executor), none);
 }
 
 std::unique_ptr<Alarm> make_alarm(boost::asio::any_io_executor executor, const StoppedTime& stopped) {
