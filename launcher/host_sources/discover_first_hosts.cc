@@ -12,21 +12,9 @@
 #include "hostfile/parse_hosts.hpp"
 #include "launcher/host_sources/discovery_script.hpp"
 #include "launcher/job_spec/horovod_words.hpp"
+#include "launcher/processes/ignored_signal.hpp"
 
 namespace runjob {
-namespace {
-
-/// Catches the signals that end a program, except those that were ignored when this process was started (nohup).
-void add_end_signals(boost::asio::signal_set& signals) {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action {};
-    const bool is_ignored = ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-    if (!is_ignored) signals.add(number);
-  }
-}
-
-}  // namespace
-
 std::vector<Host> discover_first_hosts(const FirstHosts& wanted, const Environment& environment,
                                        const std::function<void(const std::string&)>& warn) {
   boost::asio::io_context context;
@@ -59,7 +47,9 @@ std::vector<Host> discover_first_hosts(const FirstHosts& wanted, const Environme
   };
   DiscoveryScript script(context.get_executor(), wanted.script, environment, {on_list, on_failure});
   boost::asio::signal_set end_signals(context);
-  add_end_signals(end_signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!is_ignored(number)) end_signals.add(number);
+  }
   int ended_by = 0;
   end_signals.async_wait([&](boost::system::error_code error, int number) {
     if (error) return;

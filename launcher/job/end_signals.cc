@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <utility>
 
-#include "launcher/job/signal_forwarding.hpp"
+#include "launcher/processes/ignored_signal.hpp"
 
 namespace runjob {
 

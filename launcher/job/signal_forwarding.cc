@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "launcher/processes/ignored_signal.hpp"
 
 namespace runjob {
 namespace {
@@ -15,11 +16,6 @@ constexpr int kForwarded[] = {SIGUSR1, SIGUSR2, SIGQUIT, SIGWINCH, SIGCONT, SIGT
 constexpr auto kStopLimit = 1s;  // an agent that does not read must not keep this process from stopping
 
 }  // namespace
-
-bool is_ignored(int number) {
-  struct sigaction action {};
-  return ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
 
 SignalForwarding::SignalForwarding(boost::asio::any_io_executor executor, Hooks hooks)
     : hooks_(std::move(hooks)), signals_(executor), continues_(!is_ignored(SIGCONT)), stop_limit_(executor) {

@@ -9,10 +9,6 @@
 
 namespace runjob {
 
-/// True if `number` was ignored when this process was started (nohup, a shell's background job) and has not been
-/// requested since. Such a signal must stay ignored.
-bool is_ignored(int number);
-
 /// Forwards the signals that the launcher gets on behalf of the ranks: SIGUSR1, SIGUSR2, SIGQUIT, SIGWINCH and SIGCONT
 /// go to every rank. SIGTSTP (Ctrl-Z) stops all ranks and then this process; SIGCONT lets all of them go on. The ranks
 /// get SIGSTOP for SIGTSTP, as with mpirun: their process groups have no parent in their session, and in such groups

@@ -7,6 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "launcher/processes/ignored_signal.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob;

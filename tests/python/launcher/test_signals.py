@@ -95,9 +95,8 @@ print(rj.size(), flush=True)
         assert by_rank(output) == {0: ["2"], 1: ["2"]}
 
 
+@pytest.mark.usefixtures("root")  # for the PID namespace
 def test_the_first_process_of_a_container_is_not_stopped_and_its_ranks_go_on():
-    if os.geteuid() != 0:
-        pytest.skip("a PID namespace needs root")
     container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     listener = [*container, *command("-np", "1", *python(LISTENER))]
     with subprocess.Popen(listener, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as outer:
