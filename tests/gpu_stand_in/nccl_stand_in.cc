@@ -80,9 +80,11 @@ void run_kernel(void* context) {
   Communicator& comm = *kernel->comm;
   if (turns() != nullptr) turns()->wait(kernel->turn, [&comm] { return comm.is_stopped.load(); });
   gpu().begin_kernel(comm.gpu);
-  if (turns() != nullptr) turns()->end(kernel->turn);
+  // Kernels are counted in the order in which they begin: "the third kernel" is the third launch.
   if (gpu().fails("kernel") != 0) comm.has_failed = true;
-  if (comm.has_failed || gpu().hangs("kernel") != 0) {  // as NCCL's, it ends when it is aborted
+  const bool hangs = gpu().hangs("kernel") != 0;
+  if (turns() != nullptr) turns()->end(kernel->turn);
+  if (comm.has_failed || hangs) {  // as NCCL's, it ends when it is aborted
     while (!comm.is_stopped) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } else if (!comm.is_stopped) {
     kernel->run();

@@ -81,22 +81,26 @@ class Marked:
 
     def alive(self) -> list[int]:
         """Processes other than runjob itself that carry the mark and are not zombies."""
-        found = []
+        return list(self.names())
+
+    def names(self) -> dict[int, str]:
+        """The names of the processes of alive(), by process id."""
+        found = {}
         for entry in os.listdir("/proc"):
             if not entry.isdigit() or int(entry) == self.process.pid:
                 continue
             try:
                 environment = pathlib.Path(f"/proc/{entry}/environ").read_bytes()
-                state = pathlib.Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[0]
-            except OSError:
+                before, _, after = pathlib.Path(f"/proc/{entry}/stat").read_text().rpartition(")")
+            except OSError:  # It has ended since the folder was read.
                 continue
-            if self.mark.encode() in environment.split(b"\0") and state != "Z":
-                found.append(int(entry))
+            if self.mark.encode() in environment.split(b"\0") and after.split()[0] != "Z":
+                found[int(entry)] = before.partition("(")[2]
         return found
 
     def named(self, name: str) -> list[int]:
         """Those of alive() that call themselves so."""
-        return [pid for pid in self.alive() if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == name]
+        return [pid for pid, own in self.names().items() if own == name]
 
     def wait_until_gone(self) -> None:
         eventually(lambda: not self.alive(), "every process of the job has ended")

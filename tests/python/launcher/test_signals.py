@@ -31,8 +31,7 @@ def stopped(pid):
 
 
 def ranks_of(job):
-    ours = [pid for name in ("runjob-agent", "runjob-guard", "runjob-guard-2") for pid in job.named(name)]
-    return [pid for pid in job.alive() if pid not in ours]
+    return [pid for pid, name in job.names().items() if name not in ("runjob-agent", "runjob-guard", "runjob-guard-2")]
 
 
 @pytest.mark.parametrize("number", FORWARDED)
