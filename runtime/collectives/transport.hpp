@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -61,6 +62,9 @@ class Transport : public WaitingWork {
   virtual Status connect(const std::vector<std::string>& addresses) = 0;
   /// How long a wait spins at most before it sleeps; not at all without this call. Before the first message.
   virtual void spin_for(std::chrono::microseconds) {}
+  /// Counts up `moves`, which outlives the transport, each time that bytes of messages have moved. Before the first
+  /// message.
+  virtual void count_moves_in(std::atomic<std::uint64_t>& moves) { static_cast<void>(moves); }
 
   /// Short messages to and from `short_peers`, in order, without tags, by the path with the least latency. Two members
   /// may both send first and then receive. A message may be empty.

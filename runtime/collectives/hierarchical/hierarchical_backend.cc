@@ -170,6 +170,7 @@ void HierarchicalBackend::meet_others(const std::vector<HostOffer>& offers) {
 
 void HierarchicalBackend::make_rounds(const std::vector<HostOffer>& offers) {
   const FarBoard board(static_cast<std::byte*>(memory_.data()) + layout_.board(), topology_.size());
+  if (transport_) transport_->count_moves_in(board.moves(topology_.rank()));
   if (topology_.local_rank() == 0) {
     exchange_ = std::make_unique<LeaderExchange>(topology_, local_->group, board, meet_leaders(offers), spin_);
   }

@@ -36,6 +36,7 @@ class TcpTransport : public Transport {
   std::string address() const override;
   Status connect(const std::vector<std::string>& addresses) override;
   void spin_for(std::chrono::microseconds most) override { spin_ = SpinTime(most); }
+  void count_moves_in(std::atomic<std::uint64_t>& moves) override { moves_ = &moves; }
   Status send_short(int peer, const void* data, std::size_t bytes) override;
   Status receive_short(int peer, void* data, std::size_t bytes) override;
   Status flush() override;
@@ -68,6 +69,8 @@ class TcpTransport : public Transport {
   std::vector<pollfd> events_;                  ///< of sleep()
   Clock::time_point next_look_;                 ///< at the busy connections, for silent peers
   SpinTime spin_{Clock::duration::zero()};
+  std::atomic<std::uint64_t> own_moves_{0};
+  std::atomic<std::uint64_t>* moves_ = &own_moves_;
   Status failure_;
   EventFd wake_;  ///< set by abort()
   std::atomic<bool> connected_{false}, aborted_{false};

@@ -30,9 +30,18 @@ bool Attendance::has_leader_left(int host) const {
   return board_.left_after(topology_.ranks(host).front()).load(std::memory_order_relaxed) != 0;
 }
 
-std::string Attendance::given_here(std::uint64_t round) const {
+std::uint64_t Attendance::moves() const {
+  std::uint64_t moves = 0;
+  for (int rank = 0; rank < topology_.size(); ++rank) moves += board_.moves(rank).load(std::memory_order_relaxed);
+  return moves;
+}
+
+std::string Attendance::state_here(std::uint64_t round) const {
   std::string bytes;
-  for (const int rank : topology_.ranks(topology_.host())) bytes += has_given(rank, round) ? '\1' : '\0';
+  for (const int rank : topology_.ranks(topology_.host())) {
+    const std::uint64_t moves = board_.moves(rank).load(std::memory_order_relaxed);
+    bytes += static_cast<char>(moves << 1 | (has_given(rank, round) ? 1 : 0));
+  }
   return bytes;
 }
 
@@ -42,13 +51,15 @@ void Attendance::note_begun(std::uint64_t round) const {
   group_.announce_round();
 }
 
-void Attendance::note_given(int host, std::uint64_t round, std::string_view bytes) const {
+void Attendance::note_state(int host, std::uint64_t round, std::string_view bytes) const {
   const std::vector<int>& ranks = topology_.ranks(host);
   if (bytes.size() != ranks.size())
     throw Error(Errc::kProtocol, "a host has sent a list of ranks that is not as long as its own");
   for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    board_.moves(ranks[i]).store(byte >> 1, std::memory_order_relaxed);
     Step& given = board_.given(ranks[i]);
-    if (bytes[i] != 0 && given.load(std::memory_order_relaxed) < round) given.store(round);
+    if ((byte & 1) != 0 && given.load(std::memory_order_relaxed) < round) given.store(round);
   }
 }
 

@@ -11,8 +11,8 @@
 
 namespace runjob::runtime {
 
-/// Which ranks have given their message of a round, and which have left, as this host knows it. The facts are words of
-/// the host's board, so that all ranks of the host see them.
+/// Which ranks have given their message of a round, which still move bytes of an operation before it, and which have
+/// left, as this host knows it. The facts are words of the host's board, so that all ranks of the host see them.
 ///
 /// Owner    the topology and the group are lent.
 /// Threads  any for questions. Only the leader notes what other hosts announce, one thread at a time; this wakes the
@@ -36,13 +36,17 @@ class Attendance {
   /// True when the leader of another host has announced that it leaves.
   bool has_leader_left(int host) const;
 
-  /// A byte for each rank of this host: 1 for one that has given its message of `round`.
-  std::string given_here(std::uint64_t round) const;
+  /// A number that changes when a rank has moved bytes of an operation's data.
+  std::uint64_t moves() const;
+
+  /// A byte for each rank of this host. Its lowest bit is 1 for a rank that has given its message of `round`. The other
+  /// bits change when the rank has moved bytes of an operation's data.
+  std::string state_here(std::uint64_t round) const;
 
   /// Another host has begun `round`.
   void note_begun(std::uint64_t round) const;
-  /// given_here() of another host.
-  void note_given(int host, std::uint64_t round, std::string_view bytes) const;
+  /// state_here() of another host.
+  void note_state(int host, std::uint64_t round, std::string_view bytes) const;
   /// A rank of another host takes no part after `round`.
   void note_left(int rank, std::uint64_t round) const;
 

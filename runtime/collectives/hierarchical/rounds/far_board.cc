@@ -33,8 +33,13 @@ std::size_t FarBoard::slot_bytes(int ranks) {
   return round_up(sizeof(Slot) + most_bytes(ranks));
 }
 
-std::size_t FarBoard::words_bytes(int ranks) {
+/// On lines of their own: a rank that counts its moves takes no line away from those that look at the other words.
+std::size_t FarBoard::moves_at(int ranks) {
   return round_up(sizeof(Words) + 2 * static_cast<std::size_t>(ranks) * sizeof(Step));
+}
+
+std::size_t FarBoard::words_bytes(int ranks) {
+  return moves_at(ranks) + round_up(static_cast<std::size_t>(ranks) * sizeof(Step));
 }
 
 std::size_t FarBoard::bytes(int ranks) {

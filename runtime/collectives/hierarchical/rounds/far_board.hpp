@@ -41,6 +41,9 @@ class FarBoard {
   Step& given(int rank) const { return table()[rank]; }
   /// 0, or 1 + the last round whose message a rank of another host had given when it left.
   Step& left_after(int rank) const { return table()[ranks_ + static_cast<std::size_t>(rank)]; }
+  /// Changes while a rank moves bytes of an operation's data to or from other hosts. The ranks of this host count their
+  /// own moves here.
+  Step& moves(int rank) const { return reinterpret_cast<Step*>(memory_ + moves_at(ranks()))[rank]; }
 
   /// Writes a message. The place of its part that is not sent may have any bytes.
   void put(std::uint64_t round, int rank, const RoundMessage& message) const;
@@ -63,6 +66,7 @@ class FarBoard {
   };
 
   static std::size_t slot_bytes(int ranks);
+  static std::size_t moves_at(int ranks);
 
   Words& words() const { return *reinterpret_cast<Words*>(memory_); }
   Step* table() const { return reinterpret_cast<Step*>(memory_ + sizeof(Words)); }

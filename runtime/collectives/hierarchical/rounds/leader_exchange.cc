@@ -104,7 +104,7 @@ void LeaderExchange::announce_begun() {
 
 void LeaderExchange::ask(std::uint64_t round) {
   const MutexLock lock(mutex_);
-  links_.send_to_all({Type::kAsk, round, attendance_.given_here(round)});
+  links_.send_to_all({Type::kAsk, round, attendance_.state_here(round)});
 }
 
 void LeaderExchange::announce_left(int rank, std::uint64_t round) {
@@ -160,11 +160,11 @@ void LeaderExchange::on_frame(int host, const Frame& frame) {
     case Type::kBegun:
       return attendance_.note_begun(frame.round);
     case Type::kAsk:
-      attendance_.note_given(host, frame.round, frame.payload);
+      attendance_.note_state(host, frame.round, frame.payload);
       attendance_.note_begun(frame.round);
-      return links_.send(host, {Type::kPresent, frame.round, attendance_.given_here(frame.round)});
+      return links_.send(host, {Type::kPresent, frame.round, attendance_.state_here(frame.round)});
     case Type::kPresent:
-      return attendance_.note_given(host, frame.round, frame.payload);
+      return attendance_.note_state(host, frame.round, frame.payload);
     case Type::kLeft:
       return on_left(frame);
   }

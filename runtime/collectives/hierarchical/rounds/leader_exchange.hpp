@@ -74,7 +74,8 @@ class LeaderExchange {
 
   /// Wakes the ranks of all hosts that wait for the round to begin, before its blocks reach them.
   void announce_begun();
-  /// Announces to all hosts which ranks of this one have given their message of `round`. They answer with theirs.
+  /// Announces to all hosts which ranks of this one have given their message of `round`, and which move bytes. They
+  /// answer with theirs.
   void ask(std::uint64_t round);
   /// Rank `rank` of this host takes no part after `round`. Repeated calls for a rank have no effect.
   void announce_left(int rank, std::uint64_t round);

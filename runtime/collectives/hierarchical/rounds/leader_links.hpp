@@ -21,7 +21,7 @@ class LeaderLinks {
   enum class Type : std::uint32_t {
     kBlocks,   ///< the blocks of `round`: the sender's and those of the hosts behind it
     kBegun,    ///< a host has begun `round`
-    kAsk,      ///< which ranks of the sender's host have given their message of `round`; asks for the same
+    kAsk,      ///< the state of the ranks of the sender's host in `round` (Attendance); asks for the same
     kPresent,  ///< the answer
     kLeft,     ///< a rank of the sender's host takes no part any more, after `round`
   };

@@ -15,10 +15,15 @@ void RoundWait::begin(std::uint64_t round) {
   limit_.reset();
 }
 
+void RoundWait::begin_limit(Clock::time_point now) {
+  limit_.emplace(timeout_, now);
+  moves_ = attendance_.moves();
+}
+
 RoundWait::Clock::time_point RoundWait::next_look(Rounds::Deadline deadline, const Rounds::IsBusy& is_busy) {
   const auto now = Clock::now();
   if (!limit_) {
-    limit_.emplace(timeout_, now);
+    begin_limit(now);
     next_question_ = now + kQuestionAfter;
   }
   Clock::time_point next = deadline.value_or(Clock::time_point::max());
@@ -29,6 +34,7 @@ RoundWait::Clock::time_point RoundWait::next_look(Rounds::Deadline deadline, con
 bool RoundWait::is_over(Rounds::Deadline deadline, const Rounds::IsBusy& is_busy) {
   const auto now = Clock::now();
   const int late = attendance_.late_rank(round_, is_busy);
+  if (limit_ && attendance_.moves() != moves_) begin_limit(now);
   if (limit_ && limit_->is_over(now) && late >= 0) throw_rank_timeout(attendance_.topology().name(late), timeout_);
   if (exchange_ != nullptr && now >= next_question_) {
     exchange_->ask(round_);

@@ -12,8 +12,9 @@
 namespace runjob::runtime {
 
 /// The times of a rank that waits in a round: when it asks the other hosts which ranks have given their messages, and
-/// when a rank that must take part is late. This class does not wait itself. The caller waits until next_look() at
-/// most, and then calls is_over().
+/// when a rank that must take part is late. No rank is late as long as one still moves bytes of an operation before:
+/// over a slow link this may take much longer than the time limit. This class does not wait itself. The caller waits
+/// until next_look() at most, and then calls is_over().
 ///
 /// Owner    all are lent, and outlive it.
 /// Threads  one at a time.
@@ -22,7 +23,7 @@ class RoundWait {
   using Clock = Rounds::Clock;
 
   /// `exchange`: null for a rank that is not the leader, which asks no other host. `timeout`: a rank that must take
-  /// part is late when this rank has waited for so long.
+  /// part is late when this rank has waited for so long since the last move of bytes.
   RoundWait(const Attendance& attendance, LeaderExchange* exchange, std::chrono::milliseconds timeout)
       : attendance_(attendance), exchange_(exchange), timeout_(timeout) {}
 
@@ -36,11 +37,14 @@ class RoundWait {
   bool is_over(Rounds::Deadline deadline, const Rounds::IsBusy& is_busy);
 
  private:
+  void begin_limit(Clock::time_point now);
+
   const Attendance& attendance_;
   LeaderExchange* const exchange_;
   const std::chrono::milliseconds timeout_;
   std::uint64_t round_ = 0;
   std::optional<TimeLimit> limit_;  ///< once this rank waits
+  std::uint64_t moves_ = 0;         ///< when the limit began
   Clock::time_point next_question_;
 };
 

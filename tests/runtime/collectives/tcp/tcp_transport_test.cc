@@ -1,5 +1,6 @@
 #include "runtime/collectives/tcp/tcp_transport.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <future>
 #include <numeric>
@@ -110,6 +111,22 @@ TEST_CASE("a flush waits until the connections have taken all that is sent", "[r
   for (int i = 0; i < kNumber && members[0]->send_short(1, message.data(), message.size()).ok(); ++i) {
   }
   CHECK_FALSE(members[0]->flush().ok());
+}
+
+TEST_CASE("whoever waits elsewhere sees that a member moves bytes", "[runtime][net]") {
+  const auto members = group(2);
+  std::atomic<std::uint64_t> sender{0}, receiver{0};
+  members[0]->count_moves_in(sender);
+  members[1]->count_moves_in(receiver);
+  std::vector<char> data(8 << 20), received(data.size());  // more than a connection takes at once
+  auto from = members[0]->buffer(data.data(), data.size()), to = members[1]->buffer(received.data(), received.size());
+  REQUIRE(from->send(1, 1, 0, data.size()).ok());
+  REQUIRE(to->receive(0, 1, 0, received.size()).ok());
+  auto sending = std::async(std::launch::async, [&] { return from->wait_sent().ok(); });
+  CHECK(to->wait_received().ok());
+  CHECK(sending.get());
+  CHECK(sender > 0);
+  CHECK(receiver > 0);
 }
 
 TEST_CASE("long messages find their tags", "[runtime][net]") {

@@ -28,19 +28,36 @@ TEST_CASE("attendance: a rank that has given its message is known, whatever come
   const Attendance attendance = attendance_of(ranks[0]);
   CHECK(attendance.late_rank(3, all_are_busy) == 0);
   ranks[0].board.given(0).store(3);
-  CHECK(attendance.given_here(3) == bytes({1, 0}));
+  CHECK(attendance.state_here(3) == bytes({1, 0}));
   CHECK(attendance.late_rank(3, [](int rank) { return rank != 1; }) == 2);
 
-  attendance.note_given(1, 3, bytes({1, 0}));
+  attendance.note_state(1, 3, bytes({1, 0}));
   CHECK(attendance.has_given(2, 3));
   CHECK_FALSE(attendance.has_given(3, 3));
   CHECK(attendance.late_rank(3, [](int rank) { return rank != 1; }) == 3);
-  attendance.note_given(1, 2, bytes({1, 1}));  // an older answer
+  attendance.note_state(1, 2, bytes({1, 1}));  // an older answer
   CHECK(attendance.has_given(2, 3));
   CHECK(attendance.has_given(3, 2));
   CHECK_FALSE(attendance.has_given(3, 3));
   CHECK(attendance.late_rank(2, [](int rank) { return rank != 1; }) == -1);
   CHECK(attendance.late_rank(3, [](int) { return false; }) == -1);
+}
+
+TEST_CASE("attendance: other hosts see that a rank moves bytes", "[runtime][unit]") {
+  RoundsHosts ranks({0, 0, 1, 1});
+  const Attendance here = attendance_of(ranks[0]), there = attendance_of(ranks[2]);
+  const std::string still = here.state_here(3);
+  const std::uint64_t none = there.moves();
+  there.note_state(0, 3, still);
+  CHECK(there.moves() == none);
+  ranks[0].board.moves(1).store(1000);
+  CHECK(here.moves() == 1000);
+  const std::string moving = here.state_here(3);
+  CHECK(moving[0] == still[0]);
+  CHECK(moving[1] != still[1]);
+  there.note_state(0, 3, moving);
+  CHECK(there.moves() != none);
+  CHECK_FALSE(there.has_given(1, 3));
 }
 
 TEST_CASE("attendance: a rank of another host that leaves is missed only in later rounds", "[runtime][unit]") {
@@ -82,8 +99,8 @@ TEST_CASE("attendance: an announcement that no host sends is an error", "[runtim
   const Attendance attendance = attendance_of(ranks[0]);
   const int which = GENERATE(0, 1, 2, 3);
   try {
-    if (which == 0) attendance.note_given(1, 1, bytes({1}));
-    if (which == 1) attendance.note_given(1, 1, bytes({1, 1, 1}));
+    if (which == 0) attendance.note_state(1, 1, bytes({1}));
+    if (which == 1) attendance.note_state(1, 1, bytes({1, 1, 1}));
     if (which == 2) attendance.note_left(-1, 1);
     if (which == 3) attendance.note_left(4, 1);
     FAIL("taken");

@@ -65,6 +65,20 @@ TEST_CASE("round wait: a rank that must come and does not is named", "[runtime][
   }
 }
 
+TEST_CASE("round wait: no rank is late as long as one moves bytes", "[runtime][unit]") {
+  RoundsHosts ranks({0, 0, 1});
+  const Attendance attendance(ranks[0].topology, ranks[0].local.group, ranks[0].board);
+  RoundWait wait(attendance, nullptr, std::chrono::milliseconds(5));
+  wait.begin(1);
+  for (int move = 0; move < 3; ++move) {
+    std::this_thread::sleep_until(wait.next_look(std::nullopt, is_rank_1));
+    ranks[0].board.moves(2).fetch_add(1);
+    CHECK_FALSE(wait.is_over(std::nullopt, is_rank_1));
+  }
+  std::this_thread::sleep_until(wait.next_look(std::nullopt, is_rank_1));
+  CHECK(runjob::thrown([&] { wait.is_over(std::nullopt, is_rank_1); }).first == Errc::kTimeout);
+}
+
 TEST_CASE("round wait: a rank of a process set has the name that it has in the job", "[runtime][unit]") {
   RoundsHosts ranks({0, 0, 1});
   const Topology of_set(0, {0, 0, 1}, {3, 5, 9});
