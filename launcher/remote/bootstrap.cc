@@ -20,11 +20,12 @@ namespace asio = boost::asio;
 // No single quote and no line break may occur in a script: the whole goes through the login shell in single quotes. An
 // exclamation mark would be csh's.
 
-/// Goes into the cache's folder, if there is one. From then on "." is the folder whose owner and mode were checked,
-/// whatever happens to the names above it: nobody else can change what is in it.
+/// Each reply to us begins a line of its own, also when the shell's own files have printed text without a line's end,
+/// such as a terminal's title. Goes into the cache's folder, if there is one. From then on "." is the folder whose
+/// owner and mode were checked, whatever happens to the names above it: nobody else can change what is in it.
 constexpr std::string_view kEnterFolder =
     "umask 077; d=${XDG_CACHE_HOME:-$HOME/.cache}/runjob; t=; "
-    "fail() { rm -f \"$t\"; echo \"runjob-agent-failed $*\"; exit 1; }; "
+    "fail() { rm -f \"$t\"; echo; echo \"runjob-agent-failed $*\"; exit 1; }; "
     "alone() { "
     "test -h \"$1\" && fail \"$2 is a link, and runjob follows none there; remove it, or set XDG_CACHE_HOME\"; "
     "own=no; test -O \"$1\" && own=yes; set -- \"$2\" `ls -ldn \"$1\"`; "
@@ -39,7 +40,7 @@ constexpr std::string_view kEnterFolder =
 constexpr std::string_view kStart =
     "test -d \"$d\" || mkdir -p \"$d\" || fail cannot make the directory \"$d\"; enter; f=./agent-$1; "
     "if test -x \"$f\"; then alone \"$f\" \"$d/agent-$1\"; exec \"$f\"; fi; "
-    "echo runjob-agent-missing `uname -s` `uname -m` `uname -r`; "
+    "echo; echo runjob-agent-missing `uname -s` `uname -m` `uname -r`; "
     "read size sum || exit 1; "
     "find . -name \"upload.*\" -mmin +60 -exec rm -f {} + 2> /dev/null; "
     "limit=; command -v timeout > /dev/null && limit=\"timeout $2\"; "
@@ -53,7 +54,7 @@ constexpr std::string_view kStart =
 constexpr std::string_view kClean =
     "if test -h \"$d\" || test -d \"$d\"; then enter; rm -f ./agent-* ./upload.* || fail cannot remove agents from "
     "\"$d\"; "
-    "fi; echo runjob-cache-cleaned";
+    "fi; echo; echo runjob-cache-cleaned";
 
 constexpr char kNoAnswer[] = "the connection was closed before the agent answered";
 

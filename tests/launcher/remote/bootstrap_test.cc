@@ -118,7 +118,17 @@ TEST_CASE("what a login shell prints before is passed on", "[unit]") {
   utsname system{};
   ::uname(&system);
   CHECK(host.bootstrap(host.agent("abc", kFrames), "echo Welcome; ") ==
-        fmt::format("Welcome\nrunjob-agent-missing Linux x86_64 {}\n{}", system.release, kMagic));
+        fmt::format("Welcome\n\nrunjob-agent-missing Linux x86_64 {}\n{}", system.release, kMagic));
+}
+
+TEST_CASE("a login shell may print text without a line's end", "[unit]") {
+  ShellHost host;
+  const std::string title = "printf \"\\033]0;title\\007\"; ";
+  CHECK(host.bootstrap(host.agent("abc", kFrames), title).ends_with(kMagic));
+  host.clean(title);
+  CHECK(fs::is_empty(host.cache()));
+  REQUIRE(::chmod(host.cache().c_str(), 0777) == 0);
+  CHECK_THROWS_WITH(host.bootstrap(host.agent("abc", kFrames), title), ContainsSubstring("others may write to"));
 }
 
 TEST_CASE("a damaged copy is never used", "[unit]") {
