@@ -36,10 +36,10 @@ constexpr std::string_view kEnterFolder =
     "enter() { test -h \"$d\" && alone \"$d\" \"$d\"; cd -P \"$d\" || fail cannot enter \"$d\"; alone . \"$d\"; }; ";
 
 /// $1 is the build id, $2 the seconds that an upload may take: after a cut of the network its end never comes. A later
-/// upload removes one that a power cut has left.
+/// upload removes one that a power cut has left; the cut may also have left an agent without its contents.
 constexpr std::string_view kStart =
     "test -d \"$d\" || mkdir -p \"$d\" || fail cannot make the directory \"$d\"; enter; f=./agent-$1; "
-    "if test -x \"$f\"; then alone \"$f\" \"$d/agent-$1\"; exec \"$f\"; fi; "
+    "if test -x \"$f\" && test -s \"$f\"; then alone \"$f\" \"$d/agent-$1\"; exec \"$f\"; fi; "
     "echo; echo runjob-agent-missing `uname -s` `uname -m` `uname -r`; "
     "read size sum || exit 1; "
     "find . -name \"upload.*\" -mmin +60 -exec rm -f {} + 2> /dev/null; "

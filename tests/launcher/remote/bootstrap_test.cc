@@ -131,6 +131,15 @@ TEST_CASE("a login shell may print text without a line's end", "[unit]") {
   CHECK_THROWS_WITH(host.bootstrap(host.agent("abc", kFrames), title), ContainsSubstring("others may write to"));
 }
 
+TEST_CASE("a copy without contents, as a power cut leaves it, is replaced", "[unit]") {
+  ShellHost host;
+  const AgentFile agent = host.agent("abc", kFrames);
+  host.bootstrap(agent);
+  fs::resize_file(host.cache() / "agent-abc", 0);
+  CHECK(host.bootstrap(agent).ends_with(kMagic));
+  CHECK(fs::file_size(host.cache() / "agent-abc") == fs::file_size(agent.path));
+}
+
 TEST_CASE("a damaged copy is never used", "[unit]") {
   ShellHost host;
   AgentFile agent = host.agent("abc", kFrames);
