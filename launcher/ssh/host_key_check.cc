@@ -135,15 +135,28 @@ void HostKeyCheck::check(const SshTarget& target, const PublicKey& key) {
   }
 }
 
-std::vector<KnownHost>& HostKeyCheck::entries_of(const SshTarget& target) {
-  const auto [place, is_new] = entries_.try_emplace(target.known_hosts);
-  if (is_new) {
-    for (const std::string& file : target.known_hosts) {
-      std::vector<KnownHost> entries = parse_known_hosts(read_if_there(file), file);
-      std::move(entries.begin(), entries.end(), std::back_inserter(place->second));
-    }
+std::vector<HostKeyCheck::FileVersion> HostKeyCheck::versions_of(const std::vector<std::string>& files) {
+  std::vector<FileVersion> versions;
+  for (const std::string& file : files) {
+    struct stat facts {};
+    static_cast<void>(::stat(file.c_str(), &facts));  // a file that is not there has zeros
+    versions.push_back(
+        {static_cast<std::int64_t>(facts.st_ino), facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec});
   }
-  return place->second;
+  return versions;
+}
+
+const std::vector<KnownHost>& HostKeyCheck::entries_of(const SshTarget& target) {
+  Known& known = known_[target.known_hosts];
+  const std::vector<FileVersion> versions = versions_of(target.known_hosts);
+  if (known.versions == versions) return known.entries;
+  known.versions = versions;
+  known.entries = known.in_no_file;
+  for (const std::string& file : target.known_hosts) {
+    std::vector<KnownHost> entries = parse_known_hosts(read_if_there(file), file);
+    std::move(entries.begin(), entries.end(), std::back_inserter(known.entries));
+  }
+  return known.entries;
 }
 
 /// A key that cannot be written down is accepted all the same, as ssh does.
@@ -154,14 +167,20 @@ void HostKeyCheck::accept(const SshTarget& target, const PublicKey& key) {
     throw system_error("cannot get random bytes", errno);
   const std::string line = known_hosts_line(target.known_hosts_host, target.known_hosts_port, key, salt);
   const std::string file = target.user_known_hosts == 0 ? "" : target.known_hosts.front();
-  for (KnownHost& entry : parse_known_hosts(line, file)) entries_of(target).push_back(std::move(entry));
+  Known& known = known_[target.known_hosts];
+  const std::vector<KnownHost> accepted = parse_known_hosts(line, file);
+  known.entries.insert(known.entries.end(), accepted.begin(), accepted.end());
   log::info("{}: its host key is new, and accepted: {}", target.host, describe(key));
-  if (file.empty()) return;
   try {
-    append_known_host(file, line);
+    if (!file.empty()) {
+      append_known_host(file, line);
+      known.versions = versions_of(target.known_hosts);  // so that many new hosts do not read the file each time
+      return;
+    }
   } catch (const Error& error) {
     log::warn("{}: its host key is accepted for this job only: {}", target.host, error.what());
   }
+  known.in_no_file.insert(known.in_no_file.end(), accepted.begin(), accepted.end());
 }
 
 void append_known_host(const std::string& file, const std::string& line) {

@@ -67,6 +67,25 @@ TEST_CASE("an unknown key is refused with its fingerprint and two ways to accept
   CHECK(fixture.known().empty());
 }
 
+TEST_CASE("a key that comes into a file later is known from then on", "[unit]") {
+  Fixture fixture;
+  fixture.folder.write("system", known_hosts_line("10.0.0.2", 22, kOther, ""));
+  CHECK_THROWS_AS(fixture.check.check(fixture.target, kKey), Error);
+  const char* name = GENERATE("new/known_hosts", "system");
+  fixture.folder.write(name, known_hosts_line("10.0.0.1", 2222, kKey, ""));
+  CHECK_NOTHROW(fixture.check.check(fixture.target, kKey));
+}
+
+TEST_CASE("a key that was accepted for the job only stays so when a file changes", "[unit]") {
+  Fixture fixture;
+  fixture.target.user_known_hosts = 0;
+  fixture.target.new_host_key = SshTarget::NewHostKey::kAccept;
+  fixture.check.check(fixture.target, kKey);
+  fixture.folder.write("system", known_hosts_line("10.0.0.2", 22, kOther, ""));
+  fixture.target.new_host_key = SshTarget::NewHostKey::kRefuse;
+  CHECK_NOTHROW(fixture.check.check(fixture.target, kKey));
+}
+
 TEST_CASE("a changed key is refused with the line that says so, whatever is accepted", "[unit]") {
   Fixture fixture;
   fixture.target.new_host_key = GENERATE(SshTarget::NewHostKey::kRefuse, SshTarget::NewHostKey::kAccept);
