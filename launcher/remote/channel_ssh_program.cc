@@ -153,8 +153,9 @@ std::vector<std::string> command_line(const Host& host, const SshOptions& option
   add("-o", "BatchMode=yes");
   add("-o", fmt::format("ConnectTimeout={}", seconds));
   // Switches off the settings of a user's configuration that are for an interactive login and would disturb this one.
+  // A master for other connections would end them with this job, or hold the channel open after its end.
   for (const char* setting :
-       {"LogLevel=ERROR", "ClearAllForwardings=yes", "RemoteCommand=none", "PermitLocalCommand=no"})
+       {"LogLevel=ERROR", "ClearAllForwardings=yes", "RemoteCommand=none", "PermitLocalCommand=no", "ControlMaster=no"})
     add("-o", setting);
   if (options.accept_new_host_keys) add("-o", "StrictHostKeyChecking=accept-new");
   if (const auto port = host.port ? host.port : options.port) add("-p", std::to_string(*port));

@@ -272,6 +272,20 @@ def test_another_program_may_be_named_instead_of_ssh(bed):
     assert len(calls) == 2 and all(" -4 " in call and "BatchMode=yes" in call for call in calls)
 
 
+def test_a_job_does_not_need_the_ssh_of_another_one():
+    """A user's configuration may have ssh share connections."""
+    with Testbed(hosts=1) as bed:
+        bed.head.write(f"{HOME}/.ssh/config", "Host *\n  ControlMaster auto\n  ControlPath ~/.ssh/master-%C\n", mode=0o600)
+        code = "import sys\nprint('ready')\nprint(sys.stdin.read() + 'done')"
+        command = ("--connect-timeout", "60", "--ssh-command", "ssh", "-H", "s1", *python(code))
+        with Running(bed, *command, stdin=-1) as first:
+            assert first.wait_for_lines(1) == ["[0]<stdout>:ready\n"]
+            with Running(bed, *command, stdin=-1) as second:
+                assert second.wait_for_lines(1) == ["[0]<stdout>:ready\n"]
+                assert first.finish() == (0, "[0]<stdout>:done\n", "")
+                assert second.finish() == (0, "[0]<stdout>:done\n", "")
+
+
 def test_an_unknown_host_key_is_refused_and_can_be_accepted():
     with Testbed(hosts=1) as bed:
         bed.head.run(["rm", f"{HOME}/.ssh/known_hosts"], check=True)
