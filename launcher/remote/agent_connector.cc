@@ -47,7 +47,10 @@ struct AgentConnector::Ssh {
 
 AgentConnector::AgentConnector(asio::any_io_executor executor, const SshOptions& options,
                                const Environment& environment)
-    : executor_(std::move(executor)), options_(options), environment_(environment) {}
+    : executor_(std::move(executor)),
+      options_(options),
+      environment_(environment),
+      programs_(executor_, options.concurrency) {}
 
 AgentConnector::~AgentConnector() = default;
 
@@ -56,23 +59,29 @@ AgentConnector::Ssh& AgentConnector::ssh() {
   return *ssh_;
 }
 
-asio::awaitable<std::unique_ptr<Channel>> AgentConnector::run(const Host& host, std::string command,
-                                                              RemoteMessage on_message) {
+asio::awaitable<AgentConnector::Command> AgentConnector::run(const Host& host, std::string command,
+                                                             RemoteMessage on_message) {
+  Command result;
   if (!options_.command) {
     SshTarget target = ssh_target(host, options_, ssh().config, ssh().account, ssh().agent_socket);
     try {
-      co_return co_await ssh().connector.open(std::move(target), command, on_message);
+      result.channel = co_await ssh().connector.open(std::move(target), command, on_message);
+      co_return result;
     } catch (const SshProgramNeeded& reason) {
       log::info("{} is reached through the system's ssh: {}", host.name, reason.what());
     }
   }
-  co_return start_ssh_program(executor_, host, options_, command, std::move(on_message));
+  HandshakeLimit::Permit place = co_await programs_.acquire();
+  result.place.emplace(std::move(place));
+  result.channel = start_ssh_program(executor_, host, options_, command, std::move(on_message));
+  co_return result;
 }
 
 asio::awaitable<ReadyChannel> AgentConnector::open(const Host& host, RemoteMessage on_message) {
   const AgentFile& agent = ssh().agent;
-  auto channel = co_await run(host, bootstrap_command(agent, options_.connect_timeout), std::move(on_message));
-  auto ready = co_await with_timeout(executor_, bootstrap_agent(std::move(channel), agent), options_.connect_timeout);
+  Command started = co_await run(host, bootstrap_command(agent, options_.connect_timeout), std::move(on_message));
+  auto bootstrap = bootstrap_agent(std::move(started.channel), agent);
+  auto ready = co_await with_timeout(executor_, std::move(bootstrap), options_.connect_timeout);
   if (ready) co_return std::move(*ready);
   throw Error(Errc::kConnect,
               fmt::format("no answer within {:g} s; is it up, and does a firewall let SSH through? (--connect-timeout)",
@@ -80,8 +89,8 @@ asio::awaitable<ReadyChannel> AgentConnector::open(const Host& host, RemoteMessa
 }
 
 asio::awaitable<void> AgentConnector::clean(const Host& host) {
-  auto channel = co_await run(host, clean_cache_command(), {});
-  co_await cache_cleaned(std::move(channel));
+  Command started = co_await run(host, clean_cache_command(), {});
+  co_await cache_cleaned(std::move(started.channel));
 }
 
 }  // namespace runjob

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -11,6 +12,7 @@
 #include "launcher/channel/remote_message.hpp"
 #include "launcher/job/host_connector.hpp"
 #include "launcher/job_spec/ssh_options.hpp"
+#include "launcher/ssh/handshake_limit.hpp"
 
 namespace runjob {
 
@@ -33,13 +35,20 @@ class AgentConnector : public HostConnector {
  private:
   struct Ssh;  // created only for a job with other hosts
 
-  boost::asio::awaitable<std::unique_ptr<Channel>> run(const Host& host, std::string command, RemoteMessage on_message);
+  /// A command on a host. The system's ssh has started, but not connected yet: it keeps its place until then.
+  struct Command {
+    std::unique_ptr<Channel> channel;
+    std::optional<HandshakeLimit::Permit> place;
+  };
+
+  boost::asio::awaitable<Command> run(const Host& host, std::string command, RemoteMessage on_message);
   Ssh& ssh();
 
   boost::asio::any_io_executor executor_;
   const SshOptions& options_;
   const Environment& environment_;
   std::unique_ptr<Ssh> ssh_;
+  HandshakeLimit programs_;  // of the system's ssh
 };
 
 }  // namespace runjob

@@ -286,6 +286,15 @@ def test_a_job_does_not_need_the_ssh_of_another_one():
                 assert second.finish() == (0, "[0]<stdout>:done\n", "")
 
 
+def test_few_of_the_systems_ssh_connect_at_once(bed):
+    """A folder exists from the start of a program to the first byte from its host."""
+    lines = ["#!/bin/sh", "mkdir ~/connecting || echo $$ >> ~/too-many", 'ssh "$@" | { head -c 1; rmdir ~/connecting; cat; }']
+    bed.head.write(f"{HOME}/ssh-alone", "\n".join(lines) + "\n", mode=0o755)
+    done = run(bed, "-H", "s1,s2,s3", "--ssh-concurrency", "1", "--connect-timeout", "60", "--ssh-command", f"{HOME}/ssh-alone", "hostname")
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 3), done.stderr
+    assert not bed.head.path(f"{HOME}/too-many").exists()
+
+
 def test_an_unknown_host_key_is_refused_and_can_be_accepted():
     with Testbed(hosts=1) as bed:
         bed.head.run(["rm", f"{HOME}/.ssh/known_hosts"], check=True)
