@@ -79,9 +79,7 @@ void check_descriptors(std::size_t ranks) {
 RankProcesses::RankProcesses(asio::any_io_executor executor, FrameWriter<ToLauncher>& frames,
                              std::function<void()> on_output_closed)
     : executor_(std::move(executor)), frames_(frames), on_output_closed_(std::move(on_output_closed)) {
-  ::getrlimit(RLIMIT_NOFILE, &descriptor_limit_);
-  const rlimit raised{descriptor_limit_.rlim_max, descriptor_limit_.rlim_max};  // each rank takes four of ours
-  ::setrlimit(RLIMIT_NOFILE, &raised);
+  raise_descriptor_limit();  // each rank takes four of ours
 }
 
 void RankProcesses::start(Launch launch, const std::string& rendezvous, const Hello& host) {
@@ -120,7 +118,6 @@ void RankProcesses::start_rank(const LaunchRank& spec, const RankPlacement& plac
   child.standard_error = error.writer.get();
   child.new_session = true;
   child.die_with_parent = true;
-  child.descriptor_limit = descriptor_limit_;
   Rank& rank = ranks_[spec.rank];
   rank.message = &message;
   rank.launch = &spec;

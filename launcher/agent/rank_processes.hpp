@@ -88,7 +88,6 @@ class RankProcesses {
   std::map<int, Rank> ranks_;
   int open_outputs_ = 0;
   std::int64_t oom_kills_at_start_ = 0;
-  rlimit descriptor_limit_{};  // as this process found it, for the ranks
 };
 
 }  // namespace runjob

@@ -7,12 +7,14 @@
 #include "base/standard_descriptors.hpp"
 #include "launcher/job/channel_local.hpp"
 #include "launcher/job/job.hpp"
+#include "launcher/processes/child_process.hpp"
 
 namespace runjob {
 
 int run_job(const JobSpec& spec, const MakeHostConnector& make_connector) {
   open_standard_descriptors();
   ::signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();        // each host takes some of ours
   std::map<int, UniqueFd> agents;  // before the job's event loop exists
   const bool one_network =
       spec.allocation.hosts.size() == 1 && spec.network_interfaces.included.empty() && !spec.elastic;

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string_view>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,16 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   for (std::string& word : words) result.push_back(word.data());
   result.push_back(nullptr);
   return result;
+}
+
+/// RLIMIT_NOFILE of this process before the first call of raise_descriptor_limit(), or of start_child().
+const rlimit& first_descriptor_limit() {
+  static const rlimit limit = [] {
+    rlimit found{};
+    ::getrlimit(RLIMIT_NOFILE, &found);
+    return found;
+  }();
+  return limit;
 }
 
 /// Everything that the child needs. It is made before the child exists, which shares our memory and must not allocate.
@@ -50,6 +61,7 @@ struct Prepared {
   std::vector<unsigned long> cpu_mask;
   UniqueFd input, output, error;  // above 2, so that placing one cannot overwrite another
   pid_t parent = ::getpid();
+  const rlimit& descriptor_limit = first_descriptor_limit();
   ChildStartError failure;  // written by the child
 };
 
@@ -99,7 +111,7 @@ bool set_affinity(const std::vector<unsigned long>& mask) {
   place(child.output.get(), STDOUT_FILENO);
   place(child.error.get(), STDERR_FILENO);
   ::close_range(3, ~0u, 0);
-  if (spec.descriptor_limit) ::setrlimit(RLIMIT_NOFILE, &*spec.descriptor_limit);
+  ::setrlimit(RLIMIT_NOFILE, &child.descriptor_limit);
   if (spec.traceable) ::prctl(PR_SET_PTRACER, child.parent);
   if (!child.cpu_mask.empty() && !set_affinity(child.cpu_mask)) {
     child.failure = {ChildStartError::Step::kAffinity, errno};
@@ -155,6 +167,11 @@ std::vector<std::string> executable_candidates(const std::string& name, const En
     if (colon == std::string_view::npos) return candidates;
     rest.remove_prefix(colon + 1);
   }
+}
+
+void raise_descriptor_limit() {
+  const rlimit raised{first_descriptor_limit().rlim_max, first_descriptor_limit().rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &raised);
 }
 
 ChildStart start_child(const ChildSpec& spec) {

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <optional>
 #include <string>
-#include <sys/resource.h>
 #include <sys/types.h>
 #include <vector>
 
@@ -18,11 +16,10 @@ struct ChildSpec {
   int standard_input = -1;           ///< descriptors of this process, lent; -1 = /dev/null
   int standard_output = -1;
   int standard_error = -1;
-  bool new_session = false;                ///< setsid(): its own session and process group, no terminal
-  bool die_with_parent = false;            ///< SIGKILL when the thread that forks it ends (PR_SET_PDEATHSIG)
-  std::optional<rlimit> descriptor_limit;  ///< RLIMIT_NOFILE, if it differs from ours
-  std::vector<int> cpus;                   ///< numbers of those it may run on; none = as this process
-  bool traceable = false;                  ///< this process's other children may trace it (PR_SET_PTRACER)
+  bool new_session = false;      ///< setsid(): its own session and process group, no terminal
+  bool die_with_parent = false;  ///< SIGKILL when the thread that forks it ends (PR_SET_PDEATHSIG)
+  std::vector<int> cpus;         ///< numbers of those it may run on; none = as this process
+  bool traceable = false;        ///< this process's other children may trace it (PR_SET_PTRACER)
 };
 
 /// The failure of a start: errno, and the step that failed.
@@ -37,6 +34,10 @@ struct ChildStart {
   pid_t pid = -1;
   ChildStartError error;
 };
+
+/// Lets this process open as many files as its hard limit allows. Its children get the limit that it was started with,
+/// since some programs take time for each descriptor that they may have.
+void raise_descriptor_limit();
 
 /// Starts the command and waits until it runs or its start has failed. In the child, signals have their default
 /// dispositions and are not blocked, and other descriptors are closed. The child uses this process's memory until it

@@ -8,6 +8,7 @@
 
 #include "base/log.hpp"
 #include "launcher/channel/exception_message.hpp"
+#include "launcher/processes/child_process.hpp"
 #include "launcher/remote/agent_connector.hpp"
 
 namespace runjob {
@@ -21,6 +22,7 @@ int clean_cache(const JobSpec& spec) {
     return 0;
   }
   ::signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();
   boost::asio::io_context context;
   AgentConnector connector(context.get_executor(), spec.ssh, spec.environment);
   int status = 0;

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -132,4 +133,16 @@ TEST_CASE("PATH is searched in its order, and names with a slash are not searche
   CHECK(executable_candidates("b", {{"PATH", "/x::/y"}}) == std::vector<std::string>{"/x/b", "b", "/y/b"});
   CHECK(executable_candidates("b", {}) == std::vector<std::string>{"/usr/local/bin/b", "/bin/b", "/usr/bin/b"});
   CHECK(executable_candidates("", {{"PATH", "/x"}}).empty());
+}
+
+TEST_CASE("a child has the limit of descriptors that this process was started with", "[unit]") {
+  rlimit first{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &first) == 0);
+  raise_descriptor_limit();
+  rlimit raised{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &raised) == 0);
+  CHECK(raised.rlim_cur == first.rlim_max);
+  ChildSpec spec;
+  spec.command = {"/bin/sh", "-c", "ulimit -Sn"};
+  CHECK(run(spec).first == std::to_string(first.rlim_cur) + "\n");
 }

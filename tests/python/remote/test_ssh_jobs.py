@@ -272,6 +272,13 @@ def test_another_program_may_be_named_instead_of_ssh(bed):
     assert len(calls) == 2 and all(" -4 " in call and "BatchMode=yes" in call for call in calls)
 
 
+def test_a_soft_limit_of_descriptors_limits_the_ranks_and_not_the_hosts(bed):
+    limited = ["sh", "-c", 'ulimit -Sn 16; exec "$@"', "sh", RUNJOB]
+    done = bed.head.run([*limited, "-H", "localhost,s1,s2,s3", "--connect-timeout", "60", "--ssh-command", "ssh", "sh", "-c", "ulimit -Sn"])
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 4), done.stderr
+    assert "[0]<stdout>:16\n" in done.stdout
+
+
 def test_a_job_does_not_need_the_ssh_of_another_one():
     """A user's configuration may have ssh share connections."""
     with Testbed(hosts=1) as bed:
