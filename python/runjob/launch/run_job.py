@@ -39,7 +39,11 @@ class _Printer:
             text = self._screen.feed(text, final)
         if self._stream is None or self.muted or not text:
             return
-        self._stream.write(text)
+        try:
+            self._stream.write(text)
+        except UnicodeEncodeError:  # its encoding lacks a letter of the ranks
+            encoding = self._stream.encoding
+            self._stream.write(text.encode(encoding, errors="replace").decode(encoding))
         self._stream.flush()
 
     def complaint(self) -> str:

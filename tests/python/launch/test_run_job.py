@@ -45,6 +45,13 @@ os.write(1, b'caf\\xc3'); s.sendall({result(5)!r}); os.write(1, b'\\xa9 end'); o
     assert (out.getvalue(), err.getvalue()) == ("café end", "\ufffd bad")
 
 
+def test_a_letter_that_a_stream_cannot_have_is_replaced(run):
+    """As when Python's own output is a file of another encoding, or PYTHONIOENCODING names one."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    assert run(f"os.write(1, 'caf\u00e9 \u2588 50%\\n'.encode()); s.sendall({result(5)!r})", out) == [5]
+    assert out.buffer.getvalue() == b"caf\xe9 ? 50%\n"
+
+
 def shown_on(screen):
     """All that a terminal has shown; the program's end of it is closed."""
     parts = []
