@@ -6,7 +6,7 @@ import os
 import pathlib
 import shutil
 import sys
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
 _OVERRIDE = "RUNJOB_BIN"
 _PACKAGES = ("site-packages", "dist-packages")
@@ -53,7 +53,7 @@ def options(values: Mapping[str, Any]) -> list[str]:
     for name, value in values.items():
         if value is None or value is False:
             continue
-        if value is not True and not isinstance(value, (str, int, float, os.PathLike)):
+        if isinstance(value, Iterable) and not isinstance(value, str):
             value = ",".join(map(str, value))
         option = f"--{name.replace('_', '-')}"
         words.append(option if value is True else f"{option}={value}")

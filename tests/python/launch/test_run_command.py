@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import numpy
 import pytest
 
 import ranks
@@ -18,6 +19,7 @@ def test_arguments_become_options():
     }  # fmt: skip
     words = ["--num-proc=2", "--hosts=a:1,b:1", "--verbose", "--start-timeout=1.5", "--ssh-identity-file=/k e y"]
     assert run_command.options(given) == words
+    assert run_command.options({"num_proc": numpy.int64(2), "timeout": numpy.float32(1.5)}) == ["--num-proc=2", "--timeout=1.5"]
 
 
 def test_only_names_of_variables_are_on_the_command_line():
