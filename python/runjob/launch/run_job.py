@@ -6,6 +6,8 @@ Threads  all in the caller's own, so that what is printed belongs to the caller'
 from __future__ import annotations
 
 import codecs
+import contextlib
+import fcntl
 import os
 import selectors
 import signal
@@ -66,9 +68,13 @@ class Job:
         self._results = Results(results)
         self._out, self._err = _Printer(stdout), _Printer(stderr)
         self._socket, theirs = socket.socketpair()
-        with theirs:
+        with theirs, contextlib.ExitStack() as copies:
+            passed = []
+            for each in (function, theirs.fileno()):  # 0 to 2, if this process has closed its own, are the launcher's streams
+                passed.append(fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 3))
+                copies.callback(os.close, passed[-1])
             self._process = subprocess.Popen(
-                command(function, theirs.fileno()), env=environment, pass_fds=(function, theirs.fileno()),
+                command(*passed), env=environment, pass_fds=passed,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
                 start_new_session=True,  # Ctrl-C in a terminal is ours alone, to be passed on once
             )  # fmt: skip

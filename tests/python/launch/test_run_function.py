@@ -181,6 +181,18 @@ def test_variables_reach_every_rank_and_no_command_line(capsys):
     assert runjob.run(look, np=2, env={"SECRET_WORD": "open sesame"}) == [("open sesame", False)] * 2
 
 
+def test_a_caller_may_have_closed_its_standard_streams():
+    """What it opens then has their numbers."""
+    code = """
+        import os, sys
+        import runjob
+        os.close(0); os.close(2)
+        print(runjob.run(lambda: os.environ["RUNJOB_RANK"], np=2))
+    """
+    with script(code) as caller:
+        assert caller.communicate(timeout=120)[0] == "['0', '1']\n"
+
+
 def test_large_arguments_and_results(tmp_path):
     data = os.urandom(1 << 20) * 100
 
