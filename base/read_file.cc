@@ -3,9 +3,12 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <filesystem>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,6 +16,26 @@
 #include "base/unique_handle.hpp"
 
 namespace runjob {
+namespace {
+
+/// Puts `text` where `pipe`, which had it, is open, so that its path (/dev/fd/63 of `--env-file <(...)`) can be read
+/// again, also by the program that this process becomes. The descriptor itself is at its end, as before.
+void keep_content(const struct ::stat& pipe, const std::string& text) {
+  const UniqueFd copy(::memfd_create("runjob-pipe", MFD_CLOEXEC));
+  const auto size = static_cast<ssize_t>(text.size());
+  if (!copy || ::fchmod(copy.get(), 0600) != 0 || ::write(copy.get(), text.data(), text.size()) != size) return;
+  std::vector<int> descriptors;
+  std::error_code unknown;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", unknown))
+    descriptors.push_back(std::stoi(entry.path().filename()));
+  for (const int descriptor : descriptors) {
+    struct stat info {};
+    const bool is_pipe = ::fstat(descriptor, &info) == 0 && info.st_dev == pipe.st_dev && info.st_ino == pipe.st_ino;
+    if (is_pipe) ::dup2(copy.get(), descriptor);
+  }
+}
+
+}  // namespace
 
 std::string read_file(const std::string& path, std::string_view what) {
   return read_file(path, what, [](const struct ::stat&) {});
@@ -25,7 +48,7 @@ std::string read_file(const std::string& path, std::string_view what,
     throw Error(Errc::kUsage,
                 fmt::format("cannot read {} {}: {}; check the path and its permissions", what, path, reason));
   };
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info {};
   if (!file || ::fstat(file.get(), &info) != 0) refuse(std::system_category().message(errno));
   accept(info);
@@ -35,10 +58,13 @@ std::string read_file(const std::string& path, std::string_view what,
     const ssize_t count = ::read(file.get(), block.data(), block.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) refuse(std::system_category().message(errno));
-    if (count == 0) return text;
+    if (count == 0) break;
     text.append(block.data(), static_cast<std::size_t>(count));
     if (text.size() > kLargest) refuse("it is larger than 64 MiB");
   }
+  file.reset();
+  if (S_ISFIFO(info.st_mode)) keep_content(info, text);
+  return text;
 }
 
 }  // namespace runjob

@@ -8,7 +8,8 @@ struct stat;
 
 namespace runjob {
 
-/// The whole content of `path`, which may also be a pipe; at most 64 MiB, so that /dev/zero is an error too.
+/// The whole content of `path`, at most 64 MiB, so that /dev/zero is an error too. It may also be a pipe. One that is
+/// open in this process, as /dev/fd/63 is, can be read there again.
 /// `what` names its role in messages: "hostfile".
 /// Errors  Error(kUsage): `cannot read hostfile PATH: REASON; check the path and its permissions`.
 std::string read_file(const std::string& path, std::string_view what);

@@ -49,6 +49,25 @@ def test_variables_of_an_outer_launcher_do_not():
         assert name not in mine
 
 
+def pipe_of(text):
+    """What the shell makes of `<(printf ...)`: the descriptor of a pipe."""
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as file:
+        file.write(text)
+    return reader
+
+
+@pytest.mark.parametrize("options", [[], ["--min-np", "1"]])
+def test_pipes_of_hosts_and_variables_are_read_also_by_the_program_that_runjob_becomes(options):
+    """For elastic jobs and those with other hosts it becomes runjob-remote, after it has read the pipes."""
+    hosts, variables = pipe_of(b"localhost slots=2\n"), pipe_of(b"T_FIRST=one\nT_SECOND=two\n")
+    files = ["--hostfile", f"/dev/fd/{hosts}", "--env-file", f"/dev/fd/{variables}"]
+    ranks = environments(*options, *files, pass_fds=[hosts, variables])
+    os.close(hosts)
+    os.close(variables)
+    assert [(mine["T_FIRST"], mine["T_SECOND"]) for mine in ranks.values()] == [("one", "two")] * 2
+
+
 def test_variables_of_horovods_controller_are_not_set():
     mine = environments("-np", "1")[0]
     assert not [name for name in mine if name.startswith(("HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS", "HOROVOD_GLOO_RENDEZVOUS"))]
