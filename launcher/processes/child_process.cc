@@ -1,6 +1,7 @@
 #include "launcher/processes/child_process.hpp"
 
 #include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -74,8 +75,10 @@ int execute(Prepared& child) {
       child.script_argv[1] = file.data();
       ::execve(child.shell.c_str(), child.script_argv.data(), child.envp.data());
     }
-    if (errno == EACCES) error = EACCES;
-    if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) return errno;
+    const int failed = errno;
+    if (failed == EACCES) error = EACCES;
+    if (failed == ENOENT && error == ENOENT && ::access(file.c_str(), F_OK) == 0) error = kNoInterpreter;
+    if (failed != ENOENT && failed != ENOTDIR && failed != EACCES) return failed;
   }
   return error;
 }
@@ -153,6 +156,12 @@ UniqueFd above_standard(int fd) {
 }
 
 }  // namespace
+
+std::string start_error_text(int error_number) {
+  if (error_number != kNoInterpreter) return ::strerror(error_number);
+  return "it is there, but not the interpreter that its first line names after '#!', or its loader; does the file have "
+         "line ends of Windows?";
+}
 
 std::vector<std::string> executable_candidates(const std::string& name, const Environment& environment) {
   if (name.find('/') != std::string::npos) return {name};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -21,6 +22,13 @@ struct ChildSpec {
   std::vector<int> cpus;         ///< numbers of those it may run on; none = as this process
   bool traceable = false;        ///< this process's other children may trace it (PR_SET_PTRACER)
 };
+
+/// The error of a file whose interpreter ("#!" in its first line) or loader is not there. For execve(2), which never
+/// gives this one, that is ENOENT.
+constexpr int kNoInterpreter = ELIBACC;
+
+/// What the error of a start means, as strerror() does.
+std::string start_error_text(int error_number);
 
 /// The failure of a start: errno, and the step that failed.
 struct ChildStartError {

@@ -188,7 +188,7 @@ std::string failure_text(const SlurmTask& task, const ChildStartError& error, co
     return fmt::format("{}: cannot change to {} for rank {}: {}", task.node_name, directory, task.rank,
                        std::strerror(error.error_number));
   return fmt::format("{}: cannot start '{}' for rank {}: {}", task.node_name, command, task.rank,
-                     std::strerror(error.error_number));
+                     start_error_text(error.error_number));
 }
 
 /// Reports to task 0, if it still listens.

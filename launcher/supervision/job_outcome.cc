@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "launcher/processes/child_process.hpp"
+
 namespace runjob {
 namespace {
 
@@ -30,7 +32,7 @@ std::string end_text(const Exited& end) {
 }
 
 std::string end_text(const StartFailed& failure) {
-  return "could not be started: " + (failure.text.empty() ? ::strerror(failure.error_number) : failure.text);
+  return "could not be started: " + (failure.text.empty() ? start_error_text(failure.error_number) : failure.text);
 }
 
 std::string JobOutcome::how(int rank) const {

@@ -1,7 +1,6 @@
 #include "launcher/supervision/outcome_report.hpp"
 
 #include <algorithm>
-#include <string.h>
 #include <sys/wait.h>
 
 #include <fmt/format.h>
@@ -11,6 +10,7 @@
 #include "base/json_text.hpp"
 #include "base/screen_text.hpp"
 #include "hostfile/rank_list.hpp"
+#include "launcher/processes/child_process.hpp"
 
 namespace runjob {
 namespace {
@@ -75,7 +75,7 @@ const char* outcome_name(JobOutcome::RankState state) {
 
 std::string start_failure_message(const JobOutcome& outcome, int rank) {
   const StartFailed& failure = *outcome.ranks.at(static_cast<std::size_t>(rank)).start_failed;
-  const std::string reason = ::strerror(failure.error_number);
+  const std::string reason = start_error_text(failure.error_number);
   const std::string& host = outcome.host_of(rank);
   switch (failure.step) {
     case StartFailed::Step::kFork:

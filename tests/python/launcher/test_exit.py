@@ -54,6 +54,17 @@ def test_command_not_executable(tmp_path):
     assert run("-np", "1", str(tmp_path)).returncode == 126
 
 
+@pytest.mark.parametrize("interpreter", ["/no/such/python", "/bin/sh\r"])
+def test_a_missing_interpreter_is_not_a_missing_command(tmp_path, interpreter):
+    script = tmp_path / "a_script"
+    script.write_bytes(f"#!{interpreter}\ntrue\n".encode())
+    script.chmod(0o755)
+    for command, environment in ((str(script), {}), ("a_script", {"PATH": f"/nowhere:{tmp_path}:{os.environ['PATH']}"})):
+        done = run("-np", "1", command, env={**os.environ, **environment})
+        assert done.returncode == 126
+        assert done.stderr.startswith(f"runjob: error: localhost: cannot execute {command}: it is there, but not the interpreter ")
+
+
 def test_rank_may_take_its_grace_time(tmp_path):
     """A rank that handles SIGTERM saves its work before the job ends."""
     saved = tmp_path / "saved"
