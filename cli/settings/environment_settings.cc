@@ -55,6 +55,7 @@ constexpr std::string_view kNotOptions[] = {
 bool counts_as_unset(std::string_view variable, std::string_view value, bool inside_a_job) {
   if (value.empty()) return true;
   if (variable == "HOROVOD_START_TIMEOUT" && value == "0") return true;
+  if (inside_a_job && variable.starts_with("RUNJOB_COMMIT_")) return true;
   const bool is_runtime_timeline = variable == "RUNJOB_TIMELINE" || variable == "HOROVOD_TIMELINE";
   return is_runtime_timeline && (inside_a_job || value == "DYNAMIC");
 }

@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from jobs import by_rank, python, run
+from jobs import by_rank, command, python, run
 from test_rendezvous import CLIENT
 
 DUMP = "import json, os; print(json.dumps(dict(os.environ)))"
@@ -47,6 +47,20 @@ def test_variables_of_an_outer_launcher_do_not():
     assert mine["MASTER_PORT"] != "1"
     for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
         assert name not in mine
+
+
+def test_a_job_within_a_rank_of_an_elastic_one_is_not_elastic_and_leaves_the_outer_ones_files_alone(tmp_path):
+    """Also not where it is elastic itself: its commits would be taken for those of the outer job."""
+    outer = ["-np", "1", "--min-np", "1", "--tag-output=none", "--commit-dir", tmp_path / "commits", "--timeline-filename", tmp_path / "trace"]
+    for inner, expected in ((["-np", "2"], [None] * 3), (["-np", "2", "--min-np", "1"], ["1", "1", None])):
+        done = run(*outer, *command(*inner, *python(DUMP)))
+        assert done.returncode == 0, done.stderr
+        ranks = [json.loads(lines[0]) for lines in by_rank(done.stdout).values()]
+        assert len(ranks) == 2
+        for mine in ranks:
+            assert [mine.get(name) for name in ("RUNJOB_ELASTIC", "HOROVOD_ELASTIC", "RUNJOB_COMMIT_DIR")] == expected
+            assert not {"RUNJOB_TIMELINE", "HOROVOD_TIMELINE"} & mine.keys()
+        assert sorted(mine.get("RUNJOB_PROCESS_NUMBER", "none") for mine in ranks) == (["0", "1"] if expected[0] else ["none"] * 2)
 
 
 def pipe_of(text):
