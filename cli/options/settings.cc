@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -30,6 +31,11 @@ void check_one_host_list(const Settings& settings) {
   }
 }
 
+/// The name of the flag that is the opposite of `name`, if there is one: "no-hierarchical-allreduce".
+std::string opposite_of(const std::string& name) {
+  return name.starts_with("no-") ? name.substr(3) : "no-" + name;
+}
+
 bool adds_up(std::string_view name) {
   const Option* option = find_option(name);
   return option != nullptr && option->adds_up;
@@ -42,7 +48,10 @@ Settings merge_settings(Settings strong, const Settings& weak) {
   check_one_host_list(weak);
   const bool has_hosts = std::any_of(std::begin(kHostLists), std::end(kHostLists),
                                      [&strong](const char* name) { return strong.count(name) > 0; });
+  std::set<std::string> decided;  // flags whose opposite the stronger source has
+  for (const auto& [name, setting] : strong) decided.insert(opposite_of(name));
   for (const auto& [name, setting] : weak) {
+    if (decided.contains(name)) continue;
     if (has_hosts && is_host_list(name)) continue;
     const auto [entry, is_new] = strong.emplace(name, setting);
     if (is_new || !adds_up(name)) continue;

@@ -101,6 +101,27 @@ def test_output_that_cannot_be_written_is_our_own_failure():
     assert result.stderr == "runjob: error: cannot write to standard output: No space left on device\n"
 
 
+def flags_of(*arguments, **environment):
+    """--hierarchical-allreduce and --no-stall-check, as --print-config shows them."""
+    done = runjob(*arguments, "--print-config", **environment)
+    assert done.returncode == 0, done.stderr
+    return dict(re.findall(r"^(hierarchical-allreduce|no-stall-check) = (\w+)", done.stdout, re.MULTILINE))
+
+
+def test_a_flag_on_the_command_line_wins_over_its_opposite_elsewhere(tmp_path):
+    config = tmp_path / "horovod.yaml"
+    config.write_text("params:\n  hierarchical_allreduce: true\n")
+    for arguments, environment, expected in [
+        (["--no-hierarchical-allreduce"], {"HOROVOD_HIERARCHICAL_ALLREDUCE": "1"}, "false"),
+        (["--hierarchical-allreduce"], {"RUNJOB_NO_HIERARCHICAL_ALLREDUCE": "1"}, "true"),
+        (["--no-hierarchical-allreduce", "--config-file", str(config)], {}, "false"),
+        (["--config-file", str(config)], {"RUNJOB_NO_HIERARCHICAL_ALLREDUCE": "1"}, "false"),
+    ]:
+        assert flags_of(*arguments, **environment)["hierarchical-allreduce"] == expected
+    both = {"RUNJOB_HIERARCHICAL_ALLREDUCE": "1", "RUNJOB_NO_HIERARCHICAL_ALLREDUCE": "1"}
+    assert "contradicts" in error_of(runjob("--print-config", **both))
+
+
 def test_print_config_shows_value_and_source(tmp_path):
     (tmp_path / "job.toml").write_text('start-timeout = 7\nnum-proc = 9\nwdir = "/"\n')
     result = runjob(
