@@ -10,6 +10,7 @@
 
 #include "base/edit_distance.hpp"
 #include "base/error.hpp"
+#include "base/parse.hpp"
 #include "cli/options/exclusive_options.hpp"
 #include "cli/options/horovodrun_options.hpp"
 #include "cli/options/option_table.hpp"
@@ -147,7 +148,7 @@ void translate(Match& match) {
   if (match.option->translate != nullptr) {
     match.value = match.option->translate(*match.value);
   } else {
-    match.value = match.value == "false" ? "true" : "false";
+    match.value = !match.value || parse_bool(*match.value, match.typed) ? "false" : "true";
   }
   match.option = find_option(match.option->stands_for);
 }

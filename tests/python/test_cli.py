@@ -122,6 +122,11 @@ def test_a_flag_on_the_command_line_wins_over_its_opposite_elsewhere(tmp_path):
     assert "contradicts" in error_of(runjob("--print-config", **both))
 
 
+@pytest.mark.parametrize("value, expected", [("no", "true"), ("0", "true"), ("off", "true"), ("false", "true"), ("1", "false"), ("yes", "false")])
+def test_the_opposite_of_an_option_may_have_any_word_for_off(value, expected):
+    assert flags_of(f"--stall-check={value}")["no-stall-check"] == expected
+
+
 def test_print_config_shows_value_and_source(tmp_path):
     (tmp_path / "job.toml").write_text('start-timeout = 7\nnum-proc = 9\nwdir = "/"\n')
     result = runjob(
