@@ -18,6 +18,9 @@ bool is_bare(const std::string& value) {
 
 std::string toml_value(const std::string& value) {
   if (is_bare(value)) return value;
+  const auto needs_escape = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '\''; };
+  if (value.find('\\') != value.npos && std::none_of(value.begin(), value.end(), needs_escape))
+    return "'" + value + "'";
   std::string quoted = "\"";
   for (const char c : value) {
     if (c == '"' || c == '\\') quoted += '\\';

@@ -10,37 +10,43 @@
 namespace runjob {
 namespace {
 
-/// True when `line` has a '#' between quotes: CLI11 2.1 takes it for a comment and cuts the value there.
-bool hides_hash_in_quotes(std::string_view line) {
+/// What CLI11 2.1 would make of `line` instead of its meaning, or "": it takes a '#' between quotes for a comment, and
+/// leaves escapes as they are.
+std::string_view misreading(std::string_view line, TomlDialect dialect) {
   char quote = '\0';
-  for (const char c : line) {
-    if (quote == '\0' && c == '#') return false;
-    if (quote != '\0' && c == '#') return true;
-    if (quote == c) {
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '#') return quote == '\0' ? "" : "a '#' inside quotes cannot be read here; use a YAML file";
+    if (quote == '"' && c == '\\') {
+      if (line.substr(i + 1).starts_with('"')) {
+        ++i;
+      } else if (dialect == TomlDialect::kToml) {
+        return "only \\\" can be read here of the escapes; put the text between single quotes, or use a YAML file";
+      }
+    } else if (quote == c) {
       quote = '\0';
     } else if (quote == '\0' && (c == '"' || c == '\'')) {
       quote = c;
     }
   }
-  return false;
+  return "";
 }
 
-void refuse_hash_in_quotes(const std::string& text, std::string_view path) {
+void refuse_misreadings(const std::string& text, TomlDialect dialect, std::string_view path) {
   std::istringstream lines(text);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
-    if (hides_hash_in_quotes(line))
-      throw Error(
-          Errc::kUsage,
-          fmt::format("file {}: line {}: a '#' inside quotes cannot be read here; use a YAML file", path, number));
+    const std::string_view problem = misreading(line, dialect);
+    if (!problem.empty()) throw Error(Errc::kUsage, fmt::format("file {}: line {}: {}", path, number, problem));
   }
 }
 
 }  // namespace
 
 std::vector<ConfigEntry> toml_entries(const std::string& text, TomlDialect dialect, std::string_view path) {
-  refuse_hash_in_quotes(text, path);
-  std::istringstream input(text);
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  refuse_misreadings(text, dialect, path);
+  std::istringstream input(text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text);
   std::vector<CLI::ConfigItem> items;
   try {
     items = dialect == TomlDialect::kToml ? CLI::ConfigTOML().from_config(input) : CLI::ConfigINI().from_config(input);

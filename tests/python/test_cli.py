@@ -144,6 +144,29 @@ def test_print_config_shows_value_and_source(tmp_path):
     assert "num-proc = 2" in again.stdout
 
 
+@pytest.mark.parametrize("value", [r"a\b", 'a"b', r'a"\b', "it's", "s[1-2]", "a, b", " a ", "\u00e9"])
+def test_what_print_config_prints_is_read_as_it_was(tmp_path, value):
+    printed = runjob("-x", f"A={value}", "--print-config")
+    config = tmp_path / "job.toml"
+    config.write_text(printed.stdout)
+    done = runjob("--config-file", str(config), "-np", "1", "--tag-output=none", "printenv", "A")
+    assert (done.returncode, done.stdout, done.stderr) == (0, value + "\n", "")
+
+
+def test_an_escape_that_would_be_read_as_it_stands_is_refused(tmp_path):
+    config = tmp_path / "job.toml"
+    config.write_text('num-proc = 1\nexport = ["A=\\"x\\"", "B=x\\ty"]\n')
+    assert error_of(runjob("--config-file", str(config), "true")).startswith(f"file {config}: line 2: only \\\" can be read here ")
+
+
+def test_a_config_file_of_windows_is_read(tmp_path):
+    for name, text in (("job.toml", 'num-proc = 1\r\nexport = ["A=x"]\r\n'), ("job.yaml", "num-proc: 1\r\nexport: [A=x]\r\n")):
+        config = tmp_path / name
+        config.write_bytes(b"\xef\xbb\xbf" + text.encode())
+        done = runjob("--config-file", str(config), "--tag-output=none", "printenv", "A")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "x\n", "")
+
+
 def test_horovodruns_yaml_is_read(tmp_path):
     (tmp_path / "job.yaml").write_text("timeline:\n  filename: t.json\nparams:\n  torus_allreduce: true\n  cycle_time_ms: 2\n")
     result = runjob("--config-file", "job.yaml", "--print-config", cwd=tmp_path)
