@@ -52,6 +52,16 @@ void warn_of_lsf(const Environment& environment, Warnings& warnings) {
                   job->second));
 }
 
+/// SLURM gives the nodes of a heterogeneous job by component, and those of the first one as the job's.
+void warn_of_other_components(const Environment& environment, Warnings& warnings) {
+  const auto components = environment.find("SLURM_HET_SIZE");
+  if (components == environment.end() || components->second.empty() || components->second == "1") return;
+  warnings.push_back(fmt::format(
+      "only the nodes of component 0 get ranks, since this SLURM job is heterogeneous and has {} components; "
+      "name the hosts of all with -H",
+      components->second));
+}
+
 std::optional<int> read_gpus_per_rank(const SettingReader& reader) {
   constexpr int kMostGpus = 1024;
   const auto gpus = reader.find("gpus-per-rank");
@@ -67,8 +77,10 @@ Hosts read_hosts(const SettingReader& reader, const Surroundings& surroundings, 
   if (const auto list = reader.find("hosts")) return {parse_host_list(list->text, list->place), {}};
   if (const auto file = reader.path("hostfile"))
     return {parse_hostfile(read_file(file->text, "hostfile"), reader.find("hostfile")->text), {}};
-  if (const auto allocation = read_slurm_allocation(environment))
+  if (const auto allocation = read_slurm_allocation(environment)) {
+    warn_of_other_components(environment, warnings);
     return {allocation->hosts, SlurmJob{allocation->job_id, allocation->nodes}};
+  }
   warn_of_lsf(environment, warnings);
   Host local = host_of_one("localhost");
   const int shares = surroundings.gpus / read_gpus_per_rank(reader).value_or(1);

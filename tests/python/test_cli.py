@@ -167,6 +167,17 @@ def test_a_config_file_of_windows_is_read(tmp_path):
         assert (done.returncode, done.stdout, done.stderr) == (0, "x\n", "")
 
 
+def test_the_nodes_of_a_heterogeneous_slurm_job_that_get_no_rank_are_a_warning():
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "2(x2)"}
+    assert runjob("--dry-run", "true", **job).stderr == ""
+    done = runjob("--dry-run", "true", **job, SLURM_HET_SIZE="2", SLURM_JOB_NODELIST_HET_GROUP_1="n3")
+    assert done.stderr == (
+        "runjob: warning: only the nodes of component 0 get ranks, since this SLURM job is heterogeneous and has 2 components; "
+        "name the hosts of all with -H\n"
+    )
+    assert runjob("-H", "n1,n2,n3", "--dry-run", "true", **job, SLURM_HET_SIZE="2").stderr == ""
+
+
 def test_horovodruns_yaml_is_read(tmp_path):
     (tmp_path / "job.yaml").write_text("timeline:\n  filename: t.json\nparams:\n  torus_allreduce: true\n  cycle_time_ms: 2\n")
     result = runjob("--config-file", "job.yaml", "--print-config", cwd=tmp_path)
