@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <signal.h>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -65,6 +66,8 @@ int report(const std::exception& error, int status) {
 
 int run_command(int argc, char** argv, const JobActions& actions) {
   open_standard_descriptors();
+  // A file that may not grow is an error of the write. Ranks get the default again.
+  ::signal(SIGXFSZ, SIG_IGN);
   Warnings warnings;  // these two until it is known that this program is the one that goes on
   std::string map;
   const auto show_warnings = [&] {

@@ -5,7 +5,9 @@ import hashlib
 import os
 import pty
 import re
+import resource
 import select
+import signal
 import subprocess
 import tempfile
 
@@ -168,6 +170,19 @@ def test_output_directory_that_cannot_be_made(tmp_path):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "runjob: error: --output-filename: " in done.stderr and "is not a directory" in done.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--min-np", "1"]])
+def test_an_output_file_that_may_not_grow_is_an_error_and_the_job_goes_on(tmp_path, options):
+    """With `ulimit -f`, whose signal ends the ranks, as without runjob, but not runjob."""
+    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))}
+    done = run("-np", "1", *options, "--tag-output=none", "--output-filename", tmp_path, *python("print('x' * 5000)"), **limit)
+    assert (done.returncode, done.stdout) == (0, "x" * 5000 + "\n")
+    file = tmp_path / "rank.0" / "stdout"
+    assert done.stderr == f"runjob: error: cannot write {file}: File too large; the rest of this stream is not in the file\n"
+    assert file.read_text() == "x" * 1000
+    killed = run("-np", "1", "sh", "-c", "head -c 5000 /dev/zero > file; exit $?", cwd=tmp_path, **limit)
+    assert killed.returncode == 128 + signal.SIGXFSZ
 
 
 def test_prompt_is_shown_before_its_line_ends():
