@@ -15,8 +15,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from .. import job, process_sets, reduce_ops
 from .. import operations as eager_operations
-from .. import process_sets, reduce_ops
 from ..compression import Compressor, split
 from ..process_sets import ProcessSet, global_process_set
 from ..reduce_ops import Average, Sum
@@ -191,9 +191,13 @@ def join(device: int = -1) -> Any:
     """Says that this rank has no more data, and waits until all have: the rank that joined last, an int32 scalar.
 
     Until then, zeros of this rank take part in the others' allreduces; their averages still divide by the size. All other operations
-    but barriers fail on them. `device` has no effect.
+    but barriers fail on them. Outside of functions, operations without a name are counted from the beginning afterwards. `device` has no
+    effect.
     """
-    return operations().horovod_join()
+    last = operations().horovod_join()
+    if tf.executing_eagerly():
+        job.note_join()
+    return last
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> Any:

@@ -231,6 +231,15 @@ def joining():
     return results, int(hvd.join())
 
 
+def names_after_joining():
+    """Operations without a name, of which the ranks have run different numbers before."""
+    tf, hvd = tensorflow_cases.module()
+    for _ in range(1 + 2 * hvd.rank()):
+        hvd.allreduce(tf.constant(4.0))
+    hvd.join()
+    return float(hvd.allreduce(tf.constant(4.0), op=hvd.Sum))
+
+
 CASES = {
     in_a_function: _expected_in_a_function,
     shapes_in_a_function: {
@@ -259,6 +268,7 @@ CASES = {
         "xla": "ValueError",
     },
     joining: lambda rank: ([] if rank == 0 else [4.0, 4.0], 1),
+    names_after_joining: 8.0,
 }
 
 
