@@ -1,4 +1,8 @@
-"""SyncBatchNormalization: batch normalization by the batches of all ranks."""
+"""SyncBatchNormalization: batch normalization by the batches of all ranks.
+
+A rank's variance is that of its values around their own mean: sums of float32 squares would lose the variance of values whose mean is large.
+What the ranks add up is float64.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from .. import process_sets
 from ..process_sets import ProcessSet, global_process_set
 from ..reduce_ops import Sum
 from . import nodes
@@ -39,12 +44,18 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):  # type: ignor
     def _of_all_ranks(self, inputs: Any, axes: list[int], keep_dims: bool, weights: Any) -> tuple[Any, Any]:
         wide = tf.cast(inputs, tf.float32) if inputs.dtype in (tf.float16, tf.bfloat16) else inputs
         ones = tf.ones_like(wide) if weights is None else tf.cast(weights, wide.dtype)
-        local = [tf.reduce_sum(part, axes, keepdims=keep_dims) for part in (ones, wide * ones, wide * wide * ones)]
-        set_id = self._process_set.process_set_id or 0
-        count, total, squares = tf.unstack(nodes.run(nodes.ALLREDUCE, (tf.stack(local),), Naming(), set_id, reduce_op=Sum))
+        count = tf.reduce_sum(ones, axes, keepdims=True)
+        mean = tf.math.divide_no_nan(tf.reduce_sum(wide * ones, axes, keepdims=True), count)
+        deviation = tf.reduce_sum(tf.math.square(wide - mean) * ones, axes, keepdims=True)
+        count, mean, deviation = (tf.cast(part, tf.float64) for part in (count, mean, deviation))
+        local = tf.stack([count, count * mean, deviation + count * mean * mean])
+        set_id = process_sets.identifier(self._process_set)
+        count, total, squares = tf.unstack(nodes.run(nodes.ALLREDUCE, (local,), Naming(), set_id, reduce_op=Sum))
         mean = tf.math.divide_no_nan(total, count)
         variance = tf.maximum(tf.math.divide_no_nan(squares, count) - mean * mean, 0.0)
-        return tf.cast(mean, inputs.dtype), tf.cast(variance, inputs.dtype)
+        moments = [tf.cast(each, inputs.dtype) for each in (mean, variance)]
+        mean, variance = moments if keep_dims else [tf.squeeze(each, axes) for each in moments]
+        return mean, variance
 
 
 def _weights(mask: Any, inputs: Any) -> Any:
