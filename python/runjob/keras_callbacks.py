@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable
 from typing import Any
+
+import numpy
 
 from . import job
 from .learning_rate import LearningRate
 
 
 class MetricAverage:
-    """Averages the metrics of an epoch over the ranks, for the callbacks after it and for the history. All ranks have the same metrics."""
+    """Averages the metrics of an epoch over the ranks, for the callbacks after it and for the history; of an array, each element. All ranks
+    have the same metrics."""
 
     def average(self, numbers: list[float]) -> list[float]:
         """Of the ranks."""
@@ -18,9 +23,14 @@ class MetricAverage:
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Replaces the values of `logs`."""
-        names = sorted(name for name, value in (logs or {}).items() if _is_number(value))
-        if logs and names:
-            logs.update(zip(names, self.average([float(logs[name]) for name in names])))
+        found = {name: _numbers(value) for name, value in sorted((logs or {}).items())}
+        arrays = {name: array for name, array in found.items() if array is not None}
+        if not logs or not arrays:
+            return
+        averages = iter(self.average([number for array in arrays.values() for number in array.ravel().tolist()]))
+        for name, array in arrays.items():
+            average = numpy.reshape(list(itertools.islice(averages, array.size)), array.shape)
+            logs[name] = average if array.ndim else float(average)
 
 
 class LearningRateSchedule:
@@ -138,9 +148,11 @@ class BestModel:
         super().on_train_begin(logs)  # type: ignore[misc]
 
 
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+def _numbers(value: Any) -> Any:
+    """A metric as an array, of no dimensions for one number; None for what has no numbers."""
+    with contextlib.suppress(TypeError, ValueError, RuntimeError):  # PyTorch's tensors raise the last
+        return numpy.asarray(float(value))
+    with contextlib.suppress(TypeError, ValueError, RuntimeError):
+        array = numpy.asarray(value)
+        return array if array.dtype.kind in "biuf" else None
+    return None

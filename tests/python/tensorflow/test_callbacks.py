@@ -67,10 +67,10 @@ def what_is_broadcast():
 
 def averages_of_metrics():
     tf, hvd = _keras()
-    logs = {"b": 1.0 + hvd.rank(), "a": numpy.float32(hvd.rank()), "text": "kept"}
+    logs = {"b": 1.0 + hvd.rank(), "a": numpy.float32(hvd.rank()), "text": "kept", "array": numpy.array([[1.0, hvd.rank()]])}
     hvd.callbacks.MetricAverageCallback().on_epoch_end(0, logs)
     hvd.callbacks.MetricAverageCallback().on_epoch_end(0, None)
-    return logs
+    return {**logs, "array": logs["array"].tolist()}
 
 
 def rates():
@@ -109,7 +109,7 @@ def refusals():
 CASES = {
     fit_as_one_process: (True, True),
     what_is_broadcast: (False, True),
-    averages_of_metrics: {"a": 0.5, "b": 1.5, "text": "kept"},
+    averages_of_metrics: {"a": 0.5, "b": 1.5, "text": "kept", "array": [[1.0, 0.5]]},
     rates: ([0.25, 0.3, 0.35, 0.4, 0.4, 0.4, 0.04, 0.04], [0.3, 0.4, 0.4, 0.04], [0.04, 0.4, 0.2, 0.1]),
     refusals: [True, True],
 }
