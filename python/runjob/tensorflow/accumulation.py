@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from .gradients import GradientReduction
+from .gradients import GradientReduction, identity
 
 
 class Accumulation:
@@ -24,12 +24,11 @@ class Accumulation:
         self.reduction = reduction
         self.passes = passes
         self._averages = averages
-        self._sums: list[Any] = []
-        self._have_come: list[bool] = []  # the gradients, in any pass so far
-        self._count: Any = None
+        self._sums: dict[tuple[Any, ...], _Sums] = {}
 
     def step(self, gradients: Sequence[Any], variables: Sequence[Any], apply: Callable[[list[Any]], Any]) -> Any:
-        """Takes the gradients of one backward pass, and calls `apply` with the reduced ones when they are a step's last.
+        """Takes the gradients of one backward pass, and calls `apply` with the reduced ones when they are a step's last. Each list of
+        variables has passes of its own.
 
         In a function both ways are part of the graph. A gradient may be None in some passes of a step: those of the others add up. One
         that has come in any step is not None again, but zeros. Where the last pass is a function that was traced before the gradient had
@@ -38,12 +37,48 @@ class Accumulation:
         if self.passes == 1:
             return apply(self.reduction.reduced(gradients, variables))
         given = [tf.convert_to_tensor(gradient) if gradient is not None else None for gradient in gradients]
-        self._prepare(given, variables)
-        for total, gradient in zip(self._sums, given):
+        sums = self._sums.setdefault(tuple(map(identity, variables)), _Sums())
+        count = sums.add(given, variables)
+        return tf.cond(tf.equal(count, self.passes), lambda: self._finish(sums, variables, apply), lambda: tf.constant(False))
+
+    def _finish(self, sums: _Sums, variables: Sequence[Any], apply: Callable[[list[Any]], Any]) -> Any:
+        totals = sums.totals()
+        averages = totals
+        if self._averages:
+            averages = [None if total is None else total / tf.cast(self.passes, total.dtype) for total in totals]
+        reduced = self.reduction.reduced(averages, variables)
+        sums.reset()
+        apply(reduced)
+        return tf.constant(True)
+
+
+class _Sums:
+    """The gradients of some variables, added up since their last step."""
+
+    def __init__(self) -> None:
+        self._sums: list[Any] = []
+        self._have_come: list[bool] = []  # the gradients, in any pass so far
+        self._count: Any = None
+
+    def add(self, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
+        """Returns how many have been added."""
+        self._prepare(gradients, variables)
+        pairs = zip(self._sums, gradients)
+        for total, gradient in pairs:
             if gradient is not None:
                 total.assign_add(tf.cast(gradient, total.dtype))
-        is_last = tf.equal(self._count.assign_add(1), self.passes)
-        return tf.cond(is_last, lambda: self._finish(variables, apply), lambda: tf.constant(False))
+        return self._count.assign_add(1)
+
+    def totals(self) -> list[Any]:
+        """The sums; None of a gradient that has never come."""
+        return [total.read_value() if has_come else None for total, has_come in zip(self._sums, self._have_come)]
+
+    def reset(self) -> None:
+        """Begins a step."""
+        self._count.assign(0)
+        for total, has_come in zip(self._sums, self._have_come):
+            if has_come:
+                total.assign(tf.zeros_like(total))
 
     def _prepare(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
         """A function that is traced makes variables in its first call only, so there is a sum for each gradient from then on."""
@@ -55,15 +90,3 @@ class Accumulation:
                     self._sums.append(tf.Variable(zeros, trainable=False, name="gradient_sum"))
             self._have_come = [False] * len(gradients)
         self._have_come = [has_come or gradient is not None for has_come, gradient in zip(self._have_come, gradients)]
-
-    def _finish(self, variables: Sequence[Any], apply: Callable[[list[Any]], Any]) -> Any:
-        totals = [total.read_value() if has_come else None for total, has_come in zip(self._sums, self._have_come)]
-        if self._averages:
-            totals = [None if total is None else total / tf.cast(self.passes, total.dtype) for total in totals]
-        reduced = self.reduction.reduced(totals, variables)
-        self._count.assign(0)
-        for total, has_come in zip(self._sums, self._have_come):
-            if has_come:
-                total.assign(tf.zeros_like(total))
-        apply(reduced)
-        return tf.constant(True)

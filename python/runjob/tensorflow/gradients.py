@@ -30,7 +30,7 @@ class GradientReduction:
         if gradient_predivide_factor != 1.0 and self.op != Average:
             raise ValueError("gradient_predivide_factor needs op=Average")
         groups = given_groups(num_groups, groups)
-        self._groups = [[_identity(each) for each in group] for group in groups] if isinstance(groups, (list, tuple)) else groups
+        self._groups = [[identity(each) for each in group] for group in groups] if isinstance(groups, (list, tuple)) else groups
         self.compression = compression
         self.sparse_as_dense = sparse_as_dense
         self.process_set = process_set
@@ -41,11 +41,11 @@ class GradientReduction:
 
     def register_local(self, variable: Any) -> None:
         """Leaves its gradients to each rank."""
-        self.local.add(_identity(variable))
+        self.local.add(identity(variable))
 
     def is_local(self, variable: Any) -> bool:
         """Whether register_local() was called with it."""
-        return _identity(variable) in self.local
+        return identity(variable) in self.local
 
     def reduced(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         """The gradients of `variables`, in their order; None stays None, on all ranks or on none. A rank that is not in the set keeps its
@@ -97,7 +97,7 @@ class GradientReduction:
         yield from ([index] for index in sparse)
         dense = [index for index in places if index not in sparse]
         sizes = [_bytes(gradient) if gradient is not None else 0 for gradient in gradients]
-        yield from grouped(dense, sizes, [_identity(variable) for variable in variables], self._groups)
+        yield from grouped(dense, sizes, [identity(variable) for variable in variables], self._groups)
 
 
 def _bytes(gradient: Any) -> int:
@@ -105,7 +105,7 @@ def _bytes(gradient: Any) -> int:
     return gradient.shape.num_elements() * gradient.dtype.size if gradient.shape.is_fully_defined() else 0
 
 
-def _identity(variable: Any) -> Any:
+def identity(variable: Any) -> Any:
     """Alike for a variable of Keras and the TensorFlow one in it."""
     inner = getattr(variable, "value", None)
     return id(inner) if isinstance(inner, tf.Variable) else id(variable)

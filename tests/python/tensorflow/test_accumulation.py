@@ -64,6 +64,19 @@ def reduced_twice():
     return values
 
 
+def lists_in_turn():
+    """Each of two lists of variables has passes of its own."""
+    tf, hvd = tensorflow_cases.module()
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(1.0), backward_passes_per_step=2)
+    one, other = tf.Variable([0.0]), tf.Variable([0.0])
+    if hasattr(optimizer, "apply"):
+        optimizer.build([one, other])
+    for _ in range(2):
+        optimizer.apply_gradients([(tf.constant([1.0]), one)])
+        optimizer.apply_gradients([(tf.constant([10.0]), other)])
+    return float(one[0]), float(other[0])
+
+
 PASSES = [(0.0, 0.0), (-3.0, -1.5), (-3.0, -1.5), (-6.0, -3.0), (-6.0, -3.0), (-9.0, -6.0)]
 
 CASES = {
@@ -71,6 +84,7 @@ CASES = {
     gradients_of_some_passes: PASSES * 2,
     steps_that_are_counted: ([0.0, -2.0, -2.0, -3.0], 2),
     reduced_twice: [-1.5, -7.5],
+    lists_in_turn: (-2.0, -20.0),
 }  # fmt: skip
 
 test_every_case = tensorflow_cases.test(CASES)

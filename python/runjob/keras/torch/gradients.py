@@ -72,22 +72,23 @@ class Accumulation:
         self.reduction = reduction
         self._passes = passes
         self._averages = averages
-        self._sums: list[Any] | None = None
-        self._count = 0
+        self._sums: dict[tuple[int, ...], tuple[int, list[Any]]] = {}  # by variables: how many passes, and their gradients
 
     def step(self, gradients: Sequence[Any], variables: Sequence[Any], apply: Callable[[list[Any]], None]) -> None:
-        """Takes the gradients of one backward pass, and calls `apply` with the reduced ones when they are a step's last."""
+        """Takes the gradients of one backward pass, and calls `apply` with the reduced ones when they are a step's last. Each list of
+        variables has passes of its own."""
         if self._passes == 1:
             apply(self.reduction.reduced(gradients, variables))
             return
-        if self._sums is None:
-            self._sums = [None if gradient is None else gradient.clone() for gradient in gradients]
+        key = tuple(map(id, variables))
+        count, sums = self._sums.pop(key, (0, []))
+        if sums:
+            totals = [_added(*pair) for pair in zip(sums, gradients)]
         else:
-            self._sums = [_added(*pair) for pair in zip(self._sums, gradients)]
-        self._count += 1
-        if self._count < self._passes:
+            totals = [None if gradient is None else gradient.clone() for gradient in gradients]
+        if count + 1 < self._passes:
+            self._sums[key] = count + 1, totals
             return
-        totals, self._sums, self._count = self._sums, None, 0
         if self._averages:
             totals = [None if total is None else total / self._passes for total in totals]
         apply(self.reduction.reduced(totals, variables))
