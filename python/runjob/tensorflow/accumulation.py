@@ -46,10 +46,13 @@ class Accumulation:
         averages = totals
         if self._averages:
             averages = [None if total is None else total / tf.cast(self.passes, total.dtype) for total in totals]
-        reduced = self.reduction.reduced(averages, variables)
-        sums.reset()
-        apply(reduced)
-        return tf.constant(True)
+        applied = apply(self.reduction.reduced(averages, variables))
+        # A graph of TensorFlow 1 runs only what the result depends on.
+        before = [each for each in (*totals, applied) if isinstance(each, (tf.Tensor, tf.Operation))]
+        with tf.control_dependencies(before):
+            resets = sums.reset()
+        with tf.control_dependencies(resets):
+            return tf.constant(True)
 
 
 class _Sums:
@@ -64,21 +67,18 @@ class _Sums:
         """Returns how many have been added."""
         self._prepare(gradients, variables)
         pairs = zip(self._sums, gradients)
-        for total, gradient in pairs:
-            if gradient is not None:
-                total.assign_add(tf.cast(gradient, total.dtype))
-        return self._count.assign_add(1)
+        added = [total.assign_add(tf.cast(gradient, total.dtype)) for total, gradient in pairs if gradient is not None]
+        with tf.control_dependencies(added):
+            return self._count.assign_add(1)
 
     def totals(self) -> list[Any]:
         """The sums; None of a gradient that has never come."""
         return [total.read_value() if has_come else None for total, has_come in zip(self._sums, self._have_come)]
 
-    def reset(self) -> None:
-        """Begins a step."""
-        self._count.assign(0)
-        for total, has_come in zip(self._sums, self._have_come):
-            if has_come:
-                total.assign(tf.zeros_like(total))
+    def reset(self) -> list[Any]:
+        """Begins a step. Returns the assignments."""
+        sums = [total for total, has_come in zip(self._sums, self._have_come) if has_come]
+        return [self._count.assign(0), *(total.assign(tf.zeros_like(total)) for total in sums)]
 
     def _prepare(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
         """A function that is traced makes variables in its first call only, so there is a sum for each gradient from then on."""

@@ -23,8 +23,25 @@ def graphs_of_tensorflow_1():
     return bool((first == 0).all()), tensorflow_cases.close([second], [expected])
 
 
+def several_passes():
+    """Steps after every second run, of the sum of its two gradients."""
+    tf, hvd = tensorflow_cases.module()
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        w = v1.get_variable("w", initializer=[0.0])
+        optimizer = hvd.DistributedOptimizer(v1.train.MomentumOptimizer(1.0, 0.5), backward_passes_per_step=2)
+        train = optimizer.minimize(tf.reduce_sum(w) * (hvd.rank() + 1))
+        values = []
+        with v1.train.MonitoredTrainingSession(hooks=[hvd.BroadcastGlobalVariablesHook(0)]) as session:
+            for _ in range(4):
+                session.run(train)
+                values.append(float(session.run(w)[0]))
+    return values
+
+
 CASES = {
     graphs_of_tensorflow_1: (True, True),
+    several_passes: [0.0, -3.0, -3.0, -7.5],
 }  # fmt: skip
 
 test_every_case = tensorflow_cases.test(CASES)
