@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from . import model_methods
@@ -45,10 +45,51 @@ def distribute(optimizer: Any, mixin: type[Distributed], accumulation: Any, mode
             stacklevel=4,
         )
         return optimizer
+    _change(optimizer, mixin, accumulation)
+    model_methods.watch(model, is_distributed, reduce_around)
+    return optimizer
+
+
+def _change(optimizer: Any, mixin: type[Distributed], accumulation: Any) -> None:
+    own = type(optimizer)
     optimizer.__class__ = type(own.__name__, (mixin, own), {"__module__": _module(own), "__qualname__": own.__qualname__})
     object.__setattr__(optimizer, "_accumulation", accumulation)
-    model_methods.watch(model, is_distributed)
-    return optimizer
+
+
+def reduce_around(optimizer: Any) -> None:
+    """Has an optimizer of Keras 3 that scales the loss around a distributed one reduce the gradients in its place. It decides by them whether
+    it steps, and all ranks must decide alike. Does nothing with others."""
+    inner: Any = getattr(optimizer, "inner_optimizer", None)
+    if not is_distributed(inner) or is_distributed(optimizer) or not hasattr(type(optimizer), "apply"):
+        return
+    accumulation = inner._accumulation
+    if not isinstance(accumulation, _Shared):
+        accumulation = _Shared(accumulation)
+        object.__setattr__(inner, "_accumulation", accumulation)
+    _change(optimizer, type(inner).__bases__[0], accumulation)
+
+
+class _Shared:
+    """The accumulation of two optimizers, one around the other: what the outer one has reduced, the inner one takes as it is."""
+
+    def __init__(self, accumulation: Any) -> None:
+        self.reduction = accumulation.reduction
+        self._accumulation = accumulation
+        self._is_reduced = False
+
+    def step(self, gradients: Sequence[Any], variables: Sequence[Any], apply: Callable[[list[Any]], Any]) -> Any:
+        """As the accumulation's own."""
+        if self._is_reduced:
+            return apply(list(gradients))
+
+        def apply_reduced(reduced: list[Any]) -> Any:
+            self._is_reduced = True
+            try:
+                return apply(reduced)
+            finally:
+                self._is_reduced = False
+
+        return self._accumulation.step(gradients, variables, apply_reduced)
 
 
 def variables_of(layers: Any) -> Iterable[Any]:

@@ -18,12 +18,13 @@ _watched: set[type[Any]] = set()
 _has_warned = False
 
 
-def watch(model: Any, is_distributed: Callable[[Any], bool]) -> None:
+def watch(model: Any, is_distributed: Callable[[Any], bool], compiled: Callable[[Any], None]) -> None:
     """Has compile() of models not turn XLA on for a distributed optimizer, from now on, unless the program says jit_compile=True, and
     take experimental_run_tf_function=, without effect. fit() and its like take workers= of such models, with a warning.
 
     model           Keras's class.
     is_distributed  whether an optimizer is.
+    compiled        is called with the optimizer that a model has after compile(): Keras puts one that scales the loss around the program's.
     """
     if model in _watched:
         return
@@ -40,6 +41,7 @@ def watch(model: Any, is_distributed: Callable[[Any], bool]) -> None:
     def compile(self: Any, *arguments: Any, **options: Any) -> Any:
         options.pop("experimental_run_tf_function", None)
         result = own(self, *arguments, **options)
+        compiled(getattr(self, "optimizer", None))
         if options.get("jit_compile", "auto") == "auto" and is_ours(getattr(self, "optimizer", None)):
             turn_off_xla(self)
         return result

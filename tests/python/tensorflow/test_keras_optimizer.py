@@ -2,6 +2,8 @@
 
 import warnings
 
+import numpy
+
 import tensorflow_cases
 
 
@@ -46,7 +48,39 @@ def distributed_twice():
     return len(told), told[0].filename == __file__, again is optimizer, right, again._accumulation.reduction.is_local(local)
 
 
+def scales_of_losses():
+    """A gradient that overflows on one rank keeps all ranks from a step, and they go on with the same scale."""
+    tf, hvd = tensorflow_cases.module()
+    if not tensorflow_cases.is_keras_3():
+        return SCALES
+    scaling = tf.keras.mixed_precision.LossScaleOptimizer
+    x, y = numpy.ones((4, 3), "float32"), numpy.ones((4, 2), "float32")
+    if hvd.rank() == 0:
+        x[1] = 60000
+    found = []
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        for optimizer in (
+            hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1)),
+            hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1), backward_passes_per_step=2),
+            hvd.DistributedOptimizer(scaling(tf.keras.optimizers.SGD(0.1))),
+        ):
+            model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2, kernel_initializer="zeros")])
+            for _ in range(2):  # Keras puts another one that scales the loss around it
+                model.compile(optimizer=optimizer, loss="mse")
+            model.fit(x, y, batch_size=1, epochs=1, verbose=0, shuffle=False)
+            kernels = hvd.allgather(tf.reshape(model.layers[0].kernel, [1, -1]))
+            used = model.optimizer
+            found.append((int(used.iterations.numpy()), float(used.dynamic_scale.numpy()), bool((kernels[0] == kernels[1]).numpy().all())))
+    finally:
+        tf.keras.mixed_precision.set_global_policy("float32")
+    return found
+
+
+SCALES = [(3, 16384.0, True), (1, 16384.0, True), (3, 16384.0, True)]
+
 CASES = {
+    scales_of_losses: SCALES,
     optimizers: [],
     outside_of_its_set: True,
     distributed_twice: (1, True, True, True, True),

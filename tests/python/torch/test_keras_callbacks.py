@@ -89,6 +89,35 @@ def several_passes():
     return _is_close(model, _alone(keras, 3)[0]), int(model.optimizer.iterations.numpy())
 
 
+def lists_in_turn():
+    """Each of two lists of variables has passes of its own."""
+    keras, hvd = _modules()
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(1.0), backward_passes_per_step=2)
+    one, other = keras.Variable([0.0]), keras.Variable([0.0])
+    optimizer.build([one, other])
+    for _ in range(2):
+        for gradient, variable in ((1.0, one), (10.0, other)):
+            optimizer.apply([keras.ops.convert_to_tensor([gradient])], [variable])
+    return float(one.numpy()[0]), float(other.numpy()[0])
+
+
+def scales_of_losses():
+    """A gradient that overflows on one rank keeps all ranks from a step, and they go on with the same scale."""
+    keras, hvd = _modules()
+    x, y = numpy.ones((4, 3), "float32"), numpy.ones((4, 2), "float32")
+    if hvd.rank() == 0:
+        x[1] = 60000
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, kernel_initializer="zeros")])
+        model.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.SGD(0.1)), loss="mse")
+        model.fit(x, y, batch_size=1, epochs=1, verbose=0, shuffle=False)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+    scale = float(model.optimizer.dynamic_scale.numpy())
+    return int(model.optimizer.iterations.numpy()), scale, _is_alike(hvd, model.layers[0].kernel.numpy())
+
+
 def options_of_gradients():
     """Sums, in the network's 16-bit floats, divided before they are made; gradients of a layer that stays each rank's."""
     keras, hvd = _modules()
@@ -140,8 +169,9 @@ def saved_and_loaded():
 def averages_and_rates():
     """Of metrics; of a warm-up over two epochs of two steps, and of a schedule after it."""
     keras, hvd = _modules()
-    logs = {"b": 1.0 + hvd.rank(), "a": numpy.float32(hvd.rank()), "text": "kept"}
+    logs = {"b": 1.0 + hvd.rank(), "a": numpy.float32(hvd.rank()), "text": "kept", "array": numpy.array([[1.0, hvd.rank()]])}
     hvd.callbacks.MetricAverageCallback().on_epoch_end(0, logs)
+    logs["array"] = logs["array"].tolist()
     model = _model(keras, keras.optimizers.SGD(0.4, momentum=0.9), seed=0)
     warmup = hvd.callbacks.LearningRateWarmupCallback(0.4, warmup_epochs=2, steps_per_epoch=2)
     schedule = hvd.callbacks.LearningRateScheduleCallback(0.4, multiplier=lambda epoch: 0.1 ** (epoch - 2), start_epoch=2)
@@ -244,10 +274,12 @@ CASES = {
     fit_as_one_process: (True, True),
     compiled: (True, True),
     several_passes: (True, 3),
+    lists_in_turn: (-2.0, -20.0),
+    scales_of_losses: (3, 16384.0, True),
     options_of_gradients: ([True, True, True], False, True),
     what_is_broadcast: (False, True),
     saved_and_loaded: (True, 2, True),
-    averages_and_rates: ({"a": 0.5, "b": 1.5, "text": "kept"}, [0.3, 0.4, 0.4, 0.04], [0.04, 0.4, 0.2, 0.1]),
+    averages_and_rates: ({"a": 0.5, "b": 1.5, "text": "kept", "array": [[1.0, 0.5]]}, [0.3, 0.4, 0.4, 0.04], [0.04, 0.4, 0.2, 0.1]),
     values: lambda rank: [0.5, [2.0, 5.0], [0, 1], [1, 7], [[2.0], [6.0]][rank]],
     arguments_of_keras_2: 1,
     names_of_horovod: ([True, True, True], False),
