@@ -35,12 +35,11 @@ def broadcast_object(
     """
     name = name or "object"
     is_root = job.rank() == root_rank
-    number = _number(name, process_set)
-    payload = _proven(dumps(obj), name, process_set, number) if is_root else bytearray()
-    length = bytearray(struct.pack("=q", len(payload)))
+    pickled = dumps(obj) if is_root else b""
+    length = bytearray(struct.pack("=q", len(pickled) + _PROOF_BYTES))
     handles.run(calls.broadcast(length, root_rank, f"{name}.sz", process_set, in_place=True))
-    if not is_root:
-        payload = bytearray(*struct.unpack("=q", length))
+    number = _number(name, process_set)
+    payload = _proven(pickled, name, process_set, number) if is_root else bytearray(*struct.unpack("=q", length))
     handles.run(calls.broadcast(payload, root_rank, f"{name}.t", process_set, in_place=True))
     return obj if is_root else _loads(payload, name, process_set, root_rank, number)
 
@@ -52,9 +51,11 @@ def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet 
     Errors  pickle's; HorovodInternalError and its kinds, also when an object has been changed on its way.
     """
     name = name or "object"
+    pickled = dumps(obj)
+    length = bytearray(struct.pack("=q", len(pickled) + _PROOF_BYTES))
+    lengths = handles.run(calls.allgather(length, f"{name}.sz", process_set))
     number = _number(name, process_set)
-    payload = _proven(dumps(obj), name, process_set, number)
-    lengths = handles.run(calls.allgather(bytearray(struct.pack("=q", len(payload))), f"{name}.sz", process_set))
+    payload = _proven(pickled, name, process_set, number)
     payloads = memoryview(handles.run(calls.allgather(payload, f"{name}.t", process_set)))
     objects, first = [], 0
     ranks = process_set.ranks or range(job.size())
@@ -65,7 +66,10 @@ def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet 
 
 
 def _number(name: str, process_set: ProcessSet) -> int:
-    """Of this call: the same on all ranks, and another one each time."""
+    """Of this call: the same on all ranks, and another one each time.
+
+    To be asked for when the ranks have exchanged the lengths: a call that fails before that, on one rank or on some, does not count.
+    """
     number = ctypes.c_int64()
     job.check(library().runjob_object_number(name.encode(), identifier(process_set), ctypes.byref(number)))
     return number.value

@@ -2,7 +2,8 @@
 
 import pytest
 
-from runjob import basics, objects
+from runjob import basics, objects, operations
+from runjob.exceptions import MismatchError
 
 
 def _objects():
@@ -24,6 +25,23 @@ def _objects():
 def test_objects_of_all_sizes_arrive(run_ranks):
     expected = (True, 1, 100_000, True, [(rank, 100_000 * rank) for rank in range(3)])
     assert run_ranks(_objects, 3).results == [expected] * 3
+
+
+def _objects_after_failures():
+    basics.init()
+    if basics.rank() == 0:
+        with pytest.raises(TypeError, match="cannot pickle"):
+            objects.broadcast_object(_ for _ in ())
+    told = objects.broadcast_object("told")
+    if basics.rank() == 0:
+        with pytest.raises(MismatchError, match="rank 1 on localhost has joined"):
+            objects.allgather_object("in vain")
+    operations.join()
+    return told, objects.allgather_object(basics.rank())
+
+
+def test_objects_arrive_after_a_call_that_failed_on_some_ranks_only(run_ranks):
+    assert run_ranks(_objects_after_failures, 2).results == [("told", [0, 1])] * 2
 
 
 def _lambda():
