@@ -33,14 +33,14 @@ auto with_process_sets(Use use) {
 template <class Change>
 runjob_code guarded_change(Change change) noexcept {
   return runjob::runtime::guarded([&] {
-    with_process_sets([&](ProcessSets& sets) {
-      if (!sets.is_dynamic()) {
+    Process::current().with_job([&](const Job& job) {
+      if (!job.process_sets->is_dynamic()) {
         throw Error(Errc::kInvalidArgument,
                     "process sets can be added and removed after init() only with RUNJOB_DYNAMIC_PROCESS_SETS=1 (or "
                     "HOROVOD_DYNAMIC_PROCESS_SETS=1) in the environment, or with an argument of init(): in Python "
                     "init(process_sets=\"dynamic\")");
       }
-      change(sets);
+      change(job);
     });
     return Status();
   });
@@ -83,14 +83,15 @@ runjob_code runjob_init_with_process_sets(const int32_t* ranks, const int32_t* s
 }
 
 runjob_code runjob_process_set_add(const int32_t* ranks, int32_t count, int32_t* id) {
-  return guarded_change([&](ProcessSets& sets) {
+  return guarded_change([&](const Job& job) {
     if (id == nullptr) throw Error(Errc::kInvalidArgument, "a process set needs somewhere to put its number");
-    *id = sets.add(to_ranks(ranks, count));
+    *id = job.process_sets->add(to_ranks(ranks, count));
+    job.object_seals->begin_set(*id);
   });
 }
 
 runjob_code runjob_process_set_remove(int32_t id) {
-  return guarded_change([&](ProcessSets& sets) { sets.remove(id); });
+  return guarded_change([&](const Job& job) { job.process_sets->remove(id); });
 }
 
 int runjob_process_set_size(int32_t id) {

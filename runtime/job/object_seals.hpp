@@ -20,7 +20,12 @@ class ObjectSeals {
   /// `key`: of this job, or of this generation of it.
   explicit ObjectSeals(Secret key) : key_(key) {}
 
-  /// The number of this call of an operation on objects, from 0, which is the same on all ranks of the set.
+  /// A process set has been added. All ranks of the job call it in the same order, also those that are not in the set:
+  /// the id may be that of a removed set, in which other ranks have counted calls.
+  void begin_set(std::int32_t process_set);
+
+  /// The number of this call of an operation on objects, which is the same on all ranks of the set, and of no other
+  /// call of this name.
   std::int64_t next_number(const std::string& name, std::int32_t process_set);
 
   /// The proof of an object that `sender` gives in that call.
@@ -30,7 +35,9 @@ class ObjectSeals {
  private:
   const Secret key_;
   Mutex mutex_;
-  std::map<std::string, std::int64_t> numbers_ GUARDED_BY(mutex_);  // by process set and name
+  std::int64_t sets_ GUARDED_BY(mutex_) = 0;                       ///< how many have been added
+  std::map<std::int32_t, std::int64_t> first_ GUARDED_BY(mutex_);  ///< by process set: the number of the first call
+  std::map<std::string, std::int64_t> counts_ GUARDED_BY(mutex_);  ///< by process set and name
 };
 
 }  // namespace runjob::runtime

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runjob import basics, objects, operations
+from runjob import basics, objects, operations, process_sets
 from runjob.exceptions import MismatchError
 
 
@@ -42,6 +42,21 @@ def _objects_after_failures():
 
 def test_objects_arrive_after_a_call_that_failed_on_some_ranks_only(run_ranks):
     assert run_ranks(_objects_after_failures, 2).results == [("told", [0, 1])] * 2
+
+
+def _objects_in_sets():
+    basics.init(process_sets="dynamic")
+    gathered = []
+    for members in ([0, 1], [1, 2], [0, 2]):
+        some = process_sets.add_process_set(members)
+        if some.included():
+            gathered.append(objects.allgather_object(basics.rank(), process_set=some))
+        process_sets.remove_process_set(some)
+    return gathered
+
+
+def test_objects_arrive_in_a_set_that_has_the_number_of_a_removed_one(run_ranks):
+    assert run_ranks(_objects_in_sets, 3).results == [[[0, 1], [0, 2]], [[0, 1], [1, 2]], [[1, 2], [0, 2]]]
 
 
 def _lambda():

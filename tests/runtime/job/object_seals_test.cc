@@ -34,3 +34,17 @@ TEST_CASE("calls are counted by name and process set", "[runtime][unit]") {
   CHECK(seals.next_number("b", 0) == 0);
   CHECK(seals.next_number("a", 1) == 0);
 }
+
+TEST_CASE("a process set with the number of a removed one counts anew, with other numbers", "[runtime][unit]") {
+  ObjectSeals in_both(key_of(1)), in_second(key_of(1));
+  const auto number = in_both.next_number("a", 1);
+  in_both.next_number("a", 12);
+  in_both.begin_set(1);
+  in_second.begin_set(1);
+  const auto first = in_both.next_number("a", 1), second = in_both.next_number("a", 1);
+  CHECK(first != number);
+  CHECK(second == first + 1);
+  CHECK(in_second.next_number("a", 1) == first);
+  CHECK(in_second.next_number("a", 1) == second);
+  CHECK(in_both.next_number("a", 12) == 1);
+}
