@@ -18,7 +18,7 @@ from typing import Any, Callable
 
 from . import job, process_sets
 from ._library import library
-from .exceptions import Code, Error
+from .exceptions import Code, Error, InvalidArgumentError
 from .wire_names import Turn, Turns
 
 _OK = int(Code.OK)
@@ -160,6 +160,13 @@ class _Table:
             self._last += 1
             return self._last, count
 
+    def give_back(self, process_set: int, number: int) -> None:
+        """The operation with this number was not begun: it does not count, unless another has come since."""
+        with self._lock:
+            epoch, count = self._counts[process_set]
+            if count == number:
+                self._counts[process_set] = (epoch, number - 1)
+
 
 _table = _Table()
 _left: dict[int, Call] = {}  # by the library's handle: calls nobody waits for any more, whose operations use their tensors
@@ -176,6 +183,8 @@ def start(operation: Call) -> int:
     try:
         operation.submit(f"{operation.kind.name}.{operation.name or f'noname.{number}'}".encode())
     except BaseException:
+        if not operation.core_handle:
+            _table.give_back(operation.process_set, number)
         operation.release()
         raise
     _table.operations[handle] = operation
@@ -194,14 +203,17 @@ def run(operation: Call) -> Any:
     """
     if operation.name:
         return operation.block(f"{operation.kind.name}.{operation.name}".encode())
-    turns, turn = operation.kind.turns(operation.process_set), Turn()
+    turns, turn, was_refused = operation.kind.turns(operation.process_set), Turn(), False
     try:
         return operation.block(turns.begin(turn))
+    except InvalidArgumentError:
+        was_refused = True
+        raise
     finally:
         if operation.core_handle:
             turns.leave(turn, functools.partial(_await, operation))
         else:
-            turns.end(turn)
+            turns.end(turn, was_refused)
 
 
 def _await(call: Call) -> None:

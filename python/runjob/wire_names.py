@@ -54,11 +54,14 @@ class Turns:
             self._wait_for(before)
         return self._names[number % TURNS]
 
-    def end(self, turn: Turn) -> None:
-        """The call is over, or had not begun."""
+    def end(self, turn: Turn, was_refused: bool = False) -> None:
+        """The call is over, or had not begun. One that the library has refused does not count, unless another has begun since."""
         with self._lock:
             if turn.number is not None:
                 self._running.pop(turn.number, None)
+                if was_refused:
+                    following = next(self._numbers)
+                    self._numbers = itertools.count(turn.number if following == turn.number + 1 else following)
         if turn.over is not None:
             turn.over.set()
 

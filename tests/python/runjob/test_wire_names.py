@@ -2,6 +2,7 @@
 
 import threading
 
+import pytest
 import torch
 
 import runjob.torch as hvd
@@ -109,6 +110,23 @@ def test_a_turn_that_never_began_may_end():
     turns = Turns("allreduce")
     turns.end(Turn())
     assert turns.begin(Turn()) == b"allreduce.noname.sync.0"
+
+
+def _refused_on_one_rank():
+    hvd.init()
+    rows = torch.arange(4) + 10 * hvd.rank()
+    outputs = []
+    for alltoall in (hvd.alltoall, lambda *arguments: hvd.synchronize(hvd.alltoall_async(*arguments))):
+        if hvd.rank() == 0:
+            with pytest.raises(ValueError, match="do not divide the 4 rows"):
+                alltoall(rows, torch.tensor([1, 1]))
+        outputs.append(alltoall(rows, torch.tensor([2, 2]))[0].tolist())
+    return outputs
+
+
+def test_a_call_that_is_refused_on_one_rank_does_not_count(run_ranks, monkeypatch):
+    monkeypatch.setenv("RUNJOB_STALL_SHUTDOWN_TIME_SECONDS", "60")  # with other names the ranks would wait for ever
+    assert run_ranks(_refused_on_one_rank, 2).results == [[[0, 1, 10, 11]] * 2, [[2, 3, 12, 13]] * 2]
 
 
 def _more_threads_than_names():
