@@ -68,6 +68,10 @@ int run_command(int argc, char** argv, const JobActions& actions) {
   open_standard_descriptors();
   // A file that may not grow is an error of the write. Ranks get the default again.
   ::signal(SIGXFSZ, SIG_IGN);
+  // Whoever starts runjob may have blocked signals. The end of a process and Ctrl-C must be noticed all the same.
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   Warnings warnings;  // these two until it is known that this program is the one that goes on
   std::string map;
   const auto show_warnings = [&] {

@@ -201,6 +201,18 @@ def test_ctrl_c_ends_the_ranks_although_nobody_reads_the_output(make):
         assert b"runjob: warning: interrupted: 2 ranks have up to 10 s to end" in text
 
 
+@pytest.mark.parametrize("command, status", [("true", 0), ("echo ready; sleep 600", 143)])
+def test_signals_that_were_blocked_when_runjob_was_started(command, status):
+    def block():
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGINT, signal.SIGTERM])
+
+    with Marked("-np", "1", "sh", "-c", command, preexec_fn=block) as job:
+        if status:
+            job.wait_for_lines(1)
+            job.process.terminate()
+        assert job.finish()[0] == status
+
+
 def test_nohup():
     """Like everything that was ignored when runjob was started, a hang-up stays ignored."""
     with Marked("-np", "1", *python(LISTENER), preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as job:
