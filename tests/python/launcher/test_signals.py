@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from jobs import TIMEOUT, Marked, by_rank, command, python
+from jobs import ROOT, TIMEOUT, Marked, by_rank, command, python
 from testbed import eventually
 
 FORWARDED = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGWINCH, signal.SIGCONT]
@@ -80,10 +80,12 @@ if os.environ['RUNJOB_RANK'] == '1': signal.sigwait([signal.SIGUSR1])
 rj.init()
 print(rj.size(), flush=True)
 """
-    with Marked("-np", "2", "--start-timeout", "4", "--verbose", *python(late)) as job:
+    source = {"PYTHONPATH": str(ROOT / "python")}
+    with Marked("-np", "2", "--start-timeout", "4", "--verbose", *python(late), env=source) as job:
         job.wait_for_lines(2)
-        while "rank 0 called init()" not in job.process.stderr.readline():
-            pass
+        for line in job.process.stderr:
+            if "rank 0 called init()" in line:
+                break
         job.process.send_signal(signal.SIGTSTP)
         os.waitid(os.P_PID, job.process.pid, os.WSTOPPED)
         time.sleep(5)
