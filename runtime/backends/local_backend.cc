@@ -1,8 +1,7 @@
 #include "runtime/backends/local_backend.hpp"
 
-#include <cstring>
-
 #include "runtime/collectives/allreduce_stages.hpp"
+#include "runtime/collectives/copy_bytes.hpp"
 
 namespace runjob::runtime {
 
@@ -23,7 +22,7 @@ Status LocalBackend::run(const Call& call) {
       break;
     case Kind::kAllgather:
     case Kind::kAlltoall:
-      std::memcpy(call.output, call.input, call.count * size_of(call.dtype));
+      copy_bytes(call.output, call.input, call.count * size_of(call.dtype));
       break;
     case Kind::kBroadcast:
     case Kind::kBarrier:

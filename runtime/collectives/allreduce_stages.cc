@@ -1,7 +1,6 @@
 #include "runtime/collectives/allreduce_stages.hpp"
 
-#include <cstring>
-
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/reduce.hpp"
 
 namespace runjob::runtime {
@@ -16,7 +15,7 @@ AllreduceStages::AllreduceStages(const Call& call, int size)
   if (call.prescale != 1) {
     scale(dtype_, data_, source, call.count, call.prescale, 1);
   } else if (source != data_) {
-    std::memcpy(data_, source, bytes());
+    copy_bytes(data_, source, bytes());
   }
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/multiversion.hpp"
 #include "runtime/collectives/reduce.hpp"
 
@@ -67,7 +67,7 @@ void widen_all(DType to, void* out, DType from, const void* in, std::size_t coun
 
 void convert(DType to, void* out, DType from, const void* in, std::size_t count, double factor, InstructionSet set) {
   if (to == from) {
-    if (count != 0) std::memcpy(out, in, count * size_of(to));
+    copy_bytes(out, in, count * size_of(to));
     return;
   }
   if (size_of(to) < size_of(from)) {

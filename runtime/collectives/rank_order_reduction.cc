@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
+
+#include "runtime/collectives/copy_bytes.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -41,7 +42,7 @@ void RankOrderReduction::run(void* out, std::span<const void* const> inputs, std
       run_piece_of_halves(out, inputs, first, length);
     } else if (needs_room) {
       run_piece(room, inputs, first, length);
-      std::memcpy(result, room, length * element);
+      copy_bytes(result, room, length * element);
     } else {
       run_piece(result, inputs, first, length);
     }
@@ -70,7 +71,7 @@ void RankOrderReduction::run_piece(std::byte* result, std::span<const void* cons
     reduce_(result, sum, input(rank, scaled), count);
     sum = result;
   }
-  if (sum != result) std::memcpy(result, sum, count * size_of(dtype_));  // one rank only
+  if (sum != result) copy_bytes(result, sum, count * size_of(dtype_));  // one rank only
   if (postscale_ != 1 || divisor_ != 1) scale(dtype_, result, result, count, postscale_, divisor_);
 }
 

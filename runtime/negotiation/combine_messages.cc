@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <numeric>
+
+#include "runtime/collectives/copy_bytes.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -20,7 +21,7 @@ void reduce(const Rounds& rounds, const Call& call, MessageInputs& inputs, std::
 }
 
 void copy(std::byte*& to, const std::byte* from, std::size_t bytes) {
-  if (bytes != 0) std::memcpy(to, from, bytes);
+  copy_bytes(to, from, bytes);
   to += bytes;
 }
 
@@ -67,8 +68,8 @@ void combine_messages(const Rounds& rounds, const Call& call, const Decision& de
           call.counts[own]);
     case Kind::kBroadcast:
       if (rank != call.root)
-        std::memcpy(call.output, inputs[static_cast<std::size_t>(call.root)].data(),
-                    inputs[static_cast<std::size_t>(call.root)].size());
+        copy_bytes(call.output, inputs[static_cast<std::size_t>(call.root)].data(),
+                   inputs[static_cast<std::size_t>(call.root)].size());
       return;
     case Kind::kAllgather: {
       auto* to = static_cast<std::byte*>(call.output);

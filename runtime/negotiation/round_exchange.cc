@@ -1,11 +1,11 @@
 #include "runtime/negotiation/round_exchange.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <string_view>
 
 #include "base/process/float_environment.hpp"
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/negotiation/combine_messages.hpp"
 
 namespace runjob::runtime {
@@ -67,7 +67,7 @@ void RoundExchange::send_bucket(Bucket bucket, const InputOf& input_of) {
     for (const Id id : ids) {
       const std::size_t bytes = cache_.largest_input(id), offset = packed_.size();
       packed_.resize(offset + padded(bytes));
-      if (bytes != 0) std::memcpy(packed_.data() + offset, input_of(cache_.name(id)), bytes);
+      copy_bytes(packed_.data() + offset, input_of(cache_.name(id)), bytes);
     }
   }
   message_bytes_ = packed_.size();

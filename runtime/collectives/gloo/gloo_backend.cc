@@ -1,6 +1,5 @@
 #include "runtime/collectives/gloo/gloo_backend.hpp"
 
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "runtime/collectives/allreduce_stages.hpp"
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/rank_order_reduction.hpp"
 #include "runtime/collectives/reduce.hpp"
 
@@ -117,7 +117,7 @@ void GlooBackend::allgather(const Call& call) {
     if (rank < static_cast<std::size_t>(options_.rank)) before += bytes.back();
   }
   auto* output = static_cast<std::uint8_t*>(call.output);
-  if (call.count > 0) std::memcpy(output + before, call.input, call.count * element_bytes);
+  copy_bytes(output + before, call.input, call.count * element_bytes);
   gloo::AllgathervOptions options(context_);
   options.setOutput(output, bytes);
   options.setTag(tag_++);

@@ -1,8 +1,8 @@
 #include "runtime/collectives/hierarchical/allgather.hpp"
 
-#include <cstring>
 #include <optional>
 
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/hierarchical/exchanges/column_allgather.hpp"
 #include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
@@ -34,7 +34,7 @@ struct Parts {
 };
 
 void copy(std::byte* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);  // an empty part's buffer may be null
+  copy_bytes(to, from, bytes);  // an empty part's buffer may be null
 }
 
 void in_short_messages(HostChannels& channels, const Call& call, const Parts& parts) {
@@ -55,7 +55,7 @@ void in_short_messages(HostChannels& channels, const Call& call, const Parts& pa
     return small.send(output, parts.bytes);
   }
   small.send(nullptr, 0);
-  std::memcpy(output, small.take(0, parts.bytes), parts.bytes);
+  copy_bytes(output, small.take(0, parts.bytes), parts.bytes);
 }
 
 /// Every rank sends its bytes to every other rank.
@@ -105,7 +105,7 @@ class Walk {
     if (!walk_.is_first(i) || channels_.is_alone_on_host()) return;
     const Range mine = overlap(walk_.segment(i), own_);
     if (mine.count == 0) return;
-    std::memcpy(walk_.in_slot(ring_.cell(ring_.rank(), step), i, mine), input_ + (mine.first - own_.first), mine.count);
+    copy_bytes(walk_.in_slot(ring_.cell(ring_.rank(), step), i, mine), input_ + (mine.first - own_.first), mine.count);
   }
 
   void receive(std::size_t i) {
@@ -129,7 +129,7 @@ class Walk {
       walk_.send(i, *lanes_, part.first);
     }
     if (channels_.is_alone_on_host()) return;
-    std::memcpy(walk_.in_slot(ring_.cell(ring_.rank(), step), i, part), output_ + part.first, part.count);
+    copy_bytes(walk_.in_slot(ring_.cell(ring_.rank(), step), i, part), output_ + part.first, part.count);
   }
 
   void collect(std::size_t i, std::uint64_t step, const Range& part) {
@@ -138,11 +138,11 @@ class Walk {
       const Range theirs = overlap(part, parts_[ranks[static_cast<std::size_t>(local)]]);
       if (theirs.count == 0) continue;
       if (local == ring_.rank()) {
-        std::memcpy(output_ + theirs.first, input_ + (theirs.first - own_.first), theirs.count);
+        copy_bytes(output_ + theirs.first, input_ + (theirs.first - own_.first), theirs.count);
         continue;
       }
       ring_.wait_filled(local, step);
-      std::memcpy(output_ + theirs.first, walk_.in_slot(ring_.cell(local, step), i, theirs), theirs.count);
+      copy_bytes(output_ + theirs.first, walk_.in_slot(ring_.cell(local, step), i, theirs), theirs.count);
     }
   }
 
@@ -151,7 +151,7 @@ class Walk {
       const Range part = walk_.part(i, column);
       if (column == ring_.rank() || part.count == 0) continue;
       ring_.wait_reduced(column, step);
-      std::memcpy(output_ + part.first, walk_.in_slot(ring_.cell(column, step), i, part), part.count);
+      copy_bytes(output_ + part.first, walk_.in_slot(ring_.cell(column, step), i, part), part.count);
     }
   }
 

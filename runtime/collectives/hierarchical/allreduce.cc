@@ -1,8 +1,8 @@
 #include "runtime/collectives/hierarchical/allreduce.hpp"
 
-#include <cstring>
 #include <numeric>
 
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/halving_doubling.hpp"
@@ -46,7 +46,7 @@ void allreduce_short(HostChannels& channels, const Call& call, void* output) {
     return small.send(output, bytes);
   }
   small.send(nullptr, 0);
-  std::memcpy(output, small.take(0, bytes), bytes);
+  copy_bytes(output, small.take(0, bytes), bytes);
 }
 
 /// The three stages one after the other: a host's inputs to its leader, the leaders' sums among the hosts, the result
@@ -86,7 +86,7 @@ class ThroughLeader {
   }
 
   void give(std::size_t i, std::uint64_t step) const {
-    if (!channels_.is_leader()) std::memcpy(ring_.cell(ring_.rank(), step), input(i), pieces_[i].count * element_);
+    if (!channels_.is_leader()) copy_bytes(ring_.cell(ring_.rank(), step), input(i), pieces_[i].count * element_);
   }
 
   void add(std::size_t i, std::uint64_t step) {
@@ -101,13 +101,13 @@ class ThroughLeader {
   void finish(std::size_t i, std::uint64_t step) const {
     if (!channels_.is_leader()) return;
     reduction_.finish(output(i), sums_ + pieces_[i].first * size_of(reduction_.wide()), pieces_[i].count);
-    if (!channels_.is_alone_on_host()) std::memcpy(ring_.cell(0, step), output(i), pieces_[i].count * element_);
+    if (!channels_.is_alone_on_host()) copy_bytes(ring_.cell(0, step), output(i), pieces_[i].count * element_);
   }
 
   void take(std::size_t i, std::uint64_t step) const {
     if (channels_.is_leader()) return;
     ring_.wait_filled(0, step);
-    std::memcpy(output(i), ring_.cell(0, step), pieces_[i].count * element_);
+    copy_bytes(output(i), ring_.cell(0, step), pieces_[i].count * element_);
   }
 
   HostChannels& channels_;
@@ -162,7 +162,7 @@ void reducescatter(HostChannels& channels, const Call& call) {
   if (is_half_better || bytes > channels.most_short()) return ring_reducescatter(channels, call);
   std::vector<std::byte> all(bytes);
   allreduce_short(channels, call, all.data());
-  if (own.count > 0) std::memcpy(call.output, all.data() + own.first, own.count);
+  copy_bytes(call.output, all.data() + own.first, own.count);
 }
 
 }  // namespace runjob::runtime

@@ -1,8 +1,8 @@
 #include "runtime/collectives/hierarchical/alltoall.hpp"
 
-#include <cstring>
 #include <optional>
 
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/hierarchical/exchanges/alltoall_counts.hpp"
 #include "runtime/collectives/hierarchical/exchanges/column_alltoall.hpp"
 #include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
@@ -100,8 +100,7 @@ class Alltoall {
     for (const Block& block : outgoing(item).blocks) {
       const Range mine = block.local == ring_.rank() ? overlap(block.range, range) : Range{};
       if (mine.count == 0) continue;
-      std::memcpy(to + (mine.first - range.first), input_ + block.offset + (mine.first - block.range.first),
-                  mine.count);
+      copy_bytes(to + (mine.first - range.first), input_ + block.offset + (mine.first - block.range.first), mine.count);
     }
   }
 
@@ -127,7 +126,7 @@ class Alltoall {
     const Range range = segment(incoming(item), item);
     if (range.count == 0) return;
     (*arriving_)[i].wait_received().throw_if_failed();
-    std::memcpy(own_slot, arrivals_ + lane(i), range.count);
+    copy_bytes(own_slot, arrivals_ + lane(i), range.count);
   }
 
   void send(std::size_t i, std::uint64_t step) {
@@ -148,7 +147,7 @@ class Alltoall {
       if (theirs.count == 0) continue;
       ring_.wait_filled(block.local, step);
       const std::size_t at = theirs.first - range.first;
-      std::memcpy(to + at, ring_.cell(block.local, step) + at, theirs.count);
+      copy_bytes(to + at, ring_.cell(block.local, step) + at, theirs.count);
     }
   }
 
@@ -159,8 +158,8 @@ class Alltoall {
       const Range mine = block.local == ring_.rank() ? overlap(block.range, range) : Range{};
       if (mine.count == 0) continue;
       ring_.wait_reduced(0, step);
-      std::memcpy(output_ + block.offset + (mine.first - block.range.first),
-                  ring_.cell(0, step) + (mine.first - range.first), mine.count);
+      copy_bytes(output_ + block.offset + (mine.first - block.range.first),
+                 ring_.cell(0, step) + (mine.first - range.first), mine.count);
     }
   }
 

@@ -1,8 +1,8 @@
 #include "runtime/collectives/hierarchical/broadcast.hpp"
 
-#include <cstring>
 #include <optional>
 
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/direct_exchange.hpp"
 #include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
@@ -27,7 +27,7 @@ void in_short_messages(HostChannels& channels, const Call& call, std::size_t byt
     if (!channels.is_alone_on_host()) small.send(call.output, bytes);
   } else {
     small.send(nullptr, 0);
-    std::memcpy(call.output, small.take(giver, bytes), bytes);
+    copy_bytes(call.output, small.take(giver, bytes), bytes);
   }
   if (topology.host() == root_host) exchange();
 }
@@ -87,7 +87,7 @@ class Chain {
 
   void give(std::size_t i, std::uint64_t step) const {
     if (!is_root() || channels_.is_alone_on_host()) return;
-    std::memcpy(ring_.cell(ring_.rank(), step), data_ + pieces_[i].first, pieces_[i].count);
+    copy_bytes(ring_.cell(ring_.rank(), step), data_ + pieces_[i].first, pieces_[i].count);
   }
 
   void receive(std::size_t i) {
@@ -106,14 +106,14 @@ class Chain {
       (*lanes_)[i].wait_received().throw_if_failed();
     } else if (!is_root()) {
       ring_.wait_filled(root_, step);
-      std::memcpy(data_ + own.first, in_slot(root_, step, i, own), own.count);
+      copy_bytes(data_ + own.first, in_slot(root_, step, i, own), own.count);
     }
     if (place_ + 1 < channels_.topology.hosts()) {
       (*lanes_)[i].wait_sent().throw_if_failed();
       (*lanes_)[i].send(channels_.right(), tags_ + i, own.first, own.count).throw_if_failed();
     }
     if (channels_.is_alone_on_host() || is_root()) return;
-    std::memcpy(in_slot(ring_.rank(), step, i, own), data_ + own.first, own.count);
+    copy_bytes(in_slot(ring_.rank(), step, i, own), data_ + own.first, own.count);
   }
 
   void take(std::size_t i, std::uint64_t step) const {
@@ -121,7 +121,7 @@ class Chain {
       const Range part = this->part(i, column);
       if (column == ring_.rank() || part.count == 0) continue;
       ring_.wait_reduced(column, step);
-      std::memcpy(data_ + part.first, in_slot(column, step, i, part), part.count);
+      copy_bytes(data_ + part.first, in_slot(column, step, i, part), part.count);
     }
   }
 

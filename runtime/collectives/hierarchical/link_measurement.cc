@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
 
 namespace runjob::runtime {
@@ -47,7 +48,7 @@ class Measurement {
     costs.long_seconds = shortest(kLongTimes, [this] { shift(64); });
     const double seconds = shortest(2, [this] { shift(kLongBytes); });
     costs.bytes_per_second = kLongBytes / std::max(seconds - costs.long_seconds, 1e-6);
-    costs.copied_per_second = kLongBytes / shortest(3, [this] { std::memcpy(incoming_, outgoing_, kLongBytes); });
+    costs.copied_per_second = kLongBytes / shortest(3, [this] { copy_bytes(incoming_, outgoing_, kLongBytes); });
     return costs;
   }
 

@@ -1,7 +1,6 @@
 #include "runtime/collectives/shm/broadcast.hpp"
 
-#include <cstring>
-
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/shm/memory/pieces.hpp"
 #include "runtime/collectives/shm/stage.hpp"
 #include "runtime/collectives/shm/tuning/streaming_copy.hpp"
@@ -13,7 +12,7 @@ void in_one_step(Channels& channels, const Call& call, std::size_t bytes, CopyFu
   SmallExchange& small = channels.small;
   if (channels.group.rank() == call.root) return small.send(call.output, bytes, copy);
   small.send(nullptr, 0);  // reports that the steps before were read
-  std::memcpy(call.output, small.take(call.root, bytes), bytes);
+  copy_bytes(call.output, small.take(call.root, bytes), bytes);
 }
 
 /// The root is a piece ahead of the others, which wait while it copies the first one: so the first piece should be
@@ -65,7 +64,7 @@ void write_to_all(Channels& channels, const Call& call, std::size_t bytes) {
       if (bytes >= kLeastStreamedBytes) {
         streaming_copy(to, from, pieces[i].count);
       } else {
-        std::memcpy(to, from, pieces[i].count);
+        copy_bytes(to, from, pieces[i].count);
       }
     }
   }

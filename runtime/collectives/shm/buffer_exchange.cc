@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/shm/memory/pieces.hpp"
 #include "runtime/collectives/shm/memory/process_memory.hpp"
 
@@ -138,7 +139,7 @@ void BufferExchange::copy(int rank, std::uint64_t window_offset, std::uint64_t a
     const Range piece = pieces[i];
     group_.check();
     if (all_are_symmetric_) {
-      std::memcpy(to + piece.first, in_window(rank, window_offset + piece.first, piece.count), piece.count);
+      copy_bytes(to + piece.first, in_window(rank, window_offset + piece.first, piece.count), piece.count);
     } else {
       const pid_t process = processes_[static_cast<std::size_t>(rank)];
       read_process(group_.name(rank), process, address + piece.first, to + piece.first, piece.count);

@@ -1,9 +1,9 @@
 #include "runtime/collectives/shm/direct_allreduce.hpp"
 
-#include <cstring>
 #include <vector>
 
 #include "base/error.hpp"
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/rank_order_reduction.hpp"
 #include "runtime/collectives/shm/memory/pieces.hpp"
 
@@ -36,7 +36,7 @@ void write_to_all(Channels& channels, const Call& call) {
     for (std::size_t rank = 0; rank < size; ++rank) pieces[rank] = inputs[rank] + offset;
     reduction.run(outputs[0] + offset, pieces, cut[i].count);  // in place, the first output is the first input
     for (std::size_t rank = 1; rank < size; ++rank)
-      std::memcpy(outputs[rank] + offset, outputs[0] + offset, cut[i].count * element);
+      copy_bytes(outputs[rank] + offset, outputs[0] + offset, cut[i].count * element);
   }
 }
 
@@ -96,7 +96,7 @@ class ReadAndCollect {
     // In place, the output is this rank's input. It must not change before it is summed, unless it is the first input.
     std::byte* sum = own == 0 ? output : room_ + inputs_.size() * piece_bytes_;
     reduction_.run(sum, inputs_, part.count / element_);
-    if (sum != output && part.count > 0) std::memcpy(output, sum, part.count);
+    if (sum != output && part.count > 0) copy_bytes(output, sum, part.count);
   }
 
   void collect(std::size_t i, std::uint64_t step) {

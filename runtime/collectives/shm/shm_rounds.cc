@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/collectives/backend.hpp"
-#include "runtime/collectives/prefetch.hpp"
+#include "runtime/collectives/shm/tuning/prefetch.hpp"
 
 namespace runjob::runtime {
 namespace {

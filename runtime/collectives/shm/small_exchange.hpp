@@ -1,7 +1,7 @@
 #pragma once
 
-#include "runtime/collectives/prefetch.hpp"
 #include "runtime/collectives/shm/group.hpp"
+#include "runtime/collectives/shm/tuning/prefetch.hpp"
 #include "runtime/collectives/shm/tuning/stores_tuner.hpp"
 #include "runtime/collectives/shm/tuning/streaming_copy.hpp"
 

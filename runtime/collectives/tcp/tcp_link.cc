@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "runtime/collectives/copy_bytes.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -59,7 +60,7 @@ void TcpLink::send_copy(std::uint64_t tag, const void* data, std::size_t bytes) 
   Outgoing& last = outgoing_.back();
   last.request = nullptr;
   last.copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  if (bytes > 0) std::memcpy(last.copy.get(), data, bytes);
+  copy_bytes(last.copy.get(), data, bytes);
   last.data = last.copy.get();
 }
 
@@ -105,11 +106,11 @@ void TcpLink::receive(std::uint64_t tag, void* data, std::size_t bytes, LinkRequ
   const std::size_t length = found != early_.end() ? found->bytes : is_arriving ? incoming_.bytes : bytes;
   if (length != bytes) throw Error(Errc::kProtocol, fmt::format("a message has {} bytes and not {}", length, bytes));
   if (found != early_.end()) {
-    if (bytes > 0) std::memcpy(data, found->data.get(), bytes);
+    copy_bytes(data, found->data.get(), bytes);
     early_.erase(found);
     request.is_done = true;
   } else if (is_arriving) {
-    if (bytes > 0) std::memcpy(data, incoming_.data, incoming_.done);
+    copy_bytes(data, incoming_.data, incoming_.done);
     incoming_.data = awaited.data;
     incoming_.request = &request;
     incoming_.own.reset();
@@ -179,7 +180,7 @@ std::size_t TcpLink::read_staged() {
   std::size_t taken;
   if (incoming_.is_begun) {
     taken = std::min(staged_.size() - staged_done_, incoming_.bytes - incoming_.done);
-    std::memcpy(incoming_.data + incoming_.done, staged_.data() + staged_done_, taken);
+    copy_bytes(incoming_.data + incoming_.done, staged_.data() + staged_done_, taken);
     incoming_.done += taken;
   } else {
     taken = std::min(staged_.size() - staged_done_, sizeof header_ - header_done_);

@@ -1,8 +1,8 @@
 #include "runtime/collectives/hierarchical/exchanges/alltoall_counts.hpp"
 
-#include <cstring>
 #include <utility>
 
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
 
 namespace runjob::runtime {
@@ -37,14 +37,14 @@ AlltoallCounts::AlltoallCounts(Ring& ring, const Call& call) : size_(static_cast
   run_pipeline(
       ring, pieces.number(),
       [&](std::size_t i, std::uint64_t step) {
-        std::memcpy(ring.cell(ring.rank(), step), piece(ring.rank(), pieces[i]), pieces[i].count);
+        copy_bytes(ring.cell(ring.rank(), step), piece(ring.rank(), pieces[i]), pieces[i].count);
       },
       [](std::size_t, std::uint64_t) {},
       [&](std::size_t i, std::uint64_t step) {
         for (int rank = 0; rank < ring.size(); ++rank) {
           if (rank == ring.rank()) continue;
           ring.wait_filled(rank, step);
-          std::memcpy(piece(rank, pieces[i]), ring.cell(rank, step), pieces[i].count);
+          copy_bytes(piece(rank, pieces[i]), ring.cell(rank, step), pieces[i].count);
         }
       });
 }

@@ -1,9 +1,9 @@
 #include "runtime/collectives/hierarchical/exchanges/column_allgather.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/hierarchical/exchanges/alltoall_counts.hpp"
 
 namespace runjob::runtime {
@@ -98,8 +98,8 @@ class ColumnAllgather {
     finish_oldest();
     const Range piece = piece_of(i, source(i, topology_.local_rank()));
     if (piece.count == 0) return;  // an empty input may be null
-    if (distance(i) == 0) std::memcpy(output_ + piece.first, input_ + own_piece(i).first, piece.count);
-    std::memcpy(ring_.cell(ring_.rank(), step), output_ + piece.first, piece.count);
+    if (distance(i) == 0) copy_bytes(output_ + piece.first, input_ + own_piece(i).first, piece.count);
+    copy_bytes(ring_.cell(ring_.rank(), step), output_ + piece.first, piece.count);
   }
 
   /// Copies the pieces of the other columns to the output.
@@ -109,7 +109,7 @@ class ColumnAllgather {
       const Range piece = piece_of(i, source(i, local));
       if (piece.count == 0) continue;
       ring_.wait_filled(local, step);
-      std::memcpy(output_ + piece.first, ring_.cell(local, step), piece.count);
+      copy_bytes(output_ + piece.first, ring_.cell(local, step), piece.count);
     }
   }
 

@@ -1,8 +1,8 @@
 #include "runtime/collectives/hierarchical/exchanges/column_alltoall.hpp"
 
-#include <cstring>
 #include <deque>
 
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/hierarchical/exchanges/alltoall_counts.hpp"
 #include "runtime/collectives/hierarchical/exchanges/ring_exchange.hpp"
 
@@ -133,8 +133,8 @@ class ColumnAlltoall {
         const Range mine = overlap(part, segment(item));
         if (mine.count == 0) continue;  // an empty buffer may be null
         const std::size_t offset = input_offsets_[static_cast<std::size_t>(ranks[static_cast<std::size_t>(local)])];
-        std::memcpy(cell(item, local, step, distance) + (mine.first - segment(item).first),
-                    input_ + offset + (mine.first - part.first), mine.count);
+        copy_bytes(cell(item, local, step, distance) + (mine.first - segment(item).first),
+                   input_ + offset + (mine.first - part.first), mine.count);
       }
     }
   }
@@ -188,7 +188,7 @@ class ColumnAlltoall {
       const std::byte* from = local == ring_.rank()
                                   ? input_ + input_offsets_[rank] + in_part
                                   : cell(item, ring_.rank(), step, 0) + (mine.first - segment(item).first);
-      std::memcpy(output_ + output_offsets_[rank] + in_part, from, mine.count);
+      copy_bytes(output_ + output_offsets_[rank] + in_part, from, mine.count);
     }
   }
 

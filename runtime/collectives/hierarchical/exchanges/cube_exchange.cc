@@ -1,6 +1,6 @@
 #include "runtime/collectives/hierarchical/exchanges/cube_exchange.hpp"
 
-#include <cstring>
+#include "runtime/collectives/copy_bytes.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -36,12 +36,12 @@ class Bundle {
   }
   std::size_t pack(int first, int number, std::byte* message) const {
     return for_each(first, number, [message](const std::byte* from, std::size_t at, std::size_t bytes) {
-      std::memcpy(message + at, from, bytes);
+      copy_bytes(message + at, from, bytes);
     });
   }
   void unpack(int first, int number, const std::byte* message) const {
     for_each(first, number,
-             [message](std::byte* to, std::size_t at, std::size_t bytes) { std::memcpy(to, message + at, bytes); });
+             [message](std::byte* to, std::size_t at, std::size_t bytes) { copy_bytes(to, message + at, bytes); });
   }
   std::size_t bytes(int first, int number) const {
     return for_each(first, number, [](const std::byte*, std::size_t, std::size_t) {});
@@ -112,10 +112,10 @@ void cube_allgather(const CubeMember& member, const std::vector<std::vector<Rang
   const Bundle bundle(parts, cube, data);
   const int companion = cube.companion(member.host);
   const auto copy_in = [&](const Range& range, std::size_t at) {
-    std::memcpy(room + at, data + range.first, range.count);
+    copy_bytes(room + at, data + range.first, range.count);
   };
   const auto copy_out = [&](const Range& range, std::size_t at) {
-    std::memcpy(data + range.first, room + at, range.count);
+    copy_bytes(data + range.first, room + at, range.count);
   };
   if (!cube.contains(member.host)) {
     send(member, companion, room, for_own(parts[static_cast<std::size_t>(member.host)], copy_in));

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/hierarchical/exchanges/host_reduction.hpp"
 
 namespace runjob::runtime {
@@ -34,8 +34,8 @@ void DirectExchange::copy(void* to, const void* from, std::size_t bytes) {
   const Pieces pieces(bytes, kPieceBytes);
   for (std::size_t i = 0; i < pieces.number(); ++i) {
     const Range piece = pieces[i];
-    std::memcpy(static_cast<std::byte*>(to) + piece.first, static_cast<const std::byte*>(from) + piece.first,
-                piece.count);
+    copy_bytes(static_cast<std::byte*>(to) + piece.first, static_cast<const std::byte*>(from) + piece.first,
+               piece.count);
     transport_.move();
   }
 }

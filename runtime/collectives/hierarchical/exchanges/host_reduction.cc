@@ -1,7 +1,8 @@
 #include "runtime/collectives/hierarchical/exchanges/host_reduction.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "runtime/collectives/copy_bytes.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -72,7 +73,7 @@ void HostReduction::finish(void* out, void* sum, std::size_t count) const {
 /// Widens the sums of another host, without scaling.
 void HostReduction::load(std::byte* to, const void* input, std::size_t count) const {
   if (wide_ != dtype_) return widen(dtype_, reinterpret_cast<float*>(to), input, count);
-  std::memcpy(to, input, count * size_of(dtype_));
+  copy_bytes(to, input, count * size_of(dtype_));
 }
 
 void HostReduction::accumulate(std::byte* sum, const void* input, bool is_first, std::size_t count) const {
@@ -92,7 +93,7 @@ void HostReduction::accumulate(std::byte* sum, const void* input, bool is_first,
 void HostReduction::store(void* out, std::byte* sum, std::size_t count, bool is_last) const {
   if (is_last && (postscale_ != 1 || divisor_ != 1)) scale(wide_, sum, sum, count, postscale_, divisor_);
   if (wide_ != dtype_) return narrow(dtype_, out, reinterpret_cast<const float*>(sum), count);
-  if (out != sum) std::memcpy(out, sum, count * size_of(dtype_));
+  if (out != sum) copy_bytes(out, sum, count * size_of(dtype_));
 }
 
 }  // namespace runjob::runtime

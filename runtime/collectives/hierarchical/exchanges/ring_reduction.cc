@@ -1,8 +1,8 @@
 #include "runtime/collectives/hierarchical/exchanges/ring_reduction.hpp"
 
-#include <cstring>
 #include <optional>
 
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/hierarchical/exchanges/host_reduction.hpp"
 #include "runtime/collectives/hierarchical/exchanges/pipeline.hpp"
 #include "runtime/collectives/hierarchical/exchanges/ring_exchange.hpp"
@@ -79,9 +79,7 @@ class Summing {
     return most;
   }
   std::size_t lane(std::size_t item) const { return item % Lanes::kNumber * most_; }
-  void copy(std::byte* to, std::size_t first, std::size_t count) const {
-    if (count > 0) std::memcpy(to, input_ + first, count);
-  }
+  void copy(std::byte* to, std::size_t first, std::size_t count) const { copy_bytes(to, input_ + first, count); }
 
   HostChannels& channels_;
   RingWalk& walk_;
@@ -164,7 +162,7 @@ class Allreduce {
       walk_.send(i, *results_, part.first);
     }
     if (channels_.is_alone_on_host()) return;
-    std::memcpy(walk_.in_slot(ring_.cell(ring_.rank(), step), i, part), output_ + part.first, part.count);
+    copy_bytes(walk_.in_slot(ring_.cell(ring_.rank(), step), i, part), output_ + part.first, part.count);
   }
 
   void take(std::size_t i, std::uint64_t step) {
@@ -174,7 +172,7 @@ class Allreduce {
       const Range part = walk_.part(i, column);
       if (part.count == 0) continue;
       ring_.wait_reduced(column, step);
-      std::memcpy(output_ + part.first, walk_.in_slot(ring_.cell(column, step), i, part), part.count);
+      copy_bytes(output_ + part.first, walk_.in_slot(ring_.cell(column, step), i, part), part.count);
     }
   }
 
@@ -252,7 +250,7 @@ class Reducescatter {
       const Range mine = overlap(walk_.part(i, column), own_);
       if (mine.count == 0 || (column == ring_.rank() && is_own(walk_.part(i, column)))) continue;
       ring_.wait_reduced(column, step);
-      std::memcpy(in_output(mine), walk_.in_slot(ring_.cell(column, step), i, mine), mine.count);
+      copy_bytes(in_output(mine), walk_.in_slot(ring_.cell(column, step), i, mine), mine.count);
     }
   }
 

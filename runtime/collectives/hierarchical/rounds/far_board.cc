@@ -1,7 +1,8 @@
 #include "runtime/collectives/hierarchical/rounds/far_board.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "runtime/collectives/copy_bytes.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -50,9 +51,9 @@ void FarBoard::put(std::uint64_t round, int rank, const RoundMessage& message) c
   Slot& place = slot(round, rank);
   place = {static_cast<std::uint32_t>(message.size()), message.tag};
   auto* to = reinterpret_cast<std::byte*>(&place + 1);
-  if (!message.bytes.empty()) std::memcpy(to, message.bytes.data(), message.bytes.size());
+  if (!message.bytes.empty()) copy_bytes(to, message.bytes.data(), message.bytes.size());
   to += message.bytes.size() + message.unread;
-  if (!message.rest.empty()) std::memcpy(to, message.rest.data(), message.rest.size());
+  if (!message.rest.empty()) copy_bytes(to, message.rest.data(), message.rest.size());
 }
 
 }  // namespace runjob::runtime

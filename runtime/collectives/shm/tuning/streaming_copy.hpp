@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/shm/tuning/algorithm.hpp"
 
 namespace runjob::runtime {
@@ -17,9 +17,9 @@ namespace runjob::runtime {
 /// Source   Intel 64 and IA-32 Architectures Optimization Reference Manual, "Non-temporal Stores".
 void streaming_copy(std::byte* to, const std::byte* from, std::size_t bytes);
 
-/// Copies with memcpy(). Zero bytes are allowed, from and to null as well.
+/// copy_bytes(), of the type of streaming_copy().
 inline void plain_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
+  copy_bytes(to, from, bytes);
 }
 
 /// The type of plain_copy() and streaming_copy().
