@@ -3,15 +3,14 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
-#include <filesystem>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
-#include <vector>
 
 #include <fmt/format.h>
 
+#include "base/descriptors.hpp"
 #include "base/error.hpp"
 #include "base/unique_handle.hpp"
 
@@ -24,11 +23,7 @@ void keep_content(const struct ::stat& pipe, const std::string& text) {
   const UniqueFd copy(::memfd_create("runjob-pipe", MFD_CLOEXEC));
   const auto size = static_cast<ssize_t>(text.size());
   if (!copy || ::fchmod(copy.get(), 0600) != 0 || ::write(copy.get(), text.data(), text.size()) != size) return;
-  std::vector<int> descriptors;
-  std::error_code unknown;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", unknown))
-    descriptors.push_back(std::stoi(entry.path().filename()));
-  for (const int descriptor : descriptors) {
+  for (const int descriptor : open_descriptors()) {
     struct stat info {};
     const bool is_pipe = ::fstat(descriptor, &info) == 0 && info.st_dev == pipe.st_dev && info.st_ino == pipe.st_ino;
     if (is_pipe) ::dup2(copy.get(), descriptor);

@@ -14,12 +14,12 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/program_path.hpp"
 #include "base/screen_text.hpp"
-#include "base/standard_descriptors.hpp"
 #include "cli/resize_job.hpp"
 #include "cli/run_command_line.hpp"
 #include "launcher/binding/gpu_devices.hpp"

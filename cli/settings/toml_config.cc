@@ -10,8 +10,8 @@
 namespace runjob {
 namespace {
 
-/// What CLI11 2.1 would make of `line` instead of its meaning, or "": it takes a '#' between quotes for a comment, and
-/// leaves escapes as they are.
+/// The reason why CLI11 2.1 would give `line` another meaning; empty if it would not. CLI11 takes a '#' between quotes
+/// for a comment, and leaves escapes as they are.
 std::string_view misreading(std::string_view line, TomlDialect dialect) {
   char quote = '\0';
   for (std::size_t i = 0; i < line.size(); ++i) {

@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <exception>
 #include <fcntl.h>
-#include <filesystem>
-#include <iterator>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +11,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <fmt/format.h>
 
+#include "base/descriptors.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "launcher/agent/host_facts.hpp"
@@ -63,10 +62,8 @@ Environment environment_for(const LaunchRank& spec, const RankPlacement& placeme
 void check_descriptors(std::size_t ranks) {
   constexpr std::size_t kOfRank = 4, kWhileOneStarts = 6, kOthers = 2;
   rlimit limit{};
-  std::error_code unknown;
-  const std::filesystem::directory_iterator open("/proc/self/fd", unknown);
-  if (unknown || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const auto count = static_cast<std::size_t>(std::distance(begin(open), end(open)));
+  const std::size_t count = open_descriptors().size();
+  if (count == 0 || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const std::size_t needed = count + ranks * kOfRank + kWhileOneStarts + kOthers;
   if (needed <= limit.rlim_cur) return;
   throw Error(Errc::kUnavailable,

@@ -6,9 +6,9 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/descriptors.hpp"
 #include "base/environment.hpp"
 #include "base/log.hpp"
-#include "base/standard_descriptors.hpp"
 #include "launcher/agent/agent.hpp"
 #include "launcher/agent/connect_back.hpp"
 #include "launcher/agent/guard.hpp"

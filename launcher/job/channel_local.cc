@@ -4,16 +4,15 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <signal.h>
 #include <sys/socket.h>
-#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/descriptors.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/program_path.hpp"
@@ -28,11 +27,7 @@ namespace {
 /// Closes all but the standard descriptors. close_range(2) fails before Linux 5.9 and under some seccomp filters.
 void close_others() {
   if (::close_range(3, ~0u, 0) == 0) return;
-  std::vector<int> others;
-  std::error_code unknown;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", unknown))
-    others.push_back(std::stoi(entry.path().filename()));
-  for (const int descriptor : others) {
+  for (const int descriptor : open_descriptors()) {
     if (descriptor > STDERR_FILENO) ::close(descriptor);
   }
 }

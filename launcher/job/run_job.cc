@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <utility>
 
-#include "base/standard_descriptors.hpp"
+#include "base/descriptors.hpp"
 #include "launcher/job/channel_local.hpp"
 #include "launcher/job/job.hpp"
 #include "launcher/processes/child_process.hpp"

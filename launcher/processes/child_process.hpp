@@ -27,7 +27,7 @@ struct ChildSpec {
 /// gives this one, that is ENOENT.
 constexpr int kNoInterpreter = ELIBACC;
 
-/// What the error of a start means, as strerror() does.
+/// The text of the error of a start, as strerror() gives it for errno.
 std::string start_error_text(int error_number);
 
 /// The failure of a start: errno, and the step that failed.

@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 8> kOfOuterRunjob = {"RUNJOB_RANK",     "
                                                             "RUNJOB_CROSS_*",  "RUNJOB_HOSTNAME",      "RUNJOB_ELASTIC",
                                                             "HOROVOD_ELASTIC", "RUNJOB_PROCESS_NUMBER"};
 
-/// What the ranks of the job in which this launcher runs write. Outside of a job these stand for options.
+/// Variables that name the files which the ranks of an outer job write. Outside of a job they stand for options.
 constexpr std::array<std::string_view, 4> kFilesOfOuterJob = {"RUNJOB_TIMELINE", "HOROVOD_TIMELINE", "RUNJOB_COMMIT_*",
                                                               "HOROVOD_COMMIT_*"};
 

@@ -66,7 +66,7 @@ def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet 
 
 
 def _number(name: str, process_set: ProcessSet) -> int:
-    """Of this call: the same on all ranks, and another one each time.
+    """The number of this call, which is the same on all ranks, and another one each time.
 
     To be asked for when the ranks have exchanged the lengths: a call that fails before that, on one rank or on some, does not count.
     """

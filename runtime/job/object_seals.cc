@@ -6,7 +6,7 @@
 namespace runjob::runtime {
 namespace {
 
-/// What the names of calls in a process set begin with.
+/// The beginning of the names of all calls in a process set.
 std::string prefix_of(std::int32_t process_set) {
   return std::to_string(process_set) + ' ';
 }

@@ -33,10 +33,6 @@ struct Parts {
   const Range& operator[](int rank) const { return of_ranks[static_cast<std::size_t>(rank)]; }
 };
 
-void copy(std::byte* to, const void* from, std::size_t bytes) {
-  copy_bytes(to, from, bytes);  // an empty part's buffer may be null
-}
-
 void in_short_messages(HostChannels& channels, const Call& call, const Parts& parts) {
   const Topology& topology = channels.topology;
   SmallExchange& small = channels.local.small;
@@ -44,10 +40,10 @@ void in_short_messages(HostChannels& channels, const Call& call, const Parts& pa
   const Range own = parts[topology.rank()];
   if (!channels.is_alone_on_host()) small.send(call.input, own.count);
   if (channels.is_leader()) {
-    copy(output + own.first, call.input, own.count);
+    copy_bytes(output + own.first, call.input, own.count);
     for (int local = 1; local < topology.local_size(); ++local) {
       const Range part = parts[topology.ranks(topology.host())[static_cast<std::size_t>(local)]];
-      copy(output + part.first, small.take(local, part.count), part.count);
+      copy_bytes(output + part.first, small.take(local, part.count), part.count);
     }
     cube_allgather({*channels.transport, topology.host(), topology.hosts()}, parts.of_hosts, output,
                    channels.messages.reserve(Transport::kMostShortBytes));

@@ -32,10 +32,10 @@ void in_one_step(Channels& channels, const Call& call, const Parts& parts, CopyF
   auto* output = static_cast<std::byte*>(call.output);
   const int own = channels.group.rank();
   channels.small.send(call.input, parts[own].count, copy);
-  plain_copy(output + parts[own].first, static_cast<const std::byte*>(call.input), parts[own].count);
+  copy_bytes(output + parts[own].first, call.input, parts[own].count);
   for (int distance = 1; distance < channels.group.size(); ++distance) {
     const int peer = (own + distance) % channels.group.size();
-    plain_copy(output + parts[peer].first, channels.small.take(peer, parts[peer].count), parts[peer].count);
+    copy_bytes(output + parts[peer].first, channels.small.take(peer, parts[peer].count), parts[peer].count);
   }
 }
 
@@ -100,7 +100,7 @@ class Stream {
 void read_directly(Channels& channels, const Call& call, const Parts& parts) {
   auto* output = static_cast<std::byte*>(call.output);
   const int own = channels.group.rank();
-  plain_copy(output + parts[own].first, static_cast<const std::byte*>(call.input), parts[own].count);
+  copy_bytes(output + parts[own].first, call.input, parts[own].count);
   for (int distance = 1; distance < channels.group.size(); ++distance) {
     const int peer = (own + distance) % channels.group.size();
     channels.buffers.fetch_input(peer, 0, parts[peer].count, output + parts[peer].first);

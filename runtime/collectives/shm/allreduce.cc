@@ -132,7 +132,7 @@ class Pipeline : Pieced {
     const Range piece = pieces_[i], own = part(piece, ring_.rank());
     wait_for_inputs(i, piece.first, own.first);
     std::byte* result = in_cell(ring_.rank(), i, own.first);
-    if (copy_in_ == &plain_copy) {
+    if (copy_in_ == &copy_bytes) {
       reduction_.run(result, inputs_, own.count);
       ring_.reduced(first_step_ + i);
       copy_out(piece.first + own.first, result, own.count);

@@ -61,7 +61,7 @@ class Alltoall {
  private:
   void copy_own_part() const {
     const auto own = static_cast<std::size_t>(channels_.group.rank());
-    plain_copy(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
+    copy_bytes(output_ + incoming_[own].first, input_ + outgoing_[own].first, outgoing_[own].count);
   }
 
   void in_one_step(std::size_t bytes, CopyFunction copy) {
@@ -73,7 +73,7 @@ class Alltoall {
     copy_own_part();
     for (std::size_t peer = 0; peer < incoming_.size(); ++peer) {
       const std::byte* theirs = channels_.small.take(static_cast<int>(peer), bytes);
-      if (peer != own) plain_copy(output_ + incoming_[peer].first, theirs + own * largest_, incoming_[peer].count);
+      if (peer != own) copy_bytes(output_ + incoming_[peer].first, theirs + own * largest_, incoming_[peer].count);
     }
   }
 

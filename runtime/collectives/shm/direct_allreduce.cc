@@ -96,7 +96,7 @@ class ReadAndCollect {
     // In place, the output is this rank's input. It must not change before it is summed, unless it is the first input.
     std::byte* sum = own == 0 ? output : room_ + inputs_.size() * piece_bytes_;
     reduction_.run(sum, inputs_, part.count / element_);
-    if (sum != output && part.count > 0) copy_bytes(output, sum, part.count);
+    if (sum != output) copy_bytes(output, sum, part.count);
   }
 
   void collect(std::size_t i, std::uint64_t step) {

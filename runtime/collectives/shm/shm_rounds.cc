@@ -30,7 +30,7 @@ void ShmRounds::give_input(std::uint32_t tag, std::span<const std::byte> bytes, 
   std::memcpy(line, &header, sizeof header);
   std::byte* to = bytes.size() <= kInlineBytes ? line + sizeof header : small_.cell(group_.rank(), bytes.size());
   if (bytes.size() < StoresTuner::kLeastBytes) {
-    copy_parts(&plain_copy, to, bytes, unread);
+    copy_parts(&copy_bytes, to, bytes, unread);
   } else {
     fill_cell(to, bytes, unread);
   }

@@ -254,7 +254,8 @@ std::size_t TcpTransport::move_all() {
     if (!peer->is_busy()) continue;
     moved += peer->use([](TcpLink& link) { return link.move(); });
   }
-  if (moved != 0) moves_->store(moves_->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (moved != 0 && moves_ != nullptr)
+    moves_->store(moves_->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return moved;
 }
 

@@ -69,8 +69,7 @@ class TcpTransport : public Transport {
   std::vector<pollfd> events_;                  ///< of sleep()
   Clock::time_point next_look_;                 ///< at the busy connections, for silent peers
   SpinTime spin_{Clock::duration::zero()};
-  std::atomic<std::uint64_t> own_moves_{0};
-  std::atomic<std::uint64_t>* moves_ = &own_moves_;
+  std::atomic<std::uint64_t>* moves_ = nullptr;  ///< lent; null: nobody looks
   Status failure_;
   EventFd wake_;  ///< set by abort()
   std::atomic<bool> connected_{false}, aborted_{false};

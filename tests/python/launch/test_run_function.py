@@ -182,7 +182,7 @@ def test_variables_reach_every_rank_and_no_command_line(capsys):
 
 
 def test_a_caller_may_have_closed_its_standard_streams():
-    """What it opens then has their numbers."""
+    """The descriptors that it opens afterwards then have the numbers 0 and 2."""
     code = """
         import os, sys
         import runjob

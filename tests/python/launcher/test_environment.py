@@ -64,7 +64,7 @@ def test_a_job_within_a_rank_of_an_elastic_one_is_not_elastic_and_leaves_the_out
 
 
 def pipe_of(text):
-    """What the shell makes of `<(printf ...)`: the descriptor of a pipe."""
+    """The descriptor of a pipe, as the shell opens one for `<(printf ...)`."""
     reader, writer = os.pipe()
     with os.fdopen(writer, "wb") as file:
         file.write(text)

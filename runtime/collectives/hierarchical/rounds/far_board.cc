@@ -51,9 +51,9 @@ void FarBoard::put(std::uint64_t round, int rank, const RoundMessage& message) c
   Slot& place = slot(round, rank);
   place = {static_cast<std::uint32_t>(message.size()), message.tag};
   auto* to = reinterpret_cast<std::byte*>(&place + 1);
-  if (!message.bytes.empty()) copy_bytes(to, message.bytes.data(), message.bytes.size());
+  copy_bytes(to, message.bytes.data(), message.bytes.size());
   to += message.bytes.size() + message.unread;
-  if (!message.rest.empty()) copy_bytes(to, message.rest.data(), message.rest.size());
+  copy_bytes(to, message.rest.data(), message.rest.size());
 }
 
 }  // namespace runjob::runtime

@@ -11,10 +11,12 @@ namespace runjob::runtime {
 
 #if defined(__x86_64__)
 
-void streaming_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+void streaming_copy(void* target, const void* source, std::size_t bytes) {
+  auto* to = static_cast<std::byte*>(target);
+  const auto* from = static_cast<const std::byte*>(source);
   constexpr std::size_t kLine = 64, kVector = sizeof(__m128i);
   const std::size_t head = std::min(bytes, (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine);
-  plain_copy(to, from, head);
+  copy_bytes(to, from, head);
   std::size_t done = head;
   for (; done + kLine <= bytes;
        done += kLine) {  // only whole lines: a line that is written in parts costs more than it saves
@@ -24,13 +26,13 @@ void streaming_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
     }
   }
   _mm_sfence();
-  plain_copy(to + done, from + done, bytes - done);
+  copy_bytes(to + done, from + done, bytes - done);
 }
 
 #else
 
-void streaming_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  plain_copy(to, from, bytes);
+void streaming_copy(void* to, const void* from, std::size_t bytes) {
+  copy_bytes(to, from, bytes);
 }
 
 #endif

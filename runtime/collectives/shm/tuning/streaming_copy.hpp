@@ -15,18 +15,13 @@ namespace runjob::runtime {
 /// Shape    zero bytes are allowed, from and to null as well.
 /// Threads  any. Another thread sees the copied bytes when the memory has been handed over to it, as with memcpy().
 /// Source   Intel 64 and IA-32 Architectures Optimization Reference Manual, "Non-temporal Stores".
-void streaming_copy(std::byte* to, const std::byte* from, std::size_t bytes);
+void streaming_copy(void* to, const void* from, std::size_t bytes);
 
-/// copy_bytes(), of the type of streaming_copy().
-inline void plain_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  copy_bytes(to, from, bytes);
-}
-
-/// The type of plain_copy() and streaming_copy().
-using CopyFunction = void (*)(std::byte* to, const std::byte* from, std::size_t bytes);
+/// The type of copy_bytes() and streaming_copy().
+using CopyFunction = void (*)(void* to, const void* from, std::size_t bytes);
 
 constexpr CopyFunction copy_with(Stores stores) {
-  return stores == Stores::kStreaming ? &streaming_copy : &plain_copy;
+  return stores == Stores::kStreaming ? &streaming_copy : &copy_bytes;
 }
 
 }  // namespace runjob::runtime

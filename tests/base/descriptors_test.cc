@@ -1,10 +1,12 @@
-#include "base/standard_descriptors.hpp"
+#include "base/descriptors.hpp"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/unique_handle.hpp"
 #include "tests/catch.hpp"
 
 namespace {
@@ -31,4 +33,13 @@ TEST_CASE("closed standard descriptors become the null device, open ones stay", 
   int status = -1;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
+}
+
+TEST_CASE("the open descriptors have each one that is open", "[unit]") {
+  runjob::UniqueFd one(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const int number = one.get();
+  const auto has = [number](const std::vector<int>& open) {
+    return std::find(open.begin(), open.end(), number) != open.end();
+  };
+  CHECK(has(runjob::open_descriptors()));
 }

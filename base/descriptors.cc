@@ -1,6 +1,9 @@
-#include "base/standard_descriptors.hpp"
+#include "base/descriptors.hpp"
 
 #include <fcntl.h>
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <unistd.h>
 
 namespace runjob {
@@ -12,6 +15,14 @@ void open_standard_descriptors() {
     // succeeds.
     static_cast<void>(!::open("/dev/null", O_RDWR));
   }
+}
+
+std::vector<int> open_descriptors() {
+  std::vector<int> descriptors;
+  std::error_code unknown;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", unknown))
+    descriptors.push_back(std::stoi(entry.path().filename()));
+  return descriptors;
 }
 
 }  // namespace runjob
