@@ -49,10 +49,12 @@ build_jobs() {
   echo $((cores < memory ? cores : memory))
 }
 
-# Compiler results are kept outside the source tree, so that a new clone finds them.
+# Compiler results are kept outside the source tree, so that a new clone finds them. ccache reuses results with precompiled headers only
+# when it may ignore macros and times that such a header hides; none of ours depends on them. It remembers a file's hash by its inode.
 use_compiler_cache() {
   export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/runjob/ccache}
-  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-2G}
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_INODECACHE=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+  export CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-2G}
 }
 
 # build PRESET [TARGET...]

@@ -63,7 +63,7 @@ def open_mpi_of_the_system():
 
 def from_wheel(folder, environment, name, variants, variables=None):
     if not environments.is_installed(folder, environment):
-        return None, f"{name}: {folder / environment} is not there: --install-peers makes it"
+        return None, f"{name}: {folder / environment} is not there; python3 -m benchmarks.collectives --install-peers makes it"
     programs = folder / environment / "bin"
     return Mpi(name, str(programs / "mpicxx"), str(programs / "mpiexec"), variants, variables or {}), ""
 
