@@ -55,6 +55,8 @@ use_compiler_cache() {
   export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/runjob/ccache}
   export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_INODECACHE=1 CCACHE_SLOPPINESS=pch_defines,time_macros
   export CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-2G}
+  # ccache tells g++ from c++. CMake calls the second one by itself, and pip the one with which Python was built.
+  export CC=${CC:-cc} CXX=${CXX:-c++}
 }
 
 # build PRESET [TARGET...]

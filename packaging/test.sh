@@ -6,10 +6,10 @@
 #   packaging/test.sh [--no-packages] SUBJECT...
 #
 #   --quick         without sanitizers and fuzzing
-#   --thorough      everything, and what takes long: a debug build that compiles each source alone, with its tests; a minute of
-#                   fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute; 500
-#                   schedules of losses in elastic jobs; the stand-ins of GPUs under the thread sanitizer, and 100 random
-#                   jobs on them; clang-tidy and cppcheck on all sources
+#   --thorough      everything, and what takes long: the tests that are marked so; the thread sanitizer on the runtime, the rendezvous
+#                   and the stand-ins of GPUs, with 100 random jobs; a debug build that compiles each source alone, with its tests; a
+#                   minute of fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute; 500
+#                   schedules of losses in elastic jobs; clang-tidy and cppcheck on all sources
 #   --no-packages   do not install system packages; they are there
 #   SUBJECT         only the tests of a folder, such as `hostfile`, `runtime/engine` or `torch`, and only what they need is
 #                   built. An unknown one gets a list.
@@ -61,17 +61,23 @@ repeat_few() {
   repeated+=("${names[@]}")
 }
 
+readonly BESIDE_EACH_OTHER=$(($(nproc) + 1))  # tests: one more than there are cores, since many wait
+
 # C++ suites, each in its own program; ctest runs their cases one by one.
 run_ctest() {
   local preset=$1
   shift
-  ctest --preset "$preset" --no-tests=error -j "$(nproc)" --output-junit "$results" "$@" ||
+  ctest --preset "$preset" --no-tests=error -j "$BESIDE_EACH_OTHER" --output-junit "$results" "$@" ||
     repeat_few ctest --preset "$preset" --rerun-failed --output-junit "$results"
 }
 
-# The tests of a file one after the other, and the files beside each other: one more than there are cores, since many tests wait.
+# Python tests that are marked so run with --thorough, and when their subject is asked for.
+unless_thorough=()
+[ "$extent" = thorough ] || [ ${#subjects[@]} -gt 0 ] || unless_thorough=(-m "not thorough")
+
+# The tests of a file one after the other, and the files beside each other.
 run_pytest() {
-  "$python" -m pytest -q -n $(($(nproc) + 1)) --dist loadfile --durations=15 --junitxml "$results" "$@" ||
+  "$python" -m pytest -q "${unless_thorough[@]}" -n "$BESIDE_EACH_OTHER" --dist loadfile --durations=15 --junitxml "$results" "$@" ||
     repeat_few "$python" -m pytest -q --last-failed --last-failed-no-failures none --junitxml "$results" "$@"
 }
 
@@ -99,7 +105,7 @@ run_subjects() {
 run_structure() { "$python" -m pytest -q --junitxml "$results" tests/structure; }
 
 # run_tensorflow VERSION...
-run_tensorflow() { PYTHON="$python" packaging/tensorflow.sh "$@" -- --junitxml "$results"; }
+run_tensorflow() { PYTHON="$python" packaging/tensorflow.sh "$@" -- "${unless_thorough[@]}" --junitxml "$results"; }
 
 run_all() {
   use_own_environment "$TEST_MODULES"
@@ -112,10 +118,11 @@ run_all() {
   if [ "$extent" != quick ]; then
     build asan
     suite "C++ tests under the address and undefined behaviour sanitizers" run_ctest asan
-    # The launcher and the agent have one thread each.
-    build tsan mpi_start_test rendezvous_test runtime_test shm_test tcp_test runjob_gloo
-    suite "C++ tests under the thread sanitizer" run_ctest tsan -R '^(mpi_start|rendezvous|runtime|shm|tcp)'
-    suite "fuzzing what strangers send" packaging/fuzz.sh "$([ "$extent" = thorough ] && echo 1 || echo 0.1)"
+    local programs=(shm tcp)  # ranks as threads, and their sockets
+    [ "$extent" != thorough ] || programs+=(gpu mpi_start rendezvous runtime)  # the launcher and the agent have one thread each
+    build tsan "${programs[@]/%/_test}"
+    suite "C++ tests under the thread sanitizer" run_ctest tsan -R "^($(IFS='|'; echo "${programs[*]}")): ?"
+    suite "fuzzing what strangers send" packaging/fuzz.sh "$([ "$extent" = thorough ] && echo 1 || echo 0.05)"
   fi
   install_runjob
   # A rank is stopped for so long while others wait for it; schedules of losses; losses and gains of one training.
@@ -126,8 +133,6 @@ run_all() {
     suite "older TensorFlow" run_tensorflow 2.16 2.13
     build debug
     suite "C++ tests of the debug build" run_ctest debug
-    build tsan gpu_test
-    suite "GPU stand-ins under the thread sanitizer" run_ctest tsan -R '^gpu'
     suite "clang-tidy and cppcheck" packaging/tidy.sh --all
   fi
 }

@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("RUNJOB_BIN", ROOT / "build/release/bin/runjob")).parent
 LIMIT_SECONDS = 300
@@ -19,6 +21,7 @@ def run(*arguments, module=True):
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_all_of_two_ranks_train_in_turns(tmp_path):
     path = tmp_path / "training.json"
     done = run(

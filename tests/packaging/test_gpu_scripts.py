@@ -1,7 +1,6 @@
 """packaging/gpu_check.sh and gpu_bundle.sh over the stand-ins of CUDA and NCCL: what will run where there is a GPU."""
 
 import lzma
-import os
 import pathlib
 import re
 import shutil
@@ -11,6 +10,8 @@ import sys
 
 import pytest
 
+import scripts
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STAND_INS = ROOT / "build/release/lib/gpu_stand_in"
 LIMIT_SECONDS = 400
@@ -19,10 +20,7 @@ pytestmark = pytest.mark.skipif(not (STAND_INS / "libcuda.so.1").exists(), reaso
 
 
 def check(script, *arguments, **environment):
-    return subprocess.run(
-        [script, "--stand-ins", "--no-figures", *arguments], capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS,
-        env={**os.environ, "PYTHON": sys.executable, **environment}, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    return scripts.run([script, "--stand-ins", "--no-figures", *arguments], LIMIT_SECONDS, PYTHON=sys.executable, **environment)
 
 
 def outcomes(folder):
@@ -90,17 +88,16 @@ def test_a_library_is_cut_down_to_one_kind_of_gpu(tmp_path):
     assert refused.returncode == 1 and "has no code for architecture 75" in refused.stderr
 
 
+@pytest.mark.thorough
 def test_a_bundle_checks_itself_away_from_the_source_tree(tmp_path):
     if not (ROOT / ".venv/bin/python").exists():
         pytest.skip("there is no .venv")
-    made = subprocess.run(
-        [ROOT / "packaging/gpu_bundle.sh", tmp_path / "bundle"], capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS
-    )
+    made = scripts.run([ROOT / "packaging/gpu_bundle.sh", tmp_path / "bundle"], LIMIT_SECONDS)
     assert made.returncode == 0, made.stdout + made.stderr
     megabytes = int(re.search(r"bundle: (\d+) MiB", made.stdout).group(1))
     assert megabytes <= 48
     assert (tmp_path / "bundle/libnccl.so.2.xz").exists() or "no NCCL is brought along" in made.stdout
-    again = subprocess.run([ROOT / "packaging/gpu_bundle.sh", tmp_path / "bundle"], capture_output=True, text=True, check=False)
+    again = scripts.run([ROOT / "packaging/gpu_bundle.sh", tmp_path / "bundle"], LIMIT_SECONDS)
     assert again.returncode == 1 and "is not empty" in again.stderr
     elsewhere = shutil.copytree(tmp_path / "bundle", tmp_path / "elsewhere")
     done = check(elsewhere / "gpu_check.sh", tmp_path / "out", LD_LIBRARY_PATH=str(STAND_INS))

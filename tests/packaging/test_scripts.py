@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+import scripts
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = ["packaging/quickstart.sh", "packaging/test.sh", "packaging/test_wheels.sh"]
 LIMIT_SECONDS = 60
@@ -23,10 +25,7 @@ def bash(code, **environment):
 
 
 def run_script(script, *arguments, **environment):
-    return subprocess.run(
-        [ROOT / script, *arguments], capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS,
-        env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    return scripts.run([ROOT / script, *arguments], LIMIT_SECONDS, **environment)
 
 
 def os_release(tmp_path, name, version):
@@ -216,6 +215,6 @@ def test_ci_runs_the_test_script_and_nothing_else():
 def test_shellcheck():
     if not (shellcheck := shutil.which("shellcheck")):
         pytest.skip("shellcheck is not installed")
-    scripts = [*sorted(ROOT.glob("packaging/*.sh")), ROOT / ".ci/run"]
-    done = subprocess.run([shellcheck, "-x", *scripts], capture_output=True, text=True, check=False, cwd=ROOT)
+    paths = [*sorted(ROOT.glob("packaging/*.sh")), ROOT / ".ci/run"]
+    done = subprocess.run([shellcheck, "-x", *paths], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout

@@ -22,6 +22,7 @@ def test_a_model_goes_on_at_the_batch_of_its_commit(lost):
     assert [lines[-1] for lines in jobs.by_rank(job.stdout).values()] == ["size 2, epochs 4, batch 0, steps 24, equal True"] * 2
 
 
+@pytest.mark.thorough
 def test_a_model_grows_again():
     job = jobs.run("-np", "3", "--min-np", "2", sys.executable, TRAINING, 1, "grow", env=ranks.environment(KERAS_BACKEND="torch"))
     assert job.returncode == 0, job.stdout + job.stderr

@@ -48,7 +48,7 @@ def check_exactly_once(entries, samples=SAMPLES):
         assert 0 <= repeated < size
 
 
-@pytest.mark.parametrize("lost", [0, 1, 2])
+@pytest.mark.parametrize("lost", [0, pytest.param(1, marks=pytest.mark.thorough), 2])
 def test_a_lost_rank_is_no_loss_of_samples(tmp_path, lost):
     job, entries = train(tmp_path, "-np", "3", "--min-np", "2", "--rank-restarts", "0", "--", "0", f"{lost}:11")
     assert [lines[-1] for lines in jobs.by_rank(job.stdout).values()] == ["size 2, equal True"] * 2
@@ -76,6 +76,7 @@ def test_a_rank_that_is_to_leave_takes_no_sample_with_it(tmp_path):
     check_exactly_once([json.loads(line) for path in tmp_path.iterdir() for line in path.read_text().splitlines()])
 
 
+@pytest.mark.thorough
 def test_digits_are_learned_while_ranks_are_lost_and_come(tmp_path):
     """A rank is lost, or comes, as soon as there was a commit since the last change: TESTS_CHANGES times, twice without it."""
     changes = int(os.environ.get("TESTS_CHANGES", "2"))
@@ -90,6 +91,7 @@ def test_digits_are_learned_while_ranks_are_lost_and_come(tmp_path):
     check_exactly_once(entries, samples=1440)
 
 
+@pytest.mark.thorough
 def test_a_programs_own_state_grows_by_checks_alone():
     script = TRAINING.with_name("torch_user_state.py")
     job = jobs.run("-np", "3", "--min-np", "2", sys.executable, script, env=ranks.environment())
@@ -117,6 +119,7 @@ def test_an_error_that_would_come_again_ends_its_rank():
     assert "MismatchError: of the program" in job.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("idiom, counts", [("batches", r"\[90, \d+, 60\]"), ("samples", r"\[90, 9[01], 90\]")])
 def test_the_idioms_of_horovods_examples(idiom, counts):
     """The sampler of the first idiom is PyTorch's, which goes on with a third of the samples for each of the two ranks that are left."""

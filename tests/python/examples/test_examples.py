@@ -16,8 +16,12 @@ def _accuracy(job) -> float:
 
 
 @pytest.mark.parametrize(
-    "script, np", [("pytorch_digits", 0), ("pytorch_digits", 1), ("pytorch_digits", 2), ("pytorch_digits", 4), ("pytorch_digits_horovod", 2)]
-)
+    "script, np",
+    [
+        ("pytorch_digits", 0), pytest.param("pytorch_digits", 1, marks=pytest.mark.thorough), ("pytorch_digits", 2),
+        pytest.param("pytorch_digits", 4, marks=pytest.mark.thorough), ("pytorch_digits_horovod", 2),
+    ],
+)  # fmt: skip
 def test_a_model_is_trained(run_ranks, script, np):
     job = run_ranks(EXAMPLES / f"{script}.py", np)
     assert _accuracy(job) >= 0.97
@@ -55,6 +59,7 @@ def test_the_horovod_example_differs_in_its_import_only():
     assert all("import" in a or "pytorch_digits" in a for a, _ in changed)
 
 
+@pytest.mark.thorough
 def test_the_benchmark_prints_the_rate_of_a_rank_and_of_all(run_ranks):
     small = "--no-cuda --batch-size 2 --image-size 64 --num-warmup-batches 1 --num-batches-per-iter 1 --num-iters 3 --fp16-allreduce"
     lines = [line.partition(">:")[2] for line in run_ranks(EXAMPLES / "pytorch_synthetic_benchmark.py", 2, *small.split()).stdout.splitlines()]
@@ -85,6 +90,7 @@ except SystemExit as error:
     assert refusal.startswith("--model no_such_network") and "torchvision" in refusal
 
 
+@pytest.mark.thorough
 def test_a_transformer_learns_on_shards_of_text(run_ranks):
     jobs = [run_ranks(EXAMPLES / "pytorch_transformer.py", 2, "--steps", 60, "--evaluate-every", 30) for _ in range(2)]
     losses = [re.findall(r"^\[0\]<stdout>:step +\d+: test loss ([\d.]+)$", job.stdout, re.MULTILINE) for job in jobs]
@@ -106,6 +112,7 @@ def _imagenet_epochs(run_ranks, folder, *arguments):
     return first, {int(found[1]): found.groups()[1:] for found in (re.fullmatch(pattern, line) for line in epochs)}
 
 
+@pytest.mark.thorough
 def test_resnet50_learns_and_continues_after_its_last_checkpoint(run_ranks, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     whole.mkdir(), parts.mkdir()
@@ -121,12 +128,14 @@ def test_resnet50_learns_and_continues_after_its_last_checkpoint(run_ranks, tmp_
     assert continued == {2: expected[2]}, "as if the job had not been interrupted"
 
 
+@pytest.mark.thorough
 def test_resnet50_trains_with_float16_and_several_backward_passes_for_a_step(run_ranks, tmp_path):
     options = "--mixed-precision float16 --train-images 16 --batch-size 4 --batches-per-allreduce 2 --fp16-allreduce --epochs 1".split()
     _, epochs = _imagenet_epochs(run_ranks, tmp_path, *options)
     assert 0 < float(epochs[1][0]) < 5, "the loss is a number, and about that of a guess among four classes"
 
 
+@pytest.mark.thorough
 def test_ranks_with_unequal_data_train_with_join(run_ranks):
     job = run_ranks(EXAMPLES / "pytorch_join.py", 3)
     found = re.findall(r"^\[\d\]<stdout>:rank (\d): (\d+) steps on (\d+) images$", job.stdout, re.MULTILINE)

@@ -21,7 +21,7 @@ def _command(launcher, folder):
     return [str(LAUNCHER), "-np", "2"]
 
 
-@pytest.mark.parametrize("launcher", ["runjob", "horovodrun", "mpirun"])
+@pytest.mark.parametrize("launcher", [pytest.param("runjob", marks=pytest.mark.thorough), "horovodrun", pytest.param("mpirun", marks=pytest.mark.thorough)])
 def test_every_idiom_works(launcher, tmp_path):
     done = subprocess.run(
         [*_command(launcher, tmp_path), sys.executable, str(PROGRAM), launcher], env=open_mpi.variables(environment()),

@@ -29,7 +29,7 @@ def run_all():
     return collective_cases.run(hvd, collective_cases.Framework(list(collective_cases.DTYPES), make, to_numpy))
 
 
-@pytest.mark.parametrize("np", [1, 2, 3, 8])
+@pytest.mark.parametrize("np", [1, 2, 3, pytest.param(8, marks=pytest.mark.thorough)])
 def test_every_collective_agrees_with_plain_numpy(call_ranks, np):
     assert call_ranks(run_all, np) == [np] * np
 

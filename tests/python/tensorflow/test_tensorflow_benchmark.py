@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 import ranks
 
 
@@ -21,6 +23,7 @@ def run(tmp_path, model, peers):
     return case, done.stderr
 
 
+@pytest.mark.thorough
 def test_ranks_train_in_turns(tmp_path):
     loop, said = run(tmp_path, "tf-loop", "runjob,mwms,horovod")
     assert list(loop["results"]) == ["runjob", "mwms"] and loop["left_out"] == {} and loop["parameters"] == 16_794_634

@@ -56,9 +56,9 @@ def accuracies(output, text):
     "launcher, script, text, count",
     [
         (HOROVODRUN, "keras_mnist.py", "Test accuracy", 1),
-        (MPIRUN, "keras_mnist_advanced.py", "Test accuracy", 2),
+        pytest.param(MPIRUN, "keras_mnist_advanced.py", "Test accuracy", 2, marks=pytest.mark.thorough),
         (MPIRUN, "tensorflow_horovod.py", "accuracy", 2),
-        (RUNJOB, "SVHN_class_Horovod.py", "Test accuracy", 1),
+        pytest.param(RUNJOB, "SVHN_class_Horovod.py", "Test accuracy", 1, marks=pytest.mark.thorough),
         (RUNJOB, "custom_training.py", "Test accuracy", 1),
     ],
 )
@@ -71,10 +71,12 @@ def test_digits_are_learned(folder, launcher, script, text, count):
             path.unlink()
 
 
+@pytest.mark.thorough
 def test_a_network_in_one_process(folder):
     assert accuracies(run(folder, "python", "SVHN_class.py"), "Test accuracy")[0] > 0.85
 
 
+@pytest.mark.thorough
 def test_text_in_one_process_and_then_on_two_ranks(folder):
     """The first one leaves its table for the second.
 
@@ -91,6 +93,7 @@ def test_text_in_one_process_and_then_on_two_ranks(folder):
     assert "NEGOTIATE_ALLREDUCE" in timeline.read_text()
 
 
+@pytest.mark.thorough
 def test_the_notebook(folder, monkeypatch):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     for name, value in {**environment(folder), "EPOCHS": "1"}.items():

@@ -29,11 +29,12 @@ def run_all():
     return collective_cases.run(hvd, collective_cases.Framework(dtypes, to_torch, to_numpy))
 
 
-@pytest.mark.parametrize("np", [1, 2, 3, 8])
+@pytest.mark.parametrize("np", [1, 2, 3, pytest.param(8, marks=pytest.mark.thorough)])
 def test_every_collective_agrees_with_numpy(call_ranks, np):
     assert call_ranks(run_all, np) == [np] * np
 
 
+@pytest.mark.thorough
 def test_every_collective_agrees_with_numpy_through_gloo(call_ranks, monkeypatch):
     monkeypatch.setenv("RUNJOB_SHARED_MEMORY", "0")
     assert call_ranks(run_all, 3) == [3] * 3

@@ -73,6 +73,7 @@ def test_pip_lists_both_and_misses_only_the_launcher(python):
     assert re.fullmatch(r"runjob-horovod \S+ requires runjob-launcher, which is not installed.", told.strip())
 
 
+@pytest.mark.thorough
 def test_uninstalling_takes_the_entry_along(wheel, tmp_path):
     python = _environment(tmp_path / "v")
     _pip(python, "install", "--no-deps", wheel)

@@ -91,6 +91,7 @@ def commit_names(folder):
         return set(commit_file.read_header(file).names)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(importlib.util.find_spec("keras") is None, reason="no Keras here: pip install keras")
 def test_a_model_of_keras_and_its_optimizer(tmp_path):
     for _ in range(2):  # the second time nothing is left to do, and all of this comes from the file

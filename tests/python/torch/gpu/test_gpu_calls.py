@@ -204,7 +204,10 @@ def test_training_is_that_of_one_process_over_the_stand_ins(call_ranks):
             torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("suite", ["test_operations.py", "test_grouped.py", "test_optimizer.py", "test_differentiable.py"])
+@pytest.mark.parametrize(
+    "suite",
+    ["test_operations.py", *(pytest.param(f"test_{name}.py", marks=pytest.mark.thorough) for name in ("grouped", "optimizer", "differentiable"))],
+)
 def test_the_suite_of_pytorch_over_the_stand_ins(suite):
     """With all tensors of the CPU in the GPU's part."""
     done = subprocess.run(
