@@ -117,7 +117,8 @@ run_all() {
   suite "C++ tests" run_ctest release
   if [ "$extent" != quick ]; then
     build asan
-    suite "C++ tests under the address and undefined behaviour sanitizers" run_ctest asan
+    # Core dumps of such programs are large, and have nothing else in them.
+    suite "C++ tests under the address and undefined behaviour sanitizers" run_ctest asan -E ': ?no core dump'
     local programs=(shm tcp)  # ranks as threads, and their sockets
     [ "$extent" != thorough ] || programs+=(gpu mpi_start rendezvous runtime)  # the launcher and the agent have one thread each
     build tsan "${programs[@]/%/_test}"
