@@ -117,7 +117,7 @@ run_all() {
   suite "C++ tests" run_ctest release
   if [ "$extent" != quick ]; then
     build asan
-    # Core dumps of such programs are large, and have nothing else in them.
+    # Core dumps of programs with sanitizers are large; the release build checks what is in a core dump.
     suite "C++ tests under the address and undefined behaviour sanitizers" run_ctest asan -E ': ?no core dump'
     local programs=(shm tcp)  # ranks as threads, and their sockets
     [ "$extent" != thorough ] || programs+=(gpu mpi_start rendezvous runtime)  # the launcher and the agent have one thread each

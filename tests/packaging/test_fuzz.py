@@ -3,9 +3,10 @@
 import pathlib
 import re
 import shutil
-import subprocess
 
 import pytest
+
+import scripts
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMIT_SECONDS = 300
@@ -60,10 +61,7 @@ def tree(tmp_path):
 
 
 def fuzz(tree, *arguments):
-    return subprocess.run(
-        [tree / "packaging/fuzz.sh", *arguments], capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    return scripts.run([tree / "packaging/fuzz.sh", *arguments], LIMIT_SECONDS)
 
 
 def test_the_end_of_the_output_has_a_line_for_each_target_and_the_report_of_one_that_failed(tree):
