@@ -149,7 +149,7 @@ void TcpTransport::connect_all(const std::vector<std::string>& addresses) {
     if (is_in(options_.short_peers) || is_in(options_.long_peers)) plan.peers[static_cast<int>(member)] = peer;
   }
   plan.encrypts = options_.encrypts;
-  plan.key = make_link_key(options_.job_key, "runjob data 1: key", nonces);
+  plan.key = make_link_key(options_.job_key, "runjob data 2: key", nonces);
   for (auto& [member, stream] : connect_links(listener_.socket.get(), plan)) {
     prepare(stream.fd());
     const int rank = options_.ranks.at(static_cast<std::size_t>(member));

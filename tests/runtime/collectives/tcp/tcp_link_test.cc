@@ -174,7 +174,7 @@ TEST_CASE("a message of another length, and one that no message can be, are erro
   }
   SECTION("its length is nonsense") {
     ends.far->receive(1, got, 32, received);
-    const std::uint64_t header[2] = {1, GENERATE(~std::uint64_t{0}, std::uint64_t{1} << 41)};
+    const std::uint64_t header[16] = {1, GENERATE(~std::uint64_t{0}, std::uint64_t{1} << 41)};
     REQUIRE(::send(ends.near->socket(), header, sizeof header, 0) == sizeof header);
     CHECK(code_of([&] { ends.far->move(); }) == Errc::kProtocol);
   }
