@@ -99,18 +99,17 @@ void ControlChannel::flush() {
 }
 
 void ControlChannel::receive() {
-  constexpr std::size_t kLeastRoom = 4096;
   if (taken_ > 0) {
-    std::memmove(incoming_.data(), incoming_.data() + taken_, filled_ - taken_);
+    std::memmove(received(), received() + taken_, filled_ - taken_);
     filled_ -= std::exchange(taken_, 0);
   }
   while (is_open()) {
-    if (filled_ == incoming_.size()) incoming_.resize(std::max(kLeastRoom, 2 * incoming_.size()));
-    const std::size_t room = incoming_.size() - filled_;
-    const ssize_t count = receive_into({incoming_.data() + filled_, room});
+    if (filled_ == room()) incoming_.resize(std::max(std::size_t{1}, 2 * incoming_.size()));
+    const std::size_t left = room() - filled_;
+    const ssize_t count = receive_into({received() + filled_, left});
     if (count > 0) {
       filled_ += static_cast<std::size_t>(count);
-      if (static_cast<std::size_t>(count) < room) return;
+      if (static_cast<std::size_t>(count) < left) return;
     } else if (count == 0) {
       return close();
     } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
@@ -136,13 +135,13 @@ ssize_t ControlChannel::receive_into(const iovec& room) {
 std::optional<std::string_view> ControlChannel::next_frame() {
   std::uint32_t size = 0;
   if (filled_ - taken_ < sizeof size) return std::nullopt;
-  std::memcpy(&size, incoming_.data() + taken_, sizeof size);
+  std::memcpy(&size, received() + taken_, sizeof size);
   if (size > max_frame_bytes_) {
     close();
     return std::nullopt;
   }
   if (filled_ - taken_ - sizeof size < size) return std::nullopt;
-  const std::string_view frame(incoming_.data() + taken_ + sizeof size, size);
+  const std::string_view frame(received() + taken_ + sizeof size, size);
   taken_ += sizeof size + size;
   return frame;
 }
