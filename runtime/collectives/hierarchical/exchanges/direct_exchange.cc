@@ -5,6 +5,7 @@
 
 #include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/hierarchical/exchanges/host_reduction.hpp"
+#include "runtime/collectives/shm/tuning/streaming_copy.hpp"
 
 namespace runjob::runtime {
 
@@ -30,11 +31,12 @@ void DirectExchange::receive(int host, const Range& of_output) {
 }
 
 void DirectExchange::copy(void* to, const void* from, std::size_t bytes) {
-  constexpr std::size_t kPieceBytes = 64u << 10;  // measured: docs/performance.md
+  constexpr std::size_t kPieceBytes = 64u << 10, kLeastStreamed = 2u << 20;  // measured: docs/performance.md
+  const CopyFunction copy_piece = copy_with(bytes >= kLeastStreamed ? Stores::kStreaming : Stores::kCached);
   const Pieces pieces(bytes, kPieceBytes);
   for (std::size_t i = 0; i < pieces.number(); ++i) {
     const Range piece = pieces[i];
-    copy_bytes(static_cast<std::byte*>(to) + piece.first, static_cast<const std::byte*>(from) + piece.first,
+    copy_piece(static_cast<std::byte*>(to) + piece.first, static_cast<const std::byte*>(from) + piece.first,
                piece.count);
     transport_.move();
   }

@@ -24,7 +24,7 @@ class DirectExchange {
   void send(int host, const Range& of_input);
   void receive(int host, const Range& of_output);
   /// Copies bytes of this rank while the messages go on: a peer that finds its own buffers full meanwhile would sleep,
-  /// and wait for this rank once more when it is woken.
+  /// and wait for this rank once more when it is woken. Many bytes are written past the caches.
   void copy(void* to, const void* from, std::size_t bytes);
   /// Waits for all messages.
   void wait();
