@@ -34,4 +34,15 @@ boost::asio::awaitable<std::optional<T>> with_timeout(boost::asio::any_io_execut
   co_return std::optional<T>(std::move(result));
 }
 
+/// The same for an operation without a result: false when the time was up.
+inline boost::asio::awaitable<bool> with_timeout(boost::asio::any_io_executor executor,
+                                                 boost::asio::awaitable<void> operation,
+                                                 std::chrono::milliseconds limit) {
+  auto complete = [](boost::asio::awaitable<void> awaited) -> boost::asio::awaitable<bool> {
+    co_await std::move(awaited);
+    co_return true;
+  };
+  co_return (co_await with_timeout(executor, complete(std::move(operation)), limit)).has_value();
+}
+
 }  // namespace runjob

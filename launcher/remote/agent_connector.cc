@@ -28,6 +28,12 @@ std::string value_of(const Environment& environment, const std::string& name) {
   return found == environment.end() ? "" : found->second;
 }
 
+Error no_answer(std::chrono::milliseconds limit) {
+  return {Errc::kConnect,
+          fmt::format("no answer within {:g} s; is it up, and does a firewall let SSH through? (--connect-timeout)",
+                      std::chrono::duration<double>(limit).count())};
+}
+
 }  // namespace
 
 struct AgentConnector::Ssh {
@@ -83,14 +89,14 @@ asio::awaitable<ReadyChannel> AgentConnector::open(const Host& host, RemoteMessa
   auto bootstrap = bootstrap_agent(std::move(started.channel), agent);
   auto ready = co_await with_timeout(executor_, std::move(bootstrap), options_.connect_timeout);
   if (ready) co_return std::move(*ready);
-  throw Error(Errc::kConnect,
-              fmt::format("no answer within {:g} s; is it up, and does a firewall let SSH through? (--connect-timeout)",
-                          std::chrono::duration<double>(options_.connect_timeout).count()));
+  throw no_answer(options_.connect_timeout);
 }
 
 asio::awaitable<void> AgentConnector::clean(const Host& host) {
   Command started = co_await run(host, clean_cache_command(), {});
-  co_await cache_cleaned(std::move(started.channel));
+  auto cleaned = cache_cleaned(std::move(started.channel));
+  if (!co_await with_timeout(executor_, std::move(cleaned), options_.connect_timeout))
+    throw no_answer(options_.connect_timeout);
 }
 
 }  // namespace runjob

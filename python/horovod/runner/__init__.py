@@ -29,7 +29,7 @@ def run(
     func: Callable[..., Any],
     args: Sequence[Any] = (),
     kwargs: dict[str, Any] | None = None,
-    num_proc: int = 1,
+    num_proc: int | None = 1,
     min_num_proc: int | None = None,
     max_num_proc: int | None = None,
     slots: int | None = None,
@@ -56,6 +56,7 @@ def run(
 ) -> list[Any]:
     """Calls func(*args, **kwargs) on `num_proc` ranks and returns what they return, in rank order: see runjob.run().
 
+    num_proc   None is 1.
     min_num_proc, host_discovery_script
                make the job elastic. It starts with at least min_num_proc ranks; the results are those of the first min_num_proc ranks that
                are there in the end.
@@ -80,6 +81,7 @@ def run(
     if use_gloo and use_mpi:
         raise ValueError("use_gloo= and use_mpi= exclude each other; give one of them")
     is_elastic = given["min_num_proc"] is not None or host_discovery_script is not None
+    num_proc = 1 if num_proc is None else num_proc
     fewest = given["min_num_proc"] or num_proc
     no_effect = _NO_EFFECT if is_elastic else {**_NO_EFFECT, **dict.fromkeys(_ELASTIC, "it is for elastic jobs, and min_num_proc= makes one")}
     for name, reason in no_effect.items():

@@ -51,6 +51,7 @@ def test_a_function_runs_on_ranks():
 
     pytest.importorskip("torch")
     assert horovod.run(place, num_proc=2) == [(0, 2), (1, 2)]
+    assert horovod.run(place, num_proc=None) == horovod.run(place) == [(0, 1)]
 
 
 def test_one_rank_is_the_default_and_nothing_is_warned_of():

@@ -50,6 +50,16 @@ def test_the_cache_is_cleaned_on_every_host(bed):
     assert run(bed, "-H", "s1", "--clean-cache").returncode == 0
 
 
+def test_a_host_whose_shell_does_not_answer_is_given_up_when_its_cache_is_cleaned(bed):
+    bed.hosts[0].write(f"{HOME}/.bashrc", "read line\n")  # until the connection ends
+    try:
+        done = run(bed, "-H", "s1,s2", "--connect-timeout", "2", "--clean-cache")
+    finally:
+        bed.hosts[0].run(["rm", f"{HOME}/.bashrc"], check=True)
+    assert (done.returncode, len(done.stderr.splitlines())) == (125, 1)
+    assert done.stderr.startswith("runjob: error: s1: no answer within 2 s; is it up")
+
+
 def test_one_connection_for_each_host(bed):
     before = bed.hosts[0].ssh_connections()
     assert run(bed, "-H", "s1:8", "true").returncode == 0
