@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
+#include <unistd.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -123,6 +125,17 @@ std::unique_ptr<MeetingPlace> place_to_meet(const RuntimeConfig& config, InitCou
   return std::make_unique<StoreMeeting>(config.launcher, process_key_store(config.launcher), round);
 }
 
+/// The error of a process's first init(), for a user. A rank that has joined and does not come has mostly met the
+/// process that was started as this rank: this one is a child of it.
+Error explained(const Error& error) {
+  const bool has_joined = std::string_view(error.what()).find("has not reached gather") != std::string_view::npos;
+  if (error.code() != Errc::kTimeout || !has_joined) return error;
+  return {Errc::kTimeout, fmt::format("{}. It has called init(), so it may have gone on with another process than this "
+                                      "one (pid {}): a process that a rank starts is not a rank, and must not call "
+                                      "init() beside it",
+                                      error.what(), ::getpid())};
+}
+
 /// An exchange at the meeting place, once per init().
 Gather gather_by(MeetingPlace& meeting, const JoinReply& place, const MeshPlan& plan, InitCounts& counts) {
   return [&meeting, &place, &plan, &counts](const std::string& stage, const BootstrapBlob& own) {
@@ -131,8 +144,12 @@ Gather gather_by(MeetingPlace& meeting, const JoinReply& place, const MeshPlan& 
     const std::string name = fmt::format("runtime.init.{}.{}{}", place.generation, is_first ? round : round - 1,
                                          is_first ? "" : "." + stage);
     std::vector<BootstrapBlob> blobs;
-    for (const std::string& bytes : meeting.gather(name, encode(own), plan.timeout)) {
-      blobs.push_back(decode_bootstrap_blob(bytes));
+    try {
+      for (const std::string& bytes : meeting.gather(name, encode(own), plan.timeout)) {
+        blobs.push_back(decode_bootstrap_blob(bytes));
+      }
+    } catch (const Error& error) {
+      throw is_first && round == 0 ? explained(error) : error;
     }
     if (is_first) {
       ++round;
