@@ -1,6 +1,5 @@
 #include "base/environment.hpp"
 
-#include <string_view>
 #include <unistd.h>
 
 namespace runjob {
@@ -14,6 +13,15 @@ Environment current_environment() {
     result.emplace(text.substr(0, equals), text.substr(equals + 1));  // the first of two wins, as getenv does
   }
   return result;
+}
+
+bool is_inside_a_job(const Environment& environment) {
+  return environment.contains("RUNJOB_JOB_ID");
+}
+
+bool names_files_of_job(std::string_view variable) {
+  return variable == "RUNJOB_TIMELINE" || variable == "HOROVOD_TIMELINE" || variable.starts_with("RUNJOB_COMMIT_") ||
+         variable.starts_with("HOROVOD_COMMIT_");
 }
 
 }  // namespace runjob

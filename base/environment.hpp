@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace runjob {
 
@@ -11,5 +12,13 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 
 /// The variables of this process. No other code reads them; each program calls this once, in main() or init().
 Environment current_environment();
+
+/// True in a rank of a job of runjob, and in what the rank starts.
+bool is_inside_a_job(const Environment& environment);
+
+/// True for a variable that names files which the ranks of a job write: its timeline or its commits. Outside of a job
+/// it stands for an option of runjob. Inside of one it belongs to that job, and not to a job that one of its ranks
+/// starts.
+bool names_files_of_job(std::string_view variable);
 
 }  // namespace runjob

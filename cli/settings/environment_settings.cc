@@ -55,9 +55,8 @@ constexpr std::string_view kNotOptions[] = {
 bool counts_as_unset(std::string_view variable, std::string_view value, bool inside_a_job) {
   if (value.empty()) return true;
   if (variable == "HOROVOD_START_TIMEOUT" && value == "0") return true;
-  if (inside_a_job && variable.starts_with("RUNJOB_COMMIT_")) return true;
-  const bool is_runtime_timeline = variable == "RUNJOB_TIMELINE" || variable == "HOROVOD_TIMELINE";
-  return is_runtime_timeline && (inside_a_job || value == "DYNAMIC");
+  if (inside_a_job && names_files_of_job(variable)) return true;
+  return value == "DYNAMIC" && (variable == "RUNJOB_TIMELINE" || variable == "HOROVOD_TIMELINE");
 }
 
 void warn_of_unknown(const Environment& environment, Warnings& warnings) {
@@ -79,7 +78,7 @@ void warn_of_unknown(const Environment& environment, Warnings& warnings) {
 
 Settings environment_settings(const Environment& environment, Warnings& warnings) {
   warn_of_unknown(environment, warnings);
-  const bool inside_a_job = environment.find("RUNJOB_JOB_ID") != environment.end();
+  const bool inside_a_job = is_inside_a_job(environment);
   Settings settings;
   for (const Option& option : option_table()) {
     for (const std::string_view variable : option.variables) {

@@ -37,13 +37,10 @@ constexpr std::array<std::string_view, 37> kOfOuterLauncher = {
     "HOROVOD_GLOO_RENDEZVOUS_*", "RUNJOB_RENDEZVOUS", "RUNJOB_JOB_*", "RUNJOB_GENERATION", "RUNJOB_ADDRESS",
     "RUNJOB_NETWORK_VARIABLES"};
 
-constexpr std::array<std::string_view, 8> kOfOuterRunjob = {"RUNJOB_RANK",     "RUNJOB_SIZE",          "RUNJOB_LOCAL_*",
-                                                            "RUNJOB_CROSS_*",  "RUNJOB_HOSTNAME",      "RUNJOB_ELASTIC",
-                                                            "HOROVOD_ELASTIC", "RUNJOB_PROCESS_NUMBER"};
-
-/// Variables that name the files which the ranks of an outer job write. Outside of a job they stand for options.
-constexpr std::array<std::string_view, 4> kFilesOfOuterJob = {"RUNJOB_TIMELINE", "HOROVOD_TIMELINE", "RUNJOB_COMMIT_*",
-                                                              "HOROVOD_COMMIT_*"};
+/// The last two are for files that a launcher itself writes: the launcher of an inner job would write over them.
+constexpr std::array<std::string_view, 10> kOfOuterRunjob = {
+    "RUNJOB_RANK",    "RUNJOB_SIZE",     "RUNJOB_LOCAL_*",        "RUNJOB_CROSS_*",         "RUNJOB_HOSTNAME",
+    "RUNJOB_ELASTIC", "HOROVOD_ELASTIC", "RUNJOB_PROCESS_NUMBER", "RUNJOB_OUTPUT_FILENAME", "RUNJOB_STATUS_FILE"};
 
 /// Names of what network_variables() has given to the rank in which this launcher runs, separated by commas.
 constexpr const char* kGiven = "RUNJOB_NETWORK_VARIABLES";
@@ -66,10 +63,10 @@ bool of_outer_launcher(std::string_view name) {
 Environment forwarded_environment(const Environment& launcher) {
   const auto found = launcher.find(kGiven);
   const std::string given = found == launcher.end() ? "" : found->second;
-  const bool inside_a_job = launcher.contains("RUNJOB_JOB_ID");
+  const bool inside_a_job = is_inside_a_job(launcher);
   Environment result;
   for (const auto& [name, value] : launcher) {
-    if (inside_a_job && matches(name, kFilesOfOuterJob)) continue;
+    if (inside_a_job && names_files_of_job(name)) continue;
     if (!of_host(name) && !of_outer_launcher(name) && !lists(given, name)) result.emplace(name, value);
   }
   return result;

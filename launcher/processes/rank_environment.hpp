@@ -11,10 +11,10 @@
 /// rank_variables() and network_variables(), then the variables of -x. Later ones win.
 namespace runjob {
 
-/// The launcher's variables that are passed to every rank. Three kinds are left out: variables of a host or a login
+/// The launcher's variables that are passed to every rank. Four kinds are left out: variables of a host or a login
 /// (HOME, PWD, HOSTNAME, TMPDIR, XDG_*, SSH_*, DISPLAY, ...), those that an outer launcher set for this process as one
-/// of its ranks (RANK, OMPI_*, PMI*, SLURM_PROCID, ..., and those of network_variables()), and, within a job of runjob,
-/// those for the outer job's files (RUNJOB_TIMELINE, RUNJOB_COMMIT_*).
+/// of its ranks (RANK, OMPI_*, PMI*, SLURM_PROCID, ..., and those of network_variables()), those for files that the
+/// launcher writes, and, within a job of runjob, those for files of the outer job's ranks (names_files_of_job()).
 Environment forwarded_environment(const Environment& launcher);
 
 /// The agent's own variables that its ranks keep: those of a host or a login.

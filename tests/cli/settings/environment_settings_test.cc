@@ -38,6 +38,7 @@ TEST_CASE("inside a job, a rank's variables are not settings", "[unit]") {
                               {"RUNJOB_NETWORK_VARIABLES", "GLOO_SOCKET_IFNAME"},
                               {"RUNJOB_GENERATION", "0"},
                               {"RUNJOB_TIMELINE", "/outer.json"},
+                              {"RUNJOB_COMMIT_DIR", "/commits"},
                               {"HOROVOD_RANK", "1"}},
                              warnings)
             .empty());

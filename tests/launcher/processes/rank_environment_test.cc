@@ -36,6 +36,8 @@ TEST_CASE("what an outer launcher gave to us is no business of our ranks", "[uni
                            "RUNJOB_RANK",
                            "RUNJOB_RENDEZVOUS",
                            "RUNJOB_JOB_ID",
+                           "RUNJOB_STATUS_FILE",
+                           "RUNJOB_OUTPUT_FILENAME",
                            "RUNJOB_ADDRESS"}) {
     INFO(name);
     CHECK(forwarded_environment({{name, "x"}}).empty());
