@@ -61,14 +61,33 @@ std::size_t moved(ssize_t count, const char* what) {
   fail(what);
 }
 
+/// float32 values that begin with a page: from 1 to 32 bytes after it, AMD's Zen 3 copies from the kernel's pages and to
+/// them at a tenth of its speed (docs/performance.md).
+class Values {
+ public:
+  Values(std::size_t count, float value) : pages_((count + kOfPage - 1) / kOfPage), count_(count) {
+    std::fill_n(data(), count, value);
+  }
+  float* data() { return pages_.empty() ? nullptr : pages_.front().values; }
+  std::size_t size() const { return count_; }
+
+ private:
+  static constexpr std::size_t kOfPage = 1024;
+  struct alignas(kOfPage * sizeof(float)) Page {
+    float values[kOfPage];
+  };
+  std::vector<Page> pages_;
+  std::size_t count_;
+};
+
 /// The memory of a process. `sums` is empty if it does not add.
 struct Buffers {
-  std::vector<float> out, in, sums;
+  Values out, in, sums;
 
   char* outgoing() { return reinterpret_cast<char*>(out.data()); }
   char* incoming() { return reinterpret_cast<char*>(in.data()); }
   void add(std::size_t first, std::size_t end) {
-    for (std::size_t i = first; i < std::min(end, sums.size()); ++i) sums[i] = out[i] + in[i];
+    for (std::size_t i = first; i < std::min(end, sums.size()); ++i) sums.data()[i] = out.data()[i] + in.data()[i];
   }
 };
 
@@ -105,7 +124,7 @@ void exchange(int fd, Buffers& buffers, std::size_t bytes, std::size_t piece) {
 /// The median of the second half, in microseconds. The listening process decides when to stop: its last byte is 1.
 double measure(int fd, std::size_t bytes, std::size_t piece, double budget_ms, bool decides, bool adds) {
   const std::size_t count = (bytes + sizeof(float) - 1) / sizeof(float);
-  Buffers buffers{std::vector<float>(count, 1.0f), std::vector<float>(count), std::vector<float>(adds ? count : 0)};
+  Buffers buffers{Values(count, 1), Values(count, 0), Values(adds ? count : 0, 0)};
   std::vector<double> times_us;
   const auto begin = Clock::now();
   for (bool is_last = false; !is_last;) {

@@ -12,11 +12,13 @@
 namespace runjob::runtime {
 namespace {
 
+/// As long as TcpLink's, for the same reason.
 struct Header {
   std::uint32_t type;
-  std::uint32_t unused;
+  std::array<std::uint32_t, 29> unused;
   std::uint64_t round;
 };
+static_assert(sizeof(Header) == 128);
 
 }  // namespace
 
@@ -32,7 +34,7 @@ LeaderLinks::LeaderLinks(std::vector<ControlChannel> channels)
 void LeaderLinks::send(int host, const Frame& frame) {
   ControlChannel& channel = channels_[static_cast<std::size_t>(host)];
   if (!channel.is_open()) return;
-  const Header header{static_cast<std::uint32_t>(frame.type), 0, frame.round};
+  const Header header{static_cast<std::uint32_t>(frame.type), {}, frame.round};
   channel.send({reinterpret_cast<const char*>(&header), sizeof header}, frame.payload);
   watch(static_cast<std::size_t>(host));
   ++messages_;
