@@ -143,9 +143,11 @@ void Execution::on_done(std::span<AgreedOperation* const> operations) {
 
 bool Execution::enter(PhaseEvent event, const Status& reason) {
   std::vector<InFlight::Taken> waiting;
+  Status cause;
   {
     const MutexLock lock(state_.mutex);
     if (!state_.phase.enter(event, reason)) return false;
+    cause = state_.phase.reason();  // an earlier one where that says more
     state_.changed.notify_all();
     const bool has_rounds = state_.work.role() != DriverRole::kClosed;
     if (event != PhaseEvent::kEnd && has_rounds)
@@ -154,7 +156,7 @@ bool Execution::enter(PhaseEvent event, const Status& reason) {
     state_.has_dropped_device_operation |=
         std::any_of(waiting.begin(), waiting.end(), [](const auto& each) { return each.mapped().is_on_device(); });
   }
-  for (InFlight::Taken& each : waiting) finish(each.mapped(), reason);
+  for (InFlight::Taken& each : waiting) finish(each.mapped(), cause);
   return true;
 }
 

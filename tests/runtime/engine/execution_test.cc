@@ -117,6 +117,14 @@ TEST_CASE("operations that wait end with the job, and at once when there are no 
     }
     ranks.execution.enter(PhaseEvent::kLeaving, kLeft);
   }
+  SECTION("without rounds since a rank left") {
+    ranks.execution.enter(PhaseEvent::kLeaving, kLeft);
+    {
+      const MutexLock lock(ranks.state.mutex);
+      ranks.state.work.close_role();
+    }
+    ranks.execution.enter(PhaseEvent::kReleased, Status(Errc::kAborted, "the job is over"));
+  }
   CHECK(outcome(*ranks.completion).message().starts_with(kLeft.message() + " while rank 0 on "));
 }
 
