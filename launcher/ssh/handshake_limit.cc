@@ -10,14 +10,14 @@ namespace asio = boost::asio;
 asio::awaitable<HandshakeLimit::Permit> HandshakeLimit::acquire() {
   // One that is cancelled after it was woken must not keep the news to itself.
   const struct PassOn {
-    HandshakeLimit& limit;
-    ~PassOn() { limit.pass_on(); }
-  } pass_on{*this};
-  while (free_ == 0) {
-    const auto [cancelled] = co_await given_back_.async_wait(asio::as_tuple(asio::use_awaitable));
+    std::shared_ptr<Places> places;
+    ~PassOn() { places->pass_on(); }
+  } pass_on{places_};
+  while (pass_on.places->free == 0) {
+    const auto [cancelled] = co_await pass_on.places->given_back.async_wait(asio::as_tuple(asio::use_awaitable));
     static_cast<void>(cancelled);
   }
-  co_return Permit(*this);
+  co_return Permit(pass_on.places);
 }
 
 }  // namespace runjob

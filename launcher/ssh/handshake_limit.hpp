@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -9,39 +10,45 @@
 namespace runjob {
 
 /// How many connections may be in the making at once: a counting semaphore for coroutines.
-/// Threads  the loop's. Outlives its permits and those who wait for one.
+/// Owner    its permits, and those who wait for one, share the count with it and may outlive it: a job's loop destroys
+///          the coroutines that are left when the job ends.
+/// Threads  the loop's.
 class HandshakeLimit {
+  struct Places {
+    /// Wakes the one that has waited longest, if there is a place for it.
+    void pass_on() {
+      if (free > 0) given_back.cancel_one();
+    }
+
+    int free;
+    boost::asio::steady_timer given_back;  // never expires
+  };
+
  public:
   HandshakeLimit(const boost::asio::any_io_executor& executor, int most)
-      : free_(most), given_back_(executor, boost::asio::steady_timer::time_point::max()) {}
+      : places_(new Places{most, {executor, boost::asio::steady_timer::time_point::max()}}) {}
 
   /// One place, given back at its end.
   class Permit {
    public:
-    explicit Permit(HandshakeLimit& limit) : limit_(&limit) { --limit.free_; }
-    Permit(Permit&& other) noexcept : limit_(std::exchange(other.limit_, nullptr)) {}
+    explicit Permit(std::shared_ptr<Places> places) : places_(std::move(places)) { --places_->free; }
+    Permit(Permit&&) noexcept = default;
     Permit& operator=(Permit&&) = delete;
     ~Permit() {
-      if (limit_ == nullptr) return;
-      ++limit_->free_;
-      limit_->pass_on();
+      if (places_ == nullptr) return;
+      ++places_->free;
+      places_->pass_on();
     }
 
    private:
-    HandshakeLimit* limit_;
+    std::shared_ptr<Places> places_;
   };
 
   /// Waits for a place.
   boost::asio::awaitable<Permit> acquire();
 
  private:
-  /// Wakes the one that has waited longest, if there is a place for it.
-  void pass_on() {
-    if (free_ > 0) given_back_.cancel_one();
-  }
-
-  int free_;
-  boost::asio::steady_timer given_back_;  // never expires
+  std::shared_ptr<Places> places_;
 };
 
 }  // namespace runjob

@@ -61,3 +61,13 @@ TEST_CASE("one that is cancelled while it waits, or just as it is woken, holds u
   context.run();
   CHECK(count.done == 2);
 }
+
+TEST_CASE("the limit may end before those who wait for it", "[unit]") {
+  asio::io_context context;  // destroys the coroutines, after the limit
+  HandshakeLimit limit(context.get_executor(), 1);
+  Count count;
+  for (int i = 0; i < 3; ++i) asio::co_spawn(context, take_turn(context, limit, count), rethrow);
+  while (count.inside == 0) REQUIRE(context.run_one() == 1);
+  REQUIRE(context.poll_one() == 1);  // a second one begins to wait
+  CHECK(count.most == 1);
+}
