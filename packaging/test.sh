@@ -9,7 +9,7 @@
 #   --thorough      everything, and what takes long: the tests that are marked so; the thread sanitizer on the runtime, the rendezvous
 #                   and the stand-ins of GPUs, with 100 random jobs; a debug build that compiles each source alone, with its tests; a
 #                   minute of fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute; 500
-#                   schedules of losses in elastic jobs; clang-tidy and cppcheck on all sources
+#                   schedules of losses in elastic jobs; jobs of a launcher with sanitizers; clang-tidy and cppcheck on all sources
 #   --no-packages   do not install system packages; they are there
 #   SUBJECT         only the tests of a folder, such as `hostfile`, `runtime/engine` or `torch`, and only what they need is
 #                   built. An unknown one gets a list.
@@ -102,6 +102,12 @@ run_subjects() {
   ! grep -q '^tensorflow$' <<<"$lines" || suite "TensorFlow and Keras" run_tensorflow newest
 }
 
+# The launcher and its agents with sanitizers. What preloads a library or limits memory would end them.
+run_sanitized_jobs() {
+  RUNJOB_BIN=$PWD/build/asan/bin/runjob ASAN_OPTIONS=detect_leaks=0 run_pytest tests/python/{launcher,faults,remote/test_ssh_jobs.py} \
+    -k "not few_descriptors and not large_files and not wall_clock and not memfd"
+}
+
 run_structure() { "$python" -m pytest -q --junitxml "$results" tests/structure; }
 
 # run_tensorflow VERSION...
@@ -131,6 +137,7 @@ run_all() {
   suite "Python and end-to-end tests" run_pytest --ignore=tests/structure --ignore=tests/python/tensorflow tests
   suite "TensorFlow and Keras" run_tensorflow newest
   if [ "$extent" = thorough ]; then
+    suite "jobs under the address sanitizer" run_sanitized_jobs
     suite "older TensorFlow" run_tensorflow 2.16 2.13
     build debug
     suite "C++ tests of the debug build" run_ctest debug

@@ -60,6 +60,13 @@ def test_a_host_whose_shell_does_not_answer_is_given_up_when_its_cache_is_cleane
     assert done.stderr.startswith("runjob: error: s1: no answer within 2 s; is it up")
 
 
+def test_a_job_may_end_while_hosts_wait_for_their_turn(bed):
+    bed.head.write(f"{HOME}/silent-ssh", "#!/bin/sh\nexec sleep 60\n", mode=0o755)
+    done = run(bed, "-H", "s1,s2,s3", "--ssh-concurrency", "1", "--timeout", "1", "--ssh-command", f"{HOME}/silent-ssh", "true")
+    assert done.returncode == 124
+    assert re.fullmatch("runjob: error: the job did not end within the 1 s of --timeout; .*\n", done.stderr)
+
+
 def test_one_connection_for_each_host(bed):
     before = bed.hosts[0].ssh_connections()
     assert run(bed, "-H", "s1:8", "true").returncode == 0
