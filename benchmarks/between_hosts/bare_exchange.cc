@@ -68,7 +68,7 @@ class Values {
   Values(std::size_t count, float value) : pages_((count + kOfPage - 1) / kOfPage), count_(count) {
     std::fill_n(data(), count, value);
   }
-  float* data() { return pages_.empty() ? nullptr : pages_.front().values; }
+  float* data() { return reinterpret_cast<float*>(pages_.data()); }
   std::size_t size() const { return count_; }
 
  private:

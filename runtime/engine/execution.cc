@@ -147,7 +147,7 @@ bool Execution::enter(PhaseEvent event, const Status& reason) {
   {
     const MutexLock lock(state_.mutex);
     if (!state_.phase.enter(event, reason)) return false;
-    cause = state_.phase.reason();  // an earlier one where that says more
+    cause = state_.phase.reason();  // the first one, unless this one explains more
     state_.changed.notify_all();
     const bool has_rounds = state_.work.role() != DriverRole::kClosed;
     if (event != PhaseEvent::kEnd && has_rounds)

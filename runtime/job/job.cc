@@ -149,7 +149,8 @@ Gather gather_by(MeetingPlace& meeting, const JoinReply& place, const MeshPlan& 
         blobs.push_back(decode_bootstrap_blob(bytes));
       }
     } catch (const Error& error) {
-      throw is_first && round == 0 ? explained(error) : error;
+      if (is_first && round == 0) throw explained(error);
+      throw;
     }
     if (is_first) {
       ++round;
