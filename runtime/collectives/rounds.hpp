@@ -30,9 +30,9 @@ class Rounds {
 
   /// The size of the longest message.
   virtual std::size_t most_bytes() const = 0;
-  /// The largest input of an operation that should have its data in the messages. For a larger one a collective costs
-  /// less, because there not every rank receives all data, and no message is copied on its way.
-  virtual std::size_t most_data_bytes() const { return most_bytes(); }
+  /// The largest input of an operation of this kind that should have its data in the messages. For a larger one a
+  /// collective costs less, because there not every rank receives all data, and no message is copied on its way.
+  virtual std::size_t most_data_bytes(Kind) const { return most_bytes(); }
   /// Gives this rank's message of the next round; `tag` is part of it. Does not wait for ranks that do not take part in
   /// this round yet.
   virtual void give(std::uint32_t tag, std::span<const std::byte> bytes) = 0;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -50,6 +51,7 @@ ControlChannel& ControlChannel::operator=(ControlChannel&& other) noexcept {
   incoming_ = std::move(other.incoming_);
   filled_ = std::exchange(other.filled_, 0);
   taken_ = std::exchange(other.taken_, 0);
+  usual_ = other.usual_;
   error_ = std::exchange(other.error_, 0);
   return *this;
 }
@@ -58,26 +60,32 @@ short ControlChannel::poll_events() const {
   return static_cast<short>(POLLIN | (sent_ < outgoing_.size() ? POLLOUT : 0));
 }
 
-void ControlChannel::send(std::string_view frame, std::string_view second_part) {
+void ControlChannel::send(const Parts& parts) {
   if (!is_open()) return;
-  const auto size = static_cast<std::uint32_t>(frame.size() + second_part.size());
-  char prefix[sizeof size];
-  std::memcpy(prefix, &size, sizeof size);
-  const std::array<std::string_view, 3> parts{std::string_view(prefix, sizeof prefix), frame, second_part};
-  std::size_t sent = outgoing_.empty() ? send_parts(parts) : 0;
-  for (const std::string_view part : parts) {
+  std::uint32_t size = 0;
+  for (const std::string_view part : parts) size += static_cast<std::uint32_t>(part.size());
+  const std::string_view prefix(reinterpret_cast<const char*>(&size), sizeof size);
+  std::size_t sent = outgoing_.empty() ? send_parts(prefix, parts) : 0;
+  const auto keep_rest = [&](std::string_view part) {
     const std::size_t of_part = std::min(sent, part.size());
     outgoing_.append(part.substr(of_part));
     sent -= of_part;
-  }
+  };
+  keep_rest(prefix);
+  for (const std::string_view part : parts) keep_rest(part);
   if (!outgoing_.empty()) flush();
 }
 
 /// Sends from the caller's memory. Returns the number of bytes that the socket has accepted.
-std::size_t ControlChannel::send_parts(const std::array<std::string_view, 3>& parts) {
-  std::array<iovec, 3> vectors;
-  for (std::size_t i = 0; i < parts.size(); ++i) vectors[i] = {const_cast<char*>(parts[i].data()), parts[i].size()};
-  const ssize_t count = stream_.send(vectors);
+std::size_t ControlChannel::send_parts(std::string_view prefix, const Parts& parts) {
+  std::array<iovec, 1 + std::tuple_size_v<Parts>> vectors;
+  std::size_t number = 0;
+  const auto add = [&](std::string_view part) {
+    if (!part.empty()) vectors[number++] = {const_cast<char*>(part.data()), part.size()};
+  };
+  add(prefix);
+  for (const std::string_view part : parts) add(part);
+  const ssize_t count = stream_.send(std::span(vectors).first(number));
   return count > 0 ? static_cast<std::size_t>(count) : 0;  // flush() finds out why
 }
 
@@ -104,8 +112,10 @@ void ControlChannel::receive() {
     filled_ -= std::exchange(taken_, 0);
   }
   while (is_open()) {
-    if (filled_ == room()) incoming_.resize(std::max(std::size_t{1}, 2 * incoming_.size()));
-    const std::size_t left = room() - filled_;
+    const std::size_t wanted = wanted_bytes();
+    if (filled_ >= wanted) return;
+    if (filled_ == room()) incoming_.resize(std::clamp(2 * incoming_.size(), std::size_t{1}, pages_of(wanted)));
+    const std::size_t left = std::min(wanted, room()) - filled_;
     const ssize_t count = receive_into({received() + filled_, left});
     if (count > 0) {
       filled_ += static_cast<std::size_t>(count);
@@ -121,6 +131,14 @@ void ControlChannel::receive() {
   }
 }
 
+/// How many bytes incoming_ should have. Opened bytes that stay in a sealed stream keep no socket readable, so all of
+/// them must be read.
+std::size_t ControlChannel::wanted_bytes() const {
+  const std::size_t most = sizeof(std::uint32_t) + max_frame_bytes_;
+  const std::size_t of_frame = std::max(std::min(next_end().value_or(usual_), most), sizeof(Page));
+  return stream_.is_sealed() ? std::max(of_frame, filled_ + sizeof(Page)) : of_frame;
+}
+
 /// As LinkStream::receive(). Bytes that the other end has not sealed are the end of the stream.
 ssize_t ControlChannel::receive_into(const iovec& room) {
   try {
@@ -132,18 +150,35 @@ ssize_t ControlChannel::receive_into(const iovec& room) {
   }
 }
 
-std::optional<std::string_view> ControlChannel::next_frame() {
+/// Where the next frame ends in the memory, as far as its length has come.
+std::optional<std::size_t> ControlChannel::next_end() const {
   std::uint32_t size = 0;
   if (filled_ - taken_ < sizeof size) return std::nullopt;
-  std::memcpy(&size, received() + taken_, sizeof size);
-  if (size > max_frame_bytes_) {
+  std::memcpy(&size, incoming_.front().bytes + taken_, sizeof size);
+  return taken_ + sizeof size + size;
+}
+
+std::optional<std::string_view> ControlChannel::next_frame() {
+  const std::optional<std::size_t> end = next_end();
+  if (!end) return std::nullopt;
+  const std::size_t begin = taken_ + sizeof(std::uint32_t);
+  if (*end - begin > max_frame_bytes_) {
     close();
     return std::nullopt;
   }
-  if (filled_ - taken_ - sizeof size < size) return std::nullopt;
-  const std::string_view frame(received() + taken_ + sizeof size, size);
-  taken_ += sizeof size + size;
-  return frame;
+  if (filled_ < *end) return std::nullopt;
+  usual_ = *end - taken_;
+  taken_ = *end;
+  return std::string_view(received() + begin, *end - begin);
+}
+
+void ControlChannel::keep_frames(Memory& memory) {
+  const std::size_t left = filled_ - taken_;
+  if (memory.size() < incoming_.size()) memory.resize(incoming_.size());
+  if (left > 0) std::memcpy(memory.front().bytes, received() + taken_, left);
+  std::swap(memory, incoming_);
+  filled_ = left;
+  taken_ = 0;
 }
 
 bool ControlChannel::has_unacknowledged() const {

@@ -35,15 +35,27 @@ class ControlChannel {
   int error() const { return error_; }
   short poll_events() const;  ///< the events that poll() should wait for
 
-  /// Sends a frame, which may be given in two parts: as much as the socket accepts now. Keeps a copy of the rest for
+  /// Sends a frame, which may be given in parts: as much as the socket accepts now. Keeps a copy of the rest for
   /// flush().
-  void send(std::string_view frame, std::string_view second_part = {});
+  using Parts = std::array<std::string_view, 3>;
+  void send(const Parts& parts);
+  void send(std::string_view frame) { send(Parts{frame}); }
   void flush();
 
-  /// Reads all bytes that have arrived.
+  /// Reads bytes that have arrived: at most a page, or to the end of the frame that they begin. More of them keep the
+  /// socket readable.
   void receive();
   /// The next complete frame, valid until the next receive(); nullopt when there is none.
   std::optional<std::string_view> next_frame();
+  /// Received bytes begin with a page: glibc's large blocks begin 16 bytes after one, and Zen 3 copies to there from
+  /// the beginning of the kernel's pages at a tenth of its speed (docs/performance.md).
+  struct alignas(4096) Page {
+    char bytes[4096];
+  };
+  using Memory = std::vector<Page>;
+  /// Exchanges `memory` for the one in which the frames lie that next_frame() has returned since the last receive():
+  /// the caller owns them now.
+  void keep_frames(Memory& memory);
 
   /// True while the kernel of the other host has not acknowledged all that was sent. A close() may lose it then: bytes
   /// that come from the other end afterwards are answered with a reset.
@@ -53,25 +65,23 @@ class ControlChannel {
   void close();
 
  private:
-  /// Received bytes begin with a page: glibc's large blocks begin 16 bytes after one, and Zen 3 copies to there from
-  /// the beginning of the kernel's pages at a tenth of its speed (docs/performance.md).
-  struct alignas(4096) Page {
-    char bytes[4096];
-  };
-
+  static std::size_t pages_of(std::size_t bytes) { return (bytes + sizeof(Page) - 1) / sizeof(Page); }
   char* received() { return incoming_.front().bytes; }
   std::size_t room() const { return incoming_.size() * sizeof(Page); }
-  std::size_t send_parts(const std::array<std::string_view, 3>& parts);
+  std::size_t send_parts(std::string_view prefix, const Parts& parts);
   ssize_t receive_into(const iovec& room);
+  std::size_t wanted_bytes() const;
+  std::optional<std::size_t> next_end() const;
 
   LinkStream stream_;
   std::size_t max_frame_bytes_ = kMaxFrameBytes;
   std::string refusal_;
   std::string outgoing_;
   std::size_t sent_ = 0;                ///< bytes of outgoing_
-  std::vector<Page> incoming_;          ///< room for received bytes
+  Memory incoming_;                     ///< room for received bytes
   int error_ = 0;                       ///< errno
   std::size_t filled_ = 0, taken_ = 0;  ///< bytes of incoming_ that were received, and returned as frames
+  std::size_t usual_ = sizeof(Page);    ///< bytes of the last frame, as a guess of those of the next one
 };
 
 }  // namespace runjob::runtime

@@ -56,7 +56,7 @@ bool RoundExchange::fits_messages(const std::vector<Id>& bucket) const {
   return std::all_of(bucket.begin(), bucket.end(), [&](Id id) {
     if (!cache_.is_plain_allreduce(id)) return false;
     bytes += padded(cache_.largest_input(id));
-    return bytes <= rounds_.most_data_bytes();
+    return bytes <= rounds_.most_data_bytes(Kind::kAllreduce);
   });
 }
 

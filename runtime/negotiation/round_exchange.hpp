@@ -96,7 +96,9 @@ class RoundExchange {
   void reduce(const Call& call, std::size_t offset);
   bool fits_messages(const std::vector<Id>& bucket) const;
   /// True when a round is all that the operation needs.
-  bool fits_messages(Id id) const { return cache_.largest_input(id) <= rounds_.most_data_bytes(); }
+  bool fits_messages(Id id) const {
+    return cache_.largest_input(id) <= rounds_.most_data_bytes(cache_.signature_of(id, 0).kind);
+  }
   void count(bool with_data);
   std::uint32_t tag_of_all() const;
   std::optional<Id> sole_id_of_all() const;

@@ -199,7 +199,7 @@ std::vector<ControlChannel> HierarchicalBackend::meet_leaders(const std::vector<
     if (host != plan.own) plan.peers[host] = {address, name};
   }
   plan.encrypts = options_.encrypts;
-  plan.key = make_link_key(options_.job_key, "runjob rounds 2: key", nonces);
+  plan.key = make_link_key(options_.job_key, "runjob rounds 3: key", nonces);
   std::vector<ControlChannel> channels(static_cast<std::size_t>(topology_.hosts()));
   for (auto& [host, stream] : connect_links(listener_.socket.get(), plan))
     channels[static_cast<std::size_t>(host)] = ControlChannel(std::move(stream));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,15 +47,15 @@ TEST_CASE("frames arrive whole and in order, empty ones too", "[runtime][net]") 
   CHECK(right.is_open());
 }
 
-TEST_CASE("a frame in two parts is one frame, also behind bytes that wait", "[runtime][net]") {
+TEST_CASE("a frame in parts is one frame, also behind bytes that wait", "[runtime][net]") {
   Ends ends;
   ControlChannel left(std::move(ends.a)), right(std::move(ends.b));
-  left.send("head ", "and body");
+  left.send(ControlChannel::Parts{"head ", "and", " body"});
   right.receive();
   CHECK(right.next_frame() == "head and body");
   const std::string large(8u << 20, 'y');
-  left.send("1", large);
-  left.send("2", "");
+  left.send(ControlChannel::Parts{"1", large});
+  left.send(ControlChannel::Parts{"", "2", ""});
   std::vector<std::string> frames;
   while (frames.size() < 2) {
     left.flush();
@@ -63,6 +64,44 @@ TEST_CASE("a frame in two parts is one frame, also behind bytes that wait", "[ru
   }
   CHECK(frames[0] == "1" + large);
   CHECK(frames[1] == "2");
+}
+
+TEST_CASE("frames that are kept stay as they are while the channel goes on", "[runtime][net]") {
+  Ends ends;
+  ControlChannel left(std::move(ends.a)), right(std::move(ends.b));
+  ControlChannel::Memory memory;
+  std::string_view kept;
+  for (int round = 0; round < 3; ++round) {
+    const std::string first(5000, static_cast<char>('a' + round));
+    left.send(first);
+    left.send("second");
+    std::optional<std::string_view> frame;
+    while (!frame) {
+      right.receive();
+      frame = right.next_frame();
+    }
+    right.keep_frames(memory);
+    kept = *frame;
+    right.receive();
+    CHECK(right.next_frame() == "second");
+    left.send("third");
+    right.receive();
+    CHECK(right.next_frame() == "third");
+    CHECK(kept == first);
+  }
+}
+
+TEST_CASE("a long frame is received without bytes of the next one, which keep the socket readable", "[runtime][net]") {
+  Ends ends;
+  ControlChannel left(std::move(ends.a)), right(std::move(ends.b));
+  constexpr int kBytes = 50000;
+  for (int i = 0; i < 3; ++i) left.send(std::string(kBytes, 'x'));
+  for (int frames_left = 2; frames_left >= 0; --frames_left) {
+    while (!right.next_frame()) right.receive();
+    int waiting = 0;
+    REQUIRE(::ioctl(right.fd(), FIONREAD, &waiting) == 0);
+    CHECK(waiting == frames_left * (kBytes + 4));
+  }
 }
 
 TEST_CASE("a frame that comes byte by byte is put together", "[runtime][net]") {
@@ -158,7 +197,7 @@ TEST_CASE("sealed frames arrive, and a connection with bytes that nobody has sea
   ControlChannel left(LinkStream(std::move(ends.a), {key_of(1), key_of(2)})),
       right(LinkStream(std::move(ends.b), {key_of(2), key_of(1)}));
   const std::string large(300000, 'z');
-  left.send("one", " frame");
+  left.send(ControlChannel::Parts{"one", " frame"});
   left.send(large);
   std::vector<std::string> frames;
   while (frames.size() < 2) {

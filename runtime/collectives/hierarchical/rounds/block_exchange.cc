@@ -9,6 +9,8 @@
 namespace runjob::runtime {
 namespace {
 
+constexpr std::uintptr_t kMostAlignment = 8;  ///< of an element
+
 std::int64_t now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
@@ -25,20 +27,22 @@ BlockExchange::BlockExchange(const Topology& topology, Group& group, const FarBo
       early_(static_cast<std::size_t>(topology.hosts())),
       given_ns_(static_cast<std::size_t>(topology.size())) {}
 
-std::string BlockExchange::begin(std::string block) {
+std::string BlockExchange::begin(LentBlock block) {
   ++round_;
   step_ = 0;
-  std::swap(blocks_, block);
+  off_board_.reset();
+  links_.send(way_.target(0), {LeaderLinks::Type::kBlocks, round_, block.text}, block.data);
+  std::swap(blocks_, block.text);
+  if (way_.steps() > 1) blocks_.append(block.data);
   ends_.assign(1, blocks_.size());
   aged_ns_.assign(1, has_ages(blocks_) ? now_ns() : 0);
-  links_.send(way_.target(0), {LeaderLinks::Type::kBlocks, round_, blocks_});
   advance();
-  return block;
+  return std::move(block.text);
 }
 
 void BlockExchange::receive(int host, std::uint64_t round, std::string_view blocks) {
   if (is_awaited(host, round)) {
-    take(blocks, now_ns());
+    take(blocks, now_ns(), /*in_frame=*/true);
   } else {
     early_[static_cast<std::size_t>(host)].push_back({round, std::string(blocks), now_ns()});
   }
@@ -59,27 +63,28 @@ void BlockExchange::advance() {
     if (early.front().round != round_) throw Error(Errc::kProtocol, "a host has sent messages of another round");
     const Message message = std::move(early.front());
     early.pop_front();
-    take(message.blocks, message.received_ns);
+    take(message.blocks, message.received_ns, /*in_frame=*/false);
   }
 }
 
-/// Takes the message of the present step, and sends that of the next one.
-void BlockExchange::take(std::string_view blocks, std::int64_t received_ns) {
-  write_on_board(blocks, received_ns);
+/// Takes the message of the present step, and sends that of the next one. `in_frame`: the blocks lie in a frame of the
+/// source.
+void BlockExchange::take(std::string_view blocks, std::int64_t received_ns, bool in_frame) {
+  write_on_board(blocks, received_ns, in_frame);
   if (++step_ == way_.steps()) return group_.publish(board_.completed(), round_);
   refresh_ages(way_.blocks(step_));
   const std::size_t end = ends_[static_cast<std::size_t>(way_.blocks(step_)) - 1];
   links_.send(way_.target(step_), {LeaderLinks::Type::kBlocks, round_, std::string_view(blocks_).substr(0, end)});
 }
 
-void BlockExchange::write_on_board(std::string_view blocks, std::int64_t received_ns) {
+void BlockExchange::write_on_board(std::string_view blocks, std::int64_t received_ns, bool in_frame) {
   std::string_view rest = blocks;
   for (int i = 0; i < way_.blocks(step_); ++i) {
     const int host = (source() + i) % topology_.hosts();
     const std::vector<int>& ranks = topology_.ranks(host);
     const bool with_ages = take_block(
         rest, ranks.size(), FarBoard::most_bytes(board_.ranks()), [&](std::size_t index, const RoundMessage& message) {
-          board_.put(round_, ranks[index], message);
+          put(ranks[index], message, in_frame);
           // cppcheck-suppress constStatement
           given_ns_[static_cast<std::size_t>(ranks[index])] = received_ns - std::int64_t{message.age_us} * 1000;
         });
@@ -91,6 +96,15 @@ void BlockExchange::write_on_board(std::string_view blocks, std::int64_t receive
   }
   if (!rest.empty()) throw Error(Errc::kProtocol, "a host has sent more blocks than it should");
   if (step_ + 1 < way_.steps()) blocks_ += blocks;
+}
+
+/// Writes a message on the board. In a job of two ranks nobody else reads it, so it can stay where it was received.
+void BlockExchange::put(int rank, const RoundMessage& message, bool in_frame) {
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(message.bytes.data()) % kMostAlignment == 0;
+  if (!in_frame || topology_.size() > 2 || !is_lent(message) || !is_aligned) return board_.put(round_, rank, message);
+  board_.put(round_, rank, {.tag = message.tag, .unread = message.bytes.size()});
+  links_.keep_frame(topology_.host_of(rank), received_);
+  off_board_ = message.bytes;
 }
 
 /// Adds the time for which the first `count` blocks have been here to their ages.

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,13 +12,14 @@
 #include "runtime/collectives/hierarchical/rounds/dissemination.hpp"
 #include "runtime/collectives/hierarchical/rounds/far_board.hpp"
 #include "runtime/collectives/hierarchical/rounds/leader_links.hpp"
+#include "runtime/collectives/hierarchical/rounds/message_block.hpp"
 #include "runtime/collectives/shm/group.hpp"
 
 namespace runjob::runtime {
 
 /// The exchange of the hosts' blocks of messages, round after round, by dissemination. A leader sends its own block,
-/// passes on those of other hosts, and writes the messages in them on its host's board. The last message of a round
-/// wakes the ranks of its host.
+/// passes on those of other hosts, and writes the messages in them on its host's board, where they have no other place:
+/// message(). The last message of a round wakes the ranks of its host.
 ///
 /// Owner    topology, group and links are lent.
 /// Threads  one at a time.
@@ -36,13 +39,16 @@ class BlockExchange {
   /// The host that gets this one's first message.
   int first_target() const { return way_.target(0); }
 
-  /// Begins the next round, when the one before it is complete; `block`: encode_block() of this host's messages.
-  /// Returns a string whose memory the next block can use.
-  std::string begin(std::string block);
+  /// Begins the next round, when the one before it is complete; `block`: this host's messages. Its data are no longer
+  /// used when the call returns. Returns a string whose memory the next block can use.
+  std::string begin(LentBlock block);
   /// Takes a message of `host`. One that is not awaited yet is kept.
   void receive(int host, std::uint64_t round, std::string_view blocks);
   /// Goes on with the messages that are kept.
   void advance();
+  /// The message of a rank of another host in a complete round: on the board or, in a job of two ranks, where it was
+  /// received. Valid until the next round.
+  std::span<const std::byte> message(int rank) const { return off_board_.value_or(board_.message(round_, rank)); }
 
   /// See Rounds::given_at(), of the round that was complete last: the time of arrival here less the message's age.
   /// Without an age, and by the time on the wire, it is too late.
@@ -56,8 +62,9 @@ class BlockExchange {
   };
 
   bool is_awaited(int host, std::uint64_t round) const;
-  void take(std::string_view blocks, std::int64_t received_ns);
-  void write_on_board(std::string_view blocks, std::int64_t received_ns);
+  void take(std::string_view blocks, std::int64_t received_ns, bool in_frame);
+  void write_on_board(std::string_view blocks, std::int64_t received_ns, bool in_frame);
+  void put(int rank, const RoundMessage& message, bool in_frame);
   void refresh_ages(int count);
 
   const Topology& topology_;
@@ -72,6 +79,8 @@ class BlockExchange {
   std::vector<std::int64_t> aged_ns_;       ///< the time of the ages in each of them
   std::vector<std::deque<Message>> early_;  ///< by host: messages that were not awaited
   std::vector<std::int64_t> given_ns_;      ///< by rank
+  ControlChannel::Memory received_;         ///< where off_board_ lies
+  std::optional<std::span<const std::byte>> off_board_;
 };
 
 }  // namespace runjob::runtime

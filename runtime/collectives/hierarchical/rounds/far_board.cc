@@ -8,8 +8,9 @@ namespace runjob::runtime {
 namespace {
 
 constexpr std::size_t kLine = 64;
-// Measured: docs/performance.md. A longer input costs more in a message, which copies it.
-constexpr std::size_t kMostDataOfAll = 128u << 10;
+// Measured: docs/performance.md. A longer input costs more in a message, which copies it. That of one of two ranks is
+// not copied, but where it is no summand, it is copied to the output.
+constexpr std::size_t kMostDataOfAll = 128u << 10, kMostSummandOfTwo = 1u << 20, kMostOfTwo = 256u << 10;
 constexpr std::size_t kMostOfAll = 1u << 20, kLeastBytes = 256, kEnoughBytes = 4096;
 
 std::size_t of_each(std::size_t all, int ranks) {
@@ -23,10 +24,12 @@ std::size_t round_up(std::size_t bytes) {
 }  // namespace
 
 std::size_t FarBoard::most_bytes(int ranks) {
-  return std::max(std::clamp(of_each(kMostOfAll, ranks), kLeastBytes, kEnoughBytes), most_data_bytes(ranks));
+  return std::max(std::clamp(of_each(kMostOfAll, ranks), kLeastBytes, kEnoughBytes),
+                  most_data_bytes(ranks, Kind::kAllreduce));
 }
 
-std::size_t FarBoard::most_data_bytes(int ranks) {
+std::size_t FarBoard::most_data_bytes(int ranks, Kind kind) {
+  if (ranks == 2) return kind == Kind::kAllreduce ? kMostSummandOfTwo : kMostOfTwo;
   return of_each(kMostDataOfAll, ranks);
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "runtime/collectives/hierarchical/rounds/message_block.hpp"
+#include "runtime/collectives/operation.hpp"
 #include "runtime/collectives/shm/memory/layout.hpp"
 
 namespace runjob::runtime {
@@ -23,9 +24,9 @@ class FarBoard {
 
   /// The longest message that a job of so many ranks may have. It is bounded so that the memory of all messages is.
   static std::size_t most_bytes(int ranks);
-  /// The most bytes of an operation's data for which a message has room. Every rank gets the data of all ranks, so
-  /// there is a limit for all together beside that for each.
-  static std::size_t most_data_bytes(int ranks);
+  /// The most bytes of an operation's data that a message should have. Every rank gets the data of all ranks, so there
+  /// is a limit for all together beside that for each.
+  static std::size_t most_data_bytes(int ranks, Kind kind);
   static std::size_t words_bytes(int ranks);
   static std::size_t bytes(int ranks);
 

@@ -41,7 +41,7 @@ HostRounds::HostRounds(const Topology& topology, Group& group, ShmRounds& local,
       board_(board),
       attendance_(topology, group, board),
       exchange_(exchange),
-      most_data_bytes_(std::min(options.most_data_bytes, FarBoard::most_data_bytes(board.ranks()))),
+      most_data_bytes_(options.most_data_bytes),
       wait_(attendance_, exchange, options.timeout) {}
 
 void HostRounds::give(std::uint32_t tag, std::span<const std::byte> bytes) {
@@ -53,10 +53,12 @@ void HostRounds::give(std::uint32_t tag, std::span<const std::byte> bytes) {
 void HostRounds::give_input(std::uint32_t tag, std::span<const std::byte> input, Part unread) {
   begin_round();
   if (topology_.local_size() > 1) return local_.give_input(tag, input, unread);
-  lent_ = {.tag = tag,
-           .bytes = input.first(unread.first),
-           .unread = unread.bytes,
-           .rest = input.subspan(unread.first + unread.bytes)};
+  lent_ = {.tag = tag, .bytes = input};
+  if (unread.bytes != 0) {
+    lent_->bytes = input.first(unread.first);
+    lent_->unread = unread.bytes;
+    lent_->rest = input.subspan(unread.first + unread.bytes);
+  }
   local_.give(tag, {});
 }
 
@@ -92,7 +94,7 @@ bool HostRounds::collect_as_leader(Deadline deadline, const IsBusy& is_busy) {
     const bool is_first = board_.begun().load(std::memory_order_acquire) < round_;
     const bool with_ages = group_.header().notes_times.load(std::memory_order_relaxed) != 0;
     const auto messages = messages_of_host(local_, topology_.local_size(), with_ages, lent_);
-    memory_ = exchange_->begin(encode_block(messages, with_ages, std::move(memory_)));
+    memory_ = exchange_->begin(encode_lent_block(messages, with_ages, std::move(memory_)));
     if (is_first && must_wake_others(topology_, is_busy)) exchange_->announce_begun();
   }
   return exchange_->advance() || collect_hosts(deadline, is_busy);
@@ -134,7 +136,8 @@ std::uint32_t HostRounds::tag(int rank) const {
 }
 
 std::span<const std::byte> HostRounds::message(int rank) const {
-  return topology_.is_here(rank) ? local_.message(topology_.local_rank_of(rank)) : board_.message(round_, rank);
+  if (topology_.is_here(rank)) return local_.message(topology_.local_rank_of(rank));
+  return topology_.size() == 2 ? exchange_->message(rank) : board_.message(round_, rank);
 }
 
 std::int64_t HostRounds::given_at(int rank) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -39,7 +40,9 @@ class HostRounds : public Rounds {
              const Options& options);
 
   std::size_t most_bytes() const override { return FarBoard::most_bytes(board_.ranks()); }
-  std::size_t most_data_bytes() const override { return most_data_bytes_; }
+  std::size_t most_data_bytes(Kind kind) const override {
+    return std::min(most_data_bytes_, FarBoard::most_data_bytes(board_.ranks(), kind));
+  }
   void give(std::uint32_t tag, std::span<const std::byte> bytes) override;
   void give_input(std::uint32_t tag, std::span<const std::byte> input, Part unread) override;
   bool collect(Deadline deadline, const IsBusy& is_busy) override;

@@ -35,17 +35,18 @@ LeaderExchange::LeaderExchange(const Topology& topology, Group& group, const Far
 
 LeaderExchange::~LeaderExchange() = default;
 
-std::string LeaderExchange::begin(std::string block) {
+std::string LeaderExchange::begin(LentBlock block) {
   const MutexLock lock(mutex_);
   failure_.throw_if_failed();
+  std::string memory;
   try {
-    block = blocks_.begin(std::move(block));
+    memory = blocks_.begin(std::move(block));
   } catch (const Error& error) {
     fail(error);
     throw;
   }
   ++own_round_;  // last: a round that has not begun is not complete
-  return block;
+  return memory;
 }
 
 bool LeaderExchange::advance() {
@@ -63,6 +64,11 @@ bool LeaderExchange::has_advanced() {
   const int step = blocks_.step(), source = blocks_.source();
   guarded([&](const auto& on_frame, const auto& on_end) { links_.receive_from(source, on_frame, on_end); });
   return blocks_.step() != step || !failure_.ok();
+}
+
+std::span<const std::byte> LeaderExchange::message(int rank) const {
+  const MutexLock lock(mutex_);
+  return blocks_.message(rank);
 }
 
 std::int64_t LeaderExchange::given_at(int rank) const {

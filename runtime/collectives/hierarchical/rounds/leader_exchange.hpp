@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,11 +48,12 @@ class LeaderExchange {
 
   /// The round that this host has begun last.
   std::uint64_t round() const { return own_round_; }
-  /// Begins the next round, once the one before it is complete; `block`: encode_block() of this host's messages.
-  /// Returns a string whose memory the next block can use.
-  std::string begin(std::string block);
-  /// Receives from the host whose message is awaited. True when all messages of the round are on the board.
+  /// See BlockExchange::begin().
+  std::string begin(LentBlock block);
+  /// Receives from the host whose message is awaited. True when all messages of the round have come.
   bool advance();
+  /// See BlockExchange.
+  std::span<const std::byte> message(int rank) const;
   /// See BlockExchange::given_at().
   std::int64_t given_at(int rank) const;
   /// Waits until advance() may have something to do, for an interrupt() or until the deadline. Receives from all hosts.

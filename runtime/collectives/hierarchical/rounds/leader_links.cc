@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
@@ -12,13 +13,16 @@
 namespace runjob::runtime {
 namespace {
 
-/// As long as TcpLink's, for the same reason.
+using Words = std::array<std::uint32_t, 2>;
+
+/// About as long as TcpLink's, for the same reason. With the length of the frame and what precedes the data of the
+/// first message in a block, it takes 128 bytes, so that these data are aligned where the frame is.
 struct Header {
   std::uint32_t type;
-  std::array<std::uint32_t, 29> unused;
-  std::uint64_t round;
+  Words round;
+  std::array<std::uint32_t, 26> unused;
 };
-static_assert(sizeof(Header) == 128);
+static_assert(sizeof(Header) == 116);
 
 }  // namespace
 
@@ -31,14 +35,14 @@ LeaderLinks::LeaderLinks(std::vector<ControlChannel> channels)
   for (std::size_t host = 0; host < channels_.size(); ++host) watch(host);
 }
 
-void LeaderLinks::send(int host, const Frame& frame) {
+void LeaderLinks::send(int host, const Frame& frame, std::string_view more) {
   ControlChannel& channel = channels_[static_cast<std::size_t>(host)];
   if (!channel.is_open()) return;
-  const Header header{static_cast<std::uint32_t>(frame.type), {}, frame.round};
-  channel.send({reinterpret_cast<const char*>(&header), sizeof header}, frame.payload);
+  const Header header{static_cast<std::uint32_t>(frame.type), std::bit_cast<Words>(frame.round), {}};
+  channel.send({{{reinterpret_cast<const char*>(&header), sizeof header}, frame.payload, more}});
   watch(static_cast<std::size_t>(host));
   ++messages_;
-  bytes_ += sizeof header + frame.payload.size();
+  bytes_ += sizeof header + frame.payload.size() + more.size();
 }
 
 void LeaderLinks::send_to_all(const Frame& frame) {
@@ -61,7 +65,9 @@ void LeaderLinks::receive(const OnFrame& on_frame, const OnEnd& on_end) {
 
 void LeaderLinks::receive_from(int host, const OnFrame& on_frame, const OnEnd& on_end) {
   const auto index = static_cast<std::size_t>(host);
-  if (channels_[index].is_open()) read(index, on_frame, on_end);
+  if (!channels_[index].is_open()) return;
+  channels_[index].flush();
+  read(index, on_frame, on_end);
 }
 
 void LeaderLinks::read(std::size_t host, const OnFrame& on_frame, const OnEnd& on_end) {
@@ -74,7 +80,8 @@ void LeaderLinks::read(std::size_t host, const OnFrame& on_frame, const OnEnd& o
       break;
     }
     std::memcpy(&header, bytes->data(), sizeof header);
-    on_frame(static_cast<int>(host), {static_cast<Type>(header.type), header.round, bytes->substr(sizeof header)});
+    on_frame(static_cast<int>(host), {static_cast<Type>(header.type), std::bit_cast<std::uint64_t>(header.round),
+                                      bytes->substr(sizeof header)});
   }
   if (!channel.is_open()) return on_end(static_cast<int>(host));
   watch(host);

@@ -36,7 +36,8 @@ class LeaderLinks {
 
   /// Readable when receive() has something to do: for poll() and its kind.
   int descriptor() const { return poll_.get(); }
-  void send(int host, const Frame& frame);
+  /// `more`: the rest of the payload, if that is in two parts.
+  void send(int host, const Frame& frame, std::string_view more = {});
   /// Sends to all hosts whose connections are open.
   void send_to_all(const Frame& frame);
   /// The error that has ended the connection to `host`; 0 if that host has closed it.
@@ -51,6 +52,10 @@ class LeaderLinks {
   void receive(const OnFrame& on_frame, const OnEnd& on_end);
   /// Receives everything that has come from one host, with one system call when nothing has.
   void receive_from(int host, const OnFrame& on_frame, const OnEnd& on_end);
+  /// To be called by OnFrame: the payload stays valid until the next call with the same memory. See ControlChannel.
+  void keep_frame(int host, ControlChannel::Memory& memory) {
+    channels_[static_cast<std::size_t>(host)].keep_frames(memory);
+  }
 
   /// As ControlChannel's, of any connection.
   bool has_unacknowledged() const;

@@ -20,8 +20,8 @@ void append(std::string& block, Word word) {
   block.append(raw, sizeof word);
 }
 
-void append(std::string& block, std::span<const std::byte> bytes) {
-  block.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 bool is_same(const RoundMessage& a, const RoundMessage& b) {
@@ -48,8 +48,9 @@ Word take_word(std::string_view& bytes) {
 
 }  // namespace
 
-std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ages, std::string memory) {
-  std::string block = std::move(memory);
+LentBlock encode_lent_block(const std::vector<RoundMessage>& messages, bool with_ages, std::string memory) {
+  LentBlock lent{std::move(memory)};
+  std::string& block = lent.text;
   block.clear();
   if (with_ages) {
     append(block, kAges);
@@ -67,11 +68,19 @@ std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ag
       append(block, static_cast<Word>(message.bytes.size()));
       append(block, static_cast<Word>(message.unread));
     }
-    append(block, message.bytes);
-    append(block, message.rest);
+    if (&message == &messages.back() && is_lent(message)) {
+      lent.data = text_of(message.bytes);
+    } else {
+      block.append(text_of(message.bytes)).append(text_of(message.rest));
+    }
     before = &message;
   }
-  return block;
+  return lent;
+}
+
+std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ages) {
+  LentBlock block = encode_lent_block(messages, with_ages, {});
+  return block.text.append(block.data);
 }
 
 std::uint32_t age_us(std::int64_t then_ns, std::int64_t now_ns) {

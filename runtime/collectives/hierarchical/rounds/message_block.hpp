@@ -13,7 +13,8 @@
 /// While rank 0 records a timeline, a block also has the messages' ages. Pure.
 namespace runjob::runtime {
 
-/// A message: `bytes`, then `unread` bytes that no other rank reads and that are not sent, then `rest`.
+/// A message: `bytes`, then `unread` bytes that no other rank reads and that are not sent, then `rest`. Without an
+/// unread part all of it is in `bytes`.
 struct RoundMessage {
   std::uint32_t tag = 0;
   std::span<const std::byte> bytes = {};
@@ -24,8 +25,21 @@ struct RoundMessage {
   std::size_t size() const { return bytes.size() + unread + rest.size(); }
 };
 
-/// Returns the block. `memory`: a string whose memory is used again.
-std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ages = false, std::string memory = {});
+/// True for a message that is not copied where that can be avoided: a copy of a short one, or of one with an unread
+/// part, was faster (docs/performance.md).
+inline bool is_lent(const RoundMessage& message) {
+  constexpr std::size_t kLeastBytes = 4096;
+  return message.unread == 0 && message.bytes.size() >= kLeastBytes;
+}
+/// A block whose end is no copy: `data` follow `text`, and belong to the owner of the last message.
+struct LentBlock {
+  std::string text;
+  std::string_view data = {};
+};
+/// Returns the block. The bytes of the last message are lent if is_lent() of it. `memory`: a string whose memory is
+/// used again.
+LentBlock encode_lent_block(const std::vector<RoundMessage>& messages, bool with_ages, std::string memory);
+std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ages = false);
 /// The age at the time `now_ns` of a message from the time `then_ns`, on one clock.
 std::uint32_t age_us(std::int64_t then_ns, std::int64_t now_ns);
 /// True if the block at the beginning of `bytes` has ages.

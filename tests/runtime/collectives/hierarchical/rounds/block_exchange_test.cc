@@ -40,7 +40,8 @@ class Leaders {
   }
 
   std::string text(int host, std::uint64_t round, int of) {
-    const auto bytes = rank(host).board.message(round, of);
+    REQUIRE((*this)[host].round() == round);
+    const auto bytes = (*this)[host].message(of);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
@@ -60,7 +61,7 @@ TEST_CASE("block exchange: all hosts get all messages, in whichever order the ho
     const int first = static_cast<int>(round) % count;
     for (int i = 0; i < count; ++i) {
       const int host = (first + i) % count;
-      leaders[host].begin(block_of(std::to_string(round) + " of " + std::to_string(host)));
+      leaders[host].begin({block_of(std::to_string(round) + " of " + std::to_string(host))});
       leaders.receive((host + 1) % count);  // may not have begun the round itself
     }
     // Each message moves on by one host at least.
@@ -79,20 +80,48 @@ TEST_CASE("block exchange: all hosts get all messages, in whichever order the ho
 
 TEST_CASE("block exchange: a message that comes before this host begins is kept", "[runtime][net]") {
   Leaders leaders({0, 1});
-  leaders[1].begin(block_of("early"));
+  leaders[1].begin({block_of("early")});
   leaders.receive(0);
   CHECK(leaders.rank(0).board.completed().load() == 0);
-  leaders[0].begin(block_of("late"));
+  leaders[0].begin({block_of("late")});
   CHECK(leaders[0].is_complete());
   CHECK(leaders.text(0, 1, 1) == "early");
+}
+
+TEST_CASE("block exchange: of two ranks, each reads the other one's message where it was received", "[runtime][net]") {
+  Leaders leaders({0, 1});
+  const std::string text(5000, 'x');
+  const auto bytes = std::as_bytes(std::span(text));
+  for (std::uint64_t round = 1; round <= 3; ++round) {
+    for (const int host : {0, 1}) leaders[host].begin(encode_lent_block({{.tag = 7, .bytes = bytes}}, false, {}));
+    for (const int host : {0, 1}) {
+      while (!leaders[host].is_complete()) leaders.receive(host);
+      const auto received = leaders[host].message(1 - host);
+      CHECK(received.data() != leaders.rank(host).board.message(round, 1 - host).data());
+      CHECK(reinterpret_cast<std::uintptr_t>(received.data()) % alignof(double) == 0);
+      CHECK(leaders.text(host, round, 1 - host) == text);
+      CHECK(leaders.rank(host).board.tag(round, 1 - host) == 7);
+    }
+  }
+}
+
+TEST_CASE("block exchange: a message that is not aligned where it was received is copied to the board",
+          "[runtime][net]") {
+  Leaders leaders({0, 1});
+  const std::string text(5000, 'x'), shifted = "x" + block_of(text);
+  leaders[0].begin({block_of("a")});
+  leaders[0].receive(1, 1, std::string_view(shifted).substr(1));
+  REQUIRE(leaders[0].is_complete());
+  CHECK(leaders[0].message(1).data() == leaders.rank(0).board.message(1, 1).data());
+  CHECK(leaders.text(0, 1, 1) == text);
 }
 
 TEST_CASE("block exchange: a message's age counts from the rank that gave it", "[runtime][net]") {
   Leaders leaders({0, 1});
   const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); };
-  leaders[0].begin(block_of("a", true));
+  leaders[0].begin({block_of("a", true)});
   const std::int64_t before = now();
-  leaders[1].begin(block_of("b", true, 5'000'000));
+  leaders[1].begin({block_of("b", true, 5'000'000)});
   leaders.receive(0);
   CHECK(leaders[0].given_at(1) >= before - 5'000'000'000);
   CHECK(leaders[0].given_at(1) <= now() - 5'000'000'000);
@@ -104,7 +133,7 @@ TEST_CASE("block exchange: blocks that no host sends are errors", "[runtime][net
   const int which = GENERATE(0, 1, 2);
   try {
     if (which == 0) leaders[0].receive(1, 7, block);
-    leaders[0].begin(block_of("a"));
+    leaders[0].begin({block_of("a")});
     if (which == 1) leaders[0].receive(1, 1, block + block);
     if (which == 2) leaders[0].receive(1, 1, std::string_view(block).substr(1));
     FAIL("taken");
@@ -118,7 +147,7 @@ TEST_CASE("block exchange: a host that has ended its connection is named", "[run
   leaders.links(1).close();
   leaders.receive(0);
   try {
-    leaders[0].begin(block_of("a"));
+    leaders[0].begin({block_of("a")});
     FAIL("begun");
   } catch (const Error& error) {
     CHECK(error.code() == Errc::kPeerLost);

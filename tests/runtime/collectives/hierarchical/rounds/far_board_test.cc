@@ -46,10 +46,9 @@ TEST_CASE("a board keeps the messages of two rounds", "[runtime][unit]") {
 
 TEST_CASE("hundreds of ranks have room for their messages, in modest memory", "[runtime][unit]") {
   CHECK(FarBoard::most_bytes(256) == 4096);
-  CHECK(FarBoard::most_data_bytes(256) == 512);
+  CHECK(FarBoard::most_data_bytes(256, Kind::kAllreduce) == 512);
   CHECK(FarBoard::bytes(256) < (3u << 20));
   CHECK(FarBoard::most_bytes(100000) == 256);
-  CHECK(FarBoard::most_data_bytes(2) == FarBoard::most_bytes(2));
 }
 
 TEST_CASE("the place of what is not sent lies between the two parts that are", "[runtime][unit]") {
@@ -62,4 +61,11 @@ TEST_CASE("the place of what is not sent lies between the two parts that are", "
   CHECK(message.size() == begin.size() + 100 + end.size());
   CHECK(message.starts_with(begin));
   CHECK(message.ends_with(end));
+}
+
+TEST_CASE("two ranks may have more data in their messages, and most where these are added", "[runtime][unit]") {
+  CHECK(FarBoard::most_data_bytes(3, Kind::kAllreduce) == FarBoard::most_data_bytes(3, Kind::kAllgather));
+  CHECK(FarBoard::most_data_bytes(2, Kind::kAllgather) > 2 * FarBoard::most_data_bytes(3, Kind::kAllgather));
+  CHECK(FarBoard::most_data_bytes(2, Kind::kAllreduce) > 2 * FarBoard::most_data_bytes(2, Kind::kAllgather));
+  CHECK(FarBoard::most_bytes(2) == FarBoard::most_data_bytes(2, Kind::kAllreduce));
 }

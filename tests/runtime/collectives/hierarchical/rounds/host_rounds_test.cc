@@ -307,12 +307,12 @@ TEST_CASE("host rounds: the end of the group and of the connections ends every w
 TEST_CASE("a limit for data only lowers what the messages have room for", "[runtime][unit]") {
   RoundsHosts hosts({0, 0, 1, 1});
   RoundsRank& rank = hosts[1];
-  const std::size_t room = FarBoard::most_data_bytes(4);
+  const std::size_t room = FarBoard::most_data_bytes(4, Kind::kAlltoall);
   using Pair = std::pair<std::size_t, std::size_t>;
   for (const auto& [limit, expected] : {Pair{2 * room, room}, Pair{room / 2, room / 2}, Pair{0, 0}}) {
     const HostRounds::Options options{std::chrono::seconds(1), limit};
     const HostRounds rounds(rank.topology, rank.local.group, rank.local.rounds, rank.board, nullptr, options);
-    CHECK(rounds.most_data_bytes() == expected);
+    CHECK(rounds.most_data_bytes(Kind::kAlltoall) == expected);
     CHECK(rounds.most_bytes() == FarBoard::most_bytes(4));
   }
 }

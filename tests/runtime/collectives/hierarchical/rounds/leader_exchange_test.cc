@@ -21,7 +21,7 @@ void finish(LeaderExchange& exchange) {
 }
 
 std::string text(const RoundsRank& rank, std::uint64_t round, int of) {
-  const auto bytes = rank.board.message(round, of);
+  const auto bytes = rank.topology.size() == 2 ? rank.exchange->message(of) : rank.board.message(round, of);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("leaders hear the blocks of all hosts, round after round", "[runtime][
       const auto text_of = [&](int rank) {
         return std::string((round * 37 + static_cast<std::uint32_t>(rank) * 11) % 200, static_cast<char>('a' + rank));
       };
-      exchange.begin(block_of(round, text_of(own)));
+      exchange.begin({block_of(round, text_of(own))});
       finish(exchange);
       for (int rank = 0; rank < ranks.size(); ++rank) {
         if (rank == own) continue;
@@ -54,7 +54,7 @@ TEST_CASE("leaders hear the blocks of all hosts, round after round", "[runtime][
 
 TEST_CASE("a leader that does not look hears of a round through its thread", "[runtime][net]") {
   RoundsHosts ranks({0, 1, 2});
-  ranks[2].exchange->begin(block_of(1, "x"));
+  ranks[2].exchange->begin({block_of(1, "x")});
   const auto wait_for = [&](int rank) {
     ranks[rank].local.group.wait_for_round([&] { return ranks[rank].board.begun().load() == 1; }, kForEver);
   };
@@ -70,7 +70,7 @@ TEST_CASE("a connection that ends is an error that names the rank, unless it has
   if (leaves) ranks[2].exchange->announce_left(2, 0);
   ranks[2].exchange->close();
   try {
-    ranks[0].exchange->begin(encode_block({{}, {}}));  // may know already
+    ranks[0].exchange->begin({encode_block({{}, {}})});  // may know already
     finish(*ranks[0].exchange);
     FAIL("heard all");
   } catch (const Error& error) {
@@ -94,31 +94,31 @@ TEST_CASE("that a rank has left is announced once", "[runtime][net]") {
 TEST_CASE("a round that cannot begin any more does not count as complete", "[runtime][net]") {
   RoundsHosts ranks({0, 1});
   const auto errors = ranks.run([&](int own) {
-    ranks[own].exchange->begin(block_of(1, "x"));
+    ranks[own].exchange->begin({block_of(1, "x")});
     finish(*ranks[own].exchange);
   });
   REQUIRE(errors == no_errors(2));
   ranks[1].exchange->close();
   LeaderExchange& exchange = *ranks[0].exchange;
   try {
-    exchange.begin(block_of(1, "y"));  // may know already
+    exchange.begin({block_of(1, "y")});  // may know already
     finish(exchange);
   } catch (const Error&) {
   }
   const std::uint64_t begun = exchange.round();
-  for (int attempt = 0; attempt < 2; ++attempt) CHECK_THROWS_AS(exchange.begin(block_of(1, "y")), Error);
+  for (int attempt = 0; attempt < 2; ++attempt) CHECK_THROWS_AS(exchange.begin({block_of(1, "y")}), Error);
   CHECK(exchange.round() == begun);
 }
 
 TEST_CASE("what a host says that makes no sense is an error", "[runtime][net]") {
   RoundsHosts ranks({0, 1});
-  ranks[0].exchange->begin(block_of(1, "x"));
+  ranks[0].exchange->begin({block_of(1, "x")});
   std::string block = block_of(1, "y");
   const int what = GENERATE(0, 1, 2);
   if (what == 0) block += "more";
   if (what == 1) block = block.substr(0, block.size() - 1);
   if (what == 2) block = block_of(1, std::string(FarBoard::most_bytes(2) + 1, 'z'));
-  ranks[1].exchange->begin(block);
+  ranks[1].exchange->begin({block});
   try {
     finish(*ranks[0].exchange);
     FAIL("believed");

@@ -51,7 +51,7 @@ TEST_CASE("links: frames come with their host, in order, and are counted", "[run
              Catch::Matchers::UnorderedEquals(std::vector<std::string>{"1:0:5:abc", "1:1:6:", "2:2:7:x"}));
   CHECK_FALSE(is_ready(zero));
   CHECK(two.messages_sent() == 2);
-  CHECK(two.bytes_sent() == 2 * (128 + 1));
+  CHECK(two.bytes_sent() == 2 * (116 + 1));
 }
 
 TEST_CASE("links: a message that the socket does not take at once arrives whole", "[runtime][net]") {

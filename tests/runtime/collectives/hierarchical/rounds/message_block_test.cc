@@ -38,6 +38,28 @@ TEST_CASE("messages come back as they were, block after block", "[runtime][unit]
   CHECK(rest.empty());
 }
 
+TEST_CASE("the data of a block's last message are lent, unless it is short, in parts or like the one before it",
+          "[runtime][unit]") {
+  const std::string text(5000, 'x'), divided(6000, 'y'), short_text(40, 'z');
+  const RoundMessage plain{.tag = 1, .bytes = std::as_bytes(std::span(text))};
+  const RoundMessage in_parts{.tag = 2,
+                              .bytes = std::as_bytes(std::span(divided)).first(5000),
+                              .unread = 5,
+                              .rest = std::as_bytes(std::span(divided)).last(15)};
+  const RoundMessage brief{.tag = 3, .bytes = std::as_bytes(std::span(short_text))};
+  using Messages = std::vector<RoundMessage>;
+  for (const auto& [messages, lent] : {std::pair{Messages{plain}, text.data()},
+                                       {{in_parts, plain}, text.data()},
+                                       {{plain, in_parts}, nullptr},
+                                       {{plain, plain}, nullptr},
+                                       {{plain, brief}, nullptr},
+                                       {{}, nullptr}}) {
+    const LentBlock block = encode_lent_block(messages, false, "bytes that were there before");
+    CHECK(static_cast<const void*>(block.data.data()) == lent);
+    CHECK(block.text + std::string(block.data) == encode_block(messages));
+  }
+}
+
 TEST_CASE("a message like the one before it costs four bytes", "[runtime][unit]") {
   const std::string text(40, 'x');
   CHECK(encode({{5, text}, {5, text}, {5, text}}).size() == encode({{5, text}}).size() + 8);
