@@ -5,7 +5,7 @@
 #   packaging/test.sh [--quick | --thorough] [--no-packages]
 #   packaging/test.sh [--no-packages] SUBJECT...
 #
-#   --quick         without sanitizers and fuzzing
+#   --quick         without sanitizers and fuzzing; all C++ tests run in the release build instead
 #   --thorough      everything, and what takes long: the tests that are marked so; the thread sanitizer on the runtime, the rendezvous
 #                   and the stand-ins of GPUs, with 100 random jobs; a debug build that compiles each source alone, with its tests; a
 #                   minute of fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute; 500
@@ -71,6 +71,23 @@ run_ctest() {
     repeat_few ctest --preset "$preset" --rerun-failed --output-junit "$results"
 }
 
+# The optimizer makes no difference in the launcher and the command line: their C++ tests usually run under sanitizers only.
+readonly ONLY_SANITIZED=(launcher cli)
+
+# The targets of all other folders, in the build folder that CMake has configured.
+all_but_sanitized() {
+  local folders
+  folders=$(IFS='|'; echo "${ONLY_SANITIZED[*]}")
+  ninja -C build/release -t targets all | sed -n 's|^\([^ :]*/all\): phony$|\1|p' | grep -vE "^tests/(($folders)/.*)?all\$"
+}
+
+# A regular expression for the tests of these folders, and for what CMake names in place of those of a program that is not built.
+only_sanitized_tests() {
+  local programs
+  programs=$(python3 packaging/subjects.py "${ONLY_SANITIZED[@]}" | sed -n 's/^ctest //p' | paste -sd '|')
+  echo "^($programs)(: ?|_test_NOT_BUILT)"
+}
+
 # Python tests that are marked so run with --thorough, and when their subject is asked for.
 unless_thorough=()
 [ "$extent" = thorough ] || [ ${#subjects[@]} -gt 0 ] || unless_thorough=(-m "not thorough")
@@ -119,8 +136,16 @@ run_all() {
   [ "$extent" != thorough ] || export TESTS_GPU_SCHEDULES=100
 
   suite "structure: dependencies, tests, headers, formatting" run_structure
-  build release
-  suite "C++ tests" run_ctest release
+  if [ "$extent" = usual ]; then
+    local targets
+    step "configuring release" cmake --preset release
+    mapfile -t targets < <(all_but_sanitized)
+    build release "${targets[@]}"
+    suite "C++ tests, without those of ${ONLY_SANITIZED[*]}" run_ctest release -E "$(only_sanitized_tests)"
+  else
+    build release
+    suite "C++ tests" run_ctest release
+  fi
   if [ "$extent" != quick ]; then
     build asan
     # Core dumps of programs with sanitizers are large; the release build checks what is in a core dump.
