@@ -20,6 +20,8 @@
 namespace runjob::runtime {
 namespace {
 
+constexpr std::uint32_t kLeastInParts = 4096;  ///< a shorter frame costs less when it is copied into one piece
+
 void prepare_socket(int fd) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -65,7 +67,7 @@ void ControlChannel::send(const Parts& parts) {
   std::uint32_t size = 0;
   for (const std::string_view part : parts) size += static_cast<std::uint32_t>(part.size());
   const std::string_view prefix(reinterpret_cast<const char*>(&size), sizeof size);
-  std::size_t sent = outgoing_.empty() ? send_parts(prefix, parts) : 0;
+  std::size_t sent = outgoing_.empty() && size >= kLeastInParts ? send_parts(prefix, parts) : 0;
   const auto keep_rest = [&](std::string_view part) {
     const std::size_t of_part = std::min(sent, part.size());
     outgoing_.append(part.substr(of_part));

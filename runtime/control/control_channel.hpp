@@ -76,7 +76,7 @@ class ControlChannel {
   LinkStream stream_;
   std::size_t max_frame_bytes_ = kMaxFrameBytes;
   std::string refusal_;
-  std::string outgoing_;
+  std::string outgoing_;                ///< frames that the socket has not taken yet
   std::size_t sent_ = 0;                ///< bytes of outgoing_
   Memory incoming_;                     ///< room for received bytes
   int error_ = 0;                       ///< errno

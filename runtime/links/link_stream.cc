@@ -73,6 +73,7 @@ bool LinkStream::has_sealed_unsent() const {
 
 ssize_t LinkStream::send(std::span<const iovec> parts) {
   if (seals_ != nullptr) return send_sealed(parts);
+  if (parts.size() == 1) return ::send(fd(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
   const msghdr message = message_of(parts);
   return ::sendmsg(fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -101,6 +102,7 @@ ssize_t LinkStream::send_sealed(std::span<const iovec> parts) {
 
 ssize_t LinkStream::receive(std::span<const iovec> parts) {
   if (seals_ != nullptr) return receive_sealed(parts);
+  if (parts.size() == 1) return ::recv(fd(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT);
   msghdr message = message_of(parts);
   return ::recvmsg(fd(), &message, MSG_DONTWAIT);
 }
