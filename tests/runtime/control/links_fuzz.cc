@@ -69,6 +69,7 @@ void check_channel(std::string_view bytes, std::size_t piece, bool is_sealed) {
   const UniqueFd other(ends[1]);
   UniqueFd own(ends[0]);
   ControlChannel channel(is_sealed ? LinkStream(std::move(own), keys) : LinkStream(std::move(own)), kMostFrameBytes);
+  ControlChannel::Memory kept;
   std::size_t received = 0;
   while (!bytes.empty() && channel.is_open()) {
     const ssize_t count = ::send(other.get(), bytes.data(), std::min(piece, bytes.size()), MSG_NOSIGNAL);
@@ -78,6 +79,9 @@ void check_channel(std::string_view bytes, std::size_t piece, bool is_sealed) {
     while (const auto frame = channel.next_frame()) {
       require(frame->size() <= kMostFrameBytes);
       received += frame->size() + 4;
+      const std::string copy(*frame);
+      if (frame->size() % 2 == 1) channel.keep_frames(kept);
+      require(*frame == copy);
     }
   }
   require(!is_sealed || received == 0);
