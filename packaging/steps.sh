@@ -59,10 +59,17 @@ use_compiler_cache() {
   export CC=${CC:-cc} CXX=${CXX:-c++}
 }
 
+configure() { step "configuring $1" cmake --preset "$1"; }
+
 # build PRESET [TARGET...]
 build() {
+  configure "$1"
+  compile "$@"
+}
+
+# compile PRESET [TARGET...]: as build(), when CMake has configured the preset.
+compile() {
   local preset=$1
   shift
-  step "configuring $preset" cmake --preset "$preset"
   step "building $preset" cmake --build --preset "$preset" -j "$(build_jobs)" ${1:+--target "$@"}
 }

@@ -138,9 +138,9 @@ run_all() {
   suite "structure: dependencies, tests, headers, formatting" run_structure
   if [ "$extent" = usual ]; then
     local targets
-    step "configuring release" cmake --preset release
+    configure release
     mapfile -t targets < <(all_but_sanitized)
-    build release "${targets[@]}"
+    compile release "${targets[@]}"
     suite "C++ tests, without those of ${ONLY_SANITIZED[*]}" run_ctest release -E "$(only_sanitized_tests)"
   else
     build release

@@ -42,8 +42,8 @@ class ControlChannel {
   void send(std::string_view frame) { send(Parts{frame}); }
   void flush();
 
-  /// Reads bytes that have arrived: at most a page, or to the end of the frame that they begin. More of them keep the
-  /// socket readable.
+  /// Reads bytes that have arrived: of a long frame to its end at most, else a page, or as many bytes as the last frame
+  /// had. More of them keep the socket readable; of a sealed stream all are read.
   void receive();
   /// The next complete frame, valid until the next receive(); nullopt when there is none.
   std::optional<std::string_view> next_frame();

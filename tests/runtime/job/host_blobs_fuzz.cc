@@ -13,6 +13,7 @@
 #include "runtime/collectives/hierarchical/host_offer.hpp"
 #include "runtime/collectives/hierarchical/rounds/message_block.hpp"
 #include "runtime/job/bootstrap_blob.hpp"
+#include "tests/runtime/collectives/hierarchical/rounds/whole_block.hpp"
 
 using namespace runjob;
 using namespace runjob::runtime;
@@ -49,7 +50,7 @@ void check_block(std::string_view bytes, std::size_t count) {
       ++put;
     });
     require(put == count && bytes.size() <= whole.size());
-    std::string again = encode_block(messages, with_ages);
+    std::string again = whole_block(messages, with_ages);
     std::string_view rest = again;
     take_block(rest, count, kMostBytes, [&](std::size_t index, const RoundMessage& message) {
       const RoundMessage& before = messages[index];

@@ -94,7 +94,7 @@ bool HostRounds::collect_as_leader(Deadline deadline, const IsBusy& is_busy) {
     const bool is_first = board_.begun().load(std::memory_order_acquire) < round_;
     const bool with_ages = group_.header().notes_times.load(std::memory_order_relaxed) != 0;
     const auto messages = messages_of_host(local_, topology_.local_size(), with_ages, lent_);
-    memory_ = exchange_->begin(encode_lent_block(messages, with_ages, std::move(memory_)));
+    memory_ = exchange_->begin(encode_block(messages, with_ages, std::move(memory_)));
     if (is_first && must_wake_others(topology_, is_busy)) exchange_->announce_begun();
   }
   return exchange_->advance() || collect_hosts(deadline, is_busy);

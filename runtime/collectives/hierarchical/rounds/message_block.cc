@@ -48,7 +48,7 @@ Word take_word(std::string_view& bytes) {
 
 }  // namespace
 
-LentBlock encode_lent_block(const std::vector<RoundMessage>& messages, bool with_ages, std::string memory) {
+LentBlock encode_block(const std::vector<RoundMessage>& messages, bool with_ages, std::string memory) {
   LentBlock lent{std::move(memory)};
   std::string& block = lent.text;
   block.clear();
@@ -76,11 +76,6 @@ LentBlock encode_lent_block(const std::vector<RoundMessage>& messages, bool with
     before = &message;
   }
   return lent;
-}
-
-std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ages) {
-  LentBlock block = encode_lent_block(messages, with_ages, {});
-  return block.text.append(block.data);
 }
 
 std::uint32_t age_us(std::int64_t then_ns, std::int64_t now_ns) {

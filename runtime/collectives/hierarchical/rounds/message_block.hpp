@@ -31,6 +31,7 @@ inline bool is_lent(const RoundMessage& message) {
   constexpr std::size_t kLeastBytes = 4096;
   return message.unread == 0 && message.bytes.size() >= kLeastBytes;
 }
+
 /// A block whose end is no copy: `data` follow `text`, and belong to the owner of the last message.
 struct LentBlock {
   std::string text;
@@ -38,8 +39,7 @@ struct LentBlock {
 };
 /// Returns the block. The bytes of the last message are lent if is_lent() of it. `memory`: a string whose memory is
 /// used again.
-LentBlock encode_lent_block(const std::vector<RoundMessage>& messages, bool with_ages, std::string memory);
-std::string encode_block(const std::vector<RoundMessage>& messages, bool with_ages = false);
+LentBlock encode_block(const std::vector<RoundMessage>& messages, bool with_ages = false, std::string memory = {});
 /// The age at the time `now_ns` of a message from the time `then_ns`, on one clock.
 std::uint32_t age_us(std::int64_t then_ns, std::int64_t now_ns);
 /// True if the block at the beginning of `bytes` has ages.

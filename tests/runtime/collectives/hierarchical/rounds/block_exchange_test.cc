@@ -3,6 +3,7 @@
 #include "runtime/collectives/hierarchical/rounds/message_block.hpp"
 #include "tests/catch.hpp"
 #include "tests/runtime/collectives/hierarchical/rounds/rounds_hosts.hpp"
+#include "tests/runtime/collectives/hierarchical/rounds/whole_block.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
@@ -11,7 +12,7 @@ using runjob::Error;
 namespace {
 
 std::string block_of(const std::string& text, bool with_ages = false, std::uint32_t age_us = 0) {
-  return encode_block({{.tag = 7, .bytes = std::as_bytes(std::span(text)), .age_us = age_us}}, with_ages);
+  return whole_block({{.tag = 7, .bytes = std::as_bytes(std::span(text)), .age_us = age_us}}, with_ages);
 }
 
 /// Hosts with one rank each, whose leaders exchange blocks on this thread.
@@ -93,7 +94,7 @@ TEST_CASE("block exchange: of two ranks, each reads the other one's message wher
   const std::string text(5000, 'x');
   const auto bytes = std::as_bytes(std::span(text));
   for (std::uint64_t round = 1; round <= 3; ++round) {
-    for (const int host : {0, 1}) leaders[host].begin(encode_lent_block({{.tag = 7, .bytes = bytes}}, false, {}));
+    for (const int host : {0, 1}) leaders[host].begin(encode_block({{.tag = 7, .bytes = bytes}}, false, {}));
     for (const int host : {0, 1}) {
       while (!leaders[host].is_complete()) leaders.receive(host);
       const auto received = leaders[host].message(1 - host);

@@ -2,6 +2,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/runtime/collectives/hierarchical/rounds/rounds_hosts.hpp"
+#include "tests/runtime/collectives/hierarchical/rounds/whole_block.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
@@ -12,7 +13,7 @@ namespace {
 constexpr auto kForEver = LeaderExchange::Clock::time_point::max();
 
 std::string block_of(std::uint32_t tag, const std::string& text) {
-  return encode_block({{tag, std::as_bytes(std::span(text))}});
+  return whole_block({{tag, std::as_bytes(std::span(text))}});
 }
 
 void finish(LeaderExchange& exchange) {
@@ -70,7 +71,7 @@ TEST_CASE("a connection that ends is an error that names the rank, unless it has
   if (leaves) ranks[2].exchange->announce_left(2, 0);
   ranks[2].exchange->close();
   try {
-    ranks[0].exchange->begin({encode_block({{}, {}})});  // may know already
+    ranks[0].exchange->begin({whole_block({{}, {}})});  // may know already
     finish(*ranks[0].exchange);
     FAIL("heard all");
   } catch (const Error& error) {

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/runtime/collectives/hierarchical/rounds/whole_block.hpp"
 #include "tests/thrown.hpp"
 
 using namespace runjob::runtime;
@@ -16,7 +17,7 @@ using Texts = std::vector<std::pair<std::uint32_t, std::string>>;
 std::string encode(const Texts& texts) {
   std::vector<RoundMessage> messages;
   for (const auto& [tag, text] : texts) messages.push_back({tag, std::as_bytes(std::span(text))});
-  return encode_block(messages);
+  return whole_block(messages);
 }
 
 Texts take(std::string_view& bytes, std::size_t count, std::size_t most = 100) {
@@ -54,9 +55,16 @@ TEST_CASE("the data of a block's last message are lent, unless it is short, in p
                                        {{plain, plain}, nullptr},
                                        {{plain, brief}, nullptr},
                                        {{}, nullptr}}) {
-    const LentBlock block = encode_lent_block(messages, false, "bytes that were there before");
+    const LentBlock block = encode_block(messages, false, "bytes that were there before");
     CHECK(static_cast<const void*>(block.data.data()) == lent);
-    CHECK(block.text + std::string(block.data) == encode_block(messages));
+    const std::string whole = block.text + std::string(block.data);
+    std::string_view left = whole;
+    take_block(left, messages.size(), 10000, [&, &sent = messages](std::size_t index, const RoundMessage& taken) {
+      CHECK((taken.tag == sent[index].tag && taken.unread == sent[index].unread));
+      CHECK(std::ranges::equal(taken.bytes, sent[index].bytes));
+      CHECK(std::ranges::equal(taken.rest, sent[index].rest));
+    });
+    CHECK(left.empty());
   }
 }
 
@@ -71,9 +79,9 @@ TEST_CASE("ages come back with the time added that a block has lain, and a block
   const RoundMessage message{7, std::as_bytes(std::span(text)), 40};
   RoundMessage later = message;
   later.age_us = ~std::uint32_t{0} - 3;
-  std::string bytes = encode_block({message, later}, /*with_ages=*/true);
+  std::string bytes = whole_block({message, later}, /*with_ages=*/true);
   const std::size_t size = bytes.size();
-  bytes += encode_block({message});
+  bytes += whole_block({message});
   CHECK(has_ages(bytes));
   add_age(bytes.data(), 2, 60);
   add_age(bytes.data() + size, 1, 60);
@@ -96,7 +104,7 @@ TEST_CASE("a block that is cut off or has too long a message is refused", "[runt
     std::string_view part = std::string_view(bytes).substr(0, length);
     REQUIRE_THROWS_WITH(take(part, 2), ContainsSubstring("malformed"));
   }
-  std::string aged = encode_block({{}, {}}, /*with_ages=*/true);
+  std::string aged = whole_block({{}, {}}, /*with_ages=*/true);
   std::string_view part = std::string_view(aged).substr(0, 8);
   REQUIRE_THROWS_WITH(take(part, 2), ContainsSubstring("malformed"));
   std::string_view whole = bytes;
@@ -108,7 +116,7 @@ TEST_CASE("what no other rank reads of a message is not in its block", "[runtime
   const RoundMessage divided{
       .tag = 9, .bytes = std::as_bytes(std::span(begin)), .unread = 50, .rest = std::as_bytes(std::span(end))};
   const RoundMessage whole{.tag = 9, .bytes = std::as_bytes(std::span(begin))};
-  const std::string bytes = encode_block({divided, divided, whole});
+  const std::string bytes = whole_block({divided, divided, whole});
   CHECK(bytes.size() < 100);
   std::string_view rest = bytes;
   std::vector<RoundMessage> taken;
@@ -129,7 +137,7 @@ TEST_CASE("what no other rank reads of a message is not in its block", "[runtime
   };
   CHECK(refuses(3, 61));
   for (const std::uint32_t wrong : {13u, 0xffffffffu}) {  // the begin of the unread part, in a message of 12 bytes
-    std::string malformed = encode_block({{.tag = 9, .bytes = std::as_bytes(std::span(begin)), .unread = 7}});
+    std::string malformed = whole_block({{.tag = 9, .bytes = std::as_bytes(std::span(begin)), .unread = 7}});
     std::memcpy(malformed.data() + 8, &wrong, sizeof wrong);
     rest = malformed;
     CHECK(refuses(1, 100));
