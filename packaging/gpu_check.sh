@@ -192,7 +192,7 @@ export -f facts nccl_version unpack_nccl job as_hosts as_sharers killed
 python=${PYTHON:-python3}
 bare=$here/gpu_host_time
 root=
-sizes=(7 1001 1000003)
+sizes=(7 1001 1000003 1000067)
 copies=2000
 if [ -x "$bare" ]; then
   export PYTHONPATH=$programs

@@ -188,12 +188,23 @@ stand_in::Operator operator_of(Communicator* comm, RedOp op) {
   return comm->operators.at(static_cast<std::size_t>(op - kAvg - 1));
 }
 
+/// How many of `count` elements the kernel for a scaled sum of one rank writes, which before NCCL 2.29.7 leaves out the
+/// last ones when its blocks cannot have equally many: see github.com/NVIDIA/nccl/issues/1950.
+std::size_t scaled_in_one_rank(std::size_t count, std::size_t element) {
+  constexpr int kMended = 22907;
+  if (count == 0 || version() >= kMended) return count;
+  const std::size_t blocks = std::min<std::size_t>(32, (count * element + (16 << 10) - 1) / (16 << 10));
+  const std::size_t unit = 16 / element;
+  return std::min(count, blocks * ((count / blocks + unit - 1) / unit * unit));
+}
+
 /// Reduces all ranks' inputs; writes `count` elements from `first` on to `out`, if that is not null. The sum of one rank
 /// in place is there at once.
 bool reduce(Communicator* comm, char* in, char* out, std::size_t inputs, std::size_t first, std::size_t count,
             DataType dtype, const stand_in::Operator& op) {
   if (comm->size() == 1 && in == out && op.factor == 1) return true;
   const std::size_t element = stand_in::bytes_of(dtype);
+  if (comm->size() == 1 && (op.factor != 1 || op.op == kAvg)) count = scaled_in_one_rank(count, element);
   const std::vector<std::vector<char>> all = gather(comm, in, inputs * element);
   if (all.empty()) return false;
   if (out == nullptr) return true;

@@ -45,6 +45,16 @@ void write_factor(DataType dtype, double factor, std::byte* out) {
   throw Error(Errc::kBug, fmt::format("a sum with a factor in NCCL's type {}", static_cast<int>(dtype)));
 }
 
+/// A number of elements, of `count` that are left, that each block of NCCL's kernel for one rank has equally many of.
+/// The kernel has a block for each 16 KiB, and at most 32 blocks.
+std::size_t equal_parts(std::size_t count, std::size_t element_bytes) {
+  constexpr std::size_t kBlock = 16 << 10, kBlocks = 32;
+  const std::size_t bytes = count * element_bytes;
+  if (bytes <= kBlock) return count;
+  const std::size_t unit = bytes < kBlocks * kBlock ? kBlock : kBlocks * kBlock;
+  return bytes / unit * unit / element_bytes;
+}
+
 }  // namespace
 
 Communicator::Communicator(const Library& library, cuda::Gpu& gpu, cuda::Stream stream, int rank, int size)
@@ -90,6 +100,7 @@ void Communicator::set_up(const UniqueId& id, std::chrono::milliseconds timeout,
 void Communicator::launch(const Call& call, const Terms& terms) {
   if (handle_->is_stopped) throw Error(Errc::kAborted, "the communicator of the GPUs has been stopped");
   const std::size_t count = call.count * terms.per_value;
+  if (size_ == 1 && terms.factor != 1) return scale(call, terms);
   switch (call.kind) {
     case Kind::kAllreduce:
       return check(
@@ -114,6 +125,10 @@ void Communicator::launch(const Call& call, const Terms& terms) {
 
 void Communicator::launch_together(std::span<const Call> calls, const Terms& terms) {
   if (handle_->is_stopped) throw Error(Errc::kAborted, "the communicator of the GPUs has been stopped");
+  if (size_ == 1 && terms.factor != 1) {
+    for (const Call& call : calls) scale(call, terms);
+    return;
+  }
   const RedOp op = op_of(terms);
   run_group("several of ncclAllReduce()", static_cast<int>(calls.size()), [&](int number) {
     const Call& call = calls[static_cast<std::size_t>(number)];
@@ -131,6 +146,19 @@ void Communicator::run_group(const char* what, int count, Issue issue) {
   for (int number = 0; number < count && result == kSuccess; ++number) result = issue(number);
   const Result ended = library_.group_end();
   check(library_, result == kSuccess ? ended : result, what, handle_->comm);
+}
+
+/// A reduction of one rank with a factor: its values, multiplied. Before NCCL 2.29.7 the last values of a call are left
+/// out when the blocks of its kernel have not equally many: see github.com/NVIDIA/nccl/issues/1950.
+void Communicator::scale(const Call& call, const Terms& terms) {
+  const RedOp op = op_of(terms);
+  for (std::size_t place = 0, part = 0; place < call.count; place += part) {
+    part = equal_parts(call.count - place, size_of(call.dtype));
+    check(library_,
+          library_.all_reduce(at(call.input, place, call.dtype), at(call.output, place, call.dtype), part, terms.dtype,
+                              op, handle_->comm, stream_),
+          "ncclAllReduce() in one rank", handle_->comm);
+  }
 }
 
 /// Parts of different sizes are broadcasts, which NCCL runs as one.

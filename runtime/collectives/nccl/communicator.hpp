@@ -46,6 +46,7 @@ class Communicator {
   RedOp op_of(const Terms& terms);
   template <class Issue>
   void run_group(const char* what, int count, Issue issue);
+  void scale(const Call& call, const Terms& terms);
   void allgather(const Call& call, const Terms& terms);
   void reducescatter(const Call& call, const Terms& terms);
   void alltoall(const Call& call, const Terms& terms);

@@ -83,7 +83,7 @@ Terms translate(const Call& call, int size, std::string& objection) {
   const bool is_scaled = call.prescale != 1 || call.postscale != 1;
   terms.op = op_of(call.op, call.dtype == DType::kBool);
   if (call.op == ReduceOp::kAverage && is_float && !is_scaled) {
-    terms.op = kAvg;
+    if (size > 1) terms.op = kAvg;  // of one rank it is the sum: a copy
     return terms;
   }
   if (call.op == ReduceOp::kAverage && !is_float)

@@ -155,6 +155,36 @@ TEST_CASE("reductions of GPU tensors that NCCL can express, over the stand-ins",
   });
 }
 
+TEST_CASE("every element of one rank's reductions is averaged and multiplied, over the stand-ins",
+          "[runtime][multiproc][stand-in]") {
+  const std::int64_t extent = GENERATE(1, 4096, 4097, 8198, 131072, 1000067);
+  on_ranks(1, [&](int) {
+    const UserStream stream(0);
+    const auto count = static_cast<std::size_t>(extent);
+    for (const runjob_kind kind : {RUNJOB_ALLREDUCE, RUNJOB_REDUCESCATTER}) {
+      for (const auto& [op, factor] :
+           {std::pair(RUNJOB_SUM, 0.5), std::pair(RUNJOB_AVERAGE, 2.0), std::pair(RUNJOB_AVERAGE, 1.0)}) {
+        const GpuTensor<float> in(stream, Floats(count, 3)), out(stream, Floats(count));
+        const runjob_tensor tensor = described(in, out, extent);
+        runjob_operation operation = gpu_operation("r", kind, tensor, stream);
+        operation.op = op;
+        operation.prescale = factor;
+        run_on(stream, operation);
+        require(out.values() == Floats(count, 3 * static_cast<float>(factor)), "all elements");
+      }
+    }
+    const GpuTensor<float> first(stream, Floats(count, 3)), second(stream, Floats(count, 5));
+    const runjob_tensor tensors[] = {described(first, first, extent), described(second, second, extent)};
+    runjob_operation group = gpu_operation("group", RUNJOB_ALLREDUCE, tensors[0], stream);
+    group.tensors = tensors;
+    group.count = 2;
+    group.is_group = 1;
+    group.postscale = 0.5;
+    run_on(stream, group);
+    require(first.values() == Floats(count, 1.5) && second.values() == Floats(count, 2.5), "a group");
+  });
+}
+
 TEST_CASE("an operation on a GPU takes the work before it, and the work after it waits, on three streams",
           "[runtime][multiproc][stand-in]") {
   on_ranks(2,

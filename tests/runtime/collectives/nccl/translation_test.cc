@@ -41,6 +41,7 @@ TEST_CASE("calls in NCCL's terms", "[runtime][unit]") {
   call.dtype = DType::kFloat16;
   call.op = ReduceOp::kAverage;
   CHECK(nccl::translate(call, 4, objection).op == nccl::kAvg);
+  CHECK(nccl::translate(call, 1, objection).op == nccl::kSum);
   call.prescale = 2;
   CHECK(nccl::translate(call, 4, objection).factor == 0.5);
   call.postscale = 0.25;
