@@ -33,17 +33,15 @@ def place_of(tensor: torch.Tensor) -> Place:
 
 
 class _Lent:
-    """Bytes of a GPU that the library has lent, for torch.as_tensor()."""
+    """Bytes of a GPU that the library has lent, for torch.as_tensor(), which refuses what is marked as not to be written to."""
 
     def __init__(self, address: int, count: int) -> None:
-        self.__cuda_array_interface__ = {"shape": (count,), "typestr": "|u1", "data": (address, True), "version": 2}
+        self.__cuda_array_interface__ = {"shape": (count,), "typestr": "|u1", "data": (address, False), "version": 2}
 
 
 def copy(data: c_void_p, into: torch.Tensor) -> None:
     """Queues a copy of what lies at an address on the GPU of `into` to it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyTorch warns of memory that must not be written
-        lent = torch.as_tensor(_Lent(data.value or 0, into.nbytes), device=into.device)
+    lent = torch.as_tensor(_Lent(data.value or 0, into.nbytes), device=into.device)
     into.view(-1).view(torch.uint8).copy_(lent)
 
 
