@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Iterable, Mapping, NamedTuple
 
 import torch
@@ -10,6 +11,7 @@ from .. import job
 from ..handles import synchronize
 from ..objects import allgather_object, broadcast_object
 from ..process_sets import ProcessSet, global_process_set
+from . import gpus
 from .operations import broadcast_async_
 
 
@@ -37,12 +39,14 @@ class _Placeholder(NamedTuple):
     """Stands for a tensor in a state that is sent as an object; the tensor itself follows.
 
     is_with_parameter  the tensor lies on the device of its parameter, and not always on the CPU as Adam's count of steps does.
+    is_on_gpu          the root sends it from a GPU.
     """
 
     number: int
     shape: tuple[int, ...]
     dtype: torch.dtype
     is_with_parameter: bool
+    is_on_gpu: bool
 
 
 def broadcast_optimizer_state(
@@ -63,9 +67,7 @@ def broadcast_optimizer_state(
     sent: list[torch.Tensor] = []
     outline = _outline(optimizer, sent) if is_root else None
     outline = broadcast_object(outline, root_rank, "optimizer_state", process_set)
-    placeholders: list[_Placeholder] = []
-    _collect(outline, placeholders)
-    tensors = sent if is_root else [torch.empty(p.shape, dtype=p.dtype) for p in placeholders]
+    tensors = sent if is_root else _rooms(optimizer, outline)
     _broadcast_all([(f"optimizer_state.{i}", tensor) for i, tensor in enumerate(tensors)], root_rank, process_set)
     if not is_root:
         _adopt(optimizer, outline, tensors)
@@ -126,9 +128,9 @@ def _adopt(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]], tenso
 def _replace_tensors(value: Any, tensors: list[torch.Tensor], device: torch.device) -> Any:
     """`device`: that of the parameter."""
     if isinstance(value, torch.Tensor):
-        tensors.append(value)
         is_with_parameter = value.device == device and (value.dim() > 0 or not value.is_cpu)
-        return _Placeholder(len(tensors) - 1, tuple(value.shape), value.dtype, is_with_parameter)
+        tensors.append(value if is_with_parameter else value.cpu())
+        return _Placeholder(len(tensors) - 1, tuple(value.shape), value.dtype, is_with_parameter, gpus.is_on_gpu(tensors[-1]))
     return _map(value, lambda item: _replace_tensors(item, tensors, device))
 
 
@@ -140,11 +142,24 @@ def _insert_tensors(value: Any, tensors: list[torch.Tensor], device: torch.devic
     return _map(value, lambda item: _insert_tensors(item, tensors, device))
 
 
-def _collect(value: Any, placeholders: list[_Placeholder]) -> None:
-    if isinstance(value, _Placeholder):
-        placeholders.append(value)
-    else:
-        _map(value, lambda item: _collect(item, placeholders))
+def _rooms(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]]) -> list[torch.Tensor]:
+    """Memory for the root's tensors, on a GPU where they are on one: that of the parameter which the optimizer has here. Where
+    the parameters differ from the root's, which is found later, the first one's."""
+    rooms: dict[int, torch.Tensor] = {}
+
+    def add(value: Any, device: torch.device) -> None:
+        if isinstance(value, _Placeholder):
+            rooms[value.number] = torch.empty(value.shape, dtype=value.dtype, device=device if value.is_on_gpu else "cpu")
+        else:
+            _map(value, lambda item: add(item, device))
+
+    ours = [[parameter.device for parameter in group["params"]] for group in optimizer.param_groups]
+    first = next((devices[0] for devices in ours if devices), torch.device("cpu"))
+    for group, devices in itertools.zip_longest(groups, ours[: len(groups)], fillvalue=[]):
+        add(group["options"], devices[0] if devices else first)
+        for state, device in itertools.zip_longest(group["states"], devices[: len(group["states"])], fillvalue=first):
+            add(state, device)
+    return [rooms[number] for number in range(len(rooms))]
 
 
 def _map(value: Any, function: Any) -> Any:
