@@ -56,10 +56,10 @@ def _gather(name: str, own: bytes, process_set: ProcessSet) -> list[bytes]:
     """The texts of all ranks, as two allreduces: those, and no other operation, take zeros for a rank that has joined. Its text
     is empty."""
     rank = process_sets.rank_in(process_set)
-    lengths = torch.zeros(process_sets.size_of(process_set), dtype=torch.int64)
+    lengths = torch.zeros(process_sets.size_of(process_set), dtype=torch.int64, device="cpu")
     lengths[rank] = len(own)
     ends = [0, *allreduce_(lengths, name=f"{name}.lengths", op=Sum, process_set=process_set).cumsum(0).tolist()]
-    texts = torch.zeros(ends[-1], dtype=torch.uint8)
+    texts = torch.zeros(ends[-1], dtype=torch.uint8, device="cpu")
     texts[ends[rank] : ends[rank + 1]] = torch.frombuffer(bytearray(own), dtype=torch.uint8)
     gathered = allreduce_(texts, name=name, op=Sum, process_set=process_set).numpy().tobytes()
     return [gathered[first:end] for first, end in zip(ends, ends[1:])]

@@ -234,7 +234,7 @@ class Bucket:
 
     def _allocate(self) -> None:
         """Takes memory, and moves the gradients there that lie in the memory so far, also in that of an earlier bucket."""
-        unit = ALIGNMENT_BYTES // torch.empty(0, dtype=self._dtype).element_size()
+        unit = ALIGNMENT_BYTES // torch.empty(0, dtype=self._dtype, device="cpu").element_size()
         places = [0]
         for slot in self.slots:
             places.append(places[-1] + (slot.parameter.numel() + unit - 1) // unit * unit)

@@ -49,7 +49,7 @@ class HorovodAllgather(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
         average = _average(gradient, ctx.process_set)
-        rows = run(calls.allgather(torch.tensor([ctx.rows]), None, ctx.process_set))
+        rows = run(calls.allgather(torch.tensor([ctx.rows], device="cpu"), None, ctx.process_set))
         first = int(rows[: process_sets.rank_in(ctx.process_set)].sum())
         return average.narrow(0, first, ctx.rows), None, None
 

@@ -124,7 +124,7 @@ class HorovodGroupedAllgather(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         arguments = (None, None, Average, 1.0, 1.0, ctx.process_set)
         averages = iter(apply(HorovodGroupedAllreduce, *arguments, *_floats(gradients)))
-        rows = run(calls.allgather(torch.tensor([ctx.rows]), None, ctx.process_set))
+        rows = run(calls.allgather(torch.tensor([ctx.rows], device="cpu"), None, ctx.process_set))
         firsts = rows[: process_sets.rank_in(ctx.process_set)].sum(dim=0).tolist()
         slices = zip(_in_place_of_floats(gradients, averages), firsts, ctx.rows)
         return None, None, *(None if each is None else each.narrow(0, first, count) for each, first, count in slices)

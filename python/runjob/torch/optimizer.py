@@ -117,7 +117,7 @@ class _DistributedMixin(_Optimizer):
     def _reduced(self, loss: Any) -> Any:
         if not isinstance(loss, (torch.Tensor, float)):
             return loss
-        value = loss.detach() if isinstance(loss, torch.Tensor) else torch.tensor(loss, dtype=torch.float64)
+        value = loss.detach() if isinstance(loss, torch.Tensor) else torch.tensor(loss, dtype=torch.float64, device="cpu")
         reduction = Reduction(self._reduction.op, 1.0, 1.0, self._reduction.process_set)
         reduced = handles.run(calls.allreduce(value, f"{self._gradients.name}.loss", reduction))
         return reduced if isinstance(loss, torch.Tensor) else reduced.item()

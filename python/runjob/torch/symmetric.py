@@ -29,6 +29,6 @@ def empty_symmetric(
     if any(extent < 0 for extent in shape):
         raise ValueError(f"empty_symmetric: {shape} has a negative extent")
     count = math.prod(shape)
-    memory = allocate(count * torch.empty(0, dtype=dtype).element_size())
-    flat = torch.frombuffer(memory, dtype=dtype) if count else torch.empty(0, dtype=dtype)
+    memory = allocate(count * torch.empty(0, dtype=dtype, device="cpu").element_size())
+    flat = torch.frombuffer(memory, dtype=dtype) if count else torch.empty(0, dtype=dtype, device="cpu")
     return flat.view(shape).requires_grad_(requires_grad)

@@ -134,7 +134,8 @@ def _dtype_of_statistics(input: torch.Tensor) -> torch.dtype:
 def _statistics(input: torch.Tensor) -> _Statistics:
     count, channels = input.numel() // input.shape[1], input.shape[1]
     if count == 0:
-        return _Statistics(0.0, torch.zeros(channels, dtype=torch.float64), torch.zeros(channels, dtype=torch.float64))
+        nothing = torch.zeros(channels, dtype=torch.float64, device="cpu")
+        return _Statistics(0.0, nothing, nothing)
     unused = torch.zeros(channels, device=input.device, dtype=_dtype_of_statistics(input))  # sets the dtype of the results
     results = torch.batch_norm_update_stats(input, unused, unused.clone(), 0.0)
     mean, variance = (each.to("cpu", torch.float64) for each in results)
@@ -146,7 +147,7 @@ def _merge(own: _Statistics, process_set: ProcessSet) -> _Statistics:
     row counts for nothing.
     """
     channels = len(own.mean)
-    table = torch.zeros(process_sets.size_of(process_set), 1 + 2 * channels, dtype=torch.float64)
+    table = torch.zeros(process_sets.size_of(process_set), 1 + 2 * channels, dtype=torch.float64, device="cpu")
     row = table[process_sets.rank_in(process_set)]
     row[0], row[1 : 1 + channels], row[1 + channels :] = own.values, own.mean, own.deviation
     table = allreduce_(table, name=f"sync_batch_norm.forward.{channels}", op=Sum, process_set=process_set)

@@ -68,7 +68,7 @@ class Tensors(Arrays[torch.Tensor]):
         return array if 2 * array.numel() >= reserved else array.clone()  # else it would hold on to memory for nothing
 
     def splits(self, rows: list[int]) -> torch.Tensor:
-        return torch.tensor(rows, dtype=torch.int32)
+        return torch.tensor(rows, dtype=torch.int32, device="cpu")
 
     address = staticmethod(torch.Tensor.data_ptr)  # type: ignore[assignment]  # a function of ours would take longer
 

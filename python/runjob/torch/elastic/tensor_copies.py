@@ -34,14 +34,14 @@ class TorchTensors(ArrayKind):
 
     def copy_in(self, form: Form, memory: memoryview) -> torch.Tensor:
         if not form.nbytes:
-            return torch.empty(form.shape, dtype=form.dtype)
+            return torch.empty(form.shape, dtype=form.dtype, device="cpu")
         return torch.frombuffer(memory, dtype=form.dtype).view(form.shape)
 
     def copy_beside(self, value: torch.Tensor) -> torch.Tensor:
         try:
             return torch.empty(value.shape, dtype=value.dtype, device=value.device)
         except torch.cuda.OutOfMemoryError:
-            return torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
+            return torch.empty(value.shape, dtype=value.dtype, device="cpu", pin_memory=True)
 
     def save(self, copy: torch.Tensor, value: torch.Tensor) -> None:
         copy.copy_(value.detach())
