@@ -276,6 +276,8 @@ if [ $stand_ins = yes ] || ! command -v nvidia-cuda-mps-control >/dev/null; then
 elif start_mps >>"$log" 2>&1; then
   ways " under MPS"
   [ -z "$shared" ] || RUNJOB_NCCL_LIBRARY=${cut:-${RUNJOB_NCCL_LIBRARY-}} figure "two ranks under MPS, host time" 60 "$shared" "$bare" 16777216
+  [ -z "$shared" ] || [ $stand_ins = yes ] || RUNJOB_NCCL_LIBRARY=${cut:-${RUNJOB_NCCL_LIBRARY-}} LD_PRELOAD=$cut \
+    figure "two ranks under MPS, training" 120 "$shared" "$python" "$programs/training_steps.py"
   stop_mps
 else
   skip "two ranks under MPS" "nvidia-cuda-mps-control -d has failed"
@@ -291,9 +293,12 @@ figure "two ranks through the host, time" 60 env RUNJOB_NCCL_LIBRARY=/nowhere/li
 step "a killed rank" 60 --with "work again" killed "$python" "$programs/killed_rank.py" "$scratch" $copies
 if [ $stand_ins = yes ]; then
   skip "PyTorch's tensors" "PyTorch needs a GPU"
+  skip "PyTorch's training" "PyTorch needs a GPU"
 else
-  step "PyTorch's tensors, one rank" 60 --with "checked" job 1 "$python" "$programs/torch_operations.py"
-  step "PyTorch's tensors, two ranks" 60 --with "checked" as_hosts "$python" "$programs/torch_operations.py"
+  step "PyTorch's tensors, one rank" 60 --with "checks have passed" job 1 "$python" "$programs/torch_operations.py"
+  step "PyTorch's tensors, two ranks" 60 --with "checks have passed" as_hosts "$python" "$programs/torch_operations.py"
+  step "PyTorch's training, one rank" 60 --with "checks have passed" job 1 "$python" "$programs/torch_training.py"
+  step "PyTorch's training, two ranks" 90 --with "checks have passed" as_hosts "$python" "$programs/torch_training.py"
 fi
 
 # --- Tables ----------------------------------------------------------------------------------------------------------------
