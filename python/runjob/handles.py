@@ -66,7 +66,7 @@ class Collective(Kind):
 
 
 class Call:
-    """An operation of the library, described: to be handed to start() or run(), once.
+    """An operation of the library, described: to be handed to start() or run(). Again only after its end, and where `result` copies nothing.
 
     name       the user's, if any.
     arguments  the library's, between the name and what the two functions of a kind do not share.

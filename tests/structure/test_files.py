@@ -50,7 +50,6 @@ TESTED_ELSEWHERE = {
     "runtime/collectives/cuda/gpu.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/cuda/gpu_memory.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/cuda/work.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
-    "runtime/collectives/nccl/bounded_call.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/nccl/communicator.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/nccl/nccl_library.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/nccl/plugin.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",

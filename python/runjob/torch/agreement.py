@@ -12,6 +12,7 @@ from .. import process_sets
 from ..exceptions import MismatchError
 from ..process_sets import ProcessSet
 from ..reduce_ops import Sum
+from . import gpus
 from .operations import allreduce_
 
 
@@ -20,12 +21,14 @@ class Form(NamedTuple):
 
     strides      of dense memory without gaps; None: row-major is what suits all ranks.
     sparse_dims  of a sparse gradient; 0: dense, or none was seen.
+    memory       whose it lies in: "host" or "GPU".
     """
 
     shape: tuple[int, ...]
     dtype: str
     strides: tuple[int, ...] | None
     sparse_dims: int
+    memory: str = "host"
 
     def is_row_major(self) -> bool:
         ordered = [stride for stride, extent in zip(self.strides or (), self.shape) if extent != 1]
@@ -102,7 +105,7 @@ def _check_names(first: int, rank: int, forms: Mapping[int, dict[str, Form]]) ->
 def _common(name: str, forms: Mapping[int, Form]) -> Form:
     first_rank, first = next(iter(forms.items()))
     for rank, form in forms.items():
-        for what in ("shape", "dtype"):
+        for what in ("shape", "dtype", "memory"):
             ours, theirs = getattr(first, what), getattr(form, what)
             if ours != theirs:
                 raise MismatchError(
@@ -110,13 +113,13 @@ def _common(name: str, forms: Mapping[int, Form]) -> Form:
                     f"process set and {theirs} on rank {rank}"
                 )
     strides = first.strides if all(form.strides == first.strides for form in forms.values()) else None
-    return Form(first.shape, first.dtype, strides, max(form.sparse_dims for form in forms.values()))
+    return Form(first.shape, first.dtype, strides, max(form.sparse_dims for form in forms.values()), first.memory)
 
 
 def form_of(parameter: torch.Tensor, sparse_dims: int) -> Form:
     """The form of the gradient of `parameter`."""
     strides = parameter.stride() if is_dense(parameter) else None
-    return Form(tuple(parameter.shape), str(parameter.dtype), strides, sparse_dims)
+    return Form(tuple(parameter.shape), str(parameter.dtype), strides, sparse_dims, "GPU" if gpus.is_on_gpu(parameter) else "host")
 
 
 def is_dense(tensor: torch.Tensor) -> bool:

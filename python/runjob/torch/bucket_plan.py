@@ -36,11 +36,12 @@ class Plan(NamedTuple):
     closing: list[str]
 
 
-def plan(entries: Sequence[Entry], groups: int | Sequence[Sequence[str]] | None = None) -> Plan:
+def plan(entries: Sequence[Entry], groups: int | Sequence[Sequence[str]] | None = None, closes: bool = True) -> Plan:
     """The buckets of `entries`, which are in the order in which they come.
 
     groups  that many buckets of as many gradients, or the names of each bucket; what no group names is divided as without
             groups. A bucket has one kind of memory, so a group may become several.
+    closes  whether there is a closing bucket.
     """
     if isinstance(groups, int) and groups:
         return Plan([bucket for part in _parts(entries, groups) for bucket in _by_memory(part)], [])
@@ -48,7 +49,7 @@ def plan(entries: Sequence[Entry], groups: int | Sequence[Sequence[str]] | None 
     listed = [[by_name[name] for name in group if name in by_name] for group in groups or ()]
     grouped = {entry.name for group in listed for entry in group}
     rest = [entry for entry in entries if entry.name not in grouped]
-    closing = _closing(rest)
+    closing = _closing(rest) if closes else []
     buckets = [bucket for group in listed for bucket in _by_memory(group)]
     buckets += _by_size([entry for entry in rest if entry.name not in closing])
     return Plan(buckets, closing)

@@ -19,8 +19,9 @@ from .. import handles, reduce_ops
 from ..calls import Reduction
 from ..compression import Compressor
 from ..exceptions import Error
+from ..handles import Call
 from ..process_sets import ProcessSet
-from . import gpus, timeline_rows
+from . import timeline_rows
 from .operations import calls
 from .sparse import sparse_allreduce_async
 from .symmetric import empty_symmetric
@@ -40,8 +41,18 @@ class GradientReduction(NamedTuple):
 
     def start(self, tensor: torch.Tensor, name: str) -> int:
         """Reduces `tensor`, which is contiguous, in place; returns a handle."""
+        return handles.start(self._call(tensor, name))
+
+    def start_again(self, call: Call | None, tensor: torch.Tensor, name: str) -> tuple[Call | None, int]:
+        """The same in each step: describing an operation takes longer than starting it. `call`: what the last start has returned, or None."""
+        call = call or self._call(tensor, name)
+        handle = handles.start(call)
+        is_copied = call.tensors[0].data_ptr() != tensor.data_ptr()  # for the first time: it has the values of this step
+        return None if is_copied else call, handle
+
+    def _call(self, tensor: torch.Tensor, name: str) -> Call:
         reduction = Reduction(self.op, self.prescale_factor, self.postscale_factor, self.process_set)
-        return handles.start(calls.allreduce(tensor, name, reduction, in_place=True))
+        return calls.allreduce(tensor, name, reduction, in_place=True)
 
     def word(self, is_true: bool) -> float:
         """An element that says yes or no, and is_any() of what the reduction makes of all ranks' elements."""
@@ -89,13 +100,16 @@ class Bucket:
     p.grad stays what it is, and is overwritten with the result, when it is a part of a larger piece of memory, which is the program's own,
     and with a `dtype` that is not the gradients', which is compression.
 
-    Behind the gradients are words: for each of them whether it is here, and `extra` ones of the owner. On a GPU the words are in the
-    host's memory, and a reduction of their own, which travels with the round: reading them there does not wait for the GPU.
+    Behind the gradients are words: for each of them whether it is here, and `extra` ones of the owner.
+
+    On a GPU the gradients are moved there together, before the reduction, because the launches of the copies take longer than the copies.
+    The words are then those that `host_words` has for it.
     """
 
     def __init__(
         self, name: str, slots: Sequence[Slot], strides: Sequence[Sequence[int] | None],
         memory: tuple[torch.dtype, torch.device], reduction: GradientReduction, extra: int = 0,
+        host_words: torch.Tensor | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.slots = slots
@@ -103,8 +117,9 @@ class Bucket:
         self._dtype, self._device = memory
         self._reduction = reduction
         self._extra = extra
+        self._host_words = host_words
         self._handle: int | None = None
-        self._words_handle: int | None = None  # where they have a reduction of their own
+        self._call: Call | None = None  # of the memory
         self._flat: torch.Tensor | None = None
         self._words: torch.Tensor | None = None
         self._own_references = 0  # to the memory, while no gradient lies in it
@@ -128,19 +143,36 @@ class Bucket:
         slot.is_here = is_complete
         if self._is_recorded and is_complete:
             slot.came_ns = time.monotonic_ns()
+        if self._host_words is not None:
+            return
         gradient = slot.parameter.grad
         if _is_in_place(gradient, slot):
             return
-        is_bound = gradient.dtype == self._dtype and not gradient.requires_grad and not gradient.is_sparse and not _is_part(gradient)
+        is_bound = self._can_bind(gradient)
         if not (is_bound or is_complete):
             return
         if not self._has_room:
             self._make_room()
-        if gradient.requires_grad:
-            gradient = gradient.detach()
-        slot.view.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
+        slot.view.copy_(_values(gradient))
         if is_bound:
             _bind(slot)
+
+    def _can_bind(self, gradient: torch.Tensor) -> bool:
+        """Whether p.grad may become a tensor in the bucket's memory."""
+        return gradient.dtype == self._dtype and not gradient.requires_grad and not gradient.is_sparse and not _is_part(gradient)
+
+    def _move(self) -> None:
+        """Copies all gradients that are here and lie elsewhere, together."""
+        moved = [
+            (slot, gradient) for slot in self.slots
+            if slot.is_here and not _is_in_place(gradient := slot.parameter.grad, slot) and gradient is not None
+        ]  # fmt: skip
+        if not moved:
+            return
+        torch._foreach_copy_([slot.view for slot, _ in moved], [_values(gradient) for _, gradient in moved])
+        for slot, gradient in moved:
+            if self._can_bind(gradient):
+                _bind(slot)
 
     def submit(self, extra: Sequence[bool] = ()) -> None:
         """Starts the reduction. A gradient that is not complete is taken as it is; extra: the owner's words."""
@@ -153,12 +185,12 @@ class Bucket:
         for index, word in enumerate(extra, len(self.slots)):
             if not word:
                 self._words[index] = self._reduction.word(False)
+        if self._host_words is not None:
+            self._move()
         self._version = self._flat._version
         if timeline_rows.are_recorded():
             self._show_gradients()
-        if gpus.is_on_gpu(self._flat):
-            self._words_handle = self._reduction.start(self._words, f"{self.name}.words")
-        self._handle = self._reduction.start(self._flat, self.name)
+        self._call, self._handle = self._reduction.start_again(self._call, self._flat, self.name)
 
     def _show_gradients(self) -> None:
         """Gives each gradient a row in the timeline, with what happens to the bucket."""
@@ -168,17 +200,13 @@ class Bucket:
         )  # fmt: skip
 
     def finish(self) -> None:
-        """Waits. Errors  the reduction's; AssertionError when a gradient has gone meanwhile. It is over also then."""
+        """Waits; on a GPU, after the words. Errors  the reduction's; AssertionError when a gradient has gone meanwhile. It is over also then."""
         try:
-            try:
-                if self._words_handle is not None:
-                    handles.synchronize(self._words_handle)
-            finally:
-                handles.synchronize(self._handle)
+            handles.synchronize(self._handle)
         except Error:
-            self._handle = self._words_handle = None
+            self._handle = None
             raise
-        self._handle = self._words_handle = None
+        self._handle = None
         failure = None
         for index, slot in enumerate(self.slots):
             if not _is_in_place(slot.parameter.grad, slot):
@@ -238,9 +266,9 @@ class Bucket:
         places = [0]
         for slot in self.slots:
             places.append(places[-1] + (slot.parameter.numel() + unit - 1) // unit * unit)
-        words = len(self.slots) + self._extra
-        self._flat = _memory(places[-1] + words, self._dtype, self._device)
-        self._words = torch.zeros(words, device="cpu") if gpus.is_on_gpu(self._flat) else self._flat[places[-1] :]
+        words = len(self.slots) + self._extra if self._host_words is None else 0
+        self._flat, self._call = _memory(places[-1] + words, self._dtype, self._device), None
+        self._words = self._flat[places[-1] :] if self._host_words is None else self._host_words
         bound = [slot for slot in self.slots if _is_bound(slot)]
         for slot, strides, place in zip(self.slots, self._strides, places):
             slot.view = _view(self._flat, place, slot.parameter.shape, strides)
@@ -249,6 +277,11 @@ class Bucket:
         for slot in bound:
             slot.view.copy_(slot.parameter.grad.detach())
             _bind(slot)
+
+
+def _values(gradient: torch.Tensor) -> torch.Tensor:
+    gradient = gradient.detach() if gradient.requires_grad else gradient
+    return gradient.to_dense() if gradient.is_sparse else gradient
 
 
 def _bind(slot: Slot) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any, Iterable, Mapping, NamedTuple
 
 import torch
@@ -155,10 +154,11 @@ def _rooms(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]]) -> li
 
     ours = [[parameter.device for parameter in group["params"]] for group in optimizer.param_groups]
     first = next((devices[0] for devices in ours if devices), torch.device("cpu"))
-    for group, devices in itertools.zip_longest(groups, ours[: len(groups)], fillvalue=[]):
+    for number, group in enumerate(groups):
+        devices = ours[number] if number < len(ours) else []
         add(group["options"], devices[0] if devices else first)
-        for state, device in itertools.zip_longest(group["states"], devices[: len(group["states"])], fillvalue=first):
-            add(state, device)
+        for place, state in enumerate(group["states"]):
+            add(state, devices[place] if place < len(devices) else first)
     return [rooms[number] for number in range(len(rooms))]
 
 

@@ -15,7 +15,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from ctypes import POINTER, byref, c_int32, c_int64, c_void_p
+from ctypes import POINTER, byref, c_int32, c_int64, c_void_p, pointer
 from typing import Any
 
 import torch
@@ -32,21 +32,60 @@ from . import gpus
 
 _waits_on_host = os.environ.get("HOROVOD_ENABLE_ASYNC_COMPLETION") == "0"
 
-#: Of each operation, the names of the arguments that its function takes, which are fields of runjob_tensor or runjob_operation.
-_ONE = ("shape", "ndim", "dtype")
-_REDUCTION = ("op", "prescale", "postscale")
-_ROOM = ("input", "output", "output_bytes")
-_ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "allreduce": ("input", "output", *_ONE, *_REDUCTION, "compression", "process_set"),
-    "broadcast": ("output", *_ONE, "root", "process_set"),
-    "allgather": (*_ROOM, *_ONE, "process_set"),
-    "alltoall": (*_ROOM, "shape", "ndim", "splits", "nsplits", "dtype", "process_set"),
-    "reducescatter": (*_ROOM, *_ONE, *_REDUCTION, "process_set"),
-    "grouped_allreduce": ("tensors", "count", *_REDUCTION, "compression", "process_set"),
-    "grouped_allgather": ("tensors", "count", "process_set"),
-    "grouped_reducescatter": ("tensors", "count", *_REDUCTION, "process_set"),
-}
-_TENSOR_FIELDS = {field[0] for field in Tensor._fields_}
+def _operation(tensors: Any, count: int, process_set: int, op: int = int(Sum), prescale: float = 1.0, postscale: float = 1.0,
+               **fields: Any) -> Operation:  # fmt: skip
+    return Operation(
+        tensors=tensors, count=count, process_set=process_set, op=op, prescale=prescale, postscale=postscale, memory=GPU_MEMORY, **fields
+    )
+
+
+def _shape(extents: Any) -> Any:
+    return ctypes.cast(extents, POINTER(c_int64))
+
+
+def _tensor(input: Any, output: Any, output_bytes: int, extents: Any, ndim: int, dtype: int) -> Any:
+    return pointer(Tensor(input, output, output_bytes, _shape(extents), ndim, dtype))
+
+
+def _allreduce(input: Any, output: Any, extents: Any, ndim: int, dtype: int, op: int, prescale: float, postscale: float,
+               compression: int, process_set: int) -> Operation:  # fmt: skip
+    tensor = _tensor(input, output, 0, extents, ndim, dtype)
+    return _operation(tensor, 1, process_set, op, prescale, postscale, compression=compression)
+
+
+def _broadcast(buffer: Any, extents: Any, ndim: int, dtype: int, root: int, process_set: int) -> Operation:
+    return _operation(_tensor(None, buffer, 0, extents, ndim, dtype), 1, process_set, root=root)
+
+
+def _allgather(input: Any, output: Any, output_bytes: int, extents: Any, ndim: int, dtype: int, process_set: int) -> Operation:
+    return _operation(_tensor(input, output, output_bytes, extents, ndim, dtype), 1, process_set)
+
+
+def _alltoall(input: Any, output: Any, output_bytes: int, extents: Any, ndim: int, splits: Any, nsplits: int, dtype: int,
+              process_set: int) -> Operation:  # fmt: skip
+    given = None if splits is None else _shape(splits)
+    return _operation(_tensor(input, output, output_bytes, extents, ndim, dtype), 1, process_set, splits=given, nsplits=nsplits)
+
+
+def _reducescatter(input: Any, output: Any, output_bytes: int, extents: Any, ndim: int, dtype: int, op: int, prescale: float,
+                   postscale: float, process_set: int) -> Operation:  # fmt: skip
+    return _operation(_tensor(input, output, output_bytes, extents, ndim, dtype), 1, process_set, op, prescale, postscale)
+
+
+def _group(tensors: Any, count: int, *arguments: Any) -> Operation:
+    """`arguments`: those of a reduction, if it is one, with a compression or without; the last is the process set."""
+    *reduction, process_set = arguments
+    operation = _operation(tensors, count, process_set, *reduction[:3], is_group=1)
+    if len(reduction) > 3:
+        operation.compression = reduction[3]
+    return operation
+
+
+#: Of each of the library's functions, what makes a runjob_operation of its arguments. Its name, kind and place are set later.
+_OPERATIONS: dict[str, Callable[..., Operation]] = {
+    "allreduce": _allreduce, "broadcast": _broadcast, "allgather": _allgather, "alltoall": _alltoall, "reducescatter": _reducescatter,
+    "grouped_allreduce": _group, "grouped_allgather": _group, "grouped_reducescatter": _group,
+}  # fmt: skip
 
 _uses = threading.local()  # the event after the last use of a result by this thread, in PyTorch's operations
 _abandoned: deque[int] = deque()  # handles that are gone
@@ -60,13 +99,14 @@ class _Handle(int):
 
 
 class GpuCall(Call):
-    """An operation on tensors of one GPU, in place of `call`, whose description it takes over."""
+    """An operation on tensors of one GPU, in place of `call`, whose description it takes over. May be submitted again after its end."""
 
-    __slots__ = ("_is_launched", "_used")
+    __slots__ = ("_is_launched", "_operation", "_used")
 
     def __init__(self, call: Call) -> None:
         super().__init__(call.kind, call.name, call.arguments, call.tensors, call.result, call.process_set)
         self._is_launched = False
+        self._operation: Operation | None = None
         self._used: Any = None
 
     def handle(self, number: int) -> int:
@@ -74,22 +114,14 @@ class GpuCall(Call):
 
     def submit(self, wire_name: bytes) -> None:
         _forget_done()
-        place = self._place()
-        kind = self.kind.name
-        fields = dict(zip(_ARGUMENTS[kind], self.arguments))
-        described = {name: fields.pop(name) for name in list(fields) if name in _TENSOR_FIELDS}
-        if described:
-            described["shape"] = ctypes.cast(described["shape"], POINTER(c_int64))
-            fields.update(tensors=(Tensor * 1)(Tensor(**described)), count=1)
-        else:
-            fields["is_group"] = 1
-        if fields.get("splits") is not None:
-            fields["splits"] = ctypes.cast(fields["splits"], POINTER(c_int64))
-        fields = {"op": int(Sum), "prescale": 1.0, "postscale": 1.0, **fields}
-        operation = Operation(
-            name=wire_name, kind=KINDS[kind.removeprefix("grouped_")], memory=GPU_MEMORY, device=place.ordinal,
-            stream=place.stream, **fields,
-        )  # fmt: skip
+        operation = self._operation
+        if operation is None:
+            kind = self.kind.name
+            operation = self._operation = _OPERATIONS[kind](*self.arguments)
+            operation.kind = KINDS[kind.removeprefix("grouped_")]
+        operation.name = wire_name
+        operation.device, operation.stream = self._place()
+        self._is_launched = False
         core_handle = c_int64()
         try:
             job.check(library().runjob_submit(byref(operation), byref(core_handle)))
@@ -125,39 +157,41 @@ class GpuCall(Call):
     def release(self) -> None:
         if self.core_handle == 0 or not self._is_launched:
             super().release()
-            return
-        self.keep()
-        _forget_done()
+        else:
+            self.keep()
 
     def keep(self) -> None:
         """Leaves it, until the GPU is done, to the table of those that have been taken."""
-        with _kept_lock:
-            _kept.append((self.core_handle, self._used, self.tensors))
+        _kept.append((self.core_handle, self._used, self.tensors))
         self.core_handle = 0  # its name is free
 
     def _place(self) -> gpus.Place:
         return gpus.place_of(next(tensor for tensor in self.tensors if tensor is not None))
 
 
-#: Operations whose results have been taken, or never will be: the library's handle, the event after the last use of the result,
-#: the tensors.
-_kept: list[tuple[int, Any, tuple[Any, ...]]] = []
+#: Operations whose results have been taken, or never will be, in that order: the library's handle, the event after the last use of the
+#: result, the tensors.
+_kept: deque[tuple[int, Any, tuple[Any, ...]]] = deque()
 _kept_lock = threading.Lock()
 
 
 def _forget_done() -> None:
-    """Releases what GPUs are done with."""
+    """Releases what GPUs are done with, up to the first operation that is not done."""
     while _abandoned:
         call = handles.abandon(_abandoned.popleft())
         if isinstance(call, GpuCall):
             call.keep()
-    if not _kept:
+    if not _kept or not _kept_lock.acquire(blocking=False):
         return
-    with _kept_lock:
-        done = [each for each in _kept if library().runjob_poll(each[0]) != 0 and (each[1] is None or each[1].query())]
-        _kept[:] = [each for each in _kept if each not in done]
-    for core_handle, *_ in done:
-        library().runjob_release(core_handle)
+    try:
+        while _kept:
+            core_handle, used, _ = _kept[0]
+            if library().runjob_poll(core_handle) == 0 or not (used is None or used.query()):
+                return
+            _kept.popleft()
+            library().runjob_release(core_handle)
+    finally:
+        _kept_lock.release()
 
 
 def kept() -> int:
@@ -175,6 +209,8 @@ class GpuCalls(Calls[torch.Tensor]):
     """The operations on tensors of a GPU, described."""
 
     def allreduce(self, tensor: Any, name: str | None, reduction: Reduction, in_place: bool = False) -> Call:
+        if _is_simple(tensor, reduction):
+            return GpuCall(super().allreduce(tensor, name, reduction, in_place))
         if in_place:
             self.arrays.in_place(tensor, "allreduce_")
         division = _Division([tensor], reduction)
@@ -235,6 +271,11 @@ class GpuGroups(GroupedCalls[torch.Tensor]):
 _COMPRESSED = {1: torch.float16, 2: torch.bfloat16}
 _WIDE = {torch.float32, torch.float64}
 _SHORT = {torch.int16, getattr(torch, "uint16", torch.int16)}
+
+
+def _is_simple(tensor: Any, reduction: Reduction) -> bool:
+    """Whether the library does all of it: most of a training's allreduces, for which a _Division would take longer than the rest."""
+    return tensor.dtype.is_floating_point and reduction.prescale_factor == reduction.postscale_factor == 1 and not reduction.native
 
 
 class _Division:

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 import torch
 
 from ..exceptions import Error
+from . import gpus
 from .agreement import Agreement
 from .bucket_plan import WHOLE_BYTES, Entry, plan
 from .buckets import Alone, Bucket, GradientReduction, Slot
 from .compression import FP16Compressor, NoneCompressor
+from .host_words import HostWords
 
 
 class Layout:
@@ -37,12 +39,16 @@ class Layout:
             for index, each in enumerate(agreement.forms)
             if each in slots and not self._goes_alone(slots[each])
         ]
-        planned = plan(entries, groups)
         alone = [slot for each, slot in slots.items() if self._goes_alone(slot)]
+        extra = 1 + len(alone)
+        self._host_words: HostWords | None = None
+        if any(map(_is_on_gpu, slots.values())):
+            self._host_words = HostWords(f"{name}.words", sum(_is_on_gpu(slots[entry.name]) for entry in entries), extra, reduction)
+        planned = plan(entries, groups, closes=self._host_words is None)
         numbers = itertools.count()
         self.buckets = [self._bucket(f"{name}.bucket.{next(numbers)}", names) for names in planned.buckets]
         self.alone = [Alone(f"{name}.{slot.name}", slot, reduction) for slot in alone]
-        self.closing = self._bucket(f"{name}.closing", planned.closing, 1 + len(alone))
+        self.closing = self._host_words or self._bucket(f"{name}.closing", planned.closing, extra)
 
     def finish(self, word: bool) -> bool:
         """Starts what has not begun, and waits for all. Whether the `word` of any rank was true. May be called again after a
@@ -81,7 +87,7 @@ class Layout:
 
     def begin_step(self) -> None:
         """Nothing has come yet."""
-        takers: list[Bucket | Alone] = [*self.buckets, *self.alone, self.closing]
+        takers: list[Bucket | Alone | HostWords] = [*self.buckets, *self.alone, self.closing]
         for taker in takers:
             taker.begin_step()
 
@@ -115,7 +121,14 @@ class Layout:
         if slots:
             name = f"{name}.{slots[0].name}" + (f"...{slots[-1].name}" if len(slots) > 1 else "")
         strides = [self._agreement.forms[each].strides for each in names]
-        return Bucket(name, slots, strides, memory, self._reduction, extra)
+        is_on_gpu = self._host_words is not None and any(map(_is_on_gpu, slots))
+        words = self._host_words.take(len(slots)) if is_on_gpu else None
+        return Bucket(name, slots, strides, memory, self._reduction, extra, words)
+
+
+
+def _is_on_gpu(slot: Slot) -> bool:
+    return gpus.is_on_gpu(slot.parameter)
 
 
 def _give_back_memory() -> None:
@@ -125,7 +138,7 @@ def _give_back_memory() -> None:
         trim(0)
 
 
-def _outcome(taker: Bucket | Alone, *arguments: bool) -> Exception | None:
+def _outcome(taker: Bucket | Alone | HostWords, *arguments: bool) -> Exception | None:
     """Waits for what is in flight."""
     try:
         if taker.is_submitted:

@@ -112,4 +112,4 @@ def test_ranks_agree_without_one_that_has_joined(call_ranks):
 
 
 def test_ranks_agree(call_ranks):
-    assert call_ranks(_agree, 2) == [(["ü", "w"], 1, ((3, 2), "torch.float32", (1, 3), 1))] * 2
+    assert call_ranks(_agree, 2) == [(["ü", "w"], 1, ((3, 2), "torch.float32", (1, 3), 1, "host"))] * 2

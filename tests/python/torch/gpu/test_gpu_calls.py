@@ -194,14 +194,33 @@ def _training(is_stood_in):
 
 
 def test_training_is_that_of_one_process_over_the_stand_ins(call_ranks):
-    """And the words behind a bucket are the host's, so that reading them does not wait for the GPU."""
+    """And the words of the buckets are the host's, so that reading them does not wait for the GPU: one reduction in each step."""
     alone = call_ranks(_training, 1, False)[0][0]
     for weights, started in call_ranks(_training, 2, True):
         words = [name for name, kind in started if name.endswith(".words") and kind == "Call"]
-        buckets = [name for name, kind in started if kind == "GpuCall" and f"{name}.words" in words]
-        assert len(words) == len(buckets) >= 4
+        buckets = [name for name, kind in started if ".bucket." in name and kind == "GpuCall"]
+        assert len(words) == len(buckets) == 4
         for ours, theirs in zip(weights, alone):
             torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs), rtol=1e-6, atol=1e-6)
+
+
+def _other_places():
+    rank = int(os.environ["RUNJOB_RANK"])
+    if rank == 0:
+        stand_in_gpu.install(is_double)
+    hvd.init()
+    model = torch.nn.Linear(4, 2).double()
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    model(torch.ones(1, 4, dtype=torch.float64)).sum().backward()
+    return _errors_of(optimizer.step)
+
+
+def test_a_model_that_is_on_a_gpu_on_some_ranks_only_is_refused_over_the_stand_ins(run_ranks):
+    text = (
+        "MismatchError: DistributedOptimizer: the ranks disagree about bias: its memory is GPU on rank 0 of the process set and "
+        "host on rank 1"
+    )
+    assert run_ranks(_other_places, 2).results == [[text]] * 2
 
 
 @pytest.mark.parametrize(

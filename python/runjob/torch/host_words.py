@@ -1,0 +1,61 @@
+"""The words of an optimizer's buckets on GPUs, in the CPU's memory: reading them there does not wait for a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from .. import handles
+from ..exceptions import Error
+from ..handles import Call
+from .buckets import GradientReduction
+
+
+class HostWords:
+    """One reduction in each step, after those of the buckets, in the place of a closing bucket: on a GPU there is nothing to gain from
+    keeping the last gradients back, because launching one more reduction takes longer.
+
+    extra  the number of the owner's words.
+    """
+
+    def __init__(self, name: str, count: int, extra: int, reduction: GradientReduction) -> None:
+        self._name = name
+        self._reduction = reduction
+        self._words = torch.zeros(count + extra, device="cpu")
+        self._taken = 0
+        self._first_extra = count
+        self._handle: int | None = None
+        self._call: Call | None = None
+
+    def take(self, count: int) -> torch.Tensor:
+        """Room for the words of a bucket."""
+        first, self._taken = self._taken, self._taken + count
+        return self._words[first : self._taken]
+
+    @property
+    def is_submitted(self) -> bool:
+        return self._handle is not None
+
+    def begin_step(self) -> None:
+        """Nothing is to be done."""
+
+    def submit(self, extra: Sequence[bool]) -> None:
+        """Starts the reduction, when all buckets have filled their rooms. extra: the owner's words."""
+        for index, word in enumerate(extra, self._first_extra):
+            self._words[index] = self._reduction.word(word)
+        self._call, self._handle = self._reduction.start_again(self._call, self._words, self._name)
+
+    def finish(self) -> None:
+        """Waits. Errors  the reduction's. It is over also then."""
+        assert self._handle is not None, "after submit()"
+        try:
+            handles.synchronize(self._handle)
+        except Error:
+            self._handle = None
+            raise
+        self._handle = None
+
+    def hears(self, index: int) -> bool:
+        """Whether the owner's word `index` was yes on any rank. After finish()."""
+        return self._reduction.is_any(self._words[self._first_extra + index])
