@@ -194,12 +194,14 @@ bare=$here/gpu_host_time
 root=
 sizes=(7 1001 1000003 1000067)
 copies=2000
+steps=$programs/training_steps.py
 if [ -x "$bare" ]; then
   export PYTHONPATH=$programs
   runjob=$scratch/site/bin/runjob
 else
   root=$(cd "$here/.." && pwd)
   bare=$root/build/release/bin/gpu_host_time
+  steps=$root/benchmarks/gpu/training_steps.py
   runjob=$root/build/release/bin/runjob
   export PYTHONPATH=$root/python:$programs
   [ -x "$bare" ] || { echo "$0: error: $bare is not built" >&2 && exit 2; }
@@ -277,7 +279,7 @@ elif start_mps >>"$log" 2>&1; then
   ways " under MPS"
   [ -z "$shared" ] || RUNJOB_NCCL_LIBRARY=${cut:-${RUNJOB_NCCL_LIBRARY-}} figure "two ranks under MPS, host time" 60 "$shared" "$bare" 16777216
   [ -z "$shared" ] || [ $stand_ins = yes ] || RUNJOB_NCCL_LIBRARY=${cut:-${RUNJOB_NCCL_LIBRARY-}} LD_PRELOAD=$cut \
-    figure "two ranks under MPS, training" 120 "$shared" "$python" "$programs/training_steps.py"
+    figure "two ranks under MPS, training" 120 "$shared" "$python" "$steps"
   stop_mps
 else
   skip "two ranks under MPS" "nvidia-cuda-mps-control -d has failed"

@@ -158,46 +158,55 @@ class GpuCall(Call):
         if self.core_handle == 0 or not self._is_launched:
             super().release()
         else:
-            self.keep()
+            self.keep(_taken)
 
-    def keep(self) -> None:
-        """Leaves it, until the GPU is done, to the table of those that have been taken."""
-        _kept.append((self.core_handle, self._used, self.tensors))
+    def keep(self, where: deque[_Kept]) -> None:
+        """Leaves it, until the GPU is done, to the others there."""
+        where.append((self.core_handle, self._used, self.tensors))
         self.core_handle = 0  # its name is free
 
     def _place(self) -> gpus.Place:
         return gpus.place_of(next(tensor for tensor in self.tensors if tensor is not None))
 
 
-#: Operations whose results have been taken, or never will be, in that order: the library's handle, the event after the last use of the
-#: result, the tensors.
-_kept: deque[tuple[int, Any, tuple[Any, ...]]] = deque()
+#: An operation: the library's handle, the event after the last use of the result, the tensors.
+_Kept = tuple[int, Any, tuple[Any, ...]]
+_taken: deque[_Kept] = deque()  # whose results have been taken, in that order: all are launched
+_untaken: deque[_Kept] = deque()  # for which nobody waits: other ranks may never submit one
 _kept_lock = threading.Lock()
 
 
 def _forget_done() -> None:
-    """Releases what GPUs are done with, up to the first operation that is not done."""
+    """Releases what GPUs are done with; of what has been taken, up to the first operation that is not done."""
     while _abandoned:
         call = handles.abandon(_abandoned.popleft())
         if isinstance(call, GpuCall):
-            call.keep()
-    if not _kept or not _kept_lock.acquire(blocking=False):
+            call.keep(_untaken)
+    if not (_taken or _untaken) or not _kept_lock.acquire(blocking=False):
         return
     try:
-        while _kept:
-            core_handle, used, _ = _kept[0]
-            if library().runjob_poll(core_handle) == 0 or not (used is None or used.query()):
-                return
-            _kept.popleft()
-            library().runjob_release(core_handle)
+        while _taken and _release_if_done(_taken[0]):
+            _taken.popleft()
+        for _ in range(len(_untaken)):
+            each = _untaken.popleft()
+            if not _release_if_done(each):
+                _untaken.append(each)
     finally:
         _kept_lock.release()
+
+
+def _release_if_done(kept: _Kept) -> bool:
+    core_handle, used, _ = kept
+    is_done = library().runjob_poll(core_handle) != 0 and (used is None or bool(used.query()))
+    if is_done:
+        library().runjob_release(core_handle)
+    return is_done
 
 
 def kept() -> int:
     """The number of operations whose tensors are kept because a GPU may still use them."""
     _forget_done()
-    return len(_kept)
+    return len(_taken) + len(_untaken)
 
 
 def _note_use(tensor: torch.Tensor) -> None:

@@ -1,12 +1,19 @@
-"""A step of a training with DistributedOptimizer, beside one with PyTorch's DistributedDataParallel and one without communication, in
-alternating turns of the same processes. A rank of a job: `runjob -np 2 python training_steps.py`.
+"""A step of a training on GPUs with DistributedOptimizer, beside one with PyTorch's DistributedDataParallel over NCCL and one without
+communication, in alternating turns of the same processes. A rank of a job:
 
-Rank 0 prints, for each model, `FIGURE` lines: the medians of the times of a step, and the largest difference between the two models.
+    runjob -np 2 python benchmarks/gpu/training_steps.py [MODEL...]
+
+Rank 0 prints, for each model, lines `FIGURE name value unit`, separated by tabs: the medians of the times of a step, their ratio, and the
+largest difference between the parameters of the two models at the end. Those of torchvision are left out where it is not installed.
 """
+
+from __future__ import annotations
 
 import importlib.util
 import os
+import pathlib
 import statistics
+import sys
 import time
 
 import torch
@@ -16,13 +23,16 @@ from torch.nn.functional import cross_entropy
 
 import runjob.torch as hvd
 
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "training" / "programs"))
+from torch_models import MODELS  # noqa: E402
+
 TURNS, STEPS = 9, 5
 
 
-class Transformer(nn.Module):
+class LargeTransformer(nn.Module):
     """Six encoder layers of 768 channels over 256 tokens: 92 million parameters, nearly half of them in two tensors."""
 
-    def __init__(self, vocabulary=32000, width=768, length=256):
+    def __init__(self, vocabulary: int = 32000, width: int = 768, length: int = 256) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         self.place = nn.Parameter(torch.zeros(length, width))
@@ -30,52 +40,50 @@ class Transformer(nn.Module):
         self.layers = nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
         self.head = nn.Linear(width, vocabulary)
 
-    def forward(self, tokens):
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         return self.head(self.layers(self.embedding(tokens) + self.place)).flatten(0, 1)
 
 
-def perceptron():
-    """17 million parameters in 10 tensors, with little to compute for each of them."""
-    widths = (3072, 2048, 2048, 2048, 1024)
-    layers = [layer for a, b in zip(widths, widths[1:]) for layer in (nn.Linear(a, b), nn.ReLU())]
-    return nn.Sequential(nn.Flatten(), *layers, nn.Linear(1024, 10))
-
-
-def resnet50():
-    from torchvision.models import resnet50
-
-    return resnet50()
-
-
-def images(count, edge):
-    return torch.randn(count, 3, edge, edge), torch.randint(0, 10, (count,))
-
-
-def sentences(count):
-    tokens = torch.randint(0, 32000, (count, 257))
+def sentences(batch):
+    tokens = torch.randint(0, 32000, (batch, 257))
     return tokens[:, :-1], tokens[:, 1:].flatten()
 
 
-MODELS = {"perceptron": (perceptron, lambda: images(32, 32)), "transformer": (Transformer, lambda: sentences(4))}
+def resnet50():
+    from torchvision.models import resnet50 as make
+
+    return make()
+
+
+def images(batch):
+    return torch.randn(batch, 3, 224, 224), torch.randint(0, 1000, (batch,))
+
+
+ALL = {**MODELS, "transformer92m": (LargeTransformer, sentences, 4)}
 if importlib.util.find_spec("torchvision"):
-    MODELS["ResNet-50"] = (resnet50, lambda: images(16, 224))
+    ALL["resnet50"] = (resnet50, images, 16)
+    ALL["resnet50-sync-batch-norm"] = (resnet50, images, 16)
 
 
 def sgd(model):
     return torch.optim.SGD(model.parameters(), lr=0.01)
 
 
-def with_runjob(model, device):
+def with_runjob(model, device, normalizes):
+    if normalizes:
+        model = hvd.SyncBatchNorm.convert_sync_batchnorm(model)
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     return model, hvd.DistributedOptimizer(sgd(model), named_parameters=model.named_parameters())
 
 
-def with_ddp(model, device):
+def with_ddp(model, device, normalizes):
+    if normalizes:
+        model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
     model = nn.parallel.DistributedDataParallel(model, device_ids=[device.index])
     return model, sgd(model)
 
 
-def alone(model, device):
+def alone(model, device, normalizes):
     return model, sgd(model)
 
 
@@ -92,12 +100,12 @@ def milliseconds(model, optimizer, inputs, labels):
 
 
 def measure(name, device):
-    make, data = MODELS[name]
-    inputs, labels = (each.to(device) for each in data())
+    make, data, batch = ALL[name]
+    inputs, labels = (each.to(device) for each in data(batch))
     ways = {}
     for way in (with_runjob, with_ddp, alone):
         torch.manual_seed(0)
-        ways[way] = way(make().to(device), device)
+        ways[way] = way(make().to(device), device, "sync-batch-norm" in name)
     times = {way: [] for way in ways}
     for turn in range(-2, TURNS):
         for way, (model, optimizer) in ways.items():
@@ -111,7 +119,7 @@ def measure(name, device):
         for words, way in (("runjob", with_runjob), ("DDP", with_ddp), ("without communication", alone)):
             print(f"FIGURE\tstep of {name}, {words}\t{medians[way]:.2f}\tms")
         print(f"FIGURE\tstep of {name}, DDP / runjob\t{medians[with_ddp] / medians[with_runjob]:.2f}\t")
-        print(f"FIGURE\t{name}, difference of the models\t{difference:.1e}\t", flush=True)
+        print(f"FIGURE\t{name}, difference of the parameters\t{difference:.1e}\t", flush=True)
 
 
 def main():
@@ -119,7 +127,7 @@ def main():
     device = torch.device("cuda", hvd.local_rank() % torch.cuda.device_count())
     torch.cuda.set_device(device)
     torch.distributed.init_process_group("nccl", rank=hvd.rank(), world_size=hvd.size(), device_id=device)
-    for name in MODELS:
+    for name in sys.argv[1:] or ALL:
         measure(name, device)
         torch.cuda.empty_cache()
     hvd.shutdown()
