@@ -13,8 +13,8 @@ from .buckets import GradientReduction
 
 
 class HostWords:
-    """One reduction in each step, after those of the buckets, in the place of a closing bucket: on a GPU there is nothing to gain from
-    keeping the last gradients back, because launching one more reduction takes longer.
+    """One reduction in each step, after those of the buckets. It takes the place of a closing bucket: on a GPU, launching a reduction of
+    its own for the last gradients takes longer than reducing them.
 
     extra  the number of the owner's words.
     """

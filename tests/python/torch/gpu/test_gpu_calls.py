@@ -18,6 +18,7 @@ import stand_in_gpu
 from runjob import handles
 from runjob.elastic import state
 from runjob.torch import gpu_calls
+from testbed import eventually
 
 FOLDER = pathlib.Path(__file__).parent
 SUITES = FOLDER.parent
@@ -88,7 +89,7 @@ def _tensors_are_kept():
     handles = [hvd.allreduce_async_(tensor, name=f"x{i}", op=hvd.Sum) for i in range(4)]
     for handle in handles:
         hvd.synchronize(handle)
-    kept = [any(each is tensor for each in tensors) for _, _, tensors in gpu_calls._kept]
+    kept = [any(each is tensor for each in tensors) for _, _, tensors in gpu_calls._taken]
     gpu.synchronize()  # the default stream waits for all of them
     is_done = gpu_calls.kept() == 0
     value = tensor[0].item()
@@ -100,6 +101,29 @@ def test_tensors_are_kept_until_the_gpu_is_done_over_the_stand_ins(call_ranks):
     for before, kept, is_done, value in call_ranks(_tensors_are_kept, 2):
         assert before == 0 and len(kept) <= 4 and all(kept) and is_done
         assert value == 16.0, "four operations in place, one after the other"
+
+
+def _tensors_beside_a_late_operation():
+    gpu = stand_in_gpu.install(is_double, waits_on_host=False)
+    hvd.init()
+    tensor = torch.ones(10, dtype=torch.float64)
+    if hvd.rank() == 0:
+        hvd.allreduce_async(tensor, name="late", op=hvd.Sum)  # nobody waits for it
+    for i in range(4):
+        hvd.allreduce_(tensor.clone(), name=f"x{i}", op=hvd.Sum)
+    gpu.synchronize()
+    kept = gpu_calls.kept()
+    if hvd.rank() == 1:
+        hvd.synchronize(hvd.allreduce_async(tensor, name="late", op=hvd.Sum))
+    hvd.barrier()
+    gpu.synchronize()
+    is_done = eventually(lambda: gpu_calls.kept() == 0, "no tensor is kept")
+    hvd.shutdown()
+    return kept, is_done
+
+
+def test_an_operation_that_other_ranks_are_late_for_does_not_keep_the_others_tensors_over_the_stand_ins(call_ranks):
+    assert call_ranks(_tensors_beside_a_late_operation, 2) == [(1, True), (0, True)]
 
 
 DTYPES = ["uint8", "int8", "int16", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
