@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import runjob.torch as hvd
+from runjob.torch import functions
 
 
 def _model(seed: int) -> torch.nn.Module:
@@ -122,6 +123,22 @@ def test_a_distributed_optimizer_does_too(call_ranks, others_train):
     (root, weights), (other, others_weights) = call_ranks(_restore, 2, "adam", True, others_train)
     _assert_same(root, other)
     _assert_same(weights, others_weights)
+
+
+def test_what_the_root_sends_from_a_gpu_is_received_on_the_parameters_device(monkeypatch):
+    """What has extents is on a GPU here, and the other rank's GPU is "meta"."""
+    monkeypatch.setattr(functions.gpus, "is_on_gpu", lambda tensor: tensor.dim() > 0)
+    weight = torch.ones(3, requires_grad=True)
+    weight.sum().backward()
+    root = torch.optim.Adam([weight])
+    root.step()
+    sent = []
+    outline = functions._outline(root, sent)
+    rooms = functions._rooms(torch.optim.Adam([torch.ones(3, device="meta", requires_grad=True)]), outline)
+    assert [(room.device.type, room.shape, room.dtype) for room in rooms] == [
+        ("meta" if tensor.dim() else "cpu", tensor.shape, tensor.dtype) for tensor in sent
+    ]
+    assert {room.device.type for room in rooms} == {"meta", "cpu"}
 
 
 def _resume_on_another_device(root_device, device):

@@ -45,3 +45,8 @@ def test_tensors_that_the_library_cannot_take_are_staged_and_the_reason_is_given
     for rank, (outputs, told) in enumerate(call_ranks(ranks, 2)):
         assert outputs == [[2.0, 2.0]] * 3
         assert told == ([f"tensors on GPUs are copied to the CPU and back: {reason}"] if rank == 0 else [])
+
+
+def test_memory_that_the_library_lends_is_not_marked_as_read_only():
+    """torch.as_tensor() refuses that."""
+    assert gpus._Lent(4096, 8).__cuda_array_interface__["data"] == (4096, False)
