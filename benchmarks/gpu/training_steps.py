@@ -24,29 +24,17 @@ from torch.nn.functional import cross_entropy
 import runjob.torch as hvd
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "training" / "programs"))
-from torch_models import MODELS  # noqa: E402
+from torch_models import MODELS, Transformer, images, sentences  # noqa: E402
 
 TURNS, STEPS = 9, 5
 
 
-class LargeTransformer(nn.Module):
-    """Six encoder layers of 768 channels over 256 tokens: 92 million parameters, nearly half of them in two tensors."""
-
-    def __init__(self, vocabulary: int = 32000, width: int = 768, length: int = 256) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary, width)
-        self.place = nn.Parameter(torch.zeros(length, width))
-        layer = nn.TransformerEncoderLayer(width, 12, 4 * width, dropout=0.0, batch_first=True)
-        self.layers = nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
-        self.head = nn.Linear(width, vocabulary)
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        return self.head(self.layers(self.embedding(tokens) + self.place)).flatten(0, 1)
+#: 92 million parameters, nearly half of them in two tensors.
+LARGE = {"vocabulary": 32000, "length": 256}
 
 
-def sentences(batch):
-    tokens = torch.randint(0, 32000, (batch, 257))
-    return tokens[:, :-1], tokens[:, 1:].flatten()
+def large_transformer():
+    return Transformer(**LARGE, width=768, heads=12, layers=6)
 
 
 def resnet50():
@@ -55,14 +43,14 @@ def resnet50():
     return make()
 
 
-def images(batch):
-    return torch.randn(batch, 3, 224, 224), torch.randint(0, 1000, (batch,))
+def photographs(batch):
+    return images(batch, edge=224, classes=1000)
 
 
-ALL = {**MODELS, "transformer92m": (LargeTransformer, sentences, 4)}
+ALL = {**MODELS, "transformer92m": (large_transformer, lambda batch: sentences(batch, **LARGE), 4)}
 if importlib.util.find_spec("torchvision"):
-    ALL["resnet50"] = (resnet50, images, 16)
-    ALL["resnet50-sync-batch-norm"] = (resnet50, images, 16)
+    ALL["resnet50"] = (resnet50, photographs, 16)
+    ALL["resnet50-sync-batch-norm"] = (resnet50, photographs, 16)
 
 
 def sgd(model):

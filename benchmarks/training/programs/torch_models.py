@@ -45,14 +45,14 @@ def vgg11() -> nn.Module:
 
 
 class Transformer(nn.Module):
-    """Four encoder layers over 128 tokens: 7.4 million parameters in 52 tensors."""
+    """An encoder over `length` tokens; by default 7.4 million parameters in 52 tensors."""
 
-    def __init__(self, vocabulary: int = 8192, width: int = 256, length: int = 128) -> None:
+    def __init__(self, vocabulary: int = 8192, width: int = 256, length: int = 128, heads: int = 4, layers: int = 4) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         self.place = nn.Parameter(torch.zeros(length, width))
-        layer = nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True)
-        self.layers = nn.TransformerEncoder(layer, 4)
+        layer = nn.TransformerEncoderLayer(width, heads, 4 * width, dropout=0.0, batch_first=True)
+        self.layers = nn.TransformerEncoder(layer, layers)
         self.head = nn.Linear(width, vocabulary)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
@@ -66,12 +66,12 @@ def mlp() -> nn.Module:
     return nn.Sequential(nn.Flatten(), *layers, nn.Linear(1024, 10))
 
 
-def images(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,))
+def images(batch: int, edge: int = 32, classes: int = 10) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randn(batch, 3, edge, edge), torch.randint(0, classes, (batch,))
 
 
-def sentences(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
-    tokens = torch.randint(0, 8192, (batch, 129))
+def sentences(batch: int, vocabulary: int = 8192, length: int = 128) -> tuple[torch.Tensor, torch.Tensor]:
+    tokens = torch.randint(0, vocabulary, (batch, length + 1))
     return tokens[:, :-1], tokens[:, 1:].flatten()
 
 

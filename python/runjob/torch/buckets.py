@@ -136,7 +136,7 @@ class Bucket:
 
     @property
     def is_submitted(self) -> bool:
-        return self._handle is not None
+        return self._handle in handles.in_flight()
 
     def hold(self, slot: Slot, is_complete: bool) -> None:
         """Takes what has been accumulated of a gradient; one that is not complete only if it can go on in the bucket's memory."""
@@ -201,12 +201,7 @@ class Bucket:
 
     def finish(self) -> None:
         """Waits; on a GPU, after the words. Errors  the reduction's; AssertionError when a gradient has gone meanwhile. It is over also then."""
-        try:
-            handles.synchronize(self._handle)
-        except Error:
-            self._handle = None
-            raise
-        self._handle = None
+        handles.synchronize(self._handle)
         failure = None
         for index, slot in enumerate(self.slots):
             if not _is_in_place(slot.parameter.grad, slot):

@@ -15,7 +15,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from ctypes import POINTER, byref, c_int32, c_int64, c_void_p, pointer
+from ctypes import POINTER, byref, c_int32, c_int64, c_void_p
 from typing import Any
 
 import torch
@@ -32,60 +32,21 @@ from . import gpus
 
 _waits_on_host = os.environ.get("HOROVOD_ENABLE_ASYNC_COMPLETION") == "0"
 
-def _operation(tensors: Any, count: int, process_set: int, op: int = int(Sum), prescale: float = 1.0, postscale: float = 1.0,
-               **fields: Any) -> Operation:  # fmt: skip
-    return Operation(
-        tensors=tensors, count=count, process_set=process_set, op=op, prescale=prescale, postscale=postscale, memory=GPU_MEMORY, **fields
-    )
-
-
-def _shape(extents: Any) -> Any:
-    return ctypes.cast(extents, POINTER(c_int64))
-
-
-def _tensor(input: Any, output: Any, output_bytes: int, extents: Any, ndim: int, dtype: int) -> Any:
-    return pointer(Tensor(input, output, output_bytes, _shape(extents), ndim, dtype))
-
-
-def _allreduce(input: Any, output: Any, extents: Any, ndim: int, dtype: int, op: int, prescale: float, postscale: float,
-               compression: int, process_set: int) -> Operation:  # fmt: skip
-    tensor = _tensor(input, output, 0, extents, ndim, dtype)
-    return _operation(tensor, 1, process_set, op, prescale, postscale, compression=compression)
-
-
-def _broadcast(buffer: Any, extents: Any, ndim: int, dtype: int, root: int, process_set: int) -> Operation:
-    return _operation(_tensor(None, buffer, 0, extents, ndim, dtype), 1, process_set, root=root)
-
-
-def _allgather(input: Any, output: Any, output_bytes: int, extents: Any, ndim: int, dtype: int, process_set: int) -> Operation:
-    return _operation(_tensor(input, output, output_bytes, extents, ndim, dtype), 1, process_set)
-
-
-def _alltoall(input: Any, output: Any, output_bytes: int, extents: Any, ndim: int, splits: Any, nsplits: int, dtype: int,
-              process_set: int) -> Operation:  # fmt: skip
-    given = None if splits is None else _shape(splits)
-    return _operation(_tensor(input, output, output_bytes, extents, ndim, dtype), 1, process_set, splits=given, nsplits=nsplits)
-
-
-def _reducescatter(input: Any, output: Any, output_bytes: int, extents: Any, ndim: int, dtype: int, op: int, prescale: float,
-                   postscale: float, process_set: int) -> Operation:  # fmt: skip
-    return _operation(_tensor(input, output, output_bytes, extents, ndim, dtype), 1, process_set, op, prescale, postscale)
-
-
-def _group(tensors: Any, count: int, *arguments: Any) -> Operation:
-    """`arguments`: those of a reduction, if it is one, with a compression or without; the last is the process set."""
-    *reduction, process_set = arguments
-    operation = _operation(tensors, count, process_set, *reduction[:3], is_group=1)
-    if len(reduction) > 3:
-        operation.compression = reduction[3]
-    return operation
-
-
-#: Of each of the library's functions, what makes a runjob_operation of its arguments. Its name, kind and place are set later.
-_OPERATIONS: dict[str, Callable[..., Operation]] = {
-    "allreduce": _allreduce, "broadcast": _broadcast, "allgather": _allgather, "alltoall": _alltoall, "reducescatter": _reducescatter,
-    "grouped_allreduce": _group, "grouped_allgather": _group, "grouped_reducescatter": _group,
-}  # fmt: skip
+#: Of each operation, the names of the arguments that its function takes, which are fields of runjob_tensor or runjob_operation.
+_ONE = ("shape", "ndim", "dtype")
+_REDUCTION = ("op", "prescale", "postscale")
+_ROOM = ("input", "output", "output_bytes")
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "allreduce": ("input", "output", *_ONE, *_REDUCTION, "compression", "process_set"),
+    "broadcast": ("output", *_ONE, "root", "process_set"),
+    "allgather": (*_ROOM, *_ONE, "process_set"),
+    "alltoall": (*_ROOM, "shape", "ndim", "splits", "nsplits", "dtype", "process_set"),
+    "reducescatter": (*_ROOM, *_ONE, *_REDUCTION, "process_set"),
+    "grouped_allreduce": ("tensors", "count", *_REDUCTION, "compression", "process_set"),
+    "grouped_allgather": ("tensors", "count", "process_set"),
+    "grouped_reducescatter": ("tensors", "count", *_REDUCTION, "process_set"),
+}
+_TENSOR_FIELDS = {field[0] for field in Tensor._fields_}
 
 _uses = threading.local()  # the event after the last use of a result by this thread, in PyTorch's operations
 _abandoned: deque[int] = deque()  # handles that are gone
@@ -114,11 +75,7 @@ class GpuCall(Call):
 
     def submit(self, wire_name: bytes) -> None:
         _forget_done()
-        operation = self._operation
-        if operation is None:
-            kind = self.kind.name
-            operation = self._operation = _OPERATIONS[kind](*self.arguments)
-            operation.kind = KINDS[kind.removeprefix("grouped_")]
+        operation = self._operation = self._operation or self._described()
         operation.name = wire_name
         operation.device, operation.stream = self._place()
         self._is_launched = False
@@ -127,6 +84,21 @@ class GpuCall(Call):
             job.check(library().runjob_submit(byref(operation), byref(core_handle)))
         finally:
             self.core_handle = core_handle.value
+
+    def _described(self) -> Operation:
+        """All but the name and the place, which may be others each time."""
+        kind = self.kind.name
+        fields = dict(zip(_ARGUMENTS[kind], self.arguments))
+        described = {name: fields.pop(name) for name in list(fields) if name in _TENSOR_FIELDS}
+        if described:
+            described["shape"] = ctypes.cast(described["shape"], POINTER(c_int64))
+            fields.update(tensors=(Tensor * 1)(Tensor(**described)), count=1)
+        else:
+            fields["is_group"] = 1
+        if fields.get("splits") is not None:
+            fields["splits"] = ctypes.cast(fields["splits"], POINTER(c_int64))
+        fields = {"op": int(Sum), "prescale": 1.0, "postscale": 1.0, **fields}
+        return Operation(kind=KINDS[kind.removeprefix("grouped_")], memory=GPU_MEMORY, **fields)
 
     def block(self, wire_name: bytes) -> Any:
         try:

@@ -5,7 +5,6 @@ its place.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from ctypes import c_void_p
 from typing import Any, NamedTuple
 
@@ -27,18 +26,10 @@ def is_on_gpu(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.is_cuda
 
 
-def _stream_of_object(ordinal: int) -> int:
-    return int(torch.cuda.current_stream(ordinal).cuda_stream)
-
-
-#: PyTorch's current stream on a GPU. Its own function makes an object, which takes some microseconds.
-_current_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", _stream_of_object)
-
-
 def place_of(tensor: torch.Tensor) -> Place:
     """Where the tensor lies, with the stream on which the caller works now."""
     ordinal = tensor.get_device()
-    return Place(ordinal, _current_stream(ordinal))
+    return Place(ordinal, torch.cuda.current_stream(ordinal).cuda_stream)
 
 
 class _Lent:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import torch
 
 from .. import handles
-from ..exceptions import Error
 from ..handles import Call
 from .buckets import GradientReduction
 
@@ -25,7 +24,7 @@ class HostWords:
         self._words = torch.zeros(count + extra, device="cpu")
         self._taken = 0
         self._first_extra = count
-        self._handle: int | None = None
+        self._handle = 0  # before the first
         self._call: Call | None = None
 
     def take(self, count: int) -> torch.Tensor:
@@ -35,7 +34,7 @@ class HostWords:
 
     @property
     def is_submitted(self) -> bool:
-        return self._handle is not None
+        return self._handle in handles.in_flight()
 
     def begin_step(self) -> None:
         """Nothing is to be done."""
@@ -48,13 +47,7 @@ class HostWords:
 
     def finish(self) -> None:
         """Waits. Errors  the reduction's. It is over also then."""
-        assert self._handle is not None, "after submit()"
-        try:
-            handles.synchronize(self._handle)
-        except Error:
-            self._handle = None
-            raise
-        self._handle = None
+        handles.synchronize(self._handle)
 
     def hears(self, index: int) -> bool:
         """Whether the owner's word `index` was yes on any rank. After finish()."""

@@ -126,7 +126,6 @@ class Layout:
         return Bucket(name, slots, strides, memory, self._reduction, extra, words)
 
 
-
 def _is_on_gpu(slot: Slot) -> bool:
     return gpus.is_on_gpu(slot.parameter)
 

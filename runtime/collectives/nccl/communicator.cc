@@ -125,8 +125,8 @@ void Communicator::launch(const Call& call, const Terms& terms) {
 
 void Communicator::launch_together(std::span<const Call> calls, const Terms& terms) {
   if (handle_->is_stopped) throw Error(Errc::kAborted, "the communicator of the GPUs has been stopped");
-  if (size_ == 1 && terms.factor != 1) {
-    for (const Call& call : calls) scale(call, terms);
+  if (size_ == 1) {  // nothing is gained from a group
+    for (const Call& call : calls) launch(call, terms);
     return;
   }
   const RedOp op = op_of(terms);
