@@ -73,6 +73,10 @@ class Transport : public WaitingWork {
   /// Waits until all short messages of this member have left: until then, their receivers need calls of it.
   virtual Status flush() = 0;
 
+  /// Between two calls for `peer`, the first with true: long messages go to this peer only, and none come from it. So
+  /// more of their bytes may be on their way at once.
+  virtual void set_one_way(int peer, bool is_one_way) { static_cast<void>(peer), static_cast<void>(is_one_way); }
+
   /// A buffer for messages to and from `long_peers`.
   virtual std::unique_ptr<TransportBuffer> buffer(void* data, std::size_t bytes) = 0;
 

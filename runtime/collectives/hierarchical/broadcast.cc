@@ -36,12 +36,14 @@ void in_short_messages(HostChannels& channels, const Call& call, std::size_t byt
 void between_two_ranks(HostChannels& channels, const Call& call, std::size_t bytes) {
   const int root = channels.topology.host_of(call.root);
   DirectExchange exchange(channels, call.output, bytes, call.output, bytes);
-  if (channels.topology.host() == root) {
-    exchange.send(1 - root, {0, bytes});
-  } else {
+  if (channels.topology.host() != root) {
     exchange.receive(root, {0, bytes});
+    return exchange.wait();
   }
+  channels.transport->set_one_way(1 - root, true);
+  exchange.send(1 - root, {0, bytes});
   exchange.wait();
+  channels.transport->set_one_way(1 - root, false);
 }
 
 class Chain {

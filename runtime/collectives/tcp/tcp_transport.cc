@@ -24,10 +24,18 @@ constexpr char kEnded[] = "the exchange was ended";
 /// docs/performance.md.
 constexpr int kSendBufferBytes = 256 << 10;
 
-void prepare(int socket) {
-  if (has_short_round_trip(socket)) {
-    static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof kSendBufferBytes));
-  }
+void limit_send_buffer(int socket) {
+  static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof kSendBufferBytes));
+}
+
+/// The kernel chooses the size again. Linux before 5.14 cannot: the limit stays.
+void unlimit_send_buffer(int socket) {
+#ifdef SO_BUF_LOCK
+  constexpr int kNoLock = 0;
+  static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_BUF_LOCK, &kNoLock, sizeof kNoLock));
+#else
+  static_cast<void>(socket);
+#endif
 }
 
 }  // namespace
@@ -36,9 +44,12 @@ struct TcpTransport::Peer {
   Peer(LinkStream stream, const LinkPeer& peer, int of_rank, std::atomic<int>& lost)
       : link(std::move(stream)),
         number(of_rank),
+        has_short_way(has_short_round_trip(link.socket())),
         rank(peer.name),
         name(fmt::format("{} at {}", rank, peer.address.address)),
-        lost_rank(lost) {}
+        lost_rank(lost) {
+    if (has_short_way) limit_send_buffer(link.socket());
+  }
 
   bool is_busy() const { return link.has_unsent() || link.has_awaited(); }
   /// Runs `action` with the link. Errors  the link's, with the peer's name.
@@ -61,7 +72,8 @@ struct TcpTransport::Peer {
   }
 
   TcpLink link;
-  int number;  ///< in the job
+  int number;          ///< in the job
+  bool has_short_way;  ///< so that its send buffer has a limit
   std::string rank, name;
   SilenceWatch watch;
   std::atomic<int>& lost_rank;  ///< the transport's
@@ -151,7 +163,6 @@ void TcpTransport::connect_all(const std::vector<std::string>& addresses) {
   plan.encrypts = options_.encrypts;
   plan.key = make_link_key(options_.job_key, "runjob data 2: key", nonces);
   for (auto& [member, stream] : connect_links(listener_.socket.get(), plan)) {
-    prepare(stream.fd());
     const int rank = options_.ranks.at(static_cast<std::size_t>(member));
     peers_.emplace(member, std::make_unique<Peer>(std::move(stream), plan.peers.at(member), rank, lost_rank_));
   }
@@ -190,6 +201,12 @@ Status TcpTransport::flush() {
   return guarded([&] {
     for (const auto& [member, peer] : peers_) wait_until(member, [&peer = *peer] { return !peer.link.has_unsent(); });
   });
+}
+
+void TcpTransport::set_one_way(int peer, bool is_one_way) {
+  const Peer& other = this->peer(peer);
+  if (!other.has_short_way) return;
+  is_one_way ? unlimit_send_buffer(other.link.socket()) : limit_send_buffer(other.link.socket());
 }
 
 std::unique_ptr<TransportBuffer> TcpTransport::buffer(void* data, std::size_t bytes) {

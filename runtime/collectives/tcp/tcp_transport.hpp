@@ -40,6 +40,7 @@ class TcpTransport : public Transport {
   Status send_short(int peer, const void* data, std::size_t bytes) override;
   Status receive_short(int peer, void* data, std::size_t bytes) override;
   Status flush() override;
+  void set_one_way(int peer, bool is_one_way) override;
   std::unique_ptr<TransportBuffer> buffer(void* data, std::size_t bytes) override;
   bool move() override;
   void pause(std::chrono::microseconds most) override;

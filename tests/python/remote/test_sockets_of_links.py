@@ -3,6 +3,7 @@
 import pathlib
 import re
 import sys
+import time
 
 import pytest
 from remote_jobs import ROOT, Running
@@ -19,9 +20,21 @@ import numpy
 import runjob.numpy as hvd
 
 hvd.init()
+hvd.broadcast(numpy.ones(1 << 20), root_rank=0)
 hvd.allreduce(numpy.ones(1 << 18))
 print("ready", flush=True)
 signal.pause()
+"""
+
+BROADCASTS = """
+import numpy
+import runjob.numpy as hvd
+
+hvd.init()
+hvd.allreduce(numpy.ones(1 << 18))
+print("ready", flush=True)
+while True:
+    hvd.broadcast(numpy.ones(1 << 21), root_rank=0)
 """
 
 
@@ -45,8 +58,8 @@ def ready(job):
     return all(line.endswith("ready\n") for line in job.wait_for_lines(2))
 
 
-def start(bed):
-    return Running(bed, "-H", "s1:1,s2:1", sys.executable, "-c", RANK, variables=VARIABLES)
+def start(bed, program=RANK):
+    return Running(bed, "-H", "s1:1,s2:1", sys.executable, "-c", program, variables=VARIABLES)
 
 
 @without_bbr_skipped
@@ -89,3 +102,17 @@ def test_send_buffers_are_limited_only_over_a_short_round_trip():
             assert ready(job)
             for host in bed.hosts:
                 assert asked not in send_buffers(host)
+
+
+def test_the_send_buffer_of_a_broadcast_between_two_ranks_has_no_limit():
+    with Testbed(hosts=2, visible=[sys.prefix]) as bed:
+        root = bed.hosts[0]
+        asked = asked_send_buffer(root)
+        with start(bed, BROADCASTS) as job:
+            assert ready(job)
+            deadline = time.monotonic() + 30
+            while asked in send_buffers(root):  # other connections have none of this size
+                assert time.monotonic() < deadline
+        with start(bed) as job:  # its broadcast is over
+            assert ready(job)
+            assert asked in send_buffers(root)
