@@ -125,6 +125,7 @@ void Watcher::send_records(bool is_last) {
 /// True when a rank has sent a goodbye, and this rank needs nothing of the others any more. Its own rounds may have
 /// ended since.
 bool Watcher::has_drained() const {
+  if (carries_records_ && state_.parts.timeline->shared().awaits_clock()) return false;
   return is_being_left_ && !is_over_ && !state_.is_working() &&
          (state_.is_stopping() || state_.work.operations.empty()) && !state_.has_device_work();
 }

@@ -137,11 +137,19 @@ std::vector<TraceShipment::Message> Timeline::take_messages() {
 
 void Timeline::drain() {
   std::shared_ptr<TraceWriter> writer;
+  std::shared_ptr<TraceShipment> shipment;
   {
     const MutexLock lock(mutex_);
     writer = writer_;
+    shipment = shipment_;
   }
   if (writer) writer->drain();
+  if (shipment) shipment->hurry();
+}
+
+bool Timeline::awaits_clock() {
+  const MutexLock lock(mutex_);
+  return shipment_ && shipment_->awaits_first_answer();
 }
 
 void Timeline::clock_answered(std::int64_t asked, std::int64_t theirs) {

@@ -81,8 +81,12 @@ class Timeline {
   void on_messages(std::function<void()> wake) { wake_ = std::move(wake); }
   /// Called on ranks other than rank 0: the messages that are to be sent to rank 0 now.
   std::vector<TraceShipment::Message> take_messages();
-  /// Returns when everything recorded so far is in the file or in take_messages().
+  /// Returns when everything recorded so far is in the file or in take_messages(), except for what a rank has recorded
+  /// while it awaits rank 0's clock.
   void drain();
+  /// Called on ranks other than rank 0: true when it has begun to record and has no answer of rank 0 yet. Its records
+  /// cannot be sent before.
+  bool awaits_clock();
   /// Called on ranks other than rank 0: see TraceShipment.
   void clock_answered(std::int64_t asked, std::int64_t theirs);
   /// Called on rank 0: its time, for an answer. take_records() gets another rank's records, and an empty text after the

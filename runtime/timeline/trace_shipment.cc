@@ -56,12 +56,20 @@ void TraceShipment::answer(std::int64_t asked, std::int64_t theirs) {
       alignment_.add(asked, theirs, trace_clock());
       if (alignment_.answers() < kAnswersAtFirst) ask();
     }
-    if (alignment_.answers() >= kAnswersAtFirst && !early_.empty()) {
-      messages_.push_back({.records = format_all(std::exchange(early_, {}), *alignment_.offset())});
-    }
+    if (alignment_.answers() >= kAnswersAtFirst) send_early();
     send_end();
   }
   wake_();
+}
+
+bool TraceShipment::awaits_first_answer() const {
+  const MutexLock lock(mutex_);
+  return is_asking_ && alignment_.answers() == 0;
+}
+
+void TraceShipment::hurry() {
+  const MutexLock lock(mutex_);
+  if (alignment_.answers() > 0) send_early();
 }
 
 void TraceShipment::finish() {
@@ -72,6 +80,11 @@ void TraceShipment::finish() {
     send_end();
   }
   wake_();
+}
+
+void TraceShipment::send_early() {
+  if (early_.empty()) return;
+  messages_.push_back({.records = format_all(std::exchange(early_, {}), *alignment_.offset())});
 }
 
 /// Sends the end of the records once, when no record waits for the clock any more.

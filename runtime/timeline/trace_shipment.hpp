@@ -11,8 +11,8 @@
 
 namespace runjob::runtime {
 
-/// Sends a rank's records to rank 0's file, with the times of rank 0's trace. Records wait until rank 0 has answered
-/// the first question about its clock. While rank 0 records nothing, no records are kept.
+/// Sends a rank's records to rank 0's file, with the times of rank 0's trace. The first records wait until rank 0 has
+/// answered some questions about its clock, or for hurry(). While rank 0 records nothing, no records are kept.
 /// Threads  any.
 class TraceShipment : public TraceSink {
  public:
@@ -32,20 +32,26 @@ class TraceShipment : public TraceSink {
   /// Takes rank 0's answer about its clock.
   /// Units  nanoseconds: `asked` of this rank's steady clock, `theirs` since the start of the trace.
   void answer(std::int64_t asked, std::int64_t theirs);
+  /// True before rank 0's first answer: no record can be sent yet.
+  bool awaits_first_answer() const;
+  /// The records that wait for more answers leave with the next take(), if there was one answer: rank 0 may take no
+  /// messages after those.
+  void hurry();
   std::vector<Message> take();
   /// Called after the last write().
   void finish();
 
  private:
   void ask() REQUIRES(mutex_);
+  void send_early() REQUIRES(mutex_);
   void send_end() REQUIRES(mutex_);
 
   const std::function<void()> wake_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   ClockAlignment alignment_ GUARDED_BY(mutex_);
   std::int64_t last_asked_ GUARDED_BY(mutex_) = 0;
   bool is_asking_ GUARDED_BY(mutex_) = false;
-  std::vector<TraceRecord> early_ GUARDED_BY(mutex_);  ///< records from before the first answer
+  std::vector<TraceRecord> early_ GUARDED_BY(mutex_);  ///< records from before the first answers
   std::vector<Message> messages_ GUARDED_BY(mutex_);
   bool is_finished_ GUARDED_BY(mutex_) = false;
 };

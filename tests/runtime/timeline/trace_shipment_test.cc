@@ -68,3 +68,19 @@ TEST_CASE("while rank 0 records nothing, nothing is kept", "[runtime][unit]") {
   shipment.write({end_now()});  // now it may record
   CHECK(answer_all(shipment).size() == 1);
 }
+
+TEST_CASE("records leave with the clock that is known when there is no time for more questions", "[runtime][unit]") {
+  TraceShipment shipment([] {});
+  shipment.write({end_now()});
+  shipment.hurry();
+  CHECK(shipment.awaits_first_answer());
+  const auto questions = shipment.take();
+  REQUIRE(questions.size() == 1);
+  shipment.answer(questions[0].asked, trace_clock() + kAhead);
+  CHECK_FALSE(shipment.awaits_first_answer());
+  shipment.hurry();
+  const auto messages = shipment.take();
+  CHECK(std::count_if(messages.begin(), messages.end(), [](const auto& each) { return !each.asks_clock; }) == 1);
+  shipment.hurry();
+  CHECK(shipment.take().empty());
+}
