@@ -117,9 +117,9 @@ void Membership::exited(int process, const End& end, TimePoint now) {
     finishing_ = !forming_;  // else the others have still to do what this one has done
   } else if (!expected) {
     const std::string error = cause_.own_error(process);
-    const std::string why =
-        fmt::format("{} {}{}{}{}", name, end.how, error.empty() ? "" : ": ", error, blame(gone, gone.rank >= 0, now));
-    if (gone.rank >= 0) {
+    const std::string why = fmt::format("{} {}{}{}{}", name, end.how, error.empty() ? "" : ": ", error,
+                                        blame(gone, gone.was_member(), now));
+    if (gone.was_member()) {
       limits_.lost(1);
       const Cause kind = forming_ && gone.ready ? Cause::kLostWhileForming
                                                 : cause_.kind_for(process, Cause::kEndOfVictim, Cause::kEnd);
@@ -128,7 +128,7 @@ void Membership::exited(int process, const End& end, TimePoint now) {
       actions_.warn(why);
     }
   }
-  if (gone.rank >= 0 && !finishing_) left_.push_back(name);
+  if (gone.was_member() && !finishing_) left_.push_back(name);
   go_on(now);
 }
 
@@ -352,7 +352,7 @@ void Membership::form(const std::vector<int>& next, TimePoint now) {
     if (process.rank >= 0 && !process.stays()) formed.left.push_back(roll_.name_of(number));
   }
   formed.steps_redone = roll_.steps_since(limits.newest_commit);
-  for (auto& [number, process] : roll_.processes) process.rank = -1;
+  for (auto& [number, process] : roll_.processes) process.rank = process.absent_rank = -1;
   for (const int number : next) {
     Process& process = roll_.processes.at(number);
     process.rank = static_cast<int>(formed.members.size());

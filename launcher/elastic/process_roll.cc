@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,8 +23,8 @@ std::string ProcessRoll::name_of(int process) const {
   const auto found = processes.find(process);
   if (found == processes.end()) return "an unknown process";
   const std::string& host = hosts.at(found->second.host).name;
-  return found->second.rank < 0 ? fmt::format("a new process on {}", host)
-                                : fmt::format("rank {} on {}", found->second.rank, host);
+  const int rank = std::max(found->second.rank, found->second.absent_rank);
+  return rank < 0 ? fmt::format("a new process on {}", host) : fmt::format("rank {} on {}", rank, host);
 }
 
 int ProcessRoll::free_local_rank(int host) const {
@@ -100,7 +101,7 @@ std::vector<int> ProcessRoll::surplus(int ranks, int spares) const {
 
 void ProcessRoll::make_newcomers_of_absent_members() {
   for (auto& [number, process] : processes) {
-    if (!process.entered) process.rank = -1;
+    if (!process.entered) process.absent_rank = std::exchange(process.rank, -1);
   }
 }
 

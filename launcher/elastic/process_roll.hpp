@@ -13,7 +13,8 @@ struct ProcessRoll {
   struct Process {
     int host = 0;
     int local_rank = 0;
-    int rank = -1;  ///< -1: no member
+    int rank = -1;         ///< -1: no member
+    int absent_rank = -1;  ///< of the generation that has ended last, in which it had not entered; -1: none
     bool entered = false;
     bool ready = false;
     bool leaving = false;  ///< at its next commit
@@ -22,6 +23,9 @@ struct ProcessRoll {
     std::int64_t member_since = 0;  ///< the newest commit when it became a member
     std::int64_t steps = -1;        ///< that it has begun since this commit; less than 0: unknown
 
+    /// It is a member, or was one when the present generation ended. That it has entered becomes known a little later,
+    /// so a member may have failed before that.
+    bool was_member() const { return rank >= 0 || absent_rank >= 0; }
     bool stays() const { return !leaving && !ending; }
     /// It is on its way to elastic.run(), or waits there for a place.
     bool is_newcomer() const { return rank < 0 && stays(); }
@@ -57,7 +61,7 @@ struct ProcessRoll {
   /// The numbers of the processes that stay and are more than `ranks` with `spares` others: the last ranks, then the
   /// last newcomers.
   std::vector<int> surplus(int ranks, int spares) const;
-  /// A member that has not entered elastic.run() yet need not be waited for.
+  /// A member that has not entered elastic.run() yet, as far as is known, need not be waited for.
   void make_newcomers_of_absent_members();
   /// The steps that are done again from commit `newest`: the largest number of the members that bring it; less than 0
   /// when none of them knows it.

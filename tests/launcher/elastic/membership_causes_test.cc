@@ -121,6 +121,23 @@ TEST_CASE("a rank that does not come back is the cause when the others have only
   CHECK(job.cause() == "rank 1 on s1 has not come back within 30 s after its generation ended");
 }
 
+TEST_CASE("a rank of which nobody knew yet that it had entered is the cause", "[unit]") {
+  ScriptedMembership job("s1:1,s2:1,s3:1", elastic(3, 3));
+  job.membership.entered(0, job.now);
+  job.membership.entered(2, job.now);
+  job.ready(0);  // has lost rank 1
+  job.killed(1);
+  job.ready(2);
+  const std::string cause = "rank 1 on s2 was killed by signal 9 (SIGKILL)";
+  REQUIRE(!job.started.empty());
+  job.ready(job.started.back().process);
+  REQUIRE(job.formed.size() == 1);
+  CHECK(job.formed[0].cause.starts_with(cause));
+  CHECK(job.formed[0].left == std::vector<std::string>{"rank 1 on s2"});
+  CHECK(job.warnings.size() == 1);  // about too few ranks
+  CHECK(job.warnings[0].find(cause) != std::string::npos);
+}
+
 TEST_CASE("a process that waits for the next generation and is lost is not the cause", "[unit]") {
   ThreeRanks job;
   job.ready(0, 4, "OSError: no data");
