@@ -132,7 +132,7 @@ TEST_CASE("a rank of which nobody knew yet that it had entered is the cause", "[
   REQUIRE(!job.started.empty());
   job.ready(job.started.back().process);
   REQUIRE(job.formed.size() == 1);
-  CHECK(job.formed[0].cause.starts_with(cause));
+  CHECK_THAT(job.formed[0].cause, StartsWith(cause));
   CHECK(job.formed[0].left == std::vector<std::string>{"rank 1 on s2"});
   CHECK(job.warnings.size() == 1);  // about too few ranks
   CHECK(job.warnings[0].find(cause) != std::string::npos);
