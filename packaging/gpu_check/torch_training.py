@@ -183,18 +183,48 @@ def sparse_gradients():
         assert_close(model, expected)
 
 
+def _normalization(shape, sizes, options, dtype=torch.float32, memory_format=torch.contiguous_format, tolerance=1e-4):
+    """SyncBatchNorm over the ranks' batches, which have `sizes` rows, beside BatchNorm2d over all of them, in float64."""
+    first, rows = sum(sizes[: hvd.rank()]), sizes[hvd.rank()]
+    whole, seeds = (
+        torch.randn(sum(sizes), *shape, generator=torch.Generator().manual_seed(seed)).to(device(), dtype) for seed in (1, 2)
+    )
+    together = hvd.SyncBatchNorm(shape[0], **options).to(device(), dtype if dtype == torch.float64 else None)
+    alone = nn.BatchNorm2d(shape[0], **options).to(device(), torch.float64)
+    alone.load_state_dict(together.state_dict())
+    part = whole[first : first + rows].contiguous(memory_format=memory_format).requires_grad_()
+    whole = whole.double().requires_grad_()
+    expected, found = alone(whole), together(part)
+    expected.mul(seeds).sum().backward()
+    found.mul(seeds[first : first + rows]).sum().backward()
+    pairs = [(found, expected[first : first + rows]), (part.grad, whole.grad[first : first + rows])]
+    pairs += [(hvd.allreduce(ours.grad, op=hvd.Sum), theirs.grad) for ours, theirs in zip(together.parameters(), alone.parameters())]
+    pairs += list(zip(together.buffers(), alone.buffers()))
+    for index, (ours, theirs) in enumerate(pairs):
+        largest = float(theirs.abs().max()) if theirs.numel() else 0.0
+        assert torch.allclose(ours.double(), theirs.double(), atol=tolerance * max(1.0, largest)), (index, options, sizes)
+
+
 @check
 def sync_batch_norm():
-    inputs = torch.randn(BATCH * hvd.size(), 6, 5, 5, generator=torch.Generator().manual_seed(1)).to(device())
-    alone, together = nn.BatchNorm2d(6).to(device()), hvd.SyncBatchNorm(6).to(device())
-    whole, part = inputs.clone().requires_grad_(), own((inputs,))[0].clone().requires_grad_()
-    weights = torch.randn(inputs.shape, generator=torch.Generator().manual_seed(2)).to(device())
-    expected, found = alone(whole), together(part)
-    expected.mul(weights).sum().backward()
-    found.mul(own((weights,))[0]).sum().backward()
-    assert torch.allclose(found, own((expected,))[0], atol=1e-4)
-    assert torch.allclose(part.grad, own((whole.grad,))[0], atol=1e-4)
-    assert torch.allclose(together.running_var, alone.running_var, atol=1e-4)
+    even = [BATCH] * hvd.size()
+    _normalization((6, 5, 5), even, {})
+    _normalization((6, 5, 5), even, {}, torch.float64, tolerance=1e-11)
+    _normalization((64, 28, 28), even, {}, memory_format=torch.channels_last)
+    _normalization((6, 5, 5), [BATCH + 3 * rank for rank in range(hvd.size())], {"momentum": None})
+    for options in ({}, {"affine": False}, {"track_running_stats": False}):
+        for dtype in (torch.float16, torch.bfloat16):
+            _normalization((6, 5, 5), even, options, dtype, tolerance=3e-2)
+        for empty in range(hvd.size()) if hvd.size() > 1 else ():
+            _normalization((6, 5, 5), [0 if rank == empty else BATCH for rank in range(hvd.size())], options)
+
+
+@check
+def sync_batch_norm_with_statistics_of_16_bits():
+    layer = hvd.SyncBatchNorm(3).to(device(), torch.float16)
+    layer(torch.ones(8, 3, 100, 100, device=device(), dtype=torch.float16))  # 80,000 values, more than float16 has
+    assert torch.allclose(layer.running_mean.float(), torch.full((3,), 0.1, device=device()), atol=1e-3)
+    assert torch.allclose(layer.running_var.float(), torch.full((3,), 0.9, device=device()), atol=1e-3)
 
 
 @check

@@ -58,7 +58,7 @@ class GradientReduction(NamedTuple):
         """An element that says yes or no, and is_any() of what the reduction makes of all ranks' elements."""
         return float(is_true == (self.op not in (reduce_ops.Min, reduce_ops.Product)))
 
-    def is_any(self, reduced: torch.Tensor) -> bool:
+    def is_any(self, reduced: torch.Tensor | float) -> bool:
         """Whether a rank has said yes."""
         return bool(reduced == 0) == (self.op in (reduce_ops.Min, reduce_ops.Product))
 
@@ -109,7 +109,7 @@ class Bucket:
     def __init__(
         self, name: str, slots: Sequence[Slot], strides: Sequence[Sequence[int] | None],
         memory: tuple[torch.dtype, torch.device], reduction: GradientReduction, extra: int = 0,
-        host_words: torch.Tensor | None = None,
+        host_words: memoryview[float] | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.slots = slots
@@ -121,7 +121,7 @@ class Bucket:
         self._handle: int | None = None
         self._call: Call | None = None  # of the memory
         self._flat: torch.Tensor | None = None
-        self._words: torch.Tensor | None = None
+        self._words: Any = None  # a tensor behind the gradients, or host_words
         self._own_references = 0  # to the memory, while no gradient lies in it
         self._version = 0
         for slot in slots:
@@ -178,8 +178,12 @@ class Bucket:
         """Starts the reduction. A gradient that is not complete is taken as it is; extra: the owner's words."""
         if not self._has_room:
             self._make_room()
-        self._words.fill_(self._reduction.word(True))
+        is_here = self._reduction.word(True)
+        if self._host_words is None:
+            self._words.fill_(is_here)
         for index, slot in enumerate(self.slots):
+            if self._host_words is not None:
+                self._words[index] = is_here
             if not slot.is_here:
                 self._take_incomplete(slot, index)
         for index, word in enumerate(extra, len(self.slots)):

@@ -1,4 +1,5 @@
-"""Batch normalization over the batches of all ranks: one allreduce in the forward pass, and one in the backward pass.
+"""Batch normalization over the batches of all ranks: one allreduce in the forward pass, and one in the backward pass. On GPUs
+gpu_batch_norm.py takes the place of what is described here.
 
 Forward   each rank sends its count, mean and sum of squared deviations, and all ranks merge them. Sums of squares would lose the
           variance of values whose mean is large.
@@ -17,6 +18,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from .. import process_sets
 from ..process_sets import ProcessSet, global_process_set
 from ..reduce_ops import Sum
+from . import gpus
+from .gpu_batch_norm import GpuNormalization, too_few
 from .operations import allreduce_
 
 #: The gradient of the input takes several passes over its memory: a piece of this size stays in the processor's cache.
@@ -77,7 +80,8 @@ class SyncBatchNorm(_BatchNorm):
         if not uses_batch or not self.process_set.included() or process_sets.size_of(self.process_set) == 1:
             return torch.nn.functional.batch_norm(input, *running, self.weight, self.bias, uses_batch, momentum, self.eps)
         update = (*running, momentum) if running[0] is not None else None
-        output = _Normalization.apply(input, self.weight, self.bias, update, self.eps, self.process_set)  # type: ignore[no-untyped-call]
+        normalization = GpuNormalization if gpus.is_on_gpu(input) else Normalization
+        output = normalization.apply(input, self.weight, self.bias, update, self.eps, self.process_set)  # type: ignore[no-untyped-call]
         return cast(torch.Tensor, output)
 
 
@@ -90,7 +94,10 @@ class _Statistics(NamedTuple):
     deviation: torch.Tensor
 
 
-class _Normalization(torch.autograd.Function):
+class Normalization(torch.autograd.Function):
+    """`input` normalized with the statistics of all ranks' batches, scaled by `weight` and shifted by `bias`. `update`: the running mean
+    and variance, which are changed in place, and how much the batch counts in them. Errors  as SyncBatchNorm."""
+
     @staticmethod
     def forward(
         ctx: Any, input: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
@@ -98,7 +105,7 @@ class _Normalization(torch.autograd.Function):
     ) -> torch.Tensor:  # fmt: skip
         merged = _merge(_statistics(input), process_set)
         if merged.values < 2:
-            raise ValueError(f"SyncBatchNorm needs two values for each channel in training; all ranks have {merged.values:.0f} together")
+            raise too_few(merged.values)
         if update is not None:
             _update(merged, *update)
         variance = merged.deviation / merged.values

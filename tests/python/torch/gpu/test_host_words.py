@@ -18,9 +18,8 @@ def _words(op):
     first, second = words.take(2), words.take(1)
     found = []
     for _ in range(2):  # again in each step
-        first.fill_(reduction.word(True))
-        first[rank] = reduction.word(False)
-        second.fill_(reduction.word(False))
+        first[0] = first[1] = reduction.word(True)
+        first[rank] = second[0] = reduction.word(False)
         words.submit([rank == 1, False])
         assert words.is_submitted
         words.finish()
