@@ -338,7 +338,7 @@ void Engine::shutdown() {
     backend = std::move(state_.parts.backend);
   }
   backend.reset();
-  for (InFlight::Taken& each : left) execution_.finish(each.mapped(), reason);
+  execution_.end(std::move(left), reason);
   {
     const MutexLock lock(state_.mutex);  // statistics() may look at it
     state_.parts.control.reset();

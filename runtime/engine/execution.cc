@@ -107,9 +107,21 @@ void Execution::reject(const Decision& decision) {
   InFlight::Taken taken;
   {
     const MutexLock lock(state_.mutex);
-    taken = state_.work.operations.take(decision.name);
+    taken = take(decision.name);
   }
   if (taken) finish(taken.mapped(), decision.status);
+}
+
+/// The end is recorded under the lock: when no operation is in flight any more, the watcher may send the last records of
+/// this rank.
+InFlight::Taken Execution::take(const std::string& name) {
+  InFlight::Taken taken = state_.work.operations.take(name);
+  if (taken) record_end(taken.mapped().submission);
+  return taken;
+}
+
+void Execution::record_end(const Submission& submission) {
+  state_.parts.timeline->end(submission.name, submission.signature.dtype, submission.signature.shape);
 }
 
 /// A failed operation stays in flight until the coordinator has decided why, unless that is known already.
@@ -130,12 +142,12 @@ void Execution::on_done(std::span<AgreedOperation* const> operations) {
         continue;
       }
       // Taken at once: between two locks, the end of the job could take it.
-      finished_.emplace_back(in_flight.take(operation->decision->name),
+      state_.parts.timeline->end_activity(operation->decision->name);
+      finished_.emplace_back(take(operation->decision->name),
                              operation->status.ok() ? Status() : state_.phase.reason());
     }
     if (failure != nullptr) state_.report(LifeReport::Type::kFailed, *failure);
   }
-  for (const auto& [taken, status] : finished_) state_.parts.timeline->end_activity(taken.key());
   // From the last to the first: a thread that waits for one after the other is woken when all of them are finished.
   for (auto each = finished_.rbegin(); each != finished_.rend(); ++each)
     finish(each->first.mapped(), std::move(each->second));
@@ -153,6 +165,7 @@ bool Execution::enter(PhaseEvent event, const Status& reason) {
     if (event != PhaseEvent::kEnd && has_rounds)
       return true;  // the rounds end the operations that need a rank which has left
     waiting = state_.work.operations.take_waiting();
+    for (const InFlight::Taken& each : waiting) record_end(each.mapped().submission);
     state_.has_dropped_device_operation |=
         std::any_of(waiting.begin(), waiting.end(), [](const auto& each) { return each.mapped().is_on_device(); });
   }
@@ -160,10 +173,17 @@ bool Execution::enter(PhaseEvent event, const Status& reason) {
   return true;
 }
 
+void Execution::end(std::vector<InFlight::Taken> left, const Status& reason) {
+  for (InFlight::Taken& each : left) {
+    record_end(each.mapped().submission);
+    finish(each.mapped(), reason);
+  }
+}
+
+/// Finishes an operation that is not in flight any more, and whose end is recorded.
 void Execution::finish(InFlight::Entry& operation, Status status) {
   const Submission& submission = operation.submission;
   const Signature& signature = submission.signature;
-  state_.parts.timeline->end(submission.name, signature.dtype, signature.shape);
   if (log::enabled(log::Level::kTrace))
     log::trace("{} is done: {}", operation_text(submission.name, signature), status.ok() ? "ok" : status.message());
   if (!status.ok()) {

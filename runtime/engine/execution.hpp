@@ -34,8 +34,8 @@ class Execution {
   /// Moves the job to another phase, and ends the operations that cannot be completed in it, unless the backend works
   /// on them just now. False when the event has to wait; see next_phase().
   bool enter(PhaseEvent event, const Status& reason);
-  /// Finishes an operation that is not in flight any more.
-  void finish(InFlight::Entry& operation, Status status);
+  /// Ends operations that the caller has taken, after the last round.
+  void end(std::vector<InFlight::Taken> left, const Status& reason);
 
  private:
   RunCall combining(const Decision& decision);
@@ -45,6 +45,9 @@ class Execution {
   void refuse_impossible();
   void on_done(std::span<AgreedOperation* const> operations);
   void reject(const Decision& decision);
+  InFlight::Taken take(const std::string& name) REQUIRES(state_.mutex);
+  void record_end(const Submission& submission);
+  void finish(InFlight::Entry& operation, Status status);
 
   EngineState& state_;
   RoundExchange* exchange_ = nullptr;

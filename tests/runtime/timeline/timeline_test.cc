@@ -250,6 +250,28 @@ TEST_CASE("a job's trace has every rank's track, also of one that has joined", "
         std::count(tensor.begin(), tensor.end(), "E"));
 }
 
+TEST_CASE("a job of one operation has the end of it in every rank's track", "[runtime][multiproc]") {
+  const TemporaryTrace file;
+  RankOptions options = on_one_host(3);
+  options.environment = {{"RUNJOB_TIMELINE", file.path}, {"RUNJOB_TIMELINE_ALL_RANKS", "1"}};
+  for (int job = 0; job < 10; ++job) {  // the ranks leave while others note the end
+    const auto outcomes = run_ranks(options, [](int) {
+      if (runjob_init() != RUNJOB_OK) return outcome_of(RUNJOB_INTERNAL);
+      std::vector<float> values(4);
+      if (const runjob_code code = allreduce("grad", values); code != RUNJOB_OK) return outcome_of(code);
+      return outcome_of(runjob_shutdown());
+    });
+    for (const Outcome& outcome : outcomes) CHECK(outcome.message == "");
+    const auto trace = parse_trace(file.path);
+    for (const char* rank : {"rank 0 on alpha", "rank 1 on alpha", "rank 2 on alpha"}) {
+      const auto track = track_of(trace, rank);
+      INFO("job " << job << ", " << rank);
+      CHECK(std::count(track.begin(), track.end(), "e ALLREDUCE") == 1);
+      CHECK(std::count(track.begin(), track.end(), "b ALLREDUCE") == 1);
+    }
+  }
+}
+
 TEST_CASE("a timeline is started and stopped while the job runs", "[runtime][multiproc]") {
   const TemporaryTrace file;
   const auto outcomes = run_ranks(on_one_host(2), [&file](int rank) {
