@@ -91,7 +91,7 @@ bool Membership::ready(int process, const rendezvous::JoinRequest::Ready& ready,
   which.steps = ready.steps;
   if (!which.ready) {
     drop(process);  // it has not seen the notice
-  } else if (which.rank >= 0) {
+  } else if (which.was_member()) {
     end_by_request(process, ready.reason, now);
   } else if (!forming_) {
     notify_growth();
@@ -101,7 +101,7 @@ bool Membership::ready(int process, const rendezvous::JoinRequest::Ready& ready,
 }
 
 void Membership::failing(int process, bool own, const std::string& reason) {
-  if (roll_.rank_of(process) >= 0) cause_.report(process, own, reason);
+  if (roll_.was_member(process)) cause_.report(process, own, reason);
 }
 
 void Membership::exited(int process, const End& end, TimePoint now) {
@@ -138,7 +138,7 @@ void Membership::host_lost(int host, const std::string& text, TimePoint now) {
       fmt::format("{}; {} is excluded {}", text, roll_.hosts[host].name, exclusions_.duration_text(host, now));
   int lost_members = 0;
   for (const auto& [number, process] : roll_.processes) {
-    if (process.host != host || process.rank < 0) continue;
+    if (process.host != host || !process.was_member()) continue;
     ++lost_members;
     left_.push_back(roll_.name_of(number));
   }

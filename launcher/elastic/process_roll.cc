@@ -19,6 +19,11 @@ int ProcessRoll::rank_of(int process) const {
   return found == processes.end() ? -1 : found->second.rank;
 }
 
+bool ProcessRoll::was_member(int process) const {
+  const auto found = processes.find(process);
+  return found != processes.end() && found->second.was_member();
+}
+
 std::string ProcessRoll::name_of(int process) const {
   const auto found = processes.find(process);
   if (found == processes.end()) return "an unknown process";

@@ -40,6 +40,8 @@ struct ProcessRoll {
 
   /// The process's rank in the present generation; -1 for none.
   int rank_of(int process) const;
+  /// Process::was_member(); false for an unknown process.
+  bool was_member(int process) const;
   /// The index of the process's host; -1 for an unknown process.
   int host_of(int process) const;
   /// "rank 5 on s2", or "a new process on s2".

@@ -138,6 +138,32 @@ TEST_CASE("a rank of which nobody knew yet that it had entered is the cause", "[
   CHECK(job.warnings[0].find(cause) != std::string::npos);
 }
 
+TEST_CASE("a rank's own error is the cause, also when nobody knew yet that it had entered", "[unit]") {
+  ScriptedMembership job("s1:1,s2:1,s3:1", elastic(3, 3));
+  job.membership.entered(0, job.now);
+  job.ready(0);  // has lost rank 1
+  SECTION("that it sends before its request") {
+    job.membership.failing(1, /*own=*/true, "OSError: no data");
+  }
+  SECTION("that comes with its request") {}
+  job.ready(1, 0, "OSError: no data");
+  job.ready(2);
+  REQUIRE(job.formed.size() == 1);
+  CHECK(job.formed[0].cause == "rank 1 on s2: OSError: no data");
+}
+
+TEST_CASE("the loss of a host is that of its ranks, also when nobody knew yet that they had entered", "[unit]") {
+  ScriptedMembership job("s1:1,s2:1,s3:1", elastic(2, 3));
+  job.membership.entered(0, job.now);
+  job.membership.entered(2, job.now);
+  job.ready(0);  // has lost rank 1
+  job.membership.host_lost(1, "s2 is unreachable", job.now);
+  job.ready(2);
+  REQUIRE(job.formed.size() == 1);
+  CHECK_THAT(job.formed[0].cause, StartsWith("s2 is unreachable"));
+  CHECK(job.formed[0].left == std::vector<std::string>{"rank 1 on s2"});
+}
+
 TEST_CASE("a process that waits for the next generation and is lost is not the cause", "[unit]") {
   ThreeRanks job;
   job.ready(0, 4, "OSError: no data");
