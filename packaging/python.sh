@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Chooses the Python environment, completes it, and installs runjob into it. Sourced after steps.sh and packages.sh.
-# Result: `python`, the interpreter's path.
+# Chooses the Python environment, completes it, and installs runjob into it. Sourced after steps.sh and packages.sh; use_compiler_cache comes
+# first. Result: `python`, the interpreter's path.
 
 python=
 
@@ -48,9 +48,10 @@ use_environment_of_user() {
   return 1
 }
 
-# use_own_environment MODULES: .venv, made and completed as far as that is needed.
+# use_own_environment [--with-runjob] MODULES: .venv, made and completed as far as that is needed; with the option runjob is built meanwhile.
 use_own_environment() {
-  local missing
+  local missing with_runjob=no
+  [ "$1" != --with-runjob ] || { with_runjob=yes && shift; }
   python=$PWD/.venv/bin/python
   if ! [ -x "$python" ]; then
     local options=()
@@ -62,6 +63,7 @@ use_own_environment() {
     say "Python: .venv has all it needs"
     return
   fi
+  [ $with_runjob = no ] || begin_building_runjob
   # shellcheck disable=SC2086
   step "installing into .venv: $missing (PyTorch comes with its GPU libraries, 3 GB: this can take minutes)" \
     "$python" -m pip install $missing
@@ -69,17 +71,57 @@ use_own_environment() {
 
 scripts_folder() { "$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'; }
 
+# Whether both distributions are installed in `python`'s environment from these sources.
+is_runjob_installed() {
+  [ "$(cat "$(stamp_of_python)" 2>/dev/null)" = "$(sources_fingerprint)" ] && "$python" -c 'import runjob, horovod' 2>/dev/null
+}
+
+stamp_of_python() { echo "build/installed.$(echo "$python" | cksum | cut -d ' ' -f 1)"; }
+
+building=       # the process that builds both distributions
+built_sources=  # what it builds them from
+
+# Begins to build both distributions, unless they are installed or are being built: the compilers work while pip waits for the network.
+begin_building_runjob() {
+  [ -z "$building" ] && ! is_runjob_installed || return 0
+  built_sources=$(sources_fingerprint)
+  mkdir -p "$LOG_FOLDER"
+  rm -rf build/wheels
+  set -m  # a process group of its own, for stop_building()
+  "$python" -m pip wheel --no-deps -w build/wheels . ./python/horovod >"$LOG_FOLDER/wheels.log" 2>&1 </dev/null &
+  building=$!
+  set +m
+}
+
+finish_building_runjob() {
+  local status=0
+  wait "$building" || status=$?
+  building=
+  cat "$LOG_FOLDER/wheels.log"
+  return $status
+}
+
+# Ends the compilers with the script. Not with a process of it, which may run the trap when it is killed as it begins.
+stop_building() {
+  [ -z "$building" ] || [ "$BASHPID" != $$ ] || { kill -- "-$building" && wait "$building"; } 2>/dev/null || true
+}
+trap 'stop_telling; stop_building' EXIT
+
 # Builds both distributions and installs them into `python`'s environment, unless that was done with these sources.
 install_runjob() {
-  local stamp sources
-  stamp=build/installed.$(echo "$python" | cksum | cut -d ' ' -f 1)
-  sources=$(sources_fingerprint)
-  if [ "$(cat "$stamp" 2>/dev/null)" = "$sources" ] && "$python" -c 'import runjob, horovod' 2>/dev/null; then
+  begin_building_runjob
+  if [ -z "$building" ]; then
     say "runjob: installed from these sources already"
     return
   fi
-  step "building runjob and installing it with pip" "$python" -m pip install . ./python/horovod
-  echo "$sources" >"$stamp"
+  step "building runjob" finish_building_runjob
+  step "installing runjob with pip" install_wheels
+  echo "$built_sources" >"$(stamp_of_python)"
+}
+
+# Also over the same version, as it is not the same build; and what they need, if it is not there.
+install_wheels() {
+  "$python" -m pip install --no-deps --force-reinstall build/wheels/*.whl && "$python" -m pip install build/wheels/*.whl
 }
 
 # Changes whenever a file that goes into the distributions does.

@@ -17,8 +17,8 @@ case "${1:-}" in
   *) fail "unknown option $1; there is only --no-packages" ;;
 esac
 
-use_environment_of_user "$EXAMPLE_MODULES" || use_own_environment "$EXAMPLE_MODULES"
 use_compiler_cache
+use_environment_of_user "$EXAMPLE_MODULES" || use_own_environment --with-runjob "$EXAMPLE_MODULES"
 install_runjob
 
 say "training on two processes: runjob -np 2 python examples/pytorch_digits.py"

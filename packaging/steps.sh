@@ -39,6 +39,7 @@ stop_telling() {
   ticker=
 }
 trap stop_telling EXIT
+trap 'echo "$0: interrupted" >&2; exit 130' INT  # when the program that runs has ended
 
 # How many compilers run at once: one per core, but no more than memory allows at 2 GB each.
 build_jobs() {

@@ -132,8 +132,8 @@ run_structure() { "$python" -m pytest -q --junitxml "$results" tests/structure; 
 run_tensorflow() { PYTHON="$python" packaging/tensorflow.sh "$@" -- "${unless_thorough[@]}" --junitxml "$results"; }
 
 run_all() {
-  use_own_environment "$TEST_MODULES"
   use_compiler_cache
+  use_own_environment --with-runjob "$TEST_MODULES"
   [ "$extent" != thorough ] || export TESTS_GPU_SCHEDULES=100
 
   suite "structure: dependencies, tests, headers, formatting" run_structure

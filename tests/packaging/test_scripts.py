@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import scripts
+from testbed import eventually
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = ["packaging/quickstart.sh", "packaging/test.sh", "packaging/test_wheels.sh"]
@@ -218,3 +219,44 @@ def test_shellcheck():
     paths = [*sorted(ROOT.glob("packaging/*.sh")), ROOT / ".ci/run"]
     done = subprocess.run([shellcheck, "-x", *paths], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout
+
+
+#: A `python` that builds for as long as a test likes, and notes what it was asked for.
+BUILDER = """#!/usr/bin/env bash
+echo "$*" >>asked
+case "$*" in
+  *"pip wheel"*) echo compiling; sleep "${SLEEP:-0}" & echo $! >compiler; wait; [ -z "${FAIL:-}" ] || exit 3; mkdir -p build/wheels; touch build/wheels/runjob.whl ;;
+esac
+"""
+PREPARED = 'sources_fingerprint() { echo "$SOURCES"; }; python=$PWD/python'
+
+
+@pytest.fixture
+def builder(tmp_path):
+    (tmp_path / "build").mkdir()
+    (tmp_path / "python").write_text(BUILDER)
+    (tmp_path / "python").chmod(0o755)
+    return lambda code, **environment: bash(f"{PREPARED}; {code}", HOME=str(tmp_path), SOURCES="1", **environment)
+
+
+def test_runjob_is_built_once_beside_the_download_and_installed(builder, tmp_path):
+    done = builder('begin_building_runjob; begin_building_runjob; step "downloading" true; install_runjob; install_runjob')
+    assert done.returncode == 0, done
+    said = [line for line in done.stdout.splitlines() if line.startswith("==")]
+    assert said == [
+        "== downloading", "== building runjob", "== installing runjob with pip", "== runjob: installed from these sources already",
+    ]  # fmt: skip
+    asked = [line.split()[2] for line in (tmp_path / "asked").read_text().splitlines() if "pip" in line]
+    assert asked == ["wheel", "install", "install"]
+
+
+def test_a_build_that_fails_beside_the_download_shows_the_end_of_its_log(builder):
+    done = builder('begin_building_runjob; step "downloading" true; install_runjob; echo went on', FAIL="1")
+    assert done.returncode == 1 and "went on" not in done.stdout
+    assert "error: 'building runjob' failed with status 3" in done.stderr and done.stderr.splitlines()[-1] == "compiling"
+
+
+def test_a_script_that_ends_early_ends_the_compilers(builder, tmp_path):
+    done = builder('begin_building_runjob; until [ -s compiler ]; do sleep 0.1; done; step "downloading" false', SLEEP="1000")
+    assert "'downloading' failed" in done.stderr
+    eventually(lambda: not pathlib.Path("/proc", (tmp_path / "compiler").read_text().strip()).exists(), "the compiler ends")
