@@ -112,8 +112,8 @@ void Execution::reject(const Decision& decision) {
   if (taken) finish(taken.mapped(), decision.status);
 }
 
-/// The end is recorded under the lock: when no operation is in flight any more, the watcher may send the last records of
-/// this rank.
+/// The end is recorded under the lock: when no operation is in flight any more, the watcher may send the last records
+/// of this rank.
 InFlight::Taken Execution::take(const std::string& name) {
   InFlight::Taken taken = state_.work.operations.take(name);
   if (taken) record_end(taken.mapped().submission);
