@@ -5,8 +5,8 @@
 #   packaging/test.sh [--quick | --thorough] [--no-packages]
 #   packaging/test.sh [--no-packages] SUBJECT...
 #
-#   --quick         without sanitizers, fuzzing and TensorFlow, and without the tests of the wheel, of the examples and of what
-#                   the pages of docs/ show; all C++ tests run in the release build instead
+#   --quick         without sanitizers, fuzzing, TensorFlow and Keras, and without the tests of the wheel, of packaging/, of the
+#                   benchmarks, of the examples and of what the pages of docs/ show; all C++ tests run in the release build instead
 #   --thorough      everything, and what takes long: the tests that are marked so; the thread sanitizer on the runtime, the rendezvous
 #                   and the stand-ins of GPUs, with 100 random jobs; a debug build that compiles each source alone, with its tests; a
 #                   minute of fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute; 500
@@ -161,8 +161,8 @@ run_all() {
   # A rank is stopped for so long while others wait for it; schedules of losses; losses and gains of one training.
   [ "$extent" != thorough ] || export TESTS_STOPPED_SECONDS=60 TESTS_SCHEDULES=500 TESTS_CHANGES=20
   local left_out=(structure python/tensorflow)
-  [ "$extent" != quick ] || left_out+=(docs python/examples python/wheel)
-  suite "Python and end-to-end tests" run_pytest "${left_out[@]/#/--ignore=tests/}" tests
+  [ "$extent" != quick ] || left_out+=(benchmarks docs packaging python/examples python/wheel 'python/*/*keras*')
+  suite "Python and end-to-end tests" run_pytest "${left_out[@]/#/--ignore-glob=tests/}" tests
   [ "$extent" = quick ] || suite "TensorFlow and Keras" run_tensorflow newest
   if [ "$extent" = thorough ]; then
     suite "jobs under the address sanitizer" run_sanitized_jobs

@@ -6,6 +6,7 @@ at --rate in both directions of each host's cable. `--what engine` measures whol
 """
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
@@ -104,7 +105,8 @@ def set_cores(host, index):
     """Binds what sshd starts on the host from now on to one core, a different one for each index; to none when it is None."""
     cores = sorted(os.sched_getaffinity(0))
     for process in host.processes(system=True):
-        os.sched_setaffinity(process.machine_pid, cores if index is None else {cores[index % len(cores)]})
+        with contextlib.suppress(ProcessLookupError):  # it has ended since
+            os.sched_setaffinity(process.machine_pid, cores if index is None else {cores[index % len(cores)]})
 
 
 def measure_peers(arguments, counts):

@@ -113,6 +113,7 @@ def _tensors_beside_a_late_operation():
         hvd.allreduce_(tensor.clone(), name=f"x{i}", op=hvd.Sum)
     gpu.synchronize()
     kept = gpu_calls.kept()
+    hvd.barrier()  # rank 0 has counted
     if hvd.rank() == 1:
         hvd.synchronize(hvd.allreduce_async(tensor, name="late", op=hvd.Sum))
     hvd.barrier()
