@@ -66,7 +66,7 @@ use_own_environment() {
   [ $with_runjob = no ] || begin_building_runjob
   # shellcheck disable=SC2086
   step "installing into .venv: $missing (PyTorch comes with its GPU libraries, 3 GB: this can take minutes)" \
-    "$python" -m pip install --no-compile $missing  # Python compiles what is imported, in less time than pip all of it
+    "$python" -m pip install $missing
 }
 
 scripts_folder() { "$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'; }
