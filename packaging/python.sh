@@ -71,9 +71,9 @@ use_own_environment() {
 
 scripts_folder() { "$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'; }
 
-# Whether both distributions are installed in `python`'s environment from these sources.
+# is_runjob_installed SOURCES: whether both distributions are installed in `python`'s environment from these.
 is_runjob_installed() {
-  [ "$(cat "$(stamp_of_python)" 2>/dev/null)" = "$(sources_fingerprint)" ] && "$python" -c 'import runjob, horovod' 2>/dev/null
+  [ "$(cat "$(stamp_of_python)" 2>/dev/null)" = "$1" ] && "$python" -c 'import runjob, horovod' 2>/dev/null
 }
 
 stamp_of_python() { echo "build/installed.$(echo "$python" | cksum | cut -d ' ' -f 1)"; }
@@ -83,8 +83,9 @@ built_sources=  # what it builds them from
 
 # Begins to build both distributions, unless they are installed or are being built: the compilers work while pip waits for the network.
 begin_building_runjob() {
-  [ -z "$building" ] && ! is_runjob_installed || return 0
+  [ -z "$building" ] || return 0
   built_sources=$(sources_fingerprint)
+  ! is_runjob_installed "$built_sources" || return 0
   mkdir -p "$LOG_FOLDER"
   rm -rf build/wheels
   set -m  # a process group of its own, for stop_building()

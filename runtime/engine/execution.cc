@@ -141,8 +141,8 @@ void Execution::on_done(std::span<AgreedOperation* const> operations) {
         failure = &operation->status;
         continue;
       }
-      // Taken at once: between two locks, the end of the job could take it.
       state_.parts.timeline->end_activity(operation->decision->name);
+      // Taken at once: between two locks, the end of the job could take it.
       finished_.emplace_back(take(operation->decision->name),
                              operation->status.ok() ? Status() : state_.phase.reason());
     }

@@ -67,6 +67,10 @@ def too_few(values: float) -> ValueError:
     return ValueError(f"SyncBatchNorm needs two values for each channel in training; all ranks have {values:.0f} together")
 
 
+def dtype_of_statistics(input: torch.Tensor) -> torch.dtype:
+    return torch.float64 if input.dtype == torch.float64 else torch.float32
+
+
 def _in_one_piece(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor in one of the two layouts that the kernels take."""
     is_channels_last = tensor.dim() in (4, 5) and tensor.is_contiguous(
@@ -78,8 +82,8 @@ def _in_one_piece(tensor: torch.Tensor) -> torch.Tensor:
 def _table(input: torch.Tensor, values: int, eps: float, process_set: ProcessSet) -> torch.Tensor:
     """The rows of all ranks, (ranks, 2 * channels + 1). That of a rank without values, or one that has joined, is zeros."""
     channels = input.shape[1]
-    dtype = torch.float64 if input.dtype == torch.float64 else torch.float32
-    table = torch.zeros(process_sets.size_of(process_set), 2 * channels + 1, dtype=dtype, device=input.device)
+    rows, dtype = process_sets.size_of(process_set), dtype_of_statistics(input)
+    table = torch.zeros(rows, 2 * channels + 1, dtype=dtype, device=input.device)
     if values:
         row = table[process_sets.rank_in(process_set)]
         mean, scale = torch.batch_norm_stats(input, eps)

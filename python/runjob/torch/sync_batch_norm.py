@@ -19,7 +19,7 @@ from .. import process_sets
 from ..process_sets import ProcessSet, global_process_set
 from ..reduce_ops import Sum
 from . import gpus
-from .gpu_batch_norm import GpuNormalization, too_few
+from .gpu_batch_norm import GpuNormalization, dtype_of_statistics, too_few
 from .operations import allreduce_
 
 #: The gradient of the input takes several passes over its memory: a piece of this size stays in the processor's cache.
@@ -109,7 +109,7 @@ class Normalization(torch.autograd.Function):
         if update is not None:
             _update(merged, *update)
         variance = merged.deviation / merged.values
-        form = (input.device, _dtype_of_statistics(input))
+        form = (input.device, dtype_of_statistics(input))
         mean, scale = merged.mean.to(*form), (variance + eps).rsqrt().to(*form)
         ctx.save_for_backward(input, weight, mean, scale)
         ctx.count, ctx.process_set = merged.values, process_set
@@ -134,16 +134,12 @@ class Normalization(torch.autograd.Function):
         )  # fmt: skip
 
 
-def _dtype_of_statistics(input: torch.Tensor) -> torch.dtype:
-    return torch.float64 if input.dtype == torch.float64 else torch.float32
-
-
 def _statistics(input: torch.Tensor) -> _Statistics:
     count, channels = input.numel() // input.shape[1], input.shape[1]
     if count == 0:
         nothing = torch.zeros(channels, dtype=torch.float64, device="cpu")
         return _Statistics(0.0, nothing, nothing)
-    unused = torch.zeros(channels, device=input.device, dtype=_dtype_of_statistics(input))  # sets the dtype of the results
+    unused = torch.zeros(channels, device=input.device, dtype=dtype_of_statistics(input))  # sets the dtype of the results
     results = torch.batch_norm_update_stats(input, unused, unused.clone(), 0.0)
     mean, variance = (each.to("cpu", torch.float64) for each in results)
     return _Statistics(float(count), mean, variance * count)
