@@ -12,12 +12,14 @@ import pytest
 import class_sizes
 import source_tree
 
-MOST_LINES = 400
-MOST_LINES_OF_TESTS = 500
-MOST_LINES_OF_INTERFACES = 570  # the public headers, whose contracts are longer than their code
-MOST_FUNCTIONS = 25  # of a class
-MOST_MEMBERS = 25
-MOST_FILES = 30  # of a folder, without the folders in it
+# Marks, at which one looks for a concept that is worth a file, a class or a folder of its own. Code is not bent to keep within them: what
+# fails is twice as much.
+MOST_LINES = 2 * 400
+MOST_LINES_OF_TESTS = 2 * 500
+MOST_LINES_OF_INTERFACES = 2 * 570  # the public headers, whose contracts are longer than their code
+MOST_FUNCTIONS = 2 * 25  # of a class
+MOST_MEMBERS = 2 * 25
+MOST_FILES = 2 * 30  # of a folder, without the folders in it
 
 # Sources without a C++ test of their name, and the test that runs them as part of real jobs instead: what they do is
 # done to processes, signals and pipes.
