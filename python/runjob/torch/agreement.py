@@ -55,6 +55,23 @@ def agree(name: str, forms: dict[str, Form], came: Sequence[str], process_set: P
     return conclude({rank: _read(text) for rank, text in enumerate(texts) if text})
 
 
+def explain(name: str, position: str, fault: str, process_set: ProcessSet) -> str:
+    """What is wrong in a round of reductions, the same text on all ranks. Blocks as agree().
+
+    position  which step this rank is in. fault: what it has found to be wrong, or "".
+    """
+    texts = _gather(name, json.dumps([position, fault]).encode(), process_set)
+    ranks = {rank: json.loads(text) for rank, text in enumerate(texts) if text}
+    faults = [f"rank {rank} of the process set: {fault}" for rank, (_, fault) in ranks.items() if fault]
+    if not faults:
+        positions = [f"rank {rank} is in {position}" for rank, (position, _) in ranks.items()]
+        faults = [
+            f"the ranks of the process set have run backward() unequally often in a step: {', '.join(positions)}; all of them must run as "
+            "many backward passes between two steps, or call join()"
+        ]
+    return "DistributedOptimizer: " + "; ".join(faults)
+
+
 def _gather(name: str, own: bytes, process_set: ProcessSet) -> list[bytes]:
     """The texts of all ranks, as two allreduces: those, and no other operation, take zeros for a rank that has joined. Its text
     is empty."""

@@ -1,8 +1,9 @@
 """Gradients on their way through one reduction: many in a bucket, or one alone.
 
-A step of each: hold() takes a gradient that has come, submit() starts the reduction with what there is, finish() waits for it and gives
-every parameter its part. In between, submit() also says for each gradient whether this rank has it: one that no rank has stays
-None, and one that only others have counts as zeros here.
+A round of each: hold() takes a gradient that has come, submit() starts the reduction with what there is, finish() waits for it and gives
+every parameter its part. In between, submit() also announces for each gradient whether this rank has it: one that no rank has stays
+as it is, and one that only others have counts as zeros here, or as what there is of it. A step has a round for each backward pass that
+completes gradients. A gradient is reduced once in a step: in later rounds it counts as zeros, and its parameter keeps the result.
 
 Threads  those of the backward pass, one at a time, and the one that calls finish().
 """
@@ -18,11 +19,12 @@ import torch
 from .. import handles, reduce_ops
 from ..calls import Reduction
 from ..compression import Compressor
-from ..exceptions import Error
+from ..exceptions import Error, MismatchError
 from ..handles import Call
 from ..process_sets import ProcessSet
 from . import timeline_rows
 from .operations import calls
+from .slot import Slot
 from .sparse import sparse_allreduce_async
 from .symmetric import empty_symmetric
 from .tensors import DTYPES
@@ -63,39 +65,13 @@ class GradientReduction(NamedTuple):
         return bool(reduced == 0) == (self.op in (reduce_ops.Min, reduce_ops.Product))
 
 
-class Slot:
-    """One parameter's gradient, in all steps.
-
-    passes_left  backward passes until it is complete. is_here: it has been taken, in this step.
-    view         its place in its bucket's memory, once that is there. It is given to nobody: p.grad is another tensor there.
-    strides      of that place.
-    address      where it is, or was in the memory before: 0 before the first, and for a place without elements.
-    came_ns      when it was complete in this step, by time.monotonic_ns(), while a timeline is recorded.
-    sparse_dims  of a gradient that travels as a sparse one; 0: it travels as a dense one, also when it is sparse.
-    """
-
-    __slots__ = ("address", "came_ns", "hook", "is_here", "name", "parameter", "passes_left", "sparse_dims", "strides", "taker", "view")
-
-    def __init__(self, parameter: torch.Tensor, name: str, passes: int) -> None:
-        self.parameter = parameter
-        self.name = name
-        self.passes_left = passes
-        self.is_here = False
-        self.came_ns = 0
-        self.sparse_dims = 0
-        self.taker: Bucket | Alone | None = None
-        self.view: torch.Tensor | None = None
-        self.strides: tuple[int, ...] = ()
-        self.address = 0
-        self.hook: Any = None
-
-
 class Bucket:
     """Gradients of one dtype and device in one piece of memory, symmetric where there is such, which is reduced in place.
 
-    p.grad becomes a tensor in that memory: none that autograd takes for a view, but it counts its versions with the memory. It stays valid
-    for whoever keeps it: the memory is left to the gradients of the last step if anything but the bucket and the parameters' p.grad
-    refers to it. Where PyTorch does not count references, it is left to them in each step with a gradient that came elsewhere.
+    p.grad becomes a tensor in that memory: none that autograd takes for a view, and it counts its own versions. It stays valid for
+    whoever keeps it: the memory is left to the gradients of the last round if anything but the bucket and the parameters' p.grad refers
+    to it, and if gradients that lie in it have been reduced in this step. Where PyTorch does not count references, it is left to them in
+    each round with a gradient that came elsewhere.
 
     p.grad stays what it is, and is overwritten with the result, when it is a part of a larger piece of memory, which is the program's own,
     and with a `dtype` that is not the gradients', which is compression.
@@ -123,16 +99,25 @@ class Bucket:
         self._flat: torch.Tensor | None = None
         self._words: Any = None  # a tensor behind the gradients, or host_words
         self._own_references = 0  # to the memory, while no gradient lies in it
-        self._version = 0
+        self._lent: list[tuple[Slot, torch.Tensor]] = []  # values that are sent, and to be put back if no rank has that gradient complete
         for slot in slots:
             slot.taker, slot.view = self, None
         self.begin_step()
 
     def begin_step(self) -> None:
         """Nothing has come yet."""
-        self.missing = len(self.slots)
-        self._has_room = False  # whether the memory may be written to in this step, where no gradient lies
+        self.count()
+        self._begin_round()
+
+    def _begin_round(self) -> None:
+        self._lent.clear()
+        self._has_room = False  # whether the memory may be written to in this round, where no gradient lies
         self._is_recorded = timeline_rows.are_recorded()  # so that hold() does not ask for each gradient
+
+    def count(self) -> None:
+        """Counts what has to come. is_reduced: whether all of it was reduced in this step."""
+        self.missing = sum(slot.passes_left > 0 for slot in self.slots)
+        self.is_reduced = all(slot.is_reduced for slot in self.slots)
 
     @property
     def is_submitted(self) -> bool:
@@ -143,8 +128,13 @@ class Bucket:
         slot.is_here = is_complete
         if self._is_recorded and is_complete:
             slot.came_ns = time.monotonic_ns()
-        if self._host_words is not None:
-            return
+        if self._host_words is None:
+            self._take(slot, is_complete)
+        if is_complete:
+            slot.see(slot.parameter.grad)
+
+    def _take(self, slot: Slot, is_complete: bool) -> None:
+        """Copies the gradient into the memory, unless it lies there."""
         gradient = slot.parameter.grad
         if _is_in_place(gradient, slot):
             return
@@ -174,8 +164,12 @@ class Bucket:
             if self._can_bind(gradient):
                 _bind(slot)
 
-    def submit(self, extra: Sequence[bool] = ()) -> None:
-        """Starts the reduction. A gradient that is not complete is taken as it is; extra: the owner's words."""
+    def submit(self, is_final: bool, extra: Sequence[bool] = ()) -> None:
+        """Starts the reduction.
+
+        is_final  a gradient that is not complete counts as complete; else it is sent for the case that another rank has it complete.
+        extra     the owner's words.
+        """
         if not self._has_room:
             self._make_room()
         is_here = self._reduction.word(True)
@@ -185,16 +179,21 @@ class Bucket:
             if self._host_words is not None:
                 self._words[index] = is_here
             if not slot.is_here:
-                self._take_incomplete(slot, index)
+                self._take_incomplete(slot, index, is_final)
         for index, word in enumerate(extra, len(self.slots)):
             if not word:
                 self._words[index] = self._reduction.word(False)
         if self._host_words is not None:
             self._move()
-        self._version = self._flat._version
         if timeline_rows.are_recorded():
             self._show_gradients()
         self._call, self._handle = self._reduction.start_again(self._call, self._flat, self.name)
+
+    def leave_out(self) -> None:
+        """All gradients were reduced in this step: nothing is sent in this round."""
+        if self._host_words is not None:
+            for index in range(len(self.slots)):
+                self._words[index] = self._reduction.word(False)
 
     def _show_gradients(self) -> None:
         """Gives each gradient a row in the timeline, with what happens to the bucket."""
@@ -204,54 +203,59 @@ class Bucket:
         )  # fmt: skip
 
     def finish(self) -> None:
-        """Waits; on a GPU, after the words. Errors  the reduction's; AssertionError when a gradient has gone meanwhile. It is over also then."""
+        """Waits; on a GPU, after the words. Gives the parameters their results.
+
+        Errors  the reduction's; MismatchError for a gradient that was reduced here before, and only now on another rank. The round is
+                over also then.
+        """
         handles.synchronize(self._handle)
         failure = None
         for index, slot in enumerate(self.slots):
-            if not _is_in_place(slot.parameter.grad, slot):
-                failure = self._give(slot, index) or failure
+            if slot.is_reduced:
+                if self._reduction.is_any(self._words[index]):
+                    failure = failure or reduced_twice(slot)
+                continue
+            is_anywhere = slot.is_here or self._reduction.is_any(self._words[index])
+            if is_anywhere and not _is_in_place(slot.parameter.grad, slot):
+                _give(slot)
+            slot.end_round(is_anywhere)
+        for slot, values in self._lent:
+            if not slot.is_reduced:
+                slot.view.copy_(values)
+        self.count()
+        self._begin_round()
         if failure is not None:
             raise failure
 
-    def hears(self, index: int) -> bool:
+    def is_any(self, index: int) -> bool:
         """Whether the owner's word `index` was yes on any rank. After finish()."""
         return self._reduction.is_any(self._words[len(self.slots) + index])
 
-    def was_changed(self) -> bool:
-        """Whether somebody has written into the gradients since submit()."""
-        return self._flat._version != self._version
-
-    def _take_incomplete(self, slot: Slot, index: int) -> None:
+    def _take_incomplete(self, slot: Slot, index: int, is_final: bool) -> None:
         """What there is of a gradient: nothing, or of earlier steps or too few passes."""
         gradient = slot.parameter.grad
-        if gradient is None or (gradient.is_sparse and slot.sparse_dims):
-            slot.view.zero_()
-            self._words[index] = self._reduction.word(False)
-        else:
+        is_nothing = gradient is None or slot.is_reduced or (gradient.is_sparse and slot.sparse_dims)
+        if is_final and not is_nothing:
             self.hold(slot, is_complete=True)
-
-    def _give(self, slot: Slot, index: int) -> AssertionError | None:
-        """The result to a gradient that is not the bucket's memory."""
-        parameter = slot.parameter
-        if not slot.is_here:
-            if self._reduction.is_any(self._words[index]):
-                parameter.grad = slot.view.detach().to(parameter.dtype)
-        elif parameter.grad is None:
-            return removed(slot)
-        elif parameter.grad.is_sparse:
-            parameter.grad = slot.view.to(parameter.dtype).to_sparse(parameter.grad.sparse_dim())
+            return
+        self._words[index] = self._reduction.word(False)
+        if is_nothing:
+            slot.view.zero_()
+        elif _is_in_place(gradient, slot):
+            self._lent.append((slot, slot.view.clone()))
         else:
-            parameter.grad.detach().copy_(slot.view)
-        return None
+            slot.view.copy_(_values(gradient))
 
     def _make_room(self) -> None:
-        """Before the first gradient of a step that does not lie in the memory is written there."""
+        """Before the first gradient of a round that does not lie in the memory is written there."""
         if self._flat is None or self._is_kept():
             self._allocate()
         self._has_room = True
 
     def _is_kept(self) -> bool:
-        """Whether somebody keeps a gradient of the last step, or a tensor that shares its memory."""
+        """Whether somebody keeps a gradient of the last round, or a tensor that shares its memory; also a parameter, one of this step."""
+        if any(slot.is_reduced and slot.address != 0 and _is_bound(slot) for slot in self.slots):
+            return True
         count = _references(self._flat)
         if count == self._own_references > 0:
             return False
@@ -268,7 +272,7 @@ class Bucket:
         words = len(self.slots) + self._extra if self._host_words is None else 0
         self._flat, self._call = _memory(places[-1] + words, self._dtype, self._device), None
         self._words = self._flat[places[-1] :] if self._host_words is None else self._host_words
-        bound = [slot for slot in self.slots if _is_bound(slot)]
+        bound = [slot for slot in self.slots if _is_bound(slot) and not slot.is_reduced]
         for slot, strides, place in zip(self.slots, self._strides, places):
             slot.view = _view(self._flat, place, slot.parameter.shape, strides)
             slot.strides, slot.address = slot.view.stride(), slot.view.data_ptr()
@@ -284,7 +288,22 @@ def _values(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _bind(slot: Slot) -> None:
-    slot.parameter.grad = slot.view.detach()  # a view could not be detach_()ed
+    """Makes p.grad a tensor in the bucket's memory, which has the same values. It is as seen if the one before was."""
+    is_as_seen = slot.seen is not None and slot.is_as_seen()
+    slot.parameter.grad = slot.view.data  # not a view, which could not be detach_()ed; with versions of its own
+    if is_as_seen:
+        slot.see(slot.parameter.grad)
+
+
+def _give(slot: Slot) -> None:
+    """The result to a gradient that is not the bucket's memory."""
+    parameter, gradient = slot.parameter, slot.parameter.grad
+    if gradient is None or gradient.requires_grad:  # a result is not a part of the graph that create_graph=True has made
+        parameter.grad = slot.view.detach().to(parameter.dtype, copy=True)
+    elif gradient.is_sparse:
+        parameter.grad = slot.view.to(parameter.dtype).to_sparse(gradient.sparse_dim())
+    else:
+        gradient.copy_(slot.view)
 
 
 def _is_bound(slot: Slot) -> bool:
@@ -326,7 +345,7 @@ def _memory(count: int, dtype: torch.dtype, device: torch.device) -> torch.Tenso
 class Alone:
     """A gradient that is reduced by itself: a sparse one, a large one in its own memory, or one for a compressor that may look at its shape.
 
-    Whether any rank has it is not told here: finish() must be told.
+    Whether any rank has it is not announced here: finish() must be told.
     """
 
     def __init__(self, name: str, slot: Slot, reduction: GradientReduction) -> None:
@@ -337,40 +356,61 @@ class Alone:
         slot.taker, slot.view = self, None
         self.begin_step()
 
+    @property
+    def slots(self) -> Sequence[Slot]:
+        return (self.slot,)
+
     def begin_step(self) -> None:
         """Nothing has come yet."""
-        self.missing = 1
+        self.count()
+
+    def count(self) -> None:
+        """As Bucket.count()."""
+        self.missing = int(self.slot.passes_left > 0)
+        self.is_reduced = self.slot.is_reduced
 
     @property
     def is_submitted(self) -> bool:
         return self._wait is not None
 
     def hold(self, slot: Slot, is_complete: bool) -> None:
-        """Nothing is to be done before submit()."""
+        """Takes the gradient where it is."""
+        slot.is_here = is_complete
+        if is_complete:
+            slot.see(slot.parameter.grad)
 
-    def submit(self) -> None:
-        """Starts the reduction of what there is."""
-        gradient = self.slot.parameter.grad
-        self.slot.is_here = gradient is not None
-        self._wait = self._start_sparse(gradient) if self.slot.sparse_dims else self._start_dense(gradient)
+    def submit(self, is_final: bool) -> None:
+        """Starts the reduction of what there is; is_final: as of Bucket.submit()."""
+        slot = self.slot
+        gradient = None if slot.is_reduced else slot.parameter.grad
+        if gradient is not None and is_final and not slot.is_here:
+            self.hold(slot, is_complete=True)
+        self._wait = self._start_sparse(gradient) if slot.sparse_dims else self._start_dense(gradient)
+
+    def leave_out(self) -> None:
+        """The gradient was reduced in this step: nothing is sent in this round."""
 
     def finish(self, is_anywhere: bool) -> None:
-        """Waits, and leaves None where no rank has a gradient. Errors  as Bucket.finish()."""
+        """Waits. is_anywhere: whether any rank has the gradient complete. Errors  as Bucket.finish()."""
+        wait, self._wait, slot = self._wait, None, self.slot
         try:
-            reduced = self._wait()
+            reduced = wait()
         except Error:
-            self._wait = None
             raise
-        self._wait = None
-        parameter = self.slot.parameter
-        if not self.slot.is_here:
-            parameter.grad = reduced if is_anywhere else None
-        elif parameter.grad is None:
-            raise removed(self.slot)
-        elif reduced.is_sparse:
-            parameter.grad = reduced
-        elif reduced.data_ptr() != parameter.grad.data_ptr():
-            parameter.grad.detach().copy_(reduced)
+        except BaseException:  # of a signal handler: may be called again
+            self._wait = wait
+            raise
+        if slot.is_reduced:
+            if is_anywhere:
+                raise reduced_twice(slot)
+            return
+        gradient = slot.parameter.grad
+        if is_anywhere and (gradient is None or gradient.requires_grad or reduced.is_sparse):
+            slot.parameter.grad = reduced
+        elif is_anywhere and reduced.data_ptr() != gradient.data_ptr():
+            gradient.copy_(reduced)
+        slot.end_round(is_anywhere)
+        self.count()
 
     def _start_sparse(self, gradient: torch.Tensor | None) -> Callable[[], torch.Tensor]:
         parameter, dims = self.slot.parameter, self.slot.sparse_dims
@@ -385,6 +425,8 @@ class Alone:
     def _start_dense(self, gradient: torch.Tensor | None) -> Callable[[], torch.Tensor]:
         if gradient is None:
             gradient = torch.zeros_like(self.slot.parameter, requires_grad=False)
+        elif not self.slot.is_here:
+            gradient = gradient.detach().clone()  # only for the case that another rank has it complete
         compressed, context = self._reduction.compression.compress(gradient.detach())
         if timeline_rows.are_recorded():
             shape, dtype = compressed.shape, compressed.dtype
@@ -393,7 +435,8 @@ class Alone:
         return lambda: self._reduction.compression.decompress(handles.synchronize(handle), context)
 
 
-def removed(slot: Slot) -> AssertionError:
-    return AssertionError(
-        f"the gradient of {slot.name} was removed while it was being reduced; clear gradients after step() only"
+def reduced_twice(slot: Slot) -> MismatchError:
+    return MismatchError(
+        f"DistributedOptimizer: another rank has computed the gradient of {slot.name} again in the same step, which this rank has not; all "
+        "ranks of the process set must clear gradients and run backward() alike"
     )

@@ -1,9 +1,16 @@
-"""The gradients of one optimizer: noticed when they come, reduced in buckets while the backward pass goes on, waited for in its step.
+"""The gradients of one optimizer: noticed when they come, reduced in buckets while the backward pass goes on, waited for at its end.
 
-In the first step nothing is sent before synchronize(): there the ranks tell each other what gradients they have, and in which order
-those came. They do so again after a step in which a rank has seen a parameter that is new, frozen or unfrozen; that it has is one
-of the words that travel with every step's gradients. And they do so in the first step after all of them have joined. So the ranks
+A round is one reduction of what has come. It ends with the pass that completes gradients, so that p.grad has the reduced gradient when
+backward() returns, and there is one in step() if no pass has made one, or for what no pass has computed. In a round, gradients that are
+not complete stay as they are; in the final one, in step(), they count as complete.
+
+In the first round nothing is sent before its end: there the ranks announce to each other what gradients they have, and in which order
+those came. They do so again after a round in which a rank has seen a parameter that is new, frozen or unfrozen; that it has is one
+of the words that travel with every round's gradients. And they do so in the first round after all of them have joined. So the ranks
 always have the same buckets.
+
+The words also carry the phase, which is the number of steps and of evaluations of closures. Ranks in different phases have made unequal
+numbers of passes: then, and when a rank has another fault, all ranks exchange texts, and raise the same error.
 
 The ranks know an optimizer by its number among those of its process set, in the order of their first agreements: these block, so that
 the order is the same on all ranks. It would not be the order in which optimizers are made: a rank that comes to an elastic job later
@@ -14,20 +21,23 @@ Threads  those of the backward pass, one at a time, and the one that steps.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import warnings
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Callable
 
 import torch
 
 from .. import job, process_sets
+from ..exceptions import Error, MismatchError
 from ..process_sets import ProcessSet
-from .agreement import agree, form_of
-from .buckets import Alone, Bucket, GradientReduction, Slot
-from .layout import Layout
+from . import passes
+from .agreement import agree, explain, form_of
+from .buckets import Alone, Bucket, GradientReduction
+from .layout import Layout, Words
 from .parameter_names import add_names
+from .slot import Slot
 
 _numbers: dict[int, tuple[object, Iterator[int]]] = {}  # of optimizers, by process set: since when, and the next ones
 
@@ -48,6 +58,7 @@ class Gradients:
         self._groups = groups
         self.sparse_as_dense = sparse_as_dense
         self.passes = passes
+        self._param_groups: Callable[[], Sequence[dict[str, Any]]] = list
         self._slots: dict[torch.Tensor, Slot] = {}
         self._noticed: list[Slot] = []  # the same ones; for when this has ended
         weakref.finalize(self, _release_all, self._noticed)
@@ -63,29 +74,59 @@ class Gradients:
         self.is_active = not is_alone and bool(process_set.included()) and process_set.size() > 1
         self._layout: Layout | None = None
         self.name = ""
+        self._number = 0
         self._agreements = 0
         self._is_changed = False
         self._came: list[str] | None = []  # names in the order of their coming, while that is to be learnt
-        self._complete = 0
+        self._steps = self._evaluations = 0  # so far, the latter of closures in this step
+        self._phase = 0
         for slot in self._slots.values():
             slot.taker, slot.view = None, None
-        self.begin_step()
+        self.begin_anew()
 
-    def begin_step(self) -> None:
-        """Nothing has come yet."""
-        self._complete = 0
+    def begin_anew(self) -> None:
+        """Nothing has come yet in this step."""
+        self._complete = 0  # gradients that have not been reduced
+        self._rounds = 0
+        self._is_left_over = False  # whether the last round has left a gradient, on any rank, that has come in too few passes
+        self._ended_passes = 0
+        self._pass = -1  # the one in which a gradient came last
+        self._passes: set[int] = set()  # those in which gradients came, and whose end has not come
+        self._is_handed_on = False
+        self._has_begun = False
+        self._fault = ""
         for slot in self._slots.values():
-            slot.passes_left, slot.is_here = self.passes, False
+            slot.begin(self.passes)
         if self._layout is not None:
             self._layout.begin_step()
+
+    def begin_step(self) -> None:
+        """The step before has been taken."""
+        self._steps += 1
+        self._evaluations = 0
+        self._phase += 1
+        if self._has_begun:
+            self.begin_anew()
+
+    def begin_evaluation(self) -> None:
+        """A closure is called, whose gradients are to be reduced, whatever has been in this step."""
+        self._evaluations += 1
+        self._phase += 1
+        self._rounds = 0
 
     def _is_of_another_job(self) -> bool:
         """A forked child, which is in no job, goes on alone where its parent did."""
         return self._generation != job.generation() and (self.is_active or job.is_initialized())
 
-    def are_in_flight(self) -> bool:
-        """Whether a gradient is complete, and not yet reduced."""
-        return self._complete > 0
+    def clear(self) -> None:
+        """The gradients are being cleared. Errors  AssertionError while they are being reduced, which is in a hook of the backward pass."""
+        if self._complete > 0 and passes.is_in_a_pass(self):
+            raise AssertionError(
+                "zero_grad() during backward(): gradients are still being reduced; call it when backward() has returned, or after step()"
+            )
+        self._settle(is_cleared=True)
+        if self._has_begun:
+            self.begin_anew()
 
     def parameters(self) -> set[torch.Tensor]:
         """Those whose gradients are noticed."""
@@ -93,68 +134,146 @@ class Gradients:
 
     def in_flight(self) -> dict[torch.Tensor, tuple[None, None]]:
         """The parameters whose gradients are complete, and not yet reduced."""
-        return {slot.parameter: (None, None) for slot in self._slots.values() if slot.passes_left == 0}
+        return {slot.parameter: (None, None) for slot in self._slots.values() if slot.passes_left == 0 and not slot.is_reduced}
 
-    def follow(self, param_groups: Sequence[dict[str, Any]]) -> None:
-        """Notices from now on the gradients of those parameters that require them."""
+    def follow(self, param_groups: Callable[[], Sequence[dict[str, Any]]] | None = None) -> list[Slot]:
+        """Notices from now on the gradients of those parameters that require them. Returns what was not noticed before.
+
+        param_groups  returns the optimizer's; given once.
+        """
+        self._param_groups = param_groups or self._param_groups
+        self._follow_job()
+        if not self.is_active:
+            return []
+        groups = self._param_groups()
+        trainable = [parameter for group in groups for parameter in group["params"] if parameter.requires_grad]
+        if len(trainable) == len(self._slots) and all(parameter in self._slots for parameter in trainable):
+            return []
+        self._is_changed = True
+        self.names = add_names(groups, self.names)
+        before, self._slots = self._slots, {}
+        new = []
+        for parameter in trainable:
+            slot = before.pop(parameter, None)
+            if slot is None:
+                slot = self._new_slot(parameter)
+                new.append(slot)
+            self._slots[parameter] = slot
+        for slot in before.values():
+            slot.begin(self.passes)
+            self._noticed.remove(slot)
+            slot.hook.remove()  # its bucket still has it, until the ranks have agreed anew
+        return new
+
+    def _follow_job(self) -> None:
         if self._is_of_another_job():
             self._begin_job()
         elif self._joins != job.joins():
             self.drop()
             self._begin_job()
-        if not self.is_active:
-            return
-        trainable = [parameter for group in param_groups for parameter in group["params"] if parameter.requires_grad]
-        if len(trainable) == len(self._slots) and all(parameter in self._slots for parameter in trainable):
-            return
-        self._is_changed = True
-        self.names = add_names(param_groups, self.names)
-        before, self._slots = self._slots, {}
-        for parameter in trainable:
-            self._slots[parameter] = before.pop(parameter, None) or self._new_slot(parameter)
-        for slot in before.values():
-            self._noticed.remove(slot)
-            slot.hook.remove()  # its bucket still has it, until the ranks have agreed anew
 
-    def synchronize(self, param_groups: Sequence[dict[str, Any]]) -> None:
-        """Waits until every gradient is the reduced one, on all ranks.
+    def synchronize(self) -> None:
+        """Makes the final round of a step, if it has had none, or if there are gradients that none has reduced.
 
-        Errors  the reductions'; MismatchError when the ranks have different parameters. Nothing is in flight afterwards.
+        Errors  the reductions'; MismatchError when the ranks have different parameters, or have made unequal numbers of passes. Nothing is
+                in flight afterwards.
         """
-        self.follow(param_groups)
-        try:
-            if self.is_active:
-                self._reduce()
-        except Exception:  # but not what a signal handler raises: then this may be called again
-            self.begin_step()
-            raise
-        self.begin_step()
+        self._settle()
+        self.follow()
+        if self.is_active and self._is_round_due():
+            self._begin_round(is_final=True)
+            self.end_round()
+
+    def _is_round_due(self) -> bool:
+        if self._rounds == 0 or self._complete > 0 or self._is_left_over:
+            return True
+        return any(slot.is_left_out() for slot in self._slots.values())
 
     def drop(self) -> None:
-        """Waits for what is in flight, and begins a new step."""
+        """Waits for what is in flight, and begins anew."""
         is_of_another_job = self._is_of_another_job()
         if self._layout is not None and (job.is_initialized() or not is_of_another_job):
+            if not is_of_another_job and self._joins == job.joins():
+                with contextlib.suppress(Error):
+                    self._settle(is_cleared=True)
             self._layout.drop()  # also what has ended with an earlier generation of an elastic job: it keeps its tensors until then
         if is_of_another_job:
             self._begin_job()
-        self.begin_step()
+        self.begin_anew()
 
-    def _reduce(self) -> None:
-        if self._layout is not None:
-            if self._layout.was_changed():
-                warnings.warn(
-                    "a gradient was changed between backward() and step(), while it was being reduced; change gradients (clip "
-                    "them, unscale them) between synchronize() and step(), and put step() into skip_synchronize()",
-                    stacklevel=5,
-                )
-            if not self._layout.finish(self._is_changed or bool(self._came)):
-                return
-        self._agree()
+    # What passes.Owner asks for.
+
+    def serving_order(self) -> tuple[Any, ...]:
+        """By number; by names before there is one."""
+        return (process_sets.identifier(self._reduction.process_set), self.name == "", self._number, sorted(self.names.values()))
+
+    def is_handed_on(self) -> None:
+        self._is_handed_on = True
+
+    def begin_round(self) -> bool:
+        """At the end of a pass. The number of passes decides, since that is the same on all ranks, and not which gradients have come.
+
+        Errors  those of reductions that do not start.
+        """
+        self._pass = -1
+        self._passes.clear()
+        self._ended_passes += 1
+        if self._ended_passes < self.passes:
+            return False
+        for slot in self.follow():
+            if slot.parameter.grad is not None:  # the passes of this step have computed it, while nobody noticed
+                slot.passes_left = 0
+        self._begin_round(is_final=False)
+        return True
+
+    def _begin_round(self, is_final: bool, fault: str = "") -> None:
+        self._is_final = is_final
+        self._has_begun = True
+        if self._layout is None or self._layout.is_begun:  # which a signal handler has interrupted
+            return
+        changed = self._layout.changed_gradient()
+        if changed is not None:
+            fault = fault or (
+                f"the gradient of {changed} was changed or removed while it was being reduced; change and clear gradients when backward() "
+                "has returned, not in hooks of it"
+            )
+        self._fault = fault
+        try:
+            self._layout.begin_round(is_final, Words(self._is_changed or bool(self._came), bool(fault), self._leaves_over(), self._phase))
+        except Exception:
+            self.begin_anew()
+            raise
+
+    def _leaves_over(self) -> bool:
+        """Whether this rank has a gradient that has come, but not in all passes of a step, and is not taken as it is."""
+        if self._is_final or self.passes == 1:
+            return False
+        return any(0 < slot.passes_left < self.passes for slot in self._slots.values())
+
+    def end_round(self) -> None:
+        """Waits. Errors  as synchronize()."""
+        try:
+            if self._layout is None:
+                self._agree()
+            else:
+                if self._end_round_of(self._layout).is_changed:
+                    self._agree()
+        except Exception:  # but not what a signal handler raises: then this may be called again
+            self.begin_anew()
+            raise
+        self._complete = 0
+        self._rounds += 1
+
+    def _explain_fault(self) -> str:
+        """All ranks are here. Returns what all of them have to say, the same on all of them."""
+        position = f"step {self._steps + 1}" + (f", evaluation {self._evaluations} of its closure" if self._evaluations else "")
+        return explain(f"{self.name}.{self._agreements}.fault", position, self._fault, self._reduction.process_set)
 
     def _agree(self) -> None:
-        """All ranks are here. Reduces what the layout so far did not have, and makes a new one for the steps to come."""
+        """All ranks are here. Reduces what the layout so far did not have, and makes a new one for the rounds to come."""
         if self._agreements == 0:
-            self.name = f"DistributedOptimizer.{_next_number(self._reduction.process_set)}"
+            self._number = _next_number(self._reduction.process_set)
+            self.name = f"DistributedOptimizer.{self._number}"
         self._agreements += 1
         name = f"{self.name}.{self._agreements}"
         forms = {slot.name: form_of(slot.parameter, slot.sparse_dims) for slot in reversed(self._slots.values())}
@@ -162,14 +281,29 @@ class Gradients:
         slots = {slot.name: slot for slot in self._slots.values()}
         for each, form in agreement.forms.items():
             slots[each].sparse_dims = form.sparse_dims
-        remaining = {each: slot for each, slot in slots.items() if not _is_reduced(slot)}
+        remaining = {each: slot for each, slot in slots.items() if not _has_layout(slot)}
         if len(remaining) < len(slots):
-            Layout(f"{name}.first", remaining, agreement, None, self._reduction).finish(False)
+            self._reduce(Layout(f"{name}.first", remaining, agreement, None, self._reduction))
         self._layout = Layout(name, slots, agreement, self._groups, self._reduction)
         self._is_changed = False
         self._came = None if agreement.came else []
         if len(remaining) == len(slots):
-            self._layout.finish(False)
+            self._reduce(self._layout)
+
+    def _reduce(self, layout: Layout) -> None:
+        """A round of a layout that is new: none of its gradients has been taken."""
+        for slot in layout.slots.values():
+            if slot.passes_left == 0 and not slot.is_reduced:
+                slot.taker.hold(slot, is_complete=True)
+        layout.begin_round(self._is_final, Words(False, False, self._leaves_over(), self._phase))
+        self._end_round_of(layout)
+
+    def _end_round_of(self, layout: Layout) -> Words:
+        words = layout.end_round()
+        if words.has_fault:
+            raise MismatchError(self._explain_fault())
+        self._is_left_over = words.is_left_over
+        return words
 
     def _new_slot(self, parameter: torch.Tensor) -> Slot:
         this = weakref.ref(self)
@@ -186,11 +320,19 @@ class Gradients:
 
     def _has_come(self, slot: Slot) -> None:
         """One backward pass has accumulated into the parameter's gradient."""
+        number = passes.current_pass()
+        if number != self._pass:
+            self._enter_pass(number)
+        if not self.is_active:
+            return
+        if slot.is_reduced and slot.was_cleared():
+            self._begin_again(slot)
         if slot.passes_left <= 0:
             raise AssertionError(
                 f"the gradient of {slot.name} was computed more than backward_passes_per_step ({self.passes}) times before step(); "
-                "raise backward_passes_per_step to accumulate"
+                "raise backward_passes_per_step to accumulate, or clear the gradient with zero_grad()"
             )
+        slot.last_pass = number
         taker = slot.taker
         if slot.parameter.grad.is_sparse and not self.sparse_as_dense and isinstance(taker, (Bucket, type(None))):
             self._turns_sparse(slot)
@@ -201,6 +343,56 @@ class Gradients:
         if slot.passes_left == 0:
             self._is_complete(slot, taker)
 
+    def _enter_pass(self, number: int) -> None:
+        """The first gradient in this pass, or in one after another one that ran inside of it."""
+        self._follow_job()
+        if not self.is_active:
+            return
+        if not (self._is_handed_on or passes.is_in_a_pass(self)):
+            self._settle()
+            if self._rounds > 0:
+                for slot in self._slots.values():
+                    if slot.is_reduced and slot.parameter.grad is None:
+                        self._begin_again(slot)
+        self._is_handed_on = False
+        self._pass = number
+        self._passes.add(number)
+        self._has_begun = True
+        passes.enter(self)
+
+    def _begin_again(self, slot: Slot) -> None:
+        """Its reduced gradient was cleared."""
+        slot.begin(self.passes)
+        if slot.taker is not None:
+            slot.taker.count()
+
+    def _settle(self, is_cleared: bool = False) -> None:
+        """A pass that raised may have left gradients, which are forgotten. If some of them have been sent, other ranks wait for the rest:
+        these learn that the pass has failed here.
+
+        is_cleared  gradients of a pass that was handed on to one around it, which is not known, are forgotten too.
+        """
+        if self._layout is not None and self._layout.is_begun:  # a signal handler has interrupted the wait
+            self.end_round()
+        if not self._passes or passes.is_in_a_pass(self) or (self._is_handed_on and not is_cleared):
+            return
+        if self._layout is not None and self._layout.is_in_flight:
+            try:
+                self._begin_round(is_final=False, fault="its backward pass raised an error, so that gradients of this step are missing")
+                if self._layout.end_round().has_fault:
+                    self._explain_fault()
+            finally:
+                self.begin_anew()
+            return
+        for slot in self._slots.values():
+            if slot.last_pass in self._passes and not slot.is_reduced:
+                slot.passes_left += 1
+                slot.is_here = False
+        self._complete = sum(slot.passes_left == 0 and not slot.is_reduced for slot in self._slots.values())
+        self._passes.clear()
+        if self._layout is not None:
+            self._layout.count()
+
     def _is_complete(self, slot: Slot, taker: Bucket | Alone | None) -> None:
         self._complete += 1
         if self._came is not None:
@@ -209,7 +401,7 @@ class Gradients:
             return
         taker.missing -= 1
         if taker.missing == 0 and taker is not self._layout.closing and self._has_layout_of_all_ranks():
-            taker.submit()
+            taker.submit(is_final=False)
 
     def _has_layout_of_all_ranks(self) -> bool:
         return self._generation == job.generation() and self._joins == job.joins()
@@ -229,7 +421,7 @@ def _next_number(process_set: ProcessSet) -> int:
     return next(_numbers[identifier][1])
 
 
-def _is_reduced(slot: Slot) -> bool:
+def _has_layout(slot: Slot) -> bool:
     """Whether the layout so far has it in the form in which it travels now."""
     return slot.taker is not None and (slot.sparse_dims == 0 or not isinstance(slot.taker, Bucket))
 

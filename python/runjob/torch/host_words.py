@@ -42,7 +42,10 @@ class HostWords:
     def begin_step(self) -> None:
         """Nothing is to be done."""
 
-    def submit(self, extra: Sequence[bool]) -> None:
+    def count(self) -> None:
+        """Nothing is to be done."""
+
+    def submit(self, is_final: bool, extra: Sequence[bool]) -> None:
         """Starts the reduction, when all buckets have filled their rooms. extra: the owner's words."""
         for index, word in enumerate(extra, self._first_extra):
             self._values[index] = self._reduction.word(word)
@@ -52,6 +55,6 @@ class HostWords:
         """Waits. Errors  the reduction's. It is over also then."""
         handles.synchronize(self._handle)
 
-    def hears(self, index: int) -> bool:
+    def is_any(self, index: int) -> bool:
         """Whether the owner's word `index` was yes on any rank. After finish()."""
         return self._reduction.is_any(self._values[self._first_extra + index])

@@ -1,10 +1,14 @@
-"""All gradients of an optimizer in the buckets in which they are reduced, from one agreement of the ranks to the next."""
+"""All gradients of an optimizer in the buckets in which they are reduced, from one agreement of the ranks to the next.
+
+Threads  those of the backward pass, one at a time, and the one that steps.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -12,16 +16,35 @@ from ..exceptions import Error
 from . import gpus
 from .agreement import Agreement
 from .bucket_plan import WHOLE_BYTES, Entry, plan
-from .buckets import Alone, Bucket, GradientReduction, Slot
+from .buckets import Alone, Bucket, GradientReduction
 from .compression import FP16Compressor, NoneCompressor
 from .host_words import HostWords
+from .slot import Slot
+
+
+PHASES = 3  #: Ranks whose phases are this far apart would take each other's gradients for those of one phase.
+
+
+class Words(NamedTuple):
+    """What a rank announces to all at the end of a round, and what all have announced: yes if any rank has.
+
+    is_changed    it has seen a parameter that is new, frozen or unfrozen.
+    has_fault     something is wrong, which it explains when all have learnt of it. Ranks in different phases are a fault.
+    is_left_over  it has a gradient that has come in too few passes.
+    phase         the number of its steps, and of the evaluations of closures in them.
+    """
+
+    is_changed: bool
+    has_fault: bool
+    is_left_over: bool
+    phase: int
 
 
 class Layout:
     """The buckets, the gradients that go alone, and the closing bucket, which also has the ranks' words about all others.
 
     name       of its operations among the ranks, different for each layout.
-    slots      by name: those of the agreement that this layout is to have.
+    slots      by name: those of the agreement that this layout has.
     """
 
     def __init__(
@@ -30,9 +53,9 @@ class Layout:
     ) -> None:  # fmt: skip
         self._reduction = reduction
         self._agreement = agreement
-        self._slots = slots
+        self.slots = slots
         self._groups = groups
-        self._is_begun = False  # finish() has
+        self.is_begun = False  # the round: all has been sent
         self._is_new = True
         entries = [
             Entry(each, self._memory(slots[each]), slots[each].parameter.nbytes, index < agreement.came)
@@ -40,7 +63,7 @@ class Layout:
             if each in slots and not self._goes_alone(slots[each])
         ]
         alone = [slot for each, slot in slots.items() if self._goes_alone(slot)]
-        extra = 1 + len(alone)
+        extra = 3 + PHASES + len(alone)
         self._host_words: HostWords | None = None
         if any(map(_is_on_gpu, slots.values())):
             self._host_words = HostWords(f"{name}.words", sum(_is_on_gpu(slots[entry.name]) for entry in entries), extra, reduction)
@@ -49,47 +72,69 @@ class Layout:
         self.buckets = [self._bucket(f"{name}.bucket.{next(numbers)}", names) for names in planned.buckets]
         self.alone = [Alone(f"{name}.{slot.name}", slot, reduction) for slot in alone]
         self.closing = self._host_words or self._bucket(f"{name}.closing", planned.closing, extra)
+        self._takers: list[Bucket | Alone] = [*self.buckets, *self.alone]
 
-    def finish(self, word: bool) -> bool:
-        """Starts what has not begun, and waits for all. Whether the `word` of any rank was true. May be called again after a
-        signal handler has raised.
+    def begin_round(self, is_final: bool, words: Words) -> None:
+        """Sends what has not been sent yet. Buckets whose gradients were all reduced in this step are left out.
 
-        Errors  those of the reductions: the first, when all are over. That of a reduction that does not start, such as of complex numbers,
-                when all that have started are over.
+        is_final  what is not complete counts as complete.
+        Errors    that of a reduction that does not start, such as of complex numbers, when all that have started are over.
         """
-        if not self._is_begun:
-            try:
-                self._begin_rest(word)
-            except Exception:
-                self.drop()
-                raise
+        try:
+            for taker in self._takers:
+                if taker.is_reduced:
+                    taker.leave_out()
+                elif not taker.is_submitted:
+                    taker.submit(is_final)
+                    if self._is_new:
+                        _give_back_memory()
+            self._is_new = False
+            phases = [words.phase % PHASES == phase for phase in range(PHASES)]
+            self._phase = words.phase
+            self.closing.submit(is_final, [*words[:3], *phases, *(each.slot.is_here for each in self.alone)])
+        except Exception:
+            self.drop()
+            raise
+        self.is_begun = True
+
+    def end_round(self) -> Words:
+        """Waits for all. Returns what the ranks have announced. May be called again after a signal handler has raised.
+
+        Errors  those of the reductions: the first, when all are over.
+        """
         failure = _outcome(self.closing)
-        heard = [failure is not None or self.closing.hears(index) for index in range(1 + len(self.alone))]
+        if failure is not None:
+            self.drop()
+            raise failure
+        is_changed, has_fault, is_left_over, *rest = map(self.closing.is_any, range(3 + PHASES + len(self.alone)))
+        has_fault = has_fault or sum(rest[:PHASES]) > 1
+        if has_fault:
+            for taker in self._takers:
+                if not taker.is_submitted:  # left out here, but maybe not on a rank in another phase
+                    taker.submit(False)
         for bucket in self.buckets:
             failure = _outcome(bucket) or failure
-        for each, is_anywhere in zip(self.alone, heard[1:]):
+        for each, is_anywhere in zip(self.alone, rest[PHASES:]):
             failure = _outcome(each, is_anywhere) or failure
-        self._is_begun = False
-        if failure is not None:
+        self.is_begun = False
+        if failure is not None and not has_fault:
             raise failure
-        return heard[0]
+        return Words(is_changed, has_fault, is_left_over, self._phase)
 
-    def _begin_rest(self, word: bool) -> None:
-        takers: list[Bucket | Alone] = [*self.buckets, *self.alone]
-        for taker in takers:
-            if not taker.is_submitted:
-                taker.submit()
-                if self._is_new:
-                    _give_back_memory()
-        self._is_new = False
-        self.closing.submit([word, *(each.slot.is_here for each in self.alone)])
-        self._is_begun = True
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether something has been sent in this round."""
+        return self.is_begun or any(taker.is_submitted for taker in self._takers)
 
     def begin_step(self) -> None:
         """Nothing has come yet."""
-        takers: list[Bucket | Alone | HostWords] = [*self.buckets, *self.alone, self.closing]
-        for taker in takers:
+        for taker in (*self._takers, self.closing):
             taker.begin_step()
+
+    def count(self) -> None:
+        """Counts anew what is missing, when gradients were forgotten."""
+        for taker in (*self.buckets, *self.alone, self.closing):
+            taker.count()
 
     def drop(self) -> None:
         """Waits for what is in flight, whatever becomes of it."""
@@ -97,10 +142,14 @@ class Layout:
             _outcome(taker)
         for each in self.alone:
             _outcome(each, True)
+        self.is_begun = False
 
-    def was_changed(self) -> bool:
-        """Whether somebody has written into a gradient that is being reduced."""
-        return any(bucket.is_submitted and bucket.was_changed() for bucket in self.buckets)
+    def changed_gradient(self) -> str | None:
+        """The name of a gradient that the program has changed, replaced or removed since it was taken."""
+        for slot in self.slots.values():
+            if slot.is_here and not slot.is_as_seen():
+                return slot.name
+        return None
 
     def _goes_alone(self, slot: Slot) -> bool:
         compression = self._reduction.compression
@@ -116,7 +165,7 @@ class Layout:
         return torch.float16 if is_compressed else parameter.dtype, parameter.device
 
     def _bucket(self, name: str, names: Sequence[str], extra: int = 0) -> Bucket:
-        slots = [self._slots[each] for each in names]
+        slots = [self.slots[each] for each in names]
         memory = self._memory(slots[0]) if slots else (torch.float32, torch.device("cpu"))
         if slots:
             name = f"{name}.{slots[0].name}" + (f"...{slots[-1].name}" if len(slots) > 1 else "")

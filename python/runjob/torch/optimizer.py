@@ -32,8 +32,9 @@ class _DistributedMixin(_Optimizer):
     """What DistributedOptimizer() puts in front of an optimizer's own class.
 
     Gradients are reduced in buckets while the backward pass goes on, each when its last gradient has been accumulated
-    backward_passes_per_step times; step() waits for all of them. p.grad is None until the backward pass makes it, and stays None
-    where no rank has made it; where only other ranks have, this one takes part with zeros and gets the result.
+    backward_passes_per_step times. When backward() returns from the last of these passes, p.grad is the reduced gradient; step() reduces
+    what no pass has computed. p.grad is None until the backward pass makes it, and stays None where no rank has made it; where only other
+    ranks have, this one takes part with zeros and gets the result.
 
     Copies and pickles are of the wrapped optimizer's class: they belong to no job.
     """
@@ -44,7 +45,8 @@ class _DistributedMixin(_Optimizer):
         self._wrapped = weakref.ref(wrapped)
         self._is_synchronized = False
         self._should_synchronize = True
-        gradients.follow(self.param_groups)
+        this = weakref.ref(self)
+        gradients.follow(lambda: getattr(this(), "param_groups", ()))
 
     @property
     def backward_passes_per_step(self) -> int:
@@ -54,16 +56,17 @@ class _DistributedMixin(_Optimizer):
     def set_backward_passes_per_step(self, passes: int) -> None:
         """Sets backward_passes_per_step, and begins to count anew. Errors  ValueError unless positive."""
         self._gradients.passes = _positive(passes)
-        self._gradients.begin_step()
+        self._gradients.begin_anew()
 
     def synchronize(self) -> None:
-        """Waits until every gradient is the reduced one, on all ranks of the process set. Needed before step() only to look at or
-        change gradients: then step() goes into skip_synchronize().
+        """Reduces the gradients that no backward pass has reduced; step() does so too. Only needed before step() to look at or to change
+        gradients that the program has assigned itself, or that have come in fewer than backward_passes_per_step passes. All ranks of
+        the process set call it.
 
-        Errors  HorovodInternalError and its kinds, MismatchError when the ranks have different parameters; AssertionError when a
-                gradient was removed. Nothing is in flight afterwards.
+        Errors  HorovodInternalError and its kinds; MismatchError when the ranks have different parameters, or have run backward()
+                unequally often. Nothing is in flight afterwards. backward() raises the same ones.
         """
-        self._gradients.synchronize(self.param_groups)
+        self._gradients.synchronize()
         self._is_synchronized = True
 
     @contextlib.contextmanager
@@ -81,25 +84,27 @@ class _DistributedMixin(_Optimizer):
         closure  the gradients that it computes are reduced whenever the optimizer calls it, and so is the loss that it returns:
                  optimizers such as LBFGS decide by it how to go on, and all ranks must decide alike.
         """
-        self._tell_wrapped()
-        if not self._should_synchronize:
-            self._is_synchronized = False
-            return super().step() if closure is None else super().step(closure)
-        if closure is not None:
-            return super().step(self._synchronizing(closure))
-        if self._is_synchronized:
-            warnings.warn(
-                "optimizer.step() called without optimizer.skip_synchronize() context after optimizer.synchronize(): the gradients "
-                "are reduced a second time. Put step() into `with optimizer.skip_synchronize():`",
-                stacklevel=2,
-            )
-        self.synchronize()
+        self._note_step()
+        if self._should_synchronize and closure is None:
+            if self._is_synchronized:
+                warnings.warn(
+                    "optimizer.step() called without optimizer.skip_synchronize() context after optimizer.synchronize(): here gradients are "
+                    "reduced only once, but Horovod reduces them again. Put step() into `with optimizer.skip_synchronize():`",
+                    stacklevel=2,
+                )
+            self._gradients.synchronize()
         self._is_synchronized = False
-        return super().step()
+        if closure is None:
+            self._gradients.begin_step()
+            return super().step()
+        try:
+            return super().step(self._synchronizing(closure) if self._should_synchronize else closure)
+        finally:
+            self._gradients.begin_step()
 
     step.hooked = True  # type: ignore[attr-defined]  # the base class's step runs the hooks of PyTorch: once, and on reduced gradients
 
-    def _tell_wrapped(self) -> None:
+    def _note_step(self) -> None:
         """A scheduler that was made for the wrapped optimizer warns when that has not stepped; ours are its steps."""
         wrapped = self._wrapped()
         if wrapped is not None:
@@ -107,9 +112,9 @@ class _DistributedMixin(_Optimizer):
 
     def _synchronizing(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         def evaluate() -> Any:
+            self._gradients.begin_evaluation()
             loss = closure()
-            self.synchronize()
-            self._is_synchronized = False
+            self._gradients.synchronize()
             return self._reduced(loss) if self._gradients.is_active else loss
 
         return evaluate
@@ -123,18 +128,16 @@ class _DistributedMixin(_Optimizer):
         return reduced if isinstance(loss, torch.Tensor) else reduced.item()
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
-        """The optimizer's own. Errors  AssertionError while gradients are in flight."""
-        if self._gradients.are_in_flight():
-            raise AssertionError(
-                "zero_grad() after backward() and before step() or synchronize(): gradients are still being reduced"
-            )
+        """The optimizer's own; gradients begin anew, also those that have not been stepped on. Errors  AssertionError in hooks of a
+        backward pass, while gradients are in flight."""
+        self._gradients.clear()
         self._is_synchronized = False
         super().zero_grad(*args, **kwargs)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """The optimizer's own. To be called on all ranks; parameters without a name get one from their place."""
         super().add_param_group(param_group)
-        self._gradients.follow(self.param_groups)
+        self._gradients.follow()
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> None:
         """The optimizer's own; what was in flight is waited for and dropped."""

@@ -150,8 +150,8 @@ def order_of_arrival():
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(weights, lr=1.0))
     for step in range(3):
         optimizer.zero_grad()
-        for index in torch.randperm(40, generator=torch.Generator().manual_seed(step * 2 + hvd.rank())).tolist():
-            (weights[index] * (index + hvd.rank())).sum().backward()
+        order = torch.randperm(40, generator=torch.Generator().manual_seed(step * 2 + hvd.rank())).tolist()
+        sum((weights[index] * (index + hvd.rank())).sum() for index in order).backward()
         optimizer.step()
     return all(bool((weight == -3 * (index + 0.5)).all()) for index, weight in enumerate(weights))
 
@@ -173,8 +173,7 @@ def two_optimizers():
         first.zero_grad()
         critic(generator(noise)).sum().backward()
         first.step()
-        second.synchronize()  # critic's gradients of the generator's step are not wanted
-        second.zero_grad()
+        second.zero_grad()  # critic's gradients of the generator's step are not wanted
     both = torch.cat([parameter.detach().flatten() for layer in (generator, critic) for parameter in layer.parameters()])
     return torch.equal(hvd.allreduce(both, op=hvd.Max), both), bool(both.isfinite().all())
 
@@ -304,10 +303,9 @@ def different_parameters():
     for count in (1 + hvd.rank(), 2 - hvd.rank()):
         weights = [torch.zeros(1, requires_grad=True) for _ in range(count)]
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(weights, lr=1.0))
-        sum(weights).backward()
-        for _ in range(2):
+        for what in (sum(weights).backward, optimizer.step):
             with pytest.raises(hvd.HorovodInternalError) as caught:
-                optimizer.step()
+                what()
             said.append(str(caught.value))
     return said
 
