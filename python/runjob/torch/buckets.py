@@ -288,11 +288,14 @@ def _values(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _bind(slot: Slot) -> None:
-    """Makes p.grad a tensor in the bucket's memory, which has the same values. It is as seen if the one before was."""
+    """Makes p.grad a tensor in the bucket's memory, which has the same values. It is as seen, and as left, if the one before was."""
     is_as_seen = slot.seen is not None and slot.is_as_seen()
+    is_left = slot.left() is slot.parameter.grad
     slot.parameter.grad = slot.view.data  # not a view, which could not be detach_()ed; with versions of its own
     if is_as_seen:
         slot.see(slot.parameter.grad)
+    if is_left:
+        slot.leave()
 
 
 def _give(slot: Slot) -> None:

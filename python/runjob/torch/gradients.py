@@ -110,6 +110,7 @@ class Gradients:
 
     def begin_evaluation(self) -> None:
         """A closure is called, whose gradients are to be reduced, whatever has been in this step."""
+        self._follow_job()
         self._evaluations += 1
         self._phase += 1
         self._rounds = 0
@@ -205,7 +206,8 @@ class Gradients:
 
     def serving_order(self) -> tuple[Any, ...]:
         """By number; by names before there is one."""
-        return (process_sets.identifier(self._reduction.process_set), self.name == "", self._number, sorted(self.names.values()))
+        names = [] if self.name else sorted(self.names.values())
+        return (process_sets.identifier(self._reduction.process_set), self.name == "", self._number, names)
 
     def is_handed_on(self) -> None:
         self._is_handed_on = True
@@ -215,6 +217,8 @@ class Gradients:
 
         Errors  those of reductions that do not start.
         """
+        if not self._passes:  # a hook has called step() since the last gradient has come
+            return False
         self._pass = -1
         self._passes.clear()
         self._ended_passes += 1
@@ -255,9 +259,8 @@ class Gradients:
         try:
             if self._layout is None:
                 self._agree()
-            else:
-                if self._end_round_of(self._layout).is_changed:
-                    self._agree()
+            elif self._end_round_of(self._layout).is_changed:
+                self._agree()
         except Exception:  # but not what a signal handler raises: then this may be called again
             self.begin_anew()
             raise
@@ -325,7 +328,7 @@ class Gradients:
             self._enter_pass(number)
         if not self.is_active:
             return
-        if slot.is_reduced and slot.was_cleared():
+        if slot.passes_left < slot.passes and slot.was_cleared():
             self._begin_again(slot)
         if slot.passes_left <= 0:
             raise AssertionError(
@@ -342,6 +345,8 @@ class Gradients:
         slot.passes_left -= 1
         if slot.passes_left == 0:
             self._is_complete(slot, taker)
+        else:
+            slot.leave()
 
     def _enter_pass(self, number: int) -> None:
         """The first gradient in this pass, or in one after another one that ran inside of it."""
@@ -350,9 +355,9 @@ class Gradients:
             return
         if not (self._is_handed_on or passes.is_in_a_pass(self)):
             self._settle()
-            if self._rounds > 0:
+            if self._ended_passes > 0 or self._rounds > 0:
                 for slot in self._slots.values():
-                    if slot.is_reduced and slot.parameter.grad is None:
+                    if slot.passes_left < slot.passes and slot.parameter.grad is None:
                         self._begin_again(slot)
         self._is_handed_on = False
         self._pass = number
@@ -361,7 +366,7 @@ class Gradients:
         passes.enter(self)
 
     def _begin_again(self, slot: Slot) -> None:
-        """Its reduced gradient was cleared."""
+        """Its gradient was cleared, reduced or not."""
         slot.begin(self.passes)
         if slot.taker is not None:
             slot.taker.count()

@@ -23,12 +23,12 @@ class Slot:
     came_ns      when it was complete in this step, by time.monotonic_ns(), while a timeline is recorded.
     sparse_dims  of a gradient that travels as a sparse one; 0: it travels as a dense one, also when it is sparse.
     seen         p.grad when it was taken, or when a round ended that did not have it; with its version.
-    result       refers to p.grad as the reduction has left it.
+    left         refers to p.grad as the reduction, or a pass that is not the last one, has left it.
     """
 
     __slots__ = (
-        "address", "came_ns", "hook", "is_here", "is_reduced", "last_pass", "name", "parameter", "passes", "passes_left", "result",
-        "seen", "sparse_dims", "strides", "taker", "version", "view",
+        "address", "came_ns", "hook", "is_here", "is_reduced", "last_pass", "left", "name", "parameter", "passes", "passes_left", "seen",
+        "sparse_dims", "strides", "taker", "version", "view",
     )  # fmt: skip
 
     def __init__(self, parameter: torch.Tensor, name: str, passes: int) -> None:
@@ -49,7 +49,7 @@ class Slot:
         self.passes = self.passes_left = passes
         self.is_here = self.is_reduced = False
         self.seen: torch.Tensor | None = None
-        self.result: Callable[[], torch.Tensor | None] = _nothing
+        self.left: Callable[[], torch.Tensor | None] = _nothing
 
     def see(self, gradient: torch.Tensor | None) -> None:
         """Remembers p.grad, to notice that the program changes it or puts another tensor in its place."""
@@ -72,14 +72,20 @@ class Slot:
         self.is_here = False
         if is_anywhere:
             self.is_reduced, self.passes_left, self.seen = True, 0, None
-            self.result = _nothing if gradient is None else weakref.ref(gradient)
+            self.leave()
         else:
             self.see(gradient)
 
-    def was_cleared(self) -> bool:
-        """Whether the reduced gradient has gone, or another one is in its place: a pass begins it anew."""
+    def leave(self) -> None:
+        """p.grad is left to the program, until a pass adds to it or a step is taken."""
         gradient = self.parameter.grad
-        return gradient is None or gradient is not self.result()
+        self.left = _nothing if gradient is None else weakref.ref(gradient)
+
+    def was_cleared(self) -> bool:
+        """Whether the gradient that was left has gone, or another one is in its place: a pass has begun it anew. A pass that makes a graph
+        puts another one there too."""
+        gradient = self.parameter.grad
+        return gradient is None or (gradient is not self.left() and not gradient.requires_grad)
 
 
 def _nothing() -> None:

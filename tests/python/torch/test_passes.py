@@ -90,6 +90,23 @@ def passes_that_reach_different_parameters():
     return found == [(1.5, 1.5, 15.0)] * 6 + [(3.0, 3.0, 30.0)] * 6
 
 
+def cleared_between_passes():
+    """By None, when it has come in one pass of two: it begins anew."""
+    weights = _weights(2)
+    optimizer = _optimizer(weights, backward_passes_per_step=2)
+    found = []
+    for _ in range(2):
+        optimizer.zero_grad()
+        for number in range(3):
+            if number == 1:
+                for weight in weights:
+                    weight.grad = None
+            sum(map(_mine, weights)).backward()
+        found.append(_firsts(weights))
+        optimizer.step()
+    return found
+
+
 def in_several_passes_each():
     """Two passes for a gradient, and between them those of another one."""
     weights = _weights(2)
@@ -461,6 +478,7 @@ CASES = {
     sparse_ones_too: [[0.5, 0.5, 0.0]] * 4,
     the_last_of_several_passes_waits: True,
     passes_that_reach_different_parameters: True,
+    cleared_between_passes: [[3.0, 3.0]] * 2,
     in_several_passes_each: [[6.0, 60.0]] * 3,
     too_few_passes_on_one_rank: [[3.0, 1.0]] * 3,
     computed_again: [[1.5, 1.5]] * 4,

@@ -20,11 +20,11 @@ def _words(op):
     for _ in range(2):  # again in each step
         first[0] = first[1] = reduction.word(True)
         first[rank] = second[0] = reduction.word(False)
-        words.submit([rank == 1, False])
+        words.submit(False, [rank == 1, False])
         assert words.is_submitted
         words.finish()
         assert not words.is_submitted
-        found.append([reduction.is_any(word) for word in (*first, *second)] + [words.hears(0), words.hears(1)])
+        found.append([reduction.is_any(word) for word in (*first, *second)] + [words.is_any(0), words.is_any(1)])
     return found
 
 
@@ -37,7 +37,7 @@ def _failed():
     hvd.init()
     reduction = GradientReduction(hvd.Sum, 1.0, 1.0, hvd.Compression.none, global_process_set)
     words = HostWords("words", hvd.rank(), 1, reduction)  # the ranks disagree on the number
-    words.submit([True])
+    words.submit(False, [True])
     with pytest.raises(MismatchError):
         words.finish()
     return words.is_submitted
