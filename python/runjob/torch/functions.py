@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Mapping, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import torch
 
 from .. import job
 from ..handles import synchronize
-from ..objects import allgather_object, broadcast_object
 from ..process_sets import ProcessSet, global_process_set
 from . import gpus
+from .comparison import compare, form_of, is_part, named_tensors, objection_to
 from .operations import broadcast_async_
+from .parameter_names import group_names, keys_among_ranks
+from .tensors import DTYPES
 
 
 def broadcast_parameters(
     params: Mapping[str, torch.Tensor] | Iterable[Any], root_rank: int, process_set: ProcessSet = global_process_set
 ) -> None:
-    """Overwrites each tensor with root_rank's, on the ranks of the set.
+    """Overwrites each tensor with root_rank's of the same name, on the ranks of the set. Tensors without a name go by their place.
 
-    params  model.state_dict(), model.named_parameters(), or tensors: the same names, or the same order, on all ranks.
-    Errors  ValueError for what is no tensor.
+    params  model.state_dict(), model.named_parameters(), or tensors: with the same names, shapes and dtypes on all ranks, in any order.
+            Of whatever dtype; one that runjob cannot reduce, such as complex64 or float8, is copied as well.
+    Blocks  until all ranks of the set have called it and have what root_rank has.
+    Errors  On all ranks: MismatchError for tensors that differ in name, shape or dtype, ValueError for what has no values to copy: no
+            tensor, a sparse or quantized one, one on the device meta. They name the tensor and the ranks. Nothing was overwritten then.
     """
-    if isinstance(params, Mapping):
-        named = sorted(params.items())
-    elif isinstance(params, Iterable) and not isinstance(params, (torch.Tensor, str)):
-        named = [item if isinstance(item, tuple) else (None, item) for item in params]
-    else:
-        raise ValueError(f"broadcast_parameters takes a dict or a list of tensors, not {type(params).__name__}")
-    for name, tensor in named:
-        if not isinstance(tensor, torch.Tensor):
-            raise ValueError(f"broadcast_parameters: {name or 'an element'} is {type(tensor).__name__}, not a tensor")
-    _broadcast_all(named, root_rank, process_set)
+    operation = "broadcast_parameters"
+    named = named_tensors(params, operation)
+    objection = next((f"{name} {text}" for name, tensor in named.items() if (text := objection_to(tensor))), "")
+    facts = {} if objection else {name: form_of(tensor) + _repetition(tensor) for name, tensor in named.items()}
+    compare(operation, {"root_rank": str(root_rank), **facts}, objection, "Make the same model on all ranks before it", process_set)
+    _broadcast_all({name: _without_repetition(tensor) for name, tensor in sorted(named.items())}, root_rank, process_set)
 
 
 class _Placeholder(NamedTuple):
@@ -57,80 +59,126 @@ def broadcast_optimizer_state(
     """Gives every rank root_rank's state and options (learning rate and so on); ranks that have no state yet get one. The state of a
     parameter lies on the device that the parameter has on the rank.
 
-    model   not needed; taken for compatibility.
-    Errors  ValueError for torch.optim.LBFGS, and where parameter groups differ from the root's.
+    optimizer  A state goes to the parameter of the same name, in whatever order the ranks have their parameters, where the optimizer knows
+               names: that of DistributedOptimizer(named_parameters=), or one that PyTorch has made from named parameters. Else it goes to
+               the one in the same place.
+    model      not needed; taken for compatibility.
+    Blocks     until all ranks of the set have called it and have what root_rank has.
+    Errors     ValueError for torch.optim.LBFGS. On all ranks: MismatchError for parameters that differ in number, name, shape, dtype or
+               group, ValueError for a state that has no values to copy, such as a sparse tensor. They name the parameter and the ranks.
+               Nothing was changed then.
     """
+    operation = "broadcast_optimizer_state"
     if isinstance(optimizer, torch.optim.LBFGS):
-        raise ValueError("broadcast_optimizer_state cannot broadcast the state of torch.optim.LBFGS")
-    is_root = job.rank() == root_rank
+        raise ValueError(f"{operation} cannot broadcast the state of torch.optim.LBFGS")
+    facts, outline, objection = {"root_rank": str(root_rank)}, None, ""
     sent: list[torch.Tensor] = []
-    outline = _outline(optimizer, sent) if is_root else None
-    outline = broadcast_object(outline, root_rank, "optimizer_state", process_set)
-    tensors = sent if is_root else _rooms(optimizer, outline)
-    _broadcast_all([(f"optimizer_state.{i}", tensor) for i, tensor in enumerate(tensors)], root_rank, process_set)
+    is_root = job.rank() == root_rank
+    try:
+        facts |= _facts(optimizer)
+        outline = _outline(optimizer, sent) if is_root else None
+    except ValueError as error:
+        objection = str(error)
+    outlines = compare(operation, facts, objection, "Make the same optimizer on all ranks before it", process_set, outline)
+    if root_rank not in outlines:
+        raise ValueError(f"{operation}: root_rank={root_rank} is not among the ranks {list(outlines)}")
+    tensors = sent if is_root else _rooms(optimizer, outlines[root_rank])
+    _broadcast_all({f"optimizer_state.{i}": tensor for i, tensor in enumerate(tensors)}, root_rank, process_set)
     if not is_root:
-        _adopt(optimizer, outline, tensors)
+        _adopt(optimizer, outlines[root_rank], tensors)
 
 
-def _broadcast_all(named: list[tuple[str | None, torch.Tensor]], root_rank: int, process_set: ProcessSet) -> None:
-    """All at once; a tensor that is not contiguous, such as a channels_last weight, goes through a copy."""
+def _broadcast_all(tensors: Mapping[str, torch.Tensor], root_rank: int, process_set: ProcessSet) -> None:
+    """All at once. A tensor that is not contiguous, such as a channels_last weight, or a view that is to be negated or conjugated, goes
+    through a copy; one of a dtype that the library does not know, as bytes."""
     pending = []
-    for name, tensor in named:
-        dense = tensor.detach().contiguous()
-        pending.append((tensor, dense, broadcast_async_(dense, root_rank, name, process_set)))
+    for name, tensor in tensors.items():
+        dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
+        sent = dense if dense.dtype in DTYPES else dense.view(-1).view(torch.uint8)
+        pending.append((tensor, dense, broadcast_async_(sent, root_rank, name, process_set)))
     for tensor, dense, handle in pending:
         synchronize(handle)
-        if dense.data_ptr() != tensor.data_ptr():
+        if dense.data_ptr() != tensor.data_ptr() and job.rank() != root_rank:
             tensor.detach().copy_(dense)
 
 
-def _outline(optimizer: torch.optim.Optimizer, tensors: list[torch.Tensor]) -> list[dict[str, Any]]:
-    """Options and states by group, the states in the order of the group's parameters: no object identities. Placeholders stand for
-    the tensors in them, which are added to `tensors`."""
-    return [
-        {
-            "options": _replace_tensors(
-                {key: value for key, value in group.items() if key != "params"}, tensors, _device_of_group(group)
-            ),
-            "states": [
-                _replace_tensors(dict(optimizer.state.get(parameter, {})), tensors, parameter.device) for parameter in group["params"]
-            ],
+def _repeated(tensor: torch.Tensor) -> list[int]:
+    """The dimensions along which all elements are one in memory, as expand() makes them."""
+    return [dim for dim, (extent, stride) in enumerate(zip(tensor.shape, tensor.stride())) if stride == 0 and extent > 1]
+
+
+def _repetition(tensor: torch.Tensor) -> str:
+    repeated = _repeated(tensor)
+    return f" expanded in the dimensions {repeated}" if repeated else ""
+
+
+def _without_repetition(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements that have memory of their own."""
+    for dim in _repeated(tensor):
+        tensor = tensor.narrow(dim, 0, 1)
+    return tensor
+
+
+def _facts(optimizer: torch.optim.Optimizer) -> dict[str, str]:
+    """What is to be the same on all ranks. Errors  ValueError for parameters of which FSDP has made parts."""
+    keys = keys_among_ranks(optimizer)
+    facts = {"the number of parameter groups": str(len(keys))}
+    for group, in_group, name in zip(optimizer.param_groups, keys, group_names(keys)):
+        for parameter, key in zip(group["params"], in_group):
+            if is_part(parameter):
+                raise ValueError(f"{key} {objection_to(parameter)}")
+            facts[key] = form_of(parameter) + (f" in the group of {name}" if len(keys) > 1 else "")
+    return facts
+
+
+def _outline(optimizer: torch.optim.Optimizer, tensors: list[torch.Tensor]) -> dict[str, dict[str, Any]]:
+    """By the group's name, its options, and the states by the parameter's key: no object identities. Placeholders stand for the tensors
+    in them, which are added to `tensors`.
+
+    Errors  ValueError for a tensor that has no bytes to send.
+    """
+    keys = keys_among_ranks(optimizer)
+    outline = {}
+    for group, in_group, name in zip(optimizer.param_groups, keys, group_names(keys)):
+        options = {key: value for key, value in group.items() if key not in ("params", "param_names")}
+        outline[name] = {
+            "options": _replace_tensors(options, tensors, _device_of_group(group), f"the group of {name}"),
+            "states": {
+                key: _replace_tensors(dict(optimizer.state.get(parameter, {})), tensors, parameter.device, f"the state of {key}")
+                for key, parameter in zip(in_group, group["params"])
+            },
         }
-        for group in optimizer.param_groups
-    ]
+    return outline
 
 
 def _device_of_group(group: dict[str, Any]) -> torch.device:
     return group["params"][0].device if group["params"] else torch.device("cpu")
 
 
-def _adopt(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]], tensors: list[torch.Tensor]) -> None:
+def _adopt(optimizer: torch.optim.Optimizer, outline: dict[str, dict[str, Any]], tensors: list[torch.Tensor]) -> None:
     """The opposite of _outline(), in place: schedulers keep references to the groups."""
-    ours = [len(group["params"]) for group in optimizer.param_groups]
-    theirs = [len(group["states"]) for group in groups]
-    if ours != theirs:
-        raise ValueError(
-            f"broadcast_optimizer_state: the optimizer has parameter groups of sizes {ours} here and {theirs} on the root"
-        )
-    for group, received in zip(optimizer.param_groups, groups):
-        options = _insert_tensors(received["options"], tensors, _device_of_group(group))
-        if "param_names" in group:  # this rank's own names
-            options.pop("param_names", None)
-        group.update(options)
-        for parameter, state in zip(group["params"], received["states"]):
+    keys = keys_among_ranks(optimizer)
+    for group, in_group, name in zip(optimizer.param_groups, keys, group_names(keys)):
+        received = outline[name]
+        group.update(_insert_tensors(received["options"], tensors, _device_of_group(group)))
+        for parameter, key in zip(group["params"], in_group):
+            state = received["states"][key]
             if state:
                 optimizer.state[parameter] = _insert_tensors(state, tensors, parameter.device)
             else:
                 optimizer.state.pop(parameter, None)
 
 
-def _replace_tensors(value: Any, tensors: list[torch.Tensor], device: torch.device) -> Any:
-    """`device`: that of the parameter."""
+def _replace_tensors(value: Any, tensors: list[torch.Tensor], device: torch.device, place: str) -> Any:
+    """`device`: that of the parameter. `place`: where the value is, for errors."""
     if isinstance(value, torch.Tensor):
+        objection = objection_to(value)
+        if objection:
+            raise ValueError(f"a tensor in {place} {objection}")
         is_with_parameter = value.device == device and (value.dim() > 0 or not value.is_cpu)
         tensors.append(value if is_with_parameter else value.cpu())
         return _Placeholder(len(tensors) - 1, tuple(value.shape), value.dtype, is_with_parameter, gpus.is_on_gpu(tensors[-1]))
-    return _map(value, lambda item: _replace_tensors(item, tensors, device))
+    return _map(value, lambda item: _replace_tensors(item, tensors, device, place))
 
 
 def _insert_tensors(value: Any, tensors: list[torch.Tensor], device: torch.device) -> Any:
@@ -141,9 +189,8 @@ def _insert_tensors(value: Any, tensors: list[torch.Tensor], device: torch.devic
     return _map(value, lambda item: _insert_tensors(item, tensors, device))
 
 
-def _rooms(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]]) -> list[torch.Tensor]:
-    """Memory for the root's tensors, on a GPU where they are on one: that of the parameter which the optimizer has here. Where
-    the parameters differ from the root's, which is found later, the first one's."""
+def _rooms(optimizer: torch.optim.Optimizer, outline: dict[str, dict[str, Any]]) -> list[torch.Tensor]:
+    """Memory for the root's tensors, on a GPU where they are on one: that of the parameter which the optimizer has here."""
     rooms: dict[int, torch.Tensor] = {}
 
     def add(value: Any, device: torch.device) -> None:
@@ -152,13 +199,11 @@ def _rooms(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]]) -> li
         else:
             _map(value, lambda item: add(item, device))
 
-    ours = [[parameter.device for parameter in group["params"]] for group in optimizer.param_groups]
-    first = next((devices[0] for devices in ours if devices), torch.device("cpu"))
-    for number, group in enumerate(groups):
-        devices = ours[number] if number < len(ours) else []
-        add(group["options"], devices[0] if devices else first)
-        for place, state in enumerate(group["states"]):
-            add(state, devices[place] if place < len(devices) else first)
+    keys = keys_among_ranks(optimizer)
+    for group, in_group, name in zip(optimizer.param_groups, keys, group_names(keys)):
+        add(outline[name]["options"], _device_of_group(group))
+        for parameter, key in zip(group["params"], in_group):
+            add(outline[name]["states"][key], parameter.device)
     return [rooms[number] for number in range(len(rooms))]
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 
+_NO_NAME = "allreduce.noname"
+
 
 def name_parameters(
     optimizer: torch.optim.Optimizer, named_parameters: Iterable[tuple[str, torch.Tensor]] | None
 ) -> dict[torch.Tensor, str]:
-    """The name of each parameter: from `named_parameters`, which may have more than the optimizer, else `allreduce.noname.<group>.<index>`.
+    """The name of each parameter: from `named_parameters`, which may have more than the optimizer, else from PyTorch's `param_names`, else
+    `allreduce.noname.<group>.<index>`.
 
     Errors  ValueError for what are no pairs, for a name or a parameter twice, and for a parameter without a name.
     """
     if named_parameters is None:
-        return add_names(optimizer.param_groups, {})
+        given = _own_names(optimizer)
+        unique = {name for name, count in Counter(given.values()).items() if count == 1}
+        return add_names(optimizer.param_groups, {parameter: name for parameter, name in given.items() if name in unique})
     named = list(named_parameters)
     for item in named:
         if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], torch.Tensor)):
@@ -42,8 +48,37 @@ def add_names(param_groups: Sequence[dict[str, Any]], names: dict[torch.Tensor, 
     added = dict(names)
     for g, group in enumerate(param_groups):
         for i, parameter in enumerate(group["params"]):
-            added.setdefault(parameter, f"allreduce.noname.{g}.{i}")
+            added.setdefault(parameter, f"{_NO_NAME}.{g}.{i}")
     return added
+
+
+def keys_among_ranks(optimizer: torch.optim.Optimizer) -> list[list[str]]:
+    """By which the ranks find the same parameter, by group: its name, where the optimizer knows one that no other of its parameters has,
+    else its place."""
+    names: dict[torch.Tensor, str] = getattr(optimizer, "_parameter_names", None) or _own_names(optimizer)
+    named = [[names.get(parameter, _NO_NAME) for parameter in group["params"]] for group in optimizer.param_groups]
+    counts = Counter(name for group in named for name in group)
+
+    def key(g: int, i: int, name: str) -> str:
+        if name.startswith(_NO_NAME):
+            return f"parameter {i} of group {g}"
+        return name if counts[name] == 1 else f"parameter {i} of group {g} ({name})"
+
+    return [[key(g, i, name) for i, name in enumerate(group)] for g, group in enumerate(named)]
+
+
+def group_names(keys: Sequence[Sequence[str]]) -> list[str]:
+    """By which the ranks find the same group, whose parameters may be in another order there: the least of its keys. An empty one's is its
+    number among those."""
+    empty = itertools.count()
+    return [min(group) if group else f"{next(empty)} without parameters" for group in keys]
+
+
+def _own_names(optimizer: torch.optim.Optimizer) -> dict[torch.Tensor, str]:
+    """Those that PyTorch has, from 2.6 on, of an optimizer that was made with named parameters."""
+    return {
+        parameter: name for group in optimizer.param_groups for parameter, name in zip(group["params"], group.get("param_names", ()))
+    }
 
 
 def _refuse_duplicates(what: str, values: Iterable[str]) -> None:

@@ -147,8 +147,10 @@ def test_a_model_of_another_form_is_a_mismatch(monkeypatch):
     with pytest.raises(MismatchError, match="the Linear of rank 3 has not the form of rank 0's: .*size mismatch.*the same model on all ranks"):
         handler.load(torch.nn.Linear(2, 2).state_dict())
     optimizer = OptimizerStateHandler(torch.optim.SGD(torch.nn.Linear(1, 2).parameters()))
-    with pytest.raises(MismatchError, match=r"groups of sizes \[2\] on rank 3, and \[1\] on rank 0; make the same optimizer"):
-        optimizer.load([{"options": {}, "states": [{}]}])
+    with pytest.raises(MismatchError, match=r"groups of sizes \[2\] on rank 3, and \[1\] on rank 0; parameter 1 of group 0 is in one of them only"):
+        optimizer.load([{"options": {}, "states": {"parameter 0 of group 0": {}}}])
+    with pytest.raises(MismatchError, match=r"\[2\] on rank 3, and \[2\] on rank 0; fc.weight is in one of them only; make the same"):
+        optimizer.load([{"options": {}, "states": {"parameter 0 of group 0": {}, "fc.weight": {}}}])
 
 
 def _synchronized():
@@ -168,3 +170,27 @@ def _synchronized():
 def test_all_ranks_get_the_state_of_rank_0(call_ranks):
     results = call_ranks(_synchronized, 3)
     assert results[0] == results[1] == results[2] and results[0][1:] == (0, [0, 0])
+
+
+def _in_another_order():
+    """Rank 1 has the parameters in another order, and rank 2 in other groups too; rank 0 has the momentum 1, 2 and 3."""
+    hvd.init()
+    order = [["a", "b", "c"], ["c", "a", "b"], ["b", "c", "a"]][hvd.rank()]
+    weights = {name: torch.zeros(2, requires_grad=True) for name in order}
+    inner = torch.optim.SGD([{"params": [weights[name]]} for name in order], lr=0.1, momentum=0.9)
+    optimizer = hvd.DistributedOptimizer(inner, weights.items())
+    if hvd.rank() == 0:
+        for place, name in enumerate("abc", 1):
+            optimizer.state[weights[name]]["momentum_buffer"] = torch.full((2,), float(place))
+            optimizer.param_groups[place - 1]["lr"] = float(place)
+    state = hvd.elastic.TorchState(optimizer=optimizer)
+    state.sync()
+    for each in optimizer.state.values():
+        each["momentum_buffer"].zero_()
+    state.restore()
+    rates = {group["params"][0]: group["lr"] for group in optimizer.param_groups}
+    return [(rates[weights[name]], optimizer.state[weights[name]]["momentum_buffer"].tolist()) for name in "abc"]
+
+
+def test_a_state_goes_to_the_parameter_of_its_name(call_ranks):
+    assert call_ranks(_in_another_order, 3) == [[(1.0, [1.0, 1.0]), (2.0, [2.0, 2.0]), (3.0, [3.0, 3.0])]] * 3

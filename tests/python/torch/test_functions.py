@@ -1,9 +1,11 @@
 """python/runjob/torch/functions.py: starting all ranks from the same place."""
 
+import cases
 import pytest
 import torch
 
 import runjob.torch as hvd
+from runjob.exceptions import MismatchError
 from runjob.torch import functions
 
 
@@ -177,22 +179,6 @@ def test_lbfgs_is_refused():
         hvd.broadcast_optimizer_state(optimizer, 0)
 
 
-def _different_groups():
-    hvd.init()
-    weights = [torch.ones(1, requires_grad=True) for _ in range(2 + hvd.rank())]
-    try:
-        hvd.broadcast_optimizer_state(torch.optim.SGD(weights, lr=0.1), 0)
-    except ValueError as error:
-        return str(error)
-
-
-def test_optimizers_that_differ_are_an_error(call_ranks):
-    assert call_ranks(_different_groups, 2) == [
-        None,
-        "broadcast_optimizer_state: the optimizer has parameter groups of sizes [3] here and [2] on the root",
-    ]
-
-
 def _objects():
     hvd.init()
     root = hvd.size() - 1
@@ -208,3 +194,284 @@ def test_objects_travel(call_ranks, np):
     last = max(np, 1) - 1
     expected = (last, 1000, [1.0, 1.0], 1 + last, ["", "x", "xx"][: last + 1])
     assert call_ranks(_objects, np) == [expected] * (last + 1)
+
+
+def _error(function, *arguments):
+    """What it raises, if anything; the ranks go on together afterwards."""
+    try:
+        function(*arguments)
+    except (ValueError, MismatchError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _send(params):
+    return _error(hvd.broadcast_parameters, params, 0)
+
+
+def parameters_by_name():
+    """In another order on each rank, as a dict here and as pairs there."""
+    rank = hvd.rank()
+    tensors = {name: torch.full((2,), 10.0 * rank + i) for i, name in enumerate("abc")}
+    order = ["c", "a", "b"] if rank == 1 else ["a", "b", "c"]
+    given = [(name, tensors[name]) for name in order]
+    hvd.broadcast_parameters(dict(given) if rank == 2 else given, 0)
+    return [tensor[0].item() for tensor in tensors.values()]
+
+
+def other_parameters():
+    """Nothing is overwritten then, and nobody waits."""
+    rank = hvd.rank()
+    kept = torch.full((2,), float(rank))
+    errors = (
+        _send({"a": kept, "b" if rank == 1 else "c": torch.ones(1)}),
+        _send({"a": kept, "b": torch.ones(2, 1 + rank // 2)}),
+        _send([kept, torch.ones(1, dtype=torch.float64 if rank == 1 else torch.float32)]),
+        _send([kept] * (1 + rank // 2)),
+        _send([("a", kept)] if rank else [kept]),
+        _send([] if rank else [kept]),
+        _error(hvd.broadcast_parameters, [kept], int(rank == 1)),
+    )
+    return kept.tolist() == [rank, rank], *errors
+
+
+def any_dtype():
+    """Those that cannot be reduced are copied too, of any shape, and views that are to be conjugated or negated."""
+    rank = hvd.rank()
+    numbers = torch.tensor([[1 + 2j, 3 - 4j]]) * (rank + 1)
+    sent = {
+        "complex": numbers.clone(),
+        "conjugated": numbers.clone().conj(),
+        "imaginary": numbers.clone().conj().imag,
+        "a number": torch.tensor(1j * (rank + 1), dtype=torch.complex128),
+        "transposed": torch.stack([numbers[0], numbers[0]]).T,
+        "float8": torch.full((3,), 1.0 + rank).to(torch.float8_e4m3fn),
+        "uint32": torch.tensor([2**32 - 1 - rank], dtype=torch.uint32),
+        "empty": torch.empty(0, 2, dtype=torch.complex64),
+    }
+    hvd.broadcast_parameters(sent, 1)
+    return [value.to(torch.float32 if name == "float8" else value.dtype).tolist() for name, value in sent.items()]
+
+
+def expanded():
+    """Elements that are one in memory are written once, where all ranks have them so."""
+    rank = hvd.rank()
+    row = torch.full((3,), 1.0 + rank)
+    hvd.broadcast_parameters({"rows": row.expand(4, 3)}, 1)
+    return row.tolist(), _send([row.expand(4, 3) if rank else torch.ones(4, 3)])
+
+
+def what_cannot_travel():
+    """On one rank, in one entry of several."""
+    rank = hvd.rank()
+    return tuple(
+        _send({"a": torch.ones(2), "b": value if rank == 1 else torch.ones(2)})
+        for value in (torch.ones(2, device="meta"), torch.ones(2).to_sparse(), 3)
+    )
+
+
+def nothing():
+    return _send({}), _error(hvd.broadcast_optimizer_state, torch.optim.SGD([{"params": []}], lr=hvd.rank() + 1.0), 0)
+
+
+def tied():
+    """One weight under two names."""
+    weight = torch.full((2,), float(hvd.rank()))
+    hvd.broadcast_parameters({"encoder": weight, "decoder": weight}, 1)
+    return weight.tolist()
+
+
+NAMES = "abc"
+
+
+def _learned(optimizer_of, order="abc", groups=None):
+    """By name, the state and the learning rate that the parameters get from rank 0, where they have the momentum 1, 2 and 3."""
+    weights = {name: torch.zeros(2, requires_grad=True) for name in order}
+    lists = [[(name, weights[name]) for name in group] for group in groups or [order]]
+    optimizer = optimizer_of(weights, lists)
+    if hvd.rank() == 0:
+        for place, name in enumerate(NAMES, 1):
+            optimizer.state[weights[name]]["momentum_buffer"] = torch.full((2,), float(place))
+        for group in optimizer.param_groups:
+            group["lr"] = 5.0 if any(each is weights["a"] for each in group["params"]) else 6.0
+    hvd.broadcast_optimizer_state(optimizer, 0)
+    rates = {id(each): group["lr"] for group in optimizer.param_groups for each in group["params"]}
+    return [(optimizer.state[weights[name]]["momentum_buffer"].tolist(), rates[id(weights[name])]) for name in NAMES]
+
+
+def _sgd(lists):
+    return torch.optim.SGD([{"params": [weight for _, weight in group]} for group in lists], lr=1.0, momentum=0.9)
+
+
+def _wrapped(weights, lists):
+    return hvd.DistributedOptimizer(_sgd(lists), weights.items())
+
+
+def _with_names_of_pytorch(weights, lists):
+    optimizer = _sgd(lists)
+    for group, named in zip(optimizer.param_groups, lists):
+        group["param_names"] = [name for name, _ in named]  # as PyTorch does from 2.6 on
+    return optimizer
+
+
+def _wrapped_with_names_of_pytorch(weights, lists):
+    return hvd.DistributedOptimizer(_with_names_of_pytorch(weights, lists))
+
+
+def states_by_name():
+    order = "bca" if hvd.rank() else "abc"
+    return [_learned(each, order) for each in (_wrapped, _with_names_of_pytorch, _wrapped_with_names_of_pytorch)]
+
+
+def groups_by_name():
+    """The groups are in another order too; one has no parameters."""
+    groups = ["", "ca", "b"] if hvd.rank() else ["b", "ac", ""]
+    return _learned(_wrapped, "cab", groups), _learned(_wrapped, "abc", ["abc"] if hvd.rank() else ["cab"])
+
+
+def other_groups():
+    rank = hvd.rank()
+    return (
+        _error(_learned, _wrapped, "abc", ["a", "bc"] if rank == 1 else ["ab", "c"]),
+        _error(_learned, _wrapped, "abc", ["a", "bc"] if rank == 1 else ["abc"]),
+        _error(_learned, _with_names_of_pytorch, "abcd" if rank == 1 else "abce"),
+    )
+
+
+def names_that_are_not_unique():
+    """Two models with the same names: their places count, and the names are compared."""
+    first, second = ({name: torch.zeros(2, requires_grad=True) for name in "ab"} for _ in range(2))
+    lists = [list(first.items()), list(second.items())]
+    good = _with_names_of_pytorch({}, lists)
+    if hvd.rank() == 0:
+        good.state[second["a"]]["momentum_buffer"] = torch.ones(2)
+    hvd.broadcast_optimizer_state(good, 0)
+    shuffled = [lists[0], lists[1][::-1] if hvd.rank() == 1 else lists[1]]
+    error = _error(hvd.broadcast_optimizer_state, _with_names_of_pytorch({}, shuffled), 0)
+    return [len(good.state.get(each, {})) for each in (first["a"], first["b"], second["a"], second["b"])], error
+
+
+def _state_of(shapes, dtype=torch.float32):
+    weights = [torch.ones(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+    return _error(hvd.broadcast_optimizer_state, torch.optim.SGD(weights, lr=0.1), 0)
+
+
+def optimizers_without_names():
+    """Their places count; numbers, shapes and dtypes are compared."""
+    rank = hvd.rank()
+    return (
+        _state_of([1, 1, 1] if rank == 1 else [1, 1]),
+        _state_of([2, 1] if rank == 1 else [1, 2]),
+        _state_of([2], torch.float64 if rank == 1 else torch.float32),
+        _state_of([2, 2]),
+    )
+
+
+def states_that_cannot_travel():
+    """The root alone has it, and all ranks are told."""
+    weight = torch.zeros(2, requires_grad=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=0.1), [("fc.weight", weight)])
+    if hvd.rank() == 0:
+        optimizer.state[weight]["moment"] = torch.ones(2).to_sparse()
+    error = _error(hvd.broadcast_optimizer_state, optimizer, 0)
+    if hvd.rank() == 0:
+        optimizer.state[weight]["moment"] = torch.ones(2, dtype=torch.uint32)
+    hvd.broadcast_optimizer_state(optimizer, 0)
+    return error, optimizer.state[weight]["moment"].tolist(), _error(hvd.broadcast_optimizer_state, optimizer, 7)
+
+
+BY_NAME = [([1.0, 1.0], 5.0), ([2.0, 2.0], 5.0), ([3.0, 3.0], 5.0)]
+IN_GROUPS = [([1.0, 1.0], 5.0), ([2.0, 2.0], 6.0), ([3.0, 3.0], 5.0)]
+MODEL = ". Make the same model on all ranks before it"
+OPTIMIZER = ". Make the same optimizer on all ranks before it"
+
+
+def _differ(operation, text, remedy=MODEL):
+    return f"MismatchError: {operation}: the ranks differ: {text}{remedy}"
+
+
+def _parameters(text):
+    return _differ("broadcast_parameters", text)
+
+
+def _states(text):
+    return _differ("broadcast_optimizer_state", text, OPTIMIZER)
+
+
+CASES = {
+    parameters_by_name: [0.0, 1.0, 2.0],
+    other_parameters: (
+        True,
+        _parameters("c is float32 [1] on ranks 0 and 2, missing on rank 1; b is float32 [1] on rank 1, missing on ranks 0 and 2"),
+        _parameters("b is float32 [2, 1] on ranks 0 and 1, float32 [2, 2] on rank 2"),
+        _parameters("tensor 1 is float32 [1] on ranks 0 and 2, float64 [1] on rank 1"),
+        _parameters("tensor 1 is float32 [2] on rank 2, missing on ranks 0 and 1"),
+        _parameters("tensor 0 is float32 [2] on rank 0, missing on ranks 1 and 2; a is float32 [2] on ranks 1 and 2, missing on rank 0"),
+        _parameters("tensor 0 is float32 [2] on rank 0, missing on ranks 1 and 2"),
+        _parameters("root_rank is 0 on ranks 0 and 2, 1 on rank 1"),
+    ),
+    any_dtype: [
+        [[2 + 4j, 6 - 8j]], [[2 - 4j, 6 + 8j]], [[-4.0, 8.0]], 2j, [[2 + 4j, 2 + 4j], [6 - 8j, 6 - 8j]], [2.0] * 3, [2**32 - 2], [],
+    ],
+    expanded: (
+        [2.0] * 3,
+        _parameters("tensor 0 is float32 [4, 3] on rank 0, float32 [4, 3] expanded in the dimensions [0] on ranks 1 and 2"),
+    ),
+    what_cannot_travel: (
+        "ValueError: broadcast_parameters: on rank 1 b is on the device meta and has no values; give the model memory first, with "
+        "model.to_empty(device=...)",
+        "ValueError: broadcast_parameters: on rank 1 b is not dense (sparse_coo); use to_dense(), or broadcast_object() to send it",
+        "ValueError: broadcast_parameters: on rank 1 b is int, not a tensor; broadcast_object() sends other values",
+    ),
+    nothing: (None, None),
+    tied: [1.0, 1.0],
+    states_by_name: [BY_NAME] * 3,
+    groups_by_name: (IN_GROUPS, BY_NAME),
+    other_groups: (
+        _states(
+            "b is float32 [2] in the group of a on ranks 0 and 2, float32 [2] in the group of b on rank 1; c is float32 [2] in the group of "
+            "c on ranks 0 and 2, float32 [2] in the group of b on rank 1"
+        ),
+        _states(
+            "the number of parameter groups is 1 on ranks 0 and 2, 2 on rank 1; a is float32 [2] on ranks 0 and 2, float32 [2] in the group "
+            "of a on rank 1; b is float32 [2] on ranks 0 and 2, float32 [2] in the group of b on rank 1; 1 more of 5 differ"
+        ),
+        _states("e is float32 [2] on ranks 0 and 2, missing on rank 1; d is float32 [2] on rank 1, missing on ranks 0 and 2"),
+    ),
+    names_that_are_not_unique: (
+        [0, 0, 1, 0],
+        _states(
+            "parameter 0 of group 1 (a) is float32 [2] in the group of parameter 0 of group 1 (a) on ranks 0 and 2, missing on rank 1; "
+            "parameter 1 of group 1 (b) is float32 [2] in the group of parameter 0 of group 1 (a) on ranks 0 and 2, missing on rank 1; "
+            "parameter 0 of group 1 (b) is float32 [2] in the group of parameter 0 of group 1 (b) on rank 1, missing on ranks 0 and 2; "
+            "1 more of 8 differ"
+        ),
+    ),
+    optimizers_without_names: (
+        _states("parameter 2 of group 0 is float32 [1] on rank 1, missing on ranks 0 and 2"),
+        _states(
+            "parameter 0 of group 0 is float32 [1] on ranks 0 and 2, float32 [2] on rank 1; parameter 1 of group 0 is float32 [2] on ranks "
+            "0 and 2, float32 [1] on rank 1"
+        ),
+        _states("parameter 0 of group 0 is float32 [2] on ranks 0 and 2, float64 [2] on rank 1"),
+        None,
+    ),
+    states_that_cannot_travel: (
+        "ValueError: broadcast_optimizer_state: on rank 0 a tensor in the state of fc.weight is not dense (sparse_coo); use to_dense(), or "
+        "broadcast_object() to send it",
+        [1, 1],
+        "ValueError: broadcast_optimizer_state: root_rank=7 is not among the ranks [0, 1, 2]",
+    ),
+}  # fmt: skip
+
+
+def _run():
+    hvd.init()
+    return cases.run(CASES)
+
+
+outcomes = cases.fixture(_run, 3)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_ranks_that_differ(outcomes, case):
+    assert [each[case.__name__] for each in outcomes] == [CASES[case]] * 3

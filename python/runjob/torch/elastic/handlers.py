@@ -9,6 +9,7 @@ import torch
 from ... import job
 from ...elastic import ObjectState
 from ...exceptions import MismatchError
+from ..parameter_names import group_names, keys_among_ranks
 from .sampler import ElasticSampler
 
 
@@ -99,37 +100,47 @@ class ModelStateHandler(TreeHandler):
 
 
 class OptimizerStateHandler(TreeHandler):
-    """For torch.optim.Optimizer. Its parameter groups and their states are changed in place, since schedulers keep references to them."""
+    """For torch.optim.Optimizer. Its parameter groups and their states are changed in place, since schedulers keep references to them.
+    A state goes to the parameter of that name, where the optimizer knows names, and else to the one in that place."""
 
     def tree(self) -> Any:
         optimizer = self.value
         return [
             {
                 "options": {key: value for key, value in group.items() if key not in ("params", "param_names")},
-                "states": [dict(optimizer.state.get(parameter, {})) for parameter in group["params"]],
+                "states": {key: dict(optimizer.state.get(parameter, {})) for key, parameter in zip(keys, group["params"])},
             }
-            for group in optimizer.param_groups
+            for group, keys in zip(optimizer.param_groups, keys_among_ranks(optimizer))
         ]
 
     def load(self, tree: Any) -> None:
         optimizer = self.value
-        ours = [len(group["params"]) for group in optimizer.param_groups]
-        theirs = [len(group["states"]) for group in tree]
-        if ours != theirs:
-            raise MismatchError(
-                f"the {type(optimizer).__name__} has parameter groups of sizes {ours} on rank {job.rank()}, and {theirs} on rank 0; "
-                "make the same optimizer on all ranks before elastic.run()"
-            )
+        keys = keys_among_ranks(optimizer)
+        names, given_names = group_names(keys), group_names([list(group["states"]) for group in tree])
+        self._check(dict(zip(names, keys)), {name: list(group["states"]) for name, group in zip(given_names, tree)})
         forget_step: Callable[[], None] | None = getattr(optimizer, "_forget_step", None)
         if forget_step is not None:
             forget_step()  # a DistributedOptimizer's gradients may have been on their way
-        for group, given in zip(optimizer.param_groups, tree):
-            group.update(given["options"])
-            for parameter, state in zip(group["params"], given["states"]):
+        given = dict(zip(given_names, tree))
+        for group, in_group, name in zip(optimizer.param_groups, keys, names):
+            group.update(given[name]["options"])
+            for parameter, key in zip(group["params"], in_group):
+                state = given[name]["states"][key]
                 if state:
                     optimizer.state[parameter] = _placed(state, parameter, group)
                 else:
                     optimizer.state.pop(parameter, None)
+
+    def _check(self, ours: dict[str, list[str]], theirs: dict[str, list[str]]) -> None:
+        """`ours`, `theirs`: the keys of each group, by its name."""
+        if {name: set(keys) for name, keys in ours.items()} == {name: set(keys) for name, keys in theirs.items()}:
+            return
+        other = set().union(*ours.values()) ^ set().union(*theirs.values())
+        lacking = f"; {min(other)} is in one of them only" if other else ""
+        raise MismatchError(
+            f"the {type(self.value).__name__} has parameter groups of sizes {[*map(len, ours.values())]} on rank {job.rank()}, and "
+            f"{[*map(len, theirs.values())]} on rank 0{lacking}; make the same optimizer on all ranks before elastic.run()"
+        )
 
 
 class SamplerStateHandler(TreeHandler):
