@@ -148,6 +148,7 @@ class Trainer:
     def save(self, epoch):
         """Rank 0 alone writes. The file gets its name when it is complete: a job that is killed here leaves no half of one."""
         hvd.check()  # what lies on a GPU is valid only when all operations have ended without an error
+        hvd.assert_same(self.model)  # one copy stands for all
         if hvd.rank() != 0:
             return
         file = self.arguments.checkpoint_format.format(epoch=epoch)

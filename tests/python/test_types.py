@@ -27,7 +27,9 @@ optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1)
 optimizer.synchronize()
 with optimizer.skip_synchronize():
     optimizer.step()
-hvd.broadcast_optimizer_state(optimizer, root_rank=hvd.rank())
+hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+hvd.assert_same(model, buffers=True, name="model")
+horovod.torch.assert_same(list(model.named_parameters()), process_set=hvd.global_process_set)
 sampler = hvd.elastic.ElasticSampler([1, 2, 3], shuffle=False)
 state = hvd.elastic.TorchState(model, optimizer, sampler=sampler, epoch=0)
 

@@ -37,6 +37,7 @@ from .operations import (
     reducescatter_async,
 )
 from .optimizer import DistributedOptimizer
+from .sameness import assert_same
 from .sparse import sparse_allreduce_async
 from .symmetric import empty_symmetric
 from .sync_batch_norm import SyncBatchNorm
@@ -46,6 +47,8 @@ __all__ = [
     "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
     "clip_grad_norm_",
     "broadcast_optimizer_state", "broadcast_parameters", "check", "elastic", "empty_symmetric", "grouped_allgather",
+    "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "assert_same", "broadcast", "broadcast_", "broadcast_async",
+    "broadcast_async_", "broadcast_optimizer_state", "broadcast_parameters", "check", "elastic", "empty_symmetric", "grouped_allgather",
     "grouped_allgather_async",
     "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
     "grouped_reducescatter_async", "reducescatter", "reducescatter_async", "sparse_allreduce_async",
