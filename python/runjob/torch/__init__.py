@@ -43,15 +43,11 @@ from .symmetric import empty_symmetric
 from .sync_batch_norm import SyncBatchNorm
 
 __all__ = [
-    "Compression", "DistributedOptimizer", "SyncBatchNorm", "allgather", "allgather_async", "allreduce", "allreduce_",
-    "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
-    "clip_grad_norm_",
-    "broadcast_optimizer_state", "broadcast_parameters", "check", "elastic", "empty_symmetric", "grouped_allgather",
-    "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "assert_same", "broadcast", "broadcast_", "broadcast_async",
-    "broadcast_async_", "broadcast_optimizer_state", "broadcast_parameters", "check", "elastic", "empty_symmetric", "grouped_allgather",
-    "grouped_allgather_async",
-    "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
-    "grouped_reducescatter_async", "reducescatter", "reducescatter_async", "sparse_allreduce_async",
+    "Compression", "DistributedOptimizer", "SyncBatchNorm", "allgather", "allgather_async", "allreduce", "allreduce_", "allreduce_async",
+    "allreduce_async_", "alltoall", "alltoall_async", "assert_same", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
+    "broadcast_optimizer_state", "broadcast_parameters", "check", "clip_grad_norm_", "elastic", "empty_symmetric", "grouped_allgather",
+    "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async", "grouped_allreduce_async_",
+    "grouped_reducescatter", "grouped_reducescatter_async", "reducescatter", "reducescatter_async", "sparse_allreduce_async",
 ]  # fmt: skip
 __all__ += common.__all__
 
