@@ -326,9 +326,10 @@ int Job::conclude() {
   const auto all_lines = [this](int rank) {
     return output_.last_stderr_lines(supervisor_->process_of(rank), kShownStderrLines);
   };
+  const JobFacts facts{launch_.job_id(), spec_.command, start_, std::chrono::system_clock::now()};
   std::string message = outcome_message(verdict.outcome(), all_lines);
   if (call_) {
-    call_->finish(outcome_json(verdict.outcome(), launch_.job_id(), all_lines));  // the caller raises it
+    call_->finish(outcome_json(verdict.outcome(), facts, all_lines));  // the caller raises it
   } else if (verdict.cause() == Verdict::Cause::kNotReached) {
     for (const std::string& each : verdict.outcome().unreached_hosts()) log::error("{}", each);
   } else if (!message.empty()) {
@@ -337,8 +338,7 @@ int Job::conclude() {
     log::error("{}{}", verdict.cause() == Verdict::Cause::kRankFailed ? spec_.failure_lead : "", message);
   }
   if (!stack_report_.empty()) log::error("{}", stack_report_);
-  if (spec_.status_file)
-    write_status_file(*spec_.status_file, outcome_json(verdict.outcome(), launch_.job_id(), all_lines));
+  if (spec_.status_file) write_status_file(*spec_.status_file, outcome_json(verdict.outcome(), facts, all_lines));
   return verdict.outcome().exit_status();
 }
 

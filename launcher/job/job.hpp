@@ -76,6 +76,7 @@ class Job : private HostAgents::Events {
   int conclude();
 
   const JobSpec& spec_;
+  const std::chrono::system_clock::time_point start_ = std::chrono::system_clock::now();
   Phase phase_ = Phase::kReaching;
   boost::asio::io_context context_;
   EndSignals end_signals_;

@@ -110,13 +110,12 @@ void OutputRelay::name_source(int process, const Rank& rank) {
 void OutputRelay::open_files(int process) {
   const std::size_t width = std::to_string(std::max<std::size_t>(options_.ranks.size(), 1) - 1).size();
   const std::string folder = fmt::format("rank.{:0{}}", process, width);
-  RankState& rank = ranks_.at(static_cast<std::size_t>(process));
-  for (std::size_t i = 0; i < 2; ++i) {
-    StreamState& stream = rank.streams[i];
-    const char* name = i == 0 ? "stdout" : "stderr";
-    stream.file_path = fmt::format("{}/{}/{}", *options_.directory, folder, name);
-    stream.file = files_->create(folder, name);
-  }
+  auto& streams = ranks_.at(static_cast<std::size_t>(process)).streams;
+  OutputFiles::Streams files = files_->create(folder);
+  streams[0].file = std::move(files.standard_output);
+  streams[1].file = std::move(files.standard_error);
+  streams[0].file_path = fmt::format("{}/{}/stdout", *options_.directory, folder);
+  streams[1].file_path = fmt::format("{}/{}/stderr", *options_.directory, folder);
 }
 
 void OutputRelay::on_output(int rank, Stream stream, std::int64_t time_us, std::string_view bytes) {

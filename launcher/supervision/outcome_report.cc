@@ -10,6 +10,7 @@
 #include "base/json_text.hpp"
 #include "base/screen_text.hpp"
 #include "hostfile/rank_list.hpp"
+#include "launcher/output/utc_time.hpp"
 #include "launcher/processes/child_process.hpp"
 
 namespace runjob {
@@ -215,7 +216,7 @@ std::string remaining_message(const Remaining& remaining, const std::string& hos
                      static_cast<double>(remaining.left_ms) / 1000, interrupted ? "again" : "twice");
 }
 
-std::string outcome_json(const JobOutcome& outcome, const std::string& job_id, const StderrLines& stderr_lines) {
+std::string outcome_json(const JobOutcome& outcome, const JobFacts& job, const StderrLines& stderr_lines) {
   using Json = nlohmann::ordered_json;
   Json ranks = Json::array();
   for (std::size_t i = 0; i < outcome.ranks.size(); ++i) {
@@ -235,8 +236,14 @@ std::string outcome_json(const JobOutcome& outcome, const std::string& job_id, c
   }
   const bool a_rank =
       outcome.first_failure.cause == Cause::kRankFailed || outcome.first_failure.cause == Cause::kNotStarted;
+  Json hosts = Json::array();
+  for (const Host& host : outcome.allocation.hosts) hosts.push_back({{"name", host.name}, {"slots", host.slots}});
   Json document = {{"version", 1},
-                   {"job_id", job_id},
+                   {"job_id", job.id},
+                   {"command", job.command},
+                   {"start", utc_time(job.start)},
+                   {"end", utc_time(job.end)},
+                   {"hosts", std::move(hosts)},
                    {"exit_status", outcome.exit_status()},
                    {"cause", cause_name(outcome.first_failure.cause)},
                    {"first_failed_rank", a_rank ? Json(outcome.first_failure.number) : Json(nullptr)},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,7 +21,15 @@ std::string outcome_message(const JobOutcome& outcome, const StderrLines& stderr
 /// pressed Ctrl-C.
 std::string remaining_message(const Remaining& remaining, const std::string& host, bool interrupted);
 
+/// What the status file has about the job itself.
+struct JobFacts {
+  std::string id;                                    ///< the ranks' RUNJOB_JOB_ID
+  std::vector<std::string> command = {};             ///< program and arguments
+  std::chrono::system_clock::time_point start = {};  ///< of runjob
+  std::chrono::system_clock::time_point end = {};    ///< of the last rank
+};
+
 /// The status file, see docs/exit-status.md.
-std::string outcome_json(const JobOutcome& outcome, const std::string& job_id, const StderrLines& stderr_lines);
+std::string outcome_json(const JobOutcome& outcome, const JobFacts& job, const StderrLines& stderr_lines);
 
 }  // namespace runjob

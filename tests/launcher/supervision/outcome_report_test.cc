@@ -68,7 +68,7 @@ TEST_CASE("the status file tells each rank's end", "[unit]") {
   verdict.rank_exited(0, stopped);
   verdict.rank_exited(2, with_status(0));
   const auto document = nlohmann::json::parse(
-      outcome_json(verdict.outcome(), "j1", [](int) { return std::vector<std::string>{"\xff bytes"}; }));
+      outcome_json(verdict.outcome(), JobFacts{"j1"}, [](int) { return std::vector<std::string>{"\xff bytes"}; }));
   CHECK(document["job_id"] == "j1");
   CHECK(document["exit_status"] == 3);
   CHECK(document["first_failed_rank"] == 1);

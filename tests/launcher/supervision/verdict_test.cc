@@ -63,7 +63,7 @@ TEST_CASE("Ctrl-C, a lost host, a late rank, a closed output and hosts apart eac
   CHECK(apart.ends_job());
   CHECK(apart.outcome().exit_status() == 125);
   CHECK(outcome_message(apart.outcome(), no_lines) == "s1 cannot reach s2: tried 10.0.0.2 (Connection timed out)");
-  CHECK_THAT(outcome_json(apart.outcome(), "job7", no_lines), ContainsSubstring("\"cause\": \"no network\""));
+  CHECK_THAT(outcome_json(apart.outcome(), JobFacts{"job7"}, no_lines), ContainsSubstring("\"cause\": \"no network\""));
 
   Verdict excluded(two_hosts(), "train");
   excluded.no_network(Status(Errc::kUsage, "s1 has no address that --network-interface eth7 allows"));
@@ -118,7 +118,7 @@ TEST_CASE("a rank that only lost another one is not blamed for ending first", "[
           "rank 0 on s1 (pid 100) failed: LookupError: no data; stopped 1 other rank\n"
           "  rank 1 exited with status 1 because another rank had left");
   }
-  const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), "j1", no_lines));
+  const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), JobFacts{"j1"}, no_lines));
   CHECK(document["first_failed_rank"] == 0);
   CHECK(document["ranks"][0]["outcome"] == "failed");
   CHECK(document["ranks"][1]["outcome"] == "victim");
@@ -170,7 +170,7 @@ TEST_CASE("the rank that is waited for too long is named, not those that have wa
     CHECK(outcome_message(verdict.outcome(), no_lines) ==
           "rank 1 on s1 (pid 101) stalled: allreduce 'x' has waited 3 s for rank 1 on s1; stopped 1 other rank\n"
           "  rank 0 exited with status 1 because the operation that it waited for was not completed");
-    const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), "j1", no_lines));
+    const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), JobFacts{"j1"}, no_lines));
     CHECK(document["first_failed_rank"] == 1);
     CHECK(document["failed_ranks"] == nlohmann::json({1}));
     CHECK(document["ranks"][0]["outcome"] == "victim");
@@ -236,7 +236,7 @@ TEST_CASE("with --continue-on-failure a failed rank ends nothing, and all that f
                         [](int rank) { return std::vector<std::string>{"line of " + std::to_string(rank)}; }) ==
         "rank 2 on s2 (pid 102) exited with status 7\n  the last lines of its stderr:\n    line of 2\n"
         "  ranks 0, 1 exited with status 1");
-  const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), "j1", no_lines));
+  const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), JobFacts{"j1"}, no_lines));
   CHECK(document["failed_ranks"] == nlohmann::json({2, 0, 1}));
   CHECK(document["cause"] == "rank failed");
 }

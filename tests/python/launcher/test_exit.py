@@ -1,5 +1,6 @@
 """Exit status, verdict and messages for every way in which a job can end."""
 
+import datetime
 import itertools
 import json
 import os
@@ -91,6 +92,7 @@ else:
 
 def test_status_file(tmp_path):
     path = tmp_path / "status.json"
+    before = datetime.datetime.utcnow().replace(microsecond=0)
     code = "import os, sys; print('why', file=sys.stderr); sys.exit(7 if os.environ['RANK'] == '1' else 0)"
     done = run("-np", "2", "--status-file", str(path), *python(code))
     assert done.returncode == 7
@@ -102,6 +104,10 @@ def test_status_file(tmp_path):
     assert failed["last_stderr_lines"] == ["why"]
     assert failed["out_of_memory"] is False
     assert failed["pid"] > 0
+    assert status["command"] == [*python(code)]
+    assert status["hosts"] == [{"name": "localhost", "slots": 2}]
+    times = [datetime.datetime.strptime(status[name], "%Y-%m-%dT%H:%M:%S.%fZ") for name in ("start", "end")]
+    assert before <= times[0] <= times[1] <= datetime.datetime.utcnow()
 
 
 def test_interrupt_reaches_every_rank_and_gives_130():

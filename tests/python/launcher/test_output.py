@@ -164,6 +164,18 @@ def test_output_files(tmp_path, ranks, names):
     assert "[0]<stdout>:b\n" in done.stdout
 
 
+def test_the_output_files_of_an_earlier_job_are_kept(tmp_path):
+    for text in ("first", "second"):
+        done = run("-np", "2" if text == "first" else "1", "--output-filename", str(tmp_path), "sh", "-c", f"echo {text}; echo errors >&2")
+        assert done.returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["previous", "rank.0"]
+    assert (tmp_path / "rank.0" / "stdout").read_text() == "second\n"
+    (earlier,) = (tmp_path / "previous").iterdir()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ", earlier.name)
+    kept = {str(path.relative_to(earlier)): path.read_text() for path in earlier.rglob("std*")}
+    assert kept == {f"rank.{rank}/{name}": text for rank in (0, 1) for name, text in (("stdout", "first\n"), ("stderr", "errors\n"))}
+
+
 def test_output_directory_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     done = run("-np", "1", "--output-filename", str(tmp_path / "file" / "x"), "true")
