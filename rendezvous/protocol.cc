@@ -123,7 +123,11 @@ auto decode(const std::string& text, Read read) {
 }  // namespace
 
 std::string to_json(const Failing& failing) {
-  return json_text({{"own", failing.own}, {"reason", failing.reason}, {"late", failing.late}, {"lost", failing.lost}});
+  return json_text({{"own", failing.own},
+                    {"reason", failing.reason},
+                    {"late", failing.late},
+                    {"lost", failing.lost},
+                    {"mutual", failing.mutual}});
 }
 
 Failing failing_from_json(const std::string& text) {
@@ -135,7 +139,12 @@ Failing failing_from_json(const std::string& text) {
     const auto found = document.find(key);
     return found != document.end() && found->is_number_integer() ? found->get<int>() : -1;
   };
-  return {document["own"].get<bool>(), document["reason"].get<std::string>(), rank("late"), rank("lost")};
+  const auto mutual = document.find("mutual");
+  return {.own = document["own"].get<bool>(),
+          .reason = document["reason"].get<std::string>(),
+          .late = rank("late"),
+          .lost = rank("lost"),
+          .mutual = mutual != document.end() && mutual->is_boolean() && mutual->get<bool>()};
 }
 
 Digest Body::digest() const {

@@ -19,7 +19,7 @@
 ///   GET    /v1/kv/<scope>/<key>                           -> the value's bytes, or 404
 ///   PUT    /v1/kv/<scope>/<key>      raw bytes            -> empty
 ///   DELETE /v1/kv/<scope>/<key>                           -> empty, also when there was none
-///   POST   /v1/failing               JSON {"own","reason","late","lost"} -> empty; see Failing
+///   POST   /v1/failing               JSON {"own","reason","late","lost","mutual"} -> empty; see Failing
 ///   GET    /v1/elastic/notice        empty                -> JSON, see Notice; waits for a newer one than `after`
 ///   GET    /v1/status                                     -> JSON: what the job waits for
 ///
@@ -168,10 +168,11 @@ Place place_from_json(const std::string& text);
 /// The report of a rank that is likely to end with an error. The launcher names the rank that failed first. The order
 /// in which processes end does not show it, because a rank that fails may need long to end.
 struct Failing {
-  bool own = true;     ///< an error of its own; false: another rank has left, and its operations cannot be completed
-  std::string reason;  ///< for people
-  int late = -1;       ///< the rank for which an operation waited so long that the job ends; -1 for none
-  int lost = -1;       ///< the rank to which the connection has failed, with or without its end; -1 for none
+  bool own = true;      ///< an error of its own; false: another rank has left, and its operations cannot be completed
+  std::string reason;   ///< for people
+  int late = -1;        ///< the rank for which an operation waited so long that the job ends; -1 for none
+  int lost = -1;        ///< the rank to which the connection has failed, with or without its end; -1 for none
+  bool mutual = false;  ///< ranks have waited so long for each other that the job ends; then `own` as well
 };
 
 std::string to_json(const Failing& failing);

@@ -1,5 +1,6 @@
 #include "launcher/supervision/job_outcome.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <string.h>
 #include <sys/wait.h>
@@ -56,14 +57,24 @@ std::string JobOutcome::cut_network() const {
   return fmt::format("{} and {} do not reach each other{}", host_of(cut.first), host_of(cut.second), over);
 }
 
+/// The exit status that the rank gives the job.
+int JobOutcome::status_of(int rank) const {
+  if (!ended_by_itself(rank)) return 1;  // as an uncaught exception gives
+  const int status = ranks.at(static_cast<std::size_t>(rank)).exited->wait_status;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 int JobOutcome::exit_status() const {
   switch (first_failure.cause) {
     case Cause::kNone:
       return 0;
-    case Cause::kRankFailed: {
-      if (!ended_by_itself(first_failure.number)) return 1;  // as an uncaught exception gives
-      const int status = ranks.at(static_cast<std::size_t>(first_failure.number)).exited->wait_status;
-      return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    case Cause::kRankFailed:
+      return status_of(first_failure.number);
+    case Cause::kMutualWait: {  // that of the lowest rank, whichever ended first
+      const auto found = std::min_element(victims.begin(), victims.end(), [this](int a, int b) {
+        return std::pair(!ended_by_itself(a), a) < std::pair(!ended_by_itself(b), b);
+      });
+      return found == victims.end() ? 1 : status_of(*found);
     }
     case Cause::kNotStarted: {
       const StartFailed& failure = *ranks.at(static_cast<std::size_t>(first_failure.number)).start_failed;

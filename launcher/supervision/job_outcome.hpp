@@ -29,6 +29,7 @@ struct JobOutcome {
     kNotReached,
     kNoNetwork,
     kNetworkCut,
+    kMutualWait,
     kHostLost,
     kStoodStill,
     kInterrupted,
@@ -69,8 +70,9 @@ struct JobOutcome {
   std::vector<Rank> ranks;
   std::map<int, std::string> unreached;  ///< hosts, each with "HOST: reason"
   std::vector<int> failed;               ///< ranks that failed by themselves, in the order in which that became known
-  std::vector<int> victims;              ///< ranks that failed because another one had left, in the same order
+  std::vector<int> victims;              ///< ranks that failed because of others, in the same order
   Report report;                         ///< the first one of an error of a rank's own
+  std::string mutual_wait;               ///< the ranks' report that they wait for each other; empty if they do not
   std::vector<std::pair<int, int>> lost_connections;  ///< a rank, and the rank to which it reported a lost connection
   std::pair<int, int> cut{-1, -1};                    ///< two ranks whose hosts do not reach each other (kNetworkCut)
   std::vector<std::string> interfaces;  ///< by host: the interface by which the others reach it; empty if not known
@@ -93,6 +95,9 @@ struct JobOutcome {
   int exit_status() const;
   /// "HOST: reason" for each host that was not reached, in the order of the hosts.
   std::vector<std::string> unreached_hosts() const;
+
+ private:
+  int status_of(int rank) const;
 };
 
 }  // namespace runjob

@@ -33,6 +33,8 @@ const char* cause_name(Cause cause) {
       return "no network";
     case Cause::kNetworkCut:
       return "network cut";
+    case Cause::kMutualWait:
+      return "mutual wait";
     case Cause::kHostLost:
       return "host lost";
     case Cause::kStoodStill:
@@ -145,8 +147,9 @@ std::string other_failures(const JobOutcome& outcome) {
   for (const int rank : outcome.failed) {
     if (rank != outcome.first_failure.number) by_end[outcome.how(rank)].push_back(rank);
   }
-  const char* why = outcome.report.is_late ? " because the operation that it waited for was not completed"
-                                           : " because another rank had left";
+  const bool is_stall = outcome.report.is_late || outcome.first_failure.cause == Cause::kMutualWait;
+  const char* why =
+      is_stall ? " because the operation that it waited for was not completed" : " because another rank had left";
   for (const int rank : outcome.victims) by_end[outcome.how(rank) + why].push_back(rank);
   std::string text;
   for (const auto& [end, ranks] : by_end) text += fmt::format("\n  {} {}", ranks_text(ranks), end);
@@ -173,6 +176,7 @@ std::string describe(const JobOutcome& outcome, const JobOutcome::Event& event) 
     case Cause::kHostLost:
       return fmt::format("lost the agent on {}: {}",
                          outcome.allocation.hosts.at(static_cast<std::size_t>(event.number)).name, event.detail);
+    case Cause::kMutualWait:
     case Cause::kStoodStill:
     case Cause::kStartTimeout:
     case Cause::kOutputFailed:
@@ -189,6 +193,7 @@ std::string describe(const JobOutcome& outcome, const JobOutcome::Event& event) 
 
 std::string outcome_message(const JobOutcome& outcome, const StderrLines& stderr_lines) {
   std::string text = describe(outcome, outcome.first_failure);
+  if (outcome.first_failure.cause == Cause::kMutualWait) return text + other_failures(outcome);
   if (outcome.first_failure.cause != Cause::kRankFailed) return text;
   std::vector<std::string> lines = stderr_lines(outcome.first_failure.number);
   if (is_left_behind(outcome, outcome.first_failure.number)) lines.clear();  // they repeat the reason

@@ -28,7 +28,9 @@ RankSupervisor::RankSupervisor(const Allocation& allocation, Options options, st
   service_.on_failing([this](int rank, const rendezvous::Failing& failing) {
     const std::string reason = one_line(failing.reason.substr(0, kShownReasonBytes));
     log::info("rank {} is failing after {} ms: {}", rank, milliseconds_since_start(), reason);
-    if (failing.late >= 0) {
+    if (failing.mutual) {
+      verdict_.mutual_wait(reason);
+    } else if (failing.late >= 0) {
       verdict_.rank_late(failing.late, reason);
     } else {
       verdict_.rank_failing(rank, failing.own, reason, failing.lost);

@@ -72,6 +72,9 @@ void Verdict::rank_exited(int rank, const Exited& exited) {
     state.state = State::kFailed;  // it was named before it ended
   } else if (clean) {
     state.state = State::kOk;
+  } else if (!outcome_.mutual_wait.empty() && (!ends_job() || cause() == Cause::kMutualWait)) {
+    state.state = State::kVictim;  // also one that is stopped because it needs long to end: in every run the same
+    outcome_.victims.push_back(rank);
   } else if (exited.stopped_by_us || ends_job()) {
     state.state = State::kStopped;
   } else if (state.lost_another || (outcome_.report.is_late && rank != outcome_.report.rank)) {
@@ -92,12 +95,13 @@ void Verdict::rank_joined(int rank) {
   at(rank).lost_another = false;
   at(rank).lost_reason.clear();
   if (outcome_.report.rank == rank) outcome_.report = {};
+  outcome_.mutual_wait.clear();
 }
 
 void Verdict::rank_failing(int rank, bool own, const std::string& reason, int lost) {
   const bool has_lost = lost >= 0 && static_cast<std::size_t>(lost) < outcome_.ranks.size();
   if (has_lost && outcome_.host_of(rank) != outcome_.host_of(lost)) outcome_.lost_connections.emplace_back(rank, lost);
-  if (!outcome_.running(rank)) return;
+  if (!outcome_.running(rank) || !outcome_.mutual_wait.empty()) return;
   if (!own) {
     at(rank).lost_another = outcome_.report.rank != rank;
     if (at(rank).lost_reason.empty()) at(rank).lost_reason = reason;
@@ -112,6 +116,10 @@ void Verdict::rank_late(int late, const std::string& reason) {
   outcome_.report = {late, reason, /*is_late=*/true};
 }
 
+void Verdict::mutual_wait(const std::string& reason) {
+  if (outcome_.mutual_wait.empty() && outcome_.report.rank < 0) outcome_.mutual_wait = reason;
+}
+
 bool Verdict::unsettled() const {
   if (outcome_.first_failure.cause != Cause::kNone) return false;
   return (outcome_.report.rank >= 0 && outcome_.running(outcome_.report.rank)) || !outcome_.failed.empty() ||
@@ -124,6 +132,8 @@ void Verdict::settle() {
     outcome_.failed.push_back(outcome_.report.rank);
     return note_failure(outcome_.report.rank);
   }
+  if (!outcome_.mutual_wait.empty() && !outcome_.victims.empty())
+    return note({Cause::kMutualWait, -1, outcome_.mutual_wait}, !continue_on_failure_);
   if (const auto cut = cut_network(outcome_); cut && outcome_.failed.empty()) {
     outcome_.cut = std::minmax(cut->first, cut->second);
     return note({Cause::kNetworkCut, cut->first, at(cut->first).lost_reason});

@@ -28,8 +28,8 @@ namespace runjob {
 ///          of its own (or is late) still runs. The end of a victim names nobody at once.
 ///          The decision that is then open, unsettled(), is made when the last rank ends that could be the cause, or by
 ///          settle(). It names the first of these that there is: the rank that has reported an error of its own (or is
-///          late), if it runs; the cut network, if no rank has failed by itself; the first rank that has failed by
-///          itself; the first victim.
+///          late), if it runs; ranks that wait for each other; the cut network, if no rank has failed by itself; the
+///          first rank that has failed by itself; the first victim.
 ///          A decision does not change. What ends the job before it, such as a lost host, is the first cause itself.
 /// Pure     no clock, no sockets, no processes: the owner calls settle() when a time has passed.
 /// Threads  one.
@@ -52,6 +52,8 @@ class Verdict {
   void rank_failing(int rank, bool own, const std::string& reason, int lost = -1);
   /// Another rank reports that the job ends because an operation has waited too long for `late`.
   void rank_late(int late, const std::string& reason);
+  /// A rank reports that the job ends because ranks have waited too long for each other: no rank is to blame.
+  void mutual_wait(const std::string& reason);
   /// The interface by which the others reach each host, for messages.
   void hosts_reached_over(std::vector<std::string> interfaces) { outcome_.interfaces = std::move(interfaces); }
   /// `cause`: kHostLost, or kStoodStill when the host has ended its ranks because this process was silent for too long;

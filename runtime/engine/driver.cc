@@ -333,9 +333,14 @@ void Driver::inspect_stalls(Clock::time_point now) {
   if (const std::string text = state_.parts.backend->unfinished(); !report.warnings.empty() && !text.empty())
     log::warn("the first operation that is not done on {}", text);
   if (report.failure.ok()) return;
-  if (state_.parts.on_late && report.late >= 0) state_.parts.on_late(report.late, report.failure.message());
+  std::function<void(const Status&, int)> on_stall;
+  {
+    const MutexLock lock(state_.mutex);
+    on_stall = state_.on_stall;
+  }
+  if (on_stall) return on_stall(report.failure, report.late);
   const MutexLock lock(state_.mutex);
-  state_.report(LifeReport::Type::kFailed, std::move(report.failure));
+  state_.report({.type = LifeReport::Type::kStalled, .status = std::move(report.failure), .late = report.late});
 }
 
 }  // namespace runjob::runtime

@@ -210,7 +210,7 @@ bool Engine::take_role_at_once(const SubmissionView& submission) {
   WorkQueue& work = state_.work;
   if (!state_.is_open() || state_.parts.timeline->is_on()) return false;
   if (!work.operations.empty() || work.requests() != 0 || !work.take_role(state_.phase)) return false;
-  work.at_once = submission.name;
+  work.at_once = {submission.name, submission.signature.kind};
   return true;
 }
 
@@ -359,6 +359,11 @@ bool Engine::fail(Status why) {
   if (!state_.is_open()) return false;
   state_.report(LifeReport::Type::kSetFailed, std::move(why));
   return true;
+}
+
+void Engine::stalled(const Status& why, int late) {
+  const MutexLock lock(state_.mutex);
+  if (state_.is_open()) state_.report({.type = LifeReport::Type::kStalled, .status = why, .late = late});
 }
 
 void Engine::end(Status why) {

@@ -76,6 +76,22 @@ class Engine {
   /// Reports the failure of a process set: the job ends on all ranks, with that or its cause. False when the job is
   /// about to end anyway.
   bool fail(Status why);
+  /// Reports that an operation of a process set has waited too long for rank `late` of the job.
+  void stalled(const Status& why, int late);
+  /// In a process set: `notify` is called in place of a report when an operation has waited too long for rank `late` of
+  /// the job. Only the whole job knows whether that rank waits itself, in another set.
+  void on_stall(std::function<void(const Status& why, int late)> notify) {
+    const MutexLock lock(state_.mutex);
+    state_.on_stall = std::move(notify);
+  }
+  /// The operations in flight that wait for other ranks, the oldest first.
+  std::vector<Wait> waits() const {
+    const MutexLock lock(state_.mutex);
+    return state_.waits();
+  }
+  /// `waits` returns those of this rank's process sets, of which the job's engine reports too in what this rank waits.
+  /// Called on the watcher's thread.
+  void on_asked(std::function<std::vector<Wait>()> waits) { watcher_.on_asked(std::move(waits)); }
   /// Fails all operations on this rank with `why`, asynchronously. Other ranks are not notified.
   void end(Status why);
   /// `notify` is called once, on the watcher's thread or this one, when a failure is about to end the job, or has done

@@ -1,5 +1,6 @@
 #include "runtime/engine/engine_state.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/life/goodbye.hpp"
@@ -39,9 +40,28 @@ Status EngineState::outcome_of(const Submission& submission, const Status& reaso
   return with_operation(reason, self, operation_text(submission.name, submission.signature));
 }
 
-void EngineState::report(LifeReport::Type type, Status status) {
-  reports.push_back({.type = type, .status = std::move(status)});
+void EngineState::report(LifeReport report) {
+  reports.push_back(std::move(report));
   poll.wake();
+}
+
+std::vector<Wait> EngineState::waits() const {
+  const int set = parts.members.process_set();
+  Wait wait;
+  wait.process_set = set;
+  for (int member = 0; set != 0 && member < size; ++member) wait.ranks.push_back(parts.members.rank(member));
+  std::vector<WaitingOperation> operations = work.operations.waiting();
+  std::sort(operations.begin(), operations.end(),
+            [](const WaitingOperation& a, const WaitingOperation& b) { return a.serial < b.serial; });
+  std::vector<Wait> result;
+  const auto add = [&](std::string_view name, Kind kind) {
+    wait.operation = operation_text(name, kind, set);
+    wait.is_join = kind == Kind::kJoin;
+    result.push_back(wait);
+  };
+  for (const WaitingOperation& operation : operations) add(operation.name, operation.kind);
+  if (work.at_once) add(work.at_once->name, work.at_once->kind);
+  return result;
 }
 
 }  // namespace runjob::runtime

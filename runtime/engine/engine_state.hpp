@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.hpp"
@@ -28,8 +29,9 @@ struct EngineParts {
   FusionSettings fusion;
   std::chrono::microseconds cycle_time{0};  ///< how long a submitted operation may wait for more
   StallLimits stall_limits;
-  /// Called before a stall ends the job, with the rank in the job that is late; null for nobody to notify.
-  std::function<void(int rank, const std::string& reason)> on_late;
+  /// Called before a stall ends the job, with the rank in the job that is late, or -1 when ranks wait for each other;
+  /// null for nobody to notify.
+  std::function<void(int late, const std::string& reason)> on_stall_ends_job;
   /// Called before the job ends, when the network has failed between this rank and rank `rank` of the job; null for
   /// nobody to notify.
   std::function<void(int rank, const std::string& reason)> on_lost_connection;
@@ -67,7 +69,12 @@ struct EngineState {
   /// The outcome of an operation that ends because of `reason`.
   Status outcome_of(const Submission& submission, const Status& reason) const;
   /// Has the watcher send a report.
-  void report(LifeReport::Type type, Status status) REQUIRES(mutex);
+  void report(LifeReport report) REQUIRES(mutex);
+  void report(LifeReport::Type type, Status status) REQUIRES(mutex) {
+    report({.type = type, .status = std::move(status)});
+  }
+  /// The operations in flight that wait for other ranks, the oldest first.
+  std::vector<Wait> waits() const REQUIRES(mutex);
 
   EngineParts parts;
   const int size;
@@ -89,7 +96,8 @@ struct EngineState {
     Clock::time_point due;  ///< when this rank goes, whatever the other ranks do
   };
   std::optional<Farewell> farewell GUARDED_BY(mutex);
-  Status ended_outside GUARDED_BY(mutex);  ///< the cause of Engine::end()
+  std::function<void(const Status& why, int late)> on_stall GUARDED_BY(mutex);  ///< see Engine::on_stall()
+  Status ended_outside GUARDED_BY(mutex);                                       ///< the cause of Engine::end()
 };
 
 }  // namespace runjob::runtime

@@ -143,10 +143,14 @@ bool Watcher::apply(const LifeDecision& decision) {
       return execution_.enter(PhaseEvent::kReleased, Status(Errc::kAborted, "the job is over"));
     case LifeDecision::Type::kAbort:
       report_lost_connection(decision);
+      report_stall(decision);
       on_failed(decision.status);
       return true;
     case LifeDecision::Type::kClock:
       state_.parts.timeline->shared().clock_answered(decision.asked, decision.clock);
+      return true;
+    case LifeDecision::Type::kAsk:
+      answer_waits();
       return true;
   }
   return true;
@@ -157,6 +161,32 @@ void Watcher::report_lost_connection(const LifeDecision& decision) const {
   const EngineParts& parts = state_.parts;
   const int lost = decision.lost >= 0 ? parts.members.rank(decision.lost) : parts.backend->lost_rank();
   if (lost >= 0 && parts.on_lost_connection) parts.on_lost_connection(lost, decision.status.message());
+}
+
+/// Before an operation of this rank ends because of the stall: the launcher then knows the cause of the rank's end.
+void Watcher::report_stall(const LifeDecision& decision) const {
+  if ((decision.late >= 0 || decision.is_mutual) && state_.parts.on_stall_ends_job)
+    state_.parts.on_stall_ends_job(decision.late, decision.status.message());
+}
+
+void Watcher::answer_waits() {
+  std::function<std::vector<Wait>()> waits_of_sets;
+  LifeReport answer{.type = LifeReport::Type::kWaits};
+  {
+    const MutexLock lock(state_.mutex);
+    answer.waits = state_.waits();
+    waits_of_sets = waits_of_sets_;
+  }
+  if (waits_of_sets) {
+    for (Wait& wait : waits_of_sets()) answer.waits.push_back(std::move(wait));
+  }
+  const MutexLock lock(state_.mutex);
+  state_.report(std::move(answer));
+}
+
+void Watcher::on_asked(std::function<std::vector<Wait>()> waits) {
+  const MutexLock lock(state_.mutex);
+  waits_of_sets_ = std::move(waits);
 }
 
 /// The coordinator has decided why the job ends. In a process set, the whole job may know a better cause. A set that

@@ -21,7 +21,7 @@ namespace runjob::runtime {
 ///          failure does. While another host has not acknowledged its last bytes, it stays for up to kMostForNetwork
 ///          more: without them the operations of the ranks there would fail.
 /// Owner    the state and the execution are lent.
-/// Threads  start() and join() one at a time; on_failure() any.
+/// Threads  start() and join() one at a time; on_failure() and on_asked() any.
 class Watcher {
  public:
   using Clock = EngineState::Clock;
@@ -41,6 +41,8 @@ class Watcher {
 
   /// See Engine::on_failure().
   void on_failure(std::function<bool(const Status&)> notify);
+  /// See Engine::on_asked().
+  void on_asked(std::function<std::vector<Wait>()> waits);
 
  private:
   void run();
@@ -53,6 +55,8 @@ class Watcher {
   void report_cut_off();
   bool apply(const LifeDecision& decision);
   void report_lost_connection(const LifeDecision& decision) const;
+  void report_stall(const LifeDecision& decision) const;
+  void answer_waits();
   void on_failed(const Status& why);
   Status take_outside_end();
   void abort(const Status& why);
@@ -67,6 +71,7 @@ class Watcher {
   std::optional<Clock::time_point> farewell_due_;
   std::optional<Clock::time_point> cause_due_;  ///< a failure waits until then for its cause
   std::function<bool(const Status&)> notify_ GUARDED_BY(state_.mutex);
+  std::function<std::vector<Wait>()> waits_of_sets_ GUARDED_BY(state_.mutex);
   Status failure_ GUARDED_BY(state_.mutex);  ///< that has ended the job
   std::thread thread_;
 };

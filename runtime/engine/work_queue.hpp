@@ -38,10 +38,14 @@ class WorkQueue {
   }
 
   InFlight operations;
-  SubmissionWindow window;                  ///< decides how long requests wait for more
-  std::vector<const Completion*> awaited;   ///< by threads that do not drive
-  std::optional<PlanFollower::Hold> hold;   ///< the driver holds requests back for a bucket
-  std::optional<std::string_view> at_once;  ///< the name of an operation in flight that is not in `operations`
+  SubmissionWindow window;                 ///< decides how long requests wait for more
+  std::vector<const Completion*> awaited;  ///< by threads that do not drive
+  std::optional<PlanFollower::Hold> hold;  ///< the driver holds requests back for a bucket
+  struct AtOnce {
+    std::string_view name;
+    Kind kind;
+  };
+  std::optional<AtOnce> at_once;  ///< an operation in flight that is not in `operations`
 
   /// The request of an operation, to be announced. `begins`: see Request.
   void add(const std::string& name, const Signature& signature, bool begins);
@@ -51,7 +55,7 @@ class WorkQueue {
   /// Requests that are announced: their memory is used again.
   void give_back(std::list<Request> requests) { spare_.splice(spare_.begin(), requests); }
   bool is_in_flight(const std::string& name) const {
-    return (at_once && *at_once == name) || operations.contains(name);
+    return (at_once && at_once->name == name) || operations.contains(name);
   }
 
   /// True while a thread waits for an operation in flight. A thread that waits for a finished one is about to notice.

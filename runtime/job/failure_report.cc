@@ -6,13 +6,13 @@
 
 namespace runjob::runtime {
 
-void FailureReport::report(bool own, const std::string& reason, int late, int lost) {
+void FailureReport::report(const rendezvous::Failing& failing) {
   {
     const MutexLock lock(mutex_);
-    if (std::exchange(reported_[own ? 1 : 0], true)) return;
+    if (std::exchange(reported_[failing.own ? 1 : 0], true)) return;
   }
   try {
-    rendezvous::Client(address_, rank_).failing({own, reason, late, lost});
+    rendezvous::Client(address_, rank_).failing(failing);
   } catch (const Error& error) {
     log::debug("could not report a failure to the launcher: {}", error.what());
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/mutex.hpp"
+#include "rendezvous/protocol.hpp"
 
 namespace runjob::runtime {
 
@@ -17,19 +18,22 @@ class FailureReport {
   FailureReport(std::string address, int rank) : address_(std::move(address)), rank_(rank) {}
 
   /// Reports that another rank has left, so that operations here end with an error.
-  void lost_a_rank(const std::string& reason) { report(false, reason); }
+  void lost_a_rank(const std::string& reason) { report({.own = false, .reason = reason}); }
 
   /// Reports that the job ends because an operation has waited too long for rank `late`.
-  void late(int late, const std::string& reason) { report(false, reason, late); }
+  void late(int late, const std::string& reason) { report({.own = false, .reason = reason, .late = late}); }
+
+  /// Reports that the job ends because ranks wait for each other.
+  void mutual(const std::string& reason) { report({.own = true, .reason = reason, .mutual = true}); }
 
   /// Reports that the network to rank `lost` has failed, or that this rank cannot tell that from its end.
-  void lost_connection(int lost, const std::string& reason) { report(false, reason, -1, lost); }
+  void lost_connection(int lost, const std::string& reason) { report({.own = false, .reason = reason, .lost = lost}); }
 
   /// Reports that this rank ends because of its own error.
-  void failing(const std::string& reason) { report(true, reason); }
+  void failing(const std::string& reason) { report({.own = true, .reason = reason}); }
 
  private:
-  void report(bool own, const std::string& reason, int late = -1, int lost = -1);
+  void report(const rendezvous::Failing& failing);
 
   const std::string address_;
   const int rank_;

@@ -180,6 +180,10 @@ void begin(Job& job, const RuntimeConfig& config, const MeshPlan& plan, Prepared
     if (const std::shared_ptr<ProcessSets> sets = weak.lock()) sets->end(why);
     return false;
   });
+  job.engine->on_asked([weak = std::weak_ptr(job.process_sets)] {
+    const std::shared_ptr<ProcessSets> sets = weak.lock();
+    return sets ? sets->waits() : std::vector<Wait>();
+  });
   if (watch != nullptr) end_with_generation(*watch, job);  // now with its process sets
 }
 

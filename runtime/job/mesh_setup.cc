@@ -217,8 +217,9 @@ std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan&
   if (config.rendezvous) {
     // In an elastic job the launcher knows this process by its number.
     const int self = config.elastic ? config.rank : plan.members.rank(plan.rank);
-    parts.on_late = [address = *config.rendezvous, self](int late, const std::string& reason) {
-      FailureReport(address, self).late(late, reason);
+    parts.on_stall_ends_job = [address = *config.rendezvous, self](int late, const std::string& reason) {
+      FailureReport report(address, self);
+      return late >= 0 ? report.late(late, reason) : report.mutual(reason);
     };
     parts.on_lost_connection = [address = *config.rendezvous, self](int lost, const std::string& reason) {
       FailureReport(address, self).lost_connection(lost, reason);

@@ -247,6 +247,9 @@ void ProcessSets::insert(int id, Set set) {
     const std::shared_ptr<Engine> job = weak.lock();
     return job && job->fail(why);
   });
+  engine->on_stall([weak = shared_job_](const Status& why, int late) {
+    if (const std::shared_ptr<Engine> job = weak.lock()) job->stalled(why, late);
+  });
 }
 
 std::shared_ptr<Engine> ProcessSets::find(int id, const std::string& what) const {
@@ -285,6 +288,14 @@ std::vector<int> ProcessSets::ranks(int id) const {
   const auto found = sets_.find(id);
   if (found == sets_.end()) throw unknown_set(id);
   return found->second.ranks;
+}
+
+std::vector<Wait> ProcessSets::waits() const {
+  std::vector<Wait> all;
+  for (const auto& engine : engines()) {
+    for (Wait& wait : engine->waits()) all.push_back(std::move(wait));
+  }
+  return all;
 }
 
 /// Ends all sets, also one that is being connected.

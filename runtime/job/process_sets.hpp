@@ -76,6 +76,9 @@ class ProcessSets {
   /// Errors  Error(kInvalidArgument) for an unknown set.
   std::vector<int> ranks(int id) const;
 
+  /// The operations of all sets in flight on this rank that wait for other ranks.
+  std::vector<Wait> waits() const;
+
   /// Called when the job has failed: ends all sets on this rank.
   void end(const Status& why);
   /// The two parts of leaving. The first waits for nothing; both together take at most a second. `why`: the reason that

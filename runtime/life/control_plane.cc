@@ -106,7 +106,11 @@ Member::Member(ControlChannel channel, std::string coordinator)
 void Member::send(const LifeReport& report) {
   using Type = LifeReport::Type;
   if (!channel_.is_open()) return;
-  if (failure_.ok() && (report.type == Type::kFailed || report.type == Type::kSetFailed)) failure_ = report.status;
+  const bool fails = report.type == Type::kFailed || report.type == Type::kSetFailed || report.type == Type::kStalled;
+  if (failure_.ok() && fails) {
+    failure_ = report.status;
+    late_ = report.late;
+  }
   channel_.send(encode(report));
   count_sent();
 }
@@ -135,7 +139,8 @@ void Member::decide_alone(Clock::time_point now) {
   if (!decision_due_) decision_due_ = now + kDecisionLimit;
   if (now < *decision_due_) return;
   note({.type = LifeDecision::Type::kAbort,
-        .status = Status(failure_.code(), fmt::format("{}; {} does not answer", failure_.message(), coordinator_))});
+        .status = Status(failure_.code(), fmt::format("{}; {} does not answer", failure_.message(), coordinator_)),
+        .late = late_});
   channel_.close();
 }
 

@@ -107,6 +107,7 @@ class Member : public ControlPlane {
   bool is_over_ = false;     ///< the end of the job was decided
   bool is_leaving_ = false;  ///< some rank has sent a goodbye
   Status failure_;           ///< the first one that this rank has reported
+  int late_ = -1;            ///< with a stall: the rank that the operation waits for
   std::optional<Clock::time_point> decision_due_;
   std::vector<LifeDecision> decisions_;
 };

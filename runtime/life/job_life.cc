@@ -19,6 +19,7 @@ void JobLife::receive(int rank, const LifeReport& report) {
       if (suspicion_.ok() || explains_more(report.status)) {
         suspicion_ =
             Status(report.status.code(), fmt::format("{}: {}", rank_text(rank, members_), report.status.message()));
+        stall_.reset();
       }
       return;
     case LifeReport::Type::kSetFailed:
@@ -26,6 +27,10 @@ void JobLife::receive(int rank, const LifeReport& report) {
       return;
     case LifeReport::Type::kCutOff:
       return enter(Phase::kEnded, LifeDecision::Type::kAbort, suspicion_.ok() ? report.status : suspicion_);
+    case LifeReport::Type::kStalled:
+      return stalled(rank, report);
+    case LifeReport::Type::kWaits:
+      return answered(rank, report);
     case LifeReport::Type::kClock:
     case LifeReport::Type::kTrace:
       return;
@@ -47,8 +52,30 @@ void JobLife::lost(int rank, int error) {
   if (error != 0) decisions_.back().lost = rank;
 }
 
+void JobLife::stalled(int rank, const LifeReport& report) {
+  if (!suspicion_.ok()) return;
+  suspicion_ = report.status;
+  stall_ = {report.status, rank, report.late};
+  decisions_.push_back({.type = LifeDecision::Type::kAsk});
+}
+
+void JobLife::answered(int rank, const LifeReport& report) {
+  waits_[static_cast<std::size_t>(rank)] = report.waits;
+  answered_.insert(rank);
+  if (stall_ && answered_.size() == members_.size()) decide_on_stall();
+}
+
+void JobLife::decide_on_stall() {
+  StallVerdict verdict = judge_stall(*stall_, waits_, members_);
+  enter(Phase::kEnded, LifeDecision::Type::kAbort, std::move(verdict.status));
+  decisions_.back().late = verdict.late;
+  decisions_.back().is_mutual = verdict.is_mutual;
+}
+
 void JobLife::give_up() {
-  if (is_suspicious()) enter(Phase::kEnded, LifeDecision::Type::kAbort, suspicion_);
+  if (!is_suspicious()) return;
+  if (stall_) return decide_on_stall();
+  enter(Phase::kEnded, LifeDecision::Type::kAbort, suspicion_);
 }
 
 std::vector<LifeDecision> JobLife::take() {

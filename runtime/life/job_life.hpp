@@ -1,11 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "base/status.hpp"
 #include "runtime/life/life_message.hpp"
+#include "runtime/life/stall_verdict.hpp"
 #include "runtime/negotiation/members.hpp"
 
 namespace runjob::runtime {
@@ -18,10 +20,12 @@ namespace runjob::runtime {
 /// Failures a failed backend alone is only a suspicion: the loss that caused it explains more, and usually follows at
 ///          once. give_up() decides without it. A connection whose bytes were changed explains other failures, and
 ///          takes the place of one that was reported first.
+/// Stalls   an operation that has waited too long does not show which rank is to blame: kAsk has every rank report in
+///          what it waits. The decision is made when all have answered, or by give_up().
 /// Threads  one.
 class JobLife {
  public:
-  explicit JobLife(Members members) : members_(std::move(members)) {}
+  explicit JobLife(Members members) : members_(std::move(members)), waits_(members_.size()) {}
 
   /// Reports about the timeline change nothing.
   void receive(int rank, const LifeReport& report);
@@ -42,6 +46,9 @@ class JobLife {
   bool explains_more(const Status& status) const;
   void goodbye(int rank, const Status& why);
   void drained(int rank);
+  void stalled(int rank, const LifeReport& report);
+  void answered(int rank, const LifeReport& report);
+  void decide_on_stall();
   void enter(Phase phase, LifeDecision::Type type, Status status);
 
   const Members members_;
@@ -49,6 +56,9 @@ class JobLife {
   std::set<int> departing_;  ///< ranks that have sent a goodbye
   std::set<int> drained_;    ///< ranks on which nothing runs any more
   Status suspicion_;
+  std::optional<Stall> stall_;            ///< set when it is the suspicion
+  std::vector<std::vector<Wait>> waits_;  ///< by rank: the answers
+  std::set<int> answered_;
   std::vector<LifeDecision> decisions_;
 };
 

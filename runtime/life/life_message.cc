@@ -3,6 +3,33 @@
 #include "runtime/control/wire_format.hpp"
 
 namespace runjob::runtime {
+namespace {
+
+constexpr std::size_t kLeastWaitBytes = 13;  // of a Wait without a text and without ranks
+
+void write_wait(WireWriter& writer, const Wait& wait) {
+  writer.text(wait.operation);
+  writer.number(wait.process_set);
+  writer.numbers(wait.ranks);
+  writer.number(static_cast<std::uint8_t>(wait.is_join ? 1 : 0));
+}
+
+bool read_flag(WireReader& reader) {
+  const auto flag = reader.number<std::uint8_t>();
+  if (flag > 1) WireReader::refuse();
+  return flag == 1;
+}
+
+Wait read_wait(WireReader& reader) {
+  Wait wait;
+  wait.operation = reader.text();
+  wait.process_set = reader.number<std::int32_t>();
+  wait.ranks = reader.numbers();
+  wait.is_join = read_flag(reader);
+  return wait;
+}
+
+}  // namespace
 
 std::string encode(const LifeReport& report) {
   WireWriter writer;
@@ -10,6 +37,9 @@ std::string encode(const LifeReport& report) {
   writer.status(report.status);
   writer.number(report.asked);
   writer.text(report.trace);
+  writer.number(report.late);
+  writer.number(static_cast<std::uint32_t>(report.waits.size()));
+  for (const Wait& wait : report.waits) write_wait(writer, wait);
   return writer.take();
 }
 
@@ -19,16 +49,21 @@ std::string encode(const LifeDecision& decision) {
   writer.status(decision.status);
   writer.number(decision.asked);
   writer.number(decision.clock);
+  writer.number(decision.late);
+  writer.number(static_cast<std::uint8_t>(decision.is_mutual ? 1 : 0));
   return writer.take();
 }
 
 LifeReport decode_life_report(std::string_view bytes) {
   WireReader reader(bytes);
   LifeReport report;
-  report.type = reader.choice(LifeReport::Type::kTrace);
+  report.type = reader.choice(LifeReport::Type::kWaits);
   report.status = reader.status();
   report.asked = reader.number<std::int64_t>();
   report.trace = reader.text();
+  report.late = reader.number<std::int32_t>();
+  report.waits.resize(reader.count(kLeastWaitBytes));
+  for (Wait& wait : report.waits) wait = read_wait(reader);
   reader.end();
   return report;
 }
@@ -36,10 +71,12 @@ LifeReport decode_life_report(std::string_view bytes) {
 LifeDecision decode_life_decision(std::string_view bytes) {
   WireReader reader(bytes);
   LifeDecision decision;
-  decision.type = reader.choice(LifeDecision::Type::kClock);
+  decision.type = reader.choice(LifeDecision::Type::kAsk);
   decision.status = reader.status();
   decision.asked = reader.number<std::int64_t>();
   decision.clock = reader.number<std::int64_t>();
+  decision.late = reader.number<std::int32_t>();
+  decision.is_mutual = read_flag(reader);
   reader.end();
   return decision;
 }

@@ -186,6 +186,65 @@ TEST_CASE("the rank that is waited for too long is named, not those that have wa
   }
 }
 
+TEST_CASE("of ranks that wait for each other none is blamed, in whatever order they end", "[unit]") {
+  Verdict verdict = started();
+  const std::string reason = "rank 0 on s1 waits in 'x' and rank 1 on s1 in 'y'";
+  verdict.mutual_wait(reason);
+  verdict.mutual_wait("a second report");
+  const std::vector<int> order = GENERATE(std::vector{0, 1, 2}, std::vector{2, 1, 0}, std::vector{1, 0, 2});
+  for (const int rank : order) {
+    CHECK(verdict.cause() == Verdict::Cause::kNone);
+    verdict.rank_failing(rank, true, "WaitTimeoutError: " + reason);
+    verdict.rank_exited(rank, with_status(3 + rank));
+  }
+  CHECK(verdict.cause() == Verdict::Cause::kMutualWait);
+  CHECK(verdict.ends_job());
+  CHECK(verdict.outcome().exit_status() == 3);
+  CHECK(outcome_message(verdict.outcome(), no_lines) ==
+        reason +
+            "\n  rank 0 exited with status 3 because the operation that it waited for was not completed"
+            "\n  rank 1 exited with status 4 because the operation that it waited for was not completed"
+            "\n  rank 2 exited with status 5 because the operation that it waited for was not completed");
+  const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), JobFacts{"j1"}, no_lines));
+  CHECK(document["cause"] == "mutual wait");
+  CHECK(document["first_failed_rank"].is_null());
+  CHECK(document["failed_ranks"].empty());
+  for (int rank = 0; rank < 3; ++rank) CHECK(document["ranks"][rank]["outcome"] == "victim");
+}
+
+TEST_CASE("a rank that waits for another and needs long to end is a victim too", "[unit]") {
+  Verdict verdict = started();
+  verdict.mutual_wait("rank 0 on s1 waits in 'x' and rank 1 on s1 in 'y'");
+  verdict.rank_exited(1, with_status(1));
+  CHECK(verdict.unsettled());
+  SECTION("it is stopped") {
+    verdict.settle();
+    CHECK(verdict.ends_job());
+    Exited stopped = with_signal(SIGTERM);
+    stopped.stopped_by_us = true;
+    verdict.rank_exited(0, stopped);
+    verdict.rank_exited(2, stopped);
+    CHECK(verdict.outcome().exit_status() == 1);
+    const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), JobFacts{"j1"}, no_lines));
+    for (int rank = 0; rank < 3; ++rank) CHECK(document["ranks"][rank]["outcome"] == "victim");
+  }
+  SECTION("it goes on, and ends well") {
+    verdict.rank_exited(0, with_status(0));
+    verdict.rank_exited(2, with_status(0));
+    CHECK(verdict.outcome().exit_status() == 1);
+    const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), JobFacts{"j1"}, no_lines));
+    CHECK(document["ranks"][0]["outcome"] == "ok");
+  }
+  SECTION("the ranks begin anew") {
+    Verdict again = started();
+    again.mutual_wait("rank 0 on s1 waits in 'x' and rank 1 on s1 in 'y'");
+    again.rank_joined(1);
+    again.rank_exited(0, with_status(6));
+    CHECK(again.outcome().exit_status() == 6);
+    CHECK(again.cause() == Verdict::Cause::kRankFailed);
+  }
+}
+
 TEST_CASE("the first rank that says it fails is named, unless it had lost another one before", "[unit]") {
   Verdict verdict = started();
   verdict.rank_failing(2, false, "rank 1 is gone");

@@ -57,7 +57,7 @@ TEST_CASE("a request has the memory of one that was given back, and values of it
 TEST_CASE("an operation is in flight by its entry or by its name alone", "[runtime][unit]") {
   Queue queue;
   CHECK_FALSE(queue.is_in_flight("x"));
-  queue.at_once = "x";
+  queue.at_once = {"x", Kind::kAllreduce};
   CHECK(queue.is_in_flight("x"));
   queue.operations.insert(named("y"));
   CHECK(queue.is_in_flight("y"));

@@ -77,6 +77,58 @@ TEST_CASE("a process set's failure keeps its own words", "[runtime][unit]") {
   CHECK(life.take().at(0).status.message() == "rank 2 on beta is slow");
 }
 
+TEST_CASE("after a stall all ranks are asked in what they wait, before one is blamed", "[runtime][unit]") {
+  JobLife life(kMembers);
+  const LifeReport stall{.type = Reported::kStalled, .status = Status(Errc::kTimeout, "x waits"), .late = 1};
+  const auto waits_in = [](const std::string& operation) {
+    return LifeReport{.type = Reported::kWaits, .waits = {{.operation = operation, .ranks = {}}}};
+  };
+  life.receive(0, stall);
+  life.receive(2, stall);
+  CHECK(life.is_suspicious());
+  const auto asked = life.take();
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0].type == Decided::kAsk);
+  life.receive(0, waits_in("x"));
+  life.receive(2, waits_in("x"));
+  CHECK(life.take().empty());
+  SECTION("it waits itself, for the others") {
+    life.receive(1, waits_in("y"));
+    const auto decisions = life.take();
+    REQUIRE(decisions.size() == 1);
+    CHECK(decisions[0].type == Decided::kAbort);
+    CHECK(decisions[0].is_mutual);
+    CHECK(decisions[0].late == -1);
+    CHECK_THAT(decisions[0].status.message(),
+               ContainsSubstring("ranks 0 (alpha), 2 (beta) wait in x and rank 1 on alpha in y"));
+    CHECK_FALSE(life.is_suspicious());
+  }
+  SECTION("it waits in nothing") {
+    life.receive(1, {.type = Reported::kWaits});
+    CHECK(life.take().at(0).late == 1);
+  }
+  SECTION("it does not answer") {
+    life.give_up();
+    const auto decisions = life.take();
+    CHECK(decisions.at(0).late == 1);
+    CHECK_FALSE(decisions.at(0).is_mutual);
+    CHECK(decisions.at(0).status.message() == "x waits");
+  }
+  SECTION("a rank is lost meanwhile") {
+    life.lost(1);
+    const auto decisions = life.take();
+    CHECK(decisions.at(0).late == -1);
+    CHECK(decisions.at(0).status.code() == Errc::kPeerLost);
+  }
+  SECTION("changed bytes explain more") {
+    life.receive(2, failure(Errc::kAuth, "bytes that nobody has sealed"));
+    life.receive(1, waits_in("y"));
+    CHECK(life.take().empty());
+    life.give_up();
+    CHECK(life.take().at(0).status.code() == Errc::kAuth);
+  }
+}
+
 TEST_CASE("a goodbye may have a reason of its own", "[runtime][unit]") {
   JobLife life(kMembers);
   life.receive(1, {.type = Reported::kGoodbye, .status = Status(Errc::kAborted, "process set 2 was removed")});

@@ -13,7 +13,9 @@ namespace {
 const LifeReport kReport{.type = LifeReport::Type::kTrace,
                          .status = Status(Errc::kTimeout, "too slow"),
                          .asked = -7,
-                         .trace = std::string("a\0b", 3)};
+                         .trace = std::string("a\0b", 3),
+                         .late = 3,
+                         .waits = {{"allreduce 'x'", 2, {0, 3}, false}, {"join", 0, {}, true}}};
 
 }  // namespace
 
@@ -24,17 +26,25 @@ TEST_CASE("a report comes back as it was", "[runtime][unit]") {
   CHECK(back.status.message() == "too slow");
   CHECK(back.asked == -7);
   CHECK(back.trace == kReport.trace);
+  CHECK(back.late == 3);
+  CHECK(back.waits == kReport.waits);
 }
 
 TEST_CASE("a decision on the life of the job comes back as it was", "[runtime][unit]") {
-  const LifeDecision decision{
-      .type = LifeDecision::Type::kClock, .status = Status(Errc::kPeerLost, "gone"), .asked = 3, .clock = -1};
+  const LifeDecision decision{.type = LifeDecision::Type::kClock,
+                              .status = Status(Errc::kPeerLost, "gone"),
+                              .asked = 3,
+                              .clock = -1,
+                              .late = 5,
+                              .is_mutual = true};
   const LifeDecision back = decode_life_decision(encode(decision));
   CHECK(back.type == decision.type);
   CHECK(back.status.code() == Errc::kPeerLost);
   CHECK(back.status.message() == "gone");
   CHECK(back.asked == 3);
   CHECK(back.clock == -1);
+  CHECK(back.late == 5);
+  CHECK(back.is_mutual);
 }
 
 TEST_CASE("truncated, longer and impossible messages about the life of the job are refused", "[runtime][unit]") {
