@@ -10,6 +10,7 @@
 #include "base/screen_text.hpp"
 #include "runtime/backends/backend_registry.hpp"
 #include "runtime/control/fork_guard.hpp"
+#include "runtime/job/mesh_setup.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -50,11 +51,19 @@ void Process::init(const Environment& environment, const InitArguments& argument
   config.has_process_sets = !arguments.process_sets.empty();
   const std::string sets =
       arguments.process_sets.empty() ? "none" : fmt::format("{}", fmt::join(arguments.process_sets, ", "));
-  const auto joined = std::make_shared<const Job>(join_job(config, init_counts_, sets));
+  claim_.emplace(socket_directory(config), config.rank);
+  std::shared_ptr<const Job> joined;
+  try {
+    joined = std::make_shared<const Job>(join_job(config, init_counts_, sets));
+  } catch (...) {
+    claim_.reset();
+    throw;
+  }
   {
     const MutexLock lock(mutex_);
     job_ = joined;
     config_ = config;
+    failure_report_ = joined->failure_report;
   }
   if (joined->place.waiting) return;
   std::exception_ptr refused;
@@ -71,6 +80,7 @@ void Process::init(const Environment& environment, const InitArguments& argument
 void Process::shutdown(Goodbye how) {
   const MutexLock one_at_a_time(lifecycle_mutex_);
   leave(how);
+  claim_.reset();
 }
 
 void Process::leave(Goodbye how) {
@@ -134,6 +144,7 @@ void Process::elastic_meet(std::int64_t commit, const std::string& reason) {
       std::make_shared<const Job>(join_next_generation(config, init_counts_, {commit, why, steps}, *watch));
   const MutexLock lock(mutex_);
   job_ = joined;
+  failure_report_ = joined->failure_report;
 }
 
 void Process::elastic_steps(std::int64_t steps) {
@@ -158,11 +169,14 @@ bool Process::is_elastic() const {
 }
 
 void Process::failing(const std::string& reason) {
-  const std::shared_ptr<const Job> current = job();
-  if (!current) return;
-  if (current->failure_report) current->failure_report->failing(reason);
+  std::shared_ptr<FailureReport> report;
+  {
+    const MutexLock lock(mutex_);
+    report = failure_report_;
+  }
+  if (report) report->failing(reason);
   const MutexLock lock(mutex_);
-  if (failure_.empty()) failure_ = one_line(reason.substr(0, kMostReasonBytes));
+  if (job_ && failure_.empty()) failure_ = one_line(reason.substr(0, kMostReasonBytes));
 }
 
 std::shared_ptr<const Job> Process::job() const {

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/mutex.hpp"
 #include "runtime/job/job.hpp"
+#include "runtime/job/rank_claim.hpp"
 #include "runtime/life/goodbye.hpp"
 #include "runtime/operations/handle_table.hpp"
 #include "runtime/symmetric_memory.hpp"
@@ -57,7 +58,8 @@ class Process {
   /// True when this process is in an elastic job.
   bool is_elastic() const;
 
-  /// Reports that this rank is about to end because of its own error. Does nothing when not initialised.
+  /// Reports that this rank is about to end because of its own error. After shutdown() only the launcher learns it: a
+  /// program may leave the job while its exception is on its way. Does nothing before init().
   void failing(const std::string& reason);
 
   /// The job of this process; null when not initialised.
@@ -89,13 +91,15 @@ class Process {
 
   Mutex lifecycle_mutex_;  ///< one init() or shutdown() at a time
   InitCounts init_counts_ GUARDED_BY(lifecycle_mutex_);
+  std::optional<RankClaim> claim_ GUARDED_BY(lifecycle_mutex_);  ///< from init() to shutdown()
 
   mutable Mutex mutex_;
-  std::shared_ptr<const Job> job_ GUARDED_BY(mutex_);       // shared with the calls that are using it
-  std::string failure_ GUARDED_BY(mutex_);                  ///< the reason that failing() was given in this job
-  std::optional<RuntimeConfig> config_ GUARDED_BY(mutex_);  ///< of the last init() that has succeeded
-  std::int64_t steps_ GUARDED_BY(mutex_) = -1;              ///< as given to elastic_steps(), until the next meeting
-  std::shared_ptr<NoticeWatch> watch_ GUARDED_BY(mutex_);   ///< shared with its thread; null before elastic_enter()
+  std::shared_ptr<const Job> job_ GUARDED_BY(mutex_);  // shared with the calls that are using it
+  std::string failure_ GUARDED_BY(mutex_);             ///< the reason that failing() was given in this job
+  std::shared_ptr<FailureReport> failure_report_ GUARDED_BY(mutex_);  ///< of the last job; shared with it
+  std::optional<RuntimeConfig> config_ GUARDED_BY(mutex_);            ///< of the last init() that has succeeded
+  std::int64_t steps_ GUARDED_BY(mutex_) = -1;             ///< as given to elastic_steps(), until the next meeting
+  std::shared_ptr<NoticeWatch> watch_ GUARDED_BY(mutex_);  ///< shared with its thread; null before elastic_enter()
 
   HandleTable handles_;
   SymmetricMemory symmetric_memory_;

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from types import TracebackType
 from typing import Any, Callable
 
@@ -233,13 +234,17 @@ def _install_exit_hooks() -> None:
     atexit.register(_shutdown_at_exit)
     print_exception = sys.excepthook
 
-    def abort(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
-        if print_exception is sys.__excepthook__ and (line := victim_line(value, os.environ)) is not None:
-            print(line, file=sys.stderr)
-        else:
-            print_exception(kind, value, traceback)
-        if hasattr(sys, "ps1"):  # an interactive session goes on after an error
-            return
+    def abort(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
+        try:
+            if print_exception is sys.__excepthook__ and (line := victim_line(value, os.environ)) is not None:
+                print(line, file=sys.stderr)
+            else:
+                print_exception(kind, value, trace)
+        finally:  # a hook of the program may raise
+            if not hasattr(sys, "ps1"):  # an interactive session goes on after an error
+                report(kind, value)
+
+    def report(kind: type[BaseException], value: BaseException) -> None:
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
@@ -250,7 +255,15 @@ def _install_exit_hooks() -> None:
             # that ends first, and stop this one then.
             time.sleep(_VICTIM_GRACE_SECONDS)
         else:
-            library().runjob_failing(f"{kind.__name__}: {value}".encode(errors="replace"))
+            library().runjob_failing(_text_of(kind, value).encode(errors="replace"))
         shutdown()
 
     sys.excepthook = abort
+
+
+def _text_of(kind: type[BaseException], value: BaseException) -> str:
+    """"ValueError: the text", also where str() of the exception raises."""
+    try:
+        return f"{kind.__name__}: {value}"
+    except Exception:
+        return "".join(traceback.format_exception_only(kind, value)).strip()

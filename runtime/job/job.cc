@@ -250,7 +250,7 @@ Job connect_job(const RuntimeConfig& config, MeetingPlace& meeting_place, JoinRe
     if (const std::shared_ptr<Engine> engine = weak.lock()) engine->fail(why);
   });
   if (config.rendezvous)
-    job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, config.elastic ? config.rank : place.rank);
+    job.failure_report = std::make_shared<FailureReport>(*config.rendezvous, config.elastic ? config.rank : place.rank);
   log_start(place, meeting);
   return job;
 }
@@ -263,7 +263,7 @@ Job wait_outside(const RuntimeConfig& config, JoinReply place) {
   configure_log(config, fmt::format("rank {} on {}: ", job.place.rank, job.place.hostname));
   log::info("init(): this process waits in elastic.run() for the next generation; it is meant to become rank {} of {}",
             job.place.rank, job.place.size);
-  job.failure_report = std::make_unique<FailureReport>(*config.rendezvous, config.rank);
+  job.failure_report = std::make_shared<FailureReport>(*config.rendezvous, config.rank);
   return job;
 }
 

@@ -32,7 +32,7 @@ struct Job {
   std::shared_ptr<BufferAllocator> job_buffers;
   std::shared_ptr<Timeline> timeline;             ///< shared with the engines
   Timeline::Options timeline_options;             ///< the options that the environment gives
-  std::unique_ptr<FailureReport> failure_report;  ///< null without runjob's launcher
+  std::shared_ptr<FailureReport> failure_report;  ///< outlives the membership; null without runjob's launcher
 };
 
 /// Joins a job: gets this process's ranks from the rendezvous, meets the other ranks there once, and connects to them.

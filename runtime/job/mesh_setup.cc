@@ -18,10 +18,7 @@
 #include "runtime/links/link_setup.hpp"
 
 namespace runjob::runtime {
-namespace {
 
-/// The directory for a Unix socket of the job: that of the rendezvous' socket; empty when the rendezvous is not a
-/// socket.
 std::string socket_directory(const RuntimeConfig& config) {
   constexpr std::string_view kUnix = "unix:";
   const std::string address = config.rendezvous.value_or("");
@@ -29,6 +26,8 @@ std::string socket_directory(const RuntimeConfig& config) {
   if (!address.starts_with(kUnix) || slash == address.npos) return {};
   return address.substr(kUnix.size(), slash - kUnix.size());
 }
+
+namespace {
 
 /// Without an address of this host. A process that is alone has no start timeout.
 MeshOptions member_options(const RuntimeConfig& config, const MeshPlan& plan) {

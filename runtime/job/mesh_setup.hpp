@@ -22,6 +22,10 @@
 /// prepares, all meet, then they connect.
 namespace runjob::runtime {
 
+/// The folder of the job's Unix sockets on this host: that of the rendezvous' socket; empty when the rendezvous is no
+/// Unix socket.
+std::string socket_directory(const RuntimeConfig& config);
+
 /// The ranks that are to be connected.
 struct MeshPlan {
   /// index of this process among the members; -1 for a process that is no member and only watches them meet

@@ -4,13 +4,14 @@ import ctypes
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import threading
 import time
 
 import pytest
 
-from runjob import basics, exceptions, job
+from runjob import basics, exceptions, job, operations
 from runjob._library import library
 
 
@@ -111,6 +112,83 @@ def test_a_rank_that_ended_normally_is_named_with_the_operation_that_waits_for_i
     assert re.fullmatch(
         r"  rank 0 ended normally; rank 1 on localhost \(pid \d+\) exited with status 1 because of that", text[1]
     )
+
+
+class Odd(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def _raise(how):
+    basics.init()
+    if basics.rank() == 1:
+        if how == "odd":
+            raise Odd()
+        if how == "hook":
+            sys.excepthook = _hook_that_raises
+            job._hooks_installed = False
+            job._install_exit_hooks()  # as when the program sets its hook before init()
+            raise ValueError("the cause")
+        try:
+            raise ValueError("the cause")
+        finally:
+            basics.shutdown()
+    _barrier()
+
+
+def _hook_that_raises(*_):
+    raise RuntimeError("in the hook")
+
+
+@pytest.mark.parametrize(
+    "how, text", [("odd", "Odd: <exception str() failed>"), ("hook", "ValueError: the cause"), ("finally", "ValueError: the cause")]
+)
+def test_the_text_of_an_exception_is_not_lost(run_ranks, how, text):
+    """Neither when it has none, nor when the program's own hook fails, nor when the program leaves the job while it is on its way."""
+    job = run_ranks(_raise, 2, how, status=1)
+    (line,) = [line for line in job.stderr.splitlines() if line.startswith("runjob: error: ")]
+    assert re.match(r"runjob: error: rank 1 on localhost \(pid \d+\) exited with status 1: ", line), job.stderr
+    assert line.split(" exited with status 1: ")[1].split("; stopped ")[0].endswith(text)
+
+
+def _start_a_process_that_joins(_):
+    basics.init()
+    if basics.rank() == 1:
+        code = (
+            "from runjob import basics, exceptions\n"
+            "try: basics.init()\n"
+            "except exceptions.InvalidArgumentError as error: print(error)\n"
+        )
+        child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        alone = {name: value for name, value in os.environ.items() if name != "RUNJOB_RENDEZVOUS"}
+        other = subprocess.run([sys.executable, "-c", code + "print(basics.size())"], capture_output=True, text=True, env=alone)
+    operations.barrier()
+    basics.shutdown()
+    if os.environ["RANK"] == "1":
+        return os.getpid(), child.stdout + child.stderr, other.stdout + other.stderr
+
+
+def test_a_process_that_a_rank_starts_is_told_at_once_that_it_is_none(run_ranks):
+    """It does not wait for the other ranks, which are in the job with its parent."""
+    parent, told, other = run_ranks(_start_a_process_that_joins, 2, "").results[1]
+    assert told.startswith(f"rank 1 is in the job already: it is process {parent}. A process that a rank starts is not a rank: this one (pid ")
+    assert told.endswith("without RUNJOB_RENDEZVOUS, in which it is a job of its own\n")
+    assert other.splitlines()[0] == "1"
+
+
+def _join_again_after_shutdown(_):
+    """As a script that only asks for its rank, and then starts the program that trains."""
+    basics.init()
+    basics.shutdown()
+    code = "from runjob import basics, operations; basics.init(); operations.barrier(); print(basics.rank(), basics.size())"
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    basics.init()
+    operations.barrier()
+    return child.stdout + child.stderr
+
+
+def test_a_process_takes_the_place_of_one_that_has_left(run_ranks):
+    assert run_ranks(_join_again_after_shutdown, 2, "").results == ["0 2\n", "1 2\n"]
 
 
 def test_a_rank_that_exits_with_a_status_is_named_with_it(run_ranks):
