@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from .. import handles, objects
+from ..calls import Reduction
 from ..compression import Compressor
 from ..gradient_groups import given_groups, grouped
 from ..process_sets import ProcessSet
-from ..reduce_ops import Average, resolve
+from ..reduce_ops import Average, Max, resolve
 from . import operations
 
 
@@ -48,8 +51,11 @@ class GradientReduction:
         return identity(variable) in self.local
 
     def reduced(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """The gradients of `variables`, in their order; None stays None, on all ranks or on none. A rank that is not in the set keeps its
-        own."""
+        """The gradients of `variables`, in their order; None stays None. A rank that is not in the set keeps its own.
+
+        A gradient that is None on some ranks only counts as zeros there. In a function it cannot: the ranks then wait for each other in
+        operations whose names have those of the variables.
+        """
         results = list(gradients)
         if self.process_set.included() is False:
             return results
@@ -63,9 +69,12 @@ class GradientReduction:
             if self.sparse_as_dense and isinstance(gradient, tf.IndexedSlices):
                 results[index] = tf.convert_to_tensor(gradient)
             places.append(index)
+        if tf.executing_eagerly() and (self.process_set.size() or 1) > 1:
+            places = self._complete(results, variables)
         with tf.name_scope("DistributedGradients"):
             for group in self._grouped(places, results, variables):
-                for index, gradient in zip(group, self._reduced_together([results[index] for index in group])):
+                name = None if tf.executing_eagerly() else _name_of([variables[index] for index in group])
+                for index, gradient in zip(group, self._reduced_together([results[index] for index in group], name)):
                     results[index] = gradient
         return results
 
@@ -79,17 +88,42 @@ class GradientReduction:
             return tf.IndexedSlices(gradient.values / size, gradient.indices, gradient.dense_shape)
         return gradient / tf.cast(operations.size_op(set_id), gradient.dtype)
 
-    def _reduced_together(self, gradients: list[Any]) -> list[Any]:
+    def _complete(self, gradients: list[Any], variables: Sequence[Any]) -> list[int]:
+        """Puts zeros in place of each gradient that only other ranks have. Returns the places of all that are to be reduced.
+
+        Where some ranks have rows and others a dense gradient, all make it dense.
+        """
+        places = [index for index, variable in enumerate(variables) if not self.is_local(variable)]
+        kinds = bytearray(len(_KINDS) * len(places))
+        for number, index in enumerate(places):
+            if gradients[index] is not None:
+                kinds[len(_KINDS) * number + _KINDS.index(_kind_of(gradients[index]))] = 1
+        any_rank = Reduction(Max, 1.0, 1.0, self.process_set)
+        if places:
+            handles.run(objects.calls.allreduce(kinds, "gradients that are not None", any_rank, in_place=True))
+        there = []
+        for number, index in enumerate(places):
+            found = [kind for each, kind in enumerate(_KINDS) if kinds[len(_KINDS) * number + each]]
+            if not found:
+                continue
+            there.append(index)
+            if gradients[index] is None:
+                gradients[index] = _zeros(variables[index], found[0])
+            if len(found) > 1:
+                gradients[index] = tf.convert_to_tensor(gradients[index])
+        return there
+
+    def _reduced_together(self, gradients: list[Any], name: str | None) -> list[Any]:
         scaled: dict[str, Any] = {}
         if self._predivide != 1.0:
             scaled = {"prescale_factor": 1.0 / self._predivide, "postscale_factor": self._predivide}
         options: dict[str, Any] = {"compression": self.compression, "op": self.op, "process_set": self.process_set, **self._devices}
         if len(gradients) == 1 or any(isinstance(gradient, tf.IndexedSlices) for gradient in gradients):
             return [
-                operations.allreduce(each, **options, **({} if isinstance(each, tf.IndexedSlices) else scaled))
+                operations.allreduce(each, name=name, **options, **({} if isinstance(each, tf.IndexedSlices) else scaled))
                 for each in gradients
             ]
-        return operations.grouped_allreduce(gradients, **options, **scaled)
+        return operations.grouped_allreduce(gradients, name=name, **options, **scaled)
 
     def _grouped(self, places: list[int], gradients: Sequence[Any], variables: Sequence[Any]) -> Iterable[list[int]]:
         """The indices of gradients that are one operation; those of IndexedSlices are by themselves."""
@@ -98,6 +132,32 @@ class GradientReduction:
         dense = [index for index in places if index not in sparse]
         sizes = [_bytes(gradient) if gradient is not None else 0 for gradient in gradients]
         yield from grouped(dense, sizes, [identity(variable) for variable in variables], self._groups)
+
+
+#: What a gradient can be that is not None: dense, or tf.IndexedSlices with indices of these types.
+_KINDS = (None, tf.int32, tf.int64)
+
+
+def _kind_of(gradient: Any) -> Any:
+    return gradient.indices.dtype if isinstance(gradient, tf.IndexedSlices) else None
+
+
+def _zeros(variable: Any, kind: Any) -> Any:
+    """A gradient that changes no sum, of the kind that other ranks have."""
+    shape = [int(extent) for extent in variable.shape]
+    if kind is None:
+        return tf.zeros(shape, variable.dtype)
+    rows = tf.zeros([0, *shape[1:]], variable.dtype)
+    return tf.IndexedSlices(rows, tf.zeros([0], kind), dense_shape=tf.constant(shape, kind))
+
+
+def _name_of(variables: Sequence[Any]) -> str:
+    """A node's name, from those of the variables: "gradients_of_dense/kernel_and_dense/bias"."""
+    shown = 3
+    names = [str(getattr(variable, "path", None) or variable.name).split(":")[0] for variable in variables[:shown]]
+    if len(variables) > shown:
+        names.append(f"{len(variables) - shown}_more")
+    return "gradients_of_" + re.sub("[^a-zA-Z0-9_./]", "_", "_and_".join(names))
 
 
 def _bytes(gradient: Any) -> int:

@@ -94,6 +94,37 @@ def slices_of_embeddings():
     return results
 
 
+def gradients_that_only_some_ranks_have():
+    """Each of them counts as zeros on the other rank: dense ones, rows, rows here and dense there. One that no rank has stays None."""
+    tf, hvd = tensorflow_cases.module()
+    rank = hvd.rank()
+    both, of_0, of_1, nobodys = (tf.Variable([1.0, 2.0]) for _ in range(4))
+    rows, mixed = (tf.Variable(tf.ones([3, 2])) for _ in range(2))
+    variables = [both, of_0, nobodys, of_1, rows, mixed]
+    found = []
+    for options in ({}, {"op": hvd.Sum}, {"groups": 2}):
+        with hvd.DistributedGradientTape(tf.GradientTape(), **options) as tape:
+            loss = tf.reduce_sum(both * (rank + 1.0)) + tf.reduce_sum((of_1 if rank else of_0) * 4.0)
+            if rank == 1:
+                loss += tf.reduce_sum(tf.gather(rows, [2])) * 8.0
+            loss += tf.reduce_sum(mixed if rank else tf.gather(mixed, [0]))
+        gradients = tape.gradient(loss, variables)
+        assert gradients[2] is None and isinstance(gradients[4], tf.IndexedSlices)
+        found.append([tf.convert_to_tensor(each).numpy()[..., 0].tolist() for each in gradients if each is not None])
+    return found
+
+
+def steps_of_keras_with_gradients_of_one_rank():
+    """An optimizer, run eagerly, with a layer that only rank 0 uses."""
+    tf, hvd = tensorflow_cases.module()
+    used, other = tf.Variable(1.0), tf.Variable(1.0)
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.5))
+    with tf.GradientTape() as tape:
+        loss = 2.0 * used + (4.0 * other if hvd.rank() == 0 else 0.0)
+    optimizer.apply_gradients(zip(tape.gradient(loss, [used, other]), [used, other]))
+    return float(used), float(other)
+
+
 def loop_that_broadcasts_in_its_first_step():
     """As the tutorials do: inside of the function, variables of the model and of the optimizer, which the step has made."""
     tf, hvd = tensorflow_cases.module()
@@ -124,6 +155,12 @@ CASES = {
     local_sources: (True, 1, 1),
     outside_of_its_set: (True, True, True),
     slices_of_embeddings: [[1.5, 0.5, 1, 0]] * 2,
+    gradients_that_only_some_ranks_have: [
+        [1.5, 2.0, 2.0, [0, 0, 4.0], [1.0, 0.5, 0.5]],
+        [3.0, 4.0, 4.0, [0, 0, 8.0], [2.0, 1.0, 1.0]],
+        [1.5, 2.0, 2.0, [0, 0, 4.0], [1.0, 0.5, 0.5]],
+    ],
+    steps_of_keras_with_gradients_of_one_rank: (0.0, 0.0),
 }  # fmt: skip
 
 test_every_case = tensorflow_cases.test(CASES)
