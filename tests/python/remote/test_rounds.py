@@ -1,5 +1,6 @@
 """Negotiation in rounds between hosts: small and many operations, join, init again, stalls, and ranks that die."""
 
+import json
 import os
 import sys
 
@@ -81,6 +82,12 @@ allreduce("late")
 basics.shutdown()
 """
 
+MUTUAL = BEGINNING + """
+for turn in range(3):
+    allreduce("grad")
+allreduce("val" if rank == int(sys.argv[1]) else "grad")
+"""
+
 FOREVER = BEGINNING + """
 print("ready", flush=True)
 while True:
@@ -116,6 +123,22 @@ def test_a_stall_names_the_missing_rank_alone(bed, late):
     inside.unlink()
     assert f" s for rank {late} on s{late // 2 + 1} (last submitted 'first')\n" in warning
     assert status == 0, errors
+
+
+@pytest.mark.parametrize("alone", [0, 3])
+def test_ranks_on_several_hosts_that_wait_for_each_other_are_all_named(bed, alone):
+    options = ["--stall-check-shutdown-time-seconds", "1", "--status-file", "/tmp/status.json", "-H", "s1:2,s2:2"]
+    done = run(bed, *options, sys.executable, "-c", MUTUAL, str(alone), variables=VARIABLES)
+    assert done.returncode == 1, done.stderr
+    (blame,) = [line for line in done.stderr.splitlines() if line.startswith("runjob: error: ")]
+    waits = {
+        0: "rank 0 on s1 waits in allreduce 'val' and ranks 1 (s1), 2 (s2), 3 (s2) in allreduce 'grad': the ranks take different steps",
+        3: "ranks 0 (s1), 1 (s1), 2 (s2) wait in allreduce 'grad' and rank 3 on s2 in allreduce 'val': the ranks take different steps",
+    }
+    assert waits[alone] in blame, done.stderr
+    status = json.loads(bed.head.path("/tmp/status.json").read_text())
+    assert (status["cause"], status["first_failed_rank"]) == ("mutual wait", None)
+    assert [rank["outcome"] for rank in status["ranks"]] == ["victim"] * 4
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2, 3])
