@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
+#include <set>
 #include <string>
 #include <sys/types.h>
 #include <utility>
@@ -16,7 +18,8 @@
 namespace runjob {
 
 /// Collects the stacks of this host's ranks. It runs eu-stack or gdb on each rank's program, as many at a time as there
-/// are cores. Then it makes the programs that can (Python's faulthandler) print their own stack, which ends them.
+/// are cores, for 2.5 s in all: the user waits for the end of the job, and a program under gdb stands still. Then it
+/// makes the programs that can (Python's faulthandler) print their own stack, which ends them.
 /// Owner    its owner keeps it until the loop's run has ended.
 /// Threads  the loop's one thread.
 class StackCollector {
@@ -29,20 +32,26 @@ class StackCollector {
   /// is that of the tools, which are searched in its PATH.
   void collect(const std::vector<std::pair<int, pid_t>>& ranks, Environment environment);
 
-  /// Must be called after the reports.
+  /// To be called when the tools have ended, or their time is over.
   void dump_python();
 
  private:
   boost::asio::awaitable<void> work();
   boost::asio::awaitable<StackTrace> trace(pid_t leader);
-  boost::asio::awaitable<std::string> output_of(std::vector<std::string> command);
+  struct Output {
+    std::string text;         ///< what the tool wrote
+    std::string error;        ///< why there is none
+    bool is_cut_off = false;  ///< its time was over
+  };
+  boost::asio::awaitable<Output> output_of(std::vector<std::string> command);
   std::vector<std::string> tool_for(pid_t pid) const;
 
   boost::asio::any_io_executor executor_;
   Report report_;
   Environment environment_;
+  std::chrono::steady_clock::time_point deadline_;
   std::deque<std::pair<int, pid_t>> waiting_;
-  std::vector<pid_t> python_;  // leaders of the sessions whose program prints its own stack
+  std::set<pid_t> python_;  // leaders of the sessions whose program prints its own stack
 };
 
 }  // namespace runjob

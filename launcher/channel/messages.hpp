@@ -81,7 +81,7 @@ struct Exited {
 /// Where a rank's program is.
 struct StackTrace {
   std::string native;   ///< as eu-stack or gdb writes it
-  std::string missing;  ///< why `native` is empty
+  std::string missing;  ///< why there is no stack in `native`, if there is none
   bool python = false;  ///< it prints a stack of its own on SIGABRT, to its standard error
 };
 

@@ -17,4 +17,9 @@ bool ProcessHandle::signal(int number) const {
   return ::kill(pid_, number) == 0;
 }
 
+/// A pidfd reaches single threads only since Linux 6.9 (PIDFD_SIGNAL_THREAD).
+bool ProcessHandle::signal_main_thread(int number) const {
+  return !ended_ && ::syscall(SYS_tgkill, pid_, pid_, number) == 0;
+}
+
 }  // namespace runjob

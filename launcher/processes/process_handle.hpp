@@ -16,6 +16,8 @@ class ProcessHandle {
 
   /// False when the process has ended, or may not be signalled.
   bool signal(int number) const;
+  /// The same, for the main thread: the kernel gives a process's signal to whichever thread takes it first.
+  bool signal_main_thread(int number) const;
 
  private:
   pid_t pid_;

@@ -45,7 +45,7 @@ struct Group {
 
 bool alike(const RankStack& a, const RankStack& b) {
   if (!a.python.empty() || !b.python.empty()) return a.python == b.python;
-  return a.native == b.native && a.missing == b.missing;
+  return a.native == b.native && a.missing == b.missing && a.missing_python == b.missing_python;
 }
 
 std::vector<Group> group(const std::vector<RankStack>& stacks) {
@@ -122,14 +122,19 @@ std::pair<std::string, std::vector<std::string>> take_python_frames(std::string_
   if (begin == std::string_view::npos) return {std::string(text), {}};
   std::pair<std::string, std::vector<std::string>> result{std::string(text.substr(0, begin)), {}};
   std::string_view dump = text.substr(begin);
-  bool in_current = false;
+  bool in_thread = false, had_current = false;
   while (!dump.empty()) {
     std::string_view line = take_line(dump);
     if (line.find(" (most recent call first)") != std::string_view::npos) {
-      in_current = line.starts_with("Current thread ") || line.starts_with("Stack ");
-    } else if (in_current && line.starts_with("  ")) {
+      if (had_current) break;
+      had_current = line.starts_with("Current thread ") || line.starts_with("Stack ");
+      in_thread = true;
+      result.second.clear();  // without a current thread it is the last one, which is the main thread
+    } else if (in_thread && line.starts_with("  ")) {
       line.remove_prefix(2);
       result.second.emplace_back(line);
+    } else {
+      in_thread = false;
     }
   }
   return result;
@@ -146,6 +151,8 @@ std::string stack_report(const Allocation& allocation, const std::vector<RankSta
     text += fmt::format("  {}{}{}:\n", ranks_text(each.ranks), hosts_of(allocation, each.ranks),
                         differs ? (each.ranks.size() == 1 ? " differs" : " differ") : "");
     text += python_text(each.stack->python);
+    if (!each.stack->missing_python.empty())
+      text += fmt::format("    no Python stack: {}\n", each.stack->missing_python);
     text += frames_text("native", each.stack->native, each.stack->python.empty() ? kShownFrames : kShownNativeFrames);
     if (each.stack->native.empty()) text += fmt::format("    no native stack: {}\n", each.stack->missing);
   }

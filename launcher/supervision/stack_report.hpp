@@ -14,6 +14,7 @@ namespace runjob {
 struct RankStack {
   int rank = 0;
   std::vector<std::string> python;
+  std::string missing_python;  ///< why there is no Python stack, if there should be one
   std::vector<std::string> native;
   std::string missing;  ///< why there is no native stack
 };
@@ -22,7 +23,7 @@ struct RankStack {
 std::vector<std::string> native_frames(std::string_view text);
 
 /// Takes the text of Python's faulthandler, written on SIGABRT, out of a rank's standard error. Returns the rest, and
-/// the frames of the thread that got the signal.
+/// the frames of the thread that got the signal; of the main thread if it was one without Python.
 /// Source   CPython, Python/traceback.c and Modules/faulthandler.c.
 std::pair<std::string, std::vector<std::string>> take_python_frames(std::string_view text);
 

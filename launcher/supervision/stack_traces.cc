@@ -10,8 +10,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kNativeLimit = 30s;
-constexpr auto kPythonLimit = 5s;
+// At most 5 s together: so long --timeout may be exceeded.
+constexpr auto kNativeLimit = 3250ms;  // the agents' tools have 2.5 s
+constexpr auto kPythonLimit = 1500ms;
 
 }  // namespace
 
@@ -63,6 +64,7 @@ void StackTraces::next_phase() {
   limit_.cancel();
   std::set<int> python;
   if (phase_ == Phase::kNative) {
+    python = waiting_;  // their agent has not answered yet, and may have begun with Python's stacks all the same
     for (const auto& [rank, trace] : traces_) {
       if (trace.python) python.insert(rank);
     }
@@ -85,6 +87,8 @@ std::string StackTraces::report(const Allocation& allocation, Errors& errors) co
     stack.missing = trace.missing;
     auto [rest, frames] = take_python_frames(errors[rank]);
     stack.python = std::move(frames);
+    if (trace.python && stack.python.empty()) stack.missing_python = "its program has printed none in time";
+    if (stack.missing.empty()) stack.missing = "the tool's output has none of the main thread";
     errors[rank] = std::move(rest);
   }
   return stack_report(allocation, stacks);

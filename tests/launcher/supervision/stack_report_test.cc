@@ -42,6 +42,15 @@ TEST_CASE("Python's stack is taken out of what a rank wrote", "[unit]") {
       "Extension modules: numpy.core._multiarray_umath (total: 1)\n");
   CHECK(rest == "step 12\n");
   CHECK(frames == Frames{"File \"train.py\", line 2 in odd", "File \"train.py\", line 5 in <module>"});
+  // The signal was handled by a thread that Python does not know; the threads are listed from the newest on.
+  const auto of_main = take_python_frames(
+      "Fatal Python error: Aborted\n\n"
+      "Thread 0x00007f1f6213d6c0 (most recent call first):\n"
+      "  File \"threading.py\", line 982 in run\n\n"
+      "Thread 0x00007f1f62c97b80 (most recent call first):\n"
+      "  File \"train.py\", line 2 in odd\n\n"
+      "Extension modules: numpy.core._multiarray_umath (total: 1)\n");
+  CHECK(of_main.second == Frames{"File \"train.py\", line 2 in odd"});
   CHECK(take_python_frames("no stack\n") == std::pair(std::string("no stack\n"), Frames{}));
 }
 
@@ -88,6 +97,16 @@ TEST_CASE("without a majority none differs, and without a tool the reason is tol
   CHECK_THAT(stack_report(four_ranks(), {at(2, "f"), at(3, "f")}),
              ContainsSubstring("all ranks were at the same place:\n  ranks 2, 3 on s2:\n"));
   CHECK(stack_report(four_ranks(), {}).empty());
+}
+
+TEST_CASE("that a Python stack is missing is told", "[unit]") {
+  RankStack stack = at(1, "");
+  stack.missing_python = "its program has printed none in time";
+  CHECK(stack_report(four_ranks(), {stack}) ==
+        "all ranks were at the same place:\n"
+        "  rank 1 on s1:\n"
+        "    no Python stack: its program has printed none in time\n"
+        "    no native stack: there is neither eu-stack nor gdb");
 }
 
 TEST_CASE("the user's frames come before those of the libraries that they have called", "[unit]") {

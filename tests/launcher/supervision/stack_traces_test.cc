@@ -56,6 +56,16 @@ TEST_CASE("without Python it is over after the native stacks, and without ranks 
   CHECK(empty.events == "native done ");
 }
 
+TEST_CASE("ranks whose native stacks do not come in time print their own all the same", "[unit]") {
+  Round round;
+  round.traces.start({0, 1});
+  round.traces.on_trace(0, kNative);
+  round.context.run_one();  // the time is over
+  CHECK(round.events == "native hold python ");
+  round.traces.on_rank_gone(1);
+  CHECK(round.events == "native hold python done ");
+}
+
 TEST_CASE("the report has what came, and gives back what is no stack", "[unit]") {
   Round round;
   round.traces.start({0, 1});

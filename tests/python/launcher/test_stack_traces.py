@@ -57,8 +57,8 @@ def test_the_rank_that_differs_is_named(tmp_path):
 def test_native_stacks_of_a_program_behind_a_shell(tmp_path):
     """A tool of our own stands for eu-stack: it is given the program's number, not the shell's."""
     environment = without_tools(tmp_path, eu_stack="""
-read -r name < /proc/$2/comm
-echo "TID $2:"
+read -r name < /proc/$3/comm
+echo "TID $3:"
 echo "#0  0x0000000000000001 in_$name"
 """)
     done = run("-np", "2", "--timeout", "1", "-get-stack-traces", "/bin/sh", "-c", "/bin/sleep 600; true", env=environment)
@@ -75,10 +75,38 @@ echo "#0  0x0000000000000001 in_$name"
 def test_the_real_tools(tmp_path, tool):
     path = shutil.which(tool)
     (tmp_path / tool).symlink_to(path)
-    done = run("-np", "1", "--timeout", "1", "--stack-traces-on-timeout", "/bin/sleep", "600",
-               env={**os.environ, "PATH": str(tmp_path)})
-    assert done.returncode == 124
-    assert "nanosleep" in done.stderr and "    native, innermost first:\n" in done.stderr
+
+    def attempt(limit):
+        done = run("-np", "1", "--timeout", "1", "--stack-traces-on-timeout", "/bin/sleep", "600",
+                   env={**os.environ, "PATH": str(tmp_path)})
+        assert done.returncode == 124
+        return None if f"no native stack: {tool} did not end within 2.5 s" in done.stderr else done.stderr
+
+    errors = with_enough_time(attempt, f"{tool} ends in its time", range(10))
+    assert "nanosleep" in errors and "    native, innermost first:\n" in errors
+
+
+@pytest.mark.parametrize("tool", [
+    "exec sleep 600",                                   # takes too long, and is killed
+    "kill -STOP $2; exec sleep 600",                    # as a debugger that was killed while it attached: the rank is stopped
+    "echo 'ptrace: Operation not permitted' >&2",
+])
+def test_python_stacks_do_not_depend_on_the_tool(tmp_path, tool):
+    """Of a rank in open() of a FIFO."""
+    os.mkfifo(tmp_path / "fifo")
+    code = "import sys\ndef hang(): open(sys.argv[1]).read()\nprint('there', flush=True)\nhang()"
+    environment = without_tools(tmp_path, eu_stack=f"PATH={os.environ['PATH']}; shift; {tool}")
+
+    def attempt(limit):
+        done = run("-np", "2", "--timeout", str(limit), "--stack-traces-on-timeout", "--grace-period", "1",
+                   *python(code), str(tmp_path / "fifo"), env=environment)
+        assert done.returncode == 124
+        return done.stderr if done.stdout.count("there") == 2 else None
+
+    errors = with_enough_time(attempt, "both ranks are there", LIMITS)
+    assert "  ranks 0, 1 on localhost:\n    Python, innermost first:\n      File \"<string>\", line 2 in hang\n" in errors
+    reason = "could not read it: ptrace: Operation not permitted" if "ptrace" in tool else "did not end within 2.5 s"
+    assert f"    no native stack: eu-stack {reason}\n" in errors
 
 
 def test_a_start_that_takes_too_long_has_stacks_too(tmp_path):
