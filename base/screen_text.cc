@@ -117,4 +117,8 @@ std::string one_line(std::string_view text) {
   return result;
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 }  // namespace runjob

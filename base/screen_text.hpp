@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
-/// What of another program's text may reach a terminal. Text in UTF-8; other bytes are taken one by one.
+/// Parts of messages for people, and what of another program's text may reach a terminal. Text in UTF-8; other bytes
+/// are taken one by one.
 namespace runjob {
 
 /// `text` without what a terminal obeys. It keeps lines, tabs, colours (CSI ... m), and titles and links that are
@@ -16,6 +18,9 @@ std::string screen_text(std::string_view text);
 /// `text` with its control characters written as \n, \t or \xNN, so that a message with the user's bytes in it
 /// stays one line and cannot steer a terminal.
 std::string one_line(std::string_view text);
+
+/// "1 rank", "3 ranks". `noun`: in the singular, with a plural in -s.
+std::string counted(std::int64_t count, std::string_view noun);
 
 /// The first character of a text that is not empty.
 struct FirstCharacter {

@@ -10,6 +10,7 @@
 #include "base/ignored_variables.hpp"
 #include "base/parse.hpp"
 #include "base/read_file.hpp"
+#include "base/screen_text.hpp"
 #include "cli/options/check_paths.hpp"
 #include "cli/options/horovodrun_options.hpp"
 #include "cli/settings/env_file.hpp"
@@ -167,10 +168,11 @@ void read_placement(const SettingReader& reader, JobSpec& spec, Warnings& warnin
     const Host& host = spec.allocation.hosts.at(static_cast<std::size_t>(placement.host));
     const auto needed = static_cast<std::size_t>(placement.local_size) * static_cast<std::size_t>(spec.gpus_per_rank);
     if (host.gpus && host.gpus->size() < needed)
-      throw Error(Errc::kUsage,
-                  fmt::format("{}: {} ranks on {} need {} GPUs, and its gpus= names {}; start fewer ranks "
-                              "there or name more",
-                              gpus->place, placement.local_size, host.name, needed, host.gpus->size()));
+      throw Error(Errc::kUsage, fmt::format("{}: {} on {} need{} {}, and its gpus= names {}; start fewer ranks "
+                                            "there or name more",
+                                            gpus->place, counted(placement.local_size, "rank"), host.name,
+                                            placement.local_size == 1 ? "s" : "",
+                                            counted(static_cast<std::int64_t>(needed), "GPU"), host.gpus->size()));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/parse.hpp"
+#include "base/screen_text.hpp"
 #include "cli/options/check_paths.hpp"
 #include "hostfile/merge_hosts.hpp"
 
@@ -107,19 +108,15 @@ ElasticSettings read_elastic_settings(const SettingReader& reader, const Elastic
   settings.spares = size.spares;
   settings.as_horovod = size.as_horovod;
   if (settings.min_ranks > ranks)
-    throw Error(Errc::kUsage,
-                fmt::format("{}: {} is over the {} ranks that the job starts with; lower it, or raise -np",
-                            reader.find("min-np")->place, settings.min_ranks, ranks));
+    throw Error(Errc::kUsage, fmt::format("{}: {} is over the {} that the job starts with; lower it, or raise -np",
+                                          reader.find("min-np")->place, settings.min_ranks, counted(ranks, "rank")));
   if (settings.max_ranks < ranks)
-    throw Error(Errc::kUsage,
-                fmt::format("{}: {} is below the {} ranks that the job starts with; raise it, or lower -np",
-                            reader.find("max-np")->place, settings.max_ranks, ranks));
+    throw Error(Errc::kUsage, fmt::format("{}: {} is below the {} that the job starts with; raise it, or lower -np",
+                                          reader.find("max-np")->place, settings.max_ranks, counted(ranks, "rank")));
   if (const int slots = count_slots(hosts); size.spares > 0 && slots < ranks + size.spares)
-    throw Error(
-        Errc::kUsage,
-        fmt::format("{}: {} ranks and {} {} need {} slots, and the hosts have {}; name more slots, or lower -np",
-                    reader.find("spares")->place, ranks, size.spares, size.spares == 1 ? "spare" : "spares",
-                    ranks + size.spares, slots));
+    throw Error(Errc::kUsage, fmt::format("{}: {} and {} need {}, and the hosts have {}; name more slots, or lower -np",
+                                          reader.find("spares")->place, counted(ranks, "rank"),
+                                          counted(size.spares, "spare"), counted(ranks + size.spares, "slot"), slots));
   settings.timeout = reader.positive_duration("elastic-timeout", "wait").value_or(settings.timeout);
   settings.reset_limit = read_integer(reader, "reset-limit", 0, std::numeric_limits<int>::max());
   settings.rank_restarts =

@@ -66,7 +66,7 @@ ElasticSupervisor::ElasticSupervisor(const Allocation& allocation, const Elastic
       alarm_(make_alarm_()),
       membership_(allocation, settings, options_.start_timeout, actions()),
       changes_(first_hosts(allocation, settings), settings, membership_,
-               {[this] { return alarm_->now(); }, hooks_.add_host, [this] { watch_times(); }}),
+               {[this] { return alarm_->now(); }, hooks_.obstacle, hooks_.add_host, [this] { watch_times(); }}),
       history_{record_of_generation_0(allocation)},
       era_(make_era(members_of_generation_0(allocation))) {
   for (const MakeHostSource& make : sources) sources_.push_back(make(changes_));
@@ -148,7 +148,7 @@ void ElasticSupervisor::host_lost(int host, const std::string& how) {
 
 void ElasticSupervisor::host_not_joined(int host, const std::string& why) {
   if (ending_) return;
-  membership_.host_lost(host, fmt::format("{} cannot join: {}", name_of(host), why), alarm_->now());
+  membership_.host_not_joined(host, why, alarm_->now());
   watch_times();
 }
 
@@ -200,6 +200,7 @@ Membership::Actions ElasticSupervisor::actions() {
     waiting_.erase(process);
     hooks_.end(process);
   };
+  actions.obstacle = [this](int host) { return hooks_.obstacle(changes_.hosts().at(static_cast<std::size_t>(host))); };
   actions.leave = hooks_.leave;
   actions.finish = [this](const std::string& why) { finish(why); };
   actions.warn = [](const std::string& line) { log::warn("{}", line); };
@@ -207,7 +208,7 @@ Membership::Actions ElasticSupervisor::actions() {
 }
 
 void ElasticSupervisor::form(const Membership::Generation& generation) {
-  log::warn("generation {}: {}", generation.number, generation.told);
+  log::warn("{}", generation.told);
   history_.push_back(record_of(generation));
   era_ = make_era(generation.members);
   for (std::size_t rank = 0; rank < era_->processes.size(); ++rank) {

@@ -36,6 +36,8 @@ class ElasticSupervisor : public Supervisor {
     std::function<void(int process)> end;
     /// A generation has been formed. Its members get their ranks after this call.
     std::function<void(const Membership::Generation& generation)> formed;
+    /// Why no process can start on a host at present: see Membership::Actions. The job may not have the host yet.
+    std::function<std::string(const Host& host)> obstacle;
     /// A host with the next free index may get processes from now on.
     std::function<void(const Host& host)> add_host;
     /// The host has left the job, and none of its processes is left there.

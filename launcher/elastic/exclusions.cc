@@ -51,9 +51,14 @@ bool Exclusions::is_excluded(int host, TimePoint now) const {
   return found != excluded_.end() && found->second.until > now;
 }
 
+bool Exclusions::is_excluded_for_ever(int host) const {
+  const auto found = excluded_.find(host);
+  return found != excluded_.end() && found->second.until == TimePoint::max();
+}
+
 std::string Exclusions::duration_text(int host, TimePoint now) const {
   const TimePoint until = excluded_.at(host).until;
-  if (until == TimePoint::max()) return "for ever";
+  if (until == TimePoint::max()) return kForEver;
   return fmt::format("for {} s", std::chrono::round<std::chrono::seconds>(until - now).count());
 }
 

@@ -12,6 +12,9 @@
 
 namespace runjob {
 
+/// The time of an exclusion without an end.
+inline constexpr const char* kForEver = "for ever";
+
 /// The hosts of an elastic job on which no process is started for now, because they were lost or because too many
 /// ranks failed on them in a row. A host is named by its index in the job.
 /// Pure     the present time comes with each call.
@@ -54,7 +57,8 @@ class Exclusions {
   }
 
   bool is_excluded(int host, TimePoint now) const;
-  /// The time for which the host, which is excluded, still is: "for ever", "for 20 s".
+  bool is_excluded_for_ever(int host) const;
+  /// The time for which the host, which is excluded, still is: kForEver, "for 20 s".
   std::string duration_text(int host, TimePoint now) const;
   /// The time at which the next host comes back; TimePoint::max() for none.
   TimePoint next_return(TimePoint now) const;

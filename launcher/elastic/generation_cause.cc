@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "launcher/elastic/exclusions.hpp"
+
 namespace runjob {
 namespace {
 
@@ -23,29 +25,38 @@ GenerationCause::Kind GenerationCause::kind_for(int process, Kind of_victim, Kin
   return found != reports_.end() && !found->second.own ? of_victim : otherwise;
 }
 
-void GenerationCause::note(Kind kind, const std::string& text) {
+void GenerationCause::note(Kind kind, const std::string& reason, const std::string& consequence) {
   const bool is_loss = kind == Kind::kHostLost;
   lost_hosts_ += is_loss ? 1 : 0;
   const Kind known = kind_ == Kind::kHostLost ? Kind::kEnd : kind_;
   const Kind next = is_loss ? Kind::kEnd : kind;
   if (next > known) {
-    text_ = text;
+    text_ = reason + consequence;
+    reason_ = reason;
   } else if (is_loss && lost_hosts_ <= kMostNamedHosts) {
-    text_ += "; " + text;
+    text_ += "; " + reason + consequence;
+    reason_ += "; " + reason;
   }
   if (next > known || is_loss) kind_ = kind;
 }
 
-std::string GenerationCause::text() const {
+std::string GenerationCause::exclude(const std::string& host, const std::string& duration) {
+  excluded_.push_back(duration == kForEver ? host : fmt::format("{} {}", host, duration));
+  return fmt::format("; {} is excluded {}", host, duration);
+}
+
+std::string GenerationCause::with_other_hosts(const std::string& text) const {
   const int unnamed = lost_hosts_ - kMostNamedHosts;
-  if (unnamed <= 0) return text_;
-  return text_ + (unnamed == 1 ? "; 1 other host was lost" : fmt::format("; {} other hosts were lost", unnamed));
+  if (unnamed <= 0) return text;
+  return text + (unnamed == 1 ? "; 1 other host was lost" : fmt::format("; {} other hosts were lost", unnamed));
 }
 
 void GenerationCause::clear() {
   kind_ = Kind::kNone;
   lost_hosts_ = 0;
   text_.clear();
+  reason_.clear();
+  excluded_.clear();
   reports_.clear();
 }
 

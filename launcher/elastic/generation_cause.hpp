@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace runjob {
 
@@ -34,15 +35,22 @@ class GenerationCause {
   /// it has not reported that it lost another member.
   Kind kind_for(int process, Kind of_victim, Kind otherwise) const;
 
-  /// A host that was lost after the first one, or after the end of a member, is added to the text: of many hosts the
-  /// first four, and how many others.
-  void note(Kind kind, const std::string& text);
+  /// A host that was lost after the first one, or after the end of a member, is added to the reasons: of many hosts the
+  /// first four, and how many others. `consequence`: "; s2 is excluded for ever", or "" for none.
+  void note(Kind kind, const std::string& reason, const std::string& consequence = "");
   /// Adds a consequence to the text.
-  void add(const std::string& text) { text_ += text; }
+  void add(const std::string& consequence) { text_ += consequence; }
+  /// A host is excluded with a member. Returns the consequence: "; s2 is excluded for ever".
+  std::string exclude(const std::string& host, const std::string& duration);
   /// Another generation is formed: nothing is known about its end.
   void clear();
 
-  std::string text() const;
+  /// The reasons, each with its consequence.
+  std::string text() const { return with_other_hosts(text_); }
+  /// The reasons alone.
+  std::string reason() const { return with_other_hosts(reason_); }
+  /// The hosts that were excluded: "s2", "s3 for 20 s".
+  const std::vector<std::string>& excluded() const { return excluded_; }
   /// Nothing is known but that members have lost each other: the network between them may have failed.
   bool is_lost_connection() const { return kind_ == Kind::kLostConnection; }
   /// A rank has ended the generation by a failure of its own, and no host was lost.
@@ -54,8 +62,12 @@ class GenerationCause {
     std::string reason;
   };
 
+  std::string with_other_hosts(const std::string& text) const;
+
   Kind kind_ = Kind::kNone;
   std::string text_;
+  std::string reason_;
+  std::vector<std::string> excluded_;
   int lost_hosts_ = 0;
   std::map<int, Report> reports_;  // by process
 };

@@ -19,6 +19,8 @@ class HostChanges {
  public:
   struct Hooks {
     std::function<Membership::TimePoint()> now;
+    /// Why no process can start on a host at present: see Membership::Actions. The job may not have the host yet.
+    std::function<std::string(const Host& host)> obstacle;
     /// A host with the next free index has come.
     std::function<void(const Host& host)> add;
     /// The membership has changed, and with it perhaps its next deadline.
@@ -34,7 +36,9 @@ class HostChanges {
   /// `list` replaces the list of before.
   void set_list(const std::vector<Host>& list);
 
-  /// The three requests of `runjob resize`. Each returns a line for the user. Hosts are written as for -H.
+  /// The three requests of `runjob resize`. Each returns a line for the user. Hosts are written as for -H. What cannot
+  /// take effect is refused: more ranks than slots when no list will bring more of them, a host that cannot join, and
+  /// the removal of the last host that has ranks.
   /// Errors  Error(kUsage) or Error(kHostfile) with one line; then nothing has changed.
   std::string resize(int ranks);
   std::string add(std::string_view list);
@@ -43,7 +47,9 @@ class HostChanges {
  private:
   void apply(const std::vector<Host>& forgiven);
   std::vector<Host> wanted() const;
-  int slots() const;
+  int index_of(const Host& host) const;
+  int slots_of(const std::vector<Host>& hosts) const;
+  std::string slots_text(const std::vector<Host>& hosts) const;
   std::string size_text() const;
 
   std::vector<Host> hosts_;  // by index
@@ -51,6 +57,7 @@ class HostChanges {
   std::vector<Host> added_, removed_;
   const int min_ranks_;
   int max_ranks_;
+  const std::string list_source_;  // what may bring other lists: "the hostfile"; "" for nothing
   Membership& membership_;
   const Hooks hooks_;
 };

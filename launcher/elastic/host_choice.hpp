@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -16,8 +17,10 @@ class HostChoice {
  public:
   /// A process failed on this host.
   void prefer(int host) { preferred_.push_back(host); }
-  /// A host that may be used and has a free slot; nullopt if there is none. A preference counts once.
-  std::optional<int> next(const ProcessRoll& roll, const Exclusions& exclusions, Exclusions::TimePoint now);
+  /// A host that may be used, has a free slot, and for which `can_join`, asked last, is true; nullopt if there is none.
+  /// A preference counts once.
+  std::optional<int> next(const ProcessRoll& roll, const Exclusions& exclusions, Exclusions::TimePoint now,
+                          const std::function<bool(int host)>& can_join);
 
  private:
   std::vector<int> preferred_;

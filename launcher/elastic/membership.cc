@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/screen_text.hpp"
 #include "launcher/elastic/elastic_allocation.hpp"
+#include "launcher/elastic/generation_line.hpp"
 #include "launcher/job_spec/horovod_words.hpp"
 
 namespace runjob {
@@ -16,27 +18,9 @@ namespace {
 constexpr auto kNever = Membership::TimePoint::max();
 /// The commits after which the failures on a host are forgotten.
 constexpr std::int64_t kForgivingCommits = 10;
-constexpr const char* kHostsChanged = "the hosts have changed";
 
 double seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
-}
-
-std::string ranks_count(int count) {
-  return count == 1 ? "1 rank" : fmt::format("{} ranks", count);
-}
-
-/// "the hosts have changed: rank 2 on s2 has left, rank 3 on s4 has come"
-std::string change_text(const std::vector<std::string>& left, const std::vector<std::string>& came) {
-  constexpr std::size_t kMostNamed = 4;  // a line that can still be read
-  std::vector<std::string> parts;
-  const auto add = [&parts](const std::vector<std::string>& names, const char* what) {
-    if (names.size() > kMostNamed) return parts.push_back(fmt::format("{} ranks have {}", names.size(), what));
-    for (const std::string& name : names) parts.push_back(fmt::format("{} has {}", name, what));
-  };
-  add(left, "left");
-  add(came, "come");
-  return parts.empty() ? kHostsChanged : fmt::format("{}: {}", kHostsChanged, fmt::join(parts, ", "));
 }
 
 /// How many members a generation may have when so many processes are ready: spares are kept, unless they replace lost
@@ -117,15 +101,15 @@ void Membership::exited(int process, const End& end, TimePoint now) {
     finishing_ = !forming_;  // else the others have still to do what this one has done
   } else if (!expected) {
     const std::string error = cause_.own_error(process);
-    const std::string why = fmt::format("{} {}{}{}{}", name, end.how, error.empty() ? "" : ": ", error,
-                                        blame(gone, gone.was_member(), now));
+    const std::string reason = fmt::format("{} {}{}{}", name, end.how, error.empty() ? "" : ": ", error);
+    const std::string consequence = blame(gone, gone.was_member(), now);
     if (gone.was_member()) {
       limits_.lost(1);
       const Cause kind = forming_ && gone.ready ? Cause::kLostWhileForming
                                                 : cause_.kind_for(process, Cause::kEndOfVictim, Cause::kEnd);
-      end_generation(kind, why, now);
+      end_generation(kind, reason, now, consequence);
     } else {
-      actions_.warn(why);
+      actions_.warn(reason + consequence);
     }
   }
   if (gone.was_member() && !finishing_) left_.push_back(name);
@@ -134,8 +118,6 @@ void Membership::exited(int process, const End& end, TimePoint now) {
 
 void Membership::host_lost(int host, const std::string& text, TimePoint now) {
   exclusions_.exclude(host, now);
-  const std::string why =
-      fmt::format("{}; {} is excluded {}", text, roll_.hosts[host].name, exclusions_.duration_text(host, now));
   int lost_members = 0;
   for (const auto& [number, process] : roll_.processes) {
     if (process.host != host || !process.was_member()) continue;
@@ -145,10 +127,20 @@ void Membership::host_lost(int host, const std::string& text, TimePoint now) {
   std::erase_if(roll_.processes, [host](const auto& each) { return each.second.host == host; });
   limits_.lost(lost_members);
   if (lost_members > 0 && absorbs()) {
-    end_generation(Cause::kHostLost, why, now);
+    end_generation(Cause::kHostLost, text, now,
+                   cause_.exclude(roll_.hosts[host].name, exclusions_.duration_text(host, now)));
   } else if (lost_members == 0) {
-    actions_.warn(why);
+    actions_.warn(
+        fmt::format("{}; {} is excluded {}", text, roll_.hosts[host].name, exclusions_.duration_text(host, now)));
   }
+  go_on(now);
+}
+
+void Membership::host_not_joined(int host, const std::string& why, TimePoint now) {
+  const std::string text = fmt::format("{} cannot join: {}", roll_.hosts[host].name, why);
+  if (actions_.obstacle(host).empty()) return host_lost(host, text, now);
+  if (!std::exchange(roll_.hosts[host].is_obstacle_known, true)) actions_.warn(text);
+  std::erase_if(roll_.processes, [host](const auto& each) { return each.second.host == host; });
   go_on(now);
 }
 
@@ -208,7 +200,7 @@ void Membership::expire(TimePoint now) {
     return actions_.finish(
         fmt::format("{}{} of at least {} are ready after the {:.3g} s of --elastic-timeout: {}",
                     settings_.as_horovod ? horovod_timeout_words(settings_.min_ranks, waited) + " " : "",
-                    roll_.ready_in_order().size(), ranks_count(settings_.min_ranks), waited, cause_.text()));
+                    roll_.ready_in_order().size(), counted(settings_.min_ranks, "rank"), waited, cause_.text()));
   }
   go_on(now);
 }
@@ -243,6 +235,7 @@ std::string Membership::blame(const Process& failed, bool of_member, TimePoint n
     if (settings_.as_horovod && process.host == host && process.stays()) others.push_back(number);
   }
   for (const int number : others) drop(number);
+  if (of_member) return cause_.exclude(roll_.hosts[host].name, exclusions_.duration_text(host, now));
   return fmt::format("; {} is excluded {}", roll_.hosts[host].name, exclusions_.duration_text(host, now));
 }
 
@@ -257,15 +250,15 @@ void Membership::end_by_request(int process, const std::string& error, TimePoint
   end_generation(cause_.kind_for(process, Cause::kLostConnection, of_error), why, now);
 }
 
-void Membership::end_generation(Cause kind, const std::string& why, TimePoint now) {
+void Membership::end_generation(Cause kind, const std::string& reason, TimePoint now, const std::string& consequence) {
   if (!forming_) {
     forming_ = true;
     forming_since_ = now;
     member_deadline_ = now + start_timeout_;
     roll_.make_newcomers_of_absent_members();
   }
-  cause_.note(kind, why);
-  if (kind != Cause::kHostsChanged) notices_.end(generation_, why);
+  cause_.note(kind, reason, consequence);
+  if (kind != Cause::kHostsChanged) notices_.end(generation_, reason + consequence);
 }
 
 /// Enough newcomers are ready for a larger generation.
@@ -300,7 +293,7 @@ void Membership::form_if_ready(TimePoint now) {
     if (newest - failure.member_since >= kForgivingCommits) exclusions_.forgive(host);
     if (failure.is_decisive) next_host_.prefer(host);
     if (exclusions_.rank_failed(host, failure.first_successor, now))
-      cause_.add(fmt::format("; {} is excluded {}", roll_.hosts[host].name, exclusions_.duration_text(host, now)));
+      cause_.add(cause_.exclude(roll_.hosts[host].name, exclusions_.duration_text(host, now)));
   }
   start_missing(now);
   pause_deadline_ = cause_.is_lost_connection() ? forming_since_ + limits_.pause(newest) : now;
@@ -320,12 +313,12 @@ void Membership::form_if_ready(TimePoint now) {
   if (!may_grow) {
     return actions_.finish(fmt::format("{}{} of at least {} are left, and no host can take another one: {}",
                                        settings_.as_horovod ? kHorovodFailureWords : "", count,
-                                       ranks_count(settings_.min_ranks), cause_.text()));
+                                       counted(settings_.min_ranks, "rank"), cause_.text()));
   }
   if (size_deadline_ != kNever) return;
   size_deadline_ = now + settings_.timeout;
   actions_.warn(fmt::format("{} of at least {} are ready; waiting up to {:.3g} s for more: {}", count,
-                            ranks_count(settings_.min_ranks), seconds(settings_.timeout), cause_.text()));
+                            counted(settings_.min_ranks, "rank"), seconds(settings_.timeout), cause_.text()));
 }
 
 void Membership::form(const std::vector<int>& next, TimePoint now) {
@@ -369,8 +362,8 @@ void Membership::form(const std::vector<int>& next, TimePoint now) {
   target_ = std::min(settings_.max_ranks, std::max(target_, static_cast<int>(next.size())));
   formed.cause = cause_.text() == kHostsChanged ? change_text(formed.left, formed.came) : cause_.text();
   formed.stood_still = now - forming_since_;
-  formed.told =
-      fmt::format("{} after {:.2f} s: {}", ranks_count(roll_.ranks()), seconds(formed.stood_still), formed.cause);
+  const std::string reason = cause_.text() == kHostsChanged ? formed.cause : cause_.reason();
+  formed.told = generation_line({reason, generation_, roll_.ranks(), formed.stood_still, cause_.excluded()});
   forming_ = false;
   cause_.clear();
   member_deadline_ = newcomer_deadline_ = size_deadline_ = kNever;
@@ -380,9 +373,15 @@ void Membership::form(const std::vector<int>& next, TimePoint now) {
 
 void Membership::start_missing(TimePoint now) {
   bool any = false;
+  const auto can_join = [this](int host) {
+    const std::string why = actions_.obstacle(host);
+    if (!why.empty() && !std::exchange(roll_.hosts.at(host).is_obstacle_known, true))
+      actions_.warn(fmt::format("{} cannot join: {}", roll_.hosts.at(host).name, why));
+    return why.empty();
+  };
   const int wanted = (any_entered_ ? settings_.max_ranks : roll_.ranks()) + settings_.spares;
   while (roll_.staying() < wanted) {
-    const std::optional<int> host = next_host_.next(roll_, exclusions_, now);
+    const std::optional<int> host = next_host_.next(roll_, exclusions_, now, can_join);
     if (!host) break;
     Process process;
     process.host = *host;

@@ -51,7 +51,9 @@ class Membership {
     std::vector<std::string> left, came;  ///< "rank 5 on s2", by their ranks before and now
     std::chrono::steady_clock::duration stood_still{};
     std::int64_t steps_redone = -1;  ///< the steps begun after the commit from which it goes on; less than 0: unknown
-    std::string told;                ///< for people: "7 ranks after 0.21 s: rank 5 on s2 was killed by signal 9"
+    /// For people: "rank 5 on s2 was killed by signal 9. The job goes on with 7 ranks (generation 1), which stood still
+    /// for 0.21 s; no new process starts on s2."
+    std::string told;
   };
   /// A process to start, and the place that it will probably get.
   struct Start {
@@ -74,6 +76,9 @@ class Membership {
     std::function<void(const rendezvous::Notice& notice)> notify;
     /// Ends a process that is not needed, or that does not come back; exited() follows.
     std::function<void(int process)> end;
+    /// Why no process can start on this host at present, though nothing is wrong with it: "the ranks on s1 are reached
+    /// at 127.0.0.1 only"; "" if one can, as far as is known before it is tried.
+    std::function<std::string(int host)> obstacle;
     /// A host that was removed has no process any more.
     std::function<void(int host)> leave;
     /// All members have ended well, or the job cannot go on for the reason `why`.
@@ -98,6 +103,9 @@ class Membership {
   void exited(int process, const End& end, TimePoint now);
   /// `text`: what happened, for people.
   void host_lost(int host, const std::string& text, TimePoint now);
+  /// A host on which processes were to start cannot join the job. It is excluded as if it was lost, unless there is an
+  /// obstacle of which it is not the cause.
+  void host_not_joined(int host, const std::string& why, TimePoint now);
   /// The others have waited too long for this member: it is ended, and another process takes its place.
   void replace(int process, const std::string& why, TimePoint now);
   /// A host of this index, which may be new, has so many slots now; 0: it is not to be used any more. Processes that
@@ -114,13 +122,17 @@ class Membership {
   bool absorbs() const { return any_entered_ && !finishing_; }
   int generation() const { return generation_; }
   const ProcessRoll& roll() const { return roll_; }
+  /// No process starts on this host any more, or as long as the job is as it is.
+  bool is_ruled_out(int host) const {
+    return exclusions_.is_excluded_for_ever(host) || !actions_.obstacle(host).empty();
+  }
 
  private:
   using Process = ProcessRoll::Process;
   using Cause = GenerationCause::Kind;
 
   void end_by_request(int process, const std::string& error, TimePoint now);
-  void end_generation(Cause kind, const std::string& why, TimePoint now);
+  void end_generation(Cause kind, const std::string& reason, TimePoint now, const std::string& consequence = "");
   void notify_growth();
   void form_if_ready(TimePoint now);
   void form(const std::vector<int>& next, TimePoint now);

@@ -52,6 +52,18 @@ int ProcessRoll::staying() const {
       std::count_if(processes.begin(), processes.end(), [](const auto& each) { return each.second.stays(); }));
 }
 
+int ProcessRoll::staying_on(int host) const {
+  return static_cast<int>(std::count_if(processes.begin(), processes.end(), [host](const auto& each) {
+    return each.second.host == host && each.second.stays();
+  }));
+}
+
+bool ProcessRoll::has_member_on(int host) const {
+  return std::any_of(processes.begin(), processes.end(), [host](const auto& each) {
+    return each.second.host == host && each.second.stays() && each.second.rank >= 0;
+  });
+}
+
 int ProcessRoll::ranks() const {
   return static_cast<int>(
       std::count_if(processes.begin(), processes.end(), [](const auto& each) { return each.second.rank >= 0; }));

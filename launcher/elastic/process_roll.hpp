@@ -36,6 +36,7 @@ struct ProcessRoll {
     std::string name;
     int slots = 0;
     bool usable = true;
+    bool is_obstacle_known = false;  ///< the user knows what keeps processes from starting here
   };
 
   /// The process's rank in the present generation; -1 for none.
@@ -52,6 +53,10 @@ struct ProcessRoll {
   int count_on(int host) const;
   /// How many processes there are that stay.
   int staying() const;
+  /// How many of them are on a host.
+  int staying_on(int host) const;
+  /// Some process on this host has a rank, and stays.
+  bool has_member_on(int host) const;
   /// How many processes have a rank.
   int ranks() const;
   /// How many newcomers are ready.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/screen_text.hpp"
 #include "hostfile/parse_hosts.hpp"
 #include "launcher/host_sources/discovery_script.hpp"
 #include "launcher/job_spec/horovod_words.hpp"
@@ -41,8 +42,8 @@ std::vector<Host> discover_first_hosts(const FirstHosts& wanted, const Environme
     enough = count_slots(hosts) >= wanted.slots;
     if (enough) return context.stop();
     if (was_first) {
-      warn(fmt::format("{}: '{}' lists {} of the {} slots that the job needs; waiting up to {:.3g} s for more",
-                       wanted.place, wanted.script, count_slots(hosts), wanted.slots, patience));
+      warn(fmt::format("{}: '{}' lists {} of the {} that the job needs; waiting up to {:.3g} s for more", wanted.place,
+                       wanted.script, count_slots(hosts), counted(wanted.slots, "slot"), patience));
     }
   };
   DiscoveryScript script(context.get_executor(), wanted.script, environment, {on_list, on_failure});
@@ -65,8 +66,8 @@ std::vector<Host> discover_first_hosts(const FirstHosts& wanted, const Environme
   if (enough) return hosts;
   const std::string lead = wanted.as_horovod ? horovod_timeout_words(wanted.slots, patience) + " " : "";
   throw Error(Errc::kTimeout,
-              fmt::format("{}{}: '{}' lists {} of the {} slots that the job needs after {:.3g} s (--elastic-timeout)",
-                          lead, wanted.place, wanted.script, count_slots(hosts), wanted.slots, patience));
+              fmt::format("{}{}: '{}' lists {} of the {} that the job needs after {:.3g} s (--elastic-timeout)", lead,
+                          wanted.place, wanted.script, count_slots(hosts), counted(wanted.slots, "slot"), patience));
 }
 
 }  // namespace runjob

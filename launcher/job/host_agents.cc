@@ -17,6 +17,7 @@ namespace {
 
 /// After the grace period an agent kills its ranks and passes on the rest of their output.
 constexpr std::chrono::seconds kEndPatience{5};
+constexpr const char* kNoConnector = "this program of runjob reaches no other hosts";
 
 }  // namespace
 
@@ -59,12 +60,16 @@ void HostAgents::connect(int host) {
   state.joins = true;
   state.finished = state.explained = state.ended = false;
   try {
-    if (!state.is_local && !connector_)
-      throw Error(Errc::kUnavailable, "this program of runjob reaches no other hosts");
+    if (!state.is_local && !connector_) throw Error(Errc::kUnavailable, kNoConnector);
     open_session(host, state.is_local ? start_local_agent(context_.get_executor()) : nullptr);
   } catch (const Error& error) {
     boost::asio::post(context_, [this, host, why = std::string(error.what())] { on_end(host, why); });
   }
+}
+
+std::string HostAgents::refusal(const Host& host) const {
+  if (is_local(spec_, host)) return "";
+  return connector_ ? connector_->refusal(host) : kNoConnector;
 }
 
 /// `local`: the channel to an agent on this host, null for another one. A channel on this host breaks when the agent

@@ -66,6 +66,9 @@ class HostAgents : private AgentSession::Events {
   /// effect after end_ranks().
   void connect(int host);
 
+  /// Why no agent can be started on a host now, whatever the host is like; "" if one can. The job need not have it.
+  std::string refusal(const Host& host) const;
+
   int host_of(int process) const { return host_of_process_.at(static_cast<std::size_t>(process)); }
   /// From now on there is a process with the next free number on this host.
   void add_process(int host) { host_of_process_.push_back(host); }

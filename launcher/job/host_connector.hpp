@@ -32,6 +32,9 @@ class HostConnector {
   /// Errors  Error with the reason and the remedy.
   virtual boost::asio::awaitable<ReadyChannel> open(const Host& host, RemoteMessage on_message) = 0;
 
+  /// Why open() cannot open another channel to `host`, as far as is known without trying; "" if it perhaps can.
+  virtual std::string refusal(const Host&) const { return ""; }
+
   /// Calls `explained` with what the program that started the agent on `host` reports about its end, "" for nothing: at
   /// once, or from the loop within half a second. Call it when the channel has ended too early.
   virtual void explain_end(const Host&, std::function<void(const std::string& reason)> explained) { explained(""); }

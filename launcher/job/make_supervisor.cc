@@ -47,6 +47,7 @@ ElasticSupervisor::Hooks elastic_hooks(const boost::asio::any_io_executor& execu
     for (std::size_t rank = 0; rank < formed.members.size(); ++rank)
       output.set_rank(formed.members[rank].process, static_cast<int>(rank));
   };
+  hooks.obstacle = [&launch](const Host& host) { return launch.obstacle(host); };
   hooks.add_host = [&agents](const Host& host) { agents.add_host(host); };
   hooks.leave = [&agents, &launch](int host) {
     launch.on_agent_gone(host);

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "hostfile/merge_hosts.hpp"
 #include "launcher/job/channel_local.hpp"
 #include "launcher/job/launch_message.hpp"
 #include "launcher/job/output_options.hpp"
@@ -100,6 +101,20 @@ void RankLaunch::send(const Membership::Start& start, int generation) {
   const Launch message = launch_message(spec_, agents_.host(start.host), start, variables(generation),
                                         addresses_.at(start.host), kOutputWindow);
   agents_.send(start.host, ToAgent::kLaunch, encode(message));
+}
+
+std::string RankLaunch::obstacle(const Host& host) const {
+  const auto is_it = [&](const auto& each) { return is_same_host(agents_.host(each.first), host); };
+  if (std::any_of(addresses_.begin(), addresses_.end(), is_it)) return "";
+  if (std::any_of(waiting_.begin(), waiting_.end(), is_it)) return "";
+  const bool is_here = is_local(spec_, host);
+  if (std::string refusal = agents_.refusal(host); !refusal.empty()) return refusal;
+  for (const auto& [index, address] : addresses_) {
+    const Host& member = agents_.host(index);
+    if (is_here && is_local(spec_, member)) return "";  // as in NewcomerProbe
+    if (std::string why = loopback_obstacle(member.name, address); !why.empty()) return why;
+  }
+  return "";
 }
 
 bool RankLaunch::take_in(int host) {

@@ -49,6 +49,8 @@ class RankLaunch {
 
   /// Starts a new process of an elastic job, when its host has joined.
   void start(const Membership::Start& start, int generation);
+  /// Why no process can start on a host at present, whatever the host is like: see Membership::Actions. "" if one can.
+  std::string obstacle(const Host& host) const;
   /// The agent of a host that is to join is ready. Returns false for any other host.
   bool take_in(int host);
   /// The host has no agent any more.

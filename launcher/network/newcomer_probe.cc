@@ -37,6 +37,14 @@ HostAddress address_of_only_host(const std::string& name, const NetworkFacts& fa
   return found.empty() ? loopback_address() : choose_addresses({{name, outside, found}}, {}).front();
 }
 
+std::string loopback_obstacle(const std::string& name, const HostAddress& address) {
+  if (!is_loopback_address(address.address)) return "";
+  return fmt::format(
+      "the ranks on {} are reached at {} only; start the job with --network-interfaces NAME, a hostfile "
+      "or a discovery script, so that other hosts can join it",
+      name, address.address);
+}
+
 NewcomerProbe::NewcomerProbe(const boost::asio::any_io_executor& executor, Member newcomer, std::vector<Member> members,
                              const InterfaceFilter& filter, Send send, Done done, NetworkProbe::Times times)
     : executor_(executor),
@@ -54,13 +62,8 @@ void NewcomerProbe::start(std::int64_t number) {
   hosts.front().local = false;
   for (const Member& member : members_) {
     if (member.probed.local && newcomer_.probed.local) return done_({}, member.address);  // the same machine
-    if (is_loopback_address(member.address.address)) {
-      const Status status(
-          Errc::kUsage, fmt::format("the ranks on {} are reached at {} only; start the job with --network-interfaces, "
-                                    "a hostfile or a discovery script, so that other hosts can join it",
-                                    member.probed.name, member.address.address));
-      return done_(status, {});
-    }
+    if (const std::string why = loopback_obstacle(member.probed.name, member.address); !why.empty())
+      return done_(Status(Errc::kUsage, why), {});
     hosts.push_back({member.probed.name, facts_of(member), false});
   }
   const auto send = [this](int index, ToAgent type, std::string payload) {

@@ -18,6 +18,9 @@ NetworkFacts facts_without_loopback(NetworkFacts facts);
 /// The address of a job's only host, where others may come: loopback only if it has no other.
 HostAddress address_of_only_host(const std::string& name, const NetworkFacts& facts, const InterfaceFilter& filter);
 
+/// Why the ranks of other machines cannot reach those of a host with this address; "" if they perhaps can.
+std::string loopback_obstacle(const std::string& name, const HostAddress& address);
+
 /// Finds the address of a host that joins a running job. The hosts of the job keep their addresses: each of them tries
 /// the newcomer's, and the newcomer tries that of the first one. Where no host is left, the newcomer is the only one.
 /// Threads  the executor's one thread.

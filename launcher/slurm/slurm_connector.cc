@@ -49,17 +49,20 @@ SlurmConnector::~SlurmConnector() = default;
 /// The lines of srun concern all hosts, so `on_message` of a single host is not called.
 asio::awaitable<ReadyChannel> SlurmConnector::open(const Host& host, RemoteMessage) {
   if (!listener_) start();
-  const auto found = nodes_.find(host.name);
-  if (found == nodes_.end())
-    throw Error(Errc::kUsage, "it is no node of this SLURM job, which cannot grow; --spares keeps nodes ready");
-  Node& node = found->second;
-  if (node.served) throw Error(Errc::kConnect, "its agent has ended, and SLURM starts no other one in this step");
+  if (std::string reason = refusal(host); !reason.empty()) throw Error(Errc::kUsage, std::move(reason));
+  Node& node = nodes_.at(host.name);
   co_await wait_for_news(node);
   if (!node.channel) throw Error(Errc::kConnect, node.failure);
   node.served = true;
   ReadyChannel ready;
   ready.channel = std::move(node.channel);
   co_return ready;
+}
+
+std::string SlurmConnector::refusal(const Host& host) const {
+  const auto found = nodes_.find(host.name);
+  if (found == nodes_.end()) return "it is no node of this SLURM job, which cannot grow; --spares keeps nodes ready";
+  return found->second.served ? "its agent has ended, and SLURM starts no other one in this step" : "";
 }
 
 asio::awaitable<void> SlurmConnector::wait_for_news(Node& node) {

@@ -33,6 +33,7 @@ class SlurmConnector : public HostConnector {
   boost::asio::awaitable<ReadyChannel> open(const Host& host, RemoteMessage on_message) override;
 
   /// srun's line about the node. Such a line is a warning of its own only if no agent's end is explained with it.
+  std::string refusal(const Host& host) const override;
   void explain_end(const Host& host, std::function<void(const std::string& reason)> explained) override;
 
   void finish() override;

@@ -55,3 +55,9 @@ TEST_CASE("one_line keeps text and escapes what would move a terminal", "[unit]"
                  "\xe9") == "a\\x9b2J\\x9b\xe9");
   CHECK(one_line("").empty());
 }
+
+TEST_CASE("a number and its noun agree", "[unit]") {
+  CHECK(counted(0, "rank") == "0 ranks");
+  CHECK(counted(1, "rank") == "1 rank");
+  CHECK(counted(3, "other host") == "3 other hosts");
+}

@@ -171,7 +171,7 @@ def test_the_example_of_an_elastic_job_loses_and_gains_a_rank(prefix, examples, 
     done = run(prefix / "bin/runjob", *options, examples / "elastic", "400", "1", "100", env=clean_environment(), cwd=examples)
     lines = sorted(line.partition(":")[2] for line in done.stdout.splitlines())
     # The successor of a program that starts quickly may be there before the others have met: then two ranks are never alone.
-    sizes = "2 3" if "generation 2: 3 ranks" in done.stderr else "3"
+    sizes = "2 3" if "3 ranks (generation 2)" in done.stderr else "3"
     assert lines == [f"rank {rank} of 3: step 400, y = 3.0000 x -1.0000, resized to: {sizes}" for rank in range(3)]
     assert "rank 1 on localhost was killed by signal 9" in done.stderr
     # A rank that has not ended the commit of step 100 when it learns of the loss has begun no other step.

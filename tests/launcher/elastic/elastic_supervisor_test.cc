@@ -22,6 +22,7 @@ struct ElasticJob {
     hooks.start = [this](const Membership::Start& start) { starts.push_back(start); };
     hooks.notify = [this](const rendezvous::Notice& notice) { notices.push_back(notice); };
     hooks.end = [](int) {};
+    hooks.obstacle = [](const Host&) { return ""; };
     hooks.add_host = [](const Host&) {};
     hooks.leave = [](int) {};
     hooks.formed = [this](const Membership::Generation& formed) { generations.push_back(formed.number); };

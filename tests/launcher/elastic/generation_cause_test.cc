@@ -44,6 +44,20 @@ TEST_CASE("lost hosts are all named, and of many the first four", "[unit]") {
   CHECK_FALSE(cause.is_own_failure());
 }
 
+TEST_CASE("the reasons are known with and without their consequences", "[unit]") {
+  GenerationCause cause;
+  cause.note(Kind::kError, "error", "; s0 is excluded");
+  cause.note(Kind::kHostLost, "lost s1", "; s1 is excluded");
+  cause.note(Kind::kHostLost, "lost s2");
+  cause.add("; s3 is excluded");
+  CHECK(cause.text() == "lost s1; s1 is excluded; lost s2; s3 is excluded");
+  CHECK(cause.reason() == "lost s1; lost s2");
+  for (int i = 0; i < 3; ++i) cause.note(Kind::kHostLost, "lost another");
+  CHECK(cause.reason() == "lost s1; lost s2; lost another; lost another; 1 other host was lost");
+  cause.clear();
+  CHECK(cause.reason().empty());
+}
+
 TEST_CASE("a lost host, changed hosts and a loss while a generation is formed are no failure of a rank", "[unit]") {
   const auto is_own = [](Kind kind) {
     GenerationCause cause;

@@ -1,10 +1,14 @@
 #include "launcher/elastic/membership.hpp"
 
+#include <fmt/format.h>
+
 #include "tests/catch.hpp"
 #include "tests/launcher/elastic/scripted_membership.hpp"
 
 using namespace runjob;
 using namespace std::chrono_literals;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -32,7 +36,10 @@ TEST_CASE("the others go on at once when a rank is lost, and a new process is st
   job.ready(1, 5);
   CHECK(job.members() == std::vector<int>{0, 1, 3});
   CHECK(job.formed.back().number == 1);
-  CHECK(job.formed.back().told == "3 ranks after 0.21 s: rank 2 on s2 was killed by signal 9 (SIGKILL)");
+  CHECK(job.formed.back().told ==
+        "rank 2 on s2 was killed by signal 9 (SIGKILL). The job goes on with 3 ranks (generation 1), which stood still "
+        "for "
+        "0.21 s.");
 }
 
 TEST_CASE("a newcomer that is ready is told to the members, who take it in at their next commit", "[unit]") {
@@ -52,8 +59,10 @@ TEST_CASE("a newcomer that is ready is told to the members, who take it in at th
   CHECK(job.members() == std::vector<int>{1, 2});
   CHECK(job.membership.roll().rank_of(2) == 1);
   CHECK(job.formed.back().members.at(1).commit == -1);
-  CHECK_THAT(job.formed.back().told, ContainsSubstring("2 ranks"));
-  CHECK_THAT(job.formed.back().told, ContainsSubstring("the hosts have changed: rank 1 on s1 has come"));
+  CHECK(job.formed.back().told ==
+        "the hosts have changed: rank 1 on s1 has come. The job goes on with 2 ranks (generation 2), which stood still "
+        "for "
+        "0.00 s.");
   CHECK(job.formed.back().came == std::vector<std::string>{"rank 1 on s1"});
 }
 
@@ -168,7 +177,11 @@ TEST_CASE("an excluded host gets no process until its time has passed", "[unit]"
   job.killed(1);
   job.ready(0);
   CHECK(job.started.empty());
-  CHECK_THAT(job.formed.back().told, ContainsSubstring("s2 is excluded for 20 s"));
+  CHECK_THAT(job.formed.back().cause, EndsWith("; s2 is excluded for 20 s"));
+  CHECK(job.formed.back().told ==
+        "rank 1 on s2 was killed by signal 9 (SIGKILL). The job goes on with 1 rank (generation 1), which stood still "
+        "for "
+        "0.00 s; no new process starts on s2 for 20 s.");
   job.pass(20s);
   REQUIRE(job.started.size() == 1);
   CHECK(job.started[0].host == 1);
@@ -390,7 +403,7 @@ TEST_CASE("a lost host is used again after its time, or when the user adds it ag
   SECTION("after its time, and for twice the time when it cannot join") {
     job.pass(20s);
     REQUIRE(job.started.size() == 1);
-    job.membership.host_lost(1, "s2 cannot join: no answer", job.now);
+    job.membership.host_not_joined(1, "no answer", job.now);
     CHECK_THAT(job.warnings.back(), ContainsSubstring("s2 cannot join: no answer; s2 is excluded for 40 s"));
     job.pass(39s);
     CHECK(job.started.size() == 1);
@@ -401,6 +414,48 @@ TEST_CASE("a lost host is used again after its time, or when the user adds it ag
     job.membership.set_host(1, "s2", 1, job.now, /*forgiven=*/true);
     CHECK(job.started.size() == 1);
   }
+}
+
+TEST_CASE("a host that cannot join through no fault of its own is not excluded, and gets processes when it can",
+          "[unit]") {
+  ScriptedMembership job("s1:1", elastic(1, 2));
+  enter_all(job);
+  const std::string why = "the ranks on s1 are reached at 127.0.0.1 only";
+  SECTION("it is known before") {
+    job.obstacles[1] = why;
+    job.membership.set_host(1, "s2", 1, job.now);
+    CHECK(job.started.empty());
+    job.membership.resize(3, job.now);
+  }
+  SECTION("it is found when it is tried") {
+    job.membership.set_host(1, "s2", 1, job.now);
+    REQUIRE(job.started.size() == 1);
+    job.obstacles[1] = why;
+    job.membership.host_not_joined(1, why, job.now);
+    job.started.clear();
+  }
+  CHECK(job.warnings == std::vector<std::string>{"s2 cannot join: " + why});  // once
+  CHECK(job.membership.is_ruled_out(1));
+  CHECK(job.formed.empty());
+  job.obstacles.clear();
+  CHECK_FALSE(job.membership.is_ruled_out(1));
+  job.membership.resize(2, job.now);
+  REQUIRE(job.started.size() == 1);
+  CHECK(job.started[0].host == 1);
+}
+
+TEST_CASE("the line about a generation names the hosts that are excluded, of many the first four", "[unit]") {
+  ScriptedMembership job("s1:1,s2:1,s3:1,s4:1,s5:1,s6:1,s7:1", elastic(1, 7));
+  enter_all(job);
+  for (int host = 1; host < 7; ++host) job.membership.host_lost(host, fmt::format("lost s{}", host + 1), job.now);
+  job.ready(0, 1);
+  CHECK_THAT(job.formed.back().told,
+             StartsWith("lost s2; lost s3; lost s4; lost s5; 2 other hosts were lost. The job goes on with 1 rank"));
+  CHECK_THAT(job.formed.back().told, EndsWith("; no new process starts on s2, s3, s4, s5 and 2 other hosts."));
+  job.membership.set_host(1, "s2", 1, job.now, /*forgiven=*/true);
+  job.ready(7, -1);
+  job.ready(0, 2);
+  CHECK_THAT(job.formed.back().told, EndsWith("stood still for 0.00 s."));  // they are named once
 }
 
 TEST_CASE("by Horovod's rules a failed rank's host is excluded with its ranks, and the others wait for newcomers",

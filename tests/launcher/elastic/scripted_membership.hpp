@@ -47,6 +47,7 @@ class ScriptedMembership {
   std::vector<int> hosts_left;
   std::vector<std::string> warnings;
   std::vector<std::string> finished;
+  std::map<int, std::string> obstacles;  // by host: what keeps processes from starting there
   Membership membership;
 
  private:
@@ -56,6 +57,7 @@ class ScriptedMembership {
     actions.form = [this](const Membership::Generation& generation) { formed.push_back(generation); };
     actions.notify = [this](const rendezvous::Notice& notice) { notices.push_back(notice); };
     actions.end = [this](int process) { told_to_end.push_back(process); };
+    actions.obstacle = [this](int host) { return obstacles.contains(host) ? obstacles.at(host) : ""; };
     actions.leave = [this](int host) { hosts_left.push_back(host); };
     actions.finish = [this](const std::string& why) { finished.push_back(why); };
     actions.warn = [this](const std::string& line) { warnings.push_back(line); };

@@ -18,8 +18,9 @@ namespace runjob {
 struct JobOfSource {
   explicit JobOfSource(const std::string& host_list)
       : job(host_list, elastic(1, 8)),
-        changes(job.allocation.hosts, elastic(1, 8), job.membership,
-                {[this] { return job.now; }, [](const Host&) {}, [this] { ++changed; }}) {}
+        changes(
+            job.allocation.hosts, elastic(1, 8), job.membership,
+            {[this] { return job.now; }, [](const Host&) { return ""; }, [](const Host&) {}, [this] { ++changed; }}) {}
 
   /// Runs the loop until `done`, a minute at most. Returns the names of the hosts that may be used.
   std::vector<std::string> run_until(const std::function<bool()>& done) {

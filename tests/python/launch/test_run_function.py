@@ -82,7 +82,7 @@ def test_an_elastic_job_has_the_results_of_its_last_generation(capfd):
     # Which of the survivors is rank 0 depends on which of them made the newest commit before it learned of the loss.
     shrunk = runjob.run(train, ("1",), np=3, min_num_proc=2, options=["--rank-restarts", "0"])
     assert [place for _, *place in shrunk] == [[0, 2], [1, 2]] and {number for number, *_ in shrunk} == {"0", "2"}
-    assert "generation 1: 2 ranks" in capfd.readouterr().err
+    assert "2 ranks (generation 1)" in capfd.readouterr().err
     grown = runjob.run(train, ("0",), np=3, min_num_proc=2, max_num_proc=3)
     assert [place for _, *place in grown] == [[0, 3], [1, 3], [2, 3]] and {number for number, *_ in grown} == {"1", "2", "3"}
     assert grown[2][0] == "3"

@@ -25,7 +25,7 @@ def test_both_hosts_lose_their_local_rank_0_and_get_it_back():
             sizes = [int(size) for size in re.findall(r"\((\d),", rates)]
             assert (sizes[0], sizes[-1], min(sizes)) == (4, 4, 2)
             assert rates == ", ".join(f"({size}, {0.5 * size})" for size in sizes)
-            assert len(sizes) == 1 + len(re.findall(r"generation \d+: ", job.stderr))
+            assert len(sizes) == 1 + len(re.findall(r" \(generation \d+\), ", job.stderr))
         # While a host has only local rank 1, it is as large as local_size().
         assert lines.count("size 2: local rank 1 of 1") == 2
         # A replacement runs on s1 after the daemon of process 0 has been killed; the one on s2 sees none of them.

@@ -27,7 +27,7 @@ def main():
     arguments = parser.parse_args()
     with Testbed(hosts=HOSTS) as bed:
         errors = Schedule(bed, arguments.seed, arguments.disturb).run(arguments.seconds)
-    causes = collections.Counter(re.findall(r"generation \d+: .*?: .*?(was killed|lost the agent|the hosts have changed)", errors))
+    causes = collections.Counter(re.findall(r"(was killed|lost the agent|the hosts have changed).* \(generation \d+\)", errors))
     counts = ", ".join(f"{n} x {cause}" for cause, n in causes.items())
     print(f"{sum(causes.values())} generations in {arguments.seconds:g} s with seed {arguments.seed}: {counts}")
 
