@@ -39,6 +39,7 @@ class ProcessSet:
             raise ValueError(f"ProcessSet takes a list of ranks or an mpi4py communicator, not {ranks!r}")
         self._ranks = sorted(rank.__index__() for rank in ranks)
         self._registered: tuple[int, int] | None = None  # the job, and the library's number
+        self._is_by_hand = False  # the program has set the number
 
     @property
     def process_set_id(self) -> int | None:
@@ -53,6 +54,7 @@ class ProcessSet:
     @process_set_id.setter
     def process_set_id(self, number: int | None) -> None:
         self._registered = None if number is None else (job.generation(), int(number))
+        self._is_by_hand = True
 
     @property
     def ranks(self) -> list[int] | None:
@@ -80,6 +82,7 @@ class ProcessSet:
 
     def _register(self, number: int) -> None:
         self._registered = (job.generation(), number)
+        self._is_by_hand = False
 
     def _invalidate(self) -> None:
         self._registered = None
@@ -154,11 +157,18 @@ def get_process_set_ids_and_ranks() -> dict[int, list[int]]:
 def identifier(process_set: ProcessSet) -> int:
     """The C interface's number for `process_set`. Errors  ValueError for what is no set, or is not registered."""
     number = process_set.process_set_id if isinstance(process_set, ProcessSet) else None
-    if number is not None:
+    if number is not None and not (process_set._is_by_hand and library().runjob_process_set_size(number) < 0):
         return number
     if not isinstance(process_set, ProcessSet):
         raise ValueError(f"process_set={process_set!r} is not a ProcessSet")
     raise ValueError(f"{process_set} is not registered: give it to init(process_sets=[...]) or add_process_set() first")
+
+
+def check_number(number: int) -> None:
+    """Errors  ValueError for the number of no set of the job."""
+    if job.is_initialized() and library().runjob_process_set_size(number) < 0:
+        known = ", ".join(map(str, get_process_set_ids_and_ranks()))
+        raise ValueError(f"there is no process set {number}; those of this job are {known}")
 
 
 def size_of(process_set: ProcessSet) -> int:

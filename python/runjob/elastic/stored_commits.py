@@ -6,6 +6,7 @@ Rank 0 writes. It copies its newest commit when --commit-interval has passed, an
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import warnings
@@ -22,6 +23,7 @@ from .state import State
 
 _FOLDER, _INTERVAL = "RUNJOB_COMMIT_DIR", "RUNJOB_COMMIT_INTERVAL"
 _DEFAULT_SECONDS = 600.0
+_SHOWN_NUMBERS = 5
 
 _users: list[State] = []  # the state whose commits are in the folder: the first one of the process
 
@@ -63,8 +65,8 @@ class StoredCommits:
         self._thread: threading.Thread | None = None
 
     def restore(self) -> bool:
-        """Puts the newest whole commit of the folder into the state. Returns whether there is one. A broken file causes a warning when an
-        older one is whole.
+        """Puts the newest whole commit of the folder into the state. Returns whether there is one, of which a line names the file, the time
+        and the state's numbers. A broken file causes a warning when an older one is whole.
 
         Errors  InvalidArgumentError: there are files, and none is whole, or the folder cannot be used. MismatchError: the commit is that of
                 another program.
@@ -74,12 +76,14 @@ class StoredCommits:
             path = os.path.join(self._folder.path, name)
             try:
                 with self._folder.open(name) as file:
+                    written = os.fstat(file.fileno()).st_mtime
                     self._load(file, path)
             except (BrokenCommitError, OSError) as error:
                 problems.append(f"{path}: {error}")
                 continue
             if problems:
                 _warn(f"goes on from the older commit {path}, since the newer one cannot be used: {'; '.join(problems)}")
+            print(f"runjob: the job goes on from {path}, {self._described(written)}", file=sys.stderr, flush=True)
             return True
         if problems:
             raise InvalidArgumentError(
@@ -131,6 +135,13 @@ class StoredCommits:
             self._state._put_back()
         except MismatchError as error:
             raise MismatchError(f"--commit-dir: {path} does not fit this program: {error}; {_OTHER_PROGRAM}") from error
+
+    def _described(self, written: float) -> str:
+        """"the commit of 2026-11-28 12:00:05 with epoch=3, batch=20": the time of this host, and the first plain numbers."""
+        numbers = [f"{name}={value}" for name, value in self._state._values().items() if type(value) in (bool, int, float)]
+        shown = ", ".join(numbers[:_SHOWN_NUMBERS])
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(written))
+        return f"the commit of {when}{' with ' if shown else ''}{shown}"
 
     def _check_forms(self, outline: dict[str, Any], header: Header, values: dict[str, Any], path: str) -> None:
         _, live = tree.split(values)

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from .. import handles, objects
+from .. import handles, objects, process_sets
 from ..calls import Reduction
 from ..compression import Compressor
 from ..gradient_groups import given_groups, grouped
@@ -55,7 +55,9 @@ class GradientReduction:
 
         A gradient that is None on some ranks only counts as zeros there. In a function it cannot: the ranks then wait for each other in
         operations whose names have those of the variables.
+        Errors  ValueError for a set that is not registered, and those of the operations.
         """
+        process_sets.identifier(self.process_set)  # also where no gradient is reduced
         results = list(gradients)
         if self.process_set.included() is False:
             return results
@@ -82,7 +84,7 @@ class GradientReduction:
         """So that a step moves a local variable as far as the average of its gradients would, were the others zero."""
         if not self._scale_local_gradients:
             return gradient
-        set_id = self.process_set.process_set_id or 0
+        set_id = process_sets.identifier(self.process_set)
         if isinstance(gradient, tf.IndexedSlices):
             size = tf.cast(operations.size_op(set_id), gradient.values.dtype)
             return tf.IndexedSlices(gradient.values / size, gradient.indices, gradient.dense_shape)

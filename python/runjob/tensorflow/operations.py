@@ -208,12 +208,17 @@ def barrier(process_set: ProcessSet = global_process_set) -> Any:
 
 
 def size_op(process_set_id: int = 0, name: str | None = None) -> Any:
-    """The number of ranks of the job, or of a process set, when the operation runs: an int32 scalar."""
+    """The number of ranks of the job, or of a process set, when the operation runs: an int32 scalar.
+
+    Errors  ValueError for the number of no set; in a function tf.errors.InvalidArgumentError when the operation runs.
+    """
+    _check_set(process_set_id)
     return operations().horovod_size(process_set_id=process_set_id, name=name)
 
 
 def process_set_included_op(process_set_id: int = 0, name: str | None = None) -> Any:
-    """1 when this rank is in the set, else 0."""
+    """1 when this rank is in the set, else 0. Errors  as size_op()."""
+    _check_set(process_set_id)
     return operations().horovod_process_set_included(process_set_id=process_set_id, name=name)
 
 
@@ -230,6 +235,11 @@ def rank_op(name: str | None = None) -> Any:
 def local_rank_op(name: str | None = None) -> Any:
     """This rank among those on its host, when the operation runs."""
     return operations().horovod_local_rank(name=name)
+
+
+def _check_set(number: int) -> None:
+    if tf.executing_eagerly():
+        process_sets.check_number(number)
 
 
 def _listed(tensors: Any, operation: str) -> list[Any]:

@@ -7,6 +7,7 @@ import horovod.torch as hvd
 from horovod.torch.elastic.state import (
     ModelStateHandler,
     OptimizerStateHandler,
+    SamplerStateHandler,
     StateHandler,
     get_handler_registry,
     set_handler_registry,
@@ -194,3 +195,22 @@ def _in_another_order():
 
 def test_a_state_goes_to_the_parameter_of_its_name(call_ranks):
     assert call_ranks(_in_another_order, 3) == [[(1.0, [1.0, 1.0]), (2.0, [2.0, 2.0]), (3.0, [3.0, 3.0])]] * 3
+
+
+def _shared_by_sync(is_state: bool):
+    """What each rank has left of 20 samples of which two have been processed, after sync()."""
+    hvd.init()
+    sampler = hvd.elastic.ElasticSampler(range(20), shuffle=False)
+    holder = hvd.elastic.TorchState(sampler=sampler) if is_state else SamplerStateHandler(sampler)
+    sampler.record_batch(0, 1)
+    before = len(sampler), len(list(sampler))
+    holder.sync()
+    return before, len(sampler), list(sampler), sampler.processed_num
+
+
+@pytest.mark.parametrize("is_state", [True, False])
+@pytest.mark.parametrize("np", [1, 2])
+def test_sync_shares_what_is_left_of_an_epoch_on_all_ranks(call_ranks, np, is_state):
+    left = range(np, 20)
+    expected = [((20 // np, 20 // np), len(left) // np, list(left[rank::np]), np) for rank in range(np)]
+    assert call_ranks(_shared_by_sync, np, is_state) == expected

@@ -30,6 +30,30 @@ def test_only_registered_sets_are_taken():
         process_sets.identifier(hvd.ProcessSet([0]))
 
 
+def _sets_that_nobody_registered():
+    hvd.init(process_sets="dynamic")
+    known, texts = hvd.add_process_set([0]), []
+    by_hand, copied = hvd.ProcessSet([0]), hvd.ProcessSet([0])
+    by_hand.process_set_id, copied.process_set_id = 42, known.process_set_id
+    assert process_sets.identifier(copied) == known.process_set_id
+    hvd.remove_process_set(known)
+    for each in (by_hand, copied):
+        try:
+            process_sets.identifier(each)
+        except ValueError as error:
+            texts.append(str(error))
+    process_sets.check_number(0)
+    try:
+        process_sets.check_number(42)
+    except ValueError as error:
+        texts.append(str(error))
+    return ["is not registered" in text for text in texts[:2]], texts[2:]
+
+
+def test_a_number_that_is_given_by_hand_must_be_that_of_a_set(run_ranks):
+    assert run_ranks(_sets_that_nobody_registered, 2).results == [([True, True], ["there is no process set 42; those of this job are 0"])] * 2
+
+
 def test_nothing_is_added_before_init():
     with pytest.raises(ValueError, match="not initialized"):
         hvd.add_process_set([0])

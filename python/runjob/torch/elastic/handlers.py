@@ -146,6 +146,11 @@ class OptimizerStateHandler(TreeHandler):
 class SamplerStateHandler(TreeHandler):
     """For ElasticSampler."""
 
+    def sync(self) -> None:
+        """Gives all ranks rank 0's state, and shares what has not been processed among them."""
+        super().sync()
+        self.value.reset()
+
 
 class StateDictHandler(TreeHandler):
     """For other objects with state_dict() and load_state_dict(): schedulers of learning rates, scalers of gradients."""

@@ -61,8 +61,10 @@ class TorchState(ObjectState):
             handler.restore()
 
     def sync(self) -> None:
-        """As ObjectState, and the handlers of other classes."""
+        """As ObjectState, and the handlers of other classes. What samplers have not processed is shared anew, on all ranks."""
         super().sync()
+        if self._rank() == 0:  # which goes on with its own values; the others share when they load them
+            self._share_samples()
         for handler in self._other_handlers():
             handler.sync()
 
@@ -70,6 +72,9 @@ class TorchState(ObjectState):
 
     def reset(self) -> None:
         """Divides the samples of each sampler among the ranks that there are now."""
+        self._share_samples()
+
+    def _share_samples(self) -> None:
         for handler in self._handlers.values():
             if isinstance(handler.value, ElasticSampler):
                 handler.value.reset()

@@ -54,7 +54,12 @@ def test_a_job_that_is_started_again_goes_on_with_other_ranks(tmp_path):
     assert 1 <= start <= 200
     total = [2.0 * start + 3.0 * (300 - start)] * 3
     assert after == {rank: [f"from {start}", f"300 {total}"] for rank in range(3)}
-    assert lines(run(tmp_path / "c", TRAINING, 300)) == {rank: ["from 300", f"300 {total}"] for rank in range(2)}, "the end is written too"
+    again = run(tmp_path / "c", TRAINING, 300)
+    assert lines(again) == {rank: ["from 300", f"300 {total}"] for rank in range(2)}, "the end is written too"
+    said = re.findall(r"^.*runjob: the job goes on from .*$", again.stderr, re.MULTILINE)
+    assert len(said) == 1, again.stderr
+    time = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    assert re.fullmatch(rf"\[0\]<stderr>:runjob: the job goes on from {tmp_path}/c/commit-\d+\.safetensors, the commit of {time} with step=300", said[0])
 
 
 def test_every_sample_is_in_one_step_that_is_kept(tmp_path):
@@ -76,7 +81,9 @@ def test_every_sample_is_in_one_step_that_is_kept(tmp_path):
 
 
 def test_an_interval_leaves_commits_out_and_the_last_one_is_written(tmp_path):
-    assert lines(run(tmp_path / "c", TRAINING, 50, interval="10m"))[0][-1] == "50 [100.0, 100.0, 100.0]"
+    job = run(tmp_path / "c", TRAINING, 50, interval="10m")
+    assert lines(job)[0][-1] == "50 [100.0, 100.0, 100.0]"
+    assert "goes on from" not in job.stderr
     assert files(tmp_path / "c") == ["commit-00000001.safetensors"]
 
 
@@ -113,7 +120,7 @@ def test_a_broken_newest_commit_is_passed_over_with_a_warning(tmp_path):
 def refused(job):
     """What is on standard error of a job that cannot begin. It forms no other generation, which would meet the same error."""
     assert job.returncode == 1, job.stdout
-    assert "generation 1:" not in job.stderr
+    assert "(generation 1)" not in job.stderr
     return job.stderr
 
 
