@@ -8,7 +8,8 @@
 namespace runjob::runtime {
 
 /// The stages around every allreduce's exchange with the other ranks: prescaling into a buffer that is then reduced in
-/// place, and averaging and postscaling out of it. 16-bit floats are exchanged as float32 and rounded once.
+/// place, and averaging and postscaling out of it. 16-bit floats are exchanged as float32 and rounded once, short
+/// integers that are averaged as int32: see sum_dtype().
 /// Owner  the call's buffers stay the caller's; they must outlive this object.
 class AllreduceStages {
  public:
@@ -26,7 +27,7 @@ class AllreduceStages {
   const Call& call_;
   int size_;
   DType dtype_;  ///< dtype of the buffer to reduce
-  std::vector<float> wide_;
+  std::vector<std::byte> wide_;
   void* data_;
 };
 

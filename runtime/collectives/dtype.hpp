@@ -133,10 +133,12 @@ constexpr bool is_float(DType dtype) {
   return false;
 }
 
-/// The dtype in which the elements are added.
-constexpr DType sum_dtype(DType dtype) {
+/// The dtype in which the elements are added. `is_scaled`: their sum is scaled or averaged. Such a sum may be too large
+/// for 8 or 16 bits, though its result is not; int32 has room for the sums of 32,768 ranks.
+constexpr DType sum_dtype(DType dtype, bool is_scaled) {
   switch (row_of(dtype).kind) {
     case ElementKind::kInteger:
+      return is_scaled && row_of(dtype).size < sizeof(std::int32_t) ? DType::kInt32 : dtype;
     case ElementKind::kBool:
     case ElementKind::kFloat:
       return dtype;

@@ -15,6 +15,7 @@ constexpr std::size_t kPieceBytes = 8192;
 
 RankOrderReduction::RankOrderReduction(DType dtype, ReduceOp op, double prescale, double postscale, int size)
     : dtype_(dtype),
+      wide_(sum_dtype(dtype, op, postscale)),
       op_(op),
       size_(size),
       prescale_(prescale),
@@ -22,7 +23,7 @@ RankOrderReduction::RankOrderReduction(DType dtype, ReduceOp op, double prescale
       divisor_(op == ReduceOp::kAverage ? size : 1),
       is_plain_(prescale_ == 1 && postscale_ == 1 && divisor_ == 1),
       reduce_(reduce_function(dtype, op)),
-      reduce_floats_(reduce_function(DType::kFloat32, op)),
+      reduce_wide_(reduce_function(wide_, op)),
       reduce_halves_(is_half(dtype) && prescale_ == 1 && is_power_of_two(postscale_ / divisor_)
                          ? half_reduction(dtype, op)
                          : nullptr) {}
@@ -32,14 +33,16 @@ void RankOrderReduction::run(void* out, std::span<const void* const> inputs, std
   if (reduce_halves_ != nullptr) {
     return reduce_halves_(out, inputs.data(), inputs.size(), count, static_cast<float>(postscale_ / divisor_));
   }
-  const bool in_float = is_half(dtype_), needs_room = writes_early_into(out, inputs);
-  const std::size_t element = size_of(dtype_), piece = kPieceBytes / (in_float ? sizeof(float) : element);
+  const bool is_wide = wide_ != dtype_, needs_room = writes_early_into(out, inputs);
+  const std::size_t element = size_of(dtype_), piece = kPieceBytes / size_of(wide_);
   alignas(64) std::byte room[kPieceBytes];
   for (std::size_t first = 0; first < count; first += piece) {
     const std::size_t length = std::min(piece, count - first);
     std::byte* result = static_cast<std::byte*>(out) + first * element;
-    if (in_float) {
+    if (is_wide && is_half(dtype_)) {
       run_piece_of_halves(out, inputs, first, length);
+    } else if (is_wide) {
+      run_piece_of_integers(out, inputs, first, length);
     } else if (needs_room) {
       run_piece(room, inputs, first, length);
       copy_bytes(result, room, length * element);
@@ -82,10 +85,29 @@ void RankOrderReduction::run_piece_of_halves(void* out, std::span<const void* co
     float* wide = rank == 0 ? sum : next;
     widen(dtype_, wide, static_cast<const std::uint16_t*>(inputs[rank]) + first, count);
     if (prescale_ != 1) scale(DType::kFloat32, wide, wide, count, prescale_, 1);
-    if (rank > 0) reduce_floats_(sum, sum, next, count);
+    if (rank > 0) reduce_wide_(sum, sum, next, count);
   }
   if (postscale_ != 1 || divisor_ != 1) scale(DType::kFloat32, sum, sum, count, postscale_, divisor_);
   narrow(dtype_, static_cast<std::uint16_t*>(out) + first, sum, count);
+}
+
+void RankOrderReduction::run_piece_of_integers(void* out, std::span<const void* const> inputs, std::size_t first,
+                                               std::size_t count) const {
+  constexpr std::size_t kElements = kPieceBytes / sizeof(std::int32_t);
+  alignas(64) std::int32_t sum[kElements], next[kElements];
+  alignas(64) std::byte scaled[kElements * sizeof(std::int16_t)];
+  const std::size_t offset = first * size_of(dtype_);
+  for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
+    const void* input = static_cast<const std::byte*>(inputs[rank]) + offset;
+    if (prescale_ != 1) {
+      scale(dtype_, scaled, input, count, prescale_, 1);
+      input = scaled;
+    }
+    widen(dtype_, rank == 0 ? sum : next, input, count);
+    if (rank > 0) reduce_wide_(sum, sum, next, count);
+  }
+  scale(wide_, sum, sum, count, postscale_, divisor_);
+  narrow(dtype_, static_cast<std::byte*>(out) + offset, sum, count);
 }
 
 }  // namespace runjob::runtime

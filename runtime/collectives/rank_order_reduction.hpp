@@ -11,6 +11,7 @@ namespace runjob::runtime {
 /// The whole arithmetic of an allreduce over the inputs of all ranks: prescaling, reduction in the order of the ranks,
 /// averaging and postscaling. Because of the order, the result has the same bits on any rank, in any division into
 /// pieces, and in every repetition. float16 and bfloat16 are widened to float32 first and rounded once at the end.
+/// Short integers that are averaged are added in int32: see sum_dtype().
 /// Threads  any; holds no buffers.
 class RankOrderReduction {
  public:
@@ -30,15 +31,17 @@ class RankOrderReduction {
   bool writes_early_into(const void* out, std::span<const void* const> inputs) const;
   void run_piece(std::byte* result, std::span<const void* const> inputs, std::size_t first, std::size_t count) const;
   void run_piece_of_halves(void* out, std::span<const void* const> inputs, std::size_t first, std::size_t count) const;
+  void run_piece_of_integers(void* out, std::span<const void* const> inputs, std::size_t first,
+                             std::size_t count) const;
 
-  DType dtype_;
+  DType dtype_, wide_;  ///< `wide_`: sum_dtype()
   ReduceOp op_;
   int size_;
   double prescale_, postscale_, divisor_;
-  bool is_plain_;                 ///< true: nothing is scaled
-  ReduceFunction reduce_;         ///< for dtype_
-  ReduceFunction reduce_floats_;  ///< for float32
-  HalfReduction reduce_halves_;   ///< null unless it does the whole reduction
+  bool is_plain_;                ///< true: nothing is scaled
+  ReduceFunction reduce_;        ///< for dtype_
+  ReduceFunction reduce_wide_;   ///< for wide_
+  HalfReduction reduce_halves_;  ///< null unless it does the whole reduction
 };
 
 }  // namespace runjob::runtime

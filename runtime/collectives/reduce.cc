@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/error.hpp"
+#include "runtime/collectives/copy_bytes.hpp"
 #include "runtime/collectives/float16_convert.hpp"
 #include "runtime/collectives/half.hpp"
 #include "runtime/collectives/half_reduction.hpp"
@@ -139,6 +140,48 @@ void scale_halves(DType dtype, void* out, const void* in, std::size_t count, dou
   }
 }
 
+template <class T>
+struct WidenIntegers {
+  RUNJOB_INLINE void run(std::int32_t* out, const void* in, std::size_t count) {
+    const auto* source = static_cast<const T*>(in);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) out[i] = source[i];
+  }
+};
+
+template <class T>
+struct NarrowIntegers {
+  RUNJOB_INLINE void run(void* out, const std::int32_t* in, std::size_t count) {
+    constexpr std::int32_t kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+    auto* result = static_cast<T*>(out);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) result[i] = static_cast<T>(std::min(std::max(in[i], kLow), kHigh));
+  }
+};
+
+/// Calls `use` with a value of the type of an integer of 8 or 16 bits.
+template <class Use>
+void with_short_integer(DType dtype, Use use) {
+  switch (dtype) {
+    case DType::kUint8:
+      return use(std::uint8_t());
+    case DType::kInt8:
+      return use(std::int8_t());
+    case DType::kUint16:
+      return use(std::uint16_t());
+    case DType::kInt16:
+      return use(std::int16_t());
+    case DType::kInt32:
+    case DType::kInt64:
+    case DType::kFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kBool:
+    case DType::kBfloat16:
+      throw Error(Errc::kBug, "a conversion of another dtype as a short integer");
+  }
+}
+
 struct WidenBfloat16 {
   RUNJOB_INLINE void run(float* out, const std::uint16_t* in, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) out[i] = bfloat16_to_float(in[i]);
@@ -202,6 +245,30 @@ void narrow(DType half, void* out, const float* in, std::size_t count, Instructi
   if (half == DType::kFloat16) return floats_to_float16(set)(result, in, count);
   if (half != DType::kBfloat16) throw Error(Errc::kBug, "a conversion of another dtype as a half");
   version_of<NarrowBfloat16, std::uint16_t*, const float*, std::size_t>(set)(result, in, count);
+}
+
+void widen(DType integer, std::int32_t* out, const void* in, std::size_t count, InstructionSet set) {
+  with_short_integer(integer, [&](auto type) {
+    version_of<WidenIntegers<decltype(type)>, std::int32_t*, const void*, std::size_t>(set)(out, in, count);
+  });
+}
+
+void narrow(DType integer, void* out, const std::int32_t* in, std::size_t count, InstructionSet set) {
+  with_short_integer(integer, [&](auto type) {
+    version_of<NarrowIntegers<decltype(type)>, void*, const std::int32_t*, std::size_t>(set)(out, in, count);
+  });
+}
+
+void to_sum(DType wide, void* out, DType dtype, const void* in, std::size_t count) {
+  if (wide == dtype) return copy_bytes(out, in, count * size_of(dtype));
+  if (is_half(dtype)) return widen(dtype, static_cast<float*>(out), in, count);
+  widen(dtype, static_cast<std::int32_t*>(out), in, count);
+}
+
+void from_sum(DType dtype, void* out, DType wide, const void* in, std::size_t count) {
+  if (wide == dtype) return copy_bytes(out, in, count * size_of(dtype));
+  if (is_half(dtype)) return narrow(dtype, out, static_cast<const float*>(in), count);
+  narrow(dtype, out, static_cast<const std::int32_t*>(in), count);
 }
 
 }  // namespace runjob::runtime

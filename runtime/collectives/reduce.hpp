@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "runtime/collectives/instruction_set.hpp"
 #include "runtime/collectives/operation.hpp"
 
-/// Element-wise arithmetic for every dtype: pure functions over dense buffers. Integers wrap. bool reads any non-zero
-/// byte as true and writes 0 or 1. A NaN in either operand of min or max is the result, so that the outcome does not
-/// depend on the order of the ranks.
+/// Element-wise arithmetic for every dtype: pure functions over dense buffers. Integers wrap, as in MPI. bool reads any
+/// non-zero byte as true and writes 0 or 1. A NaN in either operand of min or max is the result, so that the outcome
+/// does not depend on the order of the ranks.
 namespace runjob::runtime {
 
 /// out[i] = a[i] op b[i]; `out` may be `a` or `b`.
@@ -30,5 +31,19 @@ bool is_power_of_two(double factor);
 /// Conversions of float16 or bfloat16 to float32 and back.
 void widen(DType half, float* out, const void* in, std::size_t count, InstructionSet set = best_instruction_set());
 void narrow(DType half, void* out, const float* in, std::size_t count, InstructionSet set = best_instruction_set());
+
+/// Conversions of integers of 8 or 16 bits to int32 and back, where they are limited to the type's range.
+void widen(DType integer, std::int32_t* out, const void* in, std::size_t count,
+           InstructionSet set = best_instruction_set());
+void narrow(DType integer, void* out, const std::int32_t* in, std::size_t count,
+            InstructionSet set = best_instruction_set());
+
+/// sum_dtype() of a reduction. Only sums and averages add.
+constexpr DType sum_dtype(DType dtype, ReduceOp op, double postscale) {
+  return sum_dtype(dtype, op == ReduceOp::kAverage || (op == ReduceOp::kSum && postscale != 1));
+}
+/// Conversions to sum_dtype(), `wide`, and back. Copies where that is the dtype itself.
+void to_sum(DType wide, void* out, DType dtype, const void* in, std::size_t count);
+void from_sum(DType dtype, void* out, DType wide, const void* in, std::size_t count);
 
 }  // namespace runjob::runtime

@@ -14,6 +14,7 @@ DTYPES = {
     "uint8": numpy.uint8, "int8": numpy.int8, "uint16": numpy.uint16, "int16": numpy.int16, "int32": numpy.int32, "int64": numpy.int64,
     "float16": numpy.float16, "bfloat16": numpy.float32, "float32": numpy.float32, "float64": numpy.float64, "bool": numpy.bool_,
 }  # fmt: skip
+SHORT_INTEGERS = ("uint8", "int8", "uint16", "int16")
 OPS = ("Sum", "Average", "Min", "Max", "Product")
 #: Rows; the product of the others decides whether a message is small, in pieces, or read directly.
 SHAPES = [(), (0,), (1,), (7,), (3, 0, 2), (5, 3), (13, 11, 3), (331, 127), (1031, 257)]
@@ -43,6 +44,12 @@ def values_of(rank, shape, dtype, seed):
     return (random.integers(1, 3, shape) * signs).astype(DTYPES[dtype])
 
 
+def any_values_of(rank, shape, dtype, seed):
+    """Of the whole range of a short integer: sums do not fit into it, and averages do."""
+    limits = numpy.iinfo(DTYPES[dtype])
+    return numpy.random.default_rng([seed, rank]).integers(limits.min, limits.max, shape, endpoint=True).astype(DTYPES[dtype])
+
+
 def reduced(arrays, dtype, op):
     """As NumPy computes it, in a type that holds everything; averages of integers truncate toward zero."""
     wide = numpy.stack(arrays).astype(numpy.float64)
@@ -68,7 +75,8 @@ def reductions(hvd, framework):
     for seed, (dtype, op, shape) in enumerate(itertools.product(framework.dtypes, OPS, SHAPES)):
         if dtype == "bool" and op == "Average":
             continue
-        arrays = [values_of(each, shape, dtype, seed) for each in range(size)]
+        takes_any = op == "Average" and dtype in SHORT_INTEGERS
+        arrays = [(any_values_of if takes_any else values_of)(each, shape, dtype, seed) for each in range(size)]
         expected = reduced(arrays, dtype, op)
         layout = LAYOUTS[seed % len(LAYOUTS)]
         name = f"{dtype} {op} {shape} {layout}"
@@ -132,10 +140,29 @@ def groups(hvd, framework):
             check(f"{dtype} {op}", parts[index], expected[first : first + rows[rank]], framework)
 
 
+def averages_together(hvd, framework):
+    """Averages of short integers in groups, and their sums: those that are scaled do not wrap, the others do."""
+    rank, size = hvd.rank(), hvd.size()
+    for dtype in (each for each in SHORT_INTEGERS if each in framework.dtypes):
+        arrays = [[any_values_of(each, shape, dtype, seed) for seed, shape in enumerate(SHAPES[3:])] for each in range(size)]
+        averages = [reduced([arrays[each][index] for each in range(size)], dtype, "Average") for index in range(len(SHAPES) - 3)]
+        tensors = [framework.make(array, dtype, "contiguous") for array in arrays[rank]]
+        for average, output in zip(averages, hvd.grouped_allreduce(tensors, op=hvd.Average, name=f"{dtype} group")):
+            check(f"{dtype} group", output, average, framework)
+        for index, array in enumerate(arrays[rank]):
+            of_ranks = numpy.stack([arrays[each][index] for each in range(size)])
+            output = hvd.allreduce(framework.make(array, dtype, "contiguous"), op=hvd.Sum, postscale_factor=0.125, name=f"{dtype} scaled {index}")
+            scaled = numpy.trunc(of_ranks.sum(0, dtype=numpy.int64) * 0.125)
+            check(f"{dtype} scaled", output, scaled.astype(DTYPES[dtype]), framework)
+            output = hvd.allreduce(framework.make(array, dtype, "contiguous"), op=hvd.Sum, name=f"{dtype} sum {index}")
+            check(f"{dtype} sum", output, of_ranks.sum(0, dtype=DTYPES[dtype]), framework)
+
+
 def run(hvd, framework):
     """All of it, in a job that begins here. The number of ranks."""
     hvd.init()
     reductions(hvd, framework)
     movements(hvd, framework)
     groups(hvd, framework)
+    averages_together(hvd, framework)
     return hvd.size()

@@ -252,6 +252,7 @@ class GpuGroups(GroupedCalls[torch.Tensor]):
 _COMPRESSED = {1: torch.float16, 2: torch.bfloat16}
 _WIDE = {torch.float32, torch.float64}
 _SHORT = {torch.int16, getattr(torch, "uint16", torch.int16)}
+_BYTES = {torch.int8, torch.uint8}
 
 
 def _is_simple(tensor: Any, reduction: Reduction) -> bool:
@@ -268,7 +269,7 @@ class _Division:
 
     def __init__(self, tensors: Iterable[Any], asked: Reduction) -> None:
         dtypes = {tensor.dtype for tensor in tensors if isinstance(tensor, torch.Tensor)}
-        averages, adds = asked.op == Average, asked.op in (Sum, Average)
+        averages, self._adds = asked.op == Average, asked.op in (Sum, Average)
         self._native = asked.native
         self._before = self._after = 1.0  # factors of the inputs and of the outputs
         self._divisor = 1
@@ -277,7 +278,7 @@ class _Division:
             return
         self._after = asked.postscale_factor
         self.simple = self.simple._replace(postscale_factor=1.0)
-        if asked.native or not (adds and dtypes <= _WIDE):
+        if asked.native or not (self._adds and dtypes <= _WIDE):
             self._before = asked.prescale_factor
             self.simple = self.simple._replace(prescale_factor=1.0)
         if averages and not all(dtype.is_floating_point for dtype in dtypes):
@@ -297,21 +298,22 @@ class _Division:
             elif self._native and sent.dtype in _WIDE:
                 sent = sent.to(_COMPRESSED[self._native])
         elif self._before != 1:
-            sent = _scaled(sent, self._before, 1)
-        if sent.dtype in _SHORT:
-            sent = sent.to(torch.int32)
+            sent = _scaled(sent, self._before, 1, sent.dtype)
+        is_scaled = self._adds and (self._after != 1 or self._divisor != 1)
+        if sent.dtype in _SHORT or (sent.dtype in _BYTES and is_scaled):
+            sent = sent.to(torch.int32)  # which NCCL can add, and which has room for a sum that is scaled
         return tensor if sent is own else sent.contiguous()
 
     def finished(self, output: torch.Tensor, given: torch.Tensor, in_place: bool) -> torch.Tensor:
         """The result, from the library's."""
         taken = output
-        if output.element_size() < given.element_size() or not given.is_floating_point():
+        if output.element_size() < given.element_size() or not (given.is_floating_point() or self._adds):
             output = output.to(given.dtype)
         if self._after != 1 or self._divisor != 1:
             if output.is_floating_point():
                 output.detach().mul_(self._after / self._divisor)
             else:
-                output = _scaled(output, self._after, self._divisor)
+                output = _scaled(output, self._after, self._divisor, given.dtype)
         output = output.to(given.dtype)
         if in_place and output is not given:
             given.data.copy_(output)  # as the library writes into tensors: autograd does not count it as a change
@@ -324,14 +326,15 @@ class _Division:
         return [self.finished(*pair, in_place) for pair in zip(outputs, given)]
 
 
-def _scaled(integers: torch.Tensor, factor: float, divisor: int) -> torch.Tensor:
-    limits = torch.iinfo(integers.dtype)
+def _scaled(integers: torch.Tensor, factor: float, divisor: int, dtype: torch.dtype) -> torch.Tensor:
+    """As `dtype`, and limited to its range."""
+    limits = torch.iinfo(dtype)
     scaled = (integers.to(torch.float64) * factor / divisor).trunc().nan_to_num(0.0, float("inf"), float("-inf"))
     most = float(limits.max)
     if most <= limits.max:  # all but int64, whose largest value is none of float64
-        return scaled.clamp(limits.min, most).to(integers.dtype)
+        return scaled.clamp(limits.min, most).to(dtype)
     below = scaled.clamp(limits.min, most - 1024)
-    return torch.where(scaled >= most, limits.max, below.to(integers.dtype))
+    return torch.where(scaled >= most, limits.max, below.to(dtype))
 
 
 def _received(call: Call, further: Callable[[Any], Any]) -> GpuCall:

@@ -32,7 +32,8 @@ class SyncBatchNorm(_BatchNorm):
     Shape   (N, C, ...); N may differ among ranks and may be 0. dtypes are those of torch.nn.BatchNorm2d.
     Blocks  forward() in training and backward() wait for all ranks of `process_set`, which call them in the same order. A rank
             outside of the set normalizes its own batch.
-    Errors  ValueError when all ranks together have less than two values for each channel; allreduce()'s.
+    Errors  ValueError when all ranks together have less than two values for each channel, and for a set that is not registered;
+            allreduce()'s.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class SyncBatchNorm(_BatchNorm):
                 momentum = 1.0 / float(self.num_batches_tracked)  # type: ignore[arg-type]
         running = (self.running_mean, self.running_var) if not self.training or self.track_running_stats else (None, None)
         uses_batch = self.training or running[0] is None
-        if not uses_batch or not self.process_set.included() or process_sets.size_of(self.process_set) == 1:
+        if not uses_batch or process_sets.size_of(self.process_set) == 1 or not self.process_set.included():
             return torch.nn.functional.batch_norm(input, *running, self.weight, self.bias, uses_batch, momentum, self.eps)
         update = (*running, momentum) if running[0] is not None else None
         normalization = GpuNormalization if gpus.is_on_gpu(input) else Normalization
@@ -113,6 +114,7 @@ class Normalization(torch.autograd.Function):
         mean, scale = merged.mean.to(*form), (variance + eps).rsqrt().to(*form)
         ctx.save_for_backward(input, weight, mean, scale)
         ctx.count, ctx.process_set = merged.values, process_set
+        weight, bias = _beside_statistics(input, weight), _beside_statistics(input, bias)
         return torch.nn.functional.batch_norm(input, mean, variance.to(*form), weight, bias, False, 0.0, eps)
 
     @staticmethod
@@ -132,6 +134,12 @@ class Normalization(torch.autograd.Function):
         return (
             of_input, of_weight.to(dtype) if needs_weight else None, of_bias.to(dtype) if needs_bias else None, None, None, None,
         )  # fmt: skip
+
+
+def _beside_statistics(input: torch.Tensor, parameter: torch.Tensor | None) -> torch.Tensor | None:
+    """With an input of 16 bits PyTorch's kernel takes parameters and statistics of one dtype; the statistics are float32."""
+    is_short = parameter is not None and parameter.dtype == input.dtype and input.dtype in (torch.bfloat16, torch.float16)
+    return parameter.float() if parameter is not None and is_short else parameter
 
 
 def _statistics(input: torch.Tensor) -> _Statistics:
@@ -163,8 +171,11 @@ def _merge(own: _Statistics, process_set: ProcessSet) -> _Statistics:
 
 def _update(batch: _Statistics, running_mean: torch.Tensor, running_var: torch.Tensor, momentum: float) -> None:
     unbiased = batch.deviation / (batch.values - 1)
-    running_mean.lerp_(batch.mean.to(running_mean), momentum)
-    running_var.lerp_(unbiased.to(running_var), momentum)
+    for running, own in ((running_mean, batch.mean), (running_var, unbiased)):
+        if running.dtype in (torch.bfloat16, torch.float16):  # rounded once
+            running.copy_(running.float().lerp_(own.to(running.device, torch.float32), momentum))
+        else:
+            running.lerp_(own.to(running), momentum)
 
 
 def _sums(

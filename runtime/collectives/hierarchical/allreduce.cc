@@ -1,5 +1,6 @@
 #include "runtime/collectives/hierarchical/allreduce.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "runtime/collectives/copy_bytes.hpp"
@@ -120,6 +121,25 @@ class ThroughLeader {
   std::byte* sums_ = nullptr;        ///< the leader's
 };
 
+/// The elements from `first` on.
+Call elements_of(const Call& call, std::size_t first, std::size_t count) {
+  Call part = call;
+  const std::size_t offset = first * size_of(call.dtype);
+  part.input = static_cast<const std::byte*>(call.input) + offset;
+  part.output = static_cast<std::byte*>(call.output) + offset;
+  part.count = count;
+  return part;
+}
+
+/// Takes the place of a ring, which rounds on each host. The leaders' memory for sums has a limit.
+void allreduce_without_rounding(HostChannels& channels, const Call& call) {
+  constexpr std::size_t kMostElements = 4u << 20;
+  for (std::size_t first = 0; first < call.count; first += kMostElements) {
+    const Call part = elements_of(call, first, std::min(kMostElements, call.count - first));
+    ThroughLeader(channels, part).run();
+  }
+}
+
 }  // namespace
 
 void allreduce(HostChannels& channels, const Call& call) {
@@ -143,6 +163,10 @@ void allreduce(HostChannels& channels, const Call& call, AllreduceWay way) {
       call.tell_stage("HOSTS_ALLREDUCE_HALVING", "recursive halving and doubling");
       return ThroughLeader(channels, call).run();
     case AllreduceWay::kRing:
+      if (!HostReduction(call, 1).may_round()) {
+        call.tell_stage("HOSTS_ALLREDUCE_HALVING", "recursive halving and doubling");
+        return allreduce_without_rounding(channels, call);
+      }
       call.tell_stage("HOSTS_ALLREDUCE_RING", "ring");
       return ring_allreduce(channels, call);
   }
@@ -159,9 +183,16 @@ void reducescatter(HostChannels& channels, const Call& call) {
   call.tell_stage("HOSTS_REDUCESCATTER", nullptr);
   // Between two hosts a ring has as many steps as the leaders' exchange, and half of its bytes.
   const bool is_half_better = channels.topology.hosts() == 2 && bytes > kMostShortOfTwo;
-  if (is_half_better || bytes > channels.most_short()) return ring_reducescatter(channels, call);
+  const bool may_round = HostReduction(call, 1).may_round();
+  if (may_round && (is_half_better || bytes > channels.most_short())) return ring_reducescatter(channels, call);
   std::vector<std::byte> all(bytes);
-  allreduce_short(channels, call, all.data());
+  if (bytes > channels.most_short()) {
+    Call whole = call;
+    whole.output = all.data();
+    allreduce_without_rounding(channels, whole);
+  } else {
+    allreduce_short(channels, call, all.data());
+  }
   copy_bytes(call.output, all.data() + own.first, own.count);
 }
 

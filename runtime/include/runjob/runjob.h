@@ -191,9 +191,10 @@ RUNJOB_API int runjob_is_homogeneous(void); /* 1 when every host has the same nu
 /*
  * output[i] = postscale * reduce over ranks of (prescale * input[i]). `input == output` is allowed; other overlap is
  * not. AVERAGE divides `postscale` by the size. Floats are multiplied by factors of float64 for FLOAT64, else of
- * float32. Integers: scaling and averaging are done in double and truncate toward zero; sums wrap. BOOL: SUM and MAX
- * are logical or, PRODUCT and MIN are logical and; AVERAGE and scaling are invalid. FLOAT16 and BFLOAT16 accumulate in
- * float32.
+ * float32. Integers: scaling and averaging are done in double and truncate toward zero; sums wrap. Sums of 8 and 16-bit
+ * integers that are averaged or postscaled do not wrap: they accumulate in int32, which holds the sums of 32,768 ranks,
+ * and the result is limited to the dtype's range. BOOL: SUM and MAX are logical or, PRODUCT and MIN are logical and;
+ * AVERAGE and scaling are invalid. FLOAT16 and BFLOAT16 accumulate in float32.
  */
 RUNJOB_API runjob_code runjob_allreduce_async(const char* name, const void* input, void* output, const int64_t* shape,
                                               int32_t ndim, runjob_dtype dtype, runjob_reduce_op op, double prescale,

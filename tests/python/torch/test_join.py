@@ -31,6 +31,24 @@ def uneven_of_rank():
     return uneven(int(os.environ["RUNJOB_RANK"]))
 
 
+def average_bytes_with_one_joined():
+    import runjob.torch as hvd
+
+    hvd.init()
+    if hvd.rank() == 2:
+        return hvd.join()
+    few = hvd.allreduce(torch.tensor([200, 255], dtype=torch.uint8), name="few").tolist()
+    many = hvd.allreduce(torch.full((70000,), 30000, dtype=torch.int16), name="many").unique().tolist()
+    scattered = hvd.grouped_allreduce([torch.tensor([-120], dtype=torch.int8)] * 2, name="group")
+    hvd.join()
+    return few, many, [each.item() for each in scattered]
+
+
+def test_the_zeros_of_a_rank_that_has_joined_count_in_averages_of_short_integers(call_ranks):
+    results = call_ranks(average_bytes_with_one_joined, 3)
+    assert results[:2] == [([133, 170], [20000], [-80, -80])] * 2
+
+
 def gather_with_one_joined():
     import runjob.torch as hvd
 

@@ -158,6 +158,20 @@ def test_the_optimizer_averages_over_the_set_and_a_rank_outside_keeps_its_gradie
     assert call_ranks(_train, 3) == [[-6.0, -6.0], [-4.0, -4.0], [-6.0, -6.0]]
 
 
+def _averages_of_bytes():
+    """Of one or two ranks of four: the size of the set is the divisor."""
+    hvd.init(process_sets=[pair := hvd.ProcessSet([1, 3])])
+    if not pair.included():
+        return None
+    given = torch.tensor([200, 3], dtype=torch.uint8) + hvd.rank()
+    part = hvd.reducescatter(given, op=hvd.Average, process_set=pair)
+    return hvd.allreduce(given, process_set=pair).tolist(), part.tolist()
+
+
+def test_averages_of_short_integers_in_a_set(call_ranks):
+    assert call_ranks(_averages_of_bytes, 4) == [None, ([202, 5], [202]), None, ([202, 5], [5])]
+
+
 def _numbered():
     """A ProcessSet that gets its number by hand, as scripts do that keep sets in a table."""
     hvd.init(process_sets=[hvd.ProcessSet([0, 1])])

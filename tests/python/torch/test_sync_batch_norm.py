@@ -78,9 +78,64 @@ def in_double():
     return _differences(_batches(SHAPES["2d"], torch.float64), make=lambda layer: _weighted(layer).double()) < 1e-12
 
 
+#: Of the largest value, what rounding to the bits of the fraction costs. Gradients of parameters are sums of rounded ones.
+BITS = {torch.bfloat16: 2**-7, torch.float16: 2**-9}
+
+
 def in_half():
-    """Parameters and statistics are float32, as BatchNorm has them with such an input; rounding to 8 bits remains."""
-    return max(_differences(_batches(SHAPES["2d"], dtype), make=_weighted) for dtype in (torch.bfloat16,)) < 2**-7
+    """Parameters and statistics are float32, as BatchNorm has them with such an input, and as autocast() gives it."""
+    return [max(_differences(_batches(shape, dtype), make=_weighted) for shape in SHAPES.values()) < bound for dtype, bound in BITS.items()]
+
+
+def all_in_half():
+    """Parameters and statistics too: module.bfloat16()."""
+    found = []
+    for dtype, bound in BITS.items():
+        batches = [_batches(shape, dtype) for shape in SHAPES.values()]
+        for options in ({}, {"affine": False}, {"track_running_stats": False}, {"momentum": None}):
+            make = (lambda layer: _weighted(layer).to(dtype)) if options.get("affine", True) else (lambda layer: layer.to(dtype))
+            found += [_differences(each, make=make, **options) < 2 * bound for each in batches]
+        found.append(_differences(batches[0], make=make, convert=True) < 2 * bound)
+    return all(found), len(found)
+
+
+def evaluated_in_half():
+    """After a step of training, and with parameters of both kinds."""
+    same = []
+    for dtype in BITS:
+        for layer in (hvd.SyncBatchNorm(4), hvd.SyncBatchNorm(4).to(dtype)):
+            batch = _batches(SHAPES["2d"], dtype)[0]
+            layer(batch)
+            alone = nn.BatchNorm2d(4).to(layer.weight.dtype)
+            alone.load_state_dict(layer.state_dict())
+            output = layer.eval()(batch)
+            same.append(torch.equal(output, alone.eval()(batch)) and output.dtype == dtype)
+    return same
+
+
+def under_autocast():
+    """The convolution's output is bfloat16, the layer's parameters are float32."""
+    torch.manual_seed(2)
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4))
+    ours = hvd.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(model))
+    everything = torch.randn(6, 3, 5, 5)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        expected, output = model(everything), ours(everything.chunk(2)[hvd.rank()])
+        expected.float().square().sum().backward()
+        output.float().square().sum().backward()
+    gradients = [_relative(theirs.grad, hvd.allreduce(own.grad, op=hvd.Sum)) for theirs, own in zip(model[1].parameters(), ours[1].parameters())]
+    return output.dtype == expected.dtype == torch.bfloat16, _relative(expected.chunk(2)[hvd.rank()], output) < 2**-7, max(gradients) < 2**-6
+
+
+def other_dtypes_are_refused_as_by_batch_norm():
+    refused = []
+    for layer in (nn.BatchNorm1d(4).bfloat16(), hvd.SyncBatchNorm(4).bfloat16()):
+        try:
+            layer(torch.randn(8, 4))
+            refused.append("nothing was raised")
+        except RuntimeError:
+            refused.append("refused")
+    return refused
 
 
 def channels_last():
@@ -218,7 +273,11 @@ CASES = {
     every_shape: True,
     every_option: True,
     in_double: True,
-    in_half: True,
+    in_half: [True, True],
+    all_in_half: (True, 34),
+    evaluated_in_half: [True] * 4,
+    under_autocast: (True, True, True),
+    other_dtypes_are_refused_as_by_batch_norm: ["refused", "refused"],
     channels_last: True,
     in_pieces: True,
     mean_much_larger_than_deviation: (True, True, True),
@@ -267,9 +326,23 @@ def test_a_set_of_ranks_normalizes_its_own_batches(call_ranks):
 
 def _alone():
     hvd.init()
-    batch = torch.randn(4, 3)
-    return torch.equal(hvd.SyncBatchNorm(3)(batch), nn.BatchNorm1d(3)(batch))
+    same = []
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        batch = torch.randn(4, 3).to(dtype)
+        same.append(torch.equal(hvd.SyncBatchNorm(3).to(dtype)(batch), nn.BatchNorm1d(3).to(dtype)(batch)))
+    return same
 
 
 def test_one_rank_alone_has_batch_norm(call_ranks):
-    assert call_ranks(_alone, 1) == [True]
+    assert call_ranks(_alone, 1) == [[True] * 3]
+
+
+def _in_a_set_that_nobody_registered():
+    hvd.init()
+    with pytest.raises(ValueError, match="is not registered"):
+        hvd.SyncBatchNorm(3, process_set=hvd.ProcessSet([0]))(torch.randn(4, 3))
+    return True
+
+
+def test_a_set_that_nobody_registered_is_refused(call_ranks):
+    assert call_ranks(_in_a_set_that_nobody_registered, 2) == [True] * 2

@@ -59,3 +59,29 @@ TEST_CASE("an allreduce in place leaves the input alone until it is reduced", "[
   stages.finish();
   CHECK(values[0] == 9);
 }
+
+TEST_CASE("short integers that are averaged are exchanged as int32", "[runtime][unit]") {
+  const std::uint8_t in[] = {200, 3};
+  std::uint8_t out[] = {0, 0};
+  Call call{.kind = Kind::kAllreduce,
+            .dtype = DType::kUint8,
+            .op = ReduceOp::kAverage,
+            .prescale = 2,
+            .input = in,
+            .output = out,
+            .count = 2};
+  AllreduceStages stages(call, 2);
+  REQUIRE(stages.dtype() == DType::kInt32);
+  CHECK(stages.bytes() == 8);
+  auto* sums = static_cast<std::int32_t*>(stages.data());
+  CHECK(sums[0] == 255);  // limited by the range of uint8
+  CHECK(sums[1] == 6);
+  sums[0] += 205;
+  sums[1] += 1000;
+  stages.finish();
+  CHECK(out[0] == 230);
+  CHECK(out[1] == 255);
+  CHECK(in[0] == 200);
+  call.op = ReduceOp::kSum;
+  CHECK(AllreduceStages(call, 2).dtype() == DType::kUint8);
+}

@@ -1,5 +1,6 @@
 #include "runtime/collectives/rank_order_reduction.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -98,4 +99,64 @@ TEST_CASE("bool is or and and over any number of ranks", "[runtime][unit]") {
   const std::vector<std::vector<std::uint8_t>> inputs{{0, 0, 2}, {0, 4, 1}, {0, 0, 255}};
   CHECK(reduce(DType::kBool, ReduceOp::kSum, inputs) == std::vector<std::uint8_t>{0, 1, 1});
   CHECK(reduce(DType::kBool, ReduceOp::kMin, inputs) == std::vector<std::uint8_t>{0, 0, 1});
+}
+
+namespace {
+
+/// As Python computes it: exact, truncated toward zero, and limited to the range of T.
+template <class T>
+std::vector<T> scaled_sums(const std::vector<std::vector<T>>& inputs, double factor, double divisor) {
+  std::vector<T> result;
+  for (std::size_t i = 0; i < inputs[0].size(); ++i) {
+    double sum = 0;
+    for (const auto& input : inputs) sum += static_cast<double>(input[i]);
+    const double exact = std::trunc(sum * factor / divisor);
+    result.push_back(
+        static_cast<T>(std::clamp<double>(exact, std::numeric_limits<T>::min(), std::numeric_limits<T>::max())));
+  }
+  return result;
+}
+
+template <class T>
+void check_short_integers(DType dtype) {
+  const std::size_t ranks = GENERATE(1u, 2u, 3u, 8u), count = GENERATE(1u, 33u, 5003u);
+  std::mt19937 random(7);
+  std::vector<std::vector<T>> inputs(ranks, std::vector<T>(count));
+  for (auto& input : inputs) {
+    for (T& value : input) value = static_cast<T>(random());
+  }
+  for (auto& input : inputs) input[0] = std::numeric_limits<T>::max();  // their sum does not fit
+  const auto size = static_cast<double>(ranks);
+  CHECK(reduce(dtype, ReduceOp::kAverage, inputs) == scaled_sums(inputs, 1, size));
+  CHECK(reduce(dtype, ReduceOp::kAverage, inputs, 1, 3) == scaled_sums(inputs, 3, size));
+  CHECK(reduce(dtype, ReduceOp::kSum, inputs, 1, 0.5) == scaled_sums(inputs, 0.5, 1));
+  std::vector<T> wrapped(count);
+  for (const auto& input : inputs) {
+    for (std::size_t i = 0; i < count; ++i) wrapped[i] = static_cast<T>(wrapped[i] + input[i]);
+  }
+  CHECK(reduce(dtype, ReduceOp::kSum, inputs) == wrapped);
+}
+
+}  // namespace
+
+TEST_CASE("averages and scaled sums of short integers do not wrap, plain sums do", "[runtime][unit]") {
+  CHECK(reduce(DType::kUint8, ReduceOp::kAverage, std::vector<std::vector<std::uint8_t>>{{200}, {100}}) ==
+        std::vector<std::uint8_t>{150});
+  SECTION("uint8") {
+    check_short_integers<std::uint8_t>(DType::kUint8);
+  }
+  SECTION("int8") {
+    check_short_integers<std::int8_t>(DType::kInt8);
+  }
+  SECTION("uint16") {
+    check_short_integers<std::uint16_t>(DType::kUint16);
+  }
+  SECTION("int16") {
+    check_short_integers<std::int16_t>(DType::kInt16);
+  }
+}
+
+TEST_CASE("a prescaled short integer is limited to its range", "[runtime][unit]") {
+  const std::vector<std::vector<std::uint8_t>> inputs{{200, 10}, {100, 20}};
+  CHECK(reduce(DType::kUint8, ReduceOp::kAverage, inputs, 2, 1) == std::vector<std::uint8_t>{(255 + 200) / 2, 30});
 }

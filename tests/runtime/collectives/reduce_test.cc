@@ -103,6 +103,36 @@ TEST_CASE("integer sums and products wrap", "[runtime][unit]") {
   CHECK(word[0] == 1);
 }
 
+TEST_CASE("short integers become int32, and come back limited to their range", "[runtime][unit]") {
+  const InstructionSet set = GENERATE(InstructionSet::kPlain, best_instruction_set());
+  const std::int32_t wide[] = {-40000, -200, -1, 0, 100, 200, 300, 70000};
+  const auto both_ways = [&](DType dtype, auto type) {
+    decltype(type) narrowed[8];
+    std::int32_t again[8];
+    narrow(dtype, narrowed, wide, 8, set);
+    widen(dtype, again, narrowed, 8, set);
+    return std::vector<std::int32_t>(again, again + 8);
+  };
+  CHECK(both_ways(DType::kUint8, std::uint8_t()) == std::vector<std::int32_t>{0, 0, 0, 0, 100, 200, 255, 255});
+  CHECK(both_ways(DType::kInt8, std::int8_t()) == std::vector<std::int32_t>{-128, -128, -1, 0, 100, 127, 127, 127});
+  CHECK(both_ways(DType::kUint16, std::uint16_t()) == std::vector<std::int32_t>{0, 0, 0, 0, 100, 200, 300, 65535});
+  CHECK(both_ways(DType::kInt16, std::int16_t()) ==
+        std::vector<std::int32_t>{-32768, -200, -1, 0, 100, 200, 300, 32767});
+}
+
+TEST_CASE("only sums that are scaled need another dtype", "[runtime][unit]") {
+  for (const DType dtype : {DType::kUint8, DType::kInt8, DType::kUint16, DType::kInt16}) {
+    CHECK(sum_dtype(dtype, ReduceOp::kAverage, 1) == DType::kInt32);
+    CHECK(sum_dtype(dtype, ReduceOp::kSum, 0.5) == DType::kInt32);
+    CHECK(sum_dtype(dtype, ReduceOp::kSum, 1) == dtype);
+    CHECK(sum_dtype(dtype, ReduceOp::kMax, 0.5) == dtype);
+  }
+  CHECK(sum_dtype(DType::kInt32, ReduceOp::kAverage, 1) == DType::kInt32);
+  CHECK(sum_dtype(DType::kFloat64, ReduceOp::kAverage, 1) == DType::kFloat64);
+  CHECK(sum_dtype(DType::kBfloat16, ReduceOp::kSum, 1) == DType::kFloat32);
+  CHECK(sum_dtype(DType::kBool, ReduceOp::kSum, 1) == DType::kBool);
+}
+
 TEST_CASE("a NaN wins in min and max from either side", "[runtime][unit]") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float a[] = {nan, 1}, b[] = {1, nan};

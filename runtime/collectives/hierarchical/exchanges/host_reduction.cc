@@ -18,7 +18,7 @@ const void* at(const void* data, std::size_t bytes) {
 
 HostReduction::HostReduction(const Call& call, int size)
     : dtype_(call.dtype),
-      wide_(sum_dtype(call.dtype)),
+      wide_(sum_dtype(call.dtype, call.op, call.postscale)),
       prescale_(call.prescale),
       postscale_(call.postscale),
       divisor_(call.op == ReduceOp::kAverage ? size : 1),
@@ -72,8 +72,7 @@ void HostReduction::finish(void* out, void* sum, std::size_t count) const {
 
 /// Widens the sums of another host, without scaling.
 void HostReduction::load(std::byte* to, const void* input, std::size_t count) const {
-  if (wide_ != dtype_) return widen(dtype_, reinterpret_cast<float*>(to), input, count);
-  copy_bytes(to, input, count * size_of(dtype_));
+  to_sum(wide_, to, dtype_, input, count);
 }
 
 void HostReduction::accumulate(std::byte* sum, const void* input, bool is_first, std::size_t count) const {
@@ -83,6 +82,10 @@ void HostReduction::accumulate(std::byte* sum, const void* input, bool is_first,
   std::byte* room = is_first ? sum : next;
   if (wide_ == dtype_ && prescale_ != 1) {
     scale(dtype_, room, input, count, prescale_, 1);
+  } else if (!may_round() && prescale_ != 1) {  // limited to the range of the dtype
+    alignas(64) std::byte scaled[kPieceBytes];
+    scale(dtype_, scaled, input, count, prescale_, 1);
+    load(room, scaled, count);
   } else {
     load(room, input, count);
     if (prescale_ != 1) scale(wide_, room, room, count, prescale_, 1);
@@ -92,8 +95,7 @@ void HostReduction::accumulate(std::byte* sum, const void* input, bool is_first,
 
 void HostReduction::store(void* out, std::byte* sum, std::size_t count, bool is_last) const {
   if (is_last && (postscale_ != 1 || divisor_ != 1)) scale(wide_, sum, sum, count, postscale_, divisor_);
-  if (wide_ != dtype_) return narrow(dtype_, out, reinterpret_cast<const float*>(sum), count);
-  if (out != sum) copy_bytes(out, sum, count * size_of(dtype_));
+  if (wide_ != dtype_ || out != sum) from_sum(dtype_, out, wide_, sum, count);
 }
 
 }  // namespace runjob::runtime

@@ -12,7 +12,8 @@ namespace runjob::runtime {
 /// the sums of the hosts before. Averaging and postscaling come last.
 ///
 /// float16 and bfloat16 are added in float32 within a host. Short messages carry them between hosts as float32
-/// (wide()), so that they are rounded once. Long messages carry them as they are, rounded once on each host.
+/// (wide()), so that they are rounded once. Long messages carry them as they are, rounded once on each host. Short
+/// integers that are averaged are always carried as int32, also wide(): they must not wrap on the way.
 /// Threads  any; it holds no buffers.
 class HostReduction {
  public:
@@ -21,8 +22,11 @@ class HostReduction {
   /// The dtype of sums between hosts that are rounded only at the end.
   DType wide() const { return wide_; }
 
+  /// The sums of some hosts may be rounded to the call's dtype, for add().
+  bool may_round() const { return wide_ == dtype_ || is_half(dtype_); }
+
   /// out[i] = partial[i] op inputs[0][i] op inputs[1][i]... in the call's dtype. `partial`: null on the first host.
-  /// `is_last`: finish the result. `out` may be one of the operands.
+  /// `is_last`: finish the result. `out` may be one of the operands. Unless may_round(), the first host is the last.
   void add(void* out, const void* partial, std::span<const void* const> inputs, std::size_t count, bool is_last) const;
 
   /// The same for one host, with the result in wide().

@@ -84,6 +84,19 @@ TEST_CASE("between hosts: scaling is part of the reduction", "[runtime][unit]") 
   check_calls({{0, 0, 1, 2, 2}, with_columns(1)}, way, calls);
 }
 
+TEST_CASE("between hosts: averages of short integers do not wrap on the way, also of several pieces",
+          "[runtime][unit]") {
+  const AllreduceWay way = GENERATE(AllreduceWay::kHalving, AllreduceWay::kRing);
+  std::vector<Call> calls;
+  for (const DType dtype : {DType::kUint8, DType::kInt8, DType::kUint16, DType::kInt16}) {
+    calls.push_back({.dtype = dtype, .op = ReduceOp::kAverage, .count = 100000});
+    calls.push_back({.dtype = dtype, .op = ReduceOp::kSum, .postscale = 0.25, .count = 3000});
+    calls.push_back({.dtype = dtype, .op = ReduceOp::kAverage, .prescale = 2, .postscale = 3, .count = 300});
+  }
+  calls.push_back({.dtype = DType::kUint8, .op = ReduceOp::kAverage, .count = (4u << 20) + 3});
+  check_calls({{0, 0, 1, 2, 2}, with_columns(1)}, way, calls);
+}
+
 TEST_CASE("between hosts: sums have the same bits on all ranks and again", "[runtime][unit]") {
   const AllreduceWay way = GENERATE(from_range(std::begin(kWays), std::end(kWays)));
   const std::size_t count = way == AllreduceWay::kDoubling ? 700 : 30011;
