@@ -148,8 +148,7 @@ std::string other_failures(const JobOutcome& outcome) {
     if (rank != outcome.first_failure.number) by_end[outcome.how(rank)].push_back(rank);
   }
   const bool is_stall = outcome.report.is_late || outcome.first_failure.cause == Cause::kMutualWait;
-  const char* why =
-      is_stall ? " because the operation that it waited for was not completed" : " because another rank had left";
+  const char* why = is_stall ? " because an operation was not completed in time" : " because another rank had left";
   for (const int rank : outcome.victims) by_end[outcome.how(rank) + why].push_back(rank);
   std::string text;
   for (const auto& [end, ranks] : by_end) text += fmt::format("\n  {} {}", ranks_text(ranks), end);

@@ -169,7 +169,7 @@ TEST_CASE("the rank that is waited for too long is named, not those that have wa
     CHECK(verdict.outcome().exit_status() == 1);
     CHECK(outcome_message(verdict.outcome(), no_lines) ==
           "rank 1 on s1 (pid 101) stalled: allreduce 'x' has waited 3 s for rank 1 on s1; stopped 1 other rank\n"
-          "  rank 0 exited with status 1 because the operation that it waited for was not completed");
+          "  rank 0 exited with status 1 because an operation was not completed in time");
     const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), JobFacts{"j1"}, no_lines));
     CHECK(document["first_failed_rank"] == 1);
     CHECK(document["failed_ranks"] == nlohmann::json({1}));
@@ -202,9 +202,9 @@ TEST_CASE("of ranks that wait for each other none is blamed, in whatever order t
   CHECK(verdict.outcome().exit_status() == 3);
   CHECK(outcome_message(verdict.outcome(), no_lines) ==
         reason +
-            "\n  rank 0 exited with status 3 because the operation that it waited for was not completed"
-            "\n  rank 1 exited with status 4 because the operation that it waited for was not completed"
-            "\n  rank 2 exited with status 5 because the operation that it waited for was not completed");
+            "\n  rank 0 exited with status 3 because an operation was not completed in time"
+            "\n  rank 1 exited with status 4 because an operation was not completed in time"
+            "\n  rank 2 exited with status 5 because an operation was not completed in time");
   const auto document = nlohmann::json::parse(outcome_json(verdict.outcome(), JobFacts{"j1"}, no_lines));
   CHECK(document["cause"] == "mutual wait");
   CHECK(document["first_failed_rank"].is_null());

@@ -61,7 +61,7 @@ def test_after_the_shutdown_time_the_operations_end_with_the_reason(tmp_path, sh
     assert blame.startswith("runjob: error: rank 1 on localhost (pid ") and ") stalled: " + WARNING in blame
     assert "--stall-check-shutdown-time-seconds" in blame
     assert "Traceback" not in stderr
-    assert "\n  rank 0 exited with status 1 because the operation that it waited for was not completed" in stderr
+    assert "\n  rank 0 exited with status 1 because an operation was not completed in time" in stderr
 
 
 MUTUAL = """
@@ -121,7 +121,7 @@ def test_ranks_that_wait_for_each_other_are_all_named_and_none_is_blamed(tmp_pat
     told, rest = end_of_mutual_wait(tmp_path, "uneven", 2, RUNJOB_SHARED_MEMORY=shared_memory)
     expected = "rank 0 on localhost waits in allreduce 'allreduce.grad' and rank 1 on localhost in allreduce 'allreduce.val'" + STEPS
     assert told.startswith(expected) and "--stall-check-shutdown-time-seconds" in told
-    assert rest == ["  ranks 0, 1 exited with status 1 because the operation that it waited for was not completed"]
+    assert rest == ["  ranks 0, 1 exited with status 1 because an operation was not completed in time"]
 
 
 def test_of_more_than_two_ranks_those_in_one_operation_are_named_together(tmp_path):
