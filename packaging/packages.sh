@@ -15,7 +15,8 @@ readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format clang-tidy cpp
 readonly EXAMPLE_MODULES="torch=torch sklearn=scikit-learn"
 readonly TEST_MODULES="$EXAMPLE_MODULES pytest=pytest pytest_timeout=pytest-timeout xdist=pytest-xdist cloudpickle=cloudpickle
   nbclient=nbclient ipykernel=ipykernel mypy=mypy pdoc=pdoc ml_dtypes=ml_dtypes mpi4py=mpi4py keras=keras
-  safetensors=safetensors"
+  safetensors=safetensors lightning_fabric=lightning-fabric pytorch_lightning=pytorch-lightning accelerate=accelerate
+  transformers=transformers"
 
 # The distribution as "debian 12" or "ubuntu 24.04"; OS_RELEASE is another file in the test of this one.
 distribution() {

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 #: Variables of launchers, MPIs, batch systems and frameworks, and settings of runjob itself.
 _FOREIGN = re.compile(
     "RUNJOB_|HOROVOD_|SLURM_|SBATCH_|SRUN_|OMPI_|OPAL_|PMIX_|PMI_|PRTE_|HYDI_|HYDRA_|MPICH_|MPIEXEC_|MPI_LOCAL|MPI4PY_"
-    "|GLOO_|NCCL_|KERAS_|XDG_|LC_|(LANG|LANGUAGE|RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|MASTER_ADDR|MASTER_PORT)$"
+    "|GLOO_|NCCL_|KERAS_|XDG_|LC_|TORCHELASTIC_|GROUP_|ROLE_"
+    "|(LANG|LANGUAGE|RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|NODE_RANK|MASTER_ADDR|MASTER_PORT)$"
 )
 #: Which build is tested: docs/testing.md has them.
 _OF_TESTS = ("RUNJOB_BIN", "RUNJOB_LIBRARY", "RUNJOB_BUILD")

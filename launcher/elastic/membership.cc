@@ -389,7 +389,7 @@ void Membership::start_missing(TimePoint now) {
     const int number = next_process_++;
     roll_.processes.emplace(number, process);
     const int place = std::min(roll_.staying(), settings_.max_ranks) - 1;
-    actions_.start({number, *host, process.local_rank, place, place + 1});
+    actions_.start({number, *host, process.local_rank, place, place + 1, roll_.number_of_host(*host)});
     any = true;
   }
   const bool waits_for_them = settings_.as_horovod && any_entered_ && !forming_ && !notices_.is_outdated(generation_);

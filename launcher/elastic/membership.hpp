@@ -62,6 +62,7 @@ class Membership {
     int local_rank = 0;
     int rank = 0;
     int size = 1;
+    ProcessRoll::HostNumber host_number = {};
   };
   /// How a process ended.
   struct End {

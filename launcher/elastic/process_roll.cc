@@ -1,6 +1,7 @@
 #include "launcher/elastic/process_roll.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -45,6 +46,15 @@ int ProcessRoll::free_local_rank(int host) const {
 int ProcessRoll::count_on(int host) const {
   return static_cast<int>(
       std::count_if(processes.begin(), processes.end(), [host](const auto& each) { return each.second.host == host; }));
+}
+
+ProcessRoll::HostNumber ProcessRoll::number_of_host(int host) const {
+  std::set<int> used;
+  for (const auto& [number, process] : processes) {
+    if (process.stays()) used.insert(process.host);
+  }
+  const auto before = std::distance(used.begin(), used.lower_bound(host));
+  return {static_cast<int>(before), static_cast<int>(used.size())};
 }
 
 int ProcessRoll::staying() const {

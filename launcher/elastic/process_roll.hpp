@@ -39,6 +39,11 @@ struct ProcessRoll {
     bool is_obstacle_known = false;  ///< the user knows what keeps processes from starting here
   };
 
+  struct HostNumber {
+    int number = 0;
+    int hosts = 1;  ///< how many are counted
+  };
+
   /// The process's rank in the present generation; -1 for none.
   int rank_of(int process) const;
   /// Process::was_member(); false for an unknown process.
@@ -57,6 +62,8 @@ struct ProcessRoll {
   int staying_on(int host) const;
   /// Some process on this host has a rank, and stays.
   bool has_member_on(int host) const;
+  /// The number of a host among those that have processes which stay.
+  HostNumber number_of_host(int host) const;
   /// How many processes have a rank.
   int ranks() const;
   /// How many newcomers are ready.

@@ -58,7 +58,7 @@ Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, co
                       std::int64_t output_window) {
   const auto& [hosts, placements] = spec.allocation;
   Launch message = message_for(spec, hosts.at(static_cast<std::size_t>(host)), output_window);
-  if (host == placements.front().host) message.stdin_rank = 0;
+  if (spec.forwards_input && host == placements.front().host) message.stdin_rank = 0;
   const Environment network = network_variables(address, message.environment);
   for (const Placement& placement : placements) {
     if (placement.host == host) add_rank(message, spec, spec.allocation, placement, placement.rank, job, network);
@@ -69,8 +69,10 @@ Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, co
 Launch launch_message(const JobSpec& spec, const Host& host, const Membership::Start& start, const JobVariables& job,
                       const HostAddress& address, std::int64_t output_window) {
   Launch message = message_for(spec, host, output_window);
-  Allocation allocation{{host}, {}};
+  const Allocation allocation{std::vector<Host>(static_cast<std::size_t>(start.host_number.hosts), host),
+                              {}};  // it counts them
   Placement placement;
+  placement.host = start.host_number.number;
   placement.rank = start.rank;
   placement.size = start.size;
   placement.local_rank = start.local_rank;

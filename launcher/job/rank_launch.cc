@@ -180,7 +180,8 @@ void RankLaunch::on_newcomer(int host, const Status& status, const HostAddress& 
 }
 
 JobVariables RankLaunch::variables(int generation) const {
-  return {id_, generation, master_address_, master_port_};
+  const int most_generations = spec_.elastic ? spec_.elastic->reset_limit.value_or(0) : 0;
+  return {id_, generation, most_generations, master_address_, master_port_};
 }
 
 std::vector<std::string> RankLaunch::interfaces() const {

@@ -24,10 +24,10 @@ constexpr std::array<std::string_view, 13> kOfHost = {"HOME",    "PWD",         
                                                       "XDG_*",   "SSH_*",       "USER",   "LOGNAME",  "SHELL",
                                                       "DISPLAY", "BASH_FUNC_*", "MAIL"};
 
-constexpr std::array<std::string_view, 37> kOfOuterLauncher = {
-    // torch.distributed
+constexpr std::array<std::string_view, 38> kOfOuterLauncher = {
+    // torch.distributed, and Lightning's name for GROUP_RANK
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
-    "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_*",
+    "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_*", "NODE_RANK",
     // MPI and process managers
     "OMPI_*", "PMI_*", "PMIX_*", "PRTE_*", "PMI*", "HYDI_*", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_*",
     // SLURM: a task's, not the allocation's
@@ -56,6 +56,29 @@ bool of_host(std::string_view name) {
 
 bool of_outer_launcher(std::string_view name) {
   return matches(name, kOfOuterLauncher) || matches(name, kOfOuterRunjob);
+}
+
+/// What torchrun gives its workers. TORCHELASTIC_USE_AGENT_STORE is not among them: with it the ranks would wait for a
+/// store of torchrun's agent.
+Environment torchrun_variables(const Allocation& allocation, const Placement& placement, const JobVariables& job) {
+  const std::string group_rank = std::to_string(placement.host);
+  const std::string rank = std::to_string(placement.rank), size = std::to_string(placement.size);
+  Environment result = {{"RANK", rank},
+                        {"WORLD_SIZE", size},
+                        {"LOCAL_RANK", std::to_string(placement.local_rank)},
+                        {"LOCAL_WORLD_SIZE", std::to_string(placement.local_size)},
+                        {"GROUP_RANK", group_rank},
+                        {"GROUP_WORLD_SIZE", std::to_string(allocation.hosts.size())},
+                        {"NODE_RANK", group_rank},  // Lightning's
+                        {"ROLE_NAME", "default"},
+                        {"ROLE_RANK", rank},
+                        {"ROLE_WORLD_SIZE", size},
+                        {"MASTER_ADDR", job.master_address},
+                        {"TORCHELASTIC_RUN_ID", job.job_id},
+                        {"TORCHELASTIC_RESTART_COUNT", std::to_string(job.generation)},
+                        {"TORCHELASTIC_MAX_RESTARTS", std::to_string(job.most_generations)}};
+  if (job.master_port != 0) result["MASTER_PORT"] = std::to_string(job.master_port);
+  return result;
 }
 
 }  // namespace
@@ -94,12 +117,7 @@ Environment rank_variables(const Allocation& allocation, const Placement& placem
   }
   result["RUNJOB_JOB_ID"] = job.job_id;
   result["RUNJOB_GENERATION"] = std::to_string(job.generation);
-  result["RANK"] = std::to_string(placement.rank);
-  result["WORLD_SIZE"] = std::to_string(placement.size);
-  result["LOCAL_RANK"] = std::to_string(placement.local_rank);
-  result["LOCAL_WORLD_SIZE"] = std::to_string(placement.local_size);
-  result["MASTER_ADDR"] = job.master_address;
-  if (job.master_port != 0) result["MASTER_PORT"] = std::to_string(job.master_port);
+  result.merge(torchrun_variables(allocation, placement, job));
   return result;
 }
 

@@ -24,11 +24,14 @@ Environment host_environment(const Environment& agent);
 struct JobVariables {
   std::string job_id;
   int generation = 0;
+  int most_generations = 0;    ///< after the first one, as far as an elastic job has such a limit
   std::string master_address;  ///< a numeric address of rank 0's host that all ranks reach
   int master_port = 0;         ///< a port that was free there; 0: the agent chooses
 };
 
-/// The variables RUNJOB_*, HOROVOD_* and those of torch.distributed for one rank.
+/// The variables RUNJOB_* and HOROVOD_* for one rank, and those that torchrun gives, with its values: a host of
+/// `allocation` is a group, its index the group's rank, and all ranks have one role.
+/// Source  PyTorch, torch/distributed/elastic/agent/server/local_elastic_agent.py.
 Environment rank_variables(const Allocation& allocation, const Placement& placement, const JobVariables& job);
 
 /// The variables for the network of a rank's host: RUNJOB_ADDRESS, and those by which PyTorch (Gloo, TensorPipe) and

@@ -97,7 +97,7 @@ class StepHead::State {
   void welcome_all() {
     const StepRoll& roll = gathering_.roll();
     const std::string master = roll.address_of(0);
-    const JobVariables job{options_.task.step, 0, master.empty() ? "127.0.0.1" : master, roll.free_port()};
+    const JobVariables job{options_.task.step, 0, 0, master.empty() ? "127.0.0.1" : master, roll.free_port()};
     gathering_.welcome_all([&](const StepHello& hello) {
       return StepWelcome{hello.nonce, server_->port(), key_, roll.address_of(hello.rank),
                          rank_variables(allocation_, place_of(hello.rank), job)};

@@ -30,6 +30,8 @@ TEST_CASE("the others go on at once when a rank is lost, and a new process is st
   CHECK(job.started[0].process == 4);
   CHECK(job.started[0].host == 1);
   CHECK(job.started[0].local_rank == 0);  // the lost one's
+  CHECK(job.started[0].host_number.number == 1);
+  CHECK(job.started[0].host_number.hosts == 2);
   job.now += 210ms;
   for (const int process : {3, 0}) job.ready(process, 5);
   CHECK(job.formed.empty());

@@ -23,7 +23,7 @@ JobSpec on_two_hosts() {
 
 TEST_CASE("each host's agent gets its own ranks, with what only they get", "[unit]") {
   const JobSpec spec = on_two_hosts();
-  const JobVariables job{"j1", 0, "10.0.0.1", 12345};
+  const JobVariables job{"j1", 0, 0, "10.0.0.1", 12345};
   HostAddress address;
   address.address = "10.0.0.2";
   const Launch message = launch_message(spec, 1, job, address, 77);
@@ -41,6 +41,28 @@ TEST_CASE("each host's agent gets its own ranks, with what only they get", "[uni
   CHECK(variables.at("RUNJOB_ADDRESS") == "10.0.0.2");
   CHECK(variables.at("HOROVOD_TIMELINE") == "/tmp/t.json");
   CHECK(variables.at("RUNJOB_TIMELINE") == "mine");  // -x wins
+}
+
+TEST_CASE("a process that an elastic job starts later is told the number of its host", "[unit]") {
+  JobSpec spec = on_two_hosts();
+  spec.elastic.emplace();
+  Membership::Start start;
+  start.process = 9;
+  start.rank = 4;
+  start.size = 5;
+  start.local_rank = 1;
+  start.host_number = {2, 3};
+  const Launch message = launch_message(spec, spec.allocation.hosts[1], start, {"j1", 3, 7, "10.0.0.1", 1}, {}, 0);
+  REQUIRE(message.ranks.size() == 1);
+  const Environment& variables = message.ranks[0].environment;
+  CHECK(variables.at("RUNJOB_PROCESS_NUMBER") == "9");
+  CHECK(variables.at("RUNJOB_HOSTNAME") == "s2");
+  CHECK(variables.at("ROLE_RANK") == "4");
+  CHECK(variables.at("GROUP_RANK") == "2");
+  CHECK(variables.at("NODE_RANK") == "2");
+  CHECK(variables.at("GROUP_WORLD_SIZE") == "3");
+  CHECK(variables.at("TORCHELASTIC_RESTART_COUNT") == "3");
+  CHECK(variables.at("TORCHELASTIC_MAX_RESTARTS") == "7");
 }
 
 TEST_CASE("a number of cores for each rank is its number of threads, unless the user gives one", "[unit]") {

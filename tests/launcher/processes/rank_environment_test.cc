@@ -24,6 +24,10 @@ TEST_CASE("what an outer launcher gave to us is no business of our ranks", "[uni
                            "MASTER_ADDR",
                            "MASTER_PORT",
                            "TORCHELASTIC_RUN_ID",
+                           "TORCHELASTIC_USE_AGENT_STORE",
+                           "GROUP_RANK",
+                           "ROLE_NAME",
+                           "NODE_RANK",
                            "OMPI_COMM_WORLD_RANK",
                            "PMI_RANK",
                            "PMIX_RANK",
@@ -50,7 +54,7 @@ TEST_CASE("a rank learns its place in everybody's words", "[unit]") {
   Allocation allocation;
   allocation.hosts = {{"s1", 1, "", {}, "", {}}, {"s2", 2, "", {}, "", {}}};
   allocation.placements = {{0, 3, 0, 1, 0, 2, 0}, {1, 3, 0, 2, 1, 2, 1}, {2, 3, 1, 2, 0, 1, 1}};
-  const Environment variables = rank_variables(allocation, allocation.placements[2], {"job7", 4, "10.0.0.1", 23456});
+  const Environment variables = rank_variables(allocation, allocation.placements[2], {"job7", 4, 9, "10.0.0.1", 23456});
   const Environment expected = {{"RUNJOB_RANK", "2"},
                                 {"RUNJOB_SIZE", "3"},
                                 {"RUNJOB_LOCAL_RANK", "1"},
@@ -71,6 +75,15 @@ TEST_CASE("a rank learns its place in everybody's words", "[unit]") {
                                 {"WORLD_SIZE", "3"},
                                 {"LOCAL_RANK", "1"},
                                 {"LOCAL_WORLD_SIZE", "2"},
+                                {"GROUP_RANK", "1"},
+                                {"GROUP_WORLD_SIZE", "2"},
+                                {"NODE_RANK", "1"},
+                                {"ROLE_NAME", "default"},
+                                {"ROLE_RANK", "2"},
+                                {"ROLE_WORLD_SIZE", "3"},
+                                {"TORCHELASTIC_RUN_ID", "job7"},
+                                {"TORCHELASTIC_RESTART_COUNT", "4"},
+                                {"TORCHELASTIC_MAX_RESTARTS", "9"},
                                 {"MASTER_ADDR", "10.0.0.1"},
                                 {"MASTER_PORT", "23456"}};
   CHECK(variables == expected);

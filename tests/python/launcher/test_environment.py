@@ -24,6 +24,11 @@ def test_places_in_everybodys_words():
             assert mine[f"RUNJOB_{name}"] == mine[f"HOROVOD_{name}"] == str(value)
         assert (mine["RANK"], mine["WORLD_SIZE"], mine["LOCAL_RANK"], mine["LOCAL_WORLD_SIZE"]) == (str(rank), "3", str(rank), "3")
         assert mine["MASTER_ADDR"] == "127.0.0.1"
+        assert (mine["GROUP_RANK"], mine["NODE_RANK"], mine["GROUP_WORLD_SIZE"]) == ("0", "0", "1")
+        assert (mine["ROLE_NAME"], mine["ROLE_RANK"], mine["ROLE_WORLD_SIZE"]) == ("default", str(rank), "3")
+        assert mine["TORCHELASTIC_RUN_ID"] == mine["RUNJOB_JOB_ID"]
+        assert (mine["TORCHELASTIC_RESTART_COUNT"], mine["TORCHELASTIC_MAX_RESTARTS"]) == ("0", "0")
+        assert "TORCHELASTIC_USE_AGENT_STORE" not in mine   # else the ranks wait for a store of torchrun's agent
         assert 1024 <= int(mine["MASTER_PORT"]) < 32768
         assert mine["PYTHONUNBUFFERED"] == "1"
         assert mine["RUNJOB_HOSTNAME"] == "localhost"
@@ -41,11 +46,14 @@ def test_our_environment_arrives_intact():
 
 
 def test_variables_of_an_outer_launcher_do_not():
-    stale = {"RANK": "7", "OMPI_COMM_WORLD_RANK": "7", "PMI_RANK": "7", "SLURM_PROCID": "7", "HOROVOD_RANK": "7", "MASTER_PORT": "1"}
+    stale = {"RANK": "7", "GROUP_RANK": "7", "NODE_RANK": "7", "ROLE_NAME": "trainer", "TORCHELASTIC_RUN_ID": "7",
+             "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_ERROR_FILE": "/tmp/e", "OMPI_COMM_WORLD_RANK": "7", "PMI_RANK": "7", "SLURM_PROCID": "7", "HOROVOD_RANK": "7", "MASTER_PORT": "1"}
     mine = environments("-np", "1", env={**os.environ, **stale})[0]
     assert mine["RANK"] == mine["HOROVOD_RANK"] == "0"
     assert mine["MASTER_PORT"] != "1"
-    for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+    assert (mine["GROUP_RANK"], mine["NODE_RANK"], mine["ROLE_NAME"]) == ("0", "0", "default")
+    assert mine["TORCHELASTIC_RUN_ID"] == mine["RUNJOB_JOB_ID"]
+    for name in ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
         assert name not in mine
 
 
@@ -94,6 +102,17 @@ def test_x_sets_and_passes():
 
 
 def test_omp_threads_share_the_cores():
+def test_the_user_may_give_torchruns_variables_other_values(tmp_path):
+    (tmp_path / "variables").write_text("ROLE_NAME=trainer\nGROUP_RANK=5\n")
+    (mine,) = environments("-x", "TORCHELASTIC_RUN_ID=mine", "-x", "GROUP_RANK=6", "--env-file", tmp_path / "variables").values()
+    assert (mine["TORCHELASTIC_RUN_ID"], mine["ROLE_NAME"], mine["GROUP_RANK"]) == ("mine", "trainer", "6")
+
+
+def test_a_name_that_no_shell_can_use_is_set_all_the_same():
+    (mine,) = environments("-x", "spark.x=1", "-x", "spark.y", env={**os.environ, "spark.y": "2"}).values()
+    assert (mine["spark.x"], mine["spark.y"]) == ("1", "2")
+
+
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     cores = len(os.sched_getaffinity(0))
     assert environments("-np", "2", env=environment)[0]["OMP_NUM_THREADS"] == str(max(1, cores // 2))
