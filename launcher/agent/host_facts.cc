@@ -50,7 +50,7 @@ Hello host_facts(Neighbours neighbours) {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   facts.hostname = name;
-  facts.cores = std::max(1, static_cast<int>(affinity().size()));
+  facts.cores = usable_cores();
   facts.online_cores = std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
   facts.free_port = free_port();
   if (neighbours == Neighbours::kSome) facts.network = network_facts();

@@ -103,7 +103,7 @@ int cores_for_task(const Environment& environment, int local_size) {
   const auto per_task = environment.find("SLURM_CPUS_PER_TASK");
   if (per_task != environment.end())
     return static_cast<int>(parse_integer(per_task->second, "SLURM_CPUS_PER_TASK", 1, 1 << 20));
-  return threads_per_rank(static_cast<int>(affinity().size()), local_size);
+  return threads_per_rank(usable_cores(), local_size);
 }
 
 Environment task_environment(const JobSpec& spec, const JoinedStep& joined, const std::string& key_file) {

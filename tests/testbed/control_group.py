@@ -16,7 +16,11 @@ from .errors import NeedsRoot, TestbedError
 from .eventually import eventually
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
-FILES = {"pids": {1: "pids.max", 2: "pids.max"}, "memory": {1: "memory.limit_in_bytes", 2: "memory.max"}}
+FILES = {
+    "pids": {1: "pids.max", 2: "pids.max"},
+    "memory": {1: "memory.limit_in_bytes", 2: "memory.max"},
+    "cpu": {1: "cpu.cfs_quota_us", 2: "cpu.max"},
+}
 
 
 def _version(controller):
@@ -29,7 +33,8 @@ def _version(controller):
 
 
 class ControlGroup:
-    """One limit, given by its name: `pids` (processes and threads) or `memory` (bytes)."""
+    """One limit, given by its name: `pids` (processes and threads), `memory` (bytes) or `cpu` (microseconds of processor time in
+    100,000)."""
 
     def __init__(self, **limit):
         ((self._controller, self._limit),) = limit.items()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <dirent.h>
 #include <fstream>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/process/processor_quota.hpp"
 #include "base/unique_handle.hpp"
 
 namespace runjob {
@@ -82,6 +84,11 @@ std::vector<int> affinity() {
     break;
   }
   return result;
+}
+
+int usable_cores() {
+  const auto cores = static_cast<double>(affinity().size());
+  return std::max(1, static_cast<int>(std::min(cores, std::ceil(processor_quota()))));
 }
 
 std::vector<Cpu> usable_cpus(const std::string& root) {

@@ -24,6 +24,10 @@ std::vector<Cpu> usable_cpus(const std::string& root = "/sys");
 /// The numbers of the CPUs on which the calling thread may run.
 std::vector<int> affinity();
 
+/// How many processors this process may use, at least 1: as many as affinity() has, or the quota of its control group,
+/// rounded up, if that is less. A quota limits the time of all threads together, and not where they run.
+int usable_cores();
+
 /// Parses the kernel's form of a list: "0-3,8". Returns an empty list for invalid text.
 std::vector<int> parse_cpu_list(const std::string& text);
 

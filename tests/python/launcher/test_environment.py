@@ -6,6 +6,7 @@ import os
 import pytest
 from jobs import by_rank, command, python, run
 from test_rendezvous import CLIENT
+from testbed.control_group import ControlGroup
 
 DUMP = "import json, os; print(json.dumps(dict(os.environ)))"
 
@@ -117,6 +118,29 @@ def test_a_name_that_no_shell_can_use_is_set_all_the_same():
     cores = len(os.sched_getaffinity(0))
     assert environments("-np", "2", env=environment)[0]["OMP_NUM_THREADS"] == str(max(1, cores // 2))
     assert environments("-np", "2", env={**environment, "OMP_NUM_THREADS": "3"})[0]["OMP_NUM_THREADS"] == "3"
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize("quota, options, threads", [
+    (100_000, ["-np", "2"], ["1", "1"]),
+    (40_000, ["-np", "1"], ["1"]),
+    (150_000, ["-np", "1"], ["2"]),   # rounded up
+    (10_000_000, ["-np", "1"], [str(len(os.sched_getaffinity(0)))]),
+    (100_000, ["-np", "2", "--bind-to", "core:overload-allowed"], ["1", "1"]),
+])  # fmt: skip
+def test_a_control_groups_quota_counts_for_the_threads_and_for_nothing_else(quota, options, threads):
+    """It refuses no rank and moves none: it limits time, not processors."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("a quota below the number of processors needs two of them")
+    code = "import os; print(os.environ['OMP_NUM_THREADS'], len(os.sched_getaffinity(0)))"
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    free = by_rank(run(*options, *python(code), env=environment).stdout)
+    with ControlGroup(cpu=quota) as group:
+        done = run(*options, *python(code), env=environment, preexec_fn=group.join)
+    assert done.returncode == 0, done.stderr
+    limited = by_rank(done.stdout)
+    assert [lines[0].split()[0] for _, lines in sorted(limited.items())] == threads
+    assert {rank: lines[0].split()[1] for rank, lines in limited.items()} == {rank: lines[0].split()[1] for rank, lines in free.items()}
 
 
 def test_the_number_of_threads_is_told_with_verbose_only():

@@ -5,11 +5,9 @@
 #include <vector>
 
 /// How many processors the ranks of a host may use together, by their affinities and by the quota of their control
-/// group. nproc and std::thread::hardware_concurrency() ignore the quota of a container, and a rank that is bound to
-/// one processor cannot see the processors of the others.
+/// group. A rank that is bound to one processor cannot see the processors of the others.
 /// Threads  any.
-/// Source  sched_getaffinity(2); Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max) and scheduler/sched-bwc.rst
-/// (cpu.cfs_quota_us).
+/// Source  sched_getaffinity(2).
 namespace runjob::runtime {
 
 /// The processors that this process may run on, as a bit set in bytes, to be sent to the other ranks.
@@ -23,9 +21,5 @@ double processor_share(const std::vector<std::string>& processors);
 /// when no other one may run on its processors, as when each is bound to a core, and also when it may use more
 /// processors than there are ranks.
 bool has_processor_to_spin(const std::vector<std::string>& processors, double share, std::size_t rank);
-
-/// The smallest quota of the control group of `self` (the text of /proc/self/cgroup) and those above it, in processors;
-/// infinite if there is none. `mount`: the folder of the hierarchies, "/sys/fs/cgroup".
-double control_group_quota(const std::string& self, const std::string& mount);
 
 }  // namespace runjob::runtime
