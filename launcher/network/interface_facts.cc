@@ -178,6 +178,18 @@ NetworkFacts network_facts() {
   return facts;
 }
 
+bool is_own_address(const std::string& address) {
+  in_addr v4{};
+  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1 && (ntohl(v4.s_addr) >> 24) == IN_LOOPBACKNET) return true;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return false;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, ::freeifaddrs);
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (const auto own = address_of(*entry); own && own->address == address) return true;
+  }
+  return false;
+}
+
 std::vector<std::string> reachable_addresses(const NetworkFacts& facts) {
   constexpr std::size_t kMost = 32;
   std::vector<std::string> first, others;

@@ -14,6 +14,9 @@ namespace runjob {
 /// Errors  none: a fact that the kernel does not give is left out.
 NetworkFacts network_facts();
 
+/// True for a numeric address of this host: one of its interfaces has it, or it is a loopback address.
+bool is_own_address(const std::string& address);
+
 /// The addresses at which other hosts may reach this one, at most 32; those of the default route come first. Loopback
 /// alone when there are no others. Pure.
 std::vector<std::string> reachable_addresses(const NetworkFacts& facts);

@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "base/program_path.hpp"
 #include "launcher/channel/with_timeout.hpp"
+#include "launcher/job/channel_local.hpp"
 #include "launcher/remote/agent_file.hpp"
 #include "launcher/remote/bootstrap.hpp"
 #include "launcher/remote/channel_ssh_program.hpp"
@@ -17,6 +18,7 @@
 #include "launcher/ssh/files/ssh_config_files.hpp"
 #include "launcher/ssh/ssh_connector.hpp"
 #include "launcher/ssh/ssh_program_needed.hpp"
+#include "launcher/ssh/this_host.hpp"
 
 namespace runjob {
 namespace {
@@ -75,6 +77,9 @@ asio::awaitable<AgentConnector::Command> AgentConnector::run(const Host& host, s
       co_return result;
     } catch (const SshProgramNeeded& reason) {
       log::info("{} is reached through the system's ssh: {}", host.name, reason.what());
+    } catch (const ThisHost& address) {
+      log::info("{} is this host ({}) and needs no SSH", host.name, address.what());
+      co_return result;
     }
   }
   HandshakeLimit::Permit place = co_await programs_.acquire();
@@ -86,6 +91,7 @@ asio::awaitable<AgentConnector::Command> AgentConnector::run(const Host& host, s
 asio::awaitable<ReadyChannel> AgentConnector::open(const Host& host, RemoteMessage on_message) {
   const AgentFile& agent = ssh().agent;
   Command started = co_await run(host, bootstrap_command(agent, options_.connect_timeout), std::move(on_message));
+  if (!started.channel) co_return ReadyChannel{start_local_agent(executor_), ""};
   auto bootstrap = bootstrap_agent(std::move(started.channel), agent);
   auto ready = co_await with_timeout(executor_, std::move(bootstrap), options_.connect_timeout);
   if (ready) co_return std::move(*ready);
@@ -94,6 +100,7 @@ asio::awaitable<ReadyChannel> AgentConnector::open(const Host& host, RemoteMessa
 
 asio::awaitable<void> AgentConnector::clean(const Host& host) {
   Command started = co_await run(host, clean_cache_command(), {});
+  if (!started.channel) co_return;  // no job has sent an agent here
   auto cleaned = cache_cleaned(std::move(started.channel));
   if (!co_await with_timeout(executor_, std::move(cleaned), options_.connect_timeout))
     throw no_answer(options_.connect_timeout);

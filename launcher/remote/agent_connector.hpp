@@ -17,7 +17,7 @@
 namespace runjob {
 
 /// Connects a job to agents on its other hosts, over SSH: with libssh2, or through the system's ssh if that is
-/// requested or if libssh2 cannot connect.
+/// requested or if libssh2 cannot connect. A name that leads to this host gets an agent here, without SSH.
 /// Owner    outlives the coroutines of open() and clean(), not the channels.
 /// Threads  the loop's one thread; any number of hosts at once.
 class AgentConnector : public HostConnector {
@@ -35,7 +35,8 @@ class AgentConnector : public HostConnector {
  private:
   struct Ssh;  // created only for a job with other hosts
 
-  /// A command on a host. The system's ssh has started, but not connected yet: it keeps its place until then.
+  /// A command on a host; without a channel if that is this host. The system's ssh has started, but not connected yet:
+  /// it keeps its place until then.
   struct Command {
     std::unique_ptr<Channel> channel;
     std::optional<HandshakeLimit::Permit> place;

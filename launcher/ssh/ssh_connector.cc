@@ -14,12 +14,14 @@
 #include "base/log.hpp"
 #include "hostfile/text_cursor.hpp"
 #include "launcher/channel/with_timeout.hpp"
+#include "launcher/network/interface_facts.hpp"
 #include "launcher/ssh/authenticate.hpp"
 #include "launcher/ssh/connect_socket.hpp"
 #include "launcher/ssh/files/identity_file.hpp"
 #include "launcher/ssh/key_agent.hpp"
 #include "launcher/ssh/resolve_name.hpp"
 #include "launcher/ssh/ssh_program_needed.hpp"
+#include "launcher/ssh/this_host.hpp"
 
 namespace runjob {
 namespace {
@@ -111,6 +113,7 @@ asio::awaitable<std::unique_ptr<Channel>> SshConnector::open(SshTarget target, s
 }
 
 asio::awaitable<std::unique_ptr<Channel>> SshConnector::open_channel(Attempt& attempt) {
+  co_await resolve(attempt);
   attempt.host_key_algorithms = host_keys_.algorithms(attempt.target);
   const KeyChoice keys = co_await find_keys(attempt);
   std::unique_ptr<SshSession> session = co_await connect(attempt);
@@ -119,6 +122,21 @@ asio::awaitable<std::unique_ptr<Channel>> SshConnector::open_channel(Attempt& at
   attempt.phase = Phase::kCommand;
   std::unique_ptr<Channel> channel = co_await SshChannel::open(std::move(session), attempt.command, attempt.message);
   co_return channel;
+}
+
+asio::awaitable<void> SshConnector::resolve(Attempt& attempt) {
+  const SshTarget& target = attempt.target;
+  try {
+    attempt.endpoints = co_await resolve_name(executor_, target.address, target.port);
+  } catch (const Error& error) {
+    attempt.fail(fmt::format("{}{}; check the host list, /etc/hosts and the name servers",
+                             target.address == target.host ? "" : target.address + ": ", error.what()));
+  }
+  if (!target.may_be_this_host) co_return;
+  for (const tcp::endpoint& endpoint : attempt.endpoints) {
+    const std::string address = endpoint.address().to_string();
+    if (is_own_address(address)) throw ThisHost(address);
+  }
 }
 
 asio::awaitable<KeyChoice> SshConnector::find_keys(Attempt& attempt) {
@@ -162,21 +180,15 @@ asio::awaitable<std::unique_ptr<SshSession>> SshConnector::connect(Attempt& atte
 }
 
 asio::awaitable<std::unique_ptr<SshSession>> SshConnector::connect_once(Attempt& attempt) {
-  const SshTarget& target = attempt.target;
   std::string problem;
   std::optional<tcp::socket> socket;
   try {
-    attempt.phase = Phase::kResolve;
-    if (attempt.endpoints.empty()) attempt.endpoints = co_await resolve_name(executor_, target.address, target.port);
     attempt.phase = Phase::kConnect;
     tcp::socket connected = co_await connect_socket(executor_, attempt.endpoints);
     socket.emplace(std::move(connected));
   } catch (const Error& error) {
     problem = error.what();
   }
-  if (!socket && attempt.phase == Phase::kResolve)
-    attempt.fail(fmt::format("{}{}; check the host list, /etc/hosts and the name servers",
-                             target.address == target.host ? "" : target.address + ": ", problem));
   if (!socket)
     attempt.fail(fmt::format("{}; check that the host is up and that sshd listens on that port (-p)", problem));
   attempt.phase = Phase::kHandshake;

@@ -62,6 +62,8 @@ class TargetBuilder {
     if (config_.host_name) target_.address = expanded(*config_.host_name, "HostName", only_host);
     target_.port = host_.port.value_or(options_.port.value_or(config_.port.value_or(kDefaultPort)));
     target_.user = !host_.user.empty() ? host_.user : config_.user.value_or(account_.name);
+    target_.may_be_this_host =
+        host_.user.empty() && !host_.port && target_.port == kDefaultPort && target_.user == account_.name;
   }
 
   std::string expanded(const std::string& text, std::string_view what, const Tokens& tokens) {

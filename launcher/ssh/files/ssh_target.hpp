@@ -18,6 +18,9 @@ struct SshTarget {
   std::string address;  ///< the name or IP address that is looked up
   int port = 22;
   std::string user;
+  /// The host list gives no user and no port, and the user is the one of this process and the port ssh's own: when the
+  /// address is one of this host, no connection is needed.
+  bool may_be_this_host = false;
   std::vector<std::string> identities;   ///< private key files in the order in which they are tried
   bool identities_are_defaults = false;  ///< true if no configuration named them: ssh-agent's keys come first
   bool identities_only = false;          ///< ssh-agent's other keys are not tried

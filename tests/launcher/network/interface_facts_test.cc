@@ -75,3 +75,17 @@ TEST_CASE("this host's loopback interface is described", "[net]") {
   CHECK(loopback->carrier);
   CHECK_FALSE(loopback->default_route);
 }
+
+TEST_CASE("the addresses of this host are its interfaces' and all of loopback", "[net]") {
+  for (const NetworkInterface& interface : network_facts().interfaces) {
+    for (const InterfaceAddress& each : interface.addresses) {
+      INFO(each.address);
+      CHECK(is_own_address(each.address));
+    }
+  }
+  CHECK(is_own_address("127.0.0.1"));
+  CHECK(is_own_address("127.0.1.1"));  // Debian's /etc/hosts has it for the host's own name
+  CHECK_FALSE(is_own_address("192.0.2.77"));
+  CHECK_FALSE(is_own_address("2001:db8::77"));
+  CHECK_FALSE(is_own_address("localhost"));
+}

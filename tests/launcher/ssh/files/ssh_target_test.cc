@@ -48,6 +48,21 @@ TEST_CASE("without anything said, everything is as with ssh", "[unit]") {
   CHECK(target.needs_program.empty());
 }
 
+TEST_CASE("a host may be this one unless a user, a port or the configuration leads elsewhere", "[unit]") {
+  CHECK(Given().target().may_be_this_host);
+  CHECK(Given("HostName 10.0.0.5\nUser me\nPort 22\n").target().may_be_this_host);
+  CHECK_FALSE(Given("Port 2222\n").target().may_be_this_host);
+  CHECK_FALSE(Given("User somebody\n").target().may_be_this_host);
+  Given option;
+  option.options.port = 2222;
+  CHECK_FALSE(option.target().may_be_this_host);
+  Given user, port;
+  user.host.user = "me";
+  port.host.port = 22;
+  CHECK_FALSE(user.target().may_be_this_host);
+  CHECK_FALSE(port.target().may_be_this_host);
+}
+
 TEST_CASE("the host list comes before the options, these before the configuration", "[unit]") {
   Given given("Port 1\nUser config\nIdentityFile config\n");
   CHECK(given.target().port == 1);
