@@ -21,6 +21,12 @@ void check_command(const std::vector<std::string>& command) {
     throw Error(Errc::kUsage, "there is no command to run; write it after the options: runjob -np 2 python train.py");
   if (command.front().empty())
     throw Error(Errc::kUsage, "the command is an empty word; write a program: runjob -np 2 python train.py");
+  const std::string& program = command.front();
+  if (program.size() > 1 && program.front() == ':' && program.find_first_not_of("0123456789", 1) == program.npos)
+    throw Error(Errc::kUsage,
+                fmt::format("the command is '{0}': write the slots after the host without a blank, as in -H s1{0}; the "
+                            "output of `hostname -I` ends with one",
+                            program));
 }
 
 bool is_tag_style(const std::string& word) {

@@ -46,6 +46,13 @@ std::vector<Option> own_options() {
        .variables = {"RUNJOB_WDIR"},
        .default_text = "the current directory",
        .help = "working directory of the ranks"},
+      {.name = "stdin",
+       .short_names = {"-stdin"},
+       .value = "0|none",
+       .variables = {"RUNJOB_STDIN"},
+       .default_text = "0",
+       .help =
+           "the rank that reads runjob's standard input: rank 0, or none, which leaves it to others (while read ...)"},
       {.name = "map-by",
        .short_names = {"-map-by"},
        .value = "POLICY",

@@ -153,17 +153,38 @@ void translate(Match& match) {
   match.option = find_option(match.option->stands_for);
 }
 
+bool is_option(const std::string& word) {
+  if (word.size() < 2 || word.front() != '-') return false;
+  const std::vector<std::string> spellings = all_spellings();
+  return match_glued(word) ||
+         std::find(spellings.begin(), spellings.end(), word.substr(0, word.find('='))) != spellings.end();
+}
+
+/// mpirun takes several programs: `mpirun -np 1 a : -np 1 b`.
+void refuse_second_program(const std::vector<std::string>& command) {
+  for (std::size_t i = 1; i + 1 < command.size(); ++i) {
+    if (command[i] != ":" || !is_option(command[i + 1])) continue;
+    throw Error(Errc::kUsage,
+                fmt::format("': {}' begins a second program, as for mpirun, and a job of runjob runs one; let that "
+                            "program decide by RUNJOB_RANK what it does, or write -- before the command if ':' is an "
+                            "argument of it",
+                            command[i + 1]));
+  }
+}
+
 }  // namespace
 
 PreparedArguments prepare_arguments(const std::vector<std::string>& arguments, bool as_horovodrun) {
   PreparedArguments prepared;
   ExclusiveOptions exclusive;
   auto word = arguments.begin();
+  bool is_literal = false;  // the command stands after "--"
   for (; word != arguments.end(); ++word) {
     if (word->size() < 2 || word->front() != '-') break;
     prepared.without_value.clear();
     if (*word == "--") {
       ++word;
+      is_literal = true;
       break;
     }
     Match match = match_option(*word, as_horovodrun);
@@ -184,6 +205,7 @@ PreparedArguments prepare_arguments(const std::vector<std::string>& arguments, b
     }
   }
   prepared.command.assign(word, arguments.end());
+  if (!is_literal) refuse_second_program(prepared.command);
   return prepared;
 }
 

@@ -178,9 +178,9 @@ void read_placement(const SettingReader& reader, JobSpec& spec, Warnings& warnin
 
 /// Options of which SLURM does the work, or that need an agent, which such a rank has not.
 void warn_of_idle_options(const Settings& settings, Warnings& warnings) {
-  for (const char* name :
-       {"map-by", "bind-to", "gpus-per-rank", "display-map", "output-filename", "prefix-output-with-timestamp",
-        "tag-output", "output-ranks", "network-interfaces", "timeout", "stack-traces-on-timeout", "status-file"}) {
+  for (const char* name : {"map-by", "bind-to", "gpus-per-rank", "display-map", "output-filename",
+                           "prefix-output-with-timestamp", "tag-output", "stdin", "output-ranks", "network-interfaces",
+                           "timeout", "stack-traces-on-timeout", "status-file"}) {
     const auto found = settings.find(name);
     if (found == settings.end()) continue;
     if (found->second.values == std::vector<std::string>{"false"}) continue;
@@ -242,6 +242,15 @@ void keep_launch_order(JobSpec& spec) {
     spec.environment_overrides.emplace(kVariable, "1");
 }
 
+/// --stdin: the rank that has the launcher's standard input, by its number, or none.
+bool read_forwards_input(const SettingReader& reader) {
+  const auto who = reader.find("stdin");
+  if (!who || who->text == "0") return true;
+  if (who->text == "none") return false;
+  throw Error(Errc::kUsage, fmt::format("{}: '{}' is neither 0 nor none: only rank 0 can read runjob's standard input",
+                                        who->place, who->text));
+}
+
 void warn_of_mca(const Settings& settings, Warnings& warnings) {
   const auto mca = settings.find("mca");
   if (mca == settings.end()) return;
@@ -298,6 +307,7 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
                 "the current directory was deleted, and the ranks would run there; change to another one, or name one "
                 "with --wdir");
   }
+  spec.forwards_input = read_forwards_input(reader);
   if (const auto directory = reader.path("output-filename")) {
     check_output_directory(directory->text, directory->place);
     spec.output_directory = directory->text;
@@ -319,6 +329,7 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   spec.stack_traces_on_timeout = reader.flag("stack-traces-on-timeout");
   spec.continue_on_failure = reader.flag("continue-on-failure");
   spec.runtime_variables = read_runtime_variables(reader);
+  spec.runtime_options = runtime_options(settings);
   if (elastic) spec.runtime_variables.merge(read_commit_variables(reader));
   warn_of_rank_variables(spec, exports, warnings);
   keep_launch_order(spec);

@@ -30,9 +30,9 @@ std::string_view take_line(std::string_view& text) {
 void check_line(std::string_view name, std::string_view line, const std::string& place) {
   if (line.find('\0') != std::string_view::npos)
     throw Error(Errc::kUsage, fmt::format("{}: there is a zero byte, which no variable can hold", place));
-  if (!is_variable_name(name))
+  if (!is_variable_name(name) || name.find_first_of(" \t'\"") != std::string_view::npos)
     throw Error(Errc::kUsage, fmt::format("{}: this is neither NAME=VALUE nor NAME nor a comment after '#'; a NAME has "
-                                          "letters, digits and '_' only",
+                                          "no blanks and no quotes",
                                           place));
   if (is_given_to_ranks(name))
     throw Error(Errc::kUsage, fmt::format("{}: {} is set by runjob for each rank; leave it out", place, name));

@@ -1,10 +1,15 @@
 #include "cli/settings/runtime_variables.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/parse.hpp"
+#include "cli/options/option_table.hpp"
 
 namespace runjob {
 namespace {
@@ -74,6 +79,27 @@ std::map<std::string, std::string> read_runtime_variables(const SettingReader& r
   read_fusion(reader, result);
   read_hierarchy(reader, "hierarchical-allreduce", "HIERARCHICAL_ALLREDUCE", result);
   read_hierarchy(reader, "hierarchical-allgather", "HIERARCHICAL_ALLGATHER", result);
+  return result;
+}
+
+std::vector<std::string> runtime_options(const Settings& settings) {
+  constexpr std::string_view kOthers[] = {"start-timeout", "log-level", "log-hide-timestamp", "commit-dir",
+                                          "commit-interval"};
+  constexpr std::string_view kOfFrameworks[] = {"gloo", "tcp"};  // they act, or say what is so anyway
+  const auto has = [](const auto& names, std::string_view name) {
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  };
+  constexpr std::string_view kVariable = "environment ";
+  std::vector<std::string> result;
+  for (const auto& [name, setting] : settings) {
+    const Option* option = find_option(name);
+    const bool is_one = (option->group == OptionGroup::kCollectives && !has(kOfFrameworks, name)) || has(kOthers, name);
+    const std::string place = place_of(name, setting);
+    const std::string& value = setting.values.back();
+    const bool is_default = value == option->default_text || (option->value.empty() && !parse_bool(value, place));
+    if (!is_one || is_default || place.starts_with("environment HOROVOD_")) continue;
+    result.push_back(place.starts_with(kVariable) ? place.substr(kVariable.size()) : place);
+  }
   return result;
 }
 

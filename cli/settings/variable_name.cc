@@ -15,9 +15,7 @@ constexpr std::array<std::string_view, 12> kGivenToRanks = {
 }  // namespace
 
 bool is_variable_name(std::string_view text) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !text.empty() && is_letter(text.front()) &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+  return !text.empty() && text.find('=') == std::string_view::npos && text.find('\0') == std::string_view::npos;
 }
 
 bool is_given_to_ranks(std::string_view name) {

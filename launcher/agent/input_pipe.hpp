@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <string>
 
@@ -26,13 +27,20 @@ class InputPipe {
   /// Queues bytes. An empty string ends the input.
   void push(std::string bytes);
   void close();
+  /// How many bytes the rank, or a process that it has started, has read so far. Call it before close(). Where /proc
+  /// cannot be read, all that were written count as read once the input has ended.
+  std::int64_t bytes_read();
 
  private:
+  void keep_reader();
+
   boost::asio::posix::stream_descriptor pipe_;
   boost::asio::steady_timer wake_up_;  // never expires; cancelled when there is something to do
   std::deque<std::string> queue_;
   int rank_;
   FrameWriter<ToLauncher>& frames_;
+  std::int64_t written_ = 0;
+  UniqueFd reader_;  // a reading end, from the end of the input on
   bool broken_ = false;
   bool closed_ = false;
 };

@@ -120,7 +120,9 @@ void RankProcesses::start_rank(const LaunchRank& spec, const RankPlacement& plac
   rank.launch = &spec;
   const ChildStart start = start_child(child);
   if (start.pid < 0) {
-    const StartFailed failure{static_cast<StartFailed::Step>(start.error.step), start.error.error_number, ""};
+    const bool no_folder = start.error.step == ChildStartError::Step::kWorkingDirectory;
+    const StartFailed failure{static_cast<StartFailed::Step>(start.error.step), start.error.error_number,
+                              no_folder ? message.working_directory : ""};
     return frames_.send_control(ToLauncher::kStartFailed, spec.rank, encode(failure));
   }
   rank.pid = start.pid;
@@ -162,8 +164,11 @@ bool RankProcesses::reap(bool stopped_by_us) {
 
 void RankProcesses::report_exit(Rank& rank, int wait_status, const rusage& usage, bool stopped_by_us) {
   rank.pid = -1;
-  if (rank.input) rank.input->close();
-  const Exited message = exited_of(wait_status, usage, stopped_by_us, oom_kills_at_start_);
+  Exited message = exited_of(wait_status, usage, stopped_by_us, oom_kills_at_start_);
+  if (rank.input) {
+    message.input_read = rank.input->bytes_read();
+    rank.input->close();
+  }
   frames_.send_control(ToLauncher::kExited, rank.launch->rank, encode(message));
 }
 

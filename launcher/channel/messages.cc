@@ -67,6 +67,7 @@ void fields(auto& io, Is<Exited> auto& m) {
   io("wait_status", m.wait_status);
   io("out_of_memory", m.out_of_memory);
   io("stopped_by_us", m.stopped_by_us);
+  io("input_read", m.input_read);
   io("max_rss_kib", m.max_rss_kib);
   io("cpu_seconds", m.cpu_seconds);
 }

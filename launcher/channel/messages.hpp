@@ -64,16 +64,17 @@ struct StartFailed {
   enum class Step : std::uint8_t { kFork, kWorkingDirectory, kExec, kAffinity, kPlacement };
   Step step = Step::kFork;
   int error_number = 0;
-  std::string text;  ///< instead of errno, with kPlacement
+  std::string text;  ///< with kPlacement: instead of errno; with kWorkingDirectory: the folder
 
   /// There is no such file.
   bool is_not_found() const { return error_number == ENOENT || error_number == ENOTDIR; }
 };
 
 struct Exited {
-  int wait_status = 0;         ///< as waitpid() gives it
-  bool out_of_memory = false;  ///< killed by SIGKILL, not by us, while the kernel's out-of-memory killer was at work
-  bool stopped_by_us = false;  ///< after the agent had begun to end the ranks
+  int wait_status = 0;          ///< as waitpid() gives it
+  bool out_of_memory = false;   ///< killed by SIGKILL, not by us, while the kernel's out-of-memory killer was at work
+  bool stopped_by_us = false;   ///< after the agent had begun to end the ranks
+  std::int64_t input_read = 0;  ///< bytes of its standard input that it has read, if it had the launcher's
   std::int64_t max_rss_kib = 0;
   double cpu_seconds = 0;
 };

@@ -76,6 +76,7 @@ void InputRelay::read_now() {
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return wait_for_input();
   bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   credit_ -= static_cast<std::int64_t>(bytes.size());
+  taken_ += static_cast<std::int64_t>(bytes.size());
   ended_ = bytes.empty();  // the end, or an error such as EIO when the terminal has gone
   send_(std::move(bytes));
   wait_for_input();

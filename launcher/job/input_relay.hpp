@@ -26,6 +26,8 @@ class InputRelay {
   void start();
   void add_credit(std::int64_t bytes);
   void stop();
+  /// How many bytes have been read for the rank.
+  std::int64_t taken() const { return taken_; }
 
  private:
   void wait_for_input();
@@ -34,6 +36,7 @@ class InputRelay {
   boost::asio::posix::stream_descriptor input_;
   boost::asio::steady_timer timer_;
   std::int64_t credit_;
+  std::int64_t taken_ = 0;
   Send send_;
   bool waiting_ = false;
   bool ended_ = false;

@@ -50,6 +50,16 @@ void write_status_file(const std::string& path, const std::string& text) {
   }
 }
 
+/// Names the requests of the user that came to nothing, although the job may have ended well. `lost_input`: the bytes
+/// that were taken for rank 0, which read none.
+void warn_of_lost_requests(const JobSpec& spec, const JobOutcome& outcome, bool any_joined, std::int64_t lost_input) {
+  // Input that somebody types at a terminal is for the job, or for nobody.
+  if (lost_input > 0 && ::isatty(STDIN_FILENO) == 0) log::warn("{}", lost_input_notice(lost_input));
+  const bool is_over = outcome.exit_status() == 0 || outcome.ending.cause == JobOutcome::Cause::kTimeLimit;
+  if (any_joined || !is_over) return;
+  if (const std::string notice = idle_options_notice(spec.runtime_options); !notice.empty()) log::warn("{}", notice);
+}
+
 }  // namespace
 
 Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHostConnector& make_connector)
@@ -206,10 +216,11 @@ void Job::on_started(int rank, const Started& process) {
                {__FILE__, __LINE__});
   status_.line().rank_started(rank);
   status_.update();
-  if (rank == 0) input_.start();
+  if (rank == 0 && spec_.forwards_input) input_.start();
 }
 
 void Job::on_joined(int rank) {
+  any_joined_ = true;
   const bool first = supervisor_->joined(rank);
   status_.line().rank_joined(rank);
   status_.update();
@@ -221,7 +232,9 @@ void Job::on_exited(int rank, const Exited& process) {
   status_.line().rank_ended(rank);
   status_.update();
   if (stacks_) stacks_->on_rank_gone(rank);
-  if (rank == 0) input_.stop();
+  if (rank != 0) return;
+  input_.stop();
+  if (process.input_read == 0 && !process.stopped_by_us) lost_input_ = input_.taken();
 }
 
 void Job::on_request(int host, RelayedRequest message) {
@@ -338,6 +351,7 @@ int Job::conclude() {
     log::error("{}{}", verdict.cause() == Verdict::Cause::kRankFailed ? spec_.failure_lead : "", message);
   }
   if (!stack_report_.empty()) log::error("{}", stack_report_);
+  warn_of_lost_requests(spec_, verdict.outcome(), any_joined_, lost_input_);
   if (spec_.status_file) write_status_file(*spec_.status_file, outcome_json(verdict.outcome(), facts, all_lines));
   return verdict.outcome().exit_status();
 }

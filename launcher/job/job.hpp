@@ -92,6 +92,8 @@ class Job : private HostAgents::Events {
   std::optional<CallRelay> call_;
   std::optional<StackTraces> stacks_;  // from kTracing on
   std::string stack_report_;
+  bool any_joined_ = false;      // some rank has called init()
+  std::int64_t lost_input_ = 0;  // bytes that were taken for rank 0, which read none
 };
 
 }  // namespace runjob

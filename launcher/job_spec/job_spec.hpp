@@ -36,6 +36,7 @@ struct JobSpec {
   Environment environment;            ///< the launcher's own, from which that of the ranks is made
   Environment environment_overrides;  ///< -x NAME=VALUE: set last, for every rank
   std::string working_directory;      ///< absolute; the ranks start in it
+  bool forwards_input = true;         ///< rank 0 reads the launcher's standard input; without it no rank has one
   std::optional<std::string> output_directory;  ///< --output-filename: DIR/rank.N/{stdout,stderr}
   bool prefix_output_with_timestamp = false;
   TagStyle tags;                                        ///< the tag before each line of output
@@ -49,6 +50,8 @@ struct JobSpec {
   /// Variables for the runtime of the ranks, by name without a prefix; each rank gets them with RUNJOB_ and with
   /// HOROVOD_.
   std::map<std::string, std::string> runtime_variables;
+  /// The options among those variables' sources, as messages name them: they act only in ranks that call init().
+  std::vector<std::string> runtime_options;
   std::optional<std::string> status_file;  ///< the verdict as JSON
   std::optional<CallDescriptors>
       call;                  ///< a Python process has called runjob.run() and reports the outcome to the user itself

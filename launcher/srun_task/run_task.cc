@@ -252,9 +252,9 @@ int run_task(const JobSpec& spec) {
   std::unique_ptr<StepNames> names = open_step_names(task);
   std::optional<StepHead> head;
   if (task.rank == 0) {
-    head.emplace(
-        StepHead::Options{task, spec.command.front(), spec.start_timeout, spec.grace_period, spec.continue_on_failure},
-        munge, names.get());
+    head.emplace(StepHead::Options{task, spec.command.front(), spec.start_timeout, spec.grace_period,
+                                   spec.continue_on_failure, spec.runtime_options},
+                 munge, names.get());
   }
   const int free_port = host_facts(Neighbours::kNone).free_port;
   const JoinedStep joined = join_step(task, munge, free_port, spec.start_timeout, names.get());
@@ -266,8 +266,10 @@ int run_task(const JobSpec& spec) {
   const ChildStart start = start_rank(spec, task_environment(spec, joined, key_file.path()));
   if (start.pid < 0) {
     log::error("{}", failure_text(task, start.error, spec.command.front(), spec.working_directory));
+    const bool no_folder = start.error.step == ChildStartError::Step::kWorkingDirectory;
     send_report(client, kStepNotStarted,
-                encode(StartFailed{static_cast<StartFailed::Step>(start.error.step), start.error.error_number, ""}));
+                encode(StartFailed{static_cast<StartFailed::Step>(start.error.step), start.error.error_number,
+                                   no_folder ? spec.working_directory : ""}));
     const bool missing = start.error.error_number == ENOENT || start.error.error_number == ENOTDIR;
     if (head) head->wait();
     return start.error.step != ChildStartError::Step::kExec ? kOwnFailureStatus : missing ? 127 : 126;

@@ -22,6 +22,7 @@
 #include "launcher/srun_task/step_gathering.hpp"
 #include "launcher/srun_task/step_liveness.hpp"
 #include "launcher/srun_task/step_messages.hpp"
+#include "launcher/supervision/core_notices.hpp"
 #include "launcher/supervision/outcome_report.hpp"
 #include "launcher/supervision/rank_place.hpp"
 #include "launcher/supervision/rank_supervisor.hpp"
@@ -113,6 +114,7 @@ class StepHead::State {
       reply({200, "", {}});
       return on_report(rank, request.target.substr(reports.size()), request.body);
     }
+    any_joined_ = any_joined_ || request.target == "/v1/join";
     supervisor_->request(std::move(request), std::move(reply));
   }
 
@@ -169,6 +171,9 @@ class StepHead::State {
     status_ = verdict.outcome().exit_status();
     const std::string message = outcome_message(verdict.outcome(), [](int) { return std::vector<std::string>(); });
     if (!message.empty()) log::error("{}", message);
+    if (const std::string notice = idle_options_notice(options_.runtime_options);
+        !any_joined_ && status_ == 0 && !notice.empty())
+      log::warn("{}", notice);
     asio::co_spawn(context_, leave(), [](const std::exception_ptr&) {});
   }
 
@@ -191,6 +196,7 @@ class StepHead::State {
   std::optional<StepLiveness> liveness_;
   std::optional<rendezvous::HttpServer> server_;
   int status_ = 0;
+  bool any_joined_ = false;
   asio::steady_timer lost_timer_;
   std::thread thread_;  // the last member: it uses the others
 };

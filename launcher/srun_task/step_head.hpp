@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "hostfile/slurm_task.hpp"
 #include "launcher/srun_task/munge.hpp"
@@ -22,6 +23,7 @@ class StepHead {
     std::chrono::milliseconds start_timeout{};
     std::chrono::milliseconds grace_period{};
     bool continue_on_failure = false;
+    std::vector<std::string> runtime_options = {};  ///< see JobSpec
   };
 
   /// Listens when it returns. Errors  Error(kSystem) when none of the ports is free.

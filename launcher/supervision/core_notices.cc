@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "launcher/processes/rank_environment.hpp"
 
@@ -27,6 +28,22 @@ std::string affinity_notice(const HostCores& host) {
       "the {} ranks on {} share {} of its {} cores, all that they may use there (by taskset, a batch "
       "system or a container)",
       host.local_size, host.name, host.usable, host.online);
+}
+
+std::string idle_options_notice(const std::vector<std::string>& options) {
+  if (options.empty()) return "";
+  return fmt::format(
+      "no rank called init(), so {} had no effect: {} for programs with runjob's own collectives, and {} not act on "
+      "torch.distributed or MPI (docs/ddp.md)",
+      fmt::join(options, ", "), options.size() == 1 ? "it is" : "they are", options.size() == 1 ? "does" : "do");
+}
+
+std::string lost_input_notice(std::int64_t bytes) {
+  return fmt::format(
+      "rank 0 has read nothing of its standard input: {} that runjob took for it {} lost; if {} for others, as in a "
+      "loop (while read ...), start runjob with --stdin none or with </dev/null",
+      bytes == 1 ? "the byte" : fmt::format("the {} bytes", bytes), bytes == 1 ? "is" : "are",
+      bytes == 1 ? "it was" : "they were");
 }
 
 }  // namespace runjob

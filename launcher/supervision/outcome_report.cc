@@ -76,6 +76,17 @@ const char* outcome_name(JobOutcome::RankState state) {
   return "not started";
 }
 
+/// What the user probably meant with a command that does not exist: "; to set a variable ...", or "".
+std::string hint_for_missing(const std::string& command) {
+  const std::size_t equals = command.find('='), blank = command.find(' ');
+  const bool sets_variable = equals != std::string::npos && equals > 0 && command.find_first_of("/ ") > equals;
+  if (blank != std::string::npos)
+    return fmt::format("; if these are several words, leave out the quotes: runjob {}{}", sets_variable ? "-x " : "",
+                       command);
+  if (sets_variable) return fmt::format("; to set a variable of the ranks, write -x {} before the command", command);
+  return "";
+}
+
 std::string start_failure_message(const JobOutcome& outcome, int rank) {
   const StartFailed& failure = *outcome.ranks.at(static_cast<std::size_t>(rank)).start_failed;
   const std::string reason = start_error_text(failure.error_number);
@@ -84,8 +95,8 @@ std::string start_failure_message(const JobOutcome& outcome, int rank) {
     case StartFailed::Step::kFork:
       return fmt::format("{}: cannot start rank {}: {}", host, rank, reason);
     case StartFailed::Step::kWorkingDirectory:
-      return fmt::format("{}: cannot change to the working directory for rank {}: {}; choose another with --wdir", host,
-                         rank, reason);
+      return fmt::format("{}: cannot change to the working directory {} for rank {}: {}; choose another with --wdir",
+                         host, failure.text, rank, reason);
     case StartFailed::Step::kAffinity:
       return fmt::format("{}: cannot bind rank {} to its CPUs: {}", host, rank, reason);
     case StartFailed::Step::kPlacement:
@@ -97,7 +108,9 @@ std::string start_failure_message(const JobOutcome& outcome, int rank) {
   const std::string hint = is_python ? fmt::format("; did you mean: python {}?", outcome.command) : "";
   if (failure.is_not_found()) {
     const bool searched = outcome.command.find('/') == std::string::npos;
-    return fmt::format("{}: command not found: {}{}", host, outcome.command, searched ? " (searched PATH)" + hint : "");
+    const std::string missing = hint_for_missing(outcome.command);
+    return fmt::format("{}: command not found: {}{}{}", host, outcome.command, searched ? " (searched PATH)" : "",
+                       searched && missing.empty() ? hint : missing);
   }
   return fmt::format("{}: cannot execute {}: {}{}", host, outcome.command, reason, hint);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/log.hpp"
 #include "base/screen_text.hpp"
 #include "hostfile/rank_list.hpp"
@@ -97,11 +99,14 @@ bool RankSupervisor::note_join(int rank) {
 }
 
 /// Some rank has called init(). Names those that have not, when their time has passed or they have ended without it.
-void RankSupervisor::check_start() {
+void RankSupervisor::check_start(bool time_is_up) {
   if (phase_ != Phase::kJoining) return;
   if (options_.continue_on_failure) return;  // the others learn it from the rendezvous and decide for themselves
-  const std::string missing = service_.overdue(alarm_->now());
+  std::string missing = service_.overdue(alarm_->now());
   if (missing.empty()) return;
+  if (time_is_up)
+    missing += fmt::format("; for a longer time give --start-timeout, which is {:.3g} s",
+                           std::chrono::duration<double>(options_.start_timeout).count());
   verdict_.start_timeout(missing);
   end_if_caused();
 }
@@ -140,7 +145,7 @@ void RankSupervisor::on_alarm() {
   service_.expire(now);
   if (start_deadline_ <= now) {
     start_deadline_ = kNever;
-    check_start();
+    check_start(/*time_is_up=*/true);
   }
   if (culprit_deadline_ <= now) {
     culprit_deadline_ = kNever;

@@ -63,7 +63,7 @@ class RankSupervisor : public Supervisor {
   };
 
   bool note_join(int rank);
-  void check_start();
+  void check_start(bool time_is_up = false);
   void watch_culprit();
   void watch_times();
   void on_alarm();

@@ -53,7 +53,12 @@ def error_of(result, status=2):
             ["--wdir", "/nonexistent", "true"],
             "--wdir: /nonexistent: No such file or directory; name a directory that exists",
         ),
-        (["-x", "A-B=1", "true"], "-x: 'A-B' is not the name of a variable; write NAME or NAME=VALUE"),
+        (["-x", "=1", "true"], "-x: '' is not the name of a variable; write NAME or NAME=VALUE"),
+        (["--stdin", "2", "true"], "--stdin: '2' is neither 0 nor none: only rank 0 can read runjob's standard input"),
+        (["-np", "1", "a", ":", "-np", "1", "b"], "': -np' begins a second program, as for mpirun, and a job of runjob runs one; let "
+            "that program decide by RUNJOB_RANK what it does, or write -- before the command if ':' is an argument of it"),
+        (["-H", "10.0.0.1", ":2", "true"], "the command is ':2': write the slots after the host without a blank, as in -H s1:2; the "
+            "output of `hostname -I` ends with one"),
         (
             ["--status-file", "/nonexistent/s.json", "true"],
             "--status-file: the directory /nonexistent does not exist; make it first",
@@ -65,7 +70,7 @@ def error_of(result, status=2):
          "--nnodes is torchrun's; start runjob once, on one host, with -H a:4,b:4: it starts the ranks of all hosts"),
         (["--config-file", "/nonexistent", "true"],
          "cannot read config file /nonexistent: No such file or directory; check the path and its permissions"),
-        (["-x", "A\nB", "true"], "-x: 'A\\nB' is not the name of a variable; write NAME or NAME=VALUE"),
+        (["--stdin", "a\nb", "true"], "--stdin: 'a\\nb' is neither 0 nor none: only rank 0 can read runjob's standard input"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(arguments, message):
@@ -258,8 +263,11 @@ def test_a_variable_with_a_wrong_value_is_an_error_of_the_launcher(name, value):
 @pytest.mark.parametrize("command, status, message", [
     ("t1.py", 127, "command not found: t1.py (searched PATH); did you mean: python t1.py?"),
     ("./t1.py", 126, "cannot execute ./t1.py: Permission denied; did you mean: python ./t1.py?"),
+    ("python t1.py", 127, "command not found: python t1.py (searched PATH); if these are several words, leave out the quotes: "
+                          "runjob python t1.py"),
+    ("FOO=1", 127, "command not found: FOO=1 (searched PATH); to set a variable of the ranks, write -x FOO=1 before the command"),
 ])
-def test_a_python_file_as_command_gets_a_hint(tmp_path, command, status, message):
+def test_a_command_that_is_none_gets_a_hint(tmp_path, command, status, message):
     (tmp_path / "t1.py").write_text("print(1)\n")
     assert error_of(runjob("-np", "2", command, cwd=tmp_path), status=status) == f"localhost: {message}"
 

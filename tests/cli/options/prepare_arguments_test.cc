@@ -52,6 +52,19 @@ TEST_CASE("the command begins at the first word that is no option and stays unto
   CHECK(prepare_arguments({}).command.empty());
 }
 
+TEST_CASE("a second program after ':' is an error, unless the command is literal", "[unit]") {
+  CHECK_THROWS_WITH(prepare_arguments({"-np", "1", "a", ":", "-np", "1", "b"}),
+                    "': -np' begins a second program, as for mpirun, and a job of runjob runs one; let that program "
+                    "decide by RUNJOB_RANK what it does, or write -- before the command if ':' is an argument of it");
+  for (const Words& words : {Words{"a", "x", ":", "--np=1", "b"}, Words{"a", ":", "-n2", "b"},
+                             Words{"a", ":", "-host", "s1", "b"}, Words{"a", ":", "--num-proc", "1", "b"}})
+    CHECK_THROWS_WITH(prepare_arguments(words), ContainsSubstring("begins a second program"));
+  CHECK(prepare_arguments({"--", "a", ":", "-np", "1"}).command == Words{"a", ":", "-np", "1"});
+  CHECK(prepare_arguments({"expr", "ab", ":", "a.*"}).command == Words{"expr", "ab", ":", "a.*"});
+  CHECK(prepare_arguments({"a", ":", "-frobnicate"}).command.size() == 3);
+  CHECK(prepare_arguments({"a", ":"}).command.size() == 2);
+}
+
 TEST_CASE("an option that is none is an error that helps", "[unit]") {
   const std::vector<std::pair<Words, std::string>> table = {
       {{"--num-prok", "2"}, "unknown option --num-prok; did you mean --num-proc?"},

@@ -199,7 +199,9 @@ TEST_CASE("every option reaches its field", "[unit]") {
                               "3",
                               "--tag-output=host,time",
                               "--output-ranks",
-                              "0,2"});
+                              "0,2",
+                              "--stdin",
+                              "none"});
   CHECK(spec.working_directory == "/tmp");
   CHECK(spec.output_directory == "/tmp/out");
   CHECK(spec.prefix_output_with_timestamp);
@@ -211,6 +213,8 @@ TEST_CASE("every option reaches its field", "[unit]") {
   CHECK(spec.grace_period == 0s);
   CHECK(spec.continue_on_failure);
   CHECK(spec.stack_traces_on_timeout);
+  CHECK_FALSE(spec.forwards_input);
+  CHECK(spec.runtime_options == std::vector<std::string>{"--start-timeout", "--timeline-filename"});
   CHECK(spec.tags == TagStyle{false, false, true, true});
   CHECK(spec.output_ranks == std::vector<int>{0, 2});
   CHECK(spec.environment_overrides == Environment{{"A", "1"}});
@@ -270,6 +274,8 @@ TEST_CASE("what is not given has the default of JobSpec", "[unit]") {
   CHECK_FALSE(spec.time_limit);
   CHECK(spec.grace_period == 10s);
   CHECK_FALSE(spec.continue_on_failure);
+  CHECK(spec.forwards_input);
+  CHECK(spec.runtime_options.empty());
   CHECK(spec.tags == TagStyle{});
   CHECK_FALSE(spec.output_ranks);
 }
@@ -346,7 +352,9 @@ TEST_CASE("a user's mistake is one error that names the option", "[unit]") {
        "cannot read hostfile /nonexistent: No such file or directory; check the path and its permissions"},
       {{"--wdir", "/nonexistent"}, "--wdir: /nonexistent: No such file or directory; name a directory that exists"},
       {{"--wdir="}, "--wdir: the path is empty; give one"},
-      {{"-x", "1=2"}, "-x: '1' is not the name of a variable; write NAME or NAME=VALUE"},
+      {{"-x", "=2"}, "-x: '' is not the name of a variable; write NAME or NAME=VALUE"},
+      {{"--stdin", "1"}, "--stdin: '1' is neither 0 nor none: only rank 0 can read runjob's standard input"},
+      {{"--stdin", "all"}, "--stdin: 'all' is neither 0 nor none: only rank 0 can read runjob's standard input"},
       {{"--status-file", "/nonexistent/s"}, "--status-file: the directory /nonexistent does not exist; make it first"},
       {{"--timeline-filename", "/"}, "--timeline-filename: / is a directory; name a file"},
       {{"--start-timeout", "soon"}, "--start-timeout: 'soon' is not a time such as 30, 0.5, 500ms, 30s, 10m or 2h"},

@@ -56,3 +56,20 @@ TEST_CASE("values of the runtime's options are checked before anything starts", 
     CHECK_THROWS_WITH(read(given(option, value)), ContainsSubstring(std::string("command line: '") + value));
   }
 }
+
+TEST_CASE("the options that only act in ranks that call init() are known by the places where they were given",
+          "[cli][unit]") {
+  Settings settings = {{"encrypt-data", {{"true"}, "--encrypt-data"}},
+                       {"timeline-mark-cycles", {{"false"}, "--timeline-mark-cycles"}},
+                       {"timeline-filename", {{"/t"}, "environment RUNJOB_TIMELINE"}},
+                       {"fusion-threshold-mb", {{"1"}, "environment HOROVOD_FUSION_THRESHOLD_MB"}},
+                       {"start-timeout", {{"9"}, "--start-timeout"}},
+                       {"cycle-time-ms", {{"1"}, "file job.toml"}},
+                       {"cache-capacity", {{"1024"}, "file job.toml"}},  // as --print-config writes it
+                       {"hierarchical-allreduce", {{"true"}, "file job.toml"}},
+                       {"timeout", {{"9"}, "--timeout"}},
+                       {"tcp", {{"true"}, "--tcp"}}};
+  CHECK(runtime_options(settings) == std::vector<std::string>{"file job.toml, cycle-time-ms", "--encrypt-data",
+                                                              "--start-timeout", "RUNJOB_TIMELINE"});
+  CHECK(runtime_options({}).empty());
+}

@@ -61,7 +61,8 @@ TEST_CASE("the small messages survive the channel", "[unit]") {
   CHECK(failed.text == "text");
   CHECK(failed.step == StartFailed::Step::kExec);
   CHECK(failed.error_number == 2);
-  const Exited exited = decode<Exited>(encode(Exited{9, true, false, 1024, 0.5}));
+  const Exited exited = decode<Exited>(encode(Exited{9, true, false, 7, 1024, 0.5}));
+  CHECK(exited.input_read == 7);
   CHECK(exited.wait_status == 9);
   CHECK(exited.out_of_memory);
   CHECK_FALSE(exited.stopped_by_us);

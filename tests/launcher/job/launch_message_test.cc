@@ -43,6 +43,13 @@ TEST_CASE("each host's agent gets its own ranks, with what only they get", "[uni
   CHECK(variables.at("RUNJOB_TIMELINE") == "mine");  // -x wins
 }
 
+TEST_CASE("rank 0 has the launcher's input, unless the user keeps it", "[unit]") {
+  JobSpec spec = on_two_hosts();
+  CHECK(launch_message(spec, 0, {}, {}, 0).stdin_rank == 0);
+  spec.forwards_input = false;
+  CHECK(launch_message(spec, 0, {}, {}, 0).stdin_rank == -1);
+}
+
 TEST_CASE("a process that an elastic job starts later is told the number of its host", "[unit]") {
   JobSpec spec = on_two_hosts();
   spec.elastic.emplace();

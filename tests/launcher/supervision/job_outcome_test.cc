@@ -16,7 +16,7 @@ JobOutcome with_end(int wait_status, bool out_of_memory = false) {
   outcome.allocation.hosts = {{"s1", 1, "", {}, "", {}}};
   outcome.allocation.placements = {{0, 1, 0, 1, 0, 1, 0}};
   outcome.ranks.resize(1);
-  outcome.ranks[0].exited = Exited{wait_status, out_of_memory, false, 10, 0.1};
+  outcome.ranks[0].exited = Exited{wait_status, out_of_memory, false, 0, 10, 0.1};
   return outcome;
 }
 

@@ -29,7 +29,21 @@ TEST_CASE("a command that cannot be run gives 127 or 126 and names host and comm
   CHECK(status_and_text({Step::kExec, EACCES, ""}, "./t1.py").second ==
         "s2: cannot execute ./t1.py: Permission denied; did you mean: python ./t1.py?");
   CHECK(status_and_text({Step::kExec, ENOENT, ""}, "./t1.py").second == "s2: command not found: ./t1.py");
-  CHECK(status_and_text({Step::kWorkingDirectory, ENOENT, ""}, "x").first == 125);
+  CHECK(status_and_text({Step::kWorkingDirectory, ENOENT, "/no/such"}, "x") ==
+        std::pair(125, std::string("s2: cannot change to the working directory /no/such for rank 2: No such file or "
+                                   "directory; choose another with --wdir")));
+  CHECK(status_and_text({Step::kExec, ENOENT, ""}, "python x.py").second ==
+        "s2: command not found: python x.py (searched PATH); if these are several words, leave out the quotes: runjob "
+        "python x.py");
+  CHECK(status_and_text({Step::kExec, ENOENT, ""}, "/usr/bin/python3 x.py").second ==
+        "s2: command not found: /usr/bin/python3 x.py; if these are several words, leave out the quotes: runjob "
+        "/usr/bin/python3 x.py");
+  CHECK(status_and_text({Step::kExec, ENOENT, ""}, "FOO=/a/b.py").second ==
+        "s2: command not found: FOO=/a/b.py; to set a variable of the ranks, write -x FOO=/a/b.py before the command");
+  CHECK(status_and_text({Step::kExec, ENOENT, ""}, "FOO=1 python x.py").second ==
+        "s2: command not found: FOO=1 python x.py (searched PATH); if these are several words, leave out the quotes: "
+        "runjob -x FOO=1 python x.py");
+  CHECK(status_and_text({Step::kExec, ENOENT, ""}, "/a=b").second == "s2: command not found: /a=b");
   CHECK(status_and_text({Step::kPlacement, 0, "2 ranks cannot have a core each"}, "x") ==
         std::pair(125, std::string("s2: 2 ranks cannot have a core each")));
   CHECK(status_and_text({Step::kAffinity, EINVAL, ""}, "x").second ==

@@ -56,7 +56,7 @@ struct Supervised {
 };
 
 Exited with_status(int status) {
-  return {status << 8, false, false, 10, 0.1};
+  return {status << 8, false, false, 0, 10, 0.1};
 }
 
 }  // namespace
@@ -118,7 +118,8 @@ TEST_CASE("ranks that do not call init() within the start timeout are named", "[
   CHECK(job.causes.empty());
   job.clock.advance(1ms);
   CHECK(job.causes == std::vector<Cause>{Cause::kStartTimeout});
-  CHECK(job.message() == "rank 2 on s2 has not called init() for 90 s (pid 102)");
+  CHECK(job.message() ==
+        "rank 2 on s2 has not called init() for 90 s (pid 102); for a longer time give --start-timeout, which is 30 s");
 }
 
 TEST_CASE("a rank that ends without init() after another one has called it is named at once", "[unit]") {

@@ -22,10 +22,10 @@ inline Verdict started() {
 }
 
 inline Exited with_status(int status) {
-  return {status << 8, false, false, 10, 0.1};
+  return {status << 8, false, false, 0, 10, 0.1};
 }
 inline Exited with_signal(int number) {
-  return {number, false, false, 10, 0.1};
+  return {number, false, false, 0, 10, 0.1};
 }
 inline std::vector<std::string> no_lines(int) {
   return {};

@@ -24,12 +24,12 @@ def test_places_in_everybodys_words():
         for name, value in {"RANK": rank, "SIZE": 3, "LOCAL_RANK": rank, "LOCAL_SIZE": 3, "CROSS_RANK": 0, "CROSS_SIZE": 1}.items():
             assert mine[f"RUNJOB_{name}"] == mine[f"HOROVOD_{name}"] == str(value)
         assert (mine["RANK"], mine["WORLD_SIZE"], mine["LOCAL_RANK"], mine["LOCAL_WORLD_SIZE"]) == (str(rank), "3", str(rank), "3")
-        assert mine["MASTER_ADDR"] == "127.0.0.1"
         assert (mine["GROUP_RANK"], mine["NODE_RANK"], mine["GROUP_WORLD_SIZE"]) == ("0", "0", "1")
         assert (mine["ROLE_NAME"], mine["ROLE_RANK"], mine["ROLE_WORLD_SIZE"]) == ("default", str(rank), "3")
         assert mine["TORCHELASTIC_RUN_ID"] == mine["RUNJOB_JOB_ID"]
         assert (mine["TORCHELASTIC_RESTART_COUNT"], mine["TORCHELASTIC_MAX_RESTARTS"]) == ("0", "0")
         assert "TORCHELASTIC_USE_AGENT_STORE" not in mine   # else the ranks wait for a store of torchrun's agent
+        assert mine["MASTER_ADDR"] == "127.0.0.1"
         assert 1024 <= int(mine["MASTER_PORT"]) < 32768
         assert mine["PYTHONUNBUFFERED"] == "1"
         assert mine["RUNJOB_HOSTNAME"] == "localhost"
@@ -102,7 +102,6 @@ def test_x_sets_and_passes():
         assert (mine["T_SET"], mine["T_PASSED"], mine["PYTHONUNBUFFERED"]) == ("a=b c", "p", "")
 
 
-def test_omp_threads_share_the_cores():
 def test_the_user_may_give_torchruns_variables_other_values(tmp_path):
     (tmp_path / "variables").write_text("ROLE_NAME=trainer\nGROUP_RANK=5\n")
     (mine,) = environments("-x", "TORCHELASTIC_RUN_ID=mine", "-x", "GROUP_RANK=6", "--env-file", tmp_path / "variables").values()
@@ -114,6 +113,7 @@ def test_a_name_that_no_shell_can_use_is_set_all_the_same():
     assert (mine["spark.x"], mine["spark.y"]) == ("1", "2")
 
 
+def test_omp_threads_share_the_cores():
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     cores = len(os.sched_getaffinity(0))
     assert environments("-np", "2", env=environment)[0]["OMP_NUM_THREADS"] == str(max(1, cores // 2))

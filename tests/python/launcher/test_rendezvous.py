@@ -1,6 +1,7 @@
 """Ranks reach the rendezvous over their agent's socket; those that never come are named."""
 
 import os
+import re
 
 from jobs import by_rank, python, run
 from testbed import with_enough_time
@@ -55,6 +56,7 @@ def test_rank_that_never_calls_init_is_named():
 
     errors = with_enough_time(attempt, "ranks 0 and 2 have joined")
     assert "runjob: error: rank 1 on localhost has not called init() for " in errors
+    assert re.search(r"\(pid \d+\); for a longer time give --start-timeout, which is \S+ s\n", errors)
 
 
 def test_rank_that_ends_without_init_is_named_at_once():

@@ -120,7 +120,7 @@ def test_a_local_and_a_remote_host(bed):
 def test_a_missing_working_directory_is_an_error(bed):
     done = run(bed, "-H", "s1", "--wdir", "/nowhere", "true")
     assert done.returncode == 125
-    assert done.stderr == ("runjob: error: s1: cannot change to the working directory for rank 0: No such file or directory; "
+    assert done.stderr == ("runjob: error: s1: cannot change to the working directory /nowhere for rank 0: No such file or directory; "
                            "choose another with --wdir\n")  # fmt: skip
 
 

@@ -200,7 +200,7 @@ def test_a_working_directory_that_is_not_on_a_node_is_an_error(slurm):
     slurm.head.path("/tmp/only-at-the-head").mkdir(exist_ok=True)
     done = salloc(slurm, "-N1", "true", cwd="/tmp/only-at-the-head")
     assert done.returncode == 125
-    assert "runjob: error: s1: cannot change to the working directory for rank 0: No such file or directory" in done.stderr
+    assert "runjob: error: s1: cannot change to the working directory /tmp/only-at-the-head for rank 0: No such file or directory" in done.stderr
 
 
 # What is open, and to whom
