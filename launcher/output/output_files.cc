@@ -17,7 +17,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "launcher/output/utc_time.hpp"
+#include "base/utc_time.hpp"
 
 namespace runjob {
 namespace {

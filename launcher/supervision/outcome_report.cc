@@ -9,8 +9,8 @@
 
 #include "base/json_text.hpp"
 #include "base/screen_text.hpp"
+#include "base/utc_time.hpp"
 #include "hostfile/rank_list.hpp"
-#include "launcher/output/utc_time.hpp"
 #include "launcher/processes/child_process.hpp"
 
 namespace runjob {

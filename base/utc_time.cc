@@ -1,4 +1,4 @@
-#include "launcher/output/utc_time.hpp"
+#include "base/utc_time.hpp"
 
 #include <ctime>
 
