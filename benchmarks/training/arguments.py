@@ -38,6 +38,7 @@ def parse(argv=None):
     parser.add_argument("--priority", action="store_true", help="give the ranks nearly all processor time: for a busy machine; needs root")
     parser.add_argument("--timeout", type=float, default=300, help="seconds after which a program is given up")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where runjob is")
+    parser.add_argument("--before", type=pathlib.Path, metavar="FOLDER", help="another checkout of runjob with its release build, which trains beside this one")
     parser.add_argument("--python", type=program, default=python_with_torch(), help="a Python that has torch")
     parser.add_argument("--horovod-python", type=program, default=python_with_horovod(), help="a Python that has Horovod, with horovodrun beside it")
     parser.add_argument("--tensorflow-python", type=program, default=python_with_tensorflow(), help="a Python that has TensorFlow")

@@ -9,7 +9,7 @@ from benchmarks.collectives import installed
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 OURS = "runjob"
-NAMES = (OURS, "alone", "paced", "ddp", "mwms", "horovod")
+NAMES = (OURS, "before", "alone", "paced", "ddp", "mwms", "horovod")
 
 #: The environment of every rank: one thread, and a C library that keeps freed memory. By default it may give the memory of a step back
 #: to the kernel and take it again in the next step, which depends on where blocks lie and takes up to a twentieth of the step.
@@ -36,10 +36,10 @@ class Peer:
 
 
 def with_runjob(arguments, framework, python):
-    """What runjob starts the ranks of: runjob, no communication at all, and what the framework has itself."""
+    """What runjob starts the ranks of: runjob, another checkout of it, no communication at all, and what the framework has itself."""
 
-    def launch(np):
-        words = [str(arguments.bin / "runjob"), "-np", str(np)]
+    def launch(np, bin=arguments.bin):
+        words = [str(bin / "runjob"), "-np", str(np)]
         if not arguments.hosts:
             return words
         slots = ",".join(f"s{host + 1}:{-(-np // arguments.hosts)}" for host in range(arguments.hosts))
@@ -52,6 +52,10 @@ def with_runjob(arguments, framework, python):
     ours = {"PYTHONPATH": str(ROOT / "python"), "RUNJOB_LIBRARY": str(arguments.bin.parent / "lib/librunjob.so")}
     none = dict.fromkeys(ours, "")  # so that -x finds them
     both = [Peer(OURS, framework, launch, python, ours), Peer("alone", framework, launch, python, none)]
+    if arguments.before:
+        build = arguments.before / "build/release"
+        theirs = {"PYTHONPATH": str(arguments.before / "python"), "RUNJOB_LIBRARY": str(build / "lib/librunjob.so")}
+        both.append(Peer("before", framework, lambda np: launch(np, build / "bin"), python, theirs))
     if framework == "torch":
         return [*both, Peer("paced", framework, launch, python, ours), Peer("ddp", framework, launch, python, none)]
     return [*both, Peer("mwms", framework, launch_workers, python, none)]

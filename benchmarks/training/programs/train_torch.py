@@ -58,6 +58,7 @@ def paced():
 
 LIBRARIES = {
     "runjob": lambda: with_horovod("runjob.torch"),
+    "before": lambda: with_horovod("runjob.torch"),
     "horovod": lambda: with_horovod("horovod.torch"),
     "ddp": with_ddp,
     "alone": alone,
