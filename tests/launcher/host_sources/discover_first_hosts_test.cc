@@ -71,7 +71,7 @@ TEST_CASE("a script that fails at first, or prints a bad line, is the user's mis
     FAIL("it lists no slots");
   } catch (const Error& error) {
     CHECK(error.code() == Errc::kTimeout);
-    CHECK_THAT(error.what(), ContainsSubstring("0 of the 1 slots"));
+    CHECK_THAT(error.what(), ContainsSubstring("0 of the 1 slot "));
   }
 }
 

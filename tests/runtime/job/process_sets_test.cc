@@ -223,7 +223,7 @@ TEST_CASE("a stalled operation of a set names the set, and the missing rank of t
     while (code == RUNJOB_OK) code = sum(others, "until the job ends", value);
     return outcome_of(code);
   });
-  check_message(outcomes, RUNJOB_TIMEOUT, "rank 1 on alpha: allreduce 'never' of process set 1 has waited");
+  check_message(outcomes, RUNJOB_TIMEOUT, "allreduce 'never' of process set 1 has waited");
   check_message(outcomes, RUNJOB_TIMEOUT, "for rank 3 on alpha (has submitted nothing)");
 }
 
