@@ -70,12 +70,15 @@ def outside_of_its_set():
     alone = own.gradient(loss, variables)
     found = tensorflow_cases.close(step(), alone), tensorflow_cases.close(tf.function(step)(), alone)
     hvd.remove_process_set(only)
-    with hvd.DistributedGradientTape(tf.GradientTape(), process_set=only) as tape:
-        loss = tensorflow_cases.loss_of(tf, variables, x, y)
-    try:
-        tape.gradient(loss, variables)
-    except ValueError as error:
-        found += ("is not registered" in str(error),)
+    for local in ([], variables):  # also where no gradient is reduced
+        with hvd.DistributedGradientTape(tf.GradientTape(), process_set=only) as tape:
+            loss = tensorflow_cases.loss_of(tf, variables, x, y)
+        for variable in local:
+            tape.register_local_source(variable)
+        try:
+            tape.gradient(loss, variables)
+        except ValueError as error:
+            found += ("is not registered" in str(error),)
     return found
 
 
@@ -153,7 +156,7 @@ CASES = {
     loop_that_broadcasts_in_its_first_step: (True, True),
     tapes: set(),
     local_sources: (True, 1, 1),
-    outside_of_its_set: (True, True, True),
+    outside_of_its_set: (True, True, True, True),
     slices_of_embeddings: [[1.5, 0.5, 1, 0]] * 2,
     gradients_that_only_some_ranks_have: [
         [1.5, 2.0, 2.0, [0, 0, 4.0], [1.0, 0.5, 0.5]],

@@ -204,12 +204,19 @@ def mismatches():
 
 def refusals():
     tf, hvd = tensorflow_cases.module()
+    by_hand = hvd.ProcessSet([0])
+    by_hand.process_set_id = 42  # that of no set
     found = {}
     for name, trial in {
         "one tensor": lambda: hvd.grouped_allreduce(tf.ones(2)),
         "no tensor": lambda: hvd.grouped_allgather([]),
         "both": lambda: hvd.allreduce(tf.ones(2), average=True, op=hvd.Sum),
         "set": lambda: hvd.allreduce(tf.ones(2), process_set=7),
+        "unregistered": lambda: hvd.allreduce(tf.ones(2), process_set=hvd.ProcessSet([0])),
+        "by hand": lambda: hvd.broadcast(tf.ones(2), 0, process_set=by_hand),
+        "in a function": lambda: tf.function(lambda: hvd.allgather(tf.ones(2), process_set=by_hand))(),
+        "size": lambda: hvd.size_op(42),
+        "included": lambda: hvd.process_set_included_op(42),
         "slices": lambda: hvd.allreduce(tf.IndexedSlices(tf.ones([1, 2]), tf.constant([0])), op=hvd.Max),
         "scalar": lambda: hvd.allgather(tf.constant(1.0)),
         "root": lambda: hvd.broadcast(tf.ones(2), 9),
@@ -259,7 +266,7 @@ CASES = {
         "one tensor": "ValueError",
         "no tensor": "ValueError",
         "both": "ValueError",
-        "set": "ValueError",
+        **dict.fromkeys(("set", "unregistered", "by hand", "in a function", "size", "included"), "ValueError"),
         "slices": "NotImplementedError",
         "scalar": "InvalidArgumentError",
         "root": "InvalidArgumentError",

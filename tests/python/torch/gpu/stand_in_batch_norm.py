@@ -39,6 +39,8 @@ def batch_norm_gather_stats_with_counts(input, mean, invstd, running_mean, runni
 
 
 def batch_norm_elemt(input, weight, bias, mean, invstd, eps):
+    if weight is not None and weight.dtype not in (input.dtype, mean.dtype):
+        raise RuntimeError(f"expected scalar type {mean.dtype} but found {weight.dtype}")
     normalized = (input.double() - _along(mean, input)) * _along(invstd, input)
     normalized = normalized if weight is None else normalized * _along(weight, input)
     return (normalized if bias is None else normalized + _along(bias, input)).to(input.dtype)

@@ -147,8 +147,9 @@ def _reductions(is_stood_in):
     for dtype in DTYPES:
         kind = getattr(torch, dtype, None)
         if kind is not None:
-            values = torch.tensor([[1, 7, 120], [3 + rank, 2, 5 - 2 * rank]])  # the sums of 120 fit into no int8, those of 32400 into no int16
-            inputs[dtype] = (values * (1 if "8" in dtype else 270)).to(kind).t()
+            # Twice 120 fits into no int8, twice 32400 into no int16.
+            values = torch.tensor([[1, 7, 120], [3 + rank, 2, 5 - 2 * rank]])
+            inputs[dtype] = (values * (1 if "8" in dtype else 270 if "int16" in dtype or rank == 1 else 1)).to(kind).t()
     scales = [(1.0, 1.0), (0.5, 1.0), (1.0, 3.0), (1.5, 0.1)]
     for op in (hvd.Sum, hvd.Average, hvd.Min, hvd.Max, hvd.Product):
         for pre, post in scales:
