@@ -26,15 +26,20 @@ def train(state):
     while state.step < 12:
         optimizer.zero_grad()
         model(torch.full((2, 3), hvd.rank() + 1.0)).square().sum().backward()
-        if state.step == 7 and len(begun) == 1 and hvd.rank() == 1:
-            raise getattr(runjob.exceptions, sys.argv[1])("of the program")
         optimizer.step()
         state.step += 1
         if state.step % 2 == 0:
             state.commit()
 
 
+def raise_once(gradient):
+    """Between the gradients of two layers."""
+    if state.step == 7 and len(begun) == 1 and hvd.rank() == 1:
+        raise getattr(runjob.exceptions, sys.argv[1])("of the program")
+
+
 state = hvd.elastic.TorchState(model, optimizer, step=0)
+model[0].weight.register_hook(raise_once)
 train(state)
 flat = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 print(f"size {hvd.size()}, step {state.step}, begun {begun}, equal {torch.equal(flat, hvd.broadcast(flat, root_rank=0))}", flush=True)

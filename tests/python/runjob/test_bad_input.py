@@ -135,7 +135,7 @@ def names_in_flight():
 
 
 def parameters():
-    """Parameters that are no leaves, have no name, or the name of another; gradients that go away."""
+    """Parameters that are no leaves, have no name, or the name of another."""
     hvd = runjob.torch
     model = torch.nn.Linear(2, 1)
     sgd = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -152,17 +152,6 @@ def parameters():
             attempt()
         except ValueError as error:
             texts.append(str(error)[:48])
-    optimizer = hvd.DistributedOptimizer(sgd, model.named_parameters())
-    for _ in range(2):
-        optimizer.zero_grad()
-        model(torch.ones(1, 2)).sum().backward()
-        optimizer.step()
-    model(torch.ones(1, 2)).sum().backward()
-    model.weight.grad = None
-    try:
-        optimizer.step()
-    except AssertionError as error:
-        texts.append(str(error)[:36])
     return texts
 
 
@@ -176,7 +165,6 @@ CASES = {
         "named_parameters has duplicate names: same",
         "named_parameters must be pairs (name, parameter)",
         "can't optimize a non-leaf Tensor",
-        "the gradient of weight was removed w",
     ],
 }
 
