@@ -19,8 +19,8 @@ def test_every_module_has_them(module):
 def test_numpys_functions_are_those_of_pytorch():
     """But for what only training and GPUs need."""
     only_torch = {
-            "DistributedOptimizer", "SyncBatchNorm", "assert_same", "broadcast_optimizer_state", "broadcast_parameters", "check",
-            "clip_grad_norm_", "elastic", "sparse_allreduce_async",
-        }  # fmt: skip
+        "DistributedOptimizer", "SyncBatchNorm", "assert_same", "broadcast_optimizer_state", "broadcast_parameters", "check",
+        "clip_grad_norm_", "elastic", "sparse_allreduce_async",
+    }  # fmt: skip
     assert set(runjob.torch.__all__) - set(runjob.numpy.__all__) == only_torch
     assert set(runjob.numpy.__all__) <= set(runjob.torch.__all__)
