@@ -85,7 +85,7 @@ std::map<std::string, std::string> read_runtime_variables(const SettingReader& r
 std::vector<std::string> runtime_options(const Settings& settings) {
   constexpr std::string_view kOthers[] = {"start-timeout", "log-level", "log-hide-timestamp", "commit-dir",
                                           "commit-interval"};
-  constexpr std::string_view kOfFrameworks[] = {"gloo", "tcp"};  // they act, or say what is so anyway
+  constexpr std::string_view kOfFrameworks[] = {"gloo", "tcp"};  // they act, or name what holds without them
   const auto has = [](const auto& names, std::string_view name) {
     return std::find(std::begin(names), std::end(names), name) != std::end(names);
   };

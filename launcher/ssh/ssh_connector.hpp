@@ -27,7 +27,7 @@ class SshConnector {
   /// Connects, checks the host's key, logs in and starts `command`. Waits for its turn first; from then on
   /// options.connect_timeout is the limit. A host that hangs up before the login, as sshd does to some of many
   /// (MaxStartups), is tried up to five times. Cancelling the coroutine ends it.
-  /// Errors  Error(kConnect) or Error(kAuth), one line that names the host and says what to do; SshProgramNeeded;
+  /// Errors  Error(kConnect) or Error(kAuth), one line that names the host and the remedy; SshProgramNeeded;
   ///         ThisHost, before anything else is done, for a target that may be this host and whose address is one of it.
   boost::asio::awaitable<std::unique_ptr<Channel>> open(SshTarget target, std::string command, RemoteMessage message);
 

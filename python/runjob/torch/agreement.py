@@ -56,7 +56,7 @@ def agree(name: str, forms: dict[str, Form], came: Sequence[str], process_set: P
 
 
 def explain(name: str, position: str, fault: str, process_set: ProcessSet) -> str:
-    """What is wrong in a round of reductions, the same text on all ranks. Blocks as agree().
+    """Returns a text that names the faults in a round of reductions, the same on all ranks. Blocks as agree().
 
     position  which step this rank is in. fault: what it has found to be wrong, or "".
     """

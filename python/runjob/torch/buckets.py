@@ -395,14 +395,13 @@ class Alone:
 
     def finish(self, is_anywhere: bool) -> None:
         """Waits. is_anywhere: whether any rank has the gradient complete. Errors  as Bucket.finish()."""
-        wait, self._wait, slot = self._wait, None, self.slot
+        slot = self.slot
         try:
-            reduced = wait()
+            reduced = self._wait()
         except Error:
+            self._wait = None
             raise
-        except BaseException:  # of a signal handler: may be called again
-            self._wait = wait
-            raise
+        self._wait = None
         if slot.is_reduced:
             if is_anywhere:
                 raise reduced_twice(slot)

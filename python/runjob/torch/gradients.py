@@ -236,8 +236,8 @@ class Gradients:
         if self._layout is None or self._layout.is_begun:  # which a signal handler has interrupted
             return
         changed = self._layout.changed_gradient()
-        if changed is not None:
-            fault = fault or (
+        if changed is not None and not fault:
+            fault = (
                 f"the gradient of {changed} was changed or removed while it was being reduced; change and clear gradients when backward() "
                 "has returned, not in hooks of it"
             )

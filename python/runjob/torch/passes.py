@@ -14,8 +14,6 @@ from typing import Any, Protocol
 
 import torch
 
-from ..exceptions import Error
-
 current_pass = torch._C._current_graph_task_id  #: The number of the pass that this thread runs, -1 outside of one.
 
 
@@ -102,12 +100,12 @@ def _serve(owners: list[Owner]) -> None:
         try:
             if owner.begin_round():
                 begun.append(owner)
-        except (Error, AssertionError, ValueError) as error:
+        except Exception as error:
             failure = failure or error
     for owner in begun:
         try:
             owner.end_round()
-        except (Error, AssertionError, ValueError) as error:
+        except Exception as error:
             failure = failure or error
     if failure is not None:
         raise failure
