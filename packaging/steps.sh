@@ -11,11 +11,14 @@ fail() {
   exit 1
 }
 
+# file_name NAME: what NAME is called as a file, at most 100 characters long: file systems allow 255 bytes.
+file_name() { echo "$1" | tr -cs 'a-zA-Z0-9.\n' - | cut -c 1-100; }
+
 # step NAME COMMAND...: runs COMMAND with its output in a log file. Ends the script when it fails.
 step() {
   local name=$1 log started=$SECONDS status=0
   shift
-  log="$LOG_FOLDER/$(echo "$name" | tr -cs 'a-zA-Z0-9.\n' -).log"
+  log="$LOG_FOLDER/$(file_name "$name").log"
   mkdir -p "$LOG_FOLDER"
   say "$name"
   tell_time &

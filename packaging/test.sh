@@ -36,7 +36,7 @@ done
 failed=() repeated=() failures="" results=
 suite() {
   local name=$1 started=$SECONDS
-  results=$PWD/$LOG_FOLDER/results-$(echo "$1" | tr -cs 'a-zA-Z0-9\n' -).xml
+  results=$PWD/$LOG_FOLDER/results-$(file_name "$1").xml
   mkdir -p "$LOG_FOLDER"
   rm -f "$results"
   shift

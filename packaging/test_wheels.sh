@@ -76,7 +76,7 @@ echo "$1"/lib/python3.*/site-packages >"$(echo /opt/fresh/lib/python3.*/site-pac
 # job NAME ROOT VARIABLE: two ranks train; each must say so.
 job() {
   local log
-  log=$LOG_FOLDER/$(echo "$1" | tr -cs 'a-zA-Z0-9.\n' -).log
+  log="$LOG_FOLDER/$(file_name "$1").log"
   say "$1"
   in_root "$2" env "$3" OMP_NUM_THREADS=1 runjob -np 2 python /wheels/train_step.py 2>&1 | tee "$log"
   [ "$(grep -c 'as in one process' "$log")" = 2 ] || fail "$1: a rank did not train"

@@ -100,6 +100,14 @@ def test_a_step_says_what_it_does_and_hides_the_rest(tmp_path):
     assert (tmp_path / "build/log/counting.log").read_text() == "1\n2\n3\n"
 
 
+def test_a_long_name_of_a_step_does_not_make_a_file_name_that_is_too_long(tmp_path):
+    modules = " ".join(f"module{number}" for number in range(100))
+    done = bash(f'step "installing {modules}" echo installed', HOME=str(tmp_path))
+    assert done.returncode == 0, done
+    (log,) = (tmp_path / "build/log").iterdir()
+    assert log.name.startswith("installing-module0-module1-") and log.read_text() == "installed\n"
+
+
 def test_a_failing_step_names_itself_and_shows_the_end_of_its_log(tmp_path):
     done = bash('step "counting down" sh -c "seq 100; exit 3"; echo went on', HOME=str(tmp_path))
     assert done.returncode == 1 and "went on" not in done.stdout
