@@ -279,7 +279,8 @@ std::vector<Option> own_options() {
       {.name = "encrypt-data",
        .variables = {"RUNJOB_ENCRYPT_DATA"},
        .default_text = "false",
-       .help = "encrypt what ranks on different hosts send each other, which is slower",
+       .help = "encrypt what ranks on different hosts send each other, also from GPUs, which is slower; it does not "
+               "act on torch.distributed",
        .group = OptionGroup::kCollectives},
       {.name = "hierarchical-allreduce",
        .variables = {"RUNJOB_HIERARCHICAL_ALLREDUCE", "HOROVOD_HIERARCHICAL_ALLREDUCE"},

@@ -47,6 +47,7 @@ constexpr std::string_view kNotOptions[] = {
     "LOG_HIDE_TIME",
     "LIBRARY",
     "NCCL_LIBRARY",
+    "NCCL_UNENCRYPTED",
     "BIN",
     "NETWORK_VARIABLES",
     "TENSORFLOW_SYNCHRONOUS",

@@ -84,6 +84,7 @@ constexpr CheckedVariable kChecks[] = {
     {"CACHE_CAPACITY", check_entries},
     {"NUM_NCCL_STREAMS", check_streams},
     {"ENCRYPT_DATA", check_switch},
+    {"NCCL_UNENCRYPTED", check_switch},
     {"HIERARCHICAL_ALLREDUCE", check_switch},
     {"HIERARCHICAL_ALLGATHER", check_switch},
     {"START_TIMEOUT", check_time},

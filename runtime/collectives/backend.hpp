@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -161,6 +162,9 @@ struct MeshOptions {
   Secret job_key = {};
   bool encrypts = false;  ///< between hosts; the same on all ranks
 
+  bool has_several_hosts() const {
+    return std::any_of(hosts.begin(), hosts.end(), [&](int host) { return host != hosts.front(); });
+  }
   int name(int of) const { return names.empty() ? of : names[static_cast<std::size_t>(of)]; }
 };
 

@@ -48,6 +48,7 @@ constexpr std::string_view kRead[] = {
     "CYCLE_TIME",
     "NUM_NCCL_STREAMS",
     "ENCRYPT_DATA",
+    "NCCL_UNENCRYPTED",
     "ELASTIC",
     "PROCESS_NUMBER",
 };
@@ -160,6 +161,9 @@ RuntimeConfig read_runtime_config(const Environment& environment) {
   }
   if (const auto found = find(environment, "ENCRYPT_DATA")) {
     config.encrypt_data = parse_bool(found->value, found->name);
+  }
+  if (const auto found = find(environment, "NCCL_UNENCRYPTED")) {
+    config.nccl_unencrypted = parse_bool(found->value, found->name);
   }
   if (const auto found = find(environment, "SHARED_MEMORY")) {
     config.shared_memory = parse_bool(found->value, found->name);

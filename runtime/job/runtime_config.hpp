@@ -41,6 +41,8 @@ struct RuntimeConfig {
   bool gloo = false;
   /// RUNJOB_ENCRYPT_DATA: what ranks on different hosts send each other is encrypted. Must be the same on all ranks.
   bool encrypt_data = false;
+  /// RUNJOB_NCCL_UNENCRYPTED: with `encrypt_data`, NCCL may nevertheless send tensors of GPUs to other hosts, in clear.
+  bool nccl_unencrypted = false;
   /// RUNJOB_GLOO_TIMEOUT_SECONDS: how long a running collective may wait for another rank's data.
   std::chrono::milliseconds gloo_timeout{30000};
   /// RUNJOB_GLOO_IFACE: the network interface by which other hosts reach this one; by default the first one that is up.

@@ -34,7 +34,7 @@ UniqueId make_id(const Library& library, cuda::Gpu& gpu, std::chrono::millisecon
   return made->id;
 }
 
-/// This rank's offer, for which it opens NCCL: `loaded`.
+/// This rank's offer, for which it opens NCCL, if it may use it: `loaded`.
 Offer make_offer(const DeviceOptions& options, const NcclSettings& settings, cuda::Gpu& gpu, const Library*& loaded,
                  const std::function<bool()>& is_given_up) {
   const MeshOptions& mesh = options.mesh;
@@ -46,7 +46,9 @@ Offer make_offer(const DeviceOptions& options, const NcclSettings& settings, cud
   own.host_id = settings.host_id;
   own.may_share = settings.may_share;
   own.keeps_order = settings.keeps_order;
+  own.must_encrypt = mesh.encrypts && mesh.has_several_hosts();
   own.shares_ranks = options.terms.shares_ranks;
+  if (own.must_encrypt) return own;  // making an id would open a port of NCCL's
   try {
     const cuda::CurrentGpu current(gpu);
     loaded = &library(settings.library);

@@ -42,6 +42,7 @@ std::string encode(Offer offer) {
                                   {"shares_ranks", offer.shares_ranks},
                                   {"may_share", offer.may_share},
                                   {"keeps_order", offer.keeps_order},
+                                  {"must_encrypt", offer.must_encrypt},
                                   {"ids", to_binary(offer.ids)},
                                   {"error", to_binary(offer.error)}});
   const std::string length = fmt::format("{:08}", bytes.size());
@@ -66,6 +67,7 @@ Offer decode_offer(std::string_view bytes) {
     offer.shares_ranks = fields.at("shares_ranks");
     offer.may_share = fields.at("may_share");
     offer.keeps_order = fields.at("keeps_order");
+    offer.must_encrypt = fields.at("must_encrypt");
     offer.ids = from_binary(fields.at("ids"));
     offer.error = from_binary(fields.at("error"));
     return offer;
@@ -75,6 +77,11 @@ Offer decode_offer(std::string_view bytes) {
 }
 
 std::string objection(std::span<const Offer> offers) {
+  for (const Offer& offer : offers) {
+    if (!offer.must_encrypt) continue;
+    return "--encrypt-data is given, and NCCL does not encrypt what it sends between hosts; on a network that encrypts "
+           "by itself, such as a VPN, RUNJOB_NCCL_UNENCRYPTED=1 on all ranks makes NCCL send it";
+  }
   for (const Offer& offer : offers) {
     if (!offer.error.empty()) return fmt::format("rank {} cannot use NCCL: {}", offer.rank, offer.error);
   }

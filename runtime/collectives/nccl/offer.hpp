@@ -21,6 +21,7 @@ struct Offer {
   bool shares_ranks = false;  ///< see DeviceTerms
   bool may_share = false;     ///< NCCL_MULTI_RANK_GPU_ENABLE=1: several ranks may use one GPU, if NCCL is new enough
   bool keeps_order = false;   ///< NCCL_LAUNCH_ORDER_IMPLICIT=1: see stream_objection()
+  bool must_encrypt = false;  ///< the ranks are on several hosts, and what they send each other must be encrypted
   std::string ids;            ///< rank 0's: the bytes of the communicators' ids, one for each stream that it wants
   std::string error;          ///< the reason why this rank cannot take part; empty if it can
 };

@@ -6,11 +6,10 @@ import sys
 import numpy  # noqa: F401  (the ranks need it)
 import pytest
 from remote_jobs import ROOT, run
+from sniffer import SECRET, sniffing
 from testbed import Testbed
 
 VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
-SECRET = b"nobody may read this gradient. "
-
 RANK = f"""
 import os, sys
 if len(sys.argv) > 1: os.environ["RUNJOB_ENCRYPT_DATA"] = str(int(os.environ["RUNJOB_RANK"]) % 2)
@@ -25,32 +24,6 @@ rj.shutdown()
 print("done")
 """
 
-SNIFFER = """
-import socket, sys
-packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3))
-packets.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
-print("listening", flush=True)
-packets.settimeout(0.5)
-seen = total = 0
-stop = False
-import threading
-def wait():
-    global stop
-    sys.stdin.read()
-    stop = True
-threading.Thread(target=wait, daemon=True).start()
-while True:
-    try:
-        packet = packets.recv(70000)
-    except TimeoutError:
-        if stop: break
-        continue
-    total += len(packet)
-    seen += b"read this gradient" in packet
-print(seen, total, flush=True)
-"""
-
-
 @pytest.fixture(scope="module")
 def bed():
     with Testbed(hosts=2, visible=[sys.prefix]) as bed:
@@ -58,14 +31,11 @@ def bed():
 
 
 def sniffed(bed, *options):
-    """The packets with the ranks' secret that pass s2's network, and all their bytes."""
-    sniffer = bed.hosts[1].popen([sys.executable, "-c", SNIFFER], user="root", stdin=-1, stdout=-1, text=True)
-    assert sniffer.stdout.readline() == "listening\n"
-    done = run(bed, *options, "-H", "s1:2,s2:2", sys.executable, "-c", RANK, variables=VARIABLES)
-    output, _ = sniffer.communicate(timeout=60)
+    with sniffing(bed.hosts[1]) as found:
+        done = run(bed, *options, "-H", "s1:2,s2:2", sys.executable, "-c", RANK, variables=VARIABLES)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("done") == 4
-    return [int(word) for word in output.split()]
+    return found.packets, found.bytes
 
 
 def test_a_sniffer_reads_the_data_only_without_encryption(bed):

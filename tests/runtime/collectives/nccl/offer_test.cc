@@ -70,6 +70,14 @@ TEST_CASE("ranks have a communicator unless an offer forbids it", "[runtime][uni
   CHECK(objection(offers) == "rank 1 cannot use NCCL: no NCCL");
 }
 
+TEST_CASE("NCCL does not send between hosts what must be encrypted", "[runtime][unit]") {
+  std::vector<Offer> offers{offer(0, "GPU-1"), offer(1, "GPU-2")};
+  offers[1].must_encrypt = true;
+  for (Offer& each : offers) each = decode_offer(encode(each));
+  CHECK_THAT(objection(offers), ContainsSubstring("NCCL does not encrypt what it sends between hosts") &&
+                                    ContainsSubstring("RUNJOB_NCCL_UNENCRYPTED=1 on all ranks"));
+}
+
 TEST_CASE("ranks have several communicators where NCCL keeps the order of their kernels", "[runtime][unit]") {
   std::vector<Offer> offers{offer(0, "GPU-1"), offer(1, "GPU-2")};
   offers[0].keeps_order = true;
