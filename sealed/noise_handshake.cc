@@ -1,9 +1,8 @@
 #include "sealed/noise_handshake.hpp"
 
+#include <algorithm>
 #include <sodium/crypto_auth_hmacsha256.h>
 #include <sodium/crypto_hash_sha256.h>
-#include <sodium/crypto_scalarmult.h>
-#include <sodium/randombytes.h>
 #include <sodium/utils.h>
 
 #include "sealed/aead.hpp"
@@ -58,21 +57,15 @@ std::array<Secret, 3> derive(const Bytes32& chaining_key, std::string_view mater
 
 NoiseHandshake::NoiseHandshake(Role role, const rendezvous::JobKey& key, std::string_view prologue,
                                const std::optional<Secret>& ephemeral)
-    : role_(role) {
+    : role_(role), exchange_(ephemeral ? KeyExchange(*ephemeral) : KeyExchange()) {
   hash_ = sha256(kProtocol, "");  // the name is longer than a hash
   chaining_key_ = hash_;
   mix_hash(prologue);
   mix_key_and_hash(view(key.bytes()));
-  if (ephemeral) {
-    own_secret_ = *ephemeral;
-  } else {
-    ::randombytes_buf(own_secret_.bytes().data(), own_secret_.bytes().size());
-  }
-  ::crypto_scalarmult_base(own_public_.data(), own_secret_.bytes().data());
 }
 
 std::string NoiseHandshake::write(std::string_view payload) {
-  std::string message(view(own_public_));
+  std::string message(view(exchange_.public_key()));
   mix_public(message);
   if (role_ == Role::kResponder) mix_key(view(shared_secret_));
   const std::size_t begin = message.size();
@@ -83,12 +76,13 @@ std::string NoiseHandshake::write(std::string_view payload) {
 
 std::optional<std::string> NoiseHandshake::read(std::string_view message) {
   if (message.size() < kOverheadBytes) return std::nullopt;
-  const std::string_view their_public = message.substr(0, own_public_.size());
-  const std::string_view sealed = message.substr(own_public_.size());
-  // Fails for a public key that would make the secret zero whatever ours is.
-  if (::crypto_scalarmult(shared_secret_.bytes().data(), own_secret_.bytes().data(), unsigned_data(their_public)) != 0)
-    return std::nullopt;
-  mix_public(their_public);
+  KeyExchange::PublicKey theirs;
+  std::copy_n(message.begin(), theirs.size(), theirs.begin());
+  const std::string_view sealed = message.substr(theirs.size());
+  const std::optional<Secret> shared = exchange_.shared_secret(theirs);
+  if (!shared) return std::nullopt;
+  shared_secret_ = *shared;
+  mix_public(view(theirs));
   if (role_ == Role::kInitiator) mix_key(view(shared_secret_));
   std::string payload;
   if (!open(key_, 0, view(hash_), sealed, payload)) return std::nullopt;

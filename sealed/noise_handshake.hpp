@@ -7,6 +7,7 @@
 
 #include "base/secrets/secret.hpp"
 #include "rendezvous/job_key.hpp"
+#include "sealed/key_exchange.hpp"
 
 namespace runjob {
 
@@ -55,8 +56,7 @@ class NoiseHandshake {
   Secret chaining_key_;
   std::array<unsigned char, 32> hash_{};
   SealKey key_;
-  Secret own_secret_;
-  std::array<unsigned char, 32> own_public_{};
+  const KeyExchange exchange_;
   Secret shared_secret_;  // set once the other side's message has been read
 };
 

@@ -12,8 +12,10 @@ rendezvous::Hmac& add_handshake(rendezvous::Hmac& mac, const LinkHello& hello, c
       .number(static_cast<std::uint32_t>(hello.to))
       .number(hello.encrypts)
       .add(hello.nonce)
+      .add(hello.key)
       .number(answer.encrypts)
-      .add(answer.nonce);
+      .add(answer.nonce)
+      .add(answer.key);
 }
 
 rendezvous::Mac mac_of(const LinkKey& key, std::string_view purpose, const LinkHello& hello, const LinkAnswer& answer) {
@@ -21,14 +23,15 @@ rendezvous::Mac mac_of(const LinkKey& key, std::string_view purpose, const LinkH
   return add_handshake(mac, hello, answer).result();
 }
 
-SealKey seal_key_of(const LinkKey& key, std::string_view purpose, const LinkHello& hello, const LinkAnswer& answer) {
+SealKey seal_key_of(const LinkKey& key, std::string_view purpose, const LinkHello& hello, const LinkAnswer& answer,
+                    const Secret& shared) {
   rendezvous::Hmac mac(key, purpose);
-  return add_handshake(mac, hello, answer).secret();
+  return add_handshake(mac, hello, answer).add(shared).secret();
 }
 
-constexpr std::string_view kAnswerPurpose = "runjob data 2: answer", kProofPurpose = "runjob data 2: proof",
-                           kToListenerPurpose = "runjob data 2: sealed for the listening member",
-                           kToConnectingPurpose = "runjob data 2: sealed for the connecting member";
+constexpr std::string_view kAnswerPurpose = "runjob data 3: answer", kProofPurpose = "runjob data 3: proof",
+                           kToListenerPurpose = "runjob data 3: sealed for the listening member",
+                           kToConnectingPurpose = "runjob data 3: sealed for the connecting member";
 
 }  // namespace
 
@@ -38,19 +41,25 @@ LinkKey make_link_key(const Secret& job_key, std::string_view purpose, const std
   return key.secret();
 }
 
-LinkHello make_hello(int from, int to, bool encrypts) {
+LinkHello make_hello(int from, int to, const KeyExchange* exchange) {
   LinkHello hello;
   hello.from = from;
   hello.to = to;
-  hello.encrypts = encrypts ? 1 : 0;
   hello.nonce = rendezvous::random_nonce();
+  if (exchange != nullptr) {
+    hello.encrypts = 1;
+    hello.key = exchange->public_key();
+  }
   return hello;
 }
 
-LinkAnswer make_answer(const LinkKey& key, const LinkHello& hello, bool encrypts) {
+LinkAnswer make_answer(const LinkKey& key, const LinkHello& hello, const KeyExchange* exchange) {
   LinkAnswer answer;
   answer.nonce = rendezvous::random_nonce();
-  answer.encrypts = encrypts ? 1 : 0;
+  if (exchange != nullptr) {
+    answer.encrypts = 1;
+    answer.key = exchange->public_key();
+  }
   answer.mac = mac_of(key, kAnswerPurpose, hello, answer);
   return answer;
 }
@@ -67,11 +76,14 @@ bool is_genuine(const LinkKey& key, const LinkHello& hello, const LinkAnswer& an
   return rendezvous::equal(proof.mac, mac_of(key, kProofPurpose, hello, answer));
 }
 
-SealKeys make_seal_keys(const LinkKey& key, const LinkHello& hello, const LinkAnswer& answer, bool is_connecting) {
-  const SealKey to_listener = seal_key_of(key, kToListenerPurpose, hello, answer),
-                to_connecting = seal_key_of(key, kToConnectingPurpose, hello, answer);
-  if (is_connecting) return {to_listener, to_connecting};
-  return {to_connecting, to_listener};
+std::optional<SealKeys> make_seal_keys(const LinkKey& key, const LinkHello& hello, const LinkAnswer& answer,
+                                       bool is_connecting, const KeyExchange& exchange) {
+  const std::optional<Secret> shared = exchange.shared_secret(is_connecting ? answer.key : hello.key);
+  if (!shared) return std::nullopt;
+  const SealKey to_listener = seal_key_of(key, kToListenerPurpose, hello, answer, *shared),
+                to_connecting = seal_key_of(key, kToConnectingPurpose, hello, answer, *shared);
+  if (is_connecting) return SealKeys{to_listener, to_connecting};
+  return SealKeys{to_connecting, to_listener};
 }
 
 }  // namespace runjob::runtime

@@ -90,7 +90,9 @@ void prepare(int socket) {
 
 class Setup {
  public:
-  Setup(int listener, const LinkPlan& plan) : listener_(listener), plan_(plan) {}
+  Setup(int listener, const LinkPlan& plan) : listener_(listener), plan_(plan) {
+    if (plan.encrypts) exchange_.emplace();
+  }
 
   std::map<int, LinkStream> run() {
     for (const auto& [member, peer] : plan_.peers) {
@@ -228,7 +230,7 @@ class Setup {
   }
 
   bool send_hello(Attempt& attempt) const {
-    attempt.hello = make_hello(plan_.own, attempt.peer, plan_.encrypts);
+    attempt.hello = make_hello(plan_.own, attempt.peer, own_exchange());
     attempt.write(attempt.hello);
     attempt.wait = Attempt::Wait::kAnswer;
     return false;
@@ -241,7 +243,7 @@ class Setup {
                          plan_.peers.contains(hello->from);
     if (!is_ours) throw Broken();
     attempt.hello = *hello;
-    attempt.answer = make_answer(plan_.key, *hello, plan_.encrypts);
+    attempt.answer = make_answer(plan_.key, *hello, own_exchange());
     attempt.write(attempt.answer);
     attempt.wait = Attempt::Wait::kProof;
     return false;
@@ -267,9 +269,29 @@ class Setup {
     if (!proof) return false;
     if (!is_genuine(plan_.key, attempt.hello, attempt.answer, *proof)) throw Broken();
     check_encryption(attempt, attempt.hello.from, attempt.hello.encrypts);
+    check_first(attempt, attempt.hello.from);
     attempt.write(kLinkWelcome);
-    take(attempt.hello.from, attempt);  // a later one is a second try of the same member
+    take(attempt.hello.from, attempt);
     return true;
+  }
+
+  /// A member begins a second connection only after the first one has broken before the welcome. While that one lives,
+  /// another rank takes this member's name, in the first connection or in this one.
+  /// Errors  Error(kAuth).
+  void check_first(const Attempt& attempt, int member) const {
+    const auto first = links_.find(member);
+    if (first == links_.end() || !is_connected(first->second.fd())) return;
+    throw Error(Errc::kAuth,
+                fmt::format("two connections ({}) come from {}, one from {} and one from {}: a process that holds the "
+                            "job's key, on one of these hosts, connects in the name of another rank",
+                            plan_.purpose, peer(member).name, peer_address(first->second.fd()),
+                            peer_address(attempt.socket.get())));
+  }
+
+  static bool is_connected(int socket) {
+    char byte;
+    const ssize_t count = ::recv(socket, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
   }
 
   /// Both members have proven the key, so that `encrypts` is what the other one has sent.
@@ -284,13 +306,20 @@ class Setup {
                             plan_.encrypts ? "does" : "does not"));
   }
 
+  /// Errors  Error(kAuth).
   void take(int member, Attempt& attempt) {
-    const bool is_connecting = member < plan_.own;
-    links_[member] = plan_.encrypts
-                         ? LinkStream(std::move(attempt.socket),
-                                      make_seal_keys(plan_.key, attempt.hello, attempt.answer, is_connecting))
-                         : LinkStream(std::move(attempt.socket));
+    if (!exchange_) {
+      links_[member] = LinkStream(std::move(attempt.socket));
+      return;
+    }
+    const auto keys = make_seal_keys(plan_.key, attempt.hello, attempt.answer, member < plan_.own, *exchange_);
+    if (!keys)
+      throw Error(Errc::kAuth, fmt::format("{} at {} has sent an invalid public key ({})", peer(member).name,
+                                           peer_address(attempt.socket.get()), plan_.purpose));
+    links_[member] = LinkStream(std::move(attempt.socket), *keys);
   }
+
+  const KeyExchange* own_exchange() const { return exchange_ ? &*exchange_ : nullptr; }
 
   bool take_welcome(Attempt& attempt) {
     const auto welcome = attempt.read<char>();
@@ -344,6 +373,7 @@ class Setup {
 
   const int listener_;
   const LinkPlan& plan_;
+  std::optional<KeyExchange> exchange_;  ///< if the links are encrypted; wiped when they are set up
   std::list<Attempt> attempts_;
   std::vector<Retry> retries_;
   std::map<int, Clock::time_point> first_tries_;  ///< by member

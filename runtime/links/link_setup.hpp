@@ -31,8 +31,9 @@ struct LinkPlan {
 /// listener are dropped and counted, and the first ten are named in the log; they neither delay nor end the set-up.
 /// Blocks. The sockets do not block, and find a host that is gone by keep-alive.
 /// Errors  Error: kConnect naming the peer, its address and the system's reason; kAuth when a peer does not prove the
-///         key; kMismatch when only one of two members encrypts, on both of them; kTimeout naming the peers that are
-///         missing; kAborted when cancelled.
+///         key, and when two connections prove to be the same member's, naming both addresses; kMismatch when only one
+///         of two members encrypts, on both of them; kTimeout naming the peers that are missing; kAborted when
+///         cancelled.
 std::map<int, LinkStream> connect_links(int listener, const LinkPlan& plan);
 
 }  // namespace runjob::runtime

@@ -48,8 +48,10 @@ void check_handshake(std::string_view bytes) {
   const auto hello = take<LinkHello>(bytes);
   const auto answer = take<LinkAnswer>(bytes);
   require(!is_genuine(key, hello, answer));
-  const LinkAnswer ours = make_answer(key, hello, true);
+  static const KeyExchange exchange;
+  const LinkAnswer ours = make_answer(key, hello, &exchange);
   require(is_genuine(key, hello, ours));
+  static_cast<void>(make_seal_keys(key, hello, ours, /*is_connecting=*/false, exchange));
   require(!is_genuine(key, hello, ours, take<LinkProof>(bytes)));
 }
 

@@ -7,6 +7,7 @@
 #include "tests/core_dump.hpp"
 
 using runjob::copies_in_core_dump;
+using runjob::KeyExchange;
 using runjob::masked;
 using runjob::MaskedKey;
 using runjob::Secret;
@@ -42,28 +43,57 @@ TEST_CASE("both ends of a link prove the key", "[runtime]") {
 
 TEST_CASE("the keys of a link fit each other, and each direction and link has its own", "[runtime]") {
   const LinkKey key = key_of(7);
-  const LinkHello hello = make_hello(3, 1, /*encrypts=*/true);
-  const LinkAnswer answer = make_answer(key, hello, /*encrypts=*/true);
-  const runjob::SealKeys connecting = make_seal_keys(key, hello, answer, true),
-                         listening = make_seal_keys(key, hello, answer, false);
+  const KeyExchange ours, theirs, other;
+  const LinkHello hello = make_hello(3, 1, &ours);
+  const LinkAnswer answer = make_answer(key, hello, &theirs);
+  const auto sending = [&](const LinkKey& with, const LinkHello& first, const LinkAnswer& second,
+                           const KeyExchange& own) { return make_seal_keys(with, first, second, true, own)->sending; };
+  const runjob::SealKeys connecting = *make_seal_keys(key, hello, answer, true, ours),
+                         listening = *make_seal_keys(key, hello, answer, false, theirs);
   CHECK(connecting.sending == listening.receiving);
   CHECK(connecting.receiving == listening.sending);
   CHECK(connecting.sending != connecting.receiving);
-  CHECK(connecting.sending != make_seal_keys(key_of(8), hello, answer, true).sending);
-  CHECK(connecting.sending != make_seal_keys(key, make_hello(3, 1, true), answer, true).sending);
-  CHECK(connecting.sending != make_seal_keys(key, hello, make_answer(key, hello, true), true).sending);
+  CHECK(connecting.sending != sending(key_of(8), hello, answer, ours));
+  CHECK(connecting.sending != sending(key, make_hello(3, 1, &ours), answer, ours));
+  CHECK(connecting.sending != sending(key, hello, make_answer(key, hello, &theirs), ours));
+  CHECK(connecting.sending != sending(key, hello, answer, other));  // who has recorded it and learns `key` has this
+}
+
+TEST_CASE("a public key that leads to no secret gives no keys", "[runtime]") {
+  const KeyExchange exchange;
+  LinkHello hello = make_hello(3, 1, &exchange);
+  const LinkAnswer answer = make_answer(key_of(7), hello, &exchange);
+  CHECK(make_seal_keys(key_of(7), hello, answer, false, exchange));
+  hello.key = {};
+  CHECK_FALSE(make_seal_keys(key_of(7), hello, answer, false, exchange));
 }
 
 TEST_CASE("nobody on the way can make members believe that the other one does not encrypt", "[runtime]") {
   const LinkKey key = key_of(7);
-  const LinkHello hello = make_hello(3, 1, /*encrypts=*/true);
+  const KeyExchange exchange;
+  const LinkHello hello = make_hello(3, 1, &exchange);
   LinkHello changed = hello;
   changed.encrypts = 0;
-  LinkAnswer answer = make_answer(key, changed, /*encrypts=*/true);
+  LinkAnswer answer = make_answer(key, changed, &exchange);
   CHECK_FALSE(is_genuine(key, hello, answer));
-  answer = make_answer(key, hello, true);
+  answer = make_answer(key, hello, &exchange);
   answer.encrypts = 0;
   CHECK_FALSE(is_genuine(key, hello, answer));
+}
+
+TEST_CASE("nobody on the way can exchange a member's public key for his own", "[runtime]") {
+  const LinkKey key = key_of(7);
+  const KeyExchange ours, theirs, foreign;
+  const LinkHello hello = make_hello(3, 1, &ours);
+  LinkHello changed = hello;
+  changed.key = foreign.public_key();
+  CHECK_FALSE(is_genuine(key, hello, make_answer(key, changed, &theirs)));
+  LinkAnswer answer = make_answer(key, hello, &theirs);
+  const LinkProof proof = make_proof(key, hello, answer);
+  CHECK_FALSE(is_genuine(key, changed, answer, proof));
+  answer.key = foreign.public_key();
+  CHECK_FALSE(is_genuine(key, hello, answer));
+  CHECK_FALSE(is_genuine(key, hello, answer, proof));
 }
 
 TEST_CASE("another key, pair, direction or nonce proves nothing", "[runtime]") {
@@ -97,15 +127,18 @@ TEST_CASE("another key, pair, direction or nonce proves nothing", "[runtime]") {
 }
 
 TEST_CASE("no core dump has a key of a link, while it is used and afterwards", "[runtime][unit]") {
-  MaskedKey link_key{}, sending{}, receiving{};
+  MaskedKey link_key{}, own{}, shared{}, sending{}, receiving{};
   {
     Secret job_key;
     for (std::size_t i = 0; i < job_key.bytes().size(); ++i) job_key.bytes()[i] = static_cast<unsigned char>(5 * i + 1);
     const LinkKey key = make_link_key(job_key, "data", {runjob::rendezvous::random_nonce()});
-    const LinkHello hello = make_hello(3, 1, true);
-    const LinkAnswer answer = make_answer(key, hello, true);
+    const Secret secret = make_link_key(job_key, "any secret", {});
+    const KeyExchange exchange(secret), other;
+    const LinkHello hello = make_hello(3, 1, &exchange);
+    const LinkAnswer answer = make_answer(key, hello, &other);
     REQUIRE(is_genuine(key, hello, answer, make_proof(key, hello, answer)));
-    const runjob::SealKeys keys = make_seal_keys(key, hello, answer, true);
+    const runjob::SealKeys keys = *make_seal_keys(key, hello, answer, true, exchange);
+    own = masked(secret), shared = masked(*exchange.shared_secret(answer.key));
     link_key = masked(key), sending = masked(keys.sending), receiving = masked(keys.receiving);
 
     int ends[2];
@@ -116,7 +149,8 @@ TEST_CASE("no core dump has a key of a link, while it is used and afterwards", "
     const iovec whole{text.data(), text.size()};
     REQUIRE(ours.send({&whole, 1}) == 3000);
     REQUIRE(theirs.receive({&whole, 1}) == 3000);
-    for (const MaskedKey& each : {link_key, sending, receiving, masked(job_key)}) CHECK(copies_in_core_dump(each) == 0);
+    for (const MaskedKey& each : {link_key, own, shared, sending, receiving, masked(job_key)})
+      CHECK(copies_in_core_dump(each) == 0);
   }
-  for (const MaskedKey& each : {link_key, sending, receiving}) CHECK(copies_in_core_dump(each) == 0);
+  for (const MaskedKey& each : {link_key, own, shared, sending, receiving}) CHECK(copies_in_core_dump(each) == 0);
 }

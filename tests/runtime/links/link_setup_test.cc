@@ -52,10 +52,12 @@ struct Members {
 };
 
 /// A stranger's connection to a listener.
-UniqueFd knock(std::uint16_t port) {
+UniqueFd knock(std::uint16_t port, in_addr_t from = INADDR_LOOPBACK) {
   UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(from);
+  REQUIRE(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   REQUIRE(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
@@ -178,6 +180,45 @@ TEST_CASE("silent strangers beyond the bound are dropped, the oldest first", "[r
   send_all(of_second.at(0), 'x');
   char got = 0;
   CHECK((receive_all(of_first.at(1), got) && got == 'x'));
+}
+
+TEST_CASE("a member that takes the place of another one is found when that one comes, and both addresses are named",
+          "[runtime][net]") {
+  const Members members(3);
+  LinkPlan plan = members.plan(0);
+  plan.purpose = "data between ranks";
+  auto first = members.connect(plan);
+  UniqueFd intruder = knock(members.listeners[0].address.port, /*127.0.0.2*/ 0x7f000002);
+  const LinkHello hello = make_hello(1, 0);
+  send_all(intruder, hello);
+  LinkAnswer answer;
+  REQUIRE(receive_all(intruder, answer));
+  send_all(intruder, make_proof(plan.key, hello, answer));  // it has the key, as each member
+  char welcome = 0;
+  REQUIRE((receive_all(intruder, welcome) && welcome == kLinkWelcome));
+  SECTION("while its connection lives") {
+    auto second = members.connect(members.plan(1, std::chrono::seconds(2)));
+    const Error error = error_of(std::move(first));
+    CHECK(error.code() == Errc::kAuth);
+    CHECK_THAT(error.what(), ContainsSubstring("two connections (data between ranks) come from rank 10, one from "
+                                               "127.0.0.2") &&
+                                 ContainsSubstring(" and one from 127.0.0.1: a process that holds the job's key"));
+    static_cast<void>(error_of(std::move(second)));
+  }
+  SECTION("when it has ended, as after a connection that broke before the welcome") {
+    intruder.reset();
+    std::vector<Links> others;
+    for (const int member : {1, 2}) {
+      LinkPlan of_member = members.plan(member);
+      of_member.peers = {{0, of_member.peers.at(0)}};
+      others.push_back(members.connect(of_member).get());
+    }
+    const Links of_first = first.get();
+    const Links& of_second = others.front();
+    send_all(of_second.at(0), 'x');
+    char got = 0;
+    CHECK((receive_all(of_first.at(1), got) && got == 'x'));
+  }
 }
 
 TEST_CASE("a member without the key is refused, and it is told which side lacks it", "[runtime][net]") {
