@@ -120,7 +120,9 @@ void ElasticSupervisor::request(rendezvous::Request request, rendezvous::Reply r
     const rendezvous::Target target = rendezvous::parse_target(request.target);
     if (request.target == "/v1/join") {
       const rendezvous::JoinRequest join = rendezvous::join_request_from_json(request.body);
-      if (join.ready) return on_ready(join.rank, *join.ready, std::move(reply));
+      if (join.ready && join.rank != process)
+        return reply(error_response(400, fmt::format("process {} cannot be ready for process {}", process, join.rank)));
+      if (join.ready) return on_ready(process, *join.ready, std::move(reply));
     }
     if (request.target == "/v1/failing" && membership_.absorbs()) {
       on_failing(process, rendezvous::failing_from_json(request.body));

@@ -241,9 +241,23 @@ void Job::on_request(int host, RelayedRequest message) {
   rendezvous::Reply reply = [this, host, id = message.id](rendezvous::Response response) {
     agents_.send(host, ToAgent::kReply, encode(RelayedReply{id, std::move(response)}));
   };
+  if (is_foreign(host, message.request.rank))
+    return reply(rendezvous::error_response(
+        403, fmt::format("rank {} is not on {}", message.request.rank, agents_.host(host).name)));
   if (call_ && CallRelay::takes(message.request))
     return call_->handle(host, std::move(message.request), std::move(reply));
   supervisor_->request(std::move(message.request), std::move(reply));
+}
+
+/// True for a request in the name of a process that another host has: what a host sends counts only for its own ranks.
+/// The process may have ended. One that was never known is not on any host.
+bool Job::is_foreign(int host, int process) {
+  const int its_host = process < 0 ? -1 : supervisor_->host_of(process);
+  if (its_host < 0 || its_host == host) return false;
+  if (foreign_hosts_.insert(host).second)
+    log::warn("a process on {} sent requests in the name of rank {}, which is on {}; they were refused",
+              agents_.host(host).name, process, agents_.host(its_host).name);
+  return true;
 }
 
 void Job::announce_threads() {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -63,6 +64,7 @@ class Job : private HostAgents::Events {
   void on_joined(int rank);
   void on_exited(int rank, const Exited& process);
   void on_request(int host, RelayedRequest message);
+  bool is_foreign(int host, int process);
   void announce_threads();
   void end_if_caused();
   void end_because(const Verdict& verdict);
@@ -79,6 +81,7 @@ class Job : private HostAgents::Events {
   const std::chrono::system_clock::time_point start_ = std::chrono::system_clock::now();
   Phase phase_ = Phase::kReaching;
   boost::asio::io_context context_;
+  std::set<int> foreign_hosts_;  ///< that have sent a request in the name of another host's rank
   EndSignals end_signals_;
   SignalForwarding forwarding_;
   boost::asio::steady_timer time_limit_timer_;

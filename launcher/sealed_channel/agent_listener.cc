@@ -170,7 +170,7 @@ asio::awaitable<void> AgentListener::State::admit(Place stranger) {
   auto handshake = shake_hands(*stranger);
   std::optional<std::string> node = co_await with_timeout(acceptor_.get_executor(), std::move(handshake), kProofLimit);
   if (!node) throw Error(Errc::kTimeout, "it has not shown in time that it holds the job's key");
-  if (!stopped_) on_agent_(std::move(*node), std::move(stranger->channel));
+  if (!stopped_) on_agent_(std::move(*node), stranger->peer, std::move(stranger->channel));
 }
 
 /// The name of the agent's node. The stranger's channel is the sealed one then.

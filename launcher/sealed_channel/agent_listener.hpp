@@ -19,8 +19,9 @@ namespace runjob {
 /// Threads  the loop's one thread.
 class AgentListener {
  public:
-  /// Called once for each agent that has proved that it has the key and is live.
-  using OnAgent = std::function<void(std::string node, std::unique_ptr<Channel> channel)>;
+  /// Called once for each agent that has proved that it has the key and is live. `node`: as the agent gives it; the key
+  /// does not prove it. `peer`: its address and port.
+  using OnAgent = std::function<void(std::string node, std::string peer, std::unique_ptr<Channel> channel)>;
 
   /// Errors  Error(kSystem).
   AgentListener(boost::asio::any_io_executor executor, const rendezvous::JobKey& key, std::size_t strangers,

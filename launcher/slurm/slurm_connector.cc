@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/program_path.hpp"
+#include "base/screen_text.hpp"
 #include "base/secrets/secret.hpp"
 #include "launcher/network/interface_facts.hpp"
 #include "launcher/sealed_channel/agent_call.hpp"
@@ -79,9 +80,10 @@ asio::awaitable<void> SlurmConnector::wait_for_news(Node& node) {
 void SlurmConnector::start() {
   const rendezvous::JobKey key = rendezvous::JobKey::random();
   const std::size_t strangers = nodes_.size() + 64;
-  listener_.emplace(executor_, key, strangers, [this](const std::string& name, std::unique_ptr<Channel> channel) {
-    on_agent(name, std::move(channel));
-  });
+  listener_.emplace(executor_, key, strangers,
+                    [this](const std::string& name, const std::string& peer, std::unique_ptr<Channel> channel) {
+                      on_agent(name, peer, std::move(channel));
+                    });
   const std::string warning = gpu_warning(spec_.environment);
   if (!warning.empty()) log::warn("{}", warning);
   const AgentCall call{reachable_addresses(network_facts()), listener_->port(), key};
@@ -94,10 +96,14 @@ void SlurmConnector::start() {
   wipe(input);  // it has the job's key
 }
 
-void SlurmConnector::on_agent(const std::string& name, std::unique_ptr<Channel> channel) {
+void SlurmConnector::on_agent(const std::string& name, const std::string& peer, std::unique_ptr<Channel> channel) {
   const auto found = nodes_.find(name);
-  if (found == nodes_.end() || found->second.channel || found->second.served || !found->second.failure.empty())
-    return log::warn("an agent that is not waited for connected from node {}", name.substr(0, 80));
+  if (found != nodes_.end() && (found->second.channel || found->second.served))
+    return log::warn("a second agent in the name of node {}, whose agent is connected, was refused; it came from {}",
+                     name, peer);
+  if (found == nodes_.end() || !found->second.failure.empty())
+    return log::warn("an agent that is not waited for, in the name of node {}, was refused; it came from {}",
+                     one_line(name.substr(0, 80)), peer);
   found->second.channel = std::move(channel);
   found->second.news->cancel();
 }

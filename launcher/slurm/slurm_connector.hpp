@@ -49,7 +49,7 @@ class SlurmConnector : public HostConnector {
   };
 
   void start();
-  void on_agent(const std::string& name, std::unique_ptr<Channel> channel);
+  void on_agent(const std::string& name, const std::string& peer, std::unique_ptr<Channel> channel);
   void on_line(const std::string& line);
   bool keep_for_explanation(const std::string& line);
   void on_end(const std::string& how);

@@ -112,8 +112,7 @@ Answers Service::State::gather(GatherTable::Kind kind, const Target& target, Req
   arrival.rank = request.rank;
   arrival.count = target.count.value_or(roster.size());
   arrival.index = target.index.value_or(request.rank);
-  if (arrival.index < 0)
-    throw Refusal{400, fmt::format("expected ?index= or the header {}, found neither", kRankHeader)};
+  if (arrival.rank < 0) throw Refusal{400, fmt::format("expected the header {}, found none", kRankHeader)};
   if (arrival.count > roster.size())
     throw Refusal{400, fmt::format("count {} is over the job's size of {}", arrival.count, roster.size())};
   if (arrival.index >= arrival.count)

@@ -94,6 +94,14 @@ TEST_CASE("the survivors of a loss get their new places", "[unit]") {
   CHECK(elastic.ended_with == 0);
 }
 
+TEST_CASE("a process is ready for itself alone", "[unit]") {
+  ElasticJob elastic("s1:2", 1);
+  elastic.request(0, "/v1/join", R"({"rank": 1, "pid": 7, "ready": {"commit": 3, "reason": "", "steps": 0}})");
+  REQUIRE(elastic.answers[0]);
+  CHECK(elastic.answers[0]->status == 400);
+  CHECK_THAT(elastic.answers[0]->body.str(), ContainsSubstring("process 0 cannot be ready for process 1"));
+}
+
 TEST_CASE("waits of a generation that has ended, and later requests of it, get 410", "[unit]") {
   ElasticJob elastic("s1:3", 1);
   elastic.request(1, "/v1/gather/x?count=3&index=1&generation=0", "blob");

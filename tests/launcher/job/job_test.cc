@@ -185,6 +185,37 @@ TEST_CASE("requests of ranks are answered by the job's rendezvous, also across h
   CHECK(value.body == rendezvous::Body("value"));
 }
 
+TEST_CASE("what a host sends in the name of another host's rank does not count, and the host is named", "[unit]") {
+  rendezvous::Response gathered, failing;
+  const Outcome outcome = run(spec_for("a:1,b:1"), {[](AgentPeer& agent) {
+                                                      start(agent, 0);
+                                                      agent.next(ToAgent::kEnd);
+                                                      finish(agent, 0, 0);
+                                                    },
+                                                    [&](AgentPeer& agent) {
+                                                      start(agent, 1);
+                                                      const auto ask = [&](const char* target, const char* body) {
+                                                        const RelayedRequest request{1, {"POST", target, body, 0}};
+                                                        agent.send(ToLauncher::kRequest, -1, encode(request));
+                                                        const auto reply = agent.next(ToAgent::kReply);
+                                                        return decode<RelayedReply>(reply.payload).response;
+                                                      };
+                                                      gathered = ask("/v1/gather/x?index=0", "blob");
+                                                      failing =
+                                                          ask("/v1/failing", R"({"own": true, "reason": "forged"})");
+                                                      finish(agent, 1, 3 << 8);
+                                                    }});
+  CHECK(gathered.status == 403);
+  CHECK(gathered.body.str().find("rank 0 is not on b") != std::string::npos);
+  CHECK(failing.status == 403);
+  CHECK(outcome.status == 3);
+  const std::string warning =
+      "runjob: warning: a process on b sent requests in the name of rank 0, which is on a; they were refused\n";
+  CHECK(outcome.errors.starts_with(warning));
+  CHECK(outcome.errors.find("error: rank 1 on b") == warning.size() + std::string("runjob: ").size());
+  CHECK(outcome.errors.find("forged") == std::string::npos);
+}
+
 TEST_CASE("an agent that is lost ends the job with the reason that is known", "[unit]") {
   const auto errors = [](const Script& last_act) {
     const Outcome outcome = run(spec_for("a:1"), {[&](AgentPeer& agent) {

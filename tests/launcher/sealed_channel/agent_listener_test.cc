@@ -37,7 +37,10 @@ class Listening {
     on_thread([this, strangers] {
       listener_ = std::make_unique<AgentListener>(
           context_.get_executor(), key, strangers,
-          [this](const std::string& node, std::unique_ptr<Channel> channel) { agents_[node] = std::move(channel); });
+          [this](const std::string& node, const std::string& peer, std::unique_ptr<Channel> channel) {
+            agents_[node] = std::move(channel);
+            peers_[node] = peer;
+          });
       return 0;
     });
   }
@@ -60,6 +63,9 @@ class Listening {
       for (const auto& [node, channel] : agents_) names.push_back(node);
       return names;
     });
+  }
+  std::string peer_of(const std::string& node) {
+    return on_thread([&] { return peers_.at(node); });
   }
   /// What an agent sends, up to `count` bytes.
   std::string read(const std::string& node, std::size_t count) {
@@ -85,6 +91,7 @@ class Listening {
   asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(context_);
   std::unique_ptr<AgentListener> listener_;
   std::map<std::string, std::unique_ptr<Channel>> agents_;
+  std::map<std::string, std::string> peers_;
   std::thread thread_{[this] { context_.run(); }};
 };
 
@@ -115,6 +122,7 @@ TEST_CASE("an agent that holds the key is let in under its node's name", "[net]"
   CHECK(eventually([&] { return listening.nodes() == std::vector<std::string>{"s1", "s2"}; }));
   CHECK(listening.read("s2", 100) == "hello of other");
   CHECK(listening.read("s1", 100) == "hello of one");
+  CHECK_THAT(listening.peer_of("s1"), ContainsSubstring("127.0.0.1 port "));
 }
 
 TEST_CASE("a whole handshake that was recorded lets nobody in", "[net]") {
