@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/version.hpp"
+#include "cli/check_build/linked_libraries.hpp"
 #include "cli/check_build/version.hpp"
 
 namespace runjob {
@@ -72,11 +73,18 @@ std::string choice_part(const BackendReport& report) {
       report.has("shm") ? "shared memory on each host, TCP between hosts" : "TCP");
 }
 
+std::string linked_part() {
+  std::string text = "\nLinked in:\n";
+  for (const LinkedLibrary& library : kLinkedLibraries)
+    text += fmt::format("    {:<14}  {}\n", library.name, library.version);
+  return text;
+}
+
 }  // namespace
 
 std::string check_build_text(const BackendReport& backends, const FrameworkReport& frameworks, bool as_horovodrun) {
   return horovodrun_part(backends, frameworks, as_horovodrun) + framework_part(frameworks) + backend_part(backends) +
-         choice_part(backends);
+         choice_part(backends) + linked_part();
 }
 
 std::string check_build(const Environment& environment, bool as_horovodrun) {

@@ -1,11 +1,19 @@
 #include "cli/check_build/check_build.hpp"
 
+#include <fmt/format.h>
+
 #include "base/version.hpp"
+#include "cli/check_build/linked_libraries.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob;
 
 TEST_CASE("option --check-build has horovodrun's layout, then versions, paths and reasons", "[unit]") {
+  std::string linked = "\nLinked in:\n";
+  for (const LinkedLibrary& each : kLinkedLibraries) {
+    CHECK(std::string(each.version) != "unknown");  // on the systems that the tests run on
+    linked += fmt::format("    {:<14}  {}\n", each.name, each.version);
+  }
   BackendReport backends;
   backends.backends = {{"gloo", true, "0.5.0", "/usr/lib/libgloo.so.0", ""},
                        {"mpi", false, "", "", "this build has no MPI backend"}};
@@ -41,7 +49,8 @@ TEST_CASE("option --check-build has horovodrun's layout, then versions, paths an
             "Backend of a job (--verbose shows the choice and its reason):\n"
             "    one rank                  none needed\n"
             "    ranks on one host         TCP\n"
-            "    ranks on several hosts    TCP\n");
+            "    ranks on several hosts    TCP\n" +
+            linked);
   backends.backends.push_back({"shm", true, "0.1.0", "/lib/librunjob.so", ""});
   CHECK_THAT(check_build_text(backends, frameworks),
              ContainsSubstring("    ranks on one host         shared memory\n"

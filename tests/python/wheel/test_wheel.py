@@ -43,6 +43,19 @@ def test_there_are_two_and_neither_is_for_one_version_of_python(wheels):
     assert re.search(r"-py3-none-manylinux_2_\d+_x86_64\.whl$", wheels["runjob_launcher"].name)
 
 
+def test_the_wheel_lists_the_libraries_that_are_linked_in_as_check_build_does(wheels, installed):
+    archive = zipfile.ZipFile(wheels["runjob_launcher"])
+    (name,) = [name for name in archive.namelist() if ".dist-info/sboms/" in name]
+    listed = json.loads(archive.read(name))
+    assert name.endswith("/runjob-launcher.cdx.json") and listed["bomFormat"] == "CycloneDX"
+    versions = {component["name"]: component["version"] for component in listed["components"]}
+    shown = _run(installed / "bin" / "runjob", "--check-build").stdout.partition("\nLinked in:\n")[2]
+    assert versions == dict(line.split() for line in shown.splitlines())
+    assert {"OpenSSL", "libssh2", "libsodium", "yaml-cpp", "Gloo"} <= set(versions)
+    openssl = next(component for component in listed["components"] if component["name"] == "OpenSSL")
+    assert re.fullmatch(r"pkg:deb/(debian|ubuntu)/openssl@3[^?]+\?distro=\S+", openssl["purl"])
+
+
 def test_a_wheel_has_no_headers_as_the_page_for_c_and_cpp_says(wheels):
     names = zipfile.ZipFile(wheels["runjob_launcher"]).namelist()
     assert any(name.endswith("/librunjob.so") for name in names)
