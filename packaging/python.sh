@@ -48,14 +48,29 @@ use_environment_of_user() {
   return 1
 }
 
-# use_own_environment [--with-runjob] MODULES: .venv, made and completed as far as that is needed; with the option runjob is built meanwhile.
+# install_locked PYTHON LOCK REQUIREMENT...: installs what packaging/locks/LOCK.txt lists into PYTHON's environment, and takes no file with
+# another hash. PYTHON may be of another version than the one that the lock is for: then it installs the newest of the requirements.
+install_locked() {
+  local into=$1 lock=packaging/locks/$2.txt
+  shift 2
+  if [ "$(sed -n '1s/^# CPython \([0-9.]*\);.*/\1/p' "$lock")" = "$("$into" -c 'import sys; print("%d.%d" % sys.version_info[:2])')" ]; then
+    "$into" -m pip install --require-hashes -r "$lock"
+  else
+    echo "$lock is for another Python than $("$into" --version): installing the newest versions, without hashes"
+    "$into" -m pip install "$@"
+  fi
+}
+
+# use_own_environment [--with-runjob] [--lock LOCK] MODULES: .venv, made and completed as far as that is needed. With the first option runjob
+# is built meanwhile, with the second one the versions are those of install_locked().
 use_own_environment() {
-  local missing with_runjob=no
+  local missing with_runjob=no lock=
   [ "$1" != --with-runjob ] || { with_runjob=yes && shift; }
+  [ "$1" != --lock ] || { lock=$2 && shift 2; }
   python=$PWD/.venv/bin/python
   if ! [ -x "$python" ]; then
     local options=()
-    has_modules python3 "$EXAMPLE_MODULES" && options=(--system-site-packages)  # they need no second download
+    [ -z "$lock" ] && has_modules python3 "$EXAMPLE_MODULES" && options=(--system-site-packages)  # they need no second download
     step "making the Python environment .venv" python3 -m venv --clear "${options[@]}" .venv
   fi
   missing=$(missing_modules "$python" "$1" | xargs)
@@ -64,9 +79,10 @@ use_own_environment() {
     return
   fi
   [ $with_runjob = no ] || begin_building_runjob
+  local install=("$python" -m pip install)
+  [ -z "$lock" ] || install=(install_locked "$python" "$lock")
   # shellcheck disable=SC2086
-  step "installing into .venv: $missing (PyTorch comes with its GPU libraries, 3 GB: this can take minutes)" \
-    "$python" -m pip install $missing
+  step "installing into .venv: $missing (PyTorch comes with its GPU libraries, 3 GB: this can take minutes)" "${install[@]}" $missing
 }
 
 scripts_folder() { "$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'; }

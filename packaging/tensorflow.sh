@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The tests of runjob.tensorflow and runjob.keras with several versions of TensorFlow, each in an environment of its own, which is made once
-# and kept in the user's cache folder (0.9 GB each). They use the release build of this tree.
+# and kept in the user's cache folder (0.9 GB each). They use the release build of this tree. packaging/locks has the versions of what is
+# in them; packaging/lock.sh renews these, the newest TensorFlow too.
 #
 #   packaging/tensorflow.sh [VERSION...] [-- PYTEST OPTIONS]
 #
@@ -11,6 +12,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source-path=SCRIPTDIR/..
 source packaging/steps.sh
+source packaging/packages.sh
+source packaging/python.sh
 
 interpreter=${PYTHON:-python3}
 versions=()
@@ -24,19 +27,10 @@ done
 [ $# = 0 ] || shift
 [ ${#versions[@]} -gt 0 ] || versions=(newest 2.16 2.13)
 
-# What goes into an environment. The newest one is that of the day on which it was made: remove its folder to get a newer one.
-packages_of() {
-  local tensorflow="tensorflow-cpu"
-  [ "$1" = newest ] || tensorflow="tensorflow-cpu==$1.*"
-  # TensorFlow 2.13 needs an older typing_extensions than newer releases of IPython.
-  [ "$1" != 2.13 ] || tensorflow+=" ipython<8.19"
-  echo "$tensorflow pytest pytest-timeout cloudpickle scikit-learn pandas nbclient ipykernel"
-}
-
 # environment_of VERSION: its folder, which depends on what is in it and on the Python.
 environment_of() {
   local key
-  key=$({ packages_of "$1"; "$interpreter" -c 'import sys; print(sys.version, sys.base_prefix)'; } | cksum | cut -d ' ' -f 1)
+  key=$({ cat "packaging/locks/tensorflow-$1.txt"; "$interpreter" -c 'import sys; print(sys.version, sys.base_prefix)'; } | cksum | cut -d ' ' -f 1)
   echo "${XDG_CACHE_HOME:-$HOME/.cache}/runjob/tensorflow/$1-$key"
 }
 
@@ -46,7 +40,7 @@ make_environment() {
   rm -rf "$folder"
   "$interpreter" -m venv "$folder"
   # shellcheck disable=SC2046
-  "$folder/bin/python" -m pip install --quiet $(packages_of "$version")
+  install_locked "$folder/bin/python" "tensorflow-$version" $(tensorflow_requirements "$version")
   touch "$folder/complete"
 }
 

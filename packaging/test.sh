@@ -113,7 +113,7 @@ run_subjects() {
     esac
   done <<<"$lines"
   if [ ${#folders[@]} -gt 0 ] || grep -q '^tensorflow$' <<<"$lines"; then
-    use_own_environment "$TEST_MODULES"
+    use_own_environment --lock tests "$TEST_MODULES"
   fi
   ! grep -q '^install$' <<<"$lines" || install_runjob
   [ ${#folders[@]} = 0 ] || suite "Python tests: ${folders[*]}" run_pytest "${folders[@]}"
@@ -133,7 +133,7 @@ run_tensorflow() { PYTHON="$python" packaging/tensorflow.sh "$@" -- "${unless_th
 
 run_all() {
   use_compiler_cache
-  use_own_environment --with-runjob "$TEST_MODULES"
+  use_own_environment --with-runjob --lock tests "$TEST_MODULES"
   [ "$extent" != thorough ] || export TESTS_GPU_SCHEDULES=100
 
   suite "structure: dependencies, tests, headers, formatting" run_structure

@@ -121,6 +121,28 @@ def test_a_python_without_the_modules_is_not_used():
     assert bash('missing_modules python3 "json=json no_such_module=its-name"').stdout == "its-name\n"
 
 
+@pytest.mark.parametrize("version, installs", [("3.11", "--require-hashes -r packaging/locks/x.txt"), ("3.12", "one two")])
+def test_a_lock_counts_for_the_python_that_it_was_made_for(tmp_path, version, installs):
+    (tmp_path / "packaging/locks").mkdir(parents=True)
+    (tmp_path / "packaging/locks/x.txt").write_text("# CPython 3.11; made by packaging/lock.sh\none==1\n")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ncase "$*" in *version_info*) echo {version} ;; *) echo "$@" ;; esac\n')
+    python.chmod(0o755)
+    done = bash(f"install_locked {python} x one two", HOME=str(tmp_path))
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == f"-m pip install {installs}", done
+
+
+def test_every_lock_has_its_python_and_hashes_and_no_address():
+    names = re.search(r"NAMES=\((.*)\)", (ROOT / "packaging/lock.sh").read_text()).group(1).split()
+    assert sorted(path.stem for path in (ROOT / "packaging/locks").iterdir()) == sorted(names)
+    for name in names:
+        text = (ROOT / f"packaging/locks/{name}.txt").read_text()
+        assert re.match(r"# CPython 3\.\d+; made by packaging/lock\.sh\n", text), name
+        assert "://" not in text and "--index" not in text and "--find-links" not in text, name
+        versions = re.findall(r"^[a-z0-9][^ ]*==[^ ]+(?: ; .*)? \\\n    --hash=sha256:", text, re.MULTILINE)
+        assert versions and len(versions) == len(re.findall(r"^[a-z0-9]", text, re.MULTILINE)), name
+
+
 def test_the_systems_python_is_left_alone(tmp_path):
     """PEP 668: a file beside the standard library says that pip must not install there."""
     venv = tmp_path / "venv"
