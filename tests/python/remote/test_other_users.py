@@ -68,6 +68,20 @@ def test_an_agent_that_another_user_has_put_into_the_cache_is_not_run(bed):
     assert run(bed, "-H", "s1", "true").returncode == 0
 
 
+def by_other_user(host, folder, command):
+    as_root(host, "install", "-d", "-m", "0777", folder)
+    as_root(host, "env", "-C", folder, "setpriv", f"--reuid={NOBODY}", "--clear-groups", "sh", "-c", command)
+
+
+def test_a_config_file_of_another_user_runs_nothing(bed):
+    folder = "/tmp/config"
+    by_other_user(bed.head, folder, f"echo host-discovery-script = '\"touch {folder}/ran; echo s1\"' > job.toml")
+    done = run(bed, "-np", "1", "--min-np", "1", "--config-file", f"{folder}/job.toml", "true")
+    reason = f"it belongs to user {NOBODY}; make a copy of your own: cp {folder}/job.toml COPY"
+    assert (done.returncode, done.stderr) == (2, f"runjob: error: --config-file: bad owner or permissions on {folder}/job.toml: {reason}\n")
+    assert not bed.head.path(f"{folder}/ran").exists()
+
+
 def test_status_and_trace_are_not_written_where_another_user_leads(bed):
     folder, ours = "/tmp/shared", f"{HOME}/ours"
     as_root(bed.head, "install", "-d", "-m", "0777", folder)
