@@ -82,6 +82,17 @@ def test_a_config_file_of_another_user_runs_nothing(bed):
     assert not bed.head.path(f"{folder}/ran").exists()
 
 
+def test_a_hostfile_of_another_user_is_used_with_a_warning_and_one_that_he_opened_is_not(bed):
+    folder = "/tmp/hostfile"
+    by_other_user(bed.head, folder, "echo s1 > hosts; echo s1 > open; chmod 0666 open")
+    done = run(bed, "--hostfile", f"{folder}/hosts", "hostname")
+    warning = f"runjob: warning: --hostfile: {folder}/hosts belongs to user {NOBODY}, who chooses the hosts of this job\n"
+    assert (done.returncode, done.stderr) == (0, warning) and "s1" in done.stdout
+    done = run(bed, "--hostfile", f"{folder}/open", "hostname")
+    reason = f"others may write to it; chmod go-w {folder}/open"
+    assert (done.returncode, done.stderr) == (2, f"runjob: error: bad permissions on hostfile {folder}/open: {reason}\n")
+
+
 def test_status_and_trace_are_not_written_where_another_user_leads(bed):
     folder, ours = "/tmp/shared", f"{HOME}/ours"
     as_root(bed.head, "install", "-d", "-m", "0777", folder)
