@@ -1,5 +1,7 @@
 """What another user of a host can put in a job's way: files of ssh's, and the folder of the agent."""
 
+import subprocess
+
 import pytest
 from remote_jobs import PYTHON, ROOT, run
 from testbed import HOME, Testbed
@@ -91,6 +93,32 @@ def test_a_hostfile_of_another_user_is_used_with_a_warning_and_one_that_he_opene
     done = run(bed, "--hostfile", f"{folder}/open", "hostname")
     reason = f"others may write to it; chmod go-w {folder}/open"
     assert (done.returncode, done.stderr) == (2, f"runjob: error: bad permissions on hostfile {folder}/open: {reason}\n")
+
+
+LISTENER = """import os, socket, sys
+os.mkdir(sys.argv[1], 0o755)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1] + "/0123.4242.sock")
+os.chmod(sys.argv[1] + "/0123.4242.sock", 0o666)
+listener.listen()
+print("listens", flush=True)
+print("asked for", listener.accept()[0].recv(100), flush=True)"""
+
+
+def test_resize_asks_no_launcher_of_another_user(bed):
+    user = bed.head.run(["id", "-u"]).stdout.strip()
+    folder = f"/tmp/runjob-{user}"
+    as_root(bed.head, "rm", "-rf", folder)
+    listener = bed.head.popen(["setpriv", f"--reuid={NOBODY}", "--clear-groups", PYTHON, "-c", LISTENER, folder], user="root", stdout=subprocess.PIPE, text=True)
+    try:
+        assert listener.stdout.readline() == "listens\n"
+        done = run(bed, "resize", "0123", "-np", "2")
+        reason = f"it belongs to user {NOBODY}; only that user and root can remove it: rm -r {folder}"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"runjob: error: {folder} is not a folder of this user alone: {reason}\n")
+    finally:
+        listener.kill()
+        assert listener.communicate()[0] == ""
+        as_root(bed.head, "rm", "-r", folder)
 
 
 def test_status_and_trace_are_not_written_where_another_user_leads(bed):
