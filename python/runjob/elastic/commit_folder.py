@@ -1,13 +1,16 @@
 """The folder of --commit-dir: its files have numbers, and the last two remain.
 
-A file gets its name when all of it is on the disk. The folder and the files belong to this user, and nobody else may write to the files:
-what is read of them is unpickled. No link is followed, neither as the folder nor as a file.
+A file gets its name when all of it is on the disk. The folder and the files belong to this user, and nobody else may write to them: what
+is read of the files is unpickled, and who may write to the folder can rename them. No link is followed, neither as the folder nor as a file.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import grp
 import os
+import pwd
 import re
 import stat
 from collections.abc import Callable, Iterator
@@ -18,7 +21,6 @@ from ..exceptions import InvalidArgumentError
 _NAME = re.compile(r"commit-(\d+)\.safetensors")
 _PART = re.compile(r"commit-\d+\.safetensors\.part")
 _KEPT = 2
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class CommitFolder:
@@ -42,7 +44,7 @@ class CommitFolder:
                 raise OSError("it is no file")
             if info.st_uid != os.geteuid():
                 raise OSError(f"it belongs to user {info.st_uid}, and this process to user {os.geteuid()}")
-            if info.st_mode & _OTHERS_WRITE:
+            if others_may_write(file):
                 raise OSError(f"others may write to it (mode {stat.S_IMODE(info.st_mode):o})")
         except BaseException:
             os.close(file)
@@ -96,6 +98,8 @@ class CommitFolder:
                 raise InvalidArgumentError(
                     f"--commit-dir: {self.path} belongs to user {owner}, and this process to user {os.geteuid()}; name a folder of your own"
                 )
+            if others_may_write(folder):
+                raise InvalidArgumentError(f"--commit-dir: others may write to {self.path}; chmod go-w {self.path}")
             yield folder
         finally:
             os.close(folder)
@@ -108,3 +112,28 @@ def _number(name: str) -> int:
     found = _NAME.fullmatch(name)
     assert found is not None
     return int(found[1])
+
+
+def others_may_write(file: int) -> bool:
+    """Another user may write to what is open as `file`. The rule is that of base/files/trusted_file.hpp: a group of the user alone is nobody
+    else."""
+    info = os.fstat(file)
+    if info.st_mode & stat.S_IWOTH:
+        return True
+    return bool(info.st_mode & stat.S_IWGRP) and (not _is_group_of_one(info.st_gid, info.st_uid) or _has_access_list(file))
+
+
+def _is_group_of_one(group: int, user: int) -> bool:
+    try:
+        account, entry = pwd.getpwuid(user), grp.getgrgid(group)
+    except KeyError:
+        return False
+    is_own = account.pw_gid == group and account.pw_name == entry.gr_name and set(entry.gr_mem) <= {account.pw_name}
+    return is_own and not any(other.pw_gid == group and other.pw_uid != user for other in pwd.getpwall())
+
+
+def _has_access_list(file: int) -> bool:
+    try:
+        return "system.posix_acl_access" in os.listxattr(file)
+    except OSError as error:
+        return error.errno != errno.ENOTSUP

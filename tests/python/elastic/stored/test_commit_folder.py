@@ -89,8 +89,8 @@ def test_a_folder_that_is_a_link_or_a_file_is_refused(tmp_path):
 def test_a_file_that_is_a_link_or_that_others_may_write_to_is_not_read(tmp_path):
     folder = CommitFolder(str(tmp_path))
     name = add(folder, b"1")
-    (tmp_path / name).chmod(0o660)
-    with pytest.raises(OSError, match="others may write to it .mode 660."):
+    (tmp_path / name).chmod(0o602)
+    with pytest.raises(OSError, match="others may write to it .mode 602."):
         folder.open(name)
     (tmp_path / name).rename(tmp_path / "elsewhere")
     (tmp_path / name).symlink_to("elsewhere")
@@ -100,6 +100,29 @@ def test_a_file_that_is_a_link_or_that_others_may_write_to_is_not_read(tmp_path)
     os.mkfifo(tmp_path / name)
     with pytest.raises(OSError, match="it is no file"):
         folder.open(name)
+
+
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
+    folder = CommitFolder(str(tmp_path / "commits"))
+    name = add(folder, b"1")
+    (tmp_path / "commits").chmod(0o1777)
+    for use in (folder.names, lambda: folder.open(name), lambda: add(folder, b"2")):
+        with pytest.raises(InvalidArgumentError, match="--commit-dir: others may write to (.*/commits); chmod go-w \\1$"):
+            use()
+    (tmp_path / "commits").chmod(0o755)
+    assert contents(folder) == [b"1"]
+
+
+@is_root
+def test_a_group_of_the_user_alone_is_nobody_else(tmp_path):
+    folder = CommitFolder(str(tmp_path / "commits"))
+    name = add(folder, b"1")
+    (tmp_path / "commits").chmod(0o775)  # as mkdir makes it with umask 002
+    (tmp_path / "commits" / name).chmod(0o664)
+    assert contents(folder) == [b"1"]
+    os.chown(tmp_path / "commits", 0, OTHER_USER)
+    with pytest.raises(InvalidArgumentError, match="others may write to"):
+        folder.names()
 
 
 @is_root
