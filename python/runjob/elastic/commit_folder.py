@@ -1,22 +1,21 @@
 """The folder of --commit-dir: its files have numbers, and the last two remain.
 
 A file gets its name when all of it is on the disk. The folder and the files belong to this user, and nobody else may write to them: what
-is read of the files is unpickled, and who may write to the folder can rename them. No link is followed, neither as the folder nor as a file.
+is read of the files is unpickled, and who may write to the folder can rename them. No link is followed, neither as the folder nor as a file,
+and in the folder's path none that another user could have put there.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import grp
 import os
-import pwd
 import re
 import stat
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from ..exceptions import InvalidArgumentError
+from .folder_walk import open_folder, others_may_write
 
 _NAME = re.compile(r"commit-(\d+)\.safetensors")
 _PART = re.compile(r"commit-\d+\.safetensors\.part")
@@ -83,10 +82,14 @@ class CommitFolder:
     def _opened(self) -> Iterator[int]:
         """A descriptor of the folder, which is made if it is not there."""
         try:
-            with contextlib.suppress(FileExistsError):
-                os.makedirs(os.path.dirname(self.path) or "/", exist_ok=True)
-                os.mkdir(self.path, 0o700)
-            folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            way, name = os.path.split(self.path.rstrip("/"))
+            parent = open_folder(way)
+            try:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=parent)
+                folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            finally:
+                os.close(parent)
         except OSError as error:
             reason = "it is a link" if os.path.islink(self.path) else error.strerror
             raise InvalidArgumentError(
@@ -112,28 +115,3 @@ def _number(name: str) -> int:
     found = _NAME.fullmatch(name)
     assert found is not None
     return int(found[1])
-
-
-def others_may_write(file: int) -> bool:
-    """Another user may write to what is open as `file`. The rule is that of base/files/trusted_file.hpp: a group of the user alone is nobody
-    else."""
-    info = os.fstat(file)
-    if info.st_mode & stat.S_IWOTH:
-        return True
-    return bool(info.st_mode & stat.S_IWGRP) and (not _is_group_of_one(info.st_gid, info.st_uid) or _has_access_list(file))
-
-
-def _is_group_of_one(group: int, user: int) -> bool:
-    try:
-        account, entry = pwd.getpwuid(user), grp.getgrgid(group)
-    except KeyError:
-        return False
-    is_own = account.pw_gid == group and account.pw_name == entry.gr_name and set(entry.gr_mem) <= {account.pw_name}
-    return is_own and not any(other.pw_gid == group and other.pw_uid != user for other in pwd.getpwall())
-
-
-def _has_access_list(file: int) -> bool:
-    try:
-        return "system.posix_acl_access" in os.listxattr(file)
-    except OSError as error:
-        return error.errno != errno.ENOTSUP

@@ -132,4 +132,10 @@ def test_status_and_trace_are_not_written_where_another_user_leads(bed):
     assert (done.returncode, done.stderr) == (0, f"runjob: error: --status-file: cannot create {refused.format(f'{folder}/status', user)}\n")
     done = run(bed, "-np", "1", "--timeline-filename", f"{folder}/trace", PYTHON, "-c", "import runjob.basics as basics; basics.init()", variables={"PYTHONPATH": str(ROOT / "python")})
     assert done.returncode != 0 and f"cannot create {refused.format(f'{folder}/trace', user)}" in done.stderr
+    by_other_user(bed.head, folder, f"ln -s {HOME} middle")
+    done = run(bed, "-np", "1", "--status-file", f"{folder}/middle/ours", "true")
+    middle = f"the link {folder}/middle belongs to user {NOBODY}, and not to user {user}; name the folder to which it leads"
+    assert (done.returncode, done.stderr) == (0, f"runjob: error: --status-file: cannot create '{folder}/middle/ours': {middle}\n")
+    done = run(bed, "-np", "1", "--output-filename", f"{folder}/middle/out", "true")
+    assert done.returncode == 2 and f"--output-filename: cannot make {folder}/middle/out: {middle}" in done.stderr
     assert bed.head.path(ours).read_text() == "precious"

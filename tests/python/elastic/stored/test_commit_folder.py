@@ -29,7 +29,7 @@ def contents(folder):
 
 
 def test_the_last_two_files_remain_and_are_this_users_alone(tmp_path):
-    folder = CommitFolder(str(tmp_path / "new" / "commits"))
+    folder = CommitFolder(str(tmp_path / "new" / "commits") + "/")
     assert folder.names() == []
     for data in (b"1", b"2", b"3"):
         add(folder, data)
@@ -111,6 +111,23 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
             use()
     (tmp_path / "commits").chmod(0o755)
     assert contents(folder) == [b"1"]
+
+
+@is_root
+def test_a_link_of_another_user_in_the_path_is_not_followed(tmp_path):
+    shared, ours = tmp_path / "shared", tmp_path / "ours"
+    shared.mkdir()
+    shared.chmod(0o777)
+    folder = CommitFolder(str(ours / "commits"))
+    add(folder, b"1")
+    (shared / "link").symlink_to("../ours")
+    assert contents(CommitFolder(str(shared / "link" / "commits"))) == [b"1"], "one's own link is followed"
+    os.chown(shared / "link", OTHER_USER, OTHER_USER, follow_symlinks=False)
+    reason = f"the link .*/shared/link belongs to user {OTHER_USER}, and this process to user 0; name a folder of your own"
+    for path in (shared / "link" / "commits", shared / "link" / "new" / "commits"):
+        with pytest.raises(InvalidArgumentError, match=f"--commit-dir: cannot use {path}: {reason}"):
+            add(CommitFolder(str(path)), b"2")
+    assert contents(folder) == [b"1"] and os.listdir(ours) == ["commits"]
 
 
 @is_root
