@@ -33,11 +33,11 @@ void keep_content(const struct ::stat& pipe, const std::string& text) {
 }  // namespace
 
 std::string read_file(const std::string& path, std::string_view what) {
-  return read_file(path, what, [](const struct ::stat&) {});
+  return read_file(path, what, [](int, const struct ::stat&) {});
 }
 
 std::string read_file(const std::string& path, std::string_view what,
-                      const std::function<void(const struct ::stat&)>& accept) {
+                      const std::function<void(int file, const struct ::stat&)>& accept) {
   constexpr std::size_t kLargest = std::size_t{64} << 20;
   const auto refuse = [&](const std::string& reason) {
     throw Error(Errc::kUsage,
@@ -46,7 +46,7 @@ std::string read_file(const std::string& path, std::string_view what,
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info {};
   if (!file || ::fstat(file.get(), &info) != 0) refuse(std::system_category().message(errno));
-  accept(info);
+  accept(file.get(), info);
   std::string text;
   std::array<char, 65'536> block{};
   for (;;) {

@@ -14,8 +14,8 @@ namespace runjob {
 /// Errors  Error(kUsage): `cannot read hostfile PATH: REASON; check the path and its permissions`.
 std::string read_file(const std::string& path, std::string_view what);
 
-/// The same, after `accept` has seen owner and mode of the opened file; it throws to refuse them.
+/// The same, after `accept` has seen the opened file, its owner and its mode; it throws to refuse them.
 std::string read_file(const std::string& path, std::string_view what,
-                      const std::function<void(const struct ::stat&)>& accept);
+                      const std::function<void(int file, const struct ::stat&)>& accept);
 
 }  // namespace runjob

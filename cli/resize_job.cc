@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/parse.hpp"
+#include "base/screen_text.hpp"
 #include "hostfile/allocation.hpp"
 #include "launcher/resize/resize_request.hpp"
 
@@ -44,6 +45,7 @@ bool is_of_another_user(const std::string& job) {
 
 std::string find_socket(const std::string& job) {
   const std::string folder = resize_folder();
+  check_resize_folder(folder);
   std::vector<std::string> running;
   std::error_code missing;
   for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
@@ -72,7 +74,7 @@ int resize_job(const std::vector<std::string>& arguments, const std::function<vo
     throw Error(Errc::kUsage, fmt::format("resize: job {} has ended ({})", arguments[1], error.what()));
   }
   if (!reply.ok) throw Error(Errc::kUsage, fmt::format("resize: {}", reply.text));
-  print(reply.text + "\n");
+  print(one_line(reply.text) + "\n");
   return 0;
 }
 

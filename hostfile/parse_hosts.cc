@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/read_file.hpp"
 #include "hostfile/host_options.hpp"
 #include "hostfile/host_pattern.hpp"
 #include "hostfile/merge_hosts.hpp"
@@ -103,10 +102,6 @@ std::vector<Host> parse_discovered_hosts(std::string_view text, std::string_view
     parse_hostfile_line(cursor, merger, slots_per_host);
   }
   return merger.hosts();
-}
-
-std::vector<Host> read_hostfile(const std::string& path) {
-  return parse_hostfile(read_file(path, "hostfile"), path);
 }
 
 }  // namespace runjob

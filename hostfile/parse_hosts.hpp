@@ -28,7 +28,4 @@ std::vector<Host> parse_hostfile(std::string_view text, std::string_view source)
 /// `slots_per_host` slots. A line that occurs twice counts once, as for horovodrun.
 std::vector<Host> parse_discovered_hosts(std::string_view text, std::string_view source, int slots_per_host);
 
-/// Reads and parses `path`. Errors  Error(kUsage) naming path and reason when it cannot be read.
-std::vector<Host> read_hostfile(const std::string& path);
-
 }  // namespace runjob

@@ -1,8 +1,6 @@
 #include "base/files/named_file.hpp"
 
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,27 +9,26 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/files/folder_walk.hpp"
 
 namespace runjob {
 namespace {
 
 constexpr mode_t kMode = 0666;  // what the umask leaves of it
+constexpr int kMostLinks = 40;  // as the kernel's, path_resolution(7)
 
-/// The path to which a link leads, from the folder of the link on.
-std::string target_of(const std::string& path, int link) {
-  std::array<char, PATH_MAX> text{};
-  const ssize_t length = ::readlinkat(link, "", text.data(), text.size());
-  if (length < 0) return path;
-  const std::string target(text.data(), static_cast<std::size_t>(length));
-  const std::size_t slash = path.rfind('/');
-  return target.starts_with('/') || slash == path.npos ? target : path.substr(0, slash + 1) + target;
+/// The name at the end of a path; "." for a path that ends with '/'.
+std::string last_part(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return name.empty() ? "." : name;
 }
 
 }  // namespace
 
 UniqueFd open_named_file(const std::string& path, std::string_view what) {
+  const std::string action = fmt::format("{}: cannot create '{}'", what, path);
   const auto fail = [&](const std::string& reason) {
-    throw Error(Errc::kUsage, fmt::format("{}: cannot create '{}': {}", what, path, reason));
+    throw Error(Errc::kUsage, fmt::format("{}: {}", action, reason));
   };
   const auto check_owner = [&](const struct stat& info, const char* kind) {
     if (info.st_uid != ::geteuid() && info.st_uid != 0)
@@ -39,24 +36,36 @@ UniqueFd open_named_file(const std::string& path, std::string_view what) {
                        info.st_uid, ::geteuid()));
   };
   constexpr int kFlags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
-  UniqueFd file(::open(path.c_str(), kFlags | O_CREAT | O_EXCL | O_NOFOLLOW, kMode));
-  if (file) return file;
-  if (errno != EEXIST) fail(std::strerror(errno));
+  FolderWalk walk(action);
+  std::string rest = path;
+  for (int links = 0; links <= kMostLinks; ++links) {
+    walk.enter(std::string_view(rest).substr(0, rest.rfind('/') + 1), FolderWalk::Missing::kError);
+    const std::string name = last_part(rest);
+    UniqueFd file(::openat(walk.folder(), name.c_str(), kFlags | O_CREAT | O_EXCL | O_NOFOLLOW, kMode));
+    if (file) return file;
+    if (errno != EEXIST) fail(std::strerror(errno));
 
-  // It is looked at through a descriptor, so that it cannot be exchanged afterwards.
-  const UniqueFd found(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info {};
-  if (!found || ::fstat(found.get(), &info) != 0) fail(std::strerror(errno));
-  if (S_ISLNK(info.st_mode)) {
-    check_owner(info, "the link");
-    file.reset(::open(target_of(path, found.get()).c_str(), kFlags | O_CREAT, kMode));
-  } else {
-    if (S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode)) check_owner(info, "the file");
-    file.reset(::open(fmt::format("/proc/self/fd/{}", found.get()).c_str(), kFlags));
+    // It is looked at through a descriptor, so that it cannot be exchanged afterwards.
+    const UniqueFd found(::openat(walk.folder(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info {};
+    if (!found || ::fstat(found.get(), &info) != 0) fail(std::strerror(errno));
+    if (S_ISLNK(info.st_mode)) {
+      check_owner(info, "the link");
+      if (!is_link_of_kernel(found.get())) {
+        rest = link_target(found.get());
+        continue;
+      }
+      file.reset(::openat(walk.folder(), name.c_str(), kFlags));
+    } else {
+      if (S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode)) check_owner(info, "the file");
+      file.reset(::open(fmt::format("/proc/self/fd/{}", found.get()).c_str(), kFlags));
+    }
+    if (!file || ::fstat(file.get(), &info) != 0) fail(std::strerror(errno));
+    if (S_ISREG(info.st_mode) && ::ftruncate(file.get(), 0) != 0) fail(std::strerror(errno));
+    return file;
   }
-  if (!file || ::fstat(file.get(), &info) != 0) fail(std::strerror(errno));
-  if (S_ISREG(info.st_mode) && ::ftruncate(file.get(), 0) != 0) fail(std::strerror(errno));
-  return file;
+  fail(std::strerror(ELOOP));
+  return {};
 }
 
 }  // namespace runjob

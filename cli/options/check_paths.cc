@@ -1,6 +1,7 @@
 #include "cli/options/check_paths.hpp"
 
 #include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
 #include <system_error>
@@ -9,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/files/trusted_file.hpp"
+#include "base/unique_handle.hpp"
 
 namespace runjob {
 namespace {
@@ -68,8 +71,9 @@ void check_output_directory(const std::string& path, std::string_view place) {
 
 void check_own_directory(const std::string& path, std::string_view place) {
   constexpr std::string_view kRemedy = "name a directory of your own";
+  const UniqueFd opened(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) {
+  if (!opened || ::fstat(opened.get(), &info) != 0) {
     if (errno == ENOTDIR) refuse(place, fmt::format("{} lies below a file", path), kRemedy);
     return;  // it is made later
   }
@@ -77,6 +81,8 @@ void check_own_directory(const std::string& path, std::string_view place) {
   if (!S_ISDIR(info.st_mode)) refuse(place, fmt::format("{} is not a directory", path), kRemedy);
   if (info.st_uid != ::geteuid())
     refuse(place, fmt::format("{} belongs to user {}, and not to user {}", path, info.st_uid, ::geteuid()), kRemedy);
+  const std::string reason = reason_others_may_write(opened.get(), info, path);
+  if (!reason.empty()) throw Error(Errc::kUsage, fmt::format("{}: {}: {}", place, path, reason));
 }
 
 }  // namespace runjob

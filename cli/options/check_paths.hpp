@@ -21,7 +21,8 @@ void check_writable_file(const std::string& path, std::string_view place);
 /// A directory that exists and can be written, or can be made.
 void check_output_directory(const std::string& path, std::string_view place);
 
-/// A directory that belongs to this user and is no link. It may be missing, because it may exist on other hosts only.
+/// A directory of this user alone, and no link: others may not write to it. It may be missing, because it may exist on
+/// other hosts only.
 void check_own_directory(const std::string& path, std::string_view place);
 
 }  // namespace runjob

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 #include "base/error.hpp"
 #include "base/ignored_variables.hpp"
 #include "base/parse.hpp"
-#include "base/read_file.hpp"
 #include "base/screen_text.hpp"
 #include "cli/options/check_paths.hpp"
 #include "cli/options/horovodrun_options.hpp"
@@ -22,6 +22,7 @@
 #include "hostfile/local_host.hpp"
 #include "hostfile/parse_hosts.hpp"
 #include "hostfile/rank_list.hpp"
+#include "hostfile/read_hostfile.hpp"
 #include "hostfile/slurm_allocation.hpp"
 #include "hostfile/slurm_task.hpp"
 
@@ -31,10 +32,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The hosts of a job, and the SLURM job that they come from, if they do.
+/// The hosts of a job, and where they come from: a SLURM job, or a hostfile, which has an owner.
 struct Hosts {
   std::vector<Host> hosts;
   std::optional<SlurmJob> slurm;
+  ::uid_t hostfile_owner = 0;
 };
 
 Host host_of_one(const std::string& name) {
@@ -63,6 +65,14 @@ void warn_of_other_components(const Environment& environment, Warnings& warnings
       components->second));
 }
 
+Hosts hosts_of_file(const SettingValue& file, const std::string& path, Warnings& warnings) {
+  Hostfile hostfile = read_hostfile(path, file.text);
+  if (hostfile.owner != 0 && hostfile.owner != ::getuid())
+    warnings.push_back(fmt::format("{}: {} belongs to user {}, who chooses the hosts of this job", file.place,
+                                   file.text, hostfile.owner));
+  return {std::move(hostfile.hosts), {}, hostfile.owner};
+}
+
 std::optional<int> read_gpus_per_rank(const SettingReader& reader) {
   constexpr int kMostGpus = 1024;
   const auto gpus = reader.find("gpus-per-rank");
@@ -76,8 +86,7 @@ Hosts read_hosts(const SettingReader& reader, const Surroundings& surroundings, 
                  const MapBy& map_by, Warnings& warnings) {
   const Environment& environment = surroundings.environment;
   if (const auto list = reader.find("hosts")) return {parse_host_list(list->text, list->place), {}};
-  if (const auto file = reader.path("hostfile"))
-    return {parse_hostfile(read_file(file->text, "hostfile"), reader.find("hostfile")->text), {}};
+  if (const auto file = reader.path("hostfile")) return hosts_of_file(*reader.find("hostfile"), file->text, warnings);
   if (const auto allocation = read_slurm_allocation(environment)) {
     warn_of_other_components(environment, warnings);
     return {allocation->hosts, SlurmJob{allocation->job_id, allocation->nodes}};
@@ -287,7 +296,10 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   if (elastic && spec.map_by.ranks_per_node == 0) np = elastic->first_ranks(count_slots(hosts.hosts));
   spec.allocation = allocate(hosts.hosts, np, spec.map_by);
   const int size = spec.slurm_task ? spec.slurm_task->size : static_cast<int>(spec.allocation.placements.size());
-  if (elastic) spec.elastic = read_elastic_settings(reader, *elastic, hosts.hosts, spec.allocation);
+  if (elastic) {
+    spec.elastic = read_elastic_settings(reader, *elastic, hosts.hosts, spec.allocation);
+    spec.elastic->hostfile_owner = hosts.hostfile_owner;
+  }
   read_placement(reader, spec, warnings);
   warn_of_mca(settings, warnings);
   warn_of_horovodrun_options(settings, warnings);

@@ -65,10 +65,8 @@ Environment parse_env_file(std::string_view text, const std::string& name, const
 
 Environment read_env_file(const SettingValue& file, const std::string& path, const Environment& environment,
                           Warnings& warnings) {
-  const auto check_owner_and_mode = [&](const struct ::stat& info) {
-    const std::string reason = reason_to_distrust(info, file.text);
-    if (!reason.empty())
-      throw Error(Errc::kUsage, fmt::format("{}: bad owner or permissions on {}: {}", file.place, file.text, reason));
+  const auto check_owner_and_mode = [&](int opened, const struct ::stat& info) {
+    require_trusted(opened, info, file.text, file.place);
     if (info.st_uid == ::getuid() && (info.st_mode & (S_IRGRP | S_IROTH)) != 0)
       warnings.push_back(
           fmt::format("{0}: others may read {1}; if it has secrets, chmod go-r {1}", file.place, file.text));

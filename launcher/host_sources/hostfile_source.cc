@@ -9,14 +9,16 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/screen_text.hpp"
 #include "base/unique_handle.hpp"
-#include "hostfile/parse_hosts.hpp"
+#include "hostfile/read_hostfile.hpp"
 
 namespace runjob {
 namespace {
@@ -45,8 +47,9 @@ bool is_on_a_network(const std::string& path) {
 
 }  // namespace
 
-HostfileSource::HostfileSource(boost::asio::any_io_executor executor, std::string path, HostChanges& changes)
-    : path_(std::move(path)), changes_(changes), events_(executor), timer_(executor) {
+HostfileSource::HostfileSource(boost::asio::any_io_executor executor, std::string path, ::uid_t owner,
+                               HostChanges& changes)
+    : path_(std::move(path)), owner_(owner), changes_(changes), events_(executor), timer_(executor) {
   seen_ = version();
 }
 
@@ -69,14 +72,14 @@ void HostfileSource::stop() {
 HostfileSource::Version HostfileSource::version() const {
   struct stat status {};
   if (::stat(path_.c_str(), &status) != 0) return {};
-  return {status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+  return {status.st_dev, status.st_ino, status.st_size, status.st_ctim.tv_sec, status.st_ctim.tv_nsec};
 }
 
 /// Editors put a new file in the old one's place, so the folder is watched and not the file.
 void HostfileSource::watch_folder() {
   UniqueFd watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   const std::string folder = std::filesystem::path(path_).parent_path();
-  constexpr std::uint32_t kEvents = IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE;
+  constexpr std::uint32_t kEvents = IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE;
   if (!watch || ::inotify_add_watch(watch.get(), folder.c_str(), kEvents) < 0) {
     polled_ = true;  // no watch is left
     return;
@@ -99,7 +102,7 @@ void HostfileSource::on_events(std::size_t bytes) {
     inotify_event event{};
     std::memcpy(&event, buffer_.data() + place, sizeof event);
     const char* of = event.len > 0 ? buffer_.data() + place + sizeof event : "";
-    if (name == of) open_ = (event.mask & IN_MODIFY) != 0;
+    if (name == of && (event.mask & IN_ATTRIB) == 0) open_ = (event.mask & IN_MODIFY) != 0;
     place += sizeof event + event.len;
   }
   look();
@@ -133,11 +136,19 @@ void HostfileSource::wait() {
 void HostfileSource::read() {
   changed_ = false;
   try {
-    const std::vector<Host> hosts = read_hostfile(path_);
+    const Hostfile file = read_hostfile(path_, path_);
+    if (file.owner != owner_ && file.owner != 0 && file.owner != ::getuid())
+      throw Error(Errc::kUsage,
+                  fmt::format("hostfile {0} belongs to user {1}, and to user {2} when the job was started; "
+                              "make a copy of your own: cp {0} COPY && mv -f COPY {0}",
+                              path_, file.owner, owner_));
     log::info("the hostfile {} was read again", path_);
-    changes_.set_list(hosts);
+    changes_.set_list(file.hosts);
+    complaint_.clear();
   } catch (const Error& error) {
-    log::warn("{}; the hosts stay as they are", error.what());
+    if (complaint_ == error.what()) return;
+    complaint_ = error.what();
+    log::warn("{}; the hosts stay as they are", one_line(complaint_));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <sys/types.h>
 #include <tuple>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -18,18 +19,20 @@ namespace runjob {
 /// changes of other hosts, it is looked at every two seconds. A pipe or another special file is never watched.
 /// Owner    as HostSource: the supervisor.
 /// Threads  the executor's one thread, which also reads the file.
-/// Errors   none is thrown. A file that cannot be read, or is not valid as a whole, is a warning, and the hosts stay as
-///          they are.
+/// Errors   none is thrown. A file that cannot be read, that others may write to, that belongs to another user than at
+///          the start of the job, or that is not valid as a whole, is a warning, and the hosts stay as they are. The
+///          same warning is not repeated until the file was read.
 class HostfileSource : public HostSource {
  public:
-  /// `path`: absolute. `changes` outlives this object.
-  HostfileSource(boost::asio::any_io_executor executor, std::string path, HostChanges& changes);
+  /// `path`: absolute. `owner`: to whom the file belonged when the job was started; files of this user and of root are
+  /// read as well. `changes` outlives this object.
+  HostfileSource(boost::asio::any_io_executor executor, std::string path, ::uid_t owner, HostChanges& changes);
 
   void start() override;
   void stop() override;
 
  private:
-  /// Device, file, size and time of the last change; all 0 for no file.
+  /// Device, file, size and time of the last change of content, owner or mode; all 0 for no file.
   using Version = std::tuple<std::uint64_t, std::uint64_t, std::int64_t, std::int64_t, std::int64_t>;
 
   Version version() const;
@@ -41,13 +44,15 @@ class HostfileSource : public HostSource {
   void read();
 
   const std::string path_;
+  const ::uid_t owner_;
   HostChanges& changes_;
   boost::asio::posix::stream_descriptor events_;
   boost::asio::steady_timer timer_;
   alignas(8) std::array<char, 4096> buffer_{};
   Version seen_{};
-  bool changed_ = false;  // since it was read
-  bool open_ = false;     // a process writes it
+  std::string complaint_;  // the last warning; "" after the file was read
+  bool changed_ = false;   // since it was read
+  bool open_ = false;      // a process writes it
   bool polled_ = false;
 };
 

@@ -68,7 +68,7 @@ std::vector<MakeHostSource> host_sources(const boost::asio::any_io_executor& exe
   }
   if (!settings.hostfile.empty()) {
     sources.push_back([executor, &settings](HostChanges& changes) {
-      return std::make_unique<HostfileSource>(executor, settings.hostfile, changes);
+      return std::make_unique<HostfileSource>(executor, settings.hostfile, settings.hostfile_owner, changes);
     });
   }
   sources.push_back([executor, id = launch.job_id()](HostChanges& changes) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 #include "hostfile/allocation.hpp"
@@ -28,6 +29,7 @@ struct ElasticSettings {
   std::string discovery_script;                ///< a command line for the shell that lists the hosts; "" = none
   int slots_per_host = 1;                      ///< for hosts of that list without a number
   std::string hostfile;                        ///< an absolute path; edits of this file change the hosts; "" = none
+  ::uid_t hostfile_owner = 0;                  ///< when the job was started; nobody else may put another file there
   /// Horovod's rules: no process is started again, its host is excluded at once with all of its ranks, the ranks wait
   /// for newcomers, and generations without a commit do not end the job.
   bool as_horovod = false;

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/files/folder_walk.hpp"
 #include "base/log.hpp"
 #include "base/utc_time.hpp"
 
@@ -52,10 +53,9 @@ void check_folder(const UniqueFd& opened, const std::string& path) {
 }  // namespace
 
 OutputFiles::OutputFiles(const std::string& directory) : path_(directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) fail("make", directory, error.message());
-  directory_.reset(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  FolderWalk walk(fmt::format("--output-filename: cannot make {}", directory));
+  walk.enter(directory, FolderWalk::Missing::kMake);
+  directory_.reset(::openat(walk.folder(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory_) fail("open", directory, std::strerror(errno));
   keep_earlier();
 }

@@ -14,7 +14,8 @@ namespace runjob {
 ///                that of the move, in UTC.
 /// Other users    The names can be guessed, so another user who may write to DIR could put something there first.
 ///                Therefore no link below DIR is followed, no folder of another user is used or moved, and nothing is
-///                written to a file that is there.
+///                written to a file that is there. DIR itself may be a link, or have links in its path: see FolderWalk
+///                for those that are followed.
 class OutputFiles {
  public:
   /// Makes `directory` if it is missing, and moves what earlier jobs have left there.

@@ -35,6 +35,16 @@ UniqueFd connect_to(const std::string& path) {
   return socket;
 }
 
+void check_peer(int socket, const std::string& path) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) throw system_error("cannot ask " + path, errno);
+  if (peer.uid != ::getuid() && peer.uid != 0)
+    throw Error(Errc::kUsage,
+                fmt::format("resize: user {} listens at {}, and not user {}; nothing was sent to it; rm {}", peer.uid,
+                            path, ::getuid(), path));
+}
+
 }  // namespace
 
 std::string to_json(const ResizeRequest& request) {
@@ -77,10 +87,24 @@ std::string resize_folder() {
 
 void make_resize_folder(const std::string& folder) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw system_error("cannot make " + folder, errno);
+  check_resize_folder(folder);
+}
+
+void check_resize_folder(const std::string& folder) {
   struct stat status {};
-  if (::lstat(folder.c_str(), &status) != 0) throw system_error("cannot look at " + folder, errno);
-  const bool is_ours = S_ISDIR(status.st_mode) && status.st_uid == ::getuid() && (status.st_mode & 077) == 0;
-  if (!is_ours) throw Error(Errc::kSystem, fmt::format("{} is not a folder of this user alone (mode 0700)", folder));
+  if (::lstat(folder.c_str(), &status) != 0) {
+    if (errno == ENOENT) return;
+    throw system_error("cannot look at " + folder, errno);
+  }
+  const auto refuse = [&folder](const std::string& reason) {
+    throw Error(Errc::kUsage, fmt::format("{} is not a folder of this user alone: {}", folder, reason));
+  };
+  if (status.st_uid != ::getuid())
+    refuse(
+        fmt::format("it belongs to user {}; only that user and root can remove it: rm -r {}", status.st_uid, folder));
+  if (!S_ISDIR(status.st_mode)) refuse(fmt::format("it is a link or a file; rm {}", folder));
+  if ((status.st_mode & 077) != 0)
+    refuse(fmt::format("its mode is {:04o}; chmod 0700 {}", status.st_mode & 07777, folder));
 }
 
 std::string resize_socket_name(const ResizeSocketName& name) {
@@ -101,6 +125,7 @@ std::optional<ResizeSocketName> parse_resize_socket_name(const std::string& file
 
 ResizeReply ask_launcher(const std::string& path, const ResizeRequest& request) {
   const UniqueFd socket = connect_to(path);
+  check_peer(socket.get(), path);
   const std::string line = to_json(request) + "\n";
   if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
     throw Error(Errc::kConnect, fmt::format("{}: {}", path, std::strerror(errno)));

@@ -37,8 +37,12 @@ ResizeReply resize_reply_from_json(std::string_view text);
 
 /// The folder of this user's sockets: "/tmp/runjob-UID".
 std::string resize_folder();
-/// Makes the folder if it is missing. Errors  Error(kSystem) when it cannot be made, or is not this user's alone.
+/// Makes the folder if it is missing.
+/// Errors  Error(kSystem) when it cannot be made, and those of check_resize_folder().
 void make_resize_folder(const std::string& folder);
+/// Checks that the folder is this user's alone: everybody may make a folder of its name in /tmp. A missing one passes.
+/// Errors  Error(kUsage) naming the folder, its owner and mode, and the remedy.
+void check_resize_folder(const std::string& folder);
 
 struct ResizeSocketName {
   std::string job_id;
@@ -49,9 +53,11 @@ std::string resize_socket_name(const ResizeSocketName& name);
 /// nullopt for another file.
 std::optional<ResizeSocketName> parse_resize_socket_name(const std::string& file);
 
-/// Connects to the socket, sends the request and blocks until the reply is there.
-/// Errors  Error(kConnect) when no launcher listens there or it hangs up, Error(kTimeout) when nothing has arrived for
-///         10 s, Error(kProtocol). A request that the launcher rejects is a reply without `ok`.
+/// Connects to the socket, sends the request and blocks until the reply is there. Nothing is sent unless the process
+/// that listens belongs to this user or to root.
+/// Errors  Error(kUsage) when another user's process listens there, Error(kConnect) when none does or it hangs up,
+///         Error(kTimeout) when nothing has arrived for 10 s, Error(kProtocol). A request that the launcher rejects is
+///         a reply without `ok`.
 ResizeReply ask_launcher(const std::string& socket, const ResizeRequest& request);
 
 }  // namespace runjob

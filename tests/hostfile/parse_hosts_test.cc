@@ -1,9 +1,6 @@
 #include "hostfile/parse_hosts.hpp"
 
-#include <filesystem>
-#include <fstream>
 #include <string>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -123,18 +120,4 @@ TEST_CASE("a malformed hostfile names the line, the column and what was expected
     INFO(text);
     CHECK_THROWS_WITH(parse_hostfile(text, "hosts.txt"), "hosts.txt: " + message);
   }
-}
-
-TEST_CASE("read_hostfile names the file in every error", "[unit]") {
-  CHECK_THROWS_WITH(read_hostfile("/nonexistent/hosts"),
-                    "cannot read hostfile /nonexistent/hosts: No such file or directory; check the path and "
-                    "its permissions");
-  std::string path = (std::filesystem::temp_directory_path() / "runjob-hostfile-XXXXXX").string();
-  const int descriptor = ::mkstemp(path.data());
-  REQUIRE(descriptor >= 0);
-  ::close(descriptor);
-  CHECK_THROWS_WITH(read_hostfile(path), path + ": expected at least one host, found none");
-  std::ofstream(path) << "a slots=2\nb\n";
-  CHECK(show(read_hostfile(path)) == "a:2; b:1");
-  std::filesystem::remove(path);
 }

@@ -56,7 +56,6 @@ TESTED_ELSEWHERE = {
     "runtime/collectives/nccl/nccl_library.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "runtime/collectives/nccl/plugin.cc": "tests/runtime/collectives/nccl/nccl_backend_test.cc",
     "cli/command.cc": "tests/python/test_cli.py",
-    "cli/resize_job.cc": "tests/python/elastic/test_growth_hosts.py",
     "cli/main.cc": "tests/python/launcher/test_exit.py",
     "cli/main_remote.cc": "tests/python/remote/test_ssh_jobs.py",
     "launcher/agent/guard.cc": "tests/python/launcher/test_exit.py",

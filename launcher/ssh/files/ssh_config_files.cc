@@ -34,8 +34,8 @@ enum class Owner { kUser, kSystem };
 SshConfigText read_config(const std::string& path, Owner owner) {
   constexpr const char* kRole = "SSH configuration";
   if (owner == Owner::kSystem) return {read_file(path, kRole), path};
-  const auto as_ssh_does = [&](const struct ::stat& info) {
-    const std::string reason = reason_to_distrust(info, path);
+  const auto as_ssh_does = [&](int, const struct ::stat& info) {
+    const std::string reason = reason_ssh_distrusts(info, path);
     if (!reason.empty()) throw Error(Errc::kUsage, fmt::format("Bad owner or permissions on {}: {}", path, reason));
   };
   return {read_file(path, kRole, as_ssh_does), path};

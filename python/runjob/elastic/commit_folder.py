@@ -1,7 +1,8 @@
 """The folder of --commit-dir: its files have numbers, and the last two remain.
 
-A file gets its name when all of it is on the disk. The folder and the files belong to this user, and nobody else may write to the files:
-what is read of them is unpickled. No link is followed, neither as the folder nor as a file.
+A file gets its name when all of it is on the disk. The folder and the files belong to this user, and nobody else may write to them: what
+is read of the files is unpickled, and who may write to the folder can rename them. No link is followed, neither as the folder nor as a file,
+and in the folder's path none that another user could have put there.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from ..exceptions import InvalidArgumentError
+from .folder_walk import open_folder, others_may_write
 
 _NAME = re.compile(r"commit-(\d+)\.safetensors")
 _PART = re.compile(r"commit-\d+\.safetensors\.part")
 _KEPT = 2
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class CommitFolder:
@@ -42,7 +43,7 @@ class CommitFolder:
                 raise OSError("it is no file")
             if info.st_uid != os.geteuid():
                 raise OSError(f"it belongs to user {info.st_uid}, and this process to user {os.geteuid()}")
-            if info.st_mode & _OTHERS_WRITE:
+            if others_may_write(file):
                 raise OSError(f"others may write to it (mode {stat.S_IMODE(info.st_mode):o})")
         except BaseException:
             os.close(file)
@@ -81,10 +82,14 @@ class CommitFolder:
     def _opened(self) -> Iterator[int]:
         """A descriptor of the folder, which is made if it is not there."""
         try:
-            with contextlib.suppress(FileExistsError):
-                os.makedirs(os.path.dirname(self.path) or "/", exist_ok=True)
-                os.mkdir(self.path, 0o700)
-            folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            way, name = os.path.split(self.path.rstrip("/"))
+            parent = open_folder(way)
+            try:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=parent)
+                folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            finally:
+                os.close(parent)
         except OSError as error:
             reason = "it is a link" if os.path.islink(self.path) else error.strerror
             raise InvalidArgumentError(
@@ -96,6 +101,8 @@ class CommitFolder:
                 raise InvalidArgumentError(
                     f"--commit-dir: {self.path} belongs to user {owner}, and this process to user {os.geteuid()}; name a folder of your own"
                 )
+            if others_may_write(folder):
+                raise InvalidArgumentError(f"--commit-dir: others may write to {self.path}; chmod go-w {self.path}")
             yield folder
         finally:
             os.close(folder)

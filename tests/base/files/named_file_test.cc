@@ -60,3 +60,20 @@ TEST_CASE("what another user has put there first is not written to, with its own
   }
   CHECK(shared.text("ours") == "precious");
 }
+
+TEST_CASE("a link of another user on the way to the file is not followed", "[unit]") {
+  if (::getuid() != 0) {
+    WARN("skipped: another user needs root");
+    return;
+  }
+  const SharedFolder shared;
+  shared.run("mkdir -m 0755 ours; echo -n precious > ours/status");
+  shared.other_user("ln -s ours middle");
+  CHECK_THROWS_WITH(write_named(shared, "middle/status", "x"),
+                    fmt::format("--status-file: cannot create '{0}/middle/status': the link {0}/middle belongs to user "
+                                "65534, and not to user 0; name the folder to which it leads",
+                                shared.path.string()));
+  shared.run("ln -s middle/status own");
+  CHECK_THROWS_WITH(write_named(shared, "own", "x"), ContainsSubstring("the link " + shared.path.string() + "/middle"));
+  CHECK(shared.text("ours/status") == "precious");
+}

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -48,6 +49,9 @@ TEST_CASE("paths are checked before a job starts, and nothing is made", "[unit]"
                     "--commit-dir: " + file + " is not a directory; name a directory of your own");
   CHECK_THROWS_WITH(check_own_directory(file + "/new", "--commit-dir"),
                     "--commit-dir: " + file + "/new lies below a file; name a directory of your own");
+  REQUIRE(::chmod(root.c_str(), 0707) == 0);
+  CHECK_THROWS_WITH(check_own_directory(root, "--commit-dir"),
+                    "--commit-dir: " + root + ": others may write to it; chmod go-w " + root);
   if (::geteuid() == 0) {
     REQUIRE(::chown(root.c_str(), 65534, static_cast<gid_t>(-1)) == 0);
     CHECK_THROWS_WITH(

@@ -3,10 +3,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <unistd.h>
 
 #include "base/error.hpp"
 #include "cli/options/command_line.hpp"
 #include "tests/catch.hpp"
+#include "tests/shared_folder.hpp"
 
 using namespace runjob;
 using namespace std::chrono_literals;
@@ -14,9 +16,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
+JobSpec build(const std::vector<std::string>& options, const std::string& directory, Warnings& warnings) {
+  return build_job_spec(parse_command_line(options).settings, {{{"HOME", "/root"}}, directory, "node1"}, warnings);
+}
+
 JobSpec build(const std::vector<std::string>& options, const std::string& directory = "/") {
   Warnings warnings;
-  return build_job_spec(parse_command_line(options).settings, {{{"HOME", "/root"}}, directory, "node1"}, warnings);
+  return build(options, directory, warnings);
 }
 
 std::size_t ranks(const std::vector<std::string>& options) {
@@ -321,6 +327,22 @@ TEST_CASE("a hostfile is read from where runjob was started and named as it was 
   CHECK_THROWS_WITH(build({"--hostfile", "hosts"}, root),
                     "hosts: line 2, column 17: expected a number of slots, found 'x'");
   fs::remove_all(root);
+}
+
+TEST_CASE("a hostfile of another user is read with a note, one that others may write to is refused", "[unit]") {
+  if (::getuid() != 0) {
+    WARN("skipped: another user needs root");
+    return;
+  }
+  const SharedFolder shared;
+  const std::string root = shared.path.string();
+  shared.other_user("echo localhost slots=2 > hosts; echo localhost > open; chmod 666 open");
+  Warnings warnings;
+  const JobSpec spec = build({"--hostfile", "hosts", "--min-np", "1"}, root, warnings);
+  CHECK(spec.elastic->hostfile_owner == 65534);
+  CHECK(warnings == Warnings{"--hostfile: hosts belongs to user 65534, who chooses the hosts of this job"});
+  CHECK_THROWS_WITH(build({"--hostfile", "open"}, root),
+                    "bad permissions on hostfile open: others may write to it; chmod go-w open");
 }
 
 TEST_CASE("option -x wins over files of variables, and a later file over an earlier one", "[unit]") {

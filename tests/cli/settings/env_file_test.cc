@@ -72,11 +72,9 @@ TEST_CASE("an environment file that others may write, or of another user, is ref
   const SharedFolder folder;
   Warnings warnings;
   CHECK_THROWS_WITH(read(folder, warnings), ContainsSubstring("cannot read environment file " + folder.path.string()));
-  for (const fs::perms others : {fs::perms::group_write, fs::perms::others_write}) {
-    make_file(folder, kOwnOnly | others);
-    CHECK_THROWS_WITH(read(folder, warnings),
-                      "--env-file: bad owner or permissions on f.env: others may write to it; chmod go-w f.env");
-  }
+  make_file(folder, kOwnOnly | fs::perms::others_write);
+  CHECK_THROWS_WITH(read(folder, warnings),
+                    "--env-file: bad owner or permissions on f.env: others may write to it; chmod go-w f.env");
   if (::getuid() != 0) {
     WARN("skipped: another user needs root");
     return;
@@ -84,5 +82,6 @@ TEST_CASE("an environment file that others may write, or of another user, is ref
   fs::remove(folder.path / "f.env");
   folder.other_user("umask 077; echo A=1 > f.env");
   CHECK_THROWS_WITH(read(folder, warnings),
-                    "--env-file: bad owner or permissions on f.env: it belongs to user 65534; make one of your own");
+                    "--env-file: bad owner or permissions on f.env: it belongs to user 65534; make a copy of your "
+                    "own: cp f.env COPY");
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/shared_folder.hpp"
 
 using namespace runjob;
 
@@ -26,6 +27,27 @@ TEST_CASE("command line beats environment beats config file", "[unit]") {
                         {"config-file", {{path}, "environment RUNJOB_CONFIG_FILE"}}});
   CHECK(warnings.empty());
   std::filesystem::remove(path);
+}
+
+TEST_CASE("a config file that another user can change is refused, also when a variable names it", "[unit]") {
+  const SharedFolder folder;
+  const std::string path = (folder.path / "job.toml").string();
+  std::ofstream(path) << "host-discovery-script = \"touch stolen\"\n";
+  Warnings warnings;
+  CHECK(gather_settings(parse_command_line({"--config-file", path}), {}, warnings).contains("host-discovery-script"));
+  std::filesystem::permissions(path, std::filesystem::perms::others_write, std::filesystem::perm_options::add);
+  const std::string reason = ": bad owner or permissions on " + path + ": ";
+  CHECK_THROWS_WITH(gather_settings(parse_command_line({"--config-file", path}), {}, warnings),
+                    "--config-file" + reason + "others may write to it; chmod go-w " + path);
+  if (::getuid() != 0) {
+    WARN("skipped: another user needs root");
+    return;
+  }
+  std::filesystem::remove(path);
+  folder.other_user("echo > job.toml");
+  CHECK_THROWS_WITH(gather_settings(parse_command_line({}), {{"RUNJOB_CONFIG_FILE", path}}, warnings),
+                    "environment RUNJOB_CONFIG_FILE" + reason +
+                        "it belongs to user 65534; make a copy of your own: cp " + path + " COPY");
 }
 
 TEST_CASE("a config file that cannot be read is an error", "[unit]") {

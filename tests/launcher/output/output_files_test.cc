@@ -103,6 +103,14 @@ TEST_CASE("what another user has put there first is not written to", "[unit]") {
   fs::create_directory(shared.path / "folder of ours");
   OutputFiles files(shared.path.string());
   const std::string start = fmt::format("--output-filename: cannot use {}/rank.0: ", shared.path.string());
+  SECTION("a link on the way to the folder, or as the folder") {
+    shared.other_user("ln -s \"folder of ours\" link");
+    const std::string link = shared.path.string() + "/link";
+    const std::string reason = " belongs to user 65534, and not to user 0; name the folder to which it leads";
+    for (const std::string& path : {link, link + "/out"})
+      CHECK_THROWS_WITH(OutputFiles{path},
+                        fmt::format("--output-filename: cannot make {}: the link {}{}", path, link, reason));
+  }
   SECTION("a folder with a link in it") {
     shared.other_user("mkdir rank.0; ln -s ../ours rank.0/stdout");
     CHECK_THROWS_WITH(files.create("rank.0"),

@@ -4,8 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/launcher/resize/fake_launcher.hpp"
+#include "tests/shared_folder.hpp"
 
 using namespace runjob;
 
@@ -37,6 +41,30 @@ TEST_CASE("a folder that others can use is refused, and a socket without a liste
   make_resize_folder(folder);
   CHECK_THROWS_AS(ask_launcher(folder + "/a.1.sock", {3, "", ""}), Error);
   ::chmod(folder.c_str(), 0755);
-  CHECK_THROWS_WITH(make_resize_folder(folder), ContainsSubstring("mode 0700"));
+  CHECK_THROWS_WITH(make_resize_folder(folder),
+                    fmt::format("{0} is not a folder of this user alone: its mode is 0755; chmod 0700 {0}", folder));
   std::filesystem::remove_all(folder);
+  CHECK_NOTHROW(check_resize_folder(folder));
+}
+
+TEST_CASE("what another user puts where the socket should be is not believed", "[multiproc]") {
+  if (::getuid() != 0) {
+    WARN("skipped: another user needs root");
+    return;
+  }
+  const SharedFolder shared;
+  shared.other_user("mkdir -m 0700 folder; ln -s folder link");
+  const std::string folder = (shared.path / "folder").string(), link = (shared.path / "link").string();
+  constexpr const char* kForeign =
+      "{0} is not a folder of this user alone: it belongs to user 65534; only that user and root can remove it: rm -r "
+      "{0}";
+  CHECK_THROWS_WITH(check_resize_folder(folder), fmt::format(fmt::runtime(kForeign), folder));
+  CHECK_THROWS_WITH(make_resize_folder(folder), fmt::format(fmt::runtime(kForeign), folder));
+  CHECK_THROWS_WITH(check_resize_folder(link), fmt::format(fmt::runtime(kForeign), link));
+  const std::string socket = (shared.path / "00ff.1.sock").string();
+  FakeLauncher stranger(socket, "{\"ok\": true, \"text\": \"believe me\"}\n", 65534);
+  CHECK_THROWS_WITH(
+      ask_launcher(socket, {3, "", ""}),
+      fmt::format("resize: user 65534 listens at {0}, and not user 0; nothing was sent to it; rm {0}", socket));
+  CHECK(stranger.received().empty());
 }

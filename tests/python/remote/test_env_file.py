@@ -29,14 +29,14 @@ def test_variables_of_a_file_reach_every_rank_and_no_command_line(bed):
 
 
 def test_a_file_that_another_user_may_change_is_refused(bed):
-    bed.head.write(FILE, LINES, mode=0o620)
+    bed.head.write(FILE, LINES, mode=0o602)
     start = f"runjob: error: --env-file: bad owner or permissions on {FILE}: "
     done = run(bed, "-H", "s1", "--env-file", FILE, "true")
     assert (done.returncode, done.stderr) == (2, f"{start}others may write to it; chmod go-w {FILE}\n")
     bed.head.run(["chown", "65534", FILE], user="root", check=True)
     bed.head.run(["chmod", "0644", FILE], user="root", check=True)
     done = run(bed, "-H", "s1", "--env-file", FILE, "true")
-    assert (done.returncode, done.stderr) == (2, f"{start}it belongs to user 65534; make one of your own\n")
+    assert (done.returncode, done.stderr) == (2, f"{start}it belongs to user 65534; make a copy of your own: cp {FILE} COPY\n")
     bed.head.run(["rm", FILE], user="root", check=True)
 
 

@@ -29,7 +29,7 @@ def contents(folder):
 
 
 def test_the_last_two_files_remain_and_are_this_users_alone(tmp_path):
-    folder = CommitFolder(str(tmp_path / "new" / "commits"))
+    folder = CommitFolder(str(tmp_path / "new" / "commits") + "/")
     assert folder.names() == []
     for data in (b"1", b"2", b"3"):
         add(folder, data)
@@ -89,8 +89,8 @@ def test_a_folder_that_is_a_link_or_a_file_is_refused(tmp_path):
 def test_a_file_that_is_a_link_or_that_others_may_write_to_is_not_read(tmp_path):
     folder = CommitFolder(str(tmp_path))
     name = add(folder, b"1")
-    (tmp_path / name).chmod(0o660)
-    with pytest.raises(OSError, match="others may write to it .mode 660."):
+    (tmp_path / name).chmod(0o602)
+    with pytest.raises(OSError, match="others may write to it .mode 602."):
         folder.open(name)
     (tmp_path / name).rename(tmp_path / "elsewhere")
     (tmp_path / name).symlink_to("elsewhere")
@@ -100,6 +100,46 @@ def test_a_file_that_is_a_link_or_that_others_may_write_to_is_not_read(tmp_path)
     os.mkfifo(tmp_path / name)
     with pytest.raises(OSError, match="it is no file"):
         folder.open(name)
+
+
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
+    folder = CommitFolder(str(tmp_path / "commits"))
+    name = add(folder, b"1")
+    (tmp_path / "commits").chmod(0o1777)
+    for use in (folder.names, lambda: folder.open(name), lambda: add(folder, b"2")):
+        with pytest.raises(InvalidArgumentError, match="--commit-dir: others may write to (.*/commits); chmod go-w \\1$"):
+            use()
+    (tmp_path / "commits").chmod(0o755)
+    assert contents(folder) == [b"1"]
+
+
+@is_root
+def test_a_link_of_another_user_in_the_path_is_not_followed(tmp_path):
+    shared, ours = tmp_path / "shared", tmp_path / "ours"
+    shared.mkdir()
+    shared.chmod(0o777)
+    folder = CommitFolder(str(ours / "commits"))
+    add(folder, b"1")
+    (shared / "link").symlink_to("../ours")
+    assert contents(CommitFolder(str(shared / "link" / "commits"))) == [b"1"], "one's own link is followed"
+    os.chown(shared / "link", OTHER_USER, OTHER_USER, follow_symlinks=False)
+    reason = f"the link .*/shared/link belongs to user {OTHER_USER}, and this process to user 0; name a folder of your own"
+    for path in (shared / "link" / "commits", shared / "link" / "new" / "commits"):
+        with pytest.raises(InvalidArgumentError, match=f"--commit-dir: cannot use {path}: {reason}"):
+            add(CommitFolder(str(path)), b"2")
+    assert contents(folder) == [b"1"] and os.listdir(ours) == ["commits"]
+
+
+@is_root
+def test_a_group_of_the_user_alone_is_nobody_else(tmp_path):
+    folder = CommitFolder(str(tmp_path / "commits"))
+    name = add(folder, b"1")
+    (tmp_path / "commits").chmod(0o775)  # as mkdir makes it with umask 002
+    (tmp_path / "commits" / name).chmod(0o664)
+    assert contents(folder) == [b"1"]
+    os.chown(tmp_path / "commits", 0, OTHER_USER)
+    with pytest.raises(InvalidArgumentError, match="others may write to"):
+        folder.names()
 
 
 @is_root
