@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Takes an array of byte strings out of CBOR and stops at the first thing that is something else; a parser
-/// that builds a tree would recurse as deep as the input is nested.
+/// Takes an array of byte strings out of CBOR and stops at the first thing that is something else, before it takes
+/// memory.
 class BlobReader : public nlohmann::json_sax<Json> {
  public:
   bool start_array(std::size_t) override { return !std::exchange(in_array_, true); }
@@ -250,9 +250,12 @@ std::string encode_blobs(const std::vector<std::string>& blobs) {
 
 std::vector<std::string> decode_blobs(const std::string& body) {
   BlobReader reader;
-  if (!Json::sax_parse(body, &reader, Json::input_format_t::cbor))
-    throw Error(Errc::kProtocol, "the answer to a gather is not a CBOR array of byte strings");
-  return std::move(reader.blobs);
+  try {
+    check_cbor_levels(body);
+    if (Json::sax_parse(body, &reader, Json::input_format_t::cbor)) return std::move(reader.blobs);
+  } catch (const Json::exception&) {  // the message below is enough
+  }
+  throw Error(Errc::kProtocol, "the answer to a gather is not a CBOR array of byte strings");
 }
 
 Response error_response(int status, const std::string& message) {

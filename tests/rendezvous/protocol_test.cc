@@ -140,7 +140,8 @@ TEST_CASE("bytes that are not an array of blobs are refused", "[unit]") {
                                         "\x9b\xff\xff\xff\xff\xff\xff\xff\xff",
                                         std::string("\x81\x41"
                                                     "ab"),              // a byte too many
-                                        std::string(1 << 20, '\x81')};  // deep nesting
+                                        std::string(1 << 20, '\x81'),   // deep nesting
+                                        std::string(1 << 20, '\x5f')};  // of the pieces of a byte string
   for (const std::string& body : bad) {
     INFO(body.substr(0, 10));
     CHECK_THROWS_WITH(decode_blobs(body), "the answer to a gather is not a CBOR array of byte strings");
