@@ -6,6 +6,7 @@
 #include <sodium/randombytes.h>
 #include <sodium/utils.h>
 
+#include "rendezvous/libsodium.hpp"
 #include "sealed/aead.hpp"
 
 namespace runjob {
@@ -59,6 +60,7 @@ std::array<Secret, 3> derive(const Bytes32& chaining_key, std::string_view mater
 NoiseHandshake::NoiseHandshake(Role role, const rendezvous::JobKey& key, std::string_view prologue,
                                const std::optional<Secret>& ephemeral)
     : role_(role) {
+  rendezvous::prepare_libsodium();
   hash_ = sha256(kProtocol, "");  // the name is longer than a hash
   chaining_key_ = hash_;
   mix_hash(prologue);
