@@ -11,6 +11,8 @@ namespace runjob {
 using Environment = std::map<std::string, std::string, std::less<>>;
 
 /// The variables of this process. No other code reads them; each program calls this once, in main() or init().
+/// Without those that name folders or files of libraries to load, in a program that has more rights than its caller
+/// (AT_SECURE): whoever starts it would run his code with these rights. The loader ignores LD_LIBRARY_PATH likewise.
 Environment current_environment();
 
 /// True in a rank of a job of runjob, and in what the rank starts.

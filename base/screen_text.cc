@@ -1,6 +1,7 @@
 #include "base/screen_text.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -62,6 +63,67 @@ Sequence escape_sequence(std::string_view text) {
   return {end + 1, is_csi && text[end] == 'm' && plain};
 }
 
+/// The number in Unicode of a mark of direction that `text` begins with; 0 for anything else.
+unsigned direction_mark(std::string_view text) {
+  if (text.size() < 3 || text[0] != '\xe2') return 0;
+  if (text[1] == '\x80' && in_range(text[2], 0xaa, 0xae))
+    return 0x2000u + (static_cast<unsigned char>(text[2]) & 0x3fu);
+  if (text[1] == '\x81' && in_range(text[2], 0xa6, 0xa9))
+    return 0x2040u + (static_cast<unsigned char>(text[2]) & 0x3fu);
+  return 0;
+}
+
+/// The marks of direction that are in effect in a line.
+class Directions {
+ public:
+  /// False for a mark that has no effect, because too many are in effect already.
+  bool follow(unsigned mark) {
+    if (mark == kEndOfIsolate) {
+      const auto isolate = std::find(open_.rbegin(), open_.rend(), kEndOfIsolate);
+      if (isolate != open_.rend()) open_.erase(isolate.base() - 1, open_.end());  // and what is open within it
+    } else if (mark != kEndOfEmbedding) {
+      if (open_.size() == kMostOpen) return false;
+      open_.push_back(mark >= kFirstIsolate ? kEndOfIsolate : kEndOfEmbedding);
+    } else if (!open_.empty() && open_.back() == kEndOfEmbedding) {
+      open_.pop_back();
+    }
+    return true;
+  }
+  /// Appends the marks that end those in effect.
+  void end(std::string& text) {
+    for (; !open_.empty(); open_.pop_back()) text += open_.back() == kEndOfIsolate ? "\u2069" : "\u202c";
+  }
+
+ private:
+  static constexpr std::size_t kMostOpen = 125;  // UAX #9: max_depth
+  static constexpr unsigned kEndOfEmbedding = 0x202c, kFirstIsolate = 0x2066, kEndOfIsolate = 0x2069;
+  std::vector<unsigned> open_;  // the mark that ends each, from the outermost on
+};
+
+/// `directions`: null when their marks go.
+std::string shown(std::string_view text, Directions* directions) {
+  std::string result;
+  while (!text.empty()) {
+    const auto special =
+        std::find_if(text.begin(), text.end(), [](char c) { return is_c0(c) || in_range(c, 0x80, 0xff); });
+    const auto plain = static_cast<std::size_t>(special - text.begin());
+    result += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    const FirstCharacter character = first_character(text);
+    Sequence sequence{character.bytes, !character.is_control || text.front() == '\n' || text.front() == '\t'};
+    if (text.front() == kEscape) sequence = escape_sequence(text);
+    if (const unsigned mark = direction_mark(text); mark != 0) {
+      sequence.harmless = directions != nullptr && directions->follow(mark);
+    }
+    if (text.front() == '\n' && directions != nullptr) directions->end(result);
+    if (sequence.harmless) result += text.substr(0, sequence.length);
+    text.remove_prefix(sequence.length);
+  }
+  if (directions != nullptr) directions->end(result);
+  return result;
+}
+
 }  // namespace
 
 FirstCharacter first_character(std::string_view text) {
@@ -82,21 +144,12 @@ std::size_t whole_characters(std::string_view text) {
 }
 
 std::string screen_text(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const auto special =
-        std::find_if(text.begin(), text.end(), [](char c) { return is_c0(c) || in_range(c, 0x80, 0xff); });
-    const auto plain = static_cast<std::size_t>(special - text.begin());
-    result += text.substr(0, plain);
-    text.remove_prefix(plain);
-    if (text.empty()) break;
-    const FirstCharacter character = first_character(text);
-    Sequence sequence{character.bytes, !character.is_control || text.front() == '\n' || text.front() == '\t'};
-    if (text.front() == kEscape) sequence = escape_sequence(text);
-    if (sequence.harmless) result += text.substr(0, sequence.length);
-    text.remove_prefix(sequence.length);
-  }
-  return result;
+  return shown(text, nullptr);
+}
+
+std::string screen_lines(std::string_view text) {
+  Directions directions;
+  return shown(text, &directions);
 }
 
 std::string one_line(std::string_view text) {
@@ -107,6 +160,8 @@ std::string one_line(std::string_view text) {
       result += "\\n";
     } else if (text.front() == '\t') {
       result += "\\t";
+    } else if (const unsigned mark = direction_mark(text); mark != 0) {
+      result += fmt::format("\\u{:04x}", mark);
     } else if (character.is_control) {  // the last byte is also the number of the character in Unicode
       result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[character.bytes - 1]));
     } else {

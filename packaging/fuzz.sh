@@ -39,7 +39,7 @@ fuzz() {
   [ -d "${corpora[1]}" ] || unset 'corpora[1]'
   mkdir -p "${corpora[0]}" "$LOG_FOLDER"
   say "fuzzing $name"
-  "build/fuzz/bin/${name}_fuzz" -max_total_time="$seconds" -rss_limit_mb=1024 -timeout=30 -verbosity=0 -print_final_stats=1 \
+  "build/fuzz/bin/${name}_fuzz" -max_total_time="$seconds" -max_len=262144 -rss_limit_mb=1024 -timeout=30 -verbosity=0 -print_final_stats=1 \
     -artifact_prefix="build/fuzz/$name-" "${corpora[@]}" >"$log" 2>&1 || failed=$?
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   local figures="${executions:-an unknown number of} executions in $((SECONDS - started)) s"

@@ -5,6 +5,7 @@
 #include <sodium/utils.h>
 
 #include "rendezvous/hmac.hpp"
+#include "rendezvous/libsodium.hpp"
 
 namespace runjob::rendezvous {
 namespace {
@@ -16,12 +17,14 @@ const unsigned char* data(std::string_view bytes) {
 }  // namespace
 
 Nonce random_nonce() {
+  prepare_libsodium();
   Nonce nonce;
   ::randombytes_buf(nonce.data(), nonce.size());
   return nonce;
 }
 
 Digest sha256(std::string_view bytes) {
+  prepare_libsodium();
   Digest digest;
   ::crypto_hash_sha256(digest.data(), data(bytes), bytes.size());
   return digest;
@@ -40,6 +43,7 @@ std::string to_hex(const std::array<unsigned char, 32>& bytes) {
 }
 
 bool read_hex(std::string_view text, std::array<unsigned char, 32>& bytes) {
+  prepare_libsodium();
   std::size_t length = 0;
   return text.size() == 2 * bytes.size() &&
          ::sodium_hex2bin(bytes.data(), bytes.size(), text.data(), text.size(), nullptr, &length, nullptr) == 0 &&

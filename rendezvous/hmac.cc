@@ -3,9 +3,12 @@
 #include <sodium/crypto_generichash.h>
 #include <sodium/utils.h>
 
+#include "rendezvous/libsodium.hpp"
+
 namespace runjob::rendezvous {
 
 Hmac::Hmac(const Bytes& key, std::string_view purpose) {
+  prepare_libsodium();
   ::crypto_auth_hmacsha256_init(&state_, key.data(), key.size());
   add(purpose);
 }

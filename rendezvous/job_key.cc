@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/unique_handle.hpp"
 #include "rendezvous/auth.hpp"
+#include "rendezvous/libsodium.hpp"
 
 namespace runjob::rendezvous {
 namespace {
@@ -41,6 +42,7 @@ void check_owner(int file, const std::string& path) {
 }  // namespace
 
 JobKey JobKey::random() {
+  prepare_libsodium();
   JobKey key;
   ::randombytes_buf(key.bytes_.bytes().data(), key.bytes_.bytes().size());
   return key;

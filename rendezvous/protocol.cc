@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_integer.hpp"
 #include "base/json_text.hpp"
 #include "rendezvous/auth.hpp"
 
@@ -15,8 +16,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Takes an array of byte strings out of CBOR and stops at the first thing that is something else; a parser
-/// that builds a tree would recurse as deep as the input is nested.
+/// Takes an array of byte strings out of CBOR and stops at the first thing that is something else, before it takes
+/// memory.
 class BlobReader : public nlohmann::json_sax<Json> {
  public:
   bool start_array(std::size_t) override { return !std::exchange(in_array_, true); }
@@ -83,8 +84,8 @@ Json to_runs(const std::vector<int>& numbers) {
 std::vector<int> from_runs(const Json& runs, int size) {
   std::vector<int> numbers;
   for (const Json& run : runs) {
-    const auto first = run.at(0).get<std::int64_t>(), step = run.at(1).get<std::int64_t>();
-    const auto count = run.at(2).get<std::int64_t>();
+    const auto first = json_integer<std::int64_t>(run.at(0)), step = json_integer<std::int64_t>(run.at(1));
+    const auto count = json_integer<std::int64_t>(run.at(2));
     if (count < 1 || count > size - std::ssize(numbers) || first < 0 || first > kMaxRanks || step < -kMaxRanks ||
         step > kMaxRanks)
       throw Error(Errc::kProtocol,
@@ -96,14 +97,15 @@ std::vector<int> from_runs(const Json& runs, int size) {
 }
 
 Place place_from(const Json& document) {
+  const auto number = [&document](const char* key) { return json_integer<int>(document.at(key)); };
   Place place;
-  document.at("rank").get_to(place.rank);
-  document.at("size").get_to(place.size);
-  document.at("local_rank").get_to(place.local_rank);
-  document.at("local_size").get_to(place.local_size);
-  document.at("cross_rank").get_to(place.cross_rank);
-  document.at("cross_size").get_to(place.cross_size);
-  document.at("generation").get_to(place.generation);
+  place.rank = number("rank");
+  place.size = number("size");
+  place.local_rank = number("local_rank");
+  place.local_size = number("local_size");
+  place.cross_rank = number("cross_rank");
+  place.cross_size = number("cross_size");
+  place.generation = number("generation");
   document.at("hostname").get_to(place.hostname);
   document.at("start_timeout_seconds").get_to(place.start_timeout_seconds);
   check(place);
@@ -137,7 +139,11 @@ Failing failing_from_json(const std::string& text) {
   if (!well_formed) throw Error(Errc::kProtocol, "expected a JSON object with \"own\" and \"reason\"");
   const auto rank = [&document](const char* key) {
     const auto found = document.find(key);
-    return found != document.end() && found->is_number_integer() ? found->get<int>() : -1;
+    try {
+      return found == document.end() ? -1 : json_integer<int>(*found);
+    } catch (const Json::exception&) {
+      throw Error(Errc::kProtocol, fmt::format("\"{}\" is no rank", key));
+    }
   };
   const auto mutual = document.find("mutual");
   return {.own = document["own"].get<bool>(),
@@ -192,11 +198,12 @@ JoinRequest join_request_from_json(const std::string& text) {
     throw Error(Errc::kProtocol, "a join needs a JSON object with the integers \"rank\" and \"pid\"");
   return decode(text, [](const Json& join) {
     JoinRequest request;
-    request.rank = static_cast<int>(std::clamp<std::int64_t>(join.at("rank").get<std::int64_t>(), -1, kMaxRanks));
-    request.pid = join.value("pid", 0L);
+    request.rank =
+        static_cast<int>(std::clamp<std::int64_t>(json_integer<std::int64_t>(join.at("rank")), -1, kMaxRanks));
+    if (const auto pid = join.find("pid"); pid != join.end()) request.pid = json_integer<std::int64_t>(*pid);
     if (const auto ready = join.find("ready"); ready != join.end())
-      request.ready = {ready->at("commit").get<std::int64_t>(), ready->at("reason").get<std::string>(),
-                       ready->value("steps", std::int64_t{-1})};
+      request.ready = {json_integer<std::int64_t>(ready->at("commit")), ready->at("reason").get<std::string>(),
+                       ready->contains("steps") ? json_integer<std::int64_t>((*ready)["steps"]) : -1};
     return request;
   });
 }
@@ -250,9 +257,12 @@ std::string encode_blobs(const std::vector<std::string>& blobs) {
 
 std::vector<std::string> decode_blobs(const std::string& body) {
   BlobReader reader;
-  if (!Json::sax_parse(body, &reader, Json::input_format_t::cbor))
-    throw Error(Errc::kProtocol, "the answer to a gather is not a CBOR array of byte strings");
-  return std::move(reader.blobs);
+  try {
+    check_cbor_levels(body);
+    if (Json::sax_parse(body, &reader, Json::input_format_t::cbor)) return std::move(reader.blobs);
+  } catch (const Json::exception&) {  // the message below is enough
+  }
+  throw Error(Errc::kProtocol, "the answer to a gather is not a CBOR array of byte strings");
 }
 
 Response error_response(int status, const std::string& message) {

@@ -1,7 +1,8 @@
 #include "sealed/aead.hpp"
 
-#include <sodium/core.h>
 #include <sodium/crypto_aead_chacha20poly1305.h>
+
+#include "rendezvous/libsodium.hpp"
 
 namespace runjob {
 namespace {
@@ -9,9 +10,7 @@ namespace {
 using Nonce = std::array<unsigned char, crypto_aead_chacha20poly1305_IETF_NPUBBYTES>;
 
 Nonce nonce_of(std::uint64_t counter) {
-  // Chooses the implementation for this processor: six times as fast as the portable one. Once per process.
-  static const bool chosen = ::sodium_init() >= 0;
-  static_cast<void>(chosen);
+  rendezvous::prepare_libsodium();  // its implementation for this processor is six times as fast as the portable one
   Nonce nonce{};
   for (std::size_t i = 4; i < nonce.size(); ++i, counter >>= 8) nonce[i] = static_cast<unsigned char>(counter);
   return nonce;

@@ -3,10 +3,13 @@
 #include <sodium/crypto_scalarmult.h>
 #include <sodium/randombytes.h>
 
+#include "rendezvous/libsodium.hpp"
+
 namespace runjob {
 namespace {
 
 Secret random_secret() {
+  rendezvous::prepare_libsodium();
   Secret secret;
   ::randombytes_buf(secret.bytes().data(), secret.bytes().size());
   return secret;
@@ -17,6 +20,7 @@ Secret random_secret() {
 KeyExchange::KeyExchange() : KeyExchange(random_secret()) {}
 
 KeyExchange::KeyExchange(const Secret& secret) : secret_(secret) {
+  rendezvous::prepare_libsodium();
   ::crypto_scalarmult_base(public_.data(), secret_.bytes().data());
 }
 

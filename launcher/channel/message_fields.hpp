@@ -11,6 +11,7 @@
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
+#include "base/json_integer.hpp"
 #include "base/json_text.hpp"
 #include "rendezvous/protocol.hpp"
 
@@ -35,10 +36,16 @@ concept HasFields = requires(AnyFields& io, T& value) {
   fields(io, value);
 };
 
+/// bool has bytes of its own in CBOR, and is read as such.
+template <class T>
+concept IsInteger = std::integral<T> && !std::same_as<T, bool>;
+
 template <class T>
 struct IsList : std::false_type {};
-template <HasFields T>
-struct IsList<std::vector<T>> : std::true_type {};
+template <class T>
+requires HasFields<T> || IsInteger<T>
+struct IsList<std::vector<T>> : std::true_type {
+};
 
 void check(const auto&) {}
 
@@ -78,7 +85,8 @@ class FieldWriter {
   nlohmann::json document_ = nlohmann::json::object();
 };
 
-/// Reads fields from a document. Errors  nlohmann::json::exception for a field that is missing or of another type.
+/// Reads fields from a document. Errors  nlohmann::json::exception for a field that is missing or of another type, and
+/// for a number that its field cannot hold.
 class FieldReader {
  public:
   explicit FieldReader(const nlohmann::json& document) : document_(document) {}
@@ -86,7 +94,7 @@ class FieldReader {
   template <class T>
   void operator()(const char* name, T& value) const {
     if constexpr (std::is_enum_v<T>) {
-      const int number = document_.at(name).template get<int>();
+      const int number = json_integer<int>(document_.at(name));
       if (number < 0 || number > static_cast<int>(last(T())))
         throw Error(Errc::kProtocol, fmt::format("an unknown {}: {}", name, number));
       value = static_cast<T>(number);
@@ -102,7 +110,10 @@ class FieldReader {
       fields(reader, value);
       check(value);
     } else if constexpr (IsList<T>()) {
-      for (const nlohmann::json& each : document) read(each, value.emplace_back());
+      const auto& list = document.get_ref<const nlohmann::json::array_t&>();
+      for (const nlohmann::json& each : list) read(each, value.emplace_back());
+    } else if constexpr (IsInteger<T>) {
+      value = json_integer<T>(document);
     } else {
       value = document.get<T>();
     }

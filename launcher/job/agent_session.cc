@@ -13,6 +13,12 @@
 namespace runjob {
 namespace asio = boost::asio;
 
+namespace {
+
+constexpr std::size_t kShownReasonBytes = 4096;  // longer than any reason of an agent
+
+}  // namespace
+
 AgentSession::AgentSession(asio::io_context& context, int host, Events& events, std::unique_ptr<Alarm> heartbeat_alarm)
     : context_(context),
       host_(host),
@@ -58,7 +64,7 @@ asio::awaitable<void> AgentSession::read_frames(std::string received) {
                                                           std::string_view payload) {
     if (header.type == ToLauncher::kHeartbeat) return;
     if (header.type == ToLauncher::kFailed)
-      throw Error(Errc::kProtocol, fmt::format("it gave up: {}", one_line(payload)));
+      throw Error(Errc::kProtocol, fmt::format("it gave up: {}", one_line(payload.substr(0, kShownReasonBytes))));
     events_.on_frame(host_, header, payload);
   };
   parser_.feed(received, handler);

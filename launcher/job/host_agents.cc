@@ -19,6 +19,32 @@ namespace {
 constexpr std::chrono::seconds kEndPatience{5};
 constexpr const char* kNoConnector = "this program of runjob reaches no other hosts";
 
+/// False for frames that are about the whole host.
+bool is_about_rank(ToLauncher type) {
+  switch (type) {
+    case ToLauncher::kStarted:
+    case ToLauncher::kStartFailed:
+    case ToLauncher::kOutput:
+    case ToLauncher::kInputCredit:
+    case ToLauncher::kExited:
+    case ToLauncher::kJoined:
+    case ToLauncher::kStackTrace:
+    case ToLauncher::kEntered:
+      return true;
+    case ToLauncher::kHello:
+    case ToLauncher::kRequest:
+    case ToLauncher::kFinished:
+    case ToLauncher::kHeartbeat:
+    case ToLauncher::kProbeListening:
+    case ToLauncher::kProbeResults:
+    case ToLauncher::kToldToEnd:
+    case ToLauncher::kFailed:
+    case ToLauncher::kRemaining:
+      return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 HostAgents::HostAgents(boost::asio::io_context& context, const JobSpec& spec, OutputRelay& output, Events& events)
@@ -175,17 +201,43 @@ std::int64_t HostAgents::milliseconds_since_start() const {
 }
 
 void HostAgents::on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) {
-  const bool is_rank = header.rank >= 0 && header.rank < std::ssize(host_of_process_);
-  if (is_rank ? host_of(header.rank) != host : header.rank != -1) {
-    throw Error(Errc::kProtocol, fmt::format("it sent a frame for rank {}, which is not on that host", header.rank));
-  }
+  check_rank(host, header);
   if (header.type == ToLauncher::kOutput) return output_.on_output(header.rank, header.stream, header.time_us, payload);
   if (header.type == ToLauncher::kHello) return on_hello(host, decode<Hello>(payload));
-  if (header.type == ToLauncher::kFinished) return static_cast<void>(hosts_.at(host).finished = true);
+  if (header.type == ToLauncher::kFinished) return on_finished(host);
+  follow(header.type, header.rank);
   events_.on_frame(host, header, payload);
 }
 
+/// A host counts only for its own ranks.
+void HostAgents::check_rank(int host, const FrameHeader<ToLauncher>& header) const {
+  const bool is_rank = header.rank >= 0 && header.rank < std::ssize(processes_);
+  if (is_about_rank(header.type) ? is_rank && host_of(header.rank) == host : header.rank == -1) return;
+  throw Error(Errc::kProtocol, fmt::format("it sent a frame for rank {}, which is not on that host", header.rank));
+}
+
+void HostAgents::follow(ToLauncher type, int process) {
+  const bool starts = type == ToLauncher::kStarted, fails = type == ToLauncher::kStartFailed;
+  if (!starts && !fails && type != ToLauncher::kExited) return;
+  Process& state = processes_[static_cast<std::size_t>(process)];
+  const Process::Phase expected = starts || fails ? Process::Phase::kAwaited : Process::Phase::kRunning;
+  if (state.phase != expected)
+    throw Error(Errc::kProtocol, starts || fails
+                                     ? fmt::format("it reported a second start of rank {}", process)
+                                     : fmt::format("it reported the end of rank {}, which did not run", process));
+  state.phase = starts ? Process::Phase::kRunning : Process::Phase::kEnded;
+}
+
+void HostAgents::on_finished(int host) {
+  for (const Process& process : processes_) {
+    if (process.host == host && process.phase == Process::Phase::kRunning)
+      throw Error(Errc::kProtocol, fmt::format("it left while rank {} ran there", &process - processes_.data()));
+  }
+  hosts_.at(host).finished = true;
+}
+
 void HostAgents::on_hello(int host, Hello hello) {
+  if (hosts_.at(host).hello) throw Error(Errc::kProtocol, "it sent a second hello");
   if (hello.version != kVersion) {
     throw Error(Errc::kProtocol, fmt::format("the agent on {} is of version {}, not {}; install runjob again",
                                              this->host(host).name, hello.version, kVersion));

@@ -43,8 +43,9 @@ class HostAgents : private AgentSession::Events {
     virtual ~Events() = default;
     /// hello() of this host is known from now on.
     virtual void on_agent_ready(int host) = 0;
-    /// `header.rank` is -1 or a rank of this host. Never kHello, kOutput, kFinished, kFailed or
-    /// kHeartbeat.
+    /// `header.rank` is a rank of this host, or -1 in a frame that is about no rank. Each rank starts once, and ends
+    /// once after it has started. Never kHello, kOutput, kFinished, kFailed or kHeartbeat.
+    /// Errors  Error(kProtocol) ends the agent's channel.
     virtual void on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) = 0;
     /// The frames that arrived together have been handled, and their output has been written.
     virtual void on_batch_end() = 0;
@@ -69,9 +70,9 @@ class HostAgents : private AgentSession::Events {
   /// Why no agent can be started on a host now, whatever the host is like; "" if one can. The job need not have it.
   std::string refusal(const Host& host) const;
 
-  int host_of(int process) const { return host_of_process_.at(static_cast<std::size_t>(process)); }
+  int host_of(int process) const { return processes_.at(static_cast<std::size_t>(process)).host; }
   /// From now on there is a process with the next free number on this host.
-  void add_process(int host) { host_of_process_.push_back(host); }
+  void add_process(int host) { processes_.push_back({host}); }
   /// `process`: the one of this host that the frame is for; -1 for none.
   void send(int host, ToAgent type, std::string payload, int process = -1);
   /// Sends to every agent whose channel has not ended.
@@ -96,6 +97,12 @@ class HostAgents : private AgentSession::Events {
   std::int64_t milliseconds_since_start() const;
 
  private:
+  /// As far as its host has reported.
+  struct Process {
+    enum class Phase { kAwaited, kRunning, kEnded };
+    int host = 0;
+    Phase phase = Phase::kAwaited;
+  };
   struct HostState {
     Host host;
     bool is_local = false;
@@ -115,7 +122,10 @@ class HostAgents : private AgentSession::Events {
   void on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) override;
   void on_batch_end(int host) override;
   void on_end(int host, const std::string& how) override;
+  void check_rank(int host, const FrameHeader<ToLauncher>& header) const;
+  void follow(ToLauncher type, int process);
   void on_hello(int host, Hello hello);
+  void on_finished(int host);
   void open_session(int host, std::unique_ptr<Channel> local);
 
   boost::asio::io_context& context_;
@@ -126,7 +136,7 @@ class HostAgents : private AgentSession::Events {
   std::unique_ptr<HostConnector> connector_;  // null when there are no other hosts
   std::map<int, HostState> hosts_;
   std::vector<std::unique_ptr<AgentSession>> old_sessions_;  // of hosts that came back; the loop may still know them
-  std::vector<int> host_of_process_;                         // by number, which is the rank in a job of fixed size
+  std::vector<Process> processes_;                           // by number, which is the rank in a job of fixed size
   bool ending_ = false;                                      // end_ranks() has been called
 };
 

@@ -7,6 +7,9 @@
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
+#include <fmt/format.h>
+
+#include "base/error.hpp"
 
 namespace runjob {
 namespace {
@@ -23,7 +26,7 @@ bool in_background(int descriptor) {
 }  // namespace
 
 InputRelay::InputRelay(boost::asio::any_io_executor executor, int descriptor, std::int64_t window, Send send)
-    : input_(executor), timer_(executor), credit_(window), send_(std::move(send)) {
+    : input_(executor), timer_(executor), window_(window), credit_(window), send_(std::move(send)) {
   const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
   if (copy >= 0) input_.assign(copy);
 }
@@ -39,6 +42,9 @@ void InputRelay::start() {
 }
 
 void InputRelay::add_credit(std::int64_t bytes) {
+  if (bytes < 0 || bytes > window_ - credit_)
+    throw Error(Errc::kProtocol,
+                fmt::format("it gave credit for {} bytes of input, of which it had {}", bytes, window_ - credit_));
   credit_ += bytes;
   wait_for_input();
 }

@@ -19,11 +19,13 @@ class InputRelay {
   /// Takes the bytes; an empty string ends the input. Called from the loop.
   using Send = std::function<void(std::string bytes)>;
 
-  /// `descriptor` is lent. Its flags stay as they are, because it may be shared with the user's shell.
+  /// `descriptor` is lent. Its flags stay as they are, because it may be shared with the user's shell. `window`: bytes
+  /// that may be under way to the rank.
   InputRelay(boost::asio::any_io_executor executor, int descriptor, std::int64_t window, Send send);
   ~InputRelay();
 
   void start();
+  /// The agent has passed on that many bytes. Errors  Error(kProtocol) for more than it has been sent.
   void add_credit(std::int64_t bytes);
   void stop();
   /// How many bytes have been read for the rank.
@@ -35,6 +37,7 @@ class InputRelay {
 
   boost::asio::posix::stream_descriptor input_;
   boost::asio::steady_timer timer_;
+  const std::int64_t window_;
   std::int64_t credit_;
   std::int64_t taken_ = 0;
   Send send_;

@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 
 constexpr std::int64_t kInputWindow = 256 * 1024;
 constexpr std::size_t kShownStderrLines = 10;
+constexpr int kMostRemainingReports = 8;  // of a host, which sends one each time that its ranks are told to end
 
 /// Shows the status as a row of the terminal. Without a terminal each new status becomes a line for users who ask for
 /// them.
@@ -155,6 +156,8 @@ void Job::on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_
       status_.line().rank_ended(rank);
       return supervisor_->not_started(rank, decode<StartFailed>(payload));
     case ToLauncher::kInputCredit:
+      if (rank != 0)
+        throw Error(Errc::kProtocol, fmt::format("it gave credit for the input of rank {}, which has none", rank));
       return input_.add_credit(decode<Credit>(payload).bytes);
     case ToLauncher::kExited:
       return on_exited(rank, decode<Exited>(payload));
@@ -171,10 +174,13 @@ void Job::on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_
       if (!stacks_) throw Error(Errc::kProtocol, "it sent a stack that it was not asked for");
       return stacks_->on_trace(rank, decode<StackTrace>(payload));
     case ToLauncher::kToldToEnd:
+      if (!spec_.slurm)
+        throw Error(Errc::kProtocol, "it reported that SLURM ends the job, which SLURM has not started");
       if (phase_ >= Phase::kEnding) return;
       log::warn("SLURM ends the job: it has sent SIGTERM to its processes on {}", agents_.host(host).name);
       return interrupt(SIGTERM, false);
     case ToLauncher::kRemaining:
+      if (++remaining_reports_[host] > kMostRemainingReports) return;
       return log::warn(
           "{}", remaining_message(decode<Remaining>(payload), agents_.host(host).name, end_signals_.interrupted()));
     case ToLauncher::kHello:

@@ -95,8 +95,9 @@ class Job : private HostAgents::Events {
   std::optional<CallRelay> call_;
   std::optional<StackTraces> stacks_;  // from kTracing on
   std::string stack_report_;
-  bool any_joined_ = false;      // some rank has called init()
-  std::int64_t lost_input_ = 0;  // bytes that were taken for rank 0, which read none
+  bool any_joined_ = false;               // some rank has called init()
+  std::int64_t lost_input_ = 0;           // bytes that were taken for rank 0, which read none
+  std::map<int, int> remaining_reports_;  // by host: how many have come
 };
 
 }  // namespace runjob

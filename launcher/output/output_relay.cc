@@ -126,6 +126,8 @@ void OutputRelay::on_output(int rank, Stream stream, std::int64_t time_us, std::
   dirty_ = true;
   if (bytes.empty()) return text.end(from.source, time_.text(time_us));
   from.last_bytes = std::chrono::steady_clock::now();
+  if (std::cmp_greater(bytes.size(), options_.window - from.uncredited))
+    throw Error(Errc::kProtocol, fmt::format("it sent more output of rank {} than it had credit for", rank));
   from.uncredited += static_cast<std::int64_t>(bytes.size());
   if (holding_errors_ && error_stream && state.held_errors.size() < kMostHeldErrors) {
     state.held_errors += bytes;

@@ -60,6 +60,7 @@ class OutputRelay {
   void set_rank(int process, int rank);
 
   /// Takes bytes of a rank's stream; no bytes mean its end. The next flush() writes them.
+  /// Errors  Error(kProtocol) for bytes beyond the credit of the stream, which are not taken.
   void on_output(int rank, Stream stream, std::int64_t time_us, std::string_view bytes);
 
   /// Writes what has been taken. Must be called once per batch of frames.

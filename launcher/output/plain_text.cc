@@ -22,7 +22,7 @@ void PlainText::put(Source& source, std::string_view piece, std::string_view tim
     text_ += source.tag;
   }
   if (bytes_ == Bytes::kForTerminal) {
-    text_ += screen_text(piece);
+    text_ += screen_lines(piece);
     if (piece.back() == '\r') text_.push_back('\r');
   } else {
     text_ += piece;

@@ -15,7 +15,7 @@ class PlainText : public OutputText {
  public:
   enum class Bytes {
     kAll,
-    kForTerminal,  ///< each piece passes screen_text()
+    kForTerminal,  ///< each piece passes screen_lines()
   };
   explicit PlainText(Bytes bytes = Bytes::kAll) : bytes_(bytes) {}
 

@@ -12,10 +12,9 @@ namespace {
 
 constexpr char kEscape = '\x1b';
 
-/// `text` without its end of line and without what moves the cursor.
-std::string for_the_screen(std::string_view text) {
+std::string_view without_end_of_line(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-  return screen_text(text);
+  return text;
 }
 
 }  // namespace
@@ -33,7 +32,7 @@ void TerminalText::add_line(std::string_view line) {
 }
 
 void TerminalText::set_status(std::string_view text) {
-  std::string shown = for_the_screen(text);
+  std::string shown = screen_text(without_end_of_line(text));
   if (status_ == shown) return;
   status_ = std::move(shown);
   changed_ = true;
@@ -46,7 +45,7 @@ void TerminalText::close() {
 
 void TerminalText::put(Source& source, std::string_view piece, std::string_view timestamp) {
   changed_ = true;
-  const std::string text = for_the_screen(piece);
+  const std::string text = screen_lines(without_end_of_line(piece));
   if (piece.back() == '\n') return put_line(source, text, timestamp);
   const bool has_bar = bars_.count(source.order) != 0;
   if (piece.back() == '\r' || has_bar) return put_update(source, text, timestamp, piece.back() != '\r');

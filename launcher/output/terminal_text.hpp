@@ -13,7 +13,7 @@ namespace runjob {
 /// each source that has one (its updates end with '\r'), and runjob's own status. A stream that ends leaves the last
 /// state of its bar as a line.
 ///
-/// The ranks' output passes screen_text(): a sequence that moves the cursor would hit somebody else's line.
+/// The ranks' output passes screen_lines(): a sequence that moves the cursor would hit somebody else's line.
 /// Source   ECMA-48 (CSI, ED, CUU); xterm's control sequences for DECAWM, which keeps a row from wrapping.
 class TerminalText : public OutputText {
  public:

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_integer.hpp"
 #include "base/json_text.hpp"
 #include "base/secrets/secret.hpp"
 
@@ -74,12 +75,12 @@ StepHello parse_step_hello(const std::string& text) {
     StepHello hello;
     hello.step = document.at("step").get<std::string>();
     hello.nonce = document.at("nonce").get<std::string>();
-    hello.rank = document.at("rank").get<int>();
-    hello.size = document.at("size").get<int>();
-    hello.node = document.at("node").get<int>();
+    hello.rank = json_integer<int>(document.at("rank"));
+    hello.size = json_integer<int>(document.at("size"));
+    hello.node = json_integer<int>(document.at("node"));
     hello.node_name = document.at("node_name").get<std::string>();
-    hello.free_port = document.at("free_port").get<int>();
-    hello.called = document.at("called").get<int>();
+    hello.free_port = json_integer<int>(document.at("free_port"));
+    hello.called = json_integer<int>(document.at("called"));
     return hello;
   });
 }
@@ -92,7 +93,7 @@ StepWelcome parse_step_welcome(const std::string& text, const std::string& nonce
       throw Error(Errc::kAuth, "the answer of the step's first task is not to this task's question");
     if (document.contains("refusal")) throw Error(Errc::kUnavailable, document.at("refusal").get<std::string>());
     if (key_end == std::string::npos) throw Error(Errc::kProtocol, "the answer of the step's first task has no key");
-    return {nonce, document.at("port").get<int>(),
+    return {nonce, json_integer<int>(document.at("port")),
             rendezvous::JobKey::from_hex(std::string_view(text).substr(0, key_end)),
             document.at("address").get<std::string>(), document.at("variables").get<Environment>()};
   });
@@ -101,7 +102,7 @@ StepWelcome parse_step_welcome(const std::string& text, const std::string& nonce
 StepEnd parse_step_end(const std::string& text) {
   const json document = parse(text);
   return read_fields([&]() -> StepEnd {
-    return {document.at("status").get<int>(), document.at("grace_ms").get<std::int64_t>()};
+    return {json_integer<int>(document.at("status")), json_integer<std::int64_t>(document.at("grace_ms"))};
   });
 }
 

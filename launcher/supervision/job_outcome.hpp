@@ -73,8 +73,9 @@ struct JobOutcome {
   std::vector<int> victims;              ///< ranks that failed because of others, in the same order
   Report report;                         ///< the first one of an error of a rank's own
   std::string mutual_wait;               ///< the ranks' report that they wait for each other; empty if they do not
-  std::vector<std::pair<int, int>> lost_connections;  ///< a rank, and the rank to which it reported a lost connection
-  std::pair<int, int> cut{-1, -1};                    ///< two ranks whose hosts do not reach each other (kNetworkCut)
+  /// Each is a rank, and the rank to which it reported that its connection is lost. No pair comes twice.
+  std::vector<std::pair<int, int>> lost_connections;
+  std::pair<int, int> cut{-1, -1};      ///< two ranks whose hosts do not reach each other (kNetworkCut)
   std::vector<std::string> interfaces;  ///< by host: the interface by which the others reach it; empty if not known
   std::vector<GenerationRecord> generations;  ///< of an elastic job, all of them so far
   Event first_failure;

@@ -218,12 +218,12 @@ std::string outcome_message(const JobOutcome& outcome, const StderrLines& stderr
 }
 
 std::string remaining_message(const Remaining& remaining, const std::string& host, bool interrupted) {
-  constexpr std::size_t kMostNamed = 8;  // a line that can still be read
+  constexpr std::size_t kMostNamed = 8, kMostName = 64;  // a line that can still be read
   std::string processes;
   for (std::size_t i = 0; i < std::min(remaining.processes.size(), kMostNamed); ++i) {
     const RemainingProcess& each = remaining.processes[i];
     if (i > 0) processes += ", ";
-    const std::string name = one_line(each.name);
+    const std::string name = one_line(std::string_view(each.name).substr(0, kMostName));
     processes += each.rank < 0 ? fmt::format("pid {} ({})", each.pid, name)
                                : fmt::format("rank {} (pid {}, {})", each.rank, each.pid, name);
   }

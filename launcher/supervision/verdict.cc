@@ -100,7 +100,7 @@ void Verdict::rank_joined(int rank) {
 
 void Verdict::rank_failing(int rank, bool own, const std::string& reason, int lost) {
   const bool has_lost = lost >= 0 && static_cast<std::size_t>(lost) < outcome_.ranks.size();
-  if (has_lost && outcome_.host_of(rank) != outcome_.host_of(lost)) outcome_.lost_connections.emplace_back(rank, lost);
+  if (has_lost && outcome_.host_of(rank) != outcome_.host_of(lost)) note_lost_connection({rank, lost});
   if (!outcome_.running(rank) || !outcome_.mutual_wait.empty()) return;
   if (!own) {
     at(rank).lost_another = outcome_.report.rank != rank;
@@ -108,6 +108,12 @@ void Verdict::rank_failing(int rank, bool own, const std::string& reason, int lo
   } else if (!at(rank).lost_another && outcome_.report.rank < 0) {
     outcome_.report = {rank, reason};
   }
+}
+
+/// A rank may report one again and again.
+void Verdict::note_lost_connection(std::pair<int, int> ranks) {
+  auto& lost = outcome_.lost_connections;
+  if (std::find(lost.begin(), lost.end(), ranks) == lost.end()) lost.push_back(ranks);
 }
 
 void Verdict::rank_late(int late, const std::string& reason) {

@@ -89,6 +89,7 @@ class Verdict {
   JobOutcome::Rank& at(int rank) { return outcome_.ranks.at(static_cast<std::size_t>(rank)); }
   void note(JobOutcome::Event event, bool ends_job = true);
   void note_failure(int rank);
+  void note_lost_connection(std::pair<int, int> ranks);
 
   const bool continue_on_failure_;
   JobOutcome outcome_;

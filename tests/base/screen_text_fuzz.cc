@@ -25,6 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(screen_text(shown) == shown);
   require(shown.find_first_of("\r\b\v\f\x7f") == std::string::npos);
 
+  const std::string lines = screen_lines(text);
+  require(screen_lines(lines) == lines && screen_text(lines) == shown);
+
   const std::string line = one_line(text);
   require(one_line(line) == line);
   std::string_view rest = line;

@@ -56,6 +56,29 @@ TEST_CASE("one_line keeps text and escapes what would move a terminal", "[unit]"
   CHECK(one_line("").empty());
 }
 
+TEST_CASE("marks that turn the direction of writing go from messages", "[unit]") {
+  for (const char* mark : {"\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069"}) {
+    CHECK(screen_text(std::string("a") + mark + "b\n") == "ab\n");
+    CHECK(one_line(mark).starts_with("\\u20"));
+  }
+  CHECK(one_line("a\u202eb\u2069") == "a\\u202eb\\u2069");
+  for (const char* other : {"\u2029", "\u202f", "\u2065", "\u206a", "\u200f", "\u05d0"})
+    CHECK(screen_text(other) == other);
+}
+
+TEST_CASE("in a line of a program's own they stay, and are ended with it", "[unit]") {
+  CHECK(screen_lines("a\u202eb") == "a\u202eb\u202c");
+  CHECK(screen_lines("a\u2067b\n") == "a\u2067b\u2069\n");
+  CHECK(screen_lines("\u202ba\u202c\u2066b\u2069\n") == "\u202ba\u202c\u2066b\u2069\n");
+  CHECK(screen_lines("\u202e\u2066\u202d\na\n") == "\u202e\u2066\u202d\u202c\u2069\u202c\na\n");
+  CHECK(screen_lines("\u2066\u202e\u2069a") == "\u2066\u202e\u2069a");  // the end of an isolate ends what is open in it
+  CHECK(screen_lines("\u202e\u2069\u2066\u202c") == "\u202e\u2069\u2066\u202c\u2069\u202c");  // ends that end nothing
+  std::string many, ends;
+  for (int i = 0; i < 1000; ++i) many += "\u202e";
+  for (int i = 0; i < 125; ++i) ends += "\u202c";
+  CHECK(screen_lines(many + "a") == many.substr(0, ends.size()) + "a" + ends);
+}
+
 TEST_CASE("a number and its noun agree", "[unit]") {
   CHECK(counted(0, "rank") == "0 ranks");
   CHECK(counted(1, "rank") == "1 rank");

@@ -1,5 +1,6 @@
 #include "rendezvous/protocol.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -140,7 +141,8 @@ TEST_CASE("bytes that are not an array of blobs are refused", "[unit]") {
                                         "\x9b\xff\xff\xff\xff\xff\xff\xff\xff",
                                         std::string("\x81\x41"
                                                     "ab"),              // a byte too many
-                                        std::string(1 << 20, '\x81')};  // deep nesting
+                                        std::string(1 << 20, '\x81'),   // deep nesting
+                                        std::string(1 << 20, '\x5f')};  // of the pieces of a byte string
   for (const std::string& body : bad) {
     INFO(body.substr(0, 10));
     CHECK_THROWS_WITH(decode_blobs(body), "the answer to a gather is not a CBOR array of byte strings");
@@ -156,6 +158,12 @@ TEST_CASE("what a failing rank says survives, and anything else is refused", "[u
   CHECK(failing_from_json(to_json(Failing{false, "rank 4: Connection timed out", -1, 4})).lost == 4);
   CHECK(failing_from_json(to_json(Failing{false, "allreduce 'x' has waited 3 s", 2})).late == 2);
   CHECK(failing_from_json(R"({"own": true, "reason": ""})").late == -1);
+  for (const char* number : {"1099511627776", "18446744073709551615", "-9000000000", "1e300", "\"1\"", "null"}) {
+    INFO(number);
+    for (const char* field : {"late", "lost"})
+      CHECK_THROWS_WITH(failing_from_json(fmt::format(R"({{"own": true, "reason": "", "{}": {}}})", field, number)),
+                        fmt::format("\"{}\" is no rank", field));
+  }
   for (const char* bad :
        {"", "[]", "{}", R"({"own": 1, "reason": ""})", R"({"own": true})", R"({"own": true, "reason": 2})"}) {
     INFO(bad);

@@ -130,10 +130,14 @@ def kind_of(value: Any) -> ArrayKind | None:
     return None
 
 
+class UnknownKindError(ValueError):
+    """Rank 0, or a commit, has arrays of a kind that this process has not."""
+
+
 def kind_named(name: str) -> ArrayKind:
-    """The kind of that name. Errors  ValueError for one that this process has not, though rank 0 has."""
+    """The kind of that name. Errors  UnknownKindError."""
     if name not in _kinds:
-        raise ValueError(f"rank 0's state has arrays of {name}, which this process has not imported")
+        raise UnknownKindError(f"rank 0's state has arrays of {name}, which this process has not imported")
     return _kinds[name]
 
 

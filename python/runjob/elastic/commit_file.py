@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ..objects import dumps
 from . import tree
-from .array_kinds import Form, kind_named
+from .array_kinds import Form, UnknownKindError, kind_named
 
 _VERSION = 1
 _OBJECTS = "runjob.objects"
@@ -77,7 +77,7 @@ def write(file: BinaryIO, outline: dict[str, Any], forms: Sequence[Form], arrays
 
 
 def read_header(file: BinaryIO) -> Header:
-    """Errors  BrokenCommitError; ValueError for arrays of a kind that this process has not; OSError."""
+    """Errors  BrokenCommitError; UnknownKindError; OSError."""
     try:
         size = os.fstat(file.fileno()).st_size
         if size < _LENGTH.size:
@@ -90,7 +90,7 @@ def read_header(file: BinaryIO) -> Header:
         if about["version"] != _VERSION:
             raise BrokenCommitError(f"it has version {about['version']} of the format, and this runjob reads version {_VERSION}")
         start = _LENGTH.size + length
-        places = {name: [start + offset for offset in entry["data_offsets"]] for name, entry in entries.items()}
+        places = {name: _place_of(entry["data_offsets"], start) for name, entry in entries.items()}
         end = max(end for _, end in places.values())
         if end != size:
             raise BrokenCommitError(f"it has {size} bytes, and its header describes {end}")
@@ -101,10 +101,18 @@ def read_header(file: BinaryIO) -> Header:
             offsets.append(begin)
         begin, end = places[_OBJECTS]
         return Header(list(about["values"]), forms, offsets, (begin, end))
-    except BrokenCommitError:
+    except (BrokenCommitError, UnknownKindError, OSError):
         raise
-    except (struct.error, LookupError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except Exception as error:  # a text of another form may raise anything in the parsers of JSON and of dtypes
         raise BrokenCommitError(f"its header makes no sense: {type(error).__name__}: {error}") from error
+
+
+def _place_of(offsets: Any, start: int) -> tuple[int, int]:
+    """Where an entry begins and ends in the file. Errors  BrokenCommitError; others for what is no list of two."""
+    begin, end = offsets
+    if type(begin) is not int or type(end) is not int or not 0 <= begin <= end:
+        raise BrokenCommitError(f"its header makes no sense: {offsets!r} is no place in it")
+    return start + begin, start + end
 
 
 def read_objects(file: BinaryIO, header: Header) -> dict[str, Any]:

@@ -152,6 +152,9 @@ class AgentConnection:
         return _blobs(body)
 
 
+_NO_BLOBS = "the answer to a gather is not a CBOR array of byte strings"
+
+
 def _cbor(blobs: Sequence[bytes]) -> bytes:
     """An array of byte strings."""
     return _cbor_head(0x80, len(blobs)) + b"".join(_cbor_head(0x40, len(blob)) + blob for blob in blobs)
@@ -167,17 +170,21 @@ def _blobs(cbor: bytes) -> list[bytes]:
     blobs = []
     for _ in range(count):
         length, place = _cbor_count(cbor, place, 0x40)
+        if length > len(cbor) - place:
+            raise ValueError(_NO_BLOBS)
         blobs.append(cbor[place : place + length])
         place += length
+    if place != len(cbor):
+        raise ValueError(_NO_BLOBS)
     return blobs
 
 
 def _cbor_count(cbor: bytes, place: int, major: int) -> tuple[int, int]:
     """The number in the head at `place`, and where that ends."""
-    short = cbor[place] - major
+    short = cbor[place] - major if place < len(cbor) else -1
     if 0 <= short < 24:
         return short, place + 1
-    if not 24 <= short <= 27:
-        raise ValueError("the answer to a gather is not a CBOR array of byte strings")
-    size = 1 << (short - 24)
+    size = 1 << (short - 24) if 24 <= short <= 27 else len(cbor)
+    if place + 1 + size > len(cbor):
+        raise ValueError(_NO_BLOBS)
     return int.from_bytes(cbor[place + 1 : place + 1 + size], "big"), place + 1 + size

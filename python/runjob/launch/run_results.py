@@ -13,7 +13,7 @@ import struct
 from typing import Any, NamedTuple
 
 from .run_errors import RankError, RunError
-from .run_rank import END, ERROR
+from .run_rank import END, ERROR, VALUE
 from .screen_text import screen_text
 
 _RECORD = struct.Struct("<iI")  # rank, length
@@ -53,13 +53,18 @@ class _OfRank:
         self.ended = False
 
     def add(self, kind: bytes, block: memoryview) -> None:
+        """Takes a block of run_rank.py. What comes after the end, and blocks of another kind, are left out."""
+        if self.ended:
+            return
         if kind == END:
             self.ended = True
-            return
-        if kind == ERROR and not self.failed:
+        elif kind == ERROR:
+            if not self.failed:
+                self.data = bytearray()  # of a result that could not be sent as a whole
             self.failed = True
-            self.data = bytearray()  # of a result that could not be sent as a whole
-        self.data += block
+            self.data += block
+        elif kind == VALUE and not self.failed:
+            self.data += block
 
 
 class Results:

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <span>
 
 #include <fmt/format.h>
@@ -17,6 +18,10 @@ namespace {
 constexpr std::size_t kMostParts = 16;
 /// More than any message: a length above it is not one of ours.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
+/// The first piece of memory for a message that nobody has asked for.
+constexpr std::size_t kFirstRoom = 1 << 20;
+/// More than the messages by which an honest rank can be ahead: those of one operation, and some short ones.
+constexpr std::size_t kMostEarly = 1 << 20;
 
 bool is_later(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
@@ -106,12 +111,13 @@ void TcpLink::receive(std::uint64_t tag, void* data, std::size_t bytes, LinkRequ
   const std::size_t length = found != early_.end() ? found->bytes : is_arriving ? incoming_.bytes : bytes;
   if (length != bytes) throw Error(Errc::kProtocol, fmt::format("a message has {} bytes and not {}", length, bytes));
   if (found != early_.end()) {
-    copy_bytes(data, found->data.get(), bytes);
+    if (bytes > 0) copy_bytes(data, found->data.get(), bytes);
     early_.erase(found);
     request.is_done = true;
   } else if (is_arriving) {
-    copy_bytes(data, incoming_.data, incoming_.done);
+    if (incoming_.done > 0) copy_bytes(data, incoming_.data, incoming_.done);
     incoming_.data = awaited.data;
+    incoming_.room = bytes;
     incoming_.request = &request;
     incoming_.own.reset();
   } else {
@@ -143,16 +149,21 @@ std::size_t TcpLink::read() {
 /// One call for the rest of the message that is arriving, the header after it and the bytes that are expected then.
 std::size_t TcpLink::read_socket(bool& is_drained) {
   Parts parts;
-  if (incoming_.is_begun) parts.add(incoming_.data + incoming_.done, incoming_.bytes - incoming_.done);
-  parts.add(reinterpret_cast<std::byte*>(&header_) + header_done_, sizeof header_ - header_done_);
-  if (!awaited_.empty()) parts.add(awaited_.front().data, awaited_.front().bytes);
+  if (incoming_.is_begun) {
+    make_room();
+    parts.add(incoming_.data + incoming_.done, incoming_.free_room());
+  }
+  if (incoming_.room == incoming_.bytes) {
+    parts.add(reinterpret_cast<std::byte*>(&header_) + header_done_, sizeof header_ - header_done_);
+    if (!awaited_.empty()) parts.add(awaited_.front().data, awaited_.front().bytes);
+  }
   const ssize_t count = stream_.receive(parts.span());
   is_drained = count < static_cast<ssize_t>(parts.total());
   if (count < 0 && is_later(errno)) return 0;
   if (count <= 0) throw_lost(count == 0 ? 0 : errno);
   auto left = static_cast<std::size_t>(count);
   if (incoming_.is_begun) {
-    const std::size_t taken = std::min(left, incoming_.bytes - incoming_.done);
+    const std::size_t taken = std::min(left, incoming_.free_room());
     incoming_.done += taken;
     left -= taken;
     end_if_complete();
@@ -179,7 +190,8 @@ void TcpLink::take_header(std::size_t expected_bytes) {
 std::size_t TcpLink::read_staged() {
   std::size_t taken;
   if (incoming_.is_begun) {
-    taken = std::min(staged_.size() - staged_done_, incoming_.bytes - incoming_.done);
+    make_room();
+    taken = std::min(staged_.size() - staged_done_, incoming_.free_room());
     copy_bytes(incoming_.data + incoming_.done, staged_.data() + staged_done_, taken);
     incoming_.done += taken;
   } else {
@@ -206,16 +218,28 @@ void TcpLink::begin(const Header& header) {
   const auto found =
       std::find_if(awaited_.begin(), awaited_.end(), [this](const Awaited& awaited) { return matches(awaited); });
   if (found == awaited_.end()) {
-    auto own = std::make_unique_for_overwrite<std::byte[]>(header.bytes);
-    std::byte* data = own.get();
-    incoming_ = {true, header.tag, data, header.bytes, 0, nullptr, std::move(own)};
+    if (early_.size() == kMostEarly)
+      throw Error(Errc::kProtocol, fmt::format("it has sent {} messages that nobody has asked for", kMostEarly));
+    incoming_ = {.is_begun = true, .tag = header.tag, .bytes = header.bytes};
     return;
   }
   if (found->bytes != header.bytes) {
     throw Error(Errc::kProtocol, fmt::format("a message has {} bytes and not {}", header.bytes, found->bytes));
   }
-  incoming_ = {true, header.tag, found->data, found->bytes, 0, found->request, nullptr};
+  incoming_ = {true, header.tag, found->data, found->bytes, 0, found->request, found->bytes};
   awaited_.erase(found);
+}
+
+/// What an unasked message claims to have takes memory in steps, each as long as what has arrived.
+void TcpLink::make_room() {
+  if (incoming_.free_room() > 0 || incoming_.room == incoming_.bytes) return;
+  const std::size_t room = std::min(incoming_.bytes, std::max(kFirstRoom, 2 * incoming_.room));
+  auto* const larger = static_cast<std::byte*>(std::realloc(incoming_.own.get(), room));
+  if (larger == nullptr) throw std::bad_alloc();
+  static_cast<void>(incoming_.own.release());  // realloc() has given it back
+  incoming_.own.reset(larger);
+  incoming_.data = larger;
+  incoming_.room = room;
 }
 
 void TcpLink::end_if_complete() {

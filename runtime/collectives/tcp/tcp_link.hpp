@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <limits>
 #include <memory>
@@ -21,7 +22,8 @@ struct LinkRequest {
 /// Messages with tags over one TCP connection whose socket does not block. A message is a header of 128 bytes (tag and
 /// length, the rest is zero) and its bytes. They are sent from the caller's memory and received in it without a copy in
 /// between: the link expects the message that was asked for first, and reads its header and its bytes with one call. A
-/// message that comes before it is asked for, while another one is awaited, is kept in memory of the link.
+/// message that comes before it is asked for, while another one is awaited, is kept in memory of the link. This memory
+/// grows as the bytes arrive: a length that the other end only announces takes none.
 ///
 /// Owner    data is lent until its request is done; both outlive it, or are taken back with forget().
 /// Threads  one at a time.
@@ -78,10 +80,14 @@ class TcpLink {
     std::size_t bytes;
     LinkRequest* request;
   };
+  struct Free {
+    void operator()(std::byte* data) const { std::free(data); }
+  };
+  using OwnBytes = std::unique_ptr<std::byte[], Free>;  // of malloc(), because it grows
   /// A message that came before it was asked for.
   struct Early {
     std::uint64_t tag;
-    std::unique_ptr<std::byte[]> data;
+    OwnBytes data;
     std::size_t bytes;
   };
   /// The message that is arriving.
@@ -90,8 +96,11 @@ class TcpLink {
     std::uint64_t tag = 0;
     std::byte* data = nullptr;
     std::size_t bytes = 0, done = 0;
-    LinkRequest* request = nullptr;              ///< null: nobody has asked for it yet
-    std::unique_ptr<std::byte[]> own = nullptr;  ///< its memory then
+    LinkRequest* request = nullptr;  ///< null: nobody has asked for it yet
+    std::size_t room = 0;            ///< the bytes for which `data` has memory
+    OwnBytes own = nullptr;          ///< its memory while nobody has asked for it
+
+    std::size_t free_room() const { return room - done; }
   };
 
   [[noreturn]] void throw_lost(int error);
@@ -100,6 +109,7 @@ class TcpLink {
   std::size_t read_staged();
   void take_header(std::size_t expected_bytes);
   void begin(const Header& header);
+  void make_room();
   void end_if_complete();
   bool matches(const Awaited& awaited) const { return awaited.tag == header_.tag; }
 

@@ -1,6 +1,9 @@
 #include "launcher/channel/messages.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob;
@@ -44,6 +47,30 @@ TEST_CASE("a launch message survives the channel with every byte", "[unit]") {
   CHECK(received.cores_per_rank == 4);
   CHECK(received.gpus_per_rank == 2);
   CHECK(received.traceable);
+}
+
+TEST_CASE("a number that does not fit into its field is an error", "[unit]") {
+  const auto exited = [](const nlohmann::json& status) {
+    return cbor_bytes({{"wait_status", status},
+                       {"out_of_memory", false},
+                       {"stopped_by_us", false},
+                       {"input_read", 0},
+                       {"max_rss_kib", 0},
+                       {"cpu_seconds", 0}});
+  };
+  CHECK(decode<Exited>(exited(-5)).wait_status == -5);
+  for (const nlohmann::json& bad : {nlohmann::json(1LL << 40), nlohmann::json(-(1LL << 40)), nlohmann::json(~0ULL)})
+    CHECK_THROWS_WITH(decode<Exited>(exited(bad)), ContainsSubstring("is out of range"));
+  for (const nlohmann::json& bad :
+       {nlohmann::json(1e300), nlohmann::json(1.5), nlohmann::json("1"), nlohmann::json(true)})
+    CHECK_THROWS_WITH(decode<Exited>(exited(bad)), ContainsSubstring("stands where an integer is expected"));
+  const auto started = [](const nlohmann::json& cpus) {
+    return cbor_bytes({{"pid", 1}, {"cpus", cpus}, {"gpus", nlohmann::json::array()}});
+  };
+  CHECK(decode<Started>(started({1, 2})).cpus == std::vector<int>{1, 2});
+  CHECK_THROWS_WITH(decode<Started>(started({1LL << 40})), ContainsSubstring("is out of range"));
+  CHECK_THROWS_AS(decode<Started>(started(5)), Error);
+  CHECK_THROWS_AS(decode<StartFailed>(cbor_bytes({{"step", 1LL << 32}, {"errno", 0}, {"text", ""}})), Error);
 }
 
 TEST_CASE("the small messages survive the channel", "[unit]") {

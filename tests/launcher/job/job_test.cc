@@ -3,12 +3,17 @@
 #include <atomic>
 #include <csignal>
 #include <functional>
+#include <limits>
+#include <random>
 #include <thread>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "hostfile/parse_hosts.hpp"
+#include "launcher/job/output_options.hpp"
 #include "tests/catch.hpp"
 #include "tests/launcher/frame_peer.hpp"
 #include "tests/launcher/redirected_output.hpp"
@@ -260,7 +265,9 @@ TEST_CASE("all hosts that cannot be reached are named before the job ends", "[un
 
 TEST_CASE("an agent that a batch system has signalled ends the whole job", "[unit]") {
   End end;
-  const Outcome outcome = run(spec_for("a:1"), {[&](AgentPeer& agent) {
+  JobSpec spec = spec_for("a:1");
+  spec.slurm.emplace();
+  const Outcome outcome = run(spec, {[&](AgentPeer& agent) {
                                 start(agent, 0);
                                 agent.send(ToLauncher::kToldToEnd);
                                 end = finish_on_end(agent, 0);
@@ -268,6 +275,118 @@ TEST_CASE("an agent that a batch system has signalled ends the whole job", "[uni
   CHECK(outcome.status == 128 + SIGTERM);
   CHECK(end.told);
   CHECK_THAT(outcome.errors, ContainsSubstring("SLURM ends the job: it has sent SIGTERM to its processes on a"));
+}
+
+TEST_CASE("an agent that sends what none would ends the job, and its host is named", "[unit]") {
+  const auto frame = [](ToLauncher type, int rank, const std::string& payload = "", Stream stream = Stream::kNone) {
+    return [=](AgentPeer& agent) { agent.send(type, rank, payload, stream); };
+  };
+  const std::string nested(1'000'000, '\x81'), most = encode(Credit{std::numeric_limits<std::int64_t>::max()});
+  struct Attack {
+    Script script;
+    std::string named;
+  };
+  const std::vector<Attack> attacks{
+      {frame(ToLauncher::kExited, 1, nested), "nested more than 32 levels deep"},
+      {frame(ToLauncher::kRemaining, -1, nested), "nested more than 32 levels deep"},
+      {frame(ToLauncher::kExited, -1, encode(Exited{})), "it sent a frame for rank -1, which is not on that host"},
+      {frame(ToLauncher::kStackTrace, -1, encode(StackTrace{})),
+       "it sent a frame for rank -1, which is not on that host"},
+      {frame(ToLauncher::kJoined, 0), "it sent a frame for rank 0, which is not on that host"},
+      {frame(ToLauncher::kOutput, 2, "x", Stream::kStdout), "it sent a frame for rank 2, which is not on that host"},
+      {frame(ToLauncher::kFinished, 1), "it sent a frame for rank 1, which is not on that host"},
+      {frame(ToLauncher::kInputCredit, 1, most), "it gave credit for the input of rank 1, which has none"},
+      {frame(ToLauncher::kToldToEnd, -1), "it reported that SLURM ends the job, which SLURM has not started"},
+      {frame(ToLauncher::kStarted, 1, encode(Started{7, {}, {}})), "it reported a second start of rank 1"},
+      {frame(ToLauncher::kStartFailed, 1, encode(StartFailed{})), "it reported a second start of rank 1"},
+      {frame(ToLauncher::kHello, -1, encode(Hello{})), "it sent a second hello"},
+      {frame(ToLauncher::kFinished, -1), "it left while rank 1 ran there"},
+      {[](AgentPeer& agent) {
+         exit_rank(agent, 1, 0);
+         exit_rank(agent, 1, 0);
+       },
+       "it reported the end of rank 1, which did not run"},
+      {frame(ToLauncher::kOutput, 1, std::string(kOutputWindow + 1, 'x'), Stream::kStdout),
+       "it sent more output of rank 1 than it had credit for"},
+  };
+  for (const Attack& attack : attacks) {
+    INFO(attack.named);
+    const Outcome outcome = run(spec_for("a:1,b:1"), {[](AgentPeer& agent) {
+                                                        start(agent, 0);
+                                                        finish_on_end(agent, 0);
+                                                      },
+                                                      [&](AgentPeer& agent) {
+                                                        start(agent, 1);
+                                                        attack.script(agent);
+                                                        agent.wait_for_end();
+                                                      }});
+    CHECK(outcome.status == 125);
+    CHECK_THAT(outcome.errors, ContainsSubstring("lost the agent on b: "));
+    CHECK_THAT(outcome.errors, ContainsSubstring(attack.named));
+    CHECK_THAT(outcome.errors, !ContainsSubstring("agent on a"));
+  }
+}
+
+TEST_CASE("whatever frames an agent sends, the job ends with a message of its own", "[unit]") {
+  const std::vector<std::string> payloads{
+      "",
+      encode(Started{7, {0}, {"GPU 0"}}),
+      encode(StartFailed{StartFailed::Step::kExec, 2, "text"}),
+      encode(Exited{}),
+      encode(Exited{.wait_status = 9}),
+      encode(StackTrace{"TID 1:\n#0  0x1 poll\n", "", true}),
+      encode(Credit{100}),
+      encode(Remaining{{{0, 7, "name"}}, 5}),
+      encode(RelayedRequest{1, {"POST", "/v1/join", R"({"rank": 0, "pid": 7})", 0}}),
+      encode(RelayedRequest{2, {"POST", "/v1/failing", R"({"own": false, "reason": "x", "lost": 1, "late": 0})", 1}}),
+      encode(RelayedRequest{3, {"POST", "/v1/gather/x?wait=1", "blob", 0}}),
+      encode(RelayedRequest{4, {"PUT", "/v1/kv/s/k", "value", -1}})};
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    INFO("seed " << seed);
+    const Script attack = [&payloads, seed](AgentPeer& agent) {
+      std::mt19937 random(seed);
+      start(agent, 0);
+      for (int i = 0; i < 20; ++i) {
+        std::string payload = payloads[random() % payloads.size()];
+        if (random() % 3 == 0 && !payload.empty()) payload[random() % payload.size()] = static_cast<char>(random());
+        const auto type = static_cast<ToLauncher>(random() % 32);
+        agent.send(type, static_cast<int>(random() % 4) - 1, payload, static_cast<Stream>(random() % 3));
+      }
+    };
+    const Outcome outcome = run(spec_for("a:2"), {attack});
+    CHECK(outcome.status != 0);
+    CHECK_THAT(outcome.errors, Catch::Matchers::StartsWith("runjob: "));
+    CHECK_THAT(outcome.errors, !ContainsSubstring("_M_") && !ContainsSubstring("std::"));
+  }
+}
+
+TEST_CASE("an agent gets no more input than fits into the window, whatever credit it gives", "[unit]") {
+  for (const std::int64_t credit : {std::numeric_limits<std::int64_t>::max(), std::int64_t{1}}) {
+    INFO(credit);
+    const Outcome outcome = run(spec_for("a:1"), {[&](AgentPeer& agent) {
+                                  start(agent, 0);
+                                  agent.send(ToLauncher::kInputCredit, 0, encode(Credit{credit}));
+                                  agent.send(ToLauncher::kInputCredit, 0, encode(Credit{credit}));
+                                  agent.wait_for_end();
+                                }});
+    CHECK(outcome.status == 125);
+    CHECK_THAT(outcome.errors,
+               ContainsSubstring(fmt::format(
+                   "lost the agent on a: it gave credit for {} bytes of input, of which it had 0", credit)));
+  }
+}
+
+TEST_CASE("the reports of a host that it waits for processes are few and short", "[unit]") {
+  const Outcome outcome =
+      run(spec_for("a:1"), {[&](AgentPeer& agent) {
+            start(agent, 0);
+            const Remaining many{std::vector<RemainingProcess>(9, {0, 7, std::string(100'000, 'n')}), 5};
+            for (int i = 0; i < 1000; ++i) agent.send(ToLauncher::kRemaining, -1, encode(many));
+            finish(agent, 0, 0);
+          }});
+  CHECK(outcome.status == 0);
+  CHECK(std::count(outcome.errors.begin(), outcome.errors.end(), '\n') == 8);
+  CHECK(outcome.errors.size() < 10'000);
 }
 
 TEST_CASE("at the time limit the stacks are collected before the ranks are ended", "[unit]") {

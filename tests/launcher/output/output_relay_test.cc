@@ -20,6 +20,11 @@ namespace {
 
 constexpr std::int64_t kWindow = 4096;
 
+/// For tests that fill a pipe.
+void widen(OutputRelay::Options& options) {
+  options.window = 4'000'000;
+}
+
 /// A relay of two ranks whose standard output is a pipe that the test reads, and whose standard error is a file, or goes
 /// to the pipe too.
 class Relay {
@@ -145,8 +150,27 @@ TEST_CASE("a stream gets credit for a quarter of its window at a time, once that
   CHECK(again == after);
 }
 
-TEST_CASE("a reader that takes nothing holds the credit back until it reads", "[unit]") {
+TEST_CASE("bytes beyond a stream's credit are an error, and are not taken", "[unit]") {
   Relay job;
+  job.output(0, std::string(kWindow, 'x'));
+  job.output(0, std::string(kWindow, 'e'), Stream::kStderr);  // a credit of its own
+  std::string failure;
+  try {
+    job.output(0, "y");
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  job.relay->flush();
+  job.output(0, "z\n");  // there is credit again
+  job.relay->flush();
+  const std::string out = job.read();
+  job.close();
+  CHECK(failure == "it sent more output of rank 0 than it had credit for");
+  CHECK(out == "[0]<stdout>:" + std::string(kWindow, 'x') + "z\n");
+}
+
+TEST_CASE("a reader that takes nothing holds the credit back until it reads", "[unit]") {
+  Relay job(widen);
   const std::string text = lines(2'000'000);
   job.output(0, text);
   job.relay->flush();
@@ -165,17 +189,20 @@ TEST_CASE("a reader that takes nothing holds the credit back until it reads", "[
 }
 
 TEST_CASE("output of a rank that is not shown needs no reader for its credit", "[unit]") {
-  Relay job([](OutputRelay::Options& options) { options.ranks[1].shown = false; });
+  Relay job([](OutputRelay::Options& options) {
+    widen(options);
+    options.ranks[1].shown = false;
+  });
   job.output(0, lines(2'000'000));
-  job.output(1, lines(2048));
+  job.output(1, lines(1'000'000));
   job.relay->flush();
   const std::string credits = job.credits;
   job.close();
-  CHECK(credits == "1:1:2048 ");
+  CHECK(credits == "1:1:1000000 ");
 }
 
 TEST_CASE("a reader that has left breaks the output, which is thrown away from then on", "[unit]") {
-  Relay job;
+  Relay job(widen);
   job.output(0, "line\n");
   job.reader.reset();
   job.relay->flush();
@@ -208,7 +235,7 @@ TEST_CASE("held errors are taken out of the output, and the rest of them can be 
 }
 
 TEST_CASE("the last lines of standard error are kept, however it was cut", "[unit]") {
-  Relay job;
+  Relay job(widen);
   job.output(0, std::string(20'000, 'x') + "\nfi", Stream::kStderr);
   job.output(0, "rst\r\nsecond\n\nthird", Stream::kStderr);
   const auto two = job.relay->last_stderr_lines(0, 2);
@@ -242,7 +269,7 @@ TEST_CASE("a new process whose files cannot be created has none, which is told o
 }
 
 TEST_CASE("a log line waits for a slow reader, and the loop does not", "[unit]") {
-  Relay job([](OutputRelay::Options&) {}, /*errors_too=*/true);
+  Relay job(widen, /*errors_too=*/true);
   const std::string text = lines(2'000'000);
   job.output(0, text);
   job.relay->flush();

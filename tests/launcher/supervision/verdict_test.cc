@@ -325,6 +325,15 @@ TEST_CASE("a network that is cut between two hosts is blamed, and neither rank",
         "s1 and s2 do not reach each other over ib0: rank 2 at 10.0.0.2: Connection timed out");
 }
 
+TEST_CASE("a lost connection that a rank reports again and again is kept once", "[unit]") {
+  Verdict verdict(allocate(parse_host_list("s1,s2,s3"), std::nullopt), "train");
+  for (int rank = 0; rank < 3; ++rank) verdict.rank_started(rank, 100 + rank);
+  for (int i = 0; i < 1000; ++i) {
+    for (const int lost : {2, 1, 0, 3, -1}) verdict.rank_failing(0, false, "gone", lost);
+  }
+  CHECK(verdict.outcome().lost_connections == std::vector<std::pair<int, int>>{{0, 2}, {0, 1}});
+}
+
 TEST_CASE("a rank that was killed, or whose host is lost, is named although others lost their connection to it",
           "[unit]") {
   Verdict verdict(allocate(parse_host_list("s1,s2"), std::nullopt), "train");

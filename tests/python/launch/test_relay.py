@@ -8,6 +8,7 @@ import stat
 import threading
 
 import pytest
+from hostile_bytes import changed
 
 from runjob.launch import relay
 from runjob.launch.relay import Place
@@ -24,6 +25,18 @@ def test_short_forms_are_read_too():
     assert relay._blobs(b"\x82\x41a\x58\x02bc") == [b"a", b"bc"]
     with pytest.raises(ValueError, match="not a CBOR array of byte strings"):
         relay._blobs(b"\xa0")
+
+
+def test_any_bytes_are_blobs_or_an_error():
+    honest = relay._cbor([b"one", b"", b"x" * 300])
+    for seed in range(3000):
+        data = changed(honest, seed)
+        try:
+            blobs = relay._blobs(data)
+        except ValueError as error:
+            assert "not a CBOR array of byte strings" in str(error)
+        else:
+            assert relay._blobs(relay._cbor(blobs)) == blobs and sum(map(len, blobs)) < len(data)
 
 
 def test_places_on_several_hosts():

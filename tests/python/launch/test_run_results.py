@@ -7,6 +7,7 @@ import pickle
 import struct
 
 import pytest
+from hostile_bytes import changed
 
 from runjob.launch.run_errors import RankError, RunError
 from runjob.launch.run_results import Results
@@ -154,3 +155,34 @@ def test_without_a_verdict_the_launchers_own_words_are_raised():
         Results().take(125, "cannot fork")
     with pytest.raises(RunError, match="ended with status -9 and without a word"):
         Results().take(-9, "")
+
+
+def take_from_hostile_rank(blocks, mark, form):
+    """Rank 0 is honest, and the host of rank 1 sends `blocks`: nothing that it sends keeps rank 0's result back, but an error of run()'s."""
+    first = json.dumps({"a": 1}).encode() if form == "json" else pickle.dumps({"a": 1})
+    records = [record(0, b"V" + first), record(0, b"."), *(record(1, block) for block in blocks)]
+    try:
+        results = results_of(*records, verdict("ok", "ok"), pieces=1000, form=form)
+        assert results.take(0, "")[0] == {"a": 1}
+    except RunError as error:
+        assert error.rank == 1 and "rank 1" in str(error)
+    assert not mark.exists()
+
+
+def test_any_bytes_of_a_rank_are_a_result_or_an_error_that_names_it(tmp_path):
+    mark = tmp_path / "mark"
+    report = json.loads(error(1, "ValueError: bad", exception=pickle.dumps(Code(mark)))[0][9:])
+    honest = [[b"V" + pickle.dumps([1, "two"]), b"."], [b"E" + json.dumps(report).encode(), b"."], [b"V[1, 2]", b"V", b"."]]
+    for seed in range(1000):
+        blocks = [changed(block, seed + number) for number, block in enumerate(honest[seed % 3])]
+        take_from_hostile_rank(blocks, mark, "json")
+        take_from_hostile_rank([b"V" + pickle.dumps(Code(mark)), *blocks], mark, "json")
+
+
+def test_what_a_rank_sends_after_its_end_or_its_error_is_left_out():
+    late = [record(0, b"V" + b"x" * 1000), record(0, b"E{}"), record(0, b".")]
+    assert results_of(*value(0, "a result"), *late, verdict("ok")).take(0, "") == ["a result"]
+    report, end = error(0, "ValueError: bad")
+    records = [report, record(0, b"Vx"), record(0, b"?x"), end, *late]
+    with pytest.raises(RankError, match="rank 0 on s0 raised ValueError: bad"):
+        results_of(*records, verdict("failed", first=0)).take(1, "")

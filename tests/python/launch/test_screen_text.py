@@ -33,3 +33,21 @@ def test_a_sequence_without_end_holds_no_line_back():
     assert printer.feed("a\x1b]0;" + "x" * 5000) == "a"
     assert printer.feed("b\n") == "b\n"
     assert ScreenText().feed("a\x1b[", final=True) == "a"
+
+
+LEFT_OPEN = {
+    "a\u202eb\nc": "a\u202eb\u202c\nc",
+    "\u2067a\r\u202bb": "\u2067a\u2069\r\u202bb\u202c",
+    "\u202ba\u202c\u2066b\u2069\n": "\u202ba\u202c\u2066b\u2069\n",
+    "\u2066\u202e\u2069a\n": "\u2066\u202e\u2069a\n",  # the end of an isolate ends what is open in it
+    "\u202e\u2069\u2066\u202c\n": "\u202e\u2069\u2066\u202c\u2069\u202c\n",
+    "\u202e" * 1000: "\u202e" * 125 + "\u202c" * 125,
+}
+
+
+@pytest.mark.parametrize("text", LEFT_OPEN)
+def test_marks_of_direction_go_from_reports_and_end_with_a_ranks_line(text):
+    assert screen_text(text) == "".join(each for each in text if not "\u2000" <= each <= "\u2100")
+    assert ScreenText().feed(text, final=True) == LEFT_OPEN[text]
+    printer = ScreenText()
+    assert "".join(printer.feed(each) for each in text) + printer.feed("", final=True) == LEFT_OPEN[text]

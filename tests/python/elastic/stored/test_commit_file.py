@@ -1,13 +1,15 @@
 """python/runjob/elastic/commit_file.py, in one process"""
 
+import contextlib
 import io
 import json
 import struct
 
 import numpy as np
 import pytest
+from hostile_bytes import changed
 
-from runjob.elastic import commit_file, snapshot
+from runjob.elastic import array_kinds, commit_file, snapshot
 
 VALUES = {
     "weights": np.arange(6, dtype="float32").reshape(2, 3),
@@ -101,6 +103,10 @@ def with_header(change, path):
         (lambda header: header["__metadata__"].update(runjob="{}"), "KeyError: 'version'"),
         (lambda header: header["__metadata__"].update(runjob='{"version": 2}'), "it has version 2 of the format, and this runjob reads version 1"),
         (lambda header: header["__metadata__"].update(runjob="["), "JSONDecodeError"),
+        (lambda header: header["weights"].update(data_offsets=[24, 0]), r"\[24, 0\] is no place in it"),
+        (lambda header: header["weights"].update(data_offsets=[-8, 16]), r"\[-8, 16\] is no place in it"),
+        (lambda header: header["weights"].update(data_offsets=[0.0, 24.0]), "is no place in it"),
+        (lambda header: header["weights"].update(data_offsets=[0, 8, 24]), "ValueError: too many values"),
     ],
 )
 def test_a_header_that_makes_no_sense_is_broken(tmp_path, change, problem):
@@ -108,6 +114,18 @@ def test_a_header_that_makes_no_sense_is_broken(tmp_path, change, problem):
     with_header(change, tmp_path / "commit")
     with pytest.raises(commit_file.BrokenCommitError, match=problem):
         read(tmp_path / "commit")
+
+
+def test_any_header_is_read_or_broken(tmp_path):
+    written(tmp_path / "commit")
+    data = (tmp_path / "commit").read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    for seed in range(1000):
+        header = changed(data[8 : 8 + length], seed) if seed % 10 else changed(data, seed)
+        (tmp_path / "commit").write_bytes(struct.pack("<Q", len(header)) + header + data[8 + length :] if seed % 10 else header)
+        with open(tmp_path / "commit", "rb") as file, contextlib.suppress(commit_file.BrokenCommitError, array_kinds.UnknownKindError):
+            read = commit_file.read_header(file)
+            assert all(0 <= offset <= offset + form.nbytes <= len(data) + 200 for form, offset in zip(read.forms, read.offsets))
 
 
 def test_objects_that_cannot_be_unpickled_are_broken(tmp_path):

@@ -180,6 +180,60 @@ TEST_CASE("a message of another length, and one that no message can be, are erro
   }
 }
 
+TEST_CASE("a message that nobody has asked for takes memory only as its bytes arrive", "[runtime]") {
+  const Ends ends;
+  LinkRequest received, unasked;
+  char got[4];
+  ends.far->receive(1, got, sizeof got, received);
+  const std::uint64_t header[16] = {2, std::uint64_t{1} << 40};  // more memory than a machine has
+  REQUIRE(::send(ends.near->socket(), header, sizeof header, 0) == sizeof header);
+  const std::string some(1000, 'x');
+  for (int i = 0; i < 3000; ++i) {  // 3 MB of it
+    REQUIRE(::send(ends.near->socket(), some.data(), some.size(), 0) == 1000);
+    ends.far->read();
+  }
+  CHECK_FALSE(received.is_done);
+  CHECK(code_of([&] { ends.far->receive(2, got, sizeof got, unasked); }) == Errc::kProtocol);
+}
+
+TEST_CASE("a long message is whole, at whatever point of its arrival it is asked for", "[runtime]") {
+  const Ends ends(GENERATE(false, true));
+  const std::vector<int> data = numbers(3'000'000, 5);
+  const std::size_t asked_after = GENERATE(1, 500'000, 1'000'000, 5'000'000, 20'000'000);
+  std::vector<int> got(data.size());
+  char other = 0;
+  LinkRequest sent, sent_other, received, received_other;
+  ends.far->receive(2, &other, 1, received_other);
+  ends.near->send(1, data.data(), bytes_of(data), sent);
+  ends.near->send(2, "b", 1, sent_other);
+  std::size_t moved = 0;
+  for (int idle = 0; moved < asked_after && idle < 64; ++idle) {
+    ends.near->write();
+    const std::size_t bytes = ends.far->read();
+    moved += bytes;
+    if (bytes > 0) idle = 0;
+  }
+  ends.far->receive(1, got.data(), bytes_of(got), received);
+  ends.settle();
+  CHECK((received.is_done && received_other.is_done && other == 'b'));
+  CHECK((got == data));
+}
+
+TEST_CASE("messages that nobody asks for are an error when they are more than a rank can be ahead", "[runtime]") {
+  const Ends ends;
+  LinkRequest received;
+  char got = 0;
+  ends.far->receive(1, &got, 1, received);
+  const std::uint64_t header[16] = {2, 0};
+  const auto flood = [&] {
+    for (int i = 0; i < 1 << 21; ++i) {
+      while (::send(ends.near->socket(), header, sizeof header, 0) < 0) ends.far->read();
+    }
+    ends.far->read();
+  };
+  CHECK_THROWS_WITH(flood(), "it has sent 1048576 messages that nobody has asked for");
+}
+
 TEST_CASE("a connection that ends is an error for both", "[runtime]") {
   Ends ends;
   char byte = 0;
