@@ -2,12 +2,14 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -45,6 +47,14 @@ void check_peer(int socket, const std::string& path) {
                             path, ::getuid(), path));
 }
 
+/// Another number of JSON's would be cut to an int.
+int int_of(const nlohmann::json& value) {
+  const auto number = value.is_number_integer() ? value.get<std::int64_t>() : -1;
+  if (!std::in_range<int>(number) || number < 0)
+    throw Error(Errc::kProtocol, "resize: the number of ranks is no number that a job can have");
+  return static_cast<int>(number);
+}
+
 }  // namespace
 
 std::string to_json(const ResizeRequest& request) {
@@ -63,9 +73,11 @@ ResizeRequest resize_request_from_json(std::string_view text) {
   try {
     const nlohmann::json document = parse_json(text);
     ResizeRequest request;
-    if (document.contains("ranks")) request.ranks = document.at("ranks").get<int>();
+    if (document.contains("ranks")) request.ranks = int_of(document.at("ranks"));
     request.add = document.value("add", "");
     request.remove = document.value("remove", "");
+    const int given = (request.ranks ? 1 : 0) + (request.add.empty() ? 0 : 1) + (request.remove.empty() ? 0 : 1);
+    if (given != 1) throw Error(Errc::kProtocol, "resize: a request has one of ranks, add and remove");
     return request;
   } catch (const nlohmann::json::exception& error) {
     throw Error(Errc::kProtocol, fmt::format("resize: {}", error.what()));

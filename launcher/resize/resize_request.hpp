@@ -31,7 +31,8 @@ struct ResizeReply {
 /// Without the end of the line.
 std::string to_json(const ResizeRequest& request);
 std::string to_json(const ResizeReply& reply);
-/// Errors  Error(kProtocol).
+/// Errors  Error(kProtocol), also for a request without exactly one of its fields, and for a number of ranks below 0 or
+///         beyond an int.
 ResizeRequest resize_request_from_json(std::string_view text);
 ResizeReply resize_reply_from_json(std::string_view text);
 

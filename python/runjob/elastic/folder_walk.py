@@ -23,7 +23,7 @@ def open_folder(path: str) -> int:
 
     Errors  OSError, also for a link that is not followed; `strerror` names it and its owner.
     """
-    parts = os.path.join(os.getcwd(), path).split("/")
+    parts = (path if path.startswith("/") else f"{os.getcwd()}/{path}").split("/")
     links = 0
     folder, here, is_shared = _root()
     try:

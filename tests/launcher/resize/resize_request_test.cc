@@ -22,7 +22,11 @@ TEST_CASE("requests and replies survive the way", "[unit]") {
   for (const char* text : {"", "[]", "{\"ranks\": \"x\"}", "{\"ok\": 1}"}) {
     CHECK_THROWS_AS(resize_reply_from_json(text), Error);
   }
-  CHECK_THROWS_AS(resize_request_from_json("{\"ranks\": \"x\"}"), Error);
+  for (const char* text : {"{\"ranks\": \"x\"}", "{\"ranks\": 4294967299}", "{\"ranks\": 18446744073709551615}",
+                           "{\"ranks\": 2.5}", "{}", "{\"ranks\": 3, \"add\": \"s1\"}"}) {
+    INFO(text);
+    CHECK_THROWS_AS(resize_request_from_json(text), Error);
+  }
 }
 
 TEST_CASE("the name of a socket has the job's id and the launcher's process number", "[unit]") {

@@ -40,7 +40,12 @@ def test_own_links_are_followed_and_missing_folders_are_made(shared, monkeypatch
     mark(f"{shared}/own/new/./below//")
     monkeypatch.chdir(shared)
     mark("own/relative")
-    assert [(shared / "real" / each / "mark").is_dir() for each in ("", "new/below", "relative")] == [True, True, True]
+    gone = shared / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    mark(shared / "real" / "from-nowhere")
+    assert [(shared / "real" / each / "mark").is_dir() for each in ("", "new/below", "relative", "from-nowhere")] == 4 * [True]
 
 
 def test_a_path_that_leads_nowhere_has_the_systems_error(shared):
