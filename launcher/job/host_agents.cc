@@ -265,6 +265,9 @@ void HostAgents::on_end(int host, const std::string& how) {
     });
   }
   state.ended = true;
+  for (Process& process : processes_) {  // the next agent on this host has other ones
+    if (process.host == host && process.phase == Process::Phase::kRunning) process.phase = Process::Phase::kEnded;
+  }
   if (state.watch) state.watch->stop();
   if (std::exchange(state.again, false)) return connect(host);
   if (was_starting) return events_.on_agent_end(host, state.joins ? AgentEnd::kNotJoined : AgentEnd::kNotReached, how);

@@ -9,15 +9,9 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 
-#include "launcher/ssh/files/public_key.hpp"
+#include "launcher/ssh/files/agent_answer.hpp"
 
 namespace runjob {
-
-/// A key that ssh-agent holds.
-struct AgentKey {
-  PublicKey key;
-  std::string comment;  ///< as the user named it; most often a path
-};
 
 /// A connection to ssh-agent, speaking its protocol (draft-miller-ssh-agent, sections 4.4 and 4.5). libssh2 has a
 /// client of it too, which blocks: an agent may ask its user before it signs, and the other hosts must not wait for
@@ -40,13 +34,5 @@ class KeyAgent {
 
   boost::asio::local::stream_protocol::socket socket_;
 };
-
-/// The flags with which an agent signs as the algorithm named in `data`, an SSH_MSG_USERAUTH_REQUEST after a session
-/// identifier (RFC 4252, section 7), wants it: 2 for rsa-sha2-256, 4 for rsa-sha2-512, else 0. Pure.
-std::uint32_t agent_flags(std::string_view data);
-
-/// The keys in an agent's answer, and the signature in another; empty when it is not one. Pure; safe on any bytes.
-std::vector<AgentKey> parse_agent_keys(std::string_view answer);
-std::optional<std::string> parse_agent_signature(std::string_view answer);
 
 }  // namespace runjob

@@ -14,15 +14,15 @@ namespace runjob::runtime {
 namespace {
 
 /// The part of an address that is about shared memory; "" when the rank does not ask for it.
-std::string sharing_of(const std::string& address) {
-  return is_host_offer(address) ? decode_host_offer(address).sharing : address;
+std::string sharing_of(const std::string& address, int rank) {
+  return is_host_offer(address) ? decode_host_offer(address, rank).sharing : address;
 }
 
-/// Every rank in a group of its own.
-std::vector<int> separate(std::size_t ranks) {
-  std::vector<int> groups(ranks);
-  std::iota(groups.begin(), groups.end(), 0);
-  return groups;
+/// 0, 1, 2... As groups: every rank in one of its own.
+std::vector<int> numbers_to(std::size_t size) {
+  std::vector<int> numbers(size);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
 }
 
 bool are_alike(const std::vector<int>& groups, const std::vector<int>& others) {
@@ -35,7 +35,8 @@ bool are_alike(const std::vector<int>& groups, const std::vector<int>& others) {
 }
 
 /// Separates the ranks of each host that cannot share memory.
-void agree_on_groups(const std::vector<std::string>& sharing, const std::vector<int>& hosts, MeshAgreement& agreement) {
+void agree_on_groups(const std::vector<std::string>& sharing, const std::vector<int>& hosts,
+                     const std::vector<int>& names, MeshAgreement& agreement) {
   const Topology topology(0, hosts);
   const int size = topology.size();
   for (int rank = 0; rank < size; ++rank) agreement.groups.push_back(topology.host_of(rank));
@@ -43,8 +44,12 @@ void agree_on_groups(const std::vector<std::string>& sharing, const std::vector<
     const std::vector<int>& ranks = topology.ranks(host);
     if (ranks.size() == 1) continue;
     std::vector<std::string> offers;
-    for (const int rank : ranks) offers.push_back(sharing[static_cast<std::size_t>(rank)]);
-    const auto objection = objection_to_sharing(offers, ranks);
+    std::vector<int> names_here;
+    for (const int rank : ranks) {
+      offers.push_back(sharing[static_cast<std::size_t>(rank)]);
+      names_here.push_back(names[static_cast<std::size_t>(rank)]);
+    }
+    const auto objection = objection_to_sharing(offers, names_here);
     if (!objection) continue;
     for (const int rank : ranks) agreement.groups[static_cast<std::size_t>(rank)] = size + rank;
     const bool is_asked_for = std::any_of(offers.begin(), offers.end(), is_sharing_offer);
@@ -53,34 +58,38 @@ void agree_on_groups(const std::vector<std::string>& sharing, const std::vector<
 }
 
 /// Every collective is flat when the settings of two ranks differ: that works with all of them.
-void agree_on_settings(const std::vector<std::string>& addresses, MeshAgreement& agreement) {
+void agree_on_settings(const std::vector<std::string>& addresses, const std::vector<int>& names,
+                       MeshAgreement& agreement) {
   std::optional<std::string> first;
   int first_rank = 0;
   for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
     if (!is_host_offer(addresses[rank])) continue;
-    const std::string settings = decode_host_offer(addresses[rank]).settings;
+    const std::string settings = decode_host_offer(addresses[rank], names[rank]).settings;
     if (!first) {
       first = settings;
-      first_rank = static_cast<int>(rank);
+      first_rank = names[rank];
     }
     if (settings == *first) continue;
     agreement.is_flat = true;
     agreement.settings_objection =
-        fmt::format("rank {} has '{}', but rank {} '{}'", rank, settings, first_rank, *first);
+        fmt::format("rank {} has '{}', but rank {} '{}'", names[rank], settings, first_rank, *first);
     return;
   }
 }
 
 }  // namespace
 
-MeshAgreement agree_on_mesh(const std::vector<std::string>& addresses, const std::vector<int>& hosts) {
+MeshAgreement agree_on_mesh(const std::vector<std::string>& addresses, const std::vector<int>& hosts,
+                            const std::vector<int>& given_names) {
+  const std::vector<int> names = given_names.empty() ? numbers_to(addresses.size()) : given_names;
   MeshAgreement agreement;
   std::vector<std::string> sharing;
-  for (const std::string& address : addresses) sharing.push_back(sharing_of(address));
-  agree_on_groups(sharing, hosts, agreement);
-  agree_on_settings(addresses, agreement);
+  for (std::size_t rank = 0; rank < addresses.size(); ++rank)
+    sharing.push_back(sharing_of(addresses[rank], names[rank]));
+  agree_on_groups(sharing, hosts, names, agreement);
+  agree_on_settings(addresses, names, agreement);
   agreement.is_as_prepared = !agreement.is_flat && std::all_of(sharing.begin(), sharing.end(), [&](const auto& offer) {
-    return are_alike(agreement.groups, is_sharing_offer(offer) ? hosts : separate(hosts.size()));
+    return are_alike(agreement.groups, is_sharing_offer(offer) ? hosts : numbers_to(hosts.size()));
   });
   return agreement;
 }

@@ -22,8 +22,10 @@ struct MeshAgreement {
 };
 
 /// The agreement of all ranks. `addresses`: those of a shared-memory or a hierarchical backend, by rank. `hosts`: by
-/// rank, equal numbers for ranks on one host. Pure: all ranks come to the same agreement.
-/// Errors  Error(kProtocol) for a malformed address.
-MeshAgreement agree_on_mesh(const std::vector<std::string>& addresses, const std::vector<int>& hosts);
+/// rank, equal numbers for ranks on one host. `names`: by rank, its number in messages; empty: the rank itself.
+/// Pure: all ranks come to the same agreement.
+/// Errors  Error(kProtocol) for a malformed address, with the rank that has sent it.
+MeshAgreement agree_on_mesh(const std::vector<std::string>& addresses, const std::vector<int>& hosts,
+                            const std::vector<int>& names = {});
 
 }  // namespace runjob::runtime

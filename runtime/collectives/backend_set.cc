@@ -5,20 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "base/json_text.hpp"
-#include "runtime/collectives/json_bytes.hpp"
+#include "base/error.hpp"
+#include "runtime/collectives/address_set.hpp"
 
 namespace runjob::runtime {
 namespace {
-
-using nlohmann::json;
-
-/// The addresses of a rank's backends. Errors  json::exception when `address` is not that of a set.
-std::vector<std::string> split(const std::string& address) {
-  std::vector<std::string> parts;
-  for (const json& part : parse_cbor(address)) parts.push_back(from_binary(part));
-  return parts;
-}
 
 std::vector<DataBackend*> in_order(const std::vector<std::unique_ptr<DataBackend>>& data, Backend& base) {
   std::vector<DataBackend*> backends;
@@ -38,9 +29,9 @@ bool BackendSet::has_own_addresses() const {
 
 std::string BackendSet::address() const {
   if (!has_own_addresses()) return base_->address();
-  json parts = json::array();
-  for (const DataBackend* backend : all_) parts.push_back(to_binary(backend->address()));
-  return cbor_bytes(parts);
+  std::vector<std::string> addresses;
+  for (const DataBackend* backend : all_) addresses.push_back(backend->address());
+  return join_addresses(addresses);
 }
 
 Status BackendSet::connect(const std::vector<std::string>& addresses) {
@@ -48,15 +39,11 @@ Status BackendSet::connect(const std::vector<std::string>& addresses) {
   std::vector<std::vector<std::string>> by_backend(all_.size());
   try {
     for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
-      const std::vector<std::string> parts = split(addresses[rank]);
-      if (parts.size() != all_.size()) {
-        return Status(Errc::kProtocol, fmt::format("rank {} has {} backends, this rank has {}: all ranks need the same",
-                                                   rank, parts.size(), all_.size()));
-      }
+      const std::vector<std::string> parts = split_addresses(addresses[rank], all_.size(), rank);
       for (std::size_t i = 0; i < parts.size(); ++i) by_backend[i].push_back(parts[i]);
     }
-  } catch (const json::exception& error) {
-    return Status(Errc::kProtocol, fmt::format("a malformed address of a set of backends: {}", error.what()));
+  } catch (const Error& error) {
+    return Status(error);
   }
   for (std::size_t i = 0; i < all_.size(); ++i) {
     Status status = all_[i]->connect(by_backend[i]);

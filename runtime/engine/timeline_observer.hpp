@@ -36,7 +36,9 @@ class TimelineReceiver : public TraceReceiver {
  public:
   explicit TimelineReceiver(EngineTimeline& timeline) : timeline_(timeline) {}
   std::int64_t clock() const override { return timeline_.shared().clock(); }
-  void take_records(std::string records) override { timeline_.shared().take_records(std::move(records)); }
+  void take_records(const std::string& whose, std::string records) override {
+    timeline_.shared().take_records(whose, std::move(records));
+  }
 
  private:
   EngineTimeline& timeline_;

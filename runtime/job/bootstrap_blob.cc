@@ -1,8 +1,10 @@
 #include "runtime/job/bootstrap_blob.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_integer.hpp"
 #include "base/json_text.hpp"
 #include "runtime/collectives/json_bytes.hpp"
 
@@ -24,20 +26,20 @@ std::string encode(const BootstrapBlob& blob) {
   return cbor_bytes(document);
 }
 
-BootstrapBlob decode_bootstrap_blob(const std::string& bytes) {
+BootstrapBlob decode_bootstrap_blob(const std::string& bytes, const std::string& whose) {
   try {
     const json document = parse_cbor(bytes);
     BootstrapBlob blob;
     blob.error = from_binary(document.at("error"));
     blob.mesh = from_binary(document.at("mesh"));
     blob.control = from_binary(document.at("control"));
-    document.at("cache_capacity").get_to(blob.cache_capacity);
+    blob.cache_capacity = json_integer<std::uint32_t>(document.at("cache_capacity"));
     document.at("process_sets").get_to(blob.process_sets);
-    document.at("fusion_threshold").get_to(blob.fusion_threshold);
+    blob.fusion_threshold = json_integer<std::uint64_t>(document.at("fusion_threshold"));
     document.at("mixes_groups").get_to(blob.mixes_groups);
     return blob;
   } catch (const json::exception& error) {
-    throw Error(Errc::kProtocol, std::string("another rank's addresses are malformed: ") + error.what());
+    throw Error(Errc::kProtocol, fmt::format("{} has sent malformed addresses: {}", whose, error.what()));
   }
 }
 

@@ -22,8 +22,8 @@ struct BootstrapBlob {
 
 /// The blob as CBOR.
 std::string encode(const BootstrapBlob& blob);
-/// The inverse of encode().
+/// The inverse of encode(). `whose`: the rank that has sent `bytes`, for the error.
 /// Errors  Error(kProtocol).
-BootstrapBlob decode_bootstrap_blob(const std::string& bytes);
+BootstrapBlob decode_bootstrap_blob(const std::string& bytes, const std::string& whose);
 
 }  // namespace runjob::runtime

@@ -146,7 +146,8 @@ Gather gather_by(MeetingPlace& meeting, const JoinReply& place, const MeshPlan& 
     std::vector<BootstrapBlob> blobs;
     try {
       for (const std::string& bytes : meeting.gather(name, encode(own), plan.timeout)) {
-        blobs.push_back(decode_bootstrap_blob(bytes));
+        const int sender = static_cast<int>(blobs.size());
+        blobs.push_back(decode_bootstrap_blob(bytes, rank_text(sender, plan.members)));
       }
     } catch (const Error& error) {
       if (is_first && round == 0) throw explained(error);

@@ -29,12 +29,19 @@ std::string socket_directory(const RuntimeConfig& config) {
 
 namespace {
 
+/// By member: its rank in the job.
+std::vector<int> names_of(const MeshPlan& plan) {
+  std::vector<int> names;
+  for (int member = 0; member < plan.size(); ++member) names.push_back(plan.members.rank(member));
+  return names;
+}
+
 /// Without an address of this host. A process that is alone has no start timeout.
 MeshOptions member_options(const RuntimeConfig& config, const MeshPlan& plan) {
   MeshOptions options{plan.rank, plan.size(), /*bind_address=*/""};
   if (plan.timeout.count() != 0) options.connect_timeout = plan.timeout;
   options.operation_timeout = config.gloo_timeout;
-  for (int member = 0; member < plan.size(); ++member) options.names.push_back(plan.members.rank(member));
+  options.names = names_of(plan);
   options.hosts = plan.hosts;
   options.job_key = plan.key_bytes();
   options.encrypts = config.encrypt_data;
@@ -160,7 +167,7 @@ Meeting meet(const RuntimeConfig& config, const MeshPlan& plan, Prepared& prepar
   const std::vector<BootstrapBlob> blobs = gather("mesh", prepared.blob);
   check_all(blobs, plan.members);
   Meeting meeting{blobs.front(), addresses_of(blobs)};
-  const MeshAgreement agreement = agree_on_mesh(meeting.addresses, plan.hosts);
+  const MeshAgreement agreement = agree_on_mesh(meeting.addresses, plan.hosts, names_of(plan));
   if (plan.rank == 0 && plan.members.process_set() == 0) warn_of(agreement);  // a process set repeats the job's reasons
   meeting.backend = backend_text(agreement, plan.hosts, backend_settings(config, plan));
   if (!agreement.is_as_prepared) {

@@ -199,7 +199,8 @@ MeshPlan ProcessSets::plan_for(int id, const std::vector<int>& ranks) const {
 std::vector<BootstrapBlob> ProcessSets::gather(const std::vector<int>& ranks, const BootstrapBlob& own) {
   const std::vector<std::string> all = exchange(encode(own));
   std::vector<BootstrapBlob> blobs;
-  for (const int rank : ranks) blobs.push_back(decode_bootstrap_blob(all[static_cast<std::size_t>(rank)]));
+  for (const int rank : ranks)
+    blobs.push_back(decode_bootstrap_blob(all[static_cast<std::size_t>(rank)], rank_text(rank, facts_.members)));
   return blobs;
 }
 

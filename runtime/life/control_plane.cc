@@ -19,7 +19,7 @@ short events_on(std::span<const pollfd> descriptors, int fd) {
 }  // namespace
 
 Coordinator::Coordinator(Members members, std::vector<ControlChannel> channels, std::unique_ptr<TraceReceiver> trace)
-    : life_(std::move(members)), channels_(std::move(channels)), trace_(std::move(trace)) {
+    : members_(std::move(members)), life_(members_), channels_(std::move(channels)), trace_(std::move(trace)) {
   for (std::size_t rank = 1; rank < channels_.size(); ++rank) read(static_cast<int>(rank));
   distribute();
 }
@@ -65,7 +65,8 @@ bool Coordinator::has_unacknowledged() const {
 
 void Coordinator::receive(int rank, const LifeReport& report) {
   if (report.type == LifeReport::Type::kClock) return answer_clock(rank, report.asked);
-  if (report.type == LifeReport::Type::kTrace && trace_ != nullptr) trace_->take_records(report.trace);
+  if (report.type == LifeReport::Type::kTrace && trace_ != nullptr)
+    trace_->take_records(rank_text(rank, members_), report.trace);
   life_.receive(rank, report);
 }
 

@@ -73,6 +73,7 @@ class Coordinator : public ControlPlane {
   void read(int rank);
   void distribute();
 
+  const Members members_;
   JobLife life_;
   std::vector<ControlChannel> channels_;
   std::unique_ptr<TraceReceiver> trace_;

@@ -14,8 +14,9 @@ class TraceReceiver {
   virtual ~TraceReceiver() = default;
   /// The time in the trace in nanoseconds, or -1 while there is no trace.
   virtual std::int64_t clock() const = 0;
-  /// Adds the records of another rank, in the form in which that rank's timeline has shipped them.
-  virtual void take_records(std::string records) = 0;
+  /// Adds the records of another rank, in the form in which that rank's timeline has shipped them. `whose`: the rank,
+  /// for messages.
+  virtual void take_records(const std::string& whose, std::string records) = 0;
 };
 
 }  // namespace runjob::runtime

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/log.hpp"
 #include "runtime/timeline/file_sink.hpp"
 #include "runtime/timeline/trace_clock.hpp"
 
@@ -165,7 +166,12 @@ std::int64_t Timeline::clock() const {
   return is_on() ? trace_clock() - start_ns_ : TraceShipment::kNotRecording;
 }
 
-void Timeline::take_records(std::string records) {
+void Timeline::take_records(const std::string& whose, std::string records) {
+  if (!records.empty() && !is_trace_text(records)) {
+    if (!warned_of_text_.exchange(true))
+      log::warn("timeline: {} has sent text that is no records; it is not in the trace", whose);
+    return;
+  }
   const MutexLock lock(mutex_);
   if (records.empty()) {
     ++ended_ranks_;

@@ -89,10 +89,10 @@ class Timeline {
   bool awaits_clock();
   /// Called on ranks other than rank 0: see TraceShipment.
   void clock_answered(std::int64_t asked, std::int64_t theirs);
-  /// Called on rank 0: its time, for an answer. take_records() gets another rank's records, and an empty text after the
-  /// last ones.
+  /// Called on rank 0: its time, for an answer. take_records() gets the records of the rank `whose`, and an empty text
+  /// after the last ones. Text that is no records is left out of the trace, with a warning.
   std::int64_t clock() const;
-  void take_records(std::string records);
+  void take_records(const std::string& whose, std::string records);
 
  private:
   void await_ranks() REQUIRES(mutex_);
@@ -102,6 +102,7 @@ class Timeline {
   std::function<void()> wake_;
   std::atomic<bool> is_on_{false};
   std::atomic<std::int64_t> start_ns_{0};
+  std::atomic<bool> warned_of_text_{false};
 
   Mutex mutex_;
   ConditionVariable rank_ended_;

@@ -1,5 +1,7 @@
 #include "runtime/timeline/trace_record.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -100,6 +102,12 @@ std::string format(const TraceRecord& record, std::int64_t offset_ns) {
     default:
       return format_tensor_event(record, ns / 1000);
   }
+}
+
+bool is_trace_text(std::string_view text) {
+  const nlohmann::json records = try_parse_json(fmt::format("[{}]", text));
+  return records.is_array() && !records.empty() &&
+         std::all_of(records.begin(), records.end(), [](const auto& record) { return record.is_object(); });
 }
 
 std::string json_escape(std::string_view text) {

@@ -40,6 +40,10 @@ struct TraceRecord {
 /// The record as JSON. `offset_ns` plus the record's time is the time since the start of the trace.
 std::string format(const TraceRecord& record, std::int64_t offset_ns);
 
+/// True if `text`, which another rank has sent, can be the text of a kText: records, and nothing that would change the
+/// meaning of what stands before or after them in the file.
+bool is_trace_text(std::string_view text);
+
 /// `text` as the inside of a JSON string. Bytes that are not UTF-8 are replaced.
 std::string json_escape(std::string_view text);
 

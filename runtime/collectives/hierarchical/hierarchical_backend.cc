@@ -96,7 +96,8 @@ HierarchicalBackend::~HierarchicalBackend() {
 Status HierarchicalBackend::connect(const std::vector<std::string>& addresses) {
   try {
     std::vector<HostOffer> offers;
-    for (const std::string& address : addresses) offers.push_back(decode_host_offer(address));
+    for (const std::string& address : addresses)
+      offers.push_back(decode_host_offer(address, options_.name(static_cast<int>(offers.size()))));
     check_settings(offers);
     meet_host(offers);
     meet_others(offers);
@@ -124,7 +125,7 @@ void HierarchicalBackend::check_settings(const std::vector<HostOffer>& offers) c
 void HierarchicalBackend::meet_host(const std::vector<HostOffer>& offers) {
   const std::vector<int>& ranks = topology_.ranks(topology_.host());
   const WaitLimits limits{std::chrono::steady_clock::now() + options_.connect_timeout, cancel_->get(), local_names()};
-  memory_.join(offers.at(static_cast<std::size_t>(ranks.front())).sharing, limits);
+  memory_.join(offers.at(static_cast<std::size_t>(ranks.front())).sharing, options_.name(ranks.front()), limits);
   const std::vector<std::string> processors = processors_of_host(offers);
   processors_ = processor_share(processors);
   const auto rank = static_cast<std::size_t>(machines_.local_rank());

@@ -33,13 +33,13 @@ std::string HostMemory::offer(const std::string& socket_directory) {
   return encode(offer);
 }
 
-void HostMemory::join(const std::string& of_leader, const WaitLimits& limits) {
+void HostMemory::join(const std::string& of_leader, int leader, const WaitLimits& limits) {
   if (topology_.local_size() == 1) return allocate();
   if (topology_.local_rank() == 0) {
     handover_->serve(segment_.descriptor(), topology_.local_size(), limits);
     handover_.reset();
   } else {
-    const SharingOffer offer = decode_sharing_offer(of_leader);
+    const SharingOffer offer = decode_sharing_offer(of_leader, leader);
     const std::string& socket = socket_for(this_place(), offer);
     segment_ =
         Segment::attach(receive_descriptor(socket, offer.token, topology_.local_rank(), limits), layout_.bytes());

@@ -26,9 +26,9 @@ class HostMemory {
   /// Handover.
   std::string offer(const std::string& socket_directory);
   /// Waits until the host's ranks have the memory. `of_leader`: the offer() of this host's leader; unused by a rank
-  /// that is alone.
-  /// Errors  those of Handover and Segment.
-  void join(const std::string& of_leader, const WaitLimits& limits);
+  /// that is alone. `leader`: the leader's rank, for errors.
+  /// Errors  those of Handover and Segment, and Error(kProtocol) for a malformed offer.
+  void join(const std::string& of_leader, int leader, const WaitLimits& limits);
 
   /// As large as the layout. All words in it are zero at first.
   void* data() const { return alone_ ? alone_.get() : segment_.data(); }

@@ -24,15 +24,16 @@ std::string encode(const HostOffer& offer) {
   return std::string(kMark) + cbor_bytes(document);
 }
 
-HostOffer decode_host_offer(const std::string& address) {
-  if (!is_host_offer(address)) throw Error(Errc::kProtocol, "a rank's address is not one of a job on several hosts");
+HostOffer decode_host_offer(const std::string& address, int rank) {
+  if (!is_host_offer(address))
+    throw Error(Errc::kProtocol, fmt::format("the address of rank {} is not one of a job on several hosts", rank));
   try {
     const json document = parse_cbor(std::string_view(address).substr(kMark.size()));
     return {from_binary(document.at("sharing")),   from_binary(document.at("processors")),
             from_binary(document.at("transport")), from_binary(document.at("flat")),
             from_binary(document.at("leader")),    from_binary(document.at("settings"))};
   } catch (const json::exception& error) {
-    throw Error(Errc::kProtocol, fmt::format("a rank's address is malformed: {}", error.what()));
+    throw Error(Errc::kProtocol, fmt::format("the address of rank {} is malformed: {}", rank, error.what()));
   }
 }
 

@@ -18,8 +18,9 @@ struct HostOffer {
 };
 
 std::string encode(const HostOffer& offer);
+/// `rank`: the rank that has sent `address`, for the error.
 /// Errors  Error(kProtocol).
-HostOffer decode_host_offer(const std::string& address);
+HostOffer decode_host_offer(const std::string& address, int rank);
 /// True for the address of a hierarchical backend, false for the addresses of other backends.
 bool is_host_offer(const std::string& address);
 

@@ -97,7 +97,8 @@ Agreement agree(const DeviceOptions& options, const NcclSettings& settings, cuda
   const Library* loaded = nullptr;
   const Offer own = make_offer(options, settings, gpu, loaded, is_given_up);
   std::vector<Offer> offers;
-  for (const std::string& bytes : give_to_all(options, encode(own))) offers.push_back(decode_offer(bytes));
+  for (const std::string& bytes : give_to_all(options, encode(own)))
+    offers.push_back(decode_offer(bytes, mesh.name(static_cast<int>(offers.size()))));
   if (const std::string why = objection(offers); !why.empty()) {
     if (mesh.rank == 0) options.log(true, "tensors on GPUs go through the host's memory: " + why);
     return {};

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_integer.hpp"
 #include "base/json_text.hpp"
 #include "runtime/collectives/json_bytes.hpp"
 #include "runtime/collectives/nccl/nccl_library.hpp"
@@ -51,18 +52,19 @@ std::string encode(Offer offer) {
   return bytes;
 }
 
-Offer decode_offer(std::string_view bytes) {
+Offer decode_offer(std::string_view bytes, int rank) {
   constexpr std::size_t kLengthBytes = 8;
   try {
     const std::size_t length = std::stoul(std::string(bytes.substr(0, kLengthBytes)));
     const json fields = parse_cbor(std::string(bytes.substr(kLengthBytes, length)));
     Offer offer;
-    offer.rank = fields.at("rank");
-    offer.host = fields.at("host");
+    offer.rank = json_integer<int>(fields.at("rank"));
+    if (offer.rank != rank) throw Error(Errc::kProtocol, fmt::format("it is one of rank {}", offer.rank));
+    offer.host = json_integer<int>(fields.at("host"));
     offer.host_id = from_binary(fields.at("host_id"));
     offer.gpu = from_binary(fields.at("gpu"));
     offer.vendor = vendor_of(fields.at("vendor").get<std::string>());
-    offer.nccl = fields.at("nccl");
+    offer.nccl = json_integer<int>(fields.at("nccl"));
     offer.path = from_binary(fields.at("path"));
     offer.shares_ranks = fields.at("shares_ranks");
     offer.may_share = fields.at("may_share");
@@ -72,7 +74,7 @@ Offer decode_offer(std::string_view bytes) {
     offer.error = from_binary(fields.at("error"));
     return offer;
   } catch (const std::exception& error) {
-    throw Error(Errc::kProtocol, fmt::format("a malformed offer of a GPU: {}", error.what()));
+    throw Error(Errc::kProtocol, fmt::format("rank {} has sent a malformed offer of its GPU: {}", rank, error.what()));
   }
 }
 

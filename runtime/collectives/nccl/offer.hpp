@@ -30,8 +30,9 @@ struct Offer {
 inline constexpr std::size_t kOfferBytes = 2560;
 
 std::string encode(Offer offer);
-/// Errors  Error(kProtocol).
-Offer decode_offer(std::string_view bytes);
+/// The inverse of encode(). `rank`: the number in messages of the rank that has sent `bytes`.
+/// Errors  Error(kProtocol) that names the rank, also for an offer of another one.
+Offer decode_offer(std::string_view bytes, int rank);
 
 /// The reason why the ranks cannot have a communicator; empty when they can. Pure, so that all ranks come to the same
 /// verdict from the same offers, which are in the order of the ranks.

@@ -59,7 +59,9 @@ ShmBackend::~ShmBackend() {
 Status ShmBackend::connect(const std::vector<std::string>& addresses) {
   try {
     std::vector<std::string> processors;
-    for (const std::string& address : addresses) processors.push_back(decode_sharing_offer(address).processors);
+    for (int rank = 0; rank < options_.size; ++rank)
+      processors.push_back(
+          decode_sharing_offer(addresses.at(static_cast<std::size_t>(rank)), options_.name(rank)).processors);
     const double share = processor_share(processors);
     segment_ = exchange_segment(addresses, share);
     const Layout layout = layout_.with_ring_cells(header_of(segment_).ring_cell_bytes);
@@ -94,7 +96,7 @@ Segment ShmBackend::exchange_segment(const std::vector<std::string>& addresses, 
     handover_.reset();
     return std::move(segment_);
   }
-  const SharingOffer offer = decode_sharing_offer(addresses.at(0));
+  const SharingOffer offer = decode_sharing_offer(addresses.at(0), options_.name(0));
   return Segment::attach(receive_descriptor(socket_for(this_place(), offer), offer.token, options_.rank, limits),
                          layout_.bytes());
 }

@@ -3,7 +3,8 @@
 import os
 import re
 
-from jobs import by_rank, python, run
+import pytest
+from jobs import ROOT, by_rank, python, run
 from testbed import with_enough_time
 
 CLIENT = """
@@ -72,3 +73,19 @@ def test_socket_is_private_and_removed(tmp_path):
     mode, directory = by_rank(done.stdout)[0][0].split()
     assert mode == "0o700"
     assert not os.path.exists(directory)
+
+
+@pytest.mark.parametrize("blob", ["b'\\x81' * 200_000", "b'\\x7f\\x60' * 100_000", "b'\\xa1\\x61k' * 60_000", "b''", "b'nonsense'"])
+def test_a_rank_whose_addresses_nobody_can_read_is_named_by_the_others(blob):
+    code = CLIENT + f"""
+if rank == 1:
+    join()
+    ask('POST', '/v1/gather/runtime.init.0.0', {blob})
+    time.sleep(600)
+import runjob.numpy as hvd
+hvd.init()
+"""
+    done = run("-np", "3", *python(code), env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+    assert done.returncode == 1
+    assert "rank 1 on localhost has sent malformed addresses: " in done.stderr
+    assert "signal" not in done.stderr

@@ -79,5 +79,6 @@ TEST_CASE("ranks with different settings use none of them", "[runtime][unit]") {
 }
 
 TEST_CASE("a malformed address is a protocol error", "[runtime][unit]") {
-  CHECK_THROWS_AS(agree_on_mesh({offer("").substr(0, 25), offer("")}, {0, 1}), runjob::Error);
+  CHECK_THROWS_WITH(agree_on_mesh({offer(""), offer("").substr(0, 25)}, {0, 1}, {2, 5}),
+                    ContainsSubstring("the address of rank 5 is malformed"));
 }

@@ -67,5 +67,9 @@ TEST_CASE("ranks with other backends and malformed addresses are errors", "[runt
   const BackendSet alone(std::make_unique<LocalBackend>(), {});
   const Status other = job.set->connect({job.set->address(), alone.address()});
   CHECK(other.code() == Errc::kProtocol);
-  CHECK(job.set->connect({"nonsense"}).code() == Errc::kProtocol);
+  for (const std::string& address : {std::string("nonsense"), std::string(200'000, '\x81')}) {
+    const Status status = job.set->connect({job.set->address(), address});
+    CHECK(status.code() == Errc::kProtocol);
+    CHECK_THAT(status.message(), ContainsSubstring("rank 1 has sent a malformed address of its backends: "));
+  }
 }

@@ -1,7 +1,8 @@
 /// Feeds any bytes to the readers of what ranks learn about each other when they meet, through the rendezvous, PMI or
 /// PMIx, and of what hosts send each other in a round. The first byte chooses: 'b' a rank's blob, 'o' the address of
-/// its backend, 'r' a round's block of messages, whose number is the second byte. What was read is the same when it is
-/// written and read again.
+/// its backend, 's' the part of it about shared memory, 'e' the addresses of several backends, 'n' the offer of a GPU for
+/// NCCL, 'r' a round's block of messages, whose number is the second byte. What was read is the same when it is written
+/// and read again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -10,8 +11,11 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "runtime/collectives/address_set.hpp"
 #include "runtime/collectives/hierarchical/host_offer.hpp"
 #include "runtime/collectives/hierarchical/rounds/message_block.hpp"
+#include "runtime/collectives/nccl/offer.hpp"
+#include "runtime/collectives/shm/memory/sharing.hpp"
 #include "runtime/job/bootstrap_blob.hpp"
 #include "tests/runtime/collectives/hierarchical/rounds/whole_block.hpp"
 
@@ -31,6 +35,29 @@ void check(const std::string& bytes, Decode decode) {
     require(decode(encode(value)) == value);
   } catch (const Error& error) {
     require(error.code() == Errc::kProtocol && *error.what() != '\0');
+  }
+}
+
+void check_set(const std::string& bytes) {
+  for (const std::size_t count : {1, 2}) {
+    try {
+      const auto addresses = split_addresses(bytes, count, 1);
+      require(addresses.size() == count && split_addresses(join_addresses(addresses), count, 1) == addresses);
+    } catch (const Error& error) {
+      require(error.code() == Errc::kProtocol);
+    }
+  }
+}
+
+/// Texts that do not fit are cut when an offer is written, so that one of a stranger may differ from what it becomes.
+void check_gpu(const std::string& bytes) {
+  try {
+    const nccl::Offer offer = nccl::decode_offer(bytes, 1);
+    require(offer.rank == 1 && offer.vendor != nullptr);
+    static_cast<void>(nccl::objection(std::vector<nccl::Offer>{offer, offer}));
+    static_cast<void>(nccl::stream_objection(std::vector<nccl::Offer>{offer}));
+  } catch (const Error& error) {
+    require(error.code() == Errc::kProtocol);
   }
 }
 
@@ -70,11 +97,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   switch (bytes[0]) {
     case 'b':
-      check(std::string(bytes.substr(1)), decode_bootstrap_blob);
+      check(std::string(bytes.substr(1)),
+            [](const std::string& blob) { return decode_bootstrap_blob(blob, "rank 1"); });
       break;
     case 'o':
-      check(std::string(bytes.substr(1)), decode_host_offer);
+      check(std::string(bytes.substr(1)), [](const std::string& offer) { return decode_host_offer(offer, 1); });
       static_cast<void>(is_host_offer(std::string(bytes.substr(1))));
+      break;
+    case 's':
+      check(std::string(bytes.substr(1)), [](const std::string& offer) { return decode_sharing_offer(offer, 1); });
+      break;
+    case 'e':
+      check_set(std::string(bytes.substr(1)));
+      break;
+    case 'n':
+      check_gpu(std::string(bytes.substr(1)));
       break;
     case 'r':
       check_block(bytes.substr(2), static_cast<std::size_t>(data[1]) % 20);

@@ -57,7 +57,7 @@ TEST_CASE("a member that asks for the trace's clock is answered alone, and its r
     std::string& records;
     explicit Trace(std::string& kept) : records(kept) {}
     std::int64_t clock() const override { return 42; }
-    void take_records(std::string text) override { records += text; }
+    void take_records(const std::string& whose, std::string text) override { records += whose + ": " + text; }
   };
   std::string records;
   Pair pair(std::make_unique<Trace>(records));
@@ -65,7 +65,7 @@ TEST_CASE("a member that asks for the trace's clock is answered alone, and its r
   pair.member->send({.type = LifeReport::Type::kTrace, .trace = "{}"});
   turn(*pair.coordinator);
   turn(*pair.member);
-  CHECK(records == "{}");
+  CHECK(records == "rank 1 on b: {}");
   CHECK(pair.coordinator->take().empty());
   const auto decisions = pair.member->take();
   REQUIRE(decisions.size() == 1);

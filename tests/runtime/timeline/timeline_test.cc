@@ -170,13 +170,16 @@ TEST_CASE("every rank has a track, with times of one clock", "[runtime][unit]") 
     timeline->end("x", DType::kFloat32, {2});
   }
   second.stop();
+  for (const char* text : {"{}]}", "]", "5", "{\"a\": \"\x1b[2J\"}", "{},", ",{}", " ", "{\"ph\": \"B\"", "\"x\""})
+    first.take_records("rank 1 on b", text);
+  first.take_records("rank 1 on b", std::string(200'000, '['));
   CHECK(woken >= 1);
   for (auto messages = second.take_messages(); !messages.empty(); messages = second.take_messages()) {
     for (TraceShipment::Message& message : messages) {
       if (message.asks_clock) {
         second.clock_answered(message.asked, first.clock());
       } else {
-        first.take_records(std::move(message.records));
+        first.take_records("rank 1 on b", std::move(message.records));
       }
     }
   }

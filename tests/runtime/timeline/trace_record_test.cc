@@ -65,3 +65,14 @@ TEST_CASE("a track's events are nested asynchronous ones of their rank, to the n
   CHECK(rank.at(0).at("args").at("name") == "rank 3 on s4");
   CHECK(rank.at(1).at("args").at("sort_index") == -2);
 }
+
+TEST_CASE("only records of another rank come into the trace", "[runtime][unit]") {
+  CHECK(is_trace_text(R"({"name": "x"})"));
+  CHECK(is_trace_text("{\"a\": 1},\n{\"b\": [{}]}"));
+  for (const char* text : {"", " ", "{},", ",{}", "{}]}", "{}], \"x\": [{}", "5", "\"x\"", "[]", "null",
+                           "{\"a\": \"\x1b[2J\"}", "{\"a\": \"\xff\"}"}) {
+    INFO(text);
+    CHECK_FALSE(is_trace_text(text));
+  }
+  CHECK_FALSE(is_trace_text(std::string(200'000, '[')));
+}

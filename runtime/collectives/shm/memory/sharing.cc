@@ -75,8 +75,9 @@ std::string encode(const SharingOffer& offer) {
   return std::string(kMark) + cbor_bytes(document);
 }
 
-SharingOffer decode_sharing_offer(const std::string& address) {
-  if (!is_sharing_offer(address)) throw Error(Errc::kProtocol, "a rank's address is not one of shared memory");
+SharingOffer decode_sharing_offer(const std::string& address, int rank) {
+  if (!is_sharing_offer(address))
+    throw Error(Errc::kProtocol, fmt::format("the address of rank {} is not one of shared memory", rank));
   try {
     const json document = parse_cbor(std::string_view(address).substr(kMark.size()));
     const auto field = [&document](const char* name) { return from_binary(document.at(name)); };
@@ -84,7 +85,8 @@ SharingOffer decode_sharing_offer(const std::string& address) {
             field("processors"), field("path"),
             field("name"),       field("token")};
   } catch (const json::exception& error) {
-    throw Error(Errc::kProtocol, fmt::format("a rank's address of shared memory is malformed: {}", error.what()));
+    throw Error(Errc::kProtocol,
+                fmt::format("the shared memory address of rank {} is malformed: {}", rank, error.what()));
   }
 }
 
@@ -99,7 +101,7 @@ std::optional<std::string> objection_to_sharing(const std::vector<std::string>& 
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     const int rank = ranks.empty() ? static_cast<int>(i) : ranks[i];
     if (!is_sharing_offer(addresses[i])) return fmt::format("rank {} has it switched off", rank);
-    const SharingOffer offer = decode_sharing_offer(addresses[i]);
+    const SharingOffer offer = decode_sharing_offer(addresses[i], rank);
     if (!offer.refusal.empty()) return fmt::format("rank {}: {}", rank, offer.refusal);
     if (i == 0) first = offer.place;
     if (const char* distance = distance_between(first, offer.place); *distance != '\0')

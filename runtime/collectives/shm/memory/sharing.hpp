@@ -43,8 +43,9 @@ std::string user_outside(std::uint32_t user, const std::string& uid_map);
 const std::string& socket_for(const SharingPlace& here, const SharingOffer& of_owner);
 
 std::string encode(const SharingOffer& offer);
+/// `rank`: the rank that has sent `address`, for the error.
 /// Errors  Error(kProtocol).
-SharingOffer decode_sharing_offer(const std::string& address);
+SharingOffer decode_sharing_offer(const std::string& address, int rank);
 /// False for the addresses of other backends.
 bool is_sharing_offer(const std::string& address);
 

@@ -47,7 +47,8 @@ TEST_CASE("host memory: the ranks of a host have the same bytes, other hosts the
   Ranks ranks({0, 0, 0, 1, 1});
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < 5; ++rank)
-    threads.emplace_back([&, rank] { ranks.memories[rank].join(ranks.offers[rank < 3 ? 0 : 3], limits()); });
+    threads.emplace_back(
+        [&, rank] { ranks.memories[rank].join(ranks.offers[rank < 3 ? 0 : 3], rank < 3 ? 0 : 3, limits()); });
   for (std::thread& thread : threads) thread.join();
   const auto first_byte = [&](std::size_t rank) { return static_cast<char*>(ranks.memories[rank].data()); };
   CHECK(*first_byte(2) == 0);
@@ -59,7 +60,7 @@ TEST_CASE("host memory: the ranks of a host have the same bytes, other hosts the
 
 TEST_CASE("host memory: a rank that is alone has memory of its own, whose words are zero", "[runtime][unit]") {
   Ranks ranks({0, 1});
-  ranks.memories[0].join("", limits());
+  ranks.memories[0].join("", 0, limits());
   const Layout layout = layout_for(ranks.topologies[0]);
   const auto* bytes = static_cast<const char*>(ranks.memories[0].data());
   const auto is_zero = [&](std::size_t first, std::size_t count) {
@@ -71,7 +72,7 @@ TEST_CASE("host memory: a rank that is alone has memory of its own, whose words 
 
 TEST_CASE("host memory: only the leader of several ranks offers a socket", "[runtime][unit]") {
   const Ranks ranks({0, 0, 1});
-  const auto offer = [&](std::size_t rank) { return decode_sharing_offer(ranks.offers[rank]); };
+  const auto offer = [&](std::size_t rank) { return decode_sharing_offer(ranks.offers[rank], 0); };
   CHECK_FALSE(offer(0).token.empty());
   for (const std::size_t rank : {1u, 2u}) {
     CHECK(offer(rank).refusal.empty());
@@ -82,7 +83,7 @@ TEST_CASE("host memory: only the leader of several ranks offers a socket", "[run
 TEST_CASE("host memory: a rank whose leader does not come in time gets an error", "[runtime][net]") {
   Ranks ranks({0, 0});
   try {
-    ranks.memories[1].join(ranks.offers[0], limits(std::chrono::milliseconds(20)));  // the leader hands nothing over
+    ranks.memories[1].join(ranks.offers[0], 0, limits(std::chrono::milliseconds(20)));  // the leader hands nothing over
     FAIL("joined");
   } catch (const Error& error) {
     CHECK(error.code() == Errc::kTimeout);

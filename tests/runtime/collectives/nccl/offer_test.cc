@@ -28,13 +28,17 @@ TEST_CASE("an offer has the same number of bytes whatever is in it", "[runtime][
   const std::string bytes = encode(sent);
   CHECK(bytes.size() == kOfferBytes);
   CHECK(encode(Offer()).size() == kOfferBytes);
-  const Offer read = decode_offer(bytes);
+  const Offer read = decode_offer(bytes, 3);
   CHECK(read.rank == 3);
   CHECK(read.ids == sent.ids);
   CHECK(read.path == std::string(400, 'p'));
   CHECK(read.host_id == std::string(128, 'h'));
   CHECK(read.error == std::string(400, 'e'));
-  CHECK_THROWS_AS(decode_offer(std::string(kOfferBytes, 'x')), runjob::Error);
+  for (const std::string& bad : {std::string(kOfferBytes, 'x'), std::string(), "00002552" + std::string(2552, '\x81'),
+                                 "99999999999999999999" + bytes.substr(8)}) {
+    CHECK_THROWS_WITH(decode_offer(bad, 3), ContainsSubstring("rank 3 has sent a malformed offer of its GPU: "));
+  }
+  CHECK_THROWS_WITH(decode_offer(bytes, 4), ContainsSubstring("it is one of rank 3"));
 }
 
 TEST_CASE("ranks have a communicator unless an offer forbids it", "[runtime][unit]") {
@@ -65,7 +69,7 @@ TEST_CASE("ranks have a communicator unless an offer forbids it", "[runtime][uni
   offers[1].vendor = &other;
   CHECK(objection(offers) ==
         "the ranks' GPUs are of different vendors: rank 0 has one of NVIDIA, rank 1 one of another");
-  CHECK_THROWS_AS(decode_offer(encode(offers[1])), runjob::Error);
+  CHECK_THROWS_WITH(decode_offer(encode(offers[1]), 1), ContainsSubstring("no vendor of GPUs that runjob knows"));
   offers[1].error = "no NCCL";
   CHECK(objection(offers) == "rank 1 cannot use NCCL: no NCCL");
 }

@@ -123,7 +123,7 @@ TEST_CASE("shared memory: what fails after all have agreed names the remedy", "[
   const Status status = one->connect({cut, one->address()});
   CHECK(status.code() == Errc::kProtocol);
   CHECK_THAT(status.message(),
-             ContainsSubstring("shared memory, while starting: a rank's address of shared memory is malformed"));
+             ContainsSubstring("shared memory, while starting: the shared memory address of rank 0 is malformed"));
   CHECK_THAT(status.message(), ContainsSubstring("; RUNJOB_SHARED_MEMORY=0 does without"));
 }
 

@@ -22,10 +22,11 @@ std::string offer(const std::string& kernel) {
 TEST_CASE("an offer survives its way as an address, whatever bytes are in it", "[runtime][unit]") {
   const SharingOffer offer{"", {"k", "f", "n", "u"}, "\3", "/tmp/\xff", "@\xfe", std::string("\0\x80 token", 8)};
   CHECK(is_sharing_offer(encode(offer)));
-  CHECK(decode_sharing_offer(encode(offer)) == offer);
+  CHECK(decode_sharing_offer(encode(offer), 3) == offer);
   CHECK_FALSE(is_sharing_offer(""));
-  CHECK_THROWS_AS(decode_sharing_offer("other"), runjob::Error);
-  CHECK_THROWS_AS(decode_sharing_offer(encode(offer).substr(0, 40)), runjob::Error);
+  CHECK_THROWS_WITH(decode_sharing_offer("other", 3), "the address of rank 3 is not one of shared memory");
+  CHECK_THROWS_WITH(decode_sharing_offer(encode(offer).substr(0, 40), 3),
+                    ContainsSubstring("the shared memory address of rank 3 is malformed: "));
 }
 
 TEST_CASE("ranks share memory when all offer it on the same host", "[runtime][unit]") {

@@ -1,0 +1,34 @@
+/// Feeds any lines to the readers of what srun writes to its standard error, which has words of agents in it.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/slurm/srun_command.hpp"
+
+using namespace runjob;
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::string_view text(reinterpret_cast<const char*>(data), size);
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::vector<std::string> ended = nodes_that_ended(line), named = nodes_named(line);
+    require(ended.empty() || named == ended);
+    if (!is_noise(line)) lines.emplace_back(line);
+  }
+  require(!explain_srun(lines, "/usr/bin/runjob-agent").empty());
+  return 0;
+}
