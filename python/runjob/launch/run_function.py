@@ -59,8 +59,8 @@ def run(
                "json": only numbers, strings, lists and dicts, and nothing that a host sends is unpickled.
     options    more options of the command: ["--bind-to", "core"].
 
-    Blocks until all ranks have ended. Their output appears in sys.stdout and sys.stderr meanwhile. Ctrl-C ends
-           the job.
+    Blocks until all ranks have ended. Their output appears in sys.stdout and sys.stderr meanwhile. Ctrl-C ends the
+    job.
 
     Errors  RankError: the function raised in a rank. RunError: a rank was killed or left without a result, a
             host could not be reached, or a time limit has passed. ValueError: an argument that the command refuses.
