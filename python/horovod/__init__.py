@@ -15,7 +15,7 @@ explain()
 
 
 def __getattr__(name: str) -> Any:
-    """What ranks do not need is imported when it is asked for."""
+    """Imports a name that ranks do not need when a program first asks for it."""
     if name in ("run", "runner"):
         runner = importlib.import_module("horovod.runner")
         return runner.run if name == "run" else runner

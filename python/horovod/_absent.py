@@ -6,7 +6,7 @@ import importlib.abc
 import sys
 from typing import Any
 
-#: By module: what it is for, and what to use instead.
+#: By module: its purpose, and the replacement to use instead.
 ABSENT = {
     "horovod.mxnet": (
         "the binding for Apache MXNet",
@@ -32,7 +32,7 @@ ABSENT = {
 
 
 class _Explainer(importlib.abc.MetaPathFinder):
-    """The last finder: it is asked for modules that no other finder knows."""
+    """The last finder: Python asks it for the modules that no other finder knows."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
         """Returns None. Errors  ModuleNotFoundError for a module of ABSENT that is imported, not only searched for."""

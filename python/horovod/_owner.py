@@ -1,4 +1,6 @@
-"""Two distributions that install the same import name overwrite each other's files: find that out, and say which."""
+"""Finds a second distribution that has installed files under the import name `horovod`, whose files and ours overwrite
+each other, and names it.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What ranks do not need is imported when it is asked for first."""
+    """Imports a name that ranks do not need when a program first asks for it."""
     if name in ("RankError", "RunError", "run"):
         from .launch import run_errors, run_function
 

@@ -1,7 +1,7 @@
-"""Finds librunjob, opens it, and declares its C interface: one table, next to the header it follows
-(runtime/include/runjob/runjob.h).
+"""Finds librunjob, opens it, and declares its C interface in one table, which follows the header
+runtime/include/runjob/runjob.h.
 
-Threads  library() may be called from any thread. Calls go through ctypes.CDLL, which lets go of the GIL meanwhile.
+Threads  any may call library(). Calls go through ctypes.CDLL, which releases the GIL during a call.
 Errors   ImportError when there is no librunjob or when it cannot be opened, with the places that were tried.
 """
 
@@ -24,7 +24,7 @@ _NUMBERS = POINTER(c_int32)
 
 
 class Tensor(ctypes.Structure):
-    """runjob_tensor: one of a group."""
+    """runjob_tensor: one tensor of a group."""
 
     _fields_ = [
         ("input", c_void_p),
@@ -37,7 +37,7 @@ class Tensor(ctypes.Structure):
 
 
 class Operation(ctypes.Structure):
-    """runjob_operation: one with all that it may need. `size` is set here."""
+    """runjob_operation: one operation with all fields that it may need. `size` is set here."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -68,7 +68,7 @@ KINDS = {"allreduce": 0, "allgather": 1, "broadcast": 2, "alltoall": 5, "reduces
 #: runjob_memory.
 HOST_MEMORY, GPU_MEMORY = 0, 1
 
-#: Of each collective, what follows the name.
+#: For each collective, the arguments that follow its name.
 _COLLECTIVES: dict[str, list[Any]] = {
     # input, output, shape, ndim, dtype, op, prescale, postscale, process set
     "allreduce": [c_void_p, c_void_p, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32],
@@ -96,7 +96,9 @@ _COLLECTIVES: dict[str, list[Any]] = {
 
 
 def _collectives() -> dict[str, tuple[Any, list[Any]]]:
-    """Both forms of each: the one that returns at once, and the one that blocks, at most as many seconds as it is told."""
+    """Both forms of each collective: the one that returns at once, and the one that blocks for at most the given number
+    of seconds.
+    """
     forms: dict[str, tuple[Any, list[Any]]] = {}
     for name, arguments in _COLLECTIVES.items():
         forms[f"runjob_{name}_async"] = (c_int, [c_char_p, *arguments, _HANDLE])
@@ -109,7 +111,7 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_version": (c_char_p, []),
     "runjob_error_message": (c_char_p, []),
     "runjob_init": (c_int, []),
-    # ranks, sizes, how many sets, dynamic
+    # ranks, sizes, the number of sets, dynamic
     "runjob_init_with_process_sets": (c_int, [_NUMBERS, _NUMBERS, c_int32, c_int32]),
     "runjob_shutdown": (c_int, []),
     "runjob_shutdown_at_exit": (c_int, []),
@@ -118,7 +120,7 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     # file, whether to mark cycles, whether all ranks record
     "runjob_start_timeline": (c_int, [c_char_p, c_int, c_int]),
     "runjob_stop_timeline": (c_int, []),
-    # operation, names, tensors, since when each waits, their number, process set
+    # operation, names, tensors, the time since which each waits, their number, process set
     "runjob_timeline_tensors": (c_int, [c_char_p, POINTER(c_char_p), POINTER(Tensor), POINTER(c_int64), c_int32, c_int32]),
     "runjob_timeline_records_tensors": (c_int, []),
     "runjob_elastic": (c_int, []),
@@ -137,7 +139,7 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_wait_on_stream": (c_int, [c_int64, c_void_p, c_double]),
     # room, one for each rank
     "runjob_elastic_commits": (c_int, [POINTER(c_int64)]),
-    # blocks, bytes of each, how many, whether this rank lacks them
+    # blocks, the bytes of each, their number, whether this rank lacks them
     "runjob_elastic_transfer": (c_int, [POINTER(c_void_p), POINTER(c_int64), c_int32, c_int32]),
     "runjob_rank": (c_int, []),
     "runjob_size": (c_int, []),
@@ -150,39 +152,41 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_join_async": (c_int, [_HANDLE]),
     # seconds, handle
     "runjob_join": (c_int, [c_double, _HANDLE]),
-    # ranks, how many, the set's number
+    # ranks, their number, the set's number
     "runjob_process_set_add": (c_int, [_NUMBERS, c_int32, _NUMBERS]),
     "runjob_process_set_remove": (c_int, [c_int32]),
     "runjob_process_set_size": (c_int, [c_int32]),
     "runjob_process_set_rank": (c_int, [c_int32]),
-    # room, its length, how many there are
+    # room, its length, the number of sets
     "runjob_process_set_ids": (c_int, [_NUMBERS, c_int32, _NUMBERS]),
     "runjob_process_set_ranks": (c_int, [c_int32, _NUMBERS, c_int32, _NUMBERS]),
     "runjob_poll": (c_int, [c_int64]),
     "runjob_wait": (c_int, [c_int64, c_double]),
-    # handle, what to call, its argument
+    # handle, the function to call, its argument
     "runjob_on_done": (c_int, [c_int64, CFUNCTYPE(None, c_void_p), c_void_p]),
     # handle, data, shape, ndim
     "runjob_output": (c_int, [c_int64, POINTER(c_void_p), POINTER(_SHAPE), POINTER(c_int32)]),
-    # handle, which tensor, data, shape, ndim
+    # handle, the tensor's index, data, shape, ndim
     "runjob_grouped_output": (c_int, [c_int64, c_int32, POINTER(c_void_p), POINTER(_SHAPE), POINTER(c_int32)]),
     # handle, splits, nsplits
     "runjob_received_splits": (c_int, [c_int64, POINTER(_SHAPE), POINTER(c_int32)]),
     "runjob_release": (None, [c_int64]),
-    # bytes, where to put the address
+    # bytes, the address as a result
     "runjob_symmetric_alloc": (c_int, [c_size_t, POINTER(c_void_p)]),
     "runjob_symmetric_free": (c_int, [c_void_p]),
     "runjob_backends_json": (c_char_p, []),
     "runjob_statistics_json": (c_char_p, []),
-    # name, process set, where to put the number
+    # name, process set, the number as a result
     "runjob_object_number": (c_int, [c_char_p, c_int32, POINTER(c_int64)]),
-    # name, process set, sender, number, object, its bytes, where to put the proof
+    # name, process set, sender, number, object, its bytes, the proof as a result
     "runjob_object_proof": (c_int, [c_char_p, c_int32, c_int32, c_int64, c_void_p, c_size_t, c_void_p]),
 }
 
 
 def candidates() -> list[pathlib.Path]:
-    """Where librunjob may be, best first: the source tree's release build, then the folder `lib` of where pip installed."""
+    """The places where librunjob may be, the best first: the source tree's release build, then the folder `lib` of
+    pip's installation.
+    """
     package = pathlib.Path(__file__).resolve().parent
     folders = [
         package.parents[1] / "build" / "release" / "lib",

@@ -1,4 +1,6 @@
-"""What the operations ask of a framework's arrays. The module made for a framework has one object of a class derived from Arrays."""
+"""The interface by which the operations use a framework's arrays. The module for a framework has one object of a class
+derived from Arrays.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +13,26 @@ from typing import Any, Generic, TypeVar
 
 #: A framework's class of arrays.
 Array = TypeVar("Array")
-#: What its operations take for one, where they need not work in place.
+#: The values that its operations take as an array, where they need not work in place.
 Given = TypeVar("Given")
 
 
 class Arrays(abc.ABC, Generic[Array]):
-    """no_room  what empty() raises when there is too little memory."""
+    """`no_room` is the exception that empty() raises when there is too little memory."""
 
     no_room: tuple[type[Exception], ...] = (MemoryError,)
 
     @abc.abstractmethod
     def dense(self, array: Any, operation: str) -> Array:
-        """`array`'s values in one piece, row-major: its own memory where that will do.
+        """The values of `array` in one piece, row-major: its own memory where it has that form, else a copy.
 
-        Errors  ValueError for what is no array, or has a dtype that collectives do not take; the text names `operation`.
+        Errors  ValueError for a value that is not an array, or has a dtype that collectives do not take. The text names
+        `operation`.
         """
 
     @abc.abstractmethod
     def in_place(self, array: Any, operation: str) -> Array:
-        """`array` itself. Errors  as dense(), and ValueError for memory that cannot be handed over as it is."""
+        """`array` itself. Errors  as dense(), and ValueError for memory that the library cannot use without a copy."""
 
     @abc.abstractmethod
     def copy(self, array: Any, operation: str) -> Array:
@@ -37,15 +40,15 @@ class Arrays(abc.ABC, Generic[Array]):
 
     @abc.abstractmethod
     def empty(self, shape: Sequence[int], like: Array) -> Array:
-        """A new dense array with the dtype of `like`, of any values. Errors  no_room."""
+        """A new dense array with the dtype of `like` and undefined values. Errors  no_room."""
 
     @abc.abstractmethod
     def empty_like(self, array: Array) -> Array:
-        """empty() of a dense array's own shape."""
+        """A new dense array, as from empty(), with the shape and dtype of `array`."""
 
     @abc.abstractmethod
     def cut(self, array: Array, shape: Sequence[int]) -> Array:
-        """An array made by empty() with fewer rows, or as many: not a view of it."""
+        """An array made by empty(), cut to `shape`, which has as many rows or fewer. The result is not a view of it."""
 
     @abc.abstractmethod
     def splits(self, rows: list[int]) -> Array:
@@ -53,26 +56,26 @@ class Arrays(abc.ABC, Generic[Array]):
 
     @abc.abstractmethod
     def address(self, array: Array) -> int:
-        """Where a dense array begins."""
+        """The address of the first element of a dense array."""
 
     @abc.abstractmethod
     def nbytes(self, array: Array) -> int:
-        """How many bytes a dense array has."""
+        """The number of bytes of a dense array."""
 
     @abc.abstractmethod
     def shape(self, array: Array) -> tuple[int, ...]:
-        """Its extents."""
+        """The array's extents."""
 
     @abc.abstractmethod
     def form(self, array: Array) -> tuple[CArray[c_int64], int, int]:
-        """Its extents as c_array() gives them, how many there are, and its runjob_dtype of runjob.h."""
+        """The array's extents as from c_array(), their number, and the array's runjob_dtype of runjob.h."""
 
     @abc.abstractmethod
     def is_array(self, value: object) -> bool:
-        """Whether `value` is one array, and not a list of them."""
+        """True if `value` is one array, and not a list of arrays."""
 
 
 @functools.lru_cache(maxsize=1024)
 def c_array(extents: tuple[int, ...]) -> CArray[c_int64]:
-    """Extents as the C interface takes them, for reading only: arrays of one shape share it."""
+    """Extents in the form that the C interface takes. They are read only: all arrays of one shape share them."""
     return (c_int64 * len(extents))(*extents)

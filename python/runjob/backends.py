@@ -1,4 +1,6 @@
-"""Which backends librunjob has, in Horovod's names. `_built` and `_enabled` are the same: a backend is opened when needed."""
+"""The backends that librunjob has, in Horovod's names. `_built` and `_enabled` are the same: a backend is opened when
+needed.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ def backends() -> dict[str, dict[str, Any]]:
 
 
 def gloo_built() -> bool:
-    """Whether TCP between hosts, through Gloo, is there."""
+    """True if the library can open Gloo's backend, which moves data between hosts over TCP."""
     return _available("gloo")
 
 
 def mpi_built() -> bool:
-    """Whether the MPI backend is there."""
+    """True if the library has the MPI backend."""
     return _available("mpi")
 
 
@@ -51,8 +53,9 @@ def ccl_built() -> bool:
 
 
 def mpi_threads_supported() -> bool:
-    """Whether the program's threads may call MPI beside runjob: True for ranks that mpirun, mpiexec or srun has started, unless MPI
-    was initialized without support for threads. False where MPI has started nothing, because its world is not the job then.
+    """True if the program's threads may call MPI beside runjob. That is so for ranks that mpirun, mpiexec or srun has
+    started, unless MPI was initialized without support for threads. It is False if MPI has started no rank, because
+    MPI's world is then not the job.
     """
     return communicator.is_mpi_threaded()
 

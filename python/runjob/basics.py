@@ -1,4 +1,4 @@
-"""Joining and leaving the job, and this rank's place in it. No framework needed.
+"""Joins and leaves the job, and gives this rank's place in it. No framework is needed.
 
 Threads  any, but init() and shutdown() must not overlap each other.
 """
@@ -30,18 +30,20 @@ __all__ = [
 
 
 def init(comm: Any = None, process_sets: Any = None) -> None:
-    """Joins the job. A second call without shutdown() does nothing; after it, this may be repeated as long as all ranks do.
+    """Joins the job. A second call without shutdown() does nothing. After shutdown() a process may join again, as long
+    as all ranks do.
 
-    comm          an mpi4py communicator, whose ranks become the job: under mpirun, without the launcher. Or a list of the ranks, as
-                  the launcher or mpirun numbers them, that become a job by themselves, numbered by their place in the list; all of
-                  them give the same list. None: all ranks that runjob, mpirun or srun has started.
-    process_sets  ProcessSets to begin with, the same on all ranks; or "dynamic": sets may be added and removed later, as with
-                  HOROVOD_DYNAMIC_PROCESS_SETS=1.
-    Blocks        until all ranks have called it, at most the job's start timeout.
-    Warns         on rank 0, when the program has initialized an MPI whose world has another number of ranks than the job.
-    Errors        HorovodInternalError naming who is missing, or who gives other sets; ValueError for a comm that cannot be; ValueError
-                  for a set that cannot be or is given twice: then the job is there all the same, with the other sets; RuntimeError
-                  for a list under mpirun without mpi4py.
+    comm          an mpi4py communicator, whose ranks become the job: under mpirun, without the launcher. Or a list of
+                  ranks, in the numbering of the launcher or mpirun, that become a job by themselves, numbered by their
+                  place in the list; all of them give the same list. None: all ranks that runjob, mpirun or srun has
+                  started.
+    process_sets  the first ProcessSets, the same on all ranks. Or "dynamic": sets may be added and removed later, as
+                  with HOROVOD_DYNAMIC_PROCESS_SETS=1.
+    Blocks        until all ranks have called it, for at most the job's start timeout.
+    Warns         on rank 0, if the program has initialized an MPI whose world has another number of ranks than the job.
+    Errors        HorovodInternalError, which names the ranks that are missing or that give other sets; ValueError for
+                  an invalid comm; ValueError for a set that is invalid or is given twice, in which case the process has
+                  nevertheless joined the job with the other sets; RuntimeError for a list under mpirun without mpi4py.
     """
     is_new = not is_initialized()
     sets.join(comm, process_sets)

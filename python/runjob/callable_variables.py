@@ -1,4 +1,6 @@
-"""`optimizer.variables` of Keras 3 as a list that can be called: a method in Keras 2, whose scripts write `optimizer.variables()`."""
+"""`optimizer.variables` of Keras 3 as a list that can be called. In Keras 2 it is a method, and scripts for Keras 2
+write `optimizer.variables()`.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,16 @@ class CallableList(list):  # type: ignore[type-arg]
 
 
 def install() -> None:
-    """Changes the optimizers of Keras 3 for the whole process, when Keras is imported: `import tensorflow` does that. Keras 2 stays as it
-    is."""
+    """Changes the optimizers of Keras 3 for the whole process if Keras is imported, as it is after `import tensorflow`.
+    Does nothing with Keras 2.
+    """
     module = sys.modules.get(_MODULE)
     if module is not None:
         change(module)
 
 
 def change(module: Any) -> None:
-    """Changes the classes of `module`, and those that they inherit from. A second call does nothing."""
+    """Changes the classes of `module`, and the classes that they inherit from. A second call does nothing."""
     classes = {base for value in vars(module).values() if isinstance(value, type) for base in value.__mro__}
     for each in classes:
         own = vars(each).get("variables")

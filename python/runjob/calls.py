@@ -1,4 +1,6 @@
-"""What each collective hands to the library, for the arrays of any framework. All that can be refused without asking the library is, here."""
+"""The arguments that each collective passes to the library, for the arrays of any framework. Invalid arguments that can
+be recognized without the library are refused here.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,10 @@ BARRIER = Collective("barrier")
 
 
 class Reduction(NamedTuple):
-    """How a reduction combines the ranks' values.
+    """The way in which a reduction combines the ranks' values.
 
-    op      a resolved one: see reduce_ops.py.
-    native  the library's part of a compression, see compression.py.
+    op      a reduction that reduce_ops.resolve() has returned.
+    native  the part of a compression that the library does, see compression.py.
     """
 
     op: int
@@ -37,7 +39,7 @@ class Reduction(NamedTuple):
 
 
 class Calls(Generic[Array]):
-    """The operations of one framework, described: for handles.start() or handles.run()."""
+    """The operations of one framework, described for handles.start() or handles.run()."""
 
     def __init__(self, arrays: Arrays[Array]) -> None:
         self.arrays = arrays
@@ -96,10 +98,10 @@ class Calls(Generic[Array]):
         arguments = (self.arrays.address(tensor), *self.place(room), *self.arrays.form(tensor), op, prescale, postscale, set_id)
         return Call(REDUCESCATTER, name, arguments, (tensor, room), lambda core: self._take(core, tensor, room), set_id)
 
-    # Parts of it, which groups use as well.
+    # The following functions serve groups as well.
 
     def place(self, room: Array | None) -> tuple[int | None, int]:
-        """Address and bytes."""
+        """Address and bytes of `room`; None and 0 without one."""
         return (None, 0) if room is None else (self.arrays.address(room), self.arrays.nbytes(room))
 
     def gathered_room(self, tensor: Array, process_set: ProcessSet) -> Array | None:
@@ -110,7 +112,7 @@ class Calls(Generic[Array]):
         return self._room(tensor, lambda rows: rows // size + (rank < rows % size))
 
     def own(self, data: c_void_p, shape: Any, ndim: c_int32, like: Array, room: Array | None) -> Array:
-        """The library's result: `room`, where it is there, else a copy."""
+        """The library's result: `room` if the library has written there, else a copy."""
         extents = tuple(shape[: ndim.value])
         if room is not None and data.value == self.arrays.address(room):
             return self.arrays.cut(room, extents)
@@ -125,13 +127,15 @@ class Calls(Generic[Array]):
         return self.own(data, shape, ndim, like, room)
 
     def _room(self, tensor: Array, rows: Callable[[int], int]) -> Array | None:
-        """Where the library may write a result that has, of `tensor`'s rows, `rows`; None when there is no such place."""
+        """Memory into which the library may write a result that has rows(n) rows, where `tensor` has n. None if there
+        is no such memory.
+        """
         shape = self.arrays.shape(tensor)
         if not shape:
-            return None  # the library refuses it, with better words
+            return None  # the library refuses it, with a better message
         try:
             return self.arrays.empty((rows(shape[0]), *shape[1:]), tensor)
-        except self.arrays.no_room:  # the guess may be too much, and not the result
+        except self.arrays.no_room:  # the guess may be too large although the result is not
             return None
 
 

@@ -1,4 +1,4 @@
-"""The names that the modules of all frameworks have."""
+"""The names that the modules of all frameworks export."""
 
 from .backends import (
     ccl_built,

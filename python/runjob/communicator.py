@@ -1,7 +1,7 @@
 """init(comm=...): a job of the ranks of an mpi4py communicator, or of some of the ranks that a launcher has started.
 
-They find each other by what they have already, MPI or the launcher's rendezvous, and a relay of this process makes a rendezvous for the
-library of it. Then they are a job like any other, of which MPI knows nothing.
+The ranks find each other by MPI or by the launcher's rendezvous, which they have already. A relay in this process
+serves the library a rendezvous that uses it. Afterwards they are an ordinary job, of which MPI knows nothing.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from typing import TYPE_CHECKING, Any
 from . import job
 from .exceptions import UnavailableError, WaitTimeoutError
 
-if TYPE_CHECKING:  # it imports an HTTP server, which few programs need
+if TYPE_CHECKING:  # relay imports an HTTP server, which few programs need
     from .launch.relay import Exchange, Place
 
-#: What an MPI gives to each of its ranks: number, how many there are.
+#: The variables that an MPI gives to each of its ranks: the rank's number and the number of ranks.
 _MPI_PAIRS = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
 _START_TIMEOUT_SECONDS = 120.0
 _POLL_SECONDS = 0.002
 
-_numbers: dict[tuple[int, ...], Iterator[int]] = {}  # of exchanges, by who took part in them
+_numbers: dict[tuple[int, ...], Iterator[int]] = {}  # the numbers of exchanges, by the ranks that took part in them
 
 
 def is_communicator(comm: Any) -> bool:
-    """Whether `comm` looks like one of mpi4py."""
+    """True if `comm` looks like a communicator of mpi4py."""
     return hasattr(comm, "Get_group") and hasattr(comm, "Get_rank")
 
 
 def placed(comm: Any, join: Callable[[], int]) -> Callable[[], None]:
-    """What init(comm) calls instead of job.join_job(join): `join` is the library's function.
+    """Returns the function that init(comm) calls instead of job.join_job(join). `join` is the library's function.
 
-    Errors  ValueError for a comm that cannot be; RuntimeError for ranks that nobody can bring together.
+    Errors  ValueError for an invalid comm; RuntimeError for ranks that have no means to find each other.
     """
     environment = os.environ
     if comm is None or comm == []:
@@ -56,7 +56,7 @@ def placed(comm: Any, join: Callable[[], int]) -> Callable[[], None]:
 
 
 def _join_by_environment(environment: Mapping[str, str], join: Callable[[], int]) -> None:
-    """The library finds the other ranks by itself; with an MPI whose launcher it cannot use, mpi4py does."""
+    """The library finds the other ranks by itself. With an MPI whose launcher it cannot use, mpi4py finds them."""
     try:
         job.join_job(join)
     except UnavailableError as error:
@@ -70,7 +70,7 @@ def _join_by_environment(environment: Mapping[str, str], join: Callable[[], int]
 
 
 def _started_by_mpi(environment: Mapping[str, str]) -> int:
-    """How many ranks the MPI has that started this process; 0: none did."""
+    """The number of ranks of the MPI that has started this process; 0 if none has."""
     for rank, size in _MPI_PAIRS:
         if environment.get(rank, "").isdigit() and environment.get(size, "").isdigit():
             return int(environment[size])
@@ -78,7 +78,7 @@ def _started_by_mpi(environment: Mapping[str, str]) -> int:
 
 
 def is_mpi_threaded() -> bool:
-    """Whether an MPI has started this process, and threads of the process may call it. runjob itself makes no MPI call."""
+    """True if an MPI has started this process, and threads of the process may call MPI. runjob itself makes no MPI call."""
     if os.environ.get("RUNJOB_RENDEZVOUS") or not _started_by_mpi(os.environ):
         return False
     MPI = _initialized_mpi()
@@ -86,7 +86,9 @@ def is_mpi_threaded() -> bool:
 
 
 def warn_of_another_world() -> None:
-    """On rank 0, when the program has initialized an MPI whose world is not the job, as one is that did not start the ranks."""
+    """Warns on rank 0 if the program has initialized an MPI whose world is not the job, such as one that did not start
+    the ranks.
+    """
     MPI = _initialized_mpi()
     if MPI is None or job.rank() != 0 or MPI.COMM_WORLD.Get_size() == job.size():
         return
@@ -99,7 +101,7 @@ def warn_of_another_world() -> None:
 
 
 def _initialized_mpi() -> Any:
-    """The module mpi4py.MPI, if the program has imported it and MPI is in use; else None."""
+    """The module mpi4py.MPI if the program has imported it and MPI is in use, else None."""
     MPI = sys.modules.get("mpi4py.MPI")
     return MPI if MPI is not None and MPI.Is_initialized() and not MPI.Is_finalized() else None
 
@@ -162,7 +164,7 @@ def _join_over_mpi(comm: Any, join: Callable[[], int]) -> None:
         _wait_for_all(comm, timeout)
     except TimeoutError as error:
         raise WaitTimeoutError(str(error)) from None
-    own = comm.Dup()  # messages of ours and of the program do not meet
+    own = comm.Dup()  # keeps runjob's messages apart from the program's
     try:
         _join(_place_of_mpi(own, MPI, timeout), _mpi_exchange(own, timeout), join)
     finally:
@@ -170,17 +172,17 @@ def _join_over_mpi(comm: Any, join: Callable[[], int]) -> None:
 
 
 def _place_of_mpi(comm: Any, MPI: Any, timeout: float) -> Place:
-    """Who shares memory is on one host."""
+    """The place of this rank in a job of the communicator's ranks. Ranks that share memory are on one host."""
     from .launch.relay import Place
 
     with_memory = comm.Split_type(MPI.COMM_TYPE_SHARED)
     first = with_memory.bcast(comm.Get_rank())
     with_memory.Free()
-    heard = comm.allgather((first, MPI.Get_processor_name()))
-    firsts = sorted({first for first, _ in heard})
+    announced = comm.allgather((first, MPI.Get_processor_name()))
+    firsts = sorted({first for first, _ in announced})
     return Place(
-        rank=comm.Get_rank(), hosts=[firsts.index(first) for first, _ in heard],
-        hostnames=[heard[first][1] for first in firsts], start_timeout_seconds=timeout,
+        rank=comm.Get_rank(), hosts=[firsts.index(first) for first, _ in announced],
+        hostnames=[announced[first][1] for first in firsts], start_timeout_seconds=timeout,
     )  # fmt: skip
 
 
@@ -193,7 +195,7 @@ def _mpi_exchange(comm: Any, timeout: float) -> Exchange:
 
 
 def _wait_for_all(comm: Any, timeout: float) -> None:
-    """A barrier that hears signals and has an end. Errors  TimeoutError."""
+    """A barrier during which signal handlers run, and which has a time limit. Errors  TimeoutError."""
     arrived = comm.Ibarrier()
     deadline = time.monotonic() + timeout
     while not arrived.Test():
@@ -234,7 +236,7 @@ def _start_timeout() -> float:
     for name in ("RUNJOB_START_TIMEOUT", "HOROVOD_START_TIMEOUT"):
         try:
             return float(os.environ.get(name, ""))
-        except ValueError:  # unset, or with a unit, which the library reads
+        except ValueError:  # the variable is unset, or has a unit, which the library reads
             continue
     return _START_TIMEOUT_SECONDS
 

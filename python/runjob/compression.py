@@ -1,5 +1,6 @@
-"""What values look like on the wire: what is the same for all frameworks. A compressor is a class with two static methods; users may
-write their own."""
+"""The form in which values are sent: the parts that all frameworks share. A compressor is a class with two static
+methods; users may write their own.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +9,16 @@ from typing import Any
 
 
 class Compressor:
-    """The interface: compress() gives what is sent and a context, decompress() takes both back."""
+    """The interface of a compressor. compress() returns the values to send and a context, and decompress() takes both."""
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
-        """What is sent instead of `tensor`, and what decompress() needs to know of it."""
+        """The values to send instead of `tensor`, and the context that decompress() needs."""
         raise NotImplementedError("a Compressor defines compress(tensor) -> (tensor, context)")
 
     @staticmethod
     def decompress(tensor: Any, ctx: Any) -> Any:
-        """The values of `tensor`, which has come, as compress() was given them."""
+        """The values of `tensor`, which was received, in the form that compress() was given."""
         raise NotImplementedError("a Compressor defines decompress(tensor, context) -> tensor")
 
 
@@ -36,9 +37,10 @@ class NoneCompressor(Compressor):
 
 
 def split(compressor: type[Compressor], native: Mapping[type[Compressor], int]) -> tuple[type[Compressor], int]:
-    """What is left to do in Python for a compressor, which may be the user's, and the library's part of it.
+    """Divides the work of a compressor, which may be the user's: returns the compressor that Python applies, and the
+    part that the library does.
 
-    native  runjob_compression of runjob.h, for the compressors whose work the library can do on the way.
+    native  runjob_compression of runjob.h, for the compressors whose work the library can do as part of the operation.
     """
     number = native.get(compressor)
     return (compressor, 0) if number is None else (NoneCompressor, number)

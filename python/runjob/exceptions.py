@@ -1,6 +1,6 @@
-"""What runjob raises, and from which of the C interface's codes.
+"""The exceptions that runjob raises, and the codes of the C interface that they come from.
 
-    Error                      every error of ours; .code says which
+    Error                      every error of the library; .code is its Code
     +- InvalidArgumentError    also a ValueError: the call can never work
     +- HorovodInternalError    also a RuntimeError: the job is in trouble, or the ranks disagree
        +- MismatchError, PeerLostError, WaitTimeoutError, AbortedError, UnavailableError, ConnectError
@@ -37,7 +37,9 @@ class Error(Exception):
 
 
 class InvalidArgumentError(Error, ValueError):
-    """Can never work: a dtype the operation does not take, a name that is in flight already, a root that does not exist."""
+    """The call can never succeed: the operation does not take the dtype, the name is in flight already, or the root
+    does not exist.
+    """
 
     code = Code.INVALID_ARGUMENT
 
@@ -47,37 +49,37 @@ class HorovodInternalError(Error, RuntimeError):
 
 
 class NotInitializedError(HorovodInternalError, ValueError):
-    """init() has not been called, or shutdown() has."""
+    """init() has not been called, or shutdown() has been called since."""
 
     code = Code.NOT_INITIALIZED
 
 
 class MismatchError(HorovodInternalError):
-    """The ranks disagree about a tensor; the text names it and them. The job goes on."""
+    """The ranks disagree about a tensor. The text names it and the ranks. The job continues."""
 
     code = Code.MISMATCH
 
 
 class PeerLostError(HorovodInternalError):
-    """Another rank is gone; the text names it."""
+    """Another rank has left the job. The text names it."""
 
     code = Code.PEER_LOST
 
 
 class WaitTimeoutError(HorovodInternalError):
-    """Something was not there in time; the text says what was waited for."""
+    """A time limit has passed. The text names what the call waited for."""
 
     code = Code.TIMEOUT
 
 
 class AbortedError(HorovodInternalError):
-    """Ended by shutdown(), here or on another rank."""
+    """The operation was ended by shutdown(), here or on another rank."""
 
     code = Code.ABORTED
 
 
 class UnavailableError(HorovodInternalError):
-    """No backend can do it; the text says why."""
+    """No backend can run the operation. The text gives the reason."""
 
     code = Code.UNAVAILABLE
 
@@ -97,11 +99,13 @@ class HostsUpdatedInterrupt(RuntimeError):
 
 
 class HorovodVersionMismatchError(ImportError):
-    """A framework is not the one that the package was made for. Ours is made for none in particular and never raises it."""
+    """A framework is not the one that the package was made for. runjob's package is made for no particular one and
+    never raises it.
+    """
 
 
 class NotInThisVersionError(AttributeError):
-    """A name that Horovod has and this version of runjob has not yet."""
+    """A name that Horovod has and that this version of runjob does not have yet."""
 
 
 _BY_CODE: dict[int, type[Error]] = {

@@ -1,4 +1,4 @@
-"""Which gradients are reduced together, as one operation: what is the same for all frameworks whose gradients come as a list."""
+"""The groups of gradients that are reduced as one operation, for all frameworks whose gradients come as a list."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-#: Of one operation, when nobody says which gradients go together: enough for the network, and few enough to begin before all are there.
+#: The bytes of one operation if the user has given no groups: enough for the network, and few enough to begin before
+#: all gradients are computed.
 _BUCKET_BYTES = 16 << 20
 
 
 def given_groups(num_groups: int, groups: Any) -> Any:
-    """What the user says: how many groups, lists of variables, or None. `num_groups`: the older name. Errors  ValueError."""
+    """The groups that the user has given: a number of groups, lists of variables, or None. `num_groups` is the older
+    name. Errors  ValueError.
+    """
     if num_groups != 0:
         warnings.warn("num_groups= is deprecated: use groups=", DeprecationWarning, stacklevel=5)
         groups = num_groups if groups is None else groups
@@ -23,12 +26,12 @@ def given_groups(num_groups: int, groups: Any) -> Any:
 def grouped(
     places: Sequence[int], sizes: Sequence[int], identities: Sequence[Hashable], groups: int | Sequence[Sequence[Hashable]] | None
 ) -> Iterable[list[int]]:
-    """The places of gradients that are one operation.
+    """The groups of gradients that are reduced as one operation, as lists of places.
 
-    places      of the gradients in the user's list.
-    sizes       bytes, by place.
-    identities  of the gradients' variables, by place; `groups` has lists of them, or says how many groups there are. What it does not
-                name is grouped by size.
+    places      the places of the gradients in the user's list.
+    sizes       the bytes of each gradient, by place.
+    identities  those of the gradients' variables, by place. `groups` has lists of them, or is the number of groups.
+                Gradients that it does not name are grouped by size.
     """
     if isinstance(groups, int):
         yield from _split(places, groups)
@@ -43,7 +46,7 @@ def grouped(
 
 
 def _by_size(places: Sequence[int], sizes: Sequence[int]) -> Iterable[list[int]]:
-    """From the last one on, which is there first."""
+    """Groups from the last gradient on, which is computed first."""
     group: list[int] = []
     filled = 0
     for place in reversed(places):

@@ -1,12 +1,13 @@
-"""The collectives on lists of tensors: the i-th output is what the operation of the single form makes of the i-th tensor.
+"""The collectives on lists of tensors. The i-th output is the result that the operation on single tensors has for the
+i-th tensor.
 
 A list is one operation of the library, submitted in one call, with one name and one handle: it runs when all ranks have submitted
 it, and fails as a whole. synchronize() returns the list of outputs.
 
-Names    `grouped_<operation>.<name>`; the name may be missing, as a single operation's may. All ranks have the same number of
-         tensors in the same order. Messages call the i-th of n tensors `<name>_<i>of<n>`, i from 1.
-Shape, dtype, Threads  of each tensor as in operations.py. dtypes may differ among the tensors of a list.
-Errors   ValueError for an empty list and for what can never work, before anything is submitted.
+Names    `grouped_<operation>.<name>`. The name may be missing, as it may for a single operation. All ranks have the
+         same number of tensors in the same order. Messages name the i-th of n tensors `<name>_<i>of<n>`, with i from 1.
+Shape, dtype, Threads  as in operations.py for each tensor. dtypes may differ among the tensors of a list.
+Errors   ValueError for an empty list and for arguments that can never work, before anything is submitted.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ _BOOL = NUMBERS["bool"]
 
 
 class GroupedCalls(Generic[Array]):
-    """The groups of one framework, described. All that can be refused without asking the library is, here."""
+    """The groups of one framework, described. Invalid arguments that can be recognized without the library are refused
+    here.
+    """
 
     def __init__(self, calls: Calls[Array]) -> None:
         self._calls = calls
@@ -74,7 +77,7 @@ class GroupedCalls(Generic[Array]):
         )
 
     def listed(self, tensors: Iterable[Any], operation: str) -> list[Any]:
-        """`tensors` as a list. Errors  ValueError for one tensor, and for none."""
+        """`tensors` as a list. Errors  ValueError for a single tensor, and for an empty list."""
         if self._arrays.is_array(tensors):
             raise ValueError(f"{operation} takes a list of tensors, not one tensor")
         listed = list(tensors)
@@ -83,7 +86,7 @@ class GroupedCalls(Generic[Array]):
         return listed
 
     def check_distinct(self, tensors: list[Any]) -> None:
-        """Of those that are worked on in place. Errors  ValueError."""
+        """Checks tensors that are worked on in place. Errors  ValueError for one that is in the list twice."""
         if len(set(map(id, tensors))) != len(tensors):
             raise ValueError("grouped_allreduce_ works in place, and the list has one tensor twice")
 
@@ -91,7 +94,9 @@ class GroupedCalls(Generic[Array]):
         self, kind: Collective, name: str | None, tensors: list[Array], rooms: Sequence[Array | None],
         arguments: tuple[Any, ...], result: Callable[[int], list[Array]],
     ) -> Call:  # fmt: skip
-        """`rooms`: where the outputs go, if they fit. `arguments`: the library's, after the tensors; the last is the process set."""
+        """`rooms`: the memory for the outputs, which is used if they fit. `arguments`: the library's arguments after
+        the tensors; the last one is the process set.
+        """
         described = (Tensor * len(tensors))(*(Tensor(*self._described(*pair)) for pair in zip(tensors, rooms)))
         return Call(kind, name, (described, len(tensors), *arguments), (*tensors, *rooms), result, arguments[-1])
 
@@ -110,7 +115,7 @@ class GroupedCalls(Generic[Array]):
         job.check(library().runjob_grouped_output(core_handle, index, byref(data), byref(shape), byref(ndim)))
         return self._calls.own(data, shape, ndim, like, room)
 
-    # What the library refuses too, here in words of a list.
+    # The library refuses these faults too. Here the messages fit a list.
 
     def _check_rows(self, tensors: list[Array], operation: str) -> None:
         for index, tensor in enumerate(tensors):
@@ -126,7 +131,7 @@ class GroupedCalls(Generic[Array]):
 
 
 class GroupedOperations(Generic[Given, Array]):
-    """native  as of Operations."""
+    """`native` is as for Operations."""
 
     def __init__(self, calls: GroupedCalls[Array], native: Mapping[type[Compressor], int]) -> None:
         self._calls = calls
@@ -137,7 +142,7 @@ class GroupedOperations(Generic[Given, Array]):
         compression: type[Compressor] = NoneCompressor, op: int | None = None,
         prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
     ) -> list[Array]:  # fmt: skip
-        """allreduce() of each tensor, as one operation: a list of new ones.
+        """Reduces each tensor as allreduce(), all as one operation. Returns a list of new tensors.
 
         Shape, dtype  any; they may differ among the tensors of the list, not among ranks.
         Errors        as allreduce(), and ValueError for an empty list.
@@ -153,7 +158,7 @@ class GroupedOperations(Generic[Given, Array]):
         self, tensors: Sequence[Given], average: bool | None = None, name: str | None = None, op: int | None = None,
         prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
     ) -> int:  # fmt: skip
-        """Starts allreduce_async() of each tensor, into new ones; returns the handle of all.
+        """Starts allreduce_async() of each tensor, into new tensors. Returns one handle for all.
 
         Errors  as allreduce_async(), and ValueError for an empty list.
         """
@@ -185,7 +190,7 @@ class GroupedOperations(Generic[Given, Array]):
     def grouped_allgather(
         self, tensors: Sequence[Given], name: str | None = None, process_set: ProcessSet = global_process_set
     ) -> list[Array]:
-        """allgather() of each tensor, as one operation: a list of new ones.
+        """Gathers each tensor as allgather(), all as one operation. Returns a list of new tensors.
 
         Errors  as allgather(), and ValueError for an empty list.
         """
@@ -194,7 +199,7 @@ class GroupedOperations(Generic[Given, Array]):
     def grouped_allgather_async(
         self, tensors: Sequence[Given], name: str | None = None, process_set: ProcessSet = global_process_set
     ) -> int:
-        """Starts allgather_async() of each tensor; returns the handle of all.
+        """Starts allgather_async() of each tensor. Returns one handle for all.
 
         Errors  as allgather_async(), and ValueError for an empty list.
         """
@@ -205,7 +210,7 @@ class GroupedOperations(Generic[Given, Array]):
         op: int = Average, process_set: ProcessSet = global_process_set,
         prescale_factor: float = 1.0, postscale_factor: float = 1.0,
     ) -> list[Array]:  # fmt: skip
-        """reducescatter() of each tensor, as one operation: a list of new ones.
+        """Reduces and scatters each tensor as reducescatter(), all as one operation. Returns a list of new tensors.
 
         Errors  as reducescatter(), and ValueError for an empty list.
         """
@@ -218,7 +223,7 @@ class GroupedOperations(Generic[Given, Array]):
         self, tensors: Sequence[Given], name: str | None = None, op: int = Average,
         process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
     ) -> int:  # fmt: skip
-        """Starts reducescatter_async() of each tensor; returns the handle of all.
+        """Starts reducescatter_async() of each tensor. Returns one handle for all.
 
         Errors  as reducescatter_async(), and ValueError for an empty list.
         """
@@ -226,9 +231,9 @@ class GroupedOperations(Generic[Given, Array]):
         return handles.start(self._calls.reducescatter(tensors, name, reduction))
 
     def _compress(self, compression: type[Compressor], tensors: Sequence[Given], operation: str) -> tuple[list[Any], list[Any]]:
-        """What is sent, and the contexts."""
+        """The tensors to send, and the contexts for decompress()."""
         pairs = [compression.compress(tensor) for tensor in self._calls.listed(tensors, operation)]
         return [compressed for compressed, _ in pairs], [context for _, context in pairs]
 
 
-_split = compression.split  # where `compression` is an argument
+_split = compression.split  # used in functions that have an argument `compression`

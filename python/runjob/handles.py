@@ -1,10 +1,11 @@
-"""Operations in flight, and how each is handed to the library: started, with an integer to wait for it, or run to its end.
+"""Operations in flight. An operation is started, which gives an integer to wait with, or it is run to its end.
 
-A handle counts the started operations of this process from 1. What an operation without a name is called is in wire_names.py:
-unnamed ones must be started in the same order on all ranks of their process set, and so must those that are run.
+Handles are integers from 1, in the order in which this process starts operations. wire_names.py names operations that
+the user has not named: these must be started in the same order on all ranks of their process set. The same holds for
+those that are run.
 
-Threads  any, also several on one handle.
-Owner    an operation's tensors are kept alive until synchronize() has returned for it, or run().
+Threads  any. Several threads may use one handle.
+Owner    an operation's tensors are kept alive until synchronize() or run() has returned for it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _IN_PROGRESS = int(Code.IN_PROGRESS)
 
 
 class Kind:
-    """What is called alike among the ranks: "allreduce", "grouped_allreduce". Unnamed ones are counted for each kind and set."""
+    """The prefix of an operation's name among the ranks, such as "allreduce" or "grouped_allreduce". Unnamed operations
+    are counted for each kind and set.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -46,7 +49,7 @@ class Kind:
 
 
 class Collective(Kind):
-    """One of the library's; `function`: what it is called there, when that is another name."""
+    """A kind of operation that the library has. `function` is its name in the library, if that differs."""
 
     def __init__(self, name: str, function: str | None = None) -> None:
         super().__init__(name)
@@ -66,13 +69,14 @@ class Collective(Kind):
 
 
 class Call:
-    """An operation of the library, described: to be handed to start() or run(). Again only after its end, and where `result` copies nothing.
+    """A description of an operation for start() or run(). It may be used again only after the operation's end, and only
+    if `result` copies nothing.
 
-    name       the user's, if any.
-    arguments  the library's, between the name and what the two functions of a kind do not share.
-    tensors    all that the library reads or writes until the operation is done; None counts for nothing.
-    process_set  the library's number.
-    result     called once with the library's handle when it is done: the operation's output.
+    name       the user's name for the operation, if any.
+    arguments  the library's arguments between the name and the arguments in which the two functions of a kind differ.
+    tensors    all tensors that the library reads or writes until the operation is done. None is ignored.
+    process_set  the library's number of the set.
+    result     called once with the library's handle when the operation is done. Returns its output.
     """
 
     __slots__ = ("arguments", "core_handle", "kind", "name", "process_set", "result", "tensors")
@@ -92,7 +96,7 @@ class Call:
         self.tensors = tensors
         self.result = result
         self.process_set = process_set
-        self.core_handle = 0  # the library's, while there is one
+        self.core_handle = 0  # the library's handle, while there is one
 
     def submit(self, wire_name: bytes) -> None:
         core_handle = c_int64()
@@ -104,7 +108,7 @@ class Call:
     def block(self, wire_name: bytes) -> Any:
         core_handle = c_int64()
         try:
-            # Comes back now and then for the sake of signal handlers.
+            # Returns after an interval, so that signal handlers run.
             code = self.kind.block(wire_name, *self.arguments, job.SIGNAL_INTERVAL_SECONDS, byref(core_handle))
             if code == _IN_PROGRESS:
                 job.wait(core_handle.value)
@@ -117,7 +121,7 @@ class Call:
                 self.release()
 
     def handle(self, number: int) -> int:
-        """Returns the handle that start() gives out: `number`, or another int that is equal."""
+        """Returns the handle that start() returns to its caller: `number`, or another int that is equal."""
         return number
 
     def poll(self) -> int:
@@ -151,7 +155,7 @@ class _Table:
         self._counts: dict[int, tuple[tuple[int, int], int]] = {}
 
     def next(self, process_set: int) -> tuple[int, int]:
-        """A new handle, and its number among those of a process set of the job that this process is in."""
+        """A new handle, and its number among the handles of a process set in the job that this process is in."""
         epoch = process_sets.epoch(process_set)
         with self._lock:
             counted, count = self._counts.get(process_set, (epoch, 0))
@@ -161,7 +165,9 @@ class _Table:
             return self._last, count
 
     def give_back(self, process_set: int, number: int) -> None:
-        """The operation with this number was not begun: it does not count, unless another has come since."""
+        """Takes back the number of an operation that was not begun, so that it is not counted, unless a later number
+        has been given out.
+        """
         with self._lock:
             epoch, count = self._counts[process_set]
             if count == number:
@@ -169,7 +175,7 @@ class _Table:
 
 
 _table = _Table()
-_left: dict[int, Call] = {}  # by the library's handle: calls nobody waits for any more, whose operations use their tensors
+_left: dict[int, Call] = {}  # calls that were abandoned, by the library's handle: their operations still use their tensors
 
 
 def in_flight() -> Mapping[int, Call]:
@@ -178,7 +184,7 @@ def in_flight() -> Mapping[int, Call]:
 
 
 def start(operation: Call) -> int:
-    """Begins an operation and returns its handle."""
+    """Starts an operation and returns its handle."""
     handle, number = _table.next(operation.process_set)
     try:
         operation.submit(f"{operation.kind.name}.{operation.name or f'noname.{number}'}".encode())
@@ -192,14 +198,14 @@ def start(operation: Call) -> int:
 
 
 def abandon(handle: int) -> Call | None:
-    """Takes an operation for which nobody waits any more out of those in flight; None when it was synchronised."""
+    """Takes an operation that no thread waits for any more out of those in flight. Returns None if it was synchronised."""
     return _table.operations.pop(handle, None)
 
 
 def run(operation: Call) -> Any:
     """Runs an operation and returns its output. Faster than start() and synchronize(), and needs no handle.
 
-    Errors  as synchronize(). What a signal handler raises leaves the operation in flight; its output is lost.
+    Errors  as synchronize(). If a signal handler raises, the operation stays in flight, and its output is lost.
     """
     if operation.name:
         return operation.block(f"{operation.kind.name}.{operation.name}".encode())
@@ -217,8 +223,8 @@ def run(operation: Call) -> Any:
 
 
 def _await(call: Call) -> None:
-    """Blocks until the operation that an interrupted run() has left is done."""
-    with contextlib.suppress(Error):  # nobody asks for its outcome any more
+    """Blocks until an operation is done whose run() was interrupted."""
+    with contextlib.suppress(Error):  # no thread asks for its outcome any more
         job.wait(call.core_handle)
     _forget(call.core_handle)
 
@@ -231,8 +237,8 @@ def _forget(core_handle: int) -> None:
 def synchronize(handle: int) -> Any:
     """Waits for the operation and returns its output; None for a handle that is unknown or was synchronised before.
 
-    Errors  the operation's: HorovodInternalError and its kinds, on every rank that takes part. What a signal handler
-            raises, KeyboardInterrupt for one, leaves the operation in flight.
+    Errors  those of the operation: HorovodInternalError and its kinds, on every rank that takes part. If a signal
+    handler raises, KeyboardInterrupt for example, the operation stays in flight.
     """
     operation = _table.operations.get(handle)
     if operation is None:
@@ -243,7 +249,7 @@ def synchronize(handle: int) -> Any:
     except Error as error:
         failure = error
     if _table.operations.pop(handle, None) is None:
-        return None  # another thread had it first
+        return None  # another thread has synchronized it
     try:
         if failure is not None:
             raise failure
@@ -253,7 +259,7 @@ def synchronize(handle: int) -> Any:
 
 
 def poll(handle: int) -> bool:
-    """Whether synchronize() would return at once. Errors  ValueError for an unknown handle."""
+    """True if synchronize() would return at once. Errors  ValueError for an unknown handle."""
     operation = _table.operations.get(handle)
     done = -1 if operation is None else operation.poll()
     if done < 0:

@@ -1,6 +1,8 @@
-"""The job as every other module uses it: joining it with a call into the library, leaving it, and this rank's place in it.
+"""The job as every other module uses it: functions that join it with a call into the library, that leave it, and that
+give this rank's place in it.
 
-Users call basics.py instead, which adds init(): that needs process sets and communicators, and both of them need this module.
+Users call basics.py instead. It adds init(), which needs process sets and communicators, and both of these need this
+module.
 
 Threads  any, but join_job() and shutdown() must not overlap each other.
 """
@@ -20,9 +22,9 @@ from ._library import library
 from .exceptions import AbortedError, Code, NotInitializedError, PeerLostError, from_code
 from .victims import library_error, victim_line
 
-#: How long one call into the library blocks at most, so that Python can run signal handlers in between.
+#: The longest time that one call into the library blocks, so that Python can run signal handlers in between.
 SIGNAL_INTERVAL_SECONDS = 0.2
-#: How long a rank that fails because another one left lets that one end first.
+#: The time that a rank which fails because another rank left gives that rank to end first.
 _VICTIM_GRACE_SECONDS = 2.0
 
 _init_ended: threading.Event | None = None
@@ -32,7 +34,7 @@ _hooks_installed = False
 
 
 def check(code: int) -> None:
-    """Raises the exception that belongs to `code`, with the library's text; nothing for OK."""
+    """Raises the exception that belongs to `code`, with the library's text. Does nothing for OK."""
     if code != Code.OK:
         raise from_code(code, library().runjob_error_message().decode(errors="replace"))
 
@@ -40,7 +42,7 @@ def check(code: int) -> None:
 def wait(handle: int) -> None:
     """Blocks until the library's operation `handle` is done. Signal handlers and other threads run meanwhile.
 
-    Errors  the operation's; KeyboardInterrupt leaves it in flight.
+    Errors  those of the operation. KeyboardInterrupt leaves the operation in flight.
     """
     runjob_wait = library().runjob_wait
     code = runjob_wait(handle, SIGNAL_INTERVAL_SECONDS)
@@ -50,9 +52,10 @@ def wait(handle: int) -> None:
 
 
 def check_all() -> None:
-    """Blocks until all operations of this rank that are in flight have ended, on its GPU too. Signal handlers run meanwhile.
+    """Blocks until all operations of this rank that are in flight have ended, also on its GPU. Signal handlers run
+    meanwhile.
 
-    Errors  that of the first operation that has failed, or of the job; NotInitializedError.
+    Errors  that of the first operation that has failed, or that of the job; NotInitializedError.
     """
     code = library().runjob_check(SIGNAL_INTERVAL_SECONDS)
     while code == Code.IN_PROGRESS:
@@ -61,7 +64,8 @@ def check_all() -> None:
 
 
 def join_job(join: Callable[[], int], meanwhile: Callable[[threading.Event], None] | None = None) -> None:
-    """What init() does with the library: `join` is its function, which blocks. Nothing when already in a job.
+    """Joins the job by calling `join`, the library's function, which blocks. Does nothing if this process is already in
+    a job.
 
     meanwhile  runs in this thread until the event that it gets is set, which is when `join` has returned.
     """
@@ -80,19 +84,19 @@ def join_job(join: Callable[[], int], meanwhile: Callable[[threading.Event], Non
 def join_generation(meet: Callable[[], int]) -> None:
     """Elastic jobs: `meet` leaves the present generation and blocks until this process is in the next one."""
     global _generation, _init_ended
-    _generation += 1  # process sets of the generation before are registered no more
+    _generation += 1  # the process sets of the previous generation are no longer registered
     _init_ended = threading.Event()
     call_interruptibly(meet, _init_ended)
 
 
 def shutdown() -> None:
-    """Leaves the job; operations in flight end with an error, on every rank. Waits for no other rank.
+    """Leaves the job. Operations in flight end with an error, on every rank. Does not wait for any other rank.
 
-    Takes under a second, and up to 5 more while another host has not acknowledged this rank's last bytes, as after an interruption of the
-    network.
+    Takes less than a second, and up to 5 s more while another host has not acknowledged this rank's last bytes, as
+    after an interruption of the network.
     """
     if _init_ended is not None and not _init_ended.is_set():
-        return  # init() was interrupted and still runs: the process is ending, and there is nothing to leave yet
+        return  # init() was interrupted and still runs: the process is ending, and has not joined a job yet
     check(library().runjob_shutdown())
 
 
@@ -102,43 +106,47 @@ def _shutdown_at_exit() -> None:
 
 
 def start_timeline(file_path: str | os.PathLike[str], mark_cycles: bool = False, all_ranks: bool = False) -> None:
-    """Begins a trace of the collectives in rank 0's file `file_path`, for Perfetto and chrome://tracing; one before it ends.
+    """Begins a trace of the collectives in rank 0's file `file_path`, for Perfetto and chrome://tracing. Ends a trace
+    that is being recorded.
 
     mark_cycles  marks each round of negotiation.
-    all_ranks    a track for each rank; then every rank must call this. Otherwise calls of other ranks than 0 do nothing.
+    all_ranks    adds a track for each rank. Every rank must then call this. Otherwise calls of other ranks than 0 do
+                 nothing.
     Errors       NotInitializedError; ValueError when the file cannot be created.
     """
     check(library().runjob_start_timeline(os.fsencode(file_path), mark_cycles, all_ranks))
 
 
 def stop_timeline() -> None:
-    """Writes what is left of the trace. Does nothing when there is none.
+    """Writes the rest of the trace. Does nothing without a trace.
 
-    With all_ranks, every rank calls it; rank 0 waits for the others' last records, for a second at most.
+    With all_ranks, every rank calls it. Rank 0 waits for the last records of the others, for at most one second.
     Errors  NotInitializedError.
     """
     check(library().runjob_stop_timeline())
 
 
 def is_initialized() -> bool:
-    """Whether init() has succeeded and shutdown() has not been called since."""
+    """True if init() has succeeded and shutdown() has not been called since."""
     return bool(library().runjob_is_initialized() == 1)
 
 
 def generation() -> int:
-    """Which job this process is in, for what counts operations: changes with every init(), and in a forked child."""
+    """A number for the job that this process is in, for counters of operations. It changes with every init(), and in a
+    forked child.
+    """
     return _generation
 
 
 def joins() -> int:
-    """How often all ranks of the job have joined and gone on. Ranks may have done different operations before; what is counted, or
-    agreed on, for operations starts anew then.
+    """The number of times that all ranks of the job have called join() and continued. Ranks may have run different
+    operations before, so counters and agreements about operations begin anew when it changes.
     """
     return _joins
 
 
 def note_join() -> None:
-    """All ranks have joined."""
+    """Counts a join() in which all ranks have joined."""
     global _joins
     _joins += 1
 
@@ -152,7 +160,9 @@ os.register_at_fork(after_in_child=_enter_fork)
 
 
 def rank() -> int:
-    """This process's index among all. Errors  NotInitializedError, a ValueError, as for all places."""
+    """The index of this process among all processes of the job. Errors  NotInitializedError, a ValueError; the other
+    functions of this rank's place raise the same.
+    """
     return _place(library().runjob_rank())
 
 
@@ -162,7 +172,7 @@ def size() -> int:
 
 
 def local_rank() -> int:
-    """This process's index among those on its host."""
+    """The index of this process among the processes on its host."""
     return _place(library().runjob_local_rank())
 
 
@@ -172,7 +182,7 @@ def local_size() -> int:
 
 
 def cross_rank() -> int:
-    """This host's index among the hosts that have this local rank."""
+    """The index of this host among the hosts that have this local rank."""
     return _place(library().runjob_cross_rank())
 
 
@@ -182,7 +192,7 @@ def cross_size() -> int:
 
 
 def is_homogeneous() -> bool:
-    """Whether every host has the same number of ranks."""
+    """True if every host has the same number of ranks."""
     rank()
     return bool(library().runjob_is_homogeneous() == 1)
 
@@ -198,23 +208,26 @@ def call_interruptibly(
     ended: threading.Event | None = None,
     meanwhile: Callable[[threading.Event], None] | None = None,
 ) -> None:
-    """Runs a library call that may block for long in a thread of its own: the main thread stays able to take Ctrl-C.
+    """Runs a library call that may block for a long time in a thread of its own, so that the main thread can handle
+    Ctrl-C.
 
     ended      is set when the call has returned, which may be after an interruption.
-    meanwhile  as of join_job().
+    meanwhile  as for join_job().
     """
     outcome: list[tuple[int, str]] = []
     ended = ended or threading.Event()
 
     def run() -> None:
         code = function()
-        outcome.append((code, library().runjob_error_message().decode(errors="replace")))  # the text is this thread's
+        # The error message belongs to this thread.
+        outcome.append((code, library().runjob_error_message().decode(errors="replace")))
         ended.set()
 
     threading.Thread(target=run, name="runjob call", daemon=True).start()
     if meanwhile is not None:
         meanwhile(ended)
-    while not ended.wait(SIGNAL_INTERVAL_SECONDS):  # not join(): interrupted, it takes the thread for ended (CPython 3.11)
+    # Not join(): if it is interrupted, it regards the thread as ended (CPython 3.11).
+    while not ended.wait(SIGNAL_INTERVAL_SECONDS):
         pass
     code, message = outcome[0]
     if code != Code.OK:
@@ -222,10 +235,11 @@ def call_interruptibly(
 
 
 def _install_exit_hooks() -> None:
-    """Once: leave the job when the interpreter ends, and at once when an exception ends the program.
+    """Installs two hooks once. One leaves the job when the interpreter ends, the other ends the job at once if an
+    exception ends the program.
 
-    The second is for a program that has other threads: the interpreter joins them before it runs atexit functions, and
-    one that is inside a collective would keep a failed rank, and with it the job, alive for ever.
+    The second hook is for a program with other threads. The interpreter joins them before it runs atexit functions, and
+    a thread inside a collective would keep a failed rank, and with it the job, alive for ever.
     """
     global _hooks_installed
     if _hooks_installed:
@@ -248,11 +262,11 @@ def _install_exit_hooks() -> None:
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
-            except (OSError, ValueError, AttributeError):  # closed, or a pipe without a reader: nobody to tell
+            except (OSError, ValueError, AttributeError):  # standard error is closed, or a pipe without a reader
                 pass
         if isinstance(library_error(value), (AbortedError, PeerLostError)):
-            # Another rank is the cause, and may still be on its way out. Our launcher knows that; others name the rank
-            # that ends first, and stop this one then.
+            # Another rank is the cause, and may not have ended yet. runjob's launcher knows the cause; other launchers
+            # name the rank that ends first. Therefore this rank lets the other one end first.
             time.sleep(_VICTIM_GRACE_SECONDS)
         else:
             library().runjob_failing(_text_of(kind, value).encode(errors="replace"))
@@ -262,7 +276,7 @@ def _install_exit_hooks() -> None:
 
 
 def _text_of(kind: type[BaseException], value: BaseException) -> str:
-    """"ValueError: the text", also where str() of the exception raises."""
+    """The type and text of an exception, such as "ValueError: the text". It also serves an exception whose str() raises."""
     try:
         return f"{kind.__name__}: {value}"
     except Exception:

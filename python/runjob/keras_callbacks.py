@@ -1,4 +1,6 @@
-"""What callbacks of Keras do, whichever backend it has: classes that stand in front of Keras's own, from which `model` and `params` come."""
+"""The callbacks of Keras, for all its backends: mixin classes in front of Keras's own classes, which have `model` and
+`params`.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,16 @@ from .learning_rate import LearningRate
 
 
 class MetricAverage:
-    """Averages the metrics of an epoch over the ranks, for the callbacks after it and for the history; of an array, each element. All ranks
-    have the same metrics."""
+    """Averages the metrics of an epoch over the ranks, for the later callbacks and for the history. An array is
+    averaged element by element. All ranks have the same metrics.
+    """
 
     def average(self, numbers: list[float]) -> list[float]:
-        """Of the ranks."""
+        """The averages of the ranks' numbers."""
         raise NotImplementedError
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Replaces the values of `logs`."""
+        """Replaces the values of `logs` by their averages."""
         found = {name: _numbers(value) for name, value in sorted((logs or {}).items())}
         arrays = {name: array for name, array in found.items() if array is not None}
         if not logs or not arrays:
@@ -36,11 +39,13 @@ class MetricAverage:
 class LearningRateSchedule:
     """Multiplies the learning rate during some of the epochs.
 
-    multiplier           a function of the epoch, a fraction within one unless `staircase`; or a number, the factor from each epoch to the
-                         next: with 0.5 and start_epoch=2 the rate is initial_lr in epoch 2, half of that in epoch 3.
-    start_epoch, end_epoch  the first one, and the first one after them; None: no end.
-    momentum_correction  scales the momentum with the rate for the step that changes it, where Keras keeps it in a variable.
-    steps_per_epoch      needed without staircase where Keras does not know it.
+    multiplier           a function of the epoch, which is a fraction within an epoch unless `staircase`. Or a number,
+                         the factor from each epoch to the next: with 0.5 and start_epoch=2 the rate is initial_lr in
+                         epoch 2, and half of that in epoch 3.
+    start_epoch, end_epoch  the first epoch, and the first one after the last; None: no end.
+    momentum_correction  scales the momentum with the rate in the step that changes the rate, if Keras keeps the
+                         momentum in a variable.
+    steps_per_epoch      needed without staircase if Keras does not know it.
     """
 
     model: Any
@@ -63,13 +68,13 @@ class LearningRateSchedule:
         self._rate: LearningRate | None = None
 
     def multiplier(self, epoch: float) -> float:
-        """Of an epoch."""
+        """The factor for an epoch."""
         if callable(self._multiplier):
             return float(self._multiplier(epoch))
         return float(self._multiplier ** (epoch - self.start_epoch))
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Finds out what an epoch is. Errors  ValueError where nobody knows."""
+        """Determines the steps of an epoch. Errors  ValueError if neither the caller nor Keras has given their number."""
         self._rate = LearningRate(self.model.optimizer, self.momentum_correction)
         if self.staircase or self.steps_per_epoch is not None:
             return
@@ -78,11 +83,11 @@ class LearningRateSchedule:
             raise ValueError(f"{type(self).__name__} with staircase=False needs steps_per_epoch=: Keras does not know how many there are")
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Notes the epoch."""
+        """Remembers the epoch."""
         self.current_epoch = epoch
 
     def on_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Sets the rate."""
+        """Sets the rate for the batch."""
         is_within = self.start_epoch <= self.current_epoch and (self.end_epoch is None or self.current_epoch < self.end_epoch)
         if not is_within or self._rate is None:
             return
@@ -92,22 +97,22 @@ class LearningRateSchedule:
             self._rate.set(self.initial_lr * self.multiplier(self.current_epoch + batch / self.steps_per_epoch))
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Gives the momentum back."""
+        """Restores the momentum."""
         if self._rate is not None:
             self._rate.restore_momentum()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Notes the rate in `logs`."""
+        """Writes the rate into `logs`."""
         if logs is not None and self._rate is not None:
             logs["lr"] = self._rate.get()
 
 
 class LearningRateWarmup(LearningRateSchedule):
-    """Raises the learning rate from initial_lr / size to initial_lr during the first epochs: Goyal and others, "Accurate, Large Minibatch SGD",
-    2017.
+    """Raises the learning rate from initial_lr / size to initial_lr during the first epochs, as in Goyal and others,
+    "Accurate, Large Minibatch SGD", 2017.
 
-    initial_lr  the rate to arrive at, usually that of one rank times the size.
-    verbose     1: rank 0 says when it has arrived.
+    initial_lr  the final rate, usually that of one rank times the size.
+    verbose     1: rank 0 prints a line when the final rate is reached.
     """
 
     def __init__(
@@ -124,32 +129,32 @@ class LearningRateWarmup(LearningRateSchedule):
         self.verbose = verbose
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Notes the rate in `logs`, and says so when it is the last one."""
+        """Writes the rate into `logs`, and prints a line when the final rate is reached."""
         super().on_epoch_end(epoch, logs)
         if self.verbose > 0 and job.rank() == 0 and epoch == self.warmup_epochs - 1 and self._rate is not None:
             print(f"\nEpoch {epoch + 1}: finished gradual learning rate warmup to {self._rate.get():g}.")
 
 
 class BestModel:
-    """A ModelCheckpoint that keeps the best model only. Set `filepath` before fit(), on the ranks that save."""
+    """A ModelCheckpoint that keeps only the best model. Set `filepath` before fit(), on the ranks that save."""
 
     def __init__(
         self, monitor: str = "val_loss", verbose: int = 0, save_weights_only: bool = False, mode: str = "auto",
         save_freq: str | int = "epoch",
     ) -> None:  # fmt: skip
-        placeholder = "best.weights.h5" if save_weights_only else "best.keras"  # Keras looks at its ending
+        placeholder = "best.weights.h5" if save_weights_only else "best.keras"  # Keras checks the suffix
         super().__init__(placeholder, monitor, verbose, True, save_weights_only, mode, save_freq)  # type: ignore[call-arg]
         self.filepath: Any = None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Keras's own. Errors  ValueError without a filepath."""
+        """Calls Keras's own function. Errors  ValueError without a filepath."""
         if self.filepath is None:
             raise ValueError("BestModelCheckpoint: set its `filepath` before model.fit()")
         super().on_train_begin(logs)  # type: ignore[misc]
 
 
 def _numbers(value: Any) -> Any:
-    """A metric as an array, of no dimensions for one number; None for what has no numbers."""
+    """A metric as an array, without dimensions for a single number. None for a value that is not numeric."""
     with contextlib.suppress(TypeError, ValueError, RuntimeError):  # PyTorch's tensors raise the last
         return numpy.asarray(float(value))
     with contextlib.suppress(TypeError, ValueError, RuntimeError):

@@ -1,7 +1,8 @@
-"""Elastic training with Keras, whichever backend it has: the state of a model, and what callbacks keep of where training is.
+"""Elastic training with Keras, for all its backends: the state of a model, and callbacks that keep the position of the
+training.
 
-The callbacks stand in front of Keras's own class, from which `model` comes. A batch is counted when it has ended, an epoch too, so that a
-commit has the same numbers in whichever order the callbacks are given.
+The callbacks are mixin classes in front of Keras's own class, which has `model`. A batch or an epoch is counted when it
+has ended. Therefore a commit has the same numbers in whichever order the callbacks are given.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from .exceptions import MismatchError
 class ModelState(ObjectState):
     """A model, its optimizer and plain objects: each keyword becomes an attribute.
 
-    optimizer  the model's own unless it is given. It is built, so that all ranks have the same variables.
-    Errors     ValueError for a value that cannot be copied; in sync() MismatchError for a model that is not like rank 0's.
+    optimizer  by default the model's own. It is built, so that all ranks have the same variables.
+    Errors     ValueError for a value that cannot be copied; in sync() MismatchError for a model that differs from rank
+               0's.
     """
 
     def __init__(self, model: Any, optimizer: Any = None, **kwargs: Any) -> None:
@@ -31,7 +33,7 @@ class ModelState(ObjectState):
         raise NotImplementedError
 
     def are_same(self, one: Any, other: Any) -> bool:
-        """True when two arrays are those of the same variable."""
+        """True if two arrays belong to the same variable."""
         raise NotImplementedError
 
     def _values(self) -> dict[str, Any]:
@@ -51,10 +53,10 @@ class ModelState(ObjectState):
 
 
 def _variables_of(optimizer: Any, model: Any) -> list[Any]:
-    """An optimizer's variables, none where there is no optimizer. Builds it."""
+    """An optimizer's variables, and none without an optimizer. Builds the optimizer."""
     if optimizer is None:
         return []
-    is_built = getattr(optimizer, "built", getattr(optimizer, "_built", False))  # Keras 2 has the second, once it is built
+    is_built = getattr(optimizer, "built", getattr(optimizer, "_built", False))  # Keras 2 has `_built`, once the optimizer is built
     if not is_built and model.weights and hasattr(optimizer, "build"):
         optimizer.build(model.trainable_variables)
     variables = optimizer.variables
@@ -71,11 +73,11 @@ class CommitState:
         self.batches_remaining = batches_per_commit
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Begins to count."""
+        """Begins to count batches."""
         self.batches_remaining = self.batches_per_commit
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Errors  as of state.commit()."""
+        """Counts the batch, and commits when it is time. Errors  as for state.commit()."""
         if not all(counter.end_batch(batch) for counter in _counters_of(self._state).values()):
             return
         self.batches_remaining -= 1
@@ -84,14 +86,16 @@ class CommitState:
             self._state.commit()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Commits as well. Errors  as of state.commit()."""
+        """Commits as well. Errors  as for state.commit()."""
         for counter in _counters_of(self._state).values():
             counter.end_epoch()
         self._state.commit()
 
 
 class _Counter:
-    """Keeps a number in a state. Both functions may be called twice, by Keras and by CommitState, which is ahead of it."""
+    """Keeps a number in a state. end_batch() and end_epoch() may be called twice for a batch or an epoch: first by
+    CommitState, then by Keras.
+    """
 
     def __init__(self, state: Any) -> None:
         super().__init__()
@@ -103,7 +107,7 @@ class _Counter:
         return True
 
     def end_epoch(self) -> None:
-        """Also of an epoch of which nothing was left."""
+        """Ends an epoch, also one without a batch left."""
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
         """Counts the batch."""
@@ -115,14 +119,15 @@ class _Counter:
 
 
 def _counters_of(state: Any) -> dict[str, _Counter]:
-    """Those that were made for it, the last one of each class."""
+    """The counters that were made for the state, the last one of each class."""
     counters: dict[str, _Counter] = state.__dict__.setdefault("_counters", {})
     return counters
 
 
 class UpdateBatchState(_Counter):
-    """Keeps in state.batch how many batches of the epoch have ended. A fit() that begins with others than 0 goes on there: it takes so many
-    batches from its data without training on them."""
+    """Keeps in state.batch how many batches of the epoch have ended. If it is not 0 when fit() begins, training
+    continues there: so many batches are taken from the data without training on them.
+    """
 
     model: Any
 
@@ -131,32 +136,32 @@ class UpdateBatchState(_Counter):
         self._left_out = 0
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Leaves out the batches that the state has behind it."""
+        """Skips the batches that have ended according to the state."""
         self._left_out = self._state.batch
         _train_again(self.model)
         if self._left_out:
             self.model.train_function = _LeftOut(self.model.train_function, self.model)
 
     def on_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Trains again after those that are left out."""
+        """Resumes training after the skipped batches."""
         if batch >= self._left_out:
             _train_again(self.model)
 
     def end_batch(self, batch: int) -> bool:
-        """A batch has ended, or several of which this is the last."""
+        """Counts a batch that has ended, or several batches of which it is the last."""
         if batch < self._left_out:
             return False
         self._state.batch = batch + 1
         return True
 
     def end_epoch(self) -> None:
-        """Begins a new one."""
+        """Begins a new epoch."""
         self._state.batch = self._left_out = 0
         _train_again(self.model)
 
 
 class _LeftOut:
-    """Stands for a model's train_function, and takes its data."""
+    """Replaces a model's train_function for skipped batches, and only takes their data."""
 
     def __init__(self, train: Any, model: Any) -> None:
         self.train = train
@@ -176,17 +181,17 @@ def _train_again(model: Any) -> None:
 
 
 class UpdateEpochState(_Counter):
-    """Keeps in state.epoch how many epochs have ended, whichever number the fit() has begun with."""
+    """Keeps in state.epoch how many epochs have ended, with whichever number fit() has begun."""
 
     def __init__(self, state: Any) -> None:
         super().__init__(state)
         self._has_begun = False
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Notes that there is one."""
+        """Remembers that an epoch has begun."""
         self._has_begun = True
 
     def end_epoch(self) -> None:
-        """Counts it."""
+        """Counts the epoch."""
         self._state.epoch += int(self._has_begun)
         self._has_begun = False

@@ -1,4 +1,4 @@
-"""What makes an optimizer of Keras a distributed one, whichever backend it has."""
+"""Makes an optimizer of Keras a distributed one, for all backends of Keras."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from . import model_methods
 
 
 class Distributed:
-    """What stands in front of an optimizer's own class. `_accumulation`: of its backend, with the reduction of the gradients."""
+    """The mixin class in front of an optimizer's own class. `_accumulation` is that of its backend, which reduces the
+    gradients.
+    """
 
     _accumulation: Any
 
@@ -23,17 +25,17 @@ class Distributed:
 
 
 def is_distributed(optimizer: Any) -> bool:
-    """Whether distribute() has made it."""
+    """True if distribute() has changed the optimizer."""
     return isinstance(optimizer, Distributed)
 
 
 def distribute(optimizer: Any, mixin: type[Distributed], accumulation: Any, model: Any) -> Any:
-    """`optimizer` itself, of a class that is called like its own and is saved as it.
+    """`optimizer` itself, whose new class has the name of its own one and is saved as that.
 
-    mixin  steps on reduced gradients.
-    model  Keras's class.
+    mixin  a mixin class that steps on reduced gradients.
+    model  Keras's class of models.
 
-    One that is distributed already gets the options of this call, keeps its local variables, and warns.
+    An optimizer that is distributed already gets the options of this call, keeps its local variables, and warns.
     """
     own = type(optimizer)
     if is_distributed(optimizer):
@@ -57,8 +59,10 @@ def _change(optimizer: Any, mixin: type[Distributed], accumulation: Any) -> None
 
 
 def reduce_around(optimizer: Any) -> None:
-    """Has an optimizer of Keras 3 that scales the loss around a distributed one reduce the gradients in its place. It decides by them whether
-    it steps, and all ranks must decide alike. Does nothing with others."""
+    """Lets an optimizer of Keras 3 that scales the loss, and that has a distributed one inside, reduce the gradients in
+    its place. It decides by the gradients whether it steps, and all ranks must decide alike. Does nothing with other
+    optimizers.
+    """
     inner: Any = getattr(optimizer, "inner_optimizer", None)
     if not is_distributed(inner) or is_distributed(optimizer) or not hasattr(type(optimizer), "apply"):
         return
@@ -70,7 +74,9 @@ def reduce_around(optimizer: Any) -> None:
 
 
 class _Shared:
-    """The accumulation of two optimizers, one around the other: what the outer one has reduced, the inner one takes as it is."""
+    """The accumulation of two optimizers, one inside the other. The inner one takes the gradients that the outer one
+    has reduced without another reduction.
+    """
 
     def __init__(self, accumulation: Any) -> None:
         self.reduction = accumulation.reduction
@@ -78,7 +84,7 @@ class _Shared:
         self._is_reduced = False
 
     def step(self, gradients: Sequence[Any], variables: Sequence[Any], apply: Callable[[list[Any]], Any]) -> Any:
-        """As the accumulation's own."""
+        """Takes gradients as the accumulation's own step() does."""
         if self._is_reduced:
             return apply(list(gradients))
 
@@ -93,7 +99,7 @@ class _Shared:
 
 
 def variables_of(layers: Any) -> Iterable[Any]:
-    """The trainable variables of a layer, or of several; None has none. Errors  ValueError."""
+    """The trainable variables of a layer or of several layers; none for None. Errors  ValueError."""
     listed = [] if layers is None else layers if isinstance(layers, (list, tuple, set)) else [layers]
     for layer in listed:
         if not hasattr(layer, "trainable_weights"):
@@ -102,7 +108,9 @@ def variables_of(layers: Any) -> Iterable[Any]:
 
 
 def _module(own: type[Any]) -> str:
-    """Under which name Keras 3 finds the class when a saved model is loaded; that of a program's own class is its module's."""
+    """The name of the module in which Keras 3 finds the class when a saved model is loaded. A class of a program has
+    the module that defines it.
+    """
     if own.__module__.startswith(("keras.src.optimizers.", "keras.optimizers.")):
         return "keras.optimizers"
     return own.__module__

@@ -1,4 +1,6 @@
-"""Names that Horovod has and this version of runjob has not yet: they fail with a text that says so."""
+"""Names that Horovod has and that this version of runjob does not have yet. An access fails with a text that explains
+this.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from .exceptions import NotInThisVersionError
 
 
 def getattr_for(module: str, names: Iterable[str]) -> Callable[[str], Any]:
-    """A module's __getattr__ that explains `names` and refuses all others as Python does. hasattr() stays False."""
+    """A module's __getattr__ that explains `names` and refuses all other names as Python does. hasattr() stays False."""
     known = frozenset(names)
 
     def __getattr__(name: str) -> Any:

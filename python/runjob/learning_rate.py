@@ -6,7 +6,7 @@ from typing import Any
 
 
 class LearningRate:
-    """Of one optimizer.
+    """The learning rate of one optimizer.
 
     Momentum  a step with rate r and momentum m adds m times what was added before, of another rate r'. The paper on large minibatches corrects
               m by r / r' for the step in which the rate changes. Only where m is a variable: a number is part of the compiled step.
@@ -14,9 +14,9 @@ class LearningRate:
     """
 
     def __init__(self, optimizer: Any, corrects_momentum: bool) -> None:
-        optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # one that scales the loss
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # the optimizer inside one that scales the loss
         rate = getattr(optimizer, "_learning_rate", None)
-        if any(cls.__name__ == "LearningRateSchedule" for cls in type(rate).__mro__):  # of whichever Keras
+        if any(cls.__name__ == "LearningRateSchedule" for cls in type(rate).__mro__):  # the class of any version of Keras
             raise ValueError(
                 f"the optimizer's learning rate is a {type(rate).__name__}, which callbacks cannot set; give it a number as learning_rate"
             )
@@ -26,7 +26,7 @@ class LearningRate:
         self._kept: Any = None
 
     def get(self) -> float:
-        """The rate."""
+        """Returns the rate."""
         rate = self._optimizer.learning_rate
         return float(rate.numpy() if hasattr(rate, "numpy") else rate)
 
@@ -41,7 +41,7 @@ class LearningRate:
             self._momentum.assign(self._kept * rate / before)
 
     def restore_momentum(self) -> None:
-        """After the step."""
+        """Restores the momentum after the step."""
         if self._momentum is not None and self._kept is not None:
             self._momentum.assign(self._kept)
             self._kept = None

@@ -1,7 +1,9 @@
-"""compile() and fit() of Keras's models, as scripts call them that know nothing of Keras 3.
+"""compile() and fit() of Keras's models, for scripts that were not written for Keras 3.
 
-Keras 3 compiles training steps by XLA unless told otherwise (jit_compile="auto"), which takes no collectives. Models that train with us
-are not compiled; that is said once. And some arguments of Keras 2, which Horovod's scripts give, Keras 3 has forgotten."""
+By default (jit_compile="auto") Keras 3 compiles training steps with XLA, which cannot contain collectives. Models with
+a distributed optimizer are not compiled, and one warning reports this. Keras 3 has also dropped some arguments of Keras
+2, which scripts for Horovod pass.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-# Of fit(), evaluate() and predict() in Keras 2, for data sets that are Python generators: of Keras 3's own data sets, they are attributes.
+# Arguments of fit(), evaluate() and predict() in Keras 2, for data sets that are Python generators. In Keras 3 they are
+# attributes of its own data sets.
 _FORGOTTEN = ("workers", "use_multiprocessing", "max_queue_size")
 
 _watched: set[type[Any]] = set()
@@ -19,12 +22,14 @@ _has_warned = False
 
 
 def watch(model: Any, is_distributed: Callable[[Any], bool], compiled: Callable[[Any], None]) -> None:
-    """Has compile() of models not turn XLA on for a distributed optimizer, from now on, unless the program says jit_compile=True, and
-    take experimental_run_tf_function=, without effect. fit() and its like take workers= of such models, with a warning.
+    """Changes compile() of models from now on. It does not turn XLA on for a distributed optimizer unless the program
+    passes jit_compile=True, and takes experimental_run_tf_function= without effect. fit(), evaluate() and predict() of
+    such models take workers= and its like, with a warning.
 
-    model           Keras's class.
-    is_distributed  whether an optimizer is.
-    compiled        is called with the optimizer that a model has after compile(): Keras puts one that scales the loss around the program's.
+    model           Keras's class of models.
+    is_distributed  a function that is true for a distributed optimizer.
+    compiled        a function that is called with the optimizer of a model after compile(). Keras may have put one that
+                    scales the loss around the program's.
     """
     if model in _watched:
         return
@@ -33,7 +38,7 @@ def watch(model: Any, is_distributed: Callable[[Any], bool], compiled: Callable[
     def is_ours(optimizer: Any) -> bool:
         return is_distributed(optimizer) or is_distributed(getattr(optimizer, "inner_optimizer", None))
 
-    # Where it is defined: Keras loads models whose classes have another one of their own in another way.
+    # The class that defines compile(): Keras loads models whose classes define it themselves in another way.
     owner = next(cls for cls in model.__mro__ if "compile" in vars(cls))
     own = owner.compile
 
@@ -73,7 +78,7 @@ def _let_take_forgotten_arguments(model: Any, method: str, is_ours: Callable[[An
 
 
 def turn_off_xla(model: Any) -> None:
-    """For one model, before its training step is made. Warns the first time that it changes something."""
+    """Turns XLA off for one model, before its training step is made. Warns the first time that this changes a model."""
     global _has_warned
     if not getattr(model, "jit_compile", False):
         return

@@ -1,4 +1,4 @@
-"""Python objects among the ranks, without a framework.
+"""Sends Python objects between the ranks, without a framework.
 
 Objects travel as pickles, and unpickling runs code of the sender's choice. Each has a proof (runjob_object_proof() in runjob.h)
 that a rank of this job has sent these bytes in this call, and nothing is unpickled without it. docs/security.md has the rest.
@@ -28,10 +28,10 @@ _PROOF_BYTES = 32  # RUNJOB_PROOF_BYTES
 def broadcast_object(
     obj: Any = None, root_rank: int = 0, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Any:
-    """root_rank's `obj` on every rank; what the others pass is not looked at. On root_rank it is `obj` itself.
+    """root_rank's `obj` on every rank. The `obj` of other ranks is ignored. On root_rank the result is `obj` itself.
 
-    obj     anything that pickle takes; where cloudpickle is installed, what that takes.
-    Errors  pickle's; HorovodInternalError and its kinds, also when the object has been changed on its way.
+    obj     any object that pickle takes, or cloudpickle where it is installed.
+    Errors  those of pickle; HorovodInternalError and its kinds, also if the object was changed on the way.
     """
     name = name or "object"
     is_root = job.rank() == root_rank
@@ -47,8 +47,8 @@ def broadcast_object(
 def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set) -> list[Any]:
     """The `obj` of every rank of the set, in rank order. Each is a copy, this rank's own too.
 
-    obj     anything that pickle takes; where cloudpickle is installed, what that takes.
-    Errors  pickle's; HorovodInternalError and its kinds, also when an object has been changed on its way.
+    obj     any object that pickle takes, or cloudpickle where it is installed.
+    Errors  those of pickle; HorovodInternalError and its kinds, also if an object was changed on the way.
     """
     name = name or "object"
     pickled = dumps(obj)
@@ -66,9 +66,10 @@ def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet 
 
 
 def _number(name: str, process_set: ProcessSet) -> int:
-    """The number of this call, which is the same on all ranks, and another one each time.
+    """The number of this call, which is the same on all ranks, and differs for each call.
 
-    To be asked for when the ranks have exchanged the lengths: a call that fails before that, on one rank or on some, does not count.
+    It is called when the ranks have exchanged the lengths: a call that fails before that, on one rank or on several, is
+    not counted.
     """
     number = ctypes.c_int64()
     job.check(library().runjob_object_number(name.encode(), identifier(process_set), ctypes.byref(number)))
@@ -83,7 +84,7 @@ def _proof(payload: bytearray | memoryview, name: str, process_set: ProcessSet, 
 
 
 def _proven(payload: bytes, name: str, process_set: ProcessSet, number: int) -> bytearray:
-    """The pickle of this rank with its proof behind it."""
+    """The pickle of this rank, followed by its proof."""
     proven = bytearray(payload)
     proven += _proof(proven, name, process_set, job.rank(), number)
     return proven
@@ -101,7 +102,7 @@ def _loads(received: bytearray | memoryview, name: str, process_set: ProcessSet,
 
 
 def dumps(obj: Any) -> bytes:
-    """A pickle of `obj`; where cloudpickle is installed, one of its own."""
+    """A pickle of `obj`, made by cloudpickle where it is installed."""
     try:
         import cloudpickle  # also takes lambdas and classes of __main__
     except ImportError:

@@ -1,16 +1,19 @@
-"""The collectives for the arrays of any framework, whose module calls them tensors or arrays and exports them as functions.
+"""The collectives for the arrays of any framework. The framework's module calls them tensors or arrays and exports the
+operations as functions.
 
-Names    identify an operation among the ranks. Unnamed ones are told apart by their order, which must be the same on all ranks;
-         the handles, and for each operation the synchronous calls, are counted separately: what is unnamed is synchronous
-         on all ranks or on none.
+Names    identify an operation among the ranks. Unnamed ones are identified by their order, which must be the same on
+         all ranks. Handles are counted separately from synchronous calls, and these for each operation, so an unnamed
+         operation must be synchronous on all ranks or on none.
 
-process_set  the ranks that take part: "all ranks" means them, sizes and rank order are theirs. `root_rank` is a rank of the job.
+process_set  the ranks that take part. "All ranks" means these, and sizes and rank order are theirs. `root_rank` is a
+             rank of the job.
 Shape    a tensor's shape is the same on all ranks, except for allgather's and alltoall's first extent.
 dtype    uint8, int8, uint16, int16, int32, int64, float16, bfloat16, float32, float64, bool; the same on all ranks.
          Reductions of bool: Sum and Max are or, Product and Min are and; Average and scaling are refused.
-Threads  any, concurrently. Everything that waits lets go of the GIL.
-Errors   ValueError for what can never work (dtype, a non-contiguous tensor in place, a name in flight, root_rank);
-         HorovodInternalError and its kinds from synchronize(), on every rank: MismatchError when the ranks disagree.
+Threads  any, concurrently. Functions that wait release the GIL.
+Errors   ValueError for arguments that can never work (dtype, a non-contiguous tensor in place, a name in flight,
+         root_rank); HorovodInternalError and its kinds from synchronize(), on every rank: MismatchError when the ranks
+         disagree.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from .reduce_ops import Average
 
 
 class Operations(Generic[Given, Array]):
-    """native  for synchronous calls, which compressors the library knows: see compression.split()."""
+    """`native` has the compressors that the library knows, for synchronous calls: see compression.split()."""
 
     def __init__(self, calls: Calls[Array], native: Mapping[type[Compressor], int]) -> None:
         self._calls = calls
@@ -46,7 +49,8 @@ class Operations(Generic[Given, Array]):
 
         op       Average (the default), Sum, Min, Max, Product. `average=` is deprecated. Averages of integers truncate toward zero.
         Shape, dtype  any; those of the result, a new tensor on every rank, are the same.
-        Errors   ValueError for what can never work; HorovodInternalError and its kinds, MismatchError when the ranks disagree.
+        Errors   ValueError for arguments that can never work; HorovodInternalError and its kinds, MismatchError when
+                 the ranks disagree.
         """
         op = reduce_ops.resolve(op, average)
         compression, native = _split(compression, self._native)
@@ -62,7 +66,7 @@ class Operations(Generic[Given, Array]):
 
         op      Average (the default), Sum, Min, Max, Product. `average=` is deprecated. Averages of integers truncate toward zero.
         Owner   `tensor` must not be changed until synchronize(handle), which returns the new one.
-        Errors  ValueError for what can never work; the others come from synchronize().
+        Errors  ValueError for arguments that can never work; other errors come from synchronize().
         """
         reduction = Reduction(reduce_ops.resolve(op, average), prescale_factor, postscale_factor, process_set)
         return handles.start(self._calls.allreduce(tensor, name, reduction))
@@ -73,7 +77,8 @@ class Operations(Generic[Given, Array]):
     ) -> int:  # fmt: skip
         """allreduce_async() in place: `tensor` must not be touched until synchronize(handle) returns it.
 
-        Errors  as allreduce_async(), and ValueError for memory that cannot be handed over as it is: not contiguous, not writable.
+        Errors  as allreduce_async(), and ValueError for memory that the library cannot use without a copy: not
+                contiguous, not writable.
         """
         reduction = Reduction(reduce_ops.resolve(op, average), prescale_factor, postscale_factor, process_set)
         return handles.start(self._calls.allreduce(tensor, name, reduction, in_place=True))
@@ -84,7 +89,8 @@ class Operations(Generic[Given, Array]):
     ) -> Array:  # fmt: skip
         """allreduce() in place. Returns `tensor`.
 
-        Errors  as allreduce(), and ValueError for memory that cannot be handed over as it is: not contiguous, not writable.
+        Errors  as allreduce(), and ValueError for memory that the library cannot use without a copy: not contiguous,
+                not writable.
         """
         reduction = Reduction(reduce_ops.resolve(op, average), prescale_factor, postscale_factor, process_set)
         output: Array = handles.run(self._calls.allreduce(tensor, name, reduction, in_place=True))
@@ -115,7 +121,7 @@ class Operations(Generic[Given, Array]):
     def broadcast(
         self, tensor: Given, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
     ) -> Array:
-        """root_rank's tensor as a new tensor on every rank; the others' give shape and dtype.
+        """Sends root_rank's tensor to every rank, as a new tensor. The tensors of the other ranks give shape and dtype.
 
         root_rank  a rank of the job, also with a process set, which has to include it.
         Errors     as allreduce().
@@ -135,7 +141,8 @@ class Operations(Generic[Given, Array]):
     def broadcast_async_(
         self, tensor: Array, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
     ) -> int:
-        """broadcast_async() in place: read on root_rank, overwritten on the others, not to be touched until it is done.
+        """broadcast_async() in place. `tensor` is read on root_rank and overwritten on the other ranks. It must not be
+        touched until the operation is done.
 
         Errors  as allreduce_async_().
         """
@@ -155,10 +162,12 @@ class Operations(Generic[Given, Array]):
         self, tensor: Given, splits: Given | Sequence[int] | None = None, name: str | None = None,
         process_set: ProcessSet = global_process_set,
     ) -> Array | tuple[Array, Array]:  # fmt: skip
-        """Sends splits[r] rows of `tensor` (its first dimension) to rank r, the first ones to rank 0, and returns what has come.
+        """Sends splits[r] rows of `tensor` (its first dimension) to rank r, the first ones to rank 0, and returns the
+        received rows.
 
-        splits   as many integers as ranks, whose sum is the number of rows; without them each rank gets as many. With them,
-                 returns (what has come, in rank order; how many rows came from each rank, int32).
+        splits   as many integers as ranks, whose sum is the number of rows. Without them each rank gets the same number
+                 of rows. With them, returns (the received rows, in rank order; the number of rows from each rank,
+                 int32).
         Errors   as allreduce(); ValueError for splits that do not fit.
         """
         output, received = handles.run(self._calls.alltoall(tensor, splits, name, process_set))
@@ -170,8 +179,10 @@ class Operations(Generic[Given, Array]):
     ) -> int:  # fmt: skip
         """Starts sending splits[r] rows of `tensor` (its first dimension) to rank r, the first ones to rank 0; returns a handle.
 
-        splits  as many integers as ranks, on the CPU, whose sum is the number of rows; without them each rank gets as many.
-        synchronize() returns two tensors: what has come, in rank order, and how many rows came from each rank (int32).
+        splits  as many integers as ranks, on the CPU, whose sum is the number of rows. Without them each rank gets the
+                same number of rows.
+        synchronize() returns two tensors: the received rows, in rank order, and the number of rows from each rank
+        (int32).
         Errors  as allreduce_async(); ValueError for splits that do not fit.
         """
         return handles.start(self._calls.alltoall(tensor, splits, name, process_set))
@@ -202,21 +213,24 @@ class Operations(Generic[Given, Array]):
         return handles.start(self._calls.reducescatter(tensor, name, reduction))
 
 
-_split = compression.split  # where `compression` is an argument
+_split = compression.split  # used in functions that have an argument `compression`
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns when all ranks of the set have called it. Errors  HorovodInternalError and its kinds when one cannot."""
+    """Returns when all ranks of the set have called it. Errors  HorovodInternalError and its kinds if a rank cannot
+    call it any more.
+    """
     set_id = process_sets.identifier(process_set)
     handles.run(Call(BARRIER, None, (set_id,), (), lambda core: None, set_id))
 
 
 def join(device: int = -1) -> int:
-    """Announces that this rank has no more data, and returns when all ranks have: the rank that joined last, the same on all.
+    """Announces that this rank has no more data, and returns when all ranks have announced it. Returns the rank that
+    joined last, the same on all ranks.
 
-    Until then, zeros of this rank take part in the others' allreduces; their averages still divide by the size. All other
-    operations but barriers raise a HorovodInternalError on them. Afterwards operations without a name are counted from the
-    beginning on all ranks. `device` has no effect: nothing is computed on it.
+    Until then, zeros of this rank take part in the others' allreduces, whose averages still divide by the size. All
+    other operations except barriers raise a HorovodInternalError on the other ranks. Afterwards operations without a
+    name are counted from the beginning on all ranks. `device` has no effect, because nothing is computed on it.
     """
     handle = c_int64()
     job.check(library().runjob_join_async(byref(handle)))

@@ -1,11 +1,12 @@
-"""Process sets: some of the job's ranks, among which collectives run; `process_set=` of every operation takes one.
+"""Process sets: subsets of the job's ranks in which collectives run. The argument `process_set=` of every operation
+takes one.
 
-Each set works for itself: sets may overlap, and no set waits for ranks outside of it. Sets are made by init(process_sets=[...]), or,
-where the job allows it, by add_process_set(). Ranks are always those of the job: `root_rank` too.
+Each set works by itself: sets may overlap, and no set waits for ranks outside of it. init(process_sets=[...]) makes
+sets, and so does add_process_set() in a job that allows it. Ranks are always numbered as in the job, `root_rank` too.
 
 Threads  any, but all ranks add and remove sets in the same order.
-Errors   NotInitializedError before init(). ValueError for ranks that cannot be a set, a set that is not registered, and an
-         operation of a set that this rank is not in.
+Errors   NotInitializedError before init(). ValueError for ranks that cannot be a set, for a set that is not registered,
+         and for an operation of a set that this rank is not in.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from ._library import library
 
 
 class ProcessSet:
-    """A set of ranks. What it is called with: ranks of the job in any order, or an mpi4py communicator of some of them.
+    """A set of ranks. The constructor takes ranks of the job in any order, or an mpi4py communicator of some of them.
 
-    It is registered by init() or add_process_set(), until remove_process_set() or shutdown(). Until then, and after it,
+    init() or add_process_set() registers it, until remove_process_set() or shutdown(). While it is not registered,
     `process_set_id`, size(), rank() and included() are None.
     """
 
@@ -38,13 +39,13 @@ class ProcessSet:
         if any(isinstance(rank, bool) or not hasattr(rank, "__index__") for rank in ranks):
             raise ValueError(f"ProcessSet takes a list of ranks or an mpi4py communicator, not {ranks!r}")
         self._ranks = sorted(rank.__index__() for rank in ranks)
-        self._registered: tuple[int, int] | None = None  # the job, and the library's number
-        self._is_by_hand = False  # the program has set the number
+        self._registered: tuple[int, int] | None = None  # the job's number, and the library's number of the set
+        self._is_by_hand = False  # True if the program has set the number
 
     @property
     def process_set_id(self) -> int | None:
-        """The library's number, the same on all ranks. It can be set, to that of a set with these ranks or to None; that registers
-        nothing with the other ranks.
+        """The library's number, the same on all ranks. A program can set it, to that of a set with these ranks or to
+        None. This registers nothing with the other ranks.
         """
         registered = self._registered
         if registered is None or registered[0] != job.generation() or not job.is_initialized():
@@ -58,15 +59,15 @@ class ProcessSet:
 
     @property
     def ranks(self) -> list[int] | None:
-        """Ascending."""
+        """The ranks of the set, in ascending order."""
         return list(self._ranks)
 
     def size(self) -> int | None:
-        """How many ranks it has."""
+        """The number of ranks in the set."""
         return None if self.process_set_id is None else len(self._ranks)
 
     def rank(self) -> int | None:
-        """This rank's index in it. Errors  ValueError when this rank is not in it."""
+        """The index of this rank in the set. Errors  ValueError if this rank is not in it."""
         if self.process_set_id is None:
             return None
         if not self.included():
@@ -74,7 +75,7 @@ class ProcessSet:
         return self._ranks.index(job.rank())
 
     def included(self) -> bool | None:
-        """Whether this rank is in it."""
+        """True if this rank is in the set."""
         return None if self.process_set_id is None else job.rank() in self._ranks
 
     def __str__(self) -> str:
@@ -113,17 +114,17 @@ class GlobalProcessSet(ProcessSet):
 global_process_set = GlobalProcessSet()
 
 _lock = threading.Lock()
-_epochs: dict[int, int] = {}  # by number: how many sets had been added when it was given
+_epochs: dict[int, int] = {}  # by the number of a set: how many sets had been added when it got this number
 _added = 0
 
 
 def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
-    """Adds a set, and returns it, registered. Called by all ranks of the job with the same ranks, also by those that are not in
-    it; blocks until all have. Numbers of removed sets are given again.
+    """Adds a set, and returns it, registered. All ranks of the job call it with the same ranks, also those that are not
+    in the set. It blocks until all have called it. Numbers of removed sets are used again.
 
-    Errors  ValueError for a set that exists already, ranks that the job does not have, and when the job does not allow it: needs
-            init(process_sets="dynamic") or HOROVOD_DYNAMIC_PROCESS_SETS=1. HorovodInternalError when the ranks ask for
-            different sets, or cannot connect.
+    Errors  ValueError for a set that exists already, for ranks that the job does not have, and in a job that does not
+            allow it: it needs init(process_sets="dynamic") or HOROVOD_DYNAMIC_PROCESS_SETS=1. HorovodInternalError when
+            the ranks ask for different sets, or cannot connect.
     """
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
@@ -135,10 +136,11 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Removes a set, which all ranks call; what is in flight in it ends with an error. False for one that is not registered, and for the
-    set of all ranks.
+    """Removes a set. All ranks call it. Operations in flight in the set end with an error. Returns False for a set that
+    is not registered, and for the set of all ranks.
 
-    Errors  ValueError when the job does not allow it, see add_process_set(); HorovodInternalError when the ranks disagree.
+    Errors  ValueError in a job that does not allow it, see add_process_set(); HorovodInternalError when the ranks
+            disagree.
     """
     number = process_set.process_set_id
     if number is None or number == 0:
@@ -149,13 +151,13 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 
 def get_process_set_ids_and_ranks() -> dict[int, list[int]]:
-    """All sets of the job, by number."""
+    """The ranks of all sets of the job, by number."""
     numbers = _list_of(library().runjob_process_set_ids)
     return {number: _list_of(lambda *room, n=number: library().runjob_process_set_ranks(n, *room)) for number in numbers}
 
 
 def identifier(process_set: ProcessSet) -> int:
-    """The C interface's number for `process_set`. Errors  ValueError for what is no set, or is not registered."""
+    """The C interface's number for `process_set`. Errors  ValueError for a value that is not a set, or is not registered."""
     number = process_set.process_set_id if isinstance(process_set, ProcessSet) else None
     if number is not None and not (process_set._is_by_hand and library().runjob_process_set_size(number) < 0):
         return number
@@ -165,20 +167,22 @@ def identifier(process_set: ProcessSet) -> int:
 
 
 def check_number(number: int) -> None:
-    """Errors  ValueError for the number of no set of the job."""
+    """Errors  ValueError for a number that no set of the job has."""
     if job.is_initialized() and library().runjob_process_set_size(number) < 0:
         known = ", ".join(map(str, get_process_set_ids_and_ranks()))
         raise ValueError(f"there is no process set {number}; those of this job are {known}")
 
 
 def size_of(process_set: ProcessSet) -> int:
-    """How many ranks it has, for an operation. Errors  as identifier()."""
+    """The number of ranks in a set, for an operation. Errors  as identifier()."""
     identifier(process_set)
     return job.size() if process_set.process_set_id == 0 else len(process_set._ranks)
 
 
 def rank_in(process_set: ProcessSet) -> int:
-    """This rank's index in it, for an operation; 0 when it is not in it, which the library refuses. Errors  as identifier()."""
+    """The index of this rank in a set, for an operation. It is 0 if this rank is not in the set, which the library
+    refuses. Errors  as identifier().
+    """
     identifier(process_set)
     if process_set.process_set_id == 0:
         return job.rank()
@@ -186,14 +190,14 @@ def rank_in(process_set: ProcessSet) -> int:
 
 
 def epoch(number: int) -> tuple[int, int]:
-    """Changes when `number` becomes another set, and for the set of all ranks when they have joined: what is counted for a set
-    starts anew then.
+    """A value that changes when `number` becomes the number of another set, and for the set of all ranks when all have
+    joined. Counters of a set begin anew then.
     """
     return job.generation(), job.joins() if number == 0 else _epochs.get(number, 0)
 
 
 def join(comm: Any, process_sets: Sequence[ProcessSet] | str | None) -> None:
-    """What init() does: see there."""
+    """Joins the job for init(), which describes the arguments."""
     dynamic = isinstance(process_sets, str) and process_sets.lower() == "dynamic"
     if isinstance(process_sets, str) and not dynamic:
         raise ValueError(f'init(process_sets={process_sets!r}): give a list of ProcessSet, or "dynamic"')
@@ -217,7 +221,7 @@ def join(comm: Any, process_sets: Sequence[ProcessSet] | str | None) -> None:
 
 
 def _join(comm: Any, sets: list[ProcessSet], dynamic: bool) -> ValueError | None:
-    """Joins the job, if this process is in none; what is wrong with the sets is returned when it is in one then."""
+    """Joins the job unless this process is in one. Returns a fault of the sets if the process is then in the job."""
     unique = {tuple(each.ranks or []): None for each in sets}
     flat = [rank for ranks in unique for rank in ranks]
     arguments = (
@@ -244,7 +248,7 @@ def _adopt(process_set: ProcessSet, number: int) -> None:
 
 
 def _list_of(function: Callable[..., int]) -> list[int]:
-    """What a function of the library gives, that takes an array, its length, and where to put how many there are."""
+    """The numbers that a function of the library gives whose arguments are an array, its length, and the result's length."""
     count = c_int32()
     job.check(function(None, 0, byref(count)))
     room = (c_int32 * count.value)()
@@ -253,7 +257,9 @@ def _list_of(function: Callable[..., int]) -> list[int]:
 
 
 def _ranks_of_communicator(communicator: Any) -> list[int]:
-    """The ranks in MPI's world of an mpi4py communicator: the job's, when MPI has started it with as many."""
+    """The ranks of an mpi4py communicator, as MPI's world numbers them. They are the job's ranks if MPI has started the
+    job with as many.
+    """
     from mpi4py import MPI
 
     if not isinstance(communicator, MPI.Comm):

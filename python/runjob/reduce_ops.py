@@ -1,4 +1,6 @@
-"""How allreduce combines the ranks' values: runjob_reduce_op of runjob.h, and the rules for the deprecated `average=`."""
+"""The ways in which allreduce combines the ranks' values: runjob_reduce_op of runjob.h, and the rules for the
+deprecated `average=`.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ Product = 5
 
 
 def resolve(op: int | None, average: bool | None) -> int:
-    """The operation that `op=` and the deprecated `average=` mean together; neither means Average.
+    """The operation that `op=` and the deprecated `average=` specify together. Without either it is Average.
 
-    Errors  ValueError when both are given, or for an unknown op; NotImplementedError for Adasum.
+    Errors  ValueError if both are given, or for an unknown op; NotImplementedError for Adasum.
     """
     if average is not None:
         if op is not None:

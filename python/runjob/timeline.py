@@ -1,4 +1,6 @@
-"""`python -m runjob.timeline FILE`: for which rank the others waited in a timeline, and in which operations."""
+"""`python -m runjob.timeline FILE`: prints the ranks that the others waited for in a timeline, and the operations in
+which they waited.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_ROWS = 10  # operations that are printed, those with the longest waits
+_ROWS = 10  # operations to print, those with the longest waits
 
 Span = tuple[float, float]
 
@@ -19,8 +21,8 @@ Span = tuple[float, float]
 @dataclasses.dataclass
 class Operation:
     """One run of a collective. Times are in microseconds since the start of the trace.
-
-    ticks  when each rank was ready, with its number, in the order of the times.
+the time when each rank was ready, with the rank's number, in the order of the times.
+    ticks  the span from the time at which all ranks were ready to the end.
     data   from the time at which all ranks were ready to the end.
     """
 
@@ -29,7 +31,7 @@ class Operation:
     data: Span = (0.0, 0.0)
 
     def wait(self) -> Span:
-        """From the first rank to the last one."""
+        """The span from the first rank's tick to the last rank's."""
         return self.ticks[0][0], self.ticks[-1][0]
 
     def wait_for_last(self) -> Span:
@@ -38,7 +40,9 @@ class Operation:
 
 
 def operations(events: Iterable[dict[str, Any]]) -> list[Operation]:
-    """The operations of rank 0's view that have ended. A gradient's row is left out: its bucket has the same operation."""
+    """The operations in rank 0's track that have ended. Rows of gradients are left out, because each repeats the
+    operation of its bucket.
+    """
     names: dict[Any, str] = {}
     rows: dict[Any, list[dict[str, Any]]] = collections.defaultdict(list)
     for event in events:
@@ -75,7 +79,7 @@ def _operations_of(name: str, row: list[dict[str, Any]]) -> Iterator[Operation]:
 
 
 def milliseconds(spans: Iterable[Span]) -> float:
-    """How long at least one of them lasted: operations overlap."""
+    """The time during which at least one of the spans lasted, since operations overlap."""
     total, end = 0.0, float("-inf")
     for first, last in sorted(spans):
         total += max(0.0, last - max(first, end))
@@ -106,7 +110,9 @@ def report(found: list[Operation]) -> str:
 
 
 def main() -> None:
-    """The command. Ends with status 1 and a message for a file that is no timeline, or that has no operation of several ranks."""
+    """Runs the command. Exits with status 1 and a message for a file that is not a timeline, or that has no operation
+    of several ranks.
+    """
     parser = argparse.ArgumentParser(prog="python -m runjob.timeline", description="Prints for which rank the others waited in a timeline.")
     parser.add_argument("file", type=pathlib.Path, help="of `runjob --timeline-filename FILE`")
     file = parser.parse_args().file

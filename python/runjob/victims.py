@@ -1,6 +1,6 @@
-"""The one line that a rank prints instead of a traceback when it only lost another rank, whose error runjob shows in full.
+"""The line that a rank prints instead of a traceback if it only lost another rank, whose error runjob shows in full.
 
-With N ranks, one error would otherwise be followed by N - 1 tracebacks that say the same.
+With N ranks, one error would otherwise be followed by N - 1 tracebacks with the same content.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .exceptions import AbortedError, Error, PeerLostError, WaitTimeoutError
 #: 1 where runjob's launcher names the rank that failed; 0 with --verbose.
 VARIABLE = "RUNJOB_FOLD_TRACEBACKS"
 
-#: How the library's error of a stall names the limit that it has reached.
+#: The words by which the library's error of a stall names the limit that it has reached.
 _STALL_LIMIT = "--stall-check-shutdown-time-seconds"
 #: The text of an operation of TensorFlow that a lost rank or a stall has ended, as bindings/tensorflow/running_operation.cc writes it.
 _IN_TENSORFLOW = re.compile(r"\bHorovod\w+: (AbortedError|PeerLostError|WaitTimeoutError): (.*?)(?= \[Op:|\n|$)")
@@ -24,7 +24,7 @@ _PACKAGES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def library_error(error: BaseException) -> Error | None:
-    """`error` as one of runjob's: itself, or the one whose text an error of TensorFlow has. None: it is neither."""
+    """`error` as one of runjob's: itself, or the one whose text an error of TensorFlow contains. None if it is neither."""
     if isinstance(error, Error):
         return error
     if type(error).__module__.startswith("tensorflow.") and (found := _IN_TENSORFLOW.search(str(error))):
@@ -33,10 +33,10 @@ def library_error(error: BaseException) -> Error | None:
 
 
 def victim_line(error: BaseException, environment: Mapping[str, str]) -> str | None:
-    """The line for `error`; None when its whole traceback is to be shown.
+    """The line for `error`, or None if its whole traceback is to be shown.
 
-    That is the case without runjob's launcher, with --verbose, for every error that is not the loss of another rank or a
-    stall, and for one that came while another error was handled.
+    The whole traceback is shown without runjob's launcher, with --verbose, for every error that is not the loss of
+    another rank or a stall, and for one that was raised while another error was handled.
     """
     ours = library_error(error)
     if environment.get(VARIABLE) != "1" or ours is None or not _is_of_another_rank(ours):
@@ -55,6 +55,7 @@ def _is_of_another_rank(error: Error) -> bool:
 
 
 def _is_of_library(frame: traceback.FrameSummary) -> bool:
-    is_generated = frame.filename == "<string>" and frame.name.startswith("horovod_")  # by TensorFlow, for an operation
+    # TensorFlow generates a function for each operation
+    is_generated = frame.filename == "<string>" and frame.name.startswith("horovod_")
     path = frame.filename
     return is_generated or path.startswith((_PACKAGES + os.sep, "<frozen ")) or "/site-packages/" in path or "/dist-packages/" in path

@@ -1,10 +1,13 @@
-"""What operations are called among the ranks: after the user's name for them, or else after their number.
+"""The names of operations among the ranks. They come from the names that users give, or else from numbers.
 
-An operation's name is `<kind>.<the user's name>`. Without one, all ranks must come to the same name by themselves:
+An operation's name is `<kind>.<the user's name>`. Without a user's name, all ranks must derive the same name by
+themselves:
 
-asynchronous  `<kind>.noname.<number>`, its number among the handles of the job, so that it is never in flight twice.
-synchronous   `<kind>.noname.sync.<turn>`: its number among the unnamed synchronous ones of its kind in the job, modulo TURNS. Names come
-              back, because the library is fast with operations that it has seen before.
+asynchronous  `<kind>.noname.<number>`. The number is that among the handles of the job, so that the name is never in
+              flight twice.
+synchronous   `<kind>.noname.sync.<turn>`. The turn is the number among the unnamed synchronous operations of its kind
+              in the job, modulo TURNS. Names recur, because the library is fast with operations that it has seen
+              before.
 """
 
 from __future__ import annotations
@@ -13,27 +16,30 @@ import itertools
 import threading
 from typing import Callable
 
-#: Divisible by much: a program that repeats a few calls of a kind then has each of them under the same names every time.
+#: A number with many divisors: a program that repeats a few calls of a kind then has each of them under the same names
+#: every time.
 TURNS = 60
 
 
 class Turn:
-    """One unnamed synchronous call, from where it takes its number until its name is free again."""
+    """One unnamed synchronous call, from the time when it takes its number until its name is free again."""
 
     __slots__ = ("left", "number", "over")
 
     def __init__(self) -> None:
         self.number: int | None = None
-        self.left: Callable[[], None] | None = None  # blocks until the operation that the call has left in flight is done
-        self.over: threading.Event | None = None  # of the call that waits for the name
+        # Blocks until the operation is done that an interrupted call has left in flight
+        self.left: Callable[[], None] | None = None
+        self.over: threading.Event | None = None  # the event of the call that waits for the name
 
 
 class Turns:
     """The names of the unnamed synchronous calls of one kind, in one job.
 
-    The name follows from the call's number alone, never from time, so that the ranks cannot disagree. A call waits until the one
-    TURNS before it, whose name it takes over, has ended on this rank: with one thread it has. Nobody waits for ever by that: a
-    rank that has come to a number has come to all before it, so of the operations that are not done the first can always complete.
+    The name follows from the call's number alone, never from time, so that the ranks cannot disagree. A call takes the
+    name of the call TURNS numbers before it, and waits until that has ended on this rank. With one thread it has always
+    ended. No call waits for ever: a rank that has reached a number has reached all earlier ones, so the first of the
+    operations that are not done can always complete.
 
     Threads  any.
     """
@@ -45,7 +51,7 @@ class Turns:
         self._lock = threading.RLock()  # a signal handler may call the same operation at any place
 
     def begin(self, turn: Turn) -> bytes:
-        """The name for the next call, once it is free; end() must follow, also when this is interrupted."""
+        """Returns the name for the next call when the name is free. end() must follow, also if this is interrupted."""
         with self._lock:
             turn.number = number = next(self._numbers)
             self._running[number] = turn
@@ -55,7 +61,9 @@ class Turns:
         return self._names[number % TURNS]
 
     def end(self, turn: Turn, was_refused: bool = False) -> None:
-        """The call is over, or had not begun. One that the library has refused does not count, unless another has begun since."""
+        """Ends the call, also one that was not begun. A call that the library has refused is not counted, unless
+        another one has begun since.
+        """
         with self._lock:
             if turn.number is not None:
                 self._running.pop(turn.number, None)
@@ -66,7 +74,7 @@ class Turns:
             turn.over.set()
 
     def leave(self, turn: Turn, wait: Callable[[], None]) -> None:
-        """The call was interrupted, and its operation is in flight; `wait` blocks until that is done."""
+        """Notes that the call was interrupted and its operation is in flight. `wait` blocks until the operation is done."""
         turn.left = wait
         with self._lock:
             over = turn.over

@@ -1,4 +1,4 @@
-"""horovod.keras.DistributedOptimizer, whose arguments have another order than that of horovod.tensorflow.keras."""
+"""horovod.keras.DistributedOptimizer, whose arguments have another order than those of horovod.tensorflow.keras."""
 
 from typing import Any
 

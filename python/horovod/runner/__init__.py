@@ -9,16 +9,16 @@ import runjob
 
 from .arguments import _HorovodArgs as _HorovodArgs
 
-#: Those of elastic jobs, and the command's options.
+#: The arguments of elastic jobs, and the command's options for them.
 _ELASTIC = {
     "max_num_proc": "--max-np", "slots": "--slots-per-host", "reset_limit": "--reset-limit", "cooldown_range": "--blacklist-cooldown-range",
     "host_discovery_script": "--host-discovery-script",
 }  # fmt: skip
 
-#: What scripts look for in the message of a failed rank.
+#: The beginning that scripts look for in the message of a failed rank.
 _LEAD = "Horovod detected that one or more processes exited with non-zero status: "
 
-#: Arguments that do nothing here, and why.
+#: Arguments that have no effect here, with the reason.
 _NO_EFFECT = {
     "use_mpi": "runjob starts the ranks itself; start a program that uses MPI with mpirun",
     "mpi_args": "runjob starts the ranks itself, without mpirun",
@@ -54,22 +54,22 @@ def run(
     min_np: int | None = None,
     max_np: int | None = None,
 ) -> list[Any]:
-    """Calls func(*args, **kwargs) on `num_proc` ranks and returns what they return, in rank order: see runjob.run().
+    """Calls func(*args, **kwargs) on `num_proc` ranks and returns their results, in rank order: see runjob.run().
 
-    num_proc   None is 1.
+    num_proc   None means 1.
     min_num_proc, host_discovery_script
-               make the job elastic. It starts with at least min_num_proc ranks; the results are those of the first min_num_proc ranks that
-               are there in the end.
-    slots      of each host that the script prints without a number.
+               make the job elastic. It starts with at least min_num_proc ranks. The results are those of the first
+               min_num_proc ranks that the job has in the end.
+    slots      the number of slots of each host that the script prints without a number.
     cooldown_range
                the shortest and the longest time for which a failed host is excluded, in seconds.
 
-    use_gloo   True is how runjob works anyway.
+    use_gloo   True has no effect, because runjob always works so.
     np, min_np, max_np, network_interface
                older names of num_proc, min_num_proc, max_num_proc and network_interfaces: DeprecationWarning.
 
-    What has no effect here is a UserWarning that says why. Errors  those of runjob.run(), of which RunError is a RuntimeError as in
-    Horovod; ValueError for `hosts` with `hostfile` and `use_gloo` with `use_mpi`.
+    An argument that has no effect here causes a UserWarning with the reason. Errors  those of runjob.run(), whose
+    RunError is a RuntimeError as in Horovod; ValueError for `hosts` with `hostfile` and for `use_gloo` with `use_mpi`.
     """
     given = dict(locals())
     num_proc = _renamed(given, "np", "num_proc", num_proc)
@@ -98,7 +98,7 @@ def run(
         )  # fmt: skip
         return results[:fewest] if is_elastic else results
     except runjob.RunError as error:
-        _say_horovods_words(error)
+        _rephrase_as_horovod(error)
         raise
 
 
@@ -111,13 +111,13 @@ def _elastic_options(given: dict[str, Any]) -> list[str]:
     return words
 
 
-def _say_horovods_words(error: runjob.RunError) -> None:
+def _rephrase_as_horovod(error: runjob.RunError) -> None:
     if error.rank is not None:
         error.args = (_LEAD + str(error),)
 
 
 def _renamed(given: dict[str, Any], old: str, new: str, value: Any) -> Any:
-    """`value` of the argument `new`, or what its older name has."""
+    """`value` of the argument `new`, or the value of its older name."""
     if given[old] is None:
         return value
     warnings.warn(f"horovod.run({old}=...) is deprecated: use {new}=", DeprecationWarning, stacklevel=3)

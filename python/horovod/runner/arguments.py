@@ -17,7 +17,7 @@ _RENAMED = {
 
 
 class _HorovodArgs:
-    """The options of horovodrun by their names, with underscores for dashes; one that nobody has set is None.
+    """The options of horovodrun by their names, with underscores for dashes. An option that has not been set is None.
 
     command   the words of the command, or
     run_func  a function to call on each rank, with the Python `executable`.
@@ -33,6 +33,6 @@ class _HorovodArgs:
 
 
 def words_of(arguments: _HorovodArgs) -> list[str]:
-    """The options of the command, but the number of ranks."""
+    """The options of the command, except for the number of ranks."""
     given = {_RENAMED.get(name, name): value for name, value in vars(arguments).items() if name not in _OTHERS and value not in ([], "")}
     return options({**given, "verbose": bool(arguments.verbose)})

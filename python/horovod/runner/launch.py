@@ -1,4 +1,4 @@
-"""The command `horovodrun`: the program `runjob` under that name, by which it knows that it stands in for Horovod's."""
+"""The command `horovodrun`: the program `runjob` under that name. From the name it knows that it replaces Horovod's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def run_commandline() -> None:
-    """Becomes the program, with this process's arguments. Returns never; says what is wrong when it cannot be found."""
+    """Replaces this process by the program, with this process's arguments. Never returns. Exits with a message if the
+    program cannot be found.
+    """
     from runjob.launch.run_command import find
 
     try:
@@ -23,14 +25,15 @@ def run_commandline() -> None:
 
 
 def _run(args: _HorovodArgs) -> list[Any] | None:
-    """Starts the job that `args` describes: what run_func has returned on each rank; None for a command.
+    """Starts the job that `args` describes. Returns the result of run_func on each rank; for a command None.
 
-    Errors  those of runjob.run() for a function. RuntimeError when a command has failed; what has failed is on standard error.
+    Errors  those of runjob.run() for a function. RuntimeError if a command has failed, whose failure is reported on
+    standard error.
     """
     import runjob
     from runjob.launch.run_command import find
 
-    from . import _LEAD, _say_horovods_words
+    from . import _LEAD, _rephrase_as_horovod
     from .arguments import words_of
 
     ranks = args.np or args.num_proc
@@ -38,7 +41,7 @@ def _run(args: _HorovodArgs) -> list[Any] | None:
         try:
             return runjob.run(args.run_func, np=ranks, executable=args.executable, options=words_of(args))
         except runjob.RunError as error:
-            _say_horovods_words(error)
+            _rephrase_as_horovod(error)
             raise
     number = [] if ranks is None else ["-np", str(ranks)]
     done = subprocess.run(["horovodrun", *number, *words_of(args), "--", *args.command], executable=find(), check=False)

@@ -12,12 +12,12 @@ from runjob.tensorflow import *  # noqa: F403
 
 
 def check_num_rank_power_of_2(num_rank: int) -> bool:
-    """Whether it is one."""
+    """True if `num_rank` is a power of two."""
     return bool(_util.num_rank_is_power_2(num_rank))
 
 
 def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
-    """Whether collectives take tensors of GPUs as they are."""
+    """True if collectives take tensors of GPUs without a copy to the CPU."""
     return bool(_util.gpu_available(ext_base_name, verbose))
 
 
@@ -26,7 +26,7 @@ def handle_average_backwards_compatibility(op: int | None, average: bool | None)
     return _reduce_ops.resolve(op, average)
 
 
-# Names that Horovod keeps for itself, and that scripts use: for sums, mostly.
+# Names that Horovod keeps private and that scripts use nevertheless, mostly for sums.
 
 
 def _allreduce(

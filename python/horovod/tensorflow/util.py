@@ -1,4 +1,4 @@
-"""horovod.tensorflow.util: what scripts import from it."""
+"""horovod.tensorflow.util: the functions that scripts import from it."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ __all__ = ["refs_to_vars", "split_list", "vars_to_refs"]
 
 
 def _executing_eagerly() -> bool:
-    """Whether outside of functions and graphs."""
+    """True outside of functions and graphs."""
     return bool(tf.executing_eagerly())
 
 
@@ -21,10 +21,10 @@ def _make_subgraph(f: Any) -> Any:
 
 
 def vars_to_refs(vars: Any) -> Any:  # noqa: A002  Horovod's name
-    """Variables as what can be put into sets and dictionaries: lists become tuples of references, at any depth."""
+    """Variables in a form that can be put into sets and dictionaries: lists become tuples of references, at any depth."""
     return tuple(vars_to_refs(each) for each in vars) if isinstance(vars, list) else vars.ref()
 
 
 def refs_to_vars(refs: Any) -> Any:
-    """What vars_to_refs() was given."""
+    """The variables that vars_to_refs() was given."""
     return [refs_to_vars(each) for each in refs] if isinstance(refs, tuple) else refs.deref()

@@ -1,4 +1,4 @@
-"""horovod.torch.mpi_ops: the operations of runjob.torch, and what scripts ask of Horovod's module besides them."""
+"""horovod.torch.mpi_ops: the operations of runjob.torch, and the other names that scripts import from Horovod's module."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from runjob.torch.grouped import HorovodGroupedReducescatter as HorovodGroupedRe
 
 
 def gpu_available(ext_base_name: str = "torch", verbose: bool = False) -> bool:
-    """Whether collectives take that framework's GPU tensors."""
+    """True if collectives take GPU tensors of that framework."""
     return _gpu_available(ext_base_name, verbose)
 
 

@@ -1,4 +1,5 @@
-"""Elastic training: a function that goes on with other ranks when some are lost or added, and the state that it goes on from.
+"""Elastic training: a function that continues with other ranks when ranks are lost or added, and the state from which
+it continues.
 
     state = runjob.elastic.ObjectState(step=0, weights=numpy.zeros(1000))
 
@@ -9,11 +10,11 @@
             state.step += 1
             state.commit()
 
-Every State has a commit: a copy that this process restores when a rank is lost. Commits are numbered, and all ranks bring the number
-of their newest one to the meeting at which the next generation forms. runjob.torch.elastic, runjob.tensorflow.elastic and
-runjob.keras.elastic have the states of models.
+Every State has a commit: a copy that this process restores when a rank is lost. Commits are numbered, and all ranks
+report the number of their newest one when the next generation forms. runjob.torch.elastic, runjob.tensorflow.elastic
+and runjob.keras.elastic have the states of models.
 
-Threads  the one that runs the function.
+Threads  the thread that runs the function.
 """
 
 from .generation import commits, is_elastic, pending

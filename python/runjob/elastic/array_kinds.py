@@ -1,4 +1,6 @@
-"""Kinds of arrays that a state copies into memory of its own: NumPy's here, those of a framework where its states are defined."""
+"""Kinds of arrays that a state copies into memory of its own. NumPy's kind is here, and a framework's kind is in the
+module of its states.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class Form(NamedTuple):
-    """How an array looks, the same on all ranks. `kind`: the name of its ArrayKind."""
+    """The properties of an array that are the same on all ranks. `kind` is the name of its ArrayKind."""
 
     kind: str
     shape: tuple[int, ...]
@@ -17,7 +19,7 @@ class Form(NamedTuple):
 
 
 class ArrayKind:
-    """Arrays of one framework, and copies of them in memory that is lent as a buffer.
+    """Arrays of one framework, and copies of them in memory that the caller provides as a buffer.
 
     Attributes  name: the same on all ranks.
     """
@@ -25,19 +27,19 @@ class ArrayKind:
     name = ""
 
     def takes(self, value: Any) -> bool:
-        """Whether `value` is an array of this kind. All others are plain objects."""
+        """True if `value` is an array of this kind. Values of no kind are plain objects."""
         raise NotImplementedError
 
     def form(self, value: Any) -> Form:
-        """How an array looks."""
+        """The Form of an array."""
         raise NotImplementedError
 
     def dtype_name(self, dtype: Any) -> str:
-        """A Form's dtype as text, for dtype_named(). Common ones have NumPy's names on all kinds: "float32"."""
+        """The dtype of a Form as text, for dtype_named(). All kinds use NumPy's names for common ones: "float32"."""
         raise NotImplementedError
 
     def dtype_named(self, name: str) -> Any:
-        """The opposite of dtype_name(). Errors  TypeError, ValueError, AttributeError for a text that is none."""
+        """The inverse of dtype_name(). Errors  TypeError, ValueError, AttributeError for a text that names no dtype."""
         raise NotImplementedError
 
     def copy_in(self, form: Form, memory: memoryview) -> Any:
@@ -45,11 +47,11 @@ class ArrayKind:
         raise NotImplementedError
 
     def is_far(self, value: Any) -> bool:
-        """Whether the array does not lie in the memory of this host."""
+        """True if the array does not lie in the memory of this host."""
         return False
 
     def copy_beside(self, value: Any) -> Any:
-        """A copy without values of an array that is far, where the array lies."""
+        """A copy without values of an array for which is_far() is true, in the memory in which the array lies."""
         raise NotImplementedError
 
     def save(self, copy: Any, value: Any) -> None:
@@ -57,16 +59,16 @@ class ArrayKind:
         raise NotImplementedError
 
     def restore(self, value: Any, copy: Any) -> Any:
-        """The array with the values of the copy; another one where it cannot be written."""
+        """The array with the values of the copy. It is another array if `value` cannot be written."""
         raise NotImplementedError
 
     def new(self, copy: Any) -> Any:
-        """A new array with the values of the copy. Errors  ValueError for a kind that is made by the program only."""
+        """A new array with the values of the copy. Errors  ValueError for a kind whose arrays only the program can make."""
         raise NotImplementedError
 
 
 class NumpyArrays(ArrayKind):
-    """numpy.ndarray itself, without Python objects in it. NumPy is not imported."""
+    """numpy.ndarray itself, not its subclasses, without Python objects in it. This module does not import NumPy."""
 
     name = "numpy"
 
@@ -84,7 +86,7 @@ class NumpyArrays(ArrayKind):
             is_enough = numpy.dtype(dtype.name) == dtype
         except TypeError:
             is_enough = False
-        # Text, structs and foreign byte orders: as NumPy's own files have them.
+        # Text, structs and foreign byte orders have the form that NumPy's own files use.
         return str(dtype.name) if is_enough else repr(numpy.lib.format.dtype_to_descr(dtype))
 
     def dtype_named(self, name: str) -> Any:
@@ -116,7 +118,7 @@ _NEVER_ARRAYS = frozenset((bool, int, float, str, bytes, type(None)))
 
 
 def add_kind(kind: ArrayKind) -> None:
-    """States copy arrays of this kind from now on."""
+    """Registers a kind. States copy arrays of this kind from now on."""
     _kinds[kind.name] = kind
 
 
@@ -131,11 +133,11 @@ def kind_of(value: Any) -> ArrayKind | None:
 
 
 class UnknownKindError(ValueError):
-    """Rank 0, or a commit, has arrays of a kind that this process has not."""
+    """Rank 0, or a commit, has arrays of a kind that this process does not have."""
 
 
 def kind_named(name: str) -> ArrayKind:
-    """The kind of that name. Errors  UnknownKindError."""
+    """The kind with that name. Errors  UnknownKindError."""
     if name not in _kinds:
         raise UnknownKindError(f"rank 0's state has arrays of {name}, which this process has not imported")
     return _kinds[name]

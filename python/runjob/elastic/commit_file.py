@@ -1,4 +1,4 @@
-"""A commit as a file: how it is written and read.
+"""Writes and reads a commit as a file.
 
 The layout is that of safetensors (github.com/huggingface/safetensors, "Format"), whose library opens the files as well:
 
@@ -6,9 +6,9 @@ The layout is that of safetensors (github.com/huggingface/safetensors, "Format")
     header   JSON: {name: {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}}, and blanks up to a multiple of 8 bytes
     data     the bytes of the arrays without gaps, those of larger elements first
 
-The header's "__metadata__" has a text "runjob", JSON: the format's version, the values' names, and for each array, by number, its name,
-kind, dtype and shape. An array of a dtype that safetensors has not is there as bytes (U8). The last array, "runjob.objects", is a pickle
-of the plain objects, with Places for the arrays.
+The header's "__metadata__" has a text "runjob", JSON: the format's version, the values' names, and for each array, by
+number, its name, kind, dtype and shape. An array of a dtype that safetensors does not have is stored as bytes (U8). The
+last array, "runjob.objects", is a pickle of the plain objects, with Places for the arrays.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .array_kinds import Form, UnknownKindError, kind_named
 _VERSION = 1
 _OBJECTS = "runjob.objects"
 _LENGTH = struct.Struct("<Q")
-_MOST_HEADER_BYTES = 100_000_000  # safetensors reads no longer ones
+_MOST_HEADER_BYTES = 100_000_000  # the library safetensors reads no longer headers
 
-#: NumPy's names of dtypes, and safetensors' ones.
+#: The names of dtypes in NumPy, and those in safetensors.
 _SAFETENSORS = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32", "int32": "I32", "uint64": "U64",
     "int64": "I64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64",
@@ -37,11 +37,13 @@ _SAFETENSORS = {
 
 
 class BrokenCommitError(ValueError):
-    """The file is no whole commit."""
+    """The file does not contain a whole commit."""
 
 
 class Header(NamedTuple):
-    """What a file has. `names`: of the values; `forms` and `offsets`: of the arrays, by number, in bytes from the file's start on."""
+    """The contents of a file. `names` are those of the values. `forms` and `offsets` are those of the arrays, by
+    number; offsets are bytes from the start of the file.
+    """
 
     names: list[str]
     forms: list[Form]
@@ -50,9 +52,9 @@ class Header(NamedTuple):
 
 
 def write(file: BinaryIO, outline: dict[str, Any], forms: Sequence[Form], arrays: Sequence[memoryview]) -> None:
-    """Writes a commit from the file's start on. arrays: the bytes of each, by number.
+    """Writes a commit from the start of the file. `arrays` has the bytes of each array, by number.
 
-    Errors  OSError; pickle's for an object that cannot be pickled.
+    Errors  OSError; those of pickle for an object that cannot be pickled.
     """
     objects = dumps(outline)
     names = _array_names(outline)
@@ -77,7 +79,7 @@ def write(file: BinaryIO, outline: dict[str, Any], forms: Sequence[Form], arrays
 
 
 def read_header(file: BinaryIO) -> Header:
-    """Errors  BrokenCommitError; UnknownKindError; OSError."""
+    """Reads the header. Errors  BrokenCommitError; UnknownKindError; OSError."""
     try:
         size = os.fstat(file.fileno()).st_size
         if size < _LENGTH.size:
@@ -103,12 +105,14 @@ def read_header(file: BinaryIO) -> Header:
         return Header(list(about["values"]), forms, offsets, (begin, end))
     except (BrokenCommitError, UnknownKindError, OSError):
         raise
-    except Exception as error:  # a text of another form may raise anything in the parsers of JSON and of dtypes
+    except Exception as error:  # the parsers of JSON and of dtypes may raise any exception for a malformed text
         raise BrokenCommitError(f"its header makes no sense: {type(error).__name__}: {error}") from error
 
 
 def _place_of(offsets: Any, start: int) -> tuple[int, int]:
-    """Where an entry begins and ends in the file. Errors  BrokenCommitError; others for what is no list of two."""
+    """The offsets in the file at which an entry begins and ends. Errors  BrokenCommitError; other exceptions for a
+    value that is not a list of two.
+    """
     begin, end = offsets
     if type(begin) is not int or type(end) is not int or not 0 <= begin <= end:
         raise BrokenCommitError(f"its header makes no sense: {offsets!r} is no place in it")
@@ -116,12 +120,14 @@ def _place_of(offsets: Any, start: int) -> tuple[int, int]:
 
 
 def read_objects(file: BinaryIO, header: Header) -> dict[str, Any]:
-    """The plain objects. Unpickles, so the file must be known to be this user's own. Errors  BrokenCommitError, OSError."""
+    """The plain objects. They are unpickled, so the caller must know that the file is this user's own.
+    Errors  BrokenCommitError, OSError.
+    """
     begin, end = header.objects
     file.seek(begin)
     try:
         outline = pickle.loads(file.read(end - begin))
-    except Exception as error:  # a class of the program may raise anything
+    except Exception as error:  # a class of the program may raise any exception
         raise BrokenCommitError(f"its plain objects cannot be unpickled: {type(error).__name__}: {error}") from error
     if not isinstance(outline, dict) or len(tree.paths(outline)) != len(header.forms):
         raise BrokenCommitError("its plain objects do not belong to its arrays")
@@ -129,15 +135,17 @@ def read_objects(file: BinaryIO, header: Header) -> dict[str, Any]:
 
 
 def read_arrays(file: BinaryIO, header: Header, room: Iterable[memoryview]) -> None:
-    """room: where the bytes of each array go, by number. Errors  BrokenCommitError, OSError."""
-    for memory, offset in zip(room, header.offsets):  # in this order `room` is taken to its end
+    """Reads the arrays. `room` has the memory for the bytes of each array, by number. Errors  BrokenCommitError, OSError."""
+    for memory, offset in zip(room, header.offsets):  # this order exhausts `room`
         file.seek(offset)
         if file.readinto(memory) != len(memory):  # type: ignore[attr-defined]
             raise BrokenCommitError("it has become shorter")
 
 
 def _element_bytes(dtype: str) -> int:
-    """Arrays of large elements come first, so that each is aligned. Those that are there as bytes come last."""
+    """The bytes of an element. Arrays of large elements are written first, so that each array is aligned. Those that
+    are stored as bytes are written last.
+    """
     known = _SAFETENSORS.get(dtype)
     return 0 if known is None else int(known.lstrip("BFIUCOL") or 8) // 8
 

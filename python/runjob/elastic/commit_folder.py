@@ -1,8 +1,9 @@
-"""The folder of --commit-dir: its files have numbers, and the last two remain.
+"""The folder of --commit-dir. Its files are numbered, and the last two are kept.
 
-A file gets its name when all of it is on the disk. The folder and the files belong to this user, and nobody else may write to them: what
-is read of the files is unpickled, and who may write to the folder can rename them. No link is followed, neither as the folder nor as a file,
-and in the folder's path none that another user could have put there.
+A file gets its name when all of it is on the disk. The folder and the files belong to this user, and no other user may
+write to them: the contents of the files are unpickled, and a user who may write to the folder can rename them. A link
+is not followed if it is the folder or a file, nor if it is a part of the folder's path that another user could have put
+there.
 """
 
 from __future__ import annotations
@@ -23,18 +24,20 @@ _KEPT = 2
 
 
 class CommitFolder:
-    """Threads  one at a time. Errors of every function  InvalidArgumentError for a folder that cannot be used."""
+    """Threads  one at a time. Errors  every function raises InvalidArgumentError for a folder that cannot be used."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def names(self) -> list[str]:
-        """Those of the files, the newest first."""
+        """The names of the files, the newest first."""
         with self._opened() as folder:
             return self._names(folder)
 
     def open(self, name: str) -> BinaryIO:
-        """One of the files, to be read. Errors  OSError, also for a file that is not this user's alone; its text says so."""
+        """Opens one of the files for reading. Errors  OSError, also for a file that does not belong to this user or
+        that others may write to; its text gives the reason.
+        """
         with self._opened() as folder:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
         try:
@@ -51,14 +54,14 @@ class CommitFolder:
         return os.fdopen(file, "rb")
 
     def add(self, write: Callable[[BinaryIO], None]) -> str:
-        """Makes the next file and returns its name. The file is there when `write` has written all of it, and never otherwise; then those
-        before the last two are removed.
+        """Makes the next file and returns its name. The file exists only if `write` has written all of it. Then all
+        files except the last two are removed.
 
         Errors  OSError; those of `write`.
         """
         with self._opened() as folder:
             for left in filter(_PART.fullmatch, os.listdir(folder)):
-                os.unlink(left, dir_fd=folder)  # of a job that was killed
+                os.unlink(left, dir_fd=folder)  # left by a job that was killed
             names = self._names(folder)
             name = f"commit-{_number(names[0]) + 1 if names else 1:08}.safetensors"
             part = f"{name}.part"
@@ -80,7 +83,7 @@ class CommitFolder:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        """A descriptor of the folder, which is made if it is not there."""
+        """A descriptor of the folder, which is made if it is missing."""
         try:
             way, name = os.path.split(self.path.rstrip("/"))
             parent = open_folder(way)

@@ -1,7 +1,8 @@
-"""The way to a folder that a user has named, opened part by part: what base/files/folder_walk.hpp and trusted_file.hpp are in C++.
+"""Opens the path to a folder that a user has named part by part, as base/files/folder_walk.hpp and trusted_file.hpp do
+in C++.
 
-Another user who may write to a folder on the way could put a link there. Therefore, from the first folder on to which others may write, a
-link is followed only if this user or root has made it.
+Another user who may write to a folder of the path could put a link there. Therefore, from the first folder on to which
+others may write, a link is followed only if this user or root has made it.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import stat
 
 _ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-_MOST_LINKS = 40  # as the kernel's, path_resolution(7)
+_MOST_LINKS = 40  # the kernel's limit, path_resolution(7)
 
 
 def open_folder(path: str) -> int:
-    """A descriptor of the folder `path`, of O_PATH, which serves as `dir_fd` only. Folders that are missing are made, with mode 0777 less the
-    umask. The caller closes it.
+    """A descriptor of the folder `path`, opened with O_PATH, which serves only as `dir_fd`. Missing folders are made,
+    with mode 0777 less the umask. The caller closes the descriptor.
 
     Errors  OSError, also for a link that is not followed; `strerror` names it and its owner.
     """
@@ -55,7 +56,9 @@ def open_folder(path: str) -> int:
 
 
 def others_may_write(file: int) -> bool:
-    """Another user may write to what is open as `file`. A group of the user alone is nobody else."""
+    """True if another user may write to the open file or folder `file`. A group whose only member is this user does not
+    count as others.
+    """
     info = os.fstat(file)
     if info.st_mode & stat.S_IWOTH:
         return True

@@ -1,4 +1,4 @@
-"""run(): the function of a program in one generation after the other."""
+"""run(): calls a function of a program again in each generation."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .stored_commits import stored_commits_of
 
 Result = TypeVar("Result")
 
-#: Errors that another generation would meet again.
+#: Errors that would occur again in another generation.
 _NEVER_RETRIED = (MismatchError, UnavailableError, NotInitializedError)
 
 
 def run(func: Callable[..., Result]) -> Callable[..., Result]:
-    """A decorator for func(state, ...): runs it again from the last commit when a rank is lost or fails, and from the live state
-    when hosts have changed. In a job that is not elastic errors are raised.
+    """A decorator for func(state, ...). It runs the function again from the last commit when a rank is lost or fails,
+    and from the live state when hosts have changed. In a job that is not elastic, errors are raised.
 
     Never retried  MismatchError, UnavailableError, NotInitializedError.
     """
@@ -51,7 +51,7 @@ class _Loop:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._reason = ""  # why this process cannot go on in its generation; empty: others are the reason
+        self._reason = ""  # the reason why this process cannot continue in its generation; empty if other processes are the reason
         self._must_restore = False
         self._stored = stored_commits_of(state)
 
@@ -67,7 +67,8 @@ class _Loop:
 
     def _generations(self, function: Callable[[], Result]) -> Result:
         must_meet, is_member = library().runjob_generation() < 0, True
-        # No rank enters before rank 0 has read the file. A file that cannot be used then ends the job at once, as one of fixed size.
+        # No rank enters before rank 0 has read the file. Therefore a file that cannot be used ends the job at once, as
+        # in a job of fixed size.
         is_restored = not must_meet and self._state._commit_number < 0 and self._restore_stored()
         job.check(library().runjob_elastic_enter())
         while True:
@@ -102,7 +103,7 @@ class _Loop:
 
     def _begin_generation(self) -> None:
         if self._must_restore:
-            self._state.restore()  # now that nothing of the generation before is in flight
+            self._state.restore()  # nothing of the previous generation is in flight any more
             self._must_restore = False
         brought = commits()
         if max(brought) < 0:
@@ -111,14 +112,16 @@ class _Loop:
         self._sync(brought)
 
     def _restore_stored(self) -> bool:
-        """Where no rank has a commit, rank 0 takes the newest one of --commit-dir. Returns whether there is one, on all ranks."""
+        """If no rank has a commit, rank 0 reads the newest one of --commit-dir. Returns on all ranks whether there is one."""
         if self._stored is None:
             return False
         is_there = job.rank() == 0 and self._stored.restore()
         return bool(largest(is_there, "runjob.elastic.stored"))
 
     def _sync(self, brought: list[int]) -> None:
-        """`brought`: the commit numbers of the ranks; [] in the generation in which run() was entered."""
+        """Synchronizes the state. `brought` has the commit numbers of the ranks; it is [] in the generation in which
+        run() was entered.
+        """
         state = self._state
         newest = max(brought, default=-1)
         if newest >= 0:
@@ -133,5 +136,5 @@ class _Loop:
 
 
 def _is_loss(error: HorovodInternalError) -> bool:
-    """Whether another rank is the cause, which the launcher sees by itself."""
+    """True if another rank is the cause, which the launcher notices by itself."""
     return isinstance(error, (PeerLostError, AbortedError))

@@ -14,10 +14,10 @@ from .state import State
 
 
 class ObjectState(State):
-    """Python objects: each keyword becomes an attribute. A commit has deep copies of them; NumPy's arrays among them, also those in dicts,
-    lists and tuples, are copied into the same memory each time.
+    """Python objects: each keyword becomes an attribute. A commit has deep copies of them. NumPy's arrays among them,
+    also those in dicts, lists and tuples, are copied into the same memory each time.
 
-    bcast_object, get_rank  as of State.
+    bcast_object, get_rank  as for State.
     Errors  ValueError for a value that cannot be copied.
     """
 
@@ -32,17 +32,19 @@ class ObjectState(State):
         self._keep()
 
     def save(self) -> None:
-        """Copies the plain objects, which may fail and then changes nothing, and after them the arrays."""
+        """Copies the plain objects, which may fail and then changes nothing. Then copies the arrays."""
         self._keep()
 
     def restore(self) -> None:
-        """Puts the copy back: into the arrays that are there, and as new objects. Does nothing on a rank whose commit is not whole, which
-        gets another one's."""
+        """Restores the copy: into the existing arrays, and as new objects. Does nothing on a rank whose commit is not
+        whole, because it receives the commit of another rank.
+        """
         if self._snapshot.is_whole:
             self._put_back()
 
     def sync(self) -> None:
-        """Gives all ranks the plain objects of rank 0, and its arrays to those that have not the newest commit. Leaves all with a commit.
+        """Sends all ranks the plain objects of rank 0, and its arrays to the ranks without the newest commit.
+        Afterwards all ranks have a commit.
 
         Errors  HorovodInternalError and its kinds.
         """
@@ -66,7 +68,7 @@ class ObjectState(State):
 
     if TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:  # the program's attributes
+        def __getattr__(self, name: str) -> Any:  # access to the program's attributes
             ...
 
     def _values(self) -> dict[str, Any]:
@@ -74,17 +76,17 @@ class ObjectState(State):
         return {name: getattr(self, name) for name in self._names}
 
     def _set_values(self, values: Mapping[str, Any]) -> None:
-        """The opposite of _values(). Arrays may be the ones that are there."""
+        """The inverse of _values(). Arrays may be the ones that the state has already."""
         for name, value in values.items():
             setattr(self, name, value)
 
     def _outside_of_snapshot(self) -> list[str]:
-        """Names of values that the snapshot has not."""
+        """The names of values that the snapshot does not have."""
         return []
 
     def _keep(self) -> None:
         prepared = self._snapshot.prepare(self._values())
-        number, self._commit_number = self._commit_number, -1  # a copy that is interrupted is none
+        number, self._commit_number = self._commit_number, -1  # an interrupted copy is no commit
         self._snapshot.keep(prepared)
         self._commit_number = number
 
@@ -98,12 +100,12 @@ class ObjectState(State):
         self._set_values(tree.join(tree.copied(self._snapshot.outline), arrays))
 
     def _has_arrays_of(self, outline: Mapping[str, Any], layout: Layout) -> bool:
-        """True when this rank's commit has arrays in the places and forms of another rank's."""
+        """True if this rank's commit has arrays in the same places and of the same forms as another rank's."""
         forms = [form for block in layout for form in block]
         return self._snapshot.forms() == forms and tree.paths(self._snapshot.outline) == tree.paths(outline)
 
     def _transfer_arrays(self, is_root: bool, lacks_arrays: bool, outline: dict[str, Any], layout: Layout) -> None:
-        """From rank 0 to the ranks that lack them. The others take no part."""
+        """Sends the arrays of rank 0 to the ranks that lack them. The other ranks take no part."""
         sizes = block_sizes(layout)
         if is_root:
             transfer(self._snapshot.sent(), sizes, lacks=False)

@@ -1,4 +1,4 @@
-"""The commit of a state: a copy whose arrays lie in the same memory each time."""
+"""The commit of a state: a copy whose arrays are in the same memory each time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _ALIGNMENT_BYTES = 64
 
 
 class _Block:
-    """Copies of some arrays, one after the other in one piece of memory. `far`: those that lie on a device instead, None for all others."""
+    """Copies of some arrays, one after the other in one piece of memory. `far` has the copies that lie on a device
+    instead, and None for all others.
+    """
 
     def __init__(self, forms: list[Form], far: list[Any]) -> None:
         self.forms = forms
@@ -30,7 +32,7 @@ class _Block:
         ]
 
     def shorten(self, count: int) -> None:
-        """To its first copies; the memory remains."""
+        """Keeps the first `count` copies. The memory remains."""
         del self.forms[count:], self.far[count:], self.copies[count:], self._ends[count:]
 
     def bytes(self) -> memoryview:
@@ -38,12 +40,12 @@ class _Block:
         return memoryview(self._memory)[: self._ends[-1] if self._ends else 0]
 
     def array_bytes(self) -> list[memoryview]:
-        """The memory of each copy, in a block none of which lies on a device."""
+        """The memory of each copy, in a block without copies on a device."""
         whole = memoryview(self._memory)
         return [whole[begin : begin + form.nbytes] for form, begin in zip(self.forms, [0, *self._ends])]
 
     def twin(self) -> _Block:
-        """A block with the same values and memory of its own, none of which lies on a device."""
+        """A block with the same values and memory of its own, without copies on a device."""
         block = self.here()
         if block is self:
             block = _Block(self.forms, [None] * len(self.forms))
@@ -51,7 +53,7 @@ class _Block:
         return block
 
     def here(self) -> _Block:
-        """A block with the same values, none of which lies on a device."""
+        """A block with the same values, without copies on a device."""
         if all(each is None for each in self.far):
             return self
         block = _Block(self.forms, [None] * len(self.forms))
@@ -69,7 +71,7 @@ def _ends(forms: list[Form], far: list[Any]) -> list[int]:
 
 
 class Prepared(NamedTuple):
-    """What Snapshot.keep() is to copy: into the first `known` copies of the snapshot, and into those of `block`."""
+    """The arrays that Snapshot.keep() copies: into the first `known` copies of the snapshot, and into those of `block`."""
 
     outline: dict[str, Any]
     arrays: list[Any]
@@ -78,7 +80,8 @@ class Prepared(NamedTuple):
 
 
 class Snapshot:
-    """A copy of values by name. prepare() may fail, and changes nothing; keep() copies the arrays, over those of the last time.
+    """A copy of values by name. prepare() may fail and then changes nothing. keep() overwrites the previous copies of
+    the arrays.
 
     Attributes  outline   the plain objects, with Places for the arrays; {} before the first copy.
                 is_whole  false while arrays are copied, and after a copy that was interrupted.
@@ -90,7 +93,7 @@ class Snapshot:
         self._blocks: list[_Block] = []
 
     def prepare(self, values: Mapping[str, Any]) -> Prepared:
-        """Copies the plain objects, and makes room for arrays that are new or have changed their form.
+        """Copies the plain objects, and provides memory for arrays that are new or have changed their form.
 
         Errors  ValueError for a value that cannot be copied.
         """
@@ -116,24 +119,28 @@ class Snapshot:
         self.is_whole = True
 
     def forms(self) -> list[Form]:
-        """How the arrays look, by index."""
+        """The forms of the arrays, by index."""
         return [form for block in self._blocks for form in block.forms]
 
     def copies(self) -> list[Any]:
-        """The copies of the arrays, by index. They are lent."""
+        """The copies of the arrays, by index. They remain the snapshot's."""
         return [copy for block in self._blocks for copy in block.copies]
 
     def layout(self) -> Layout:
-        """Which arrays travel together."""
+        """The forms of the arrays that are sent together, by block."""
         return [block.forms for block in self._blocks]
 
     def array_bytes(self, is_copied: bool) -> list[memoryview]:
-        """The bytes of each array, by index. is_copied: in memory of their own; otherwise those that do not lie on a device are lent."""
+        """The bytes of each array, by index. If `is_copied`, they are in memory of their own. Otherwise those of arrays
+        that do not lie on a device are the snapshot's memory.
+        """
         blocks = (block.twin() if is_copied else block.here() for block in self._blocks)
         return [each for block in blocks for each in block.array_bytes()]
 
     def make_room(self, outline: dict[str, Any], forms: list[Form]) -> Iterator[memoryview]:
-        """Where the bytes of each array go when they come from elsewhere, by index. The snapshot is whole when all have been taken."""
+        """The memory into which the caller writes the bytes of each array from another source, by index. The snapshot
+        is whole when the iterator is exhausted.
+        """
         self.is_whole = False
         block = _Block(list(forms), [None] * len(forms))
         self.outline, self._blocks = outline, [block]
@@ -141,12 +148,16 @@ class Snapshot:
         self.is_whole = True
 
     def sent(self) -> list[memoryview]:
-        """The bytes of all arrays, by block. Lent, except for copies of those that lie on a device."""
+        """The bytes of all arrays, by block. They are the snapshot's memory, except for copies of arrays that lie on a
+        device.
+        """
         return [block.here().bytes() for block in self._blocks]
 
     @contextlib.contextmanager
     def receiving(self, outline: dict[str, Any], layout: Layout) -> Iterator[list[memoryview]]:
-        """Where the blocks of another rank's snapshot go. This one is whole at the end, unless that raises."""
+        """The memory into which the caller receives the blocks of another rank's snapshot. The snapshot is whole at the
+        end, unless the caller raises.
+        """
         self.is_whole = False
         self.outline, self._blocks = outline, []
         self._blocks = [_Block(list(forms), [None] * len(forms)) for forms in layout]
@@ -154,7 +165,7 @@ class Snapshot:
         self.is_whole = True
 
     def _common(self, forms: list[Form], is_far: list[bool]) -> int:
-        """How many of the first copies can be used again."""
+        """The number of the first copies that can be used again."""
         were_far = [each is not None for block in self._blocks for each in block.far]
         pairs = zip(zip(forms, is_far), zip(self.forms(), were_far))
         return next((index for index, (one, other) in enumerate(pairs) if one != other), min(len(forms), len(were_far)))
@@ -171,12 +182,12 @@ class Snapshot:
 
 
 def form_of(array: Any) -> Form:
-    """How an array of any kind looks."""
+    """The Form of an array of any kind."""
     kind = kind_of(array)
     assert kind is not None
     return kind.form(array)
 
 
 def block_sizes(layout: Layout) -> list[int]:
-    """The bytes of each block of a snapshot with this layout, as it is sent."""
+    """The number of bytes of each block that is sent of a snapshot with this layout."""
     return [_ends(forms, [None] * len(forms))[-1] if forms else 0 for forms in layout]

@@ -1,6 +1,7 @@
-"""Commits of a state in the folder of --commit-dir, from which a job that is started again goes on.
+"""Commits of a state in the folder of --commit-dir, from which a restarted job continues.
 
-Rank 0 writes. It copies its newest commit when --commit-interval has passed, and a thread writes the copy while training goes on.
+Rank 0 writes them. It copies its newest commit when --commit-interval has passed, and a thread writes the copy while
+training continues.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ _FOLDER, _INTERVAL = "RUNJOB_COMMIT_DIR", "RUNJOB_COMMIT_INTERVAL"
 _DEFAULT_SECONDS = 600.0
 _SHOWN_NUMBERS = 5
 
-_users: list[State] = []  # the state whose commits are in the folder: the first one of the process
+_users: list[State] = []  # the state whose commits are in the folder: the first state of the process
 
 
 def stored_commits_of(state: State) -> StoredCommits | None:
-    """Those of the state; None without --commit-dir, and for all states of a process but the first one that asks.
+    """The stored commits of the state. None without --commit-dir, and for all states of a process except the first one
+    that asks.
 
-    Errors  InvalidArgumentError for a state of another kind than ours.
+    Errors  InvalidArgumentError for a state that is not an ObjectState, or that has a value which a StateHandler of the
+            program keeps.
     """
     path = os.environ.get(_FOLDER)
     if not path or (_users and _users[0] is not state):
@@ -53,7 +56,7 @@ def stored_commits_of(state: State) -> StoredCommits | None:
 class StoredCommits:
     """The commits of one state in one folder.
 
-    Threads  the one that trains; a thread of this object's own writes the files.
+    Threads  the thread that trains. A thread of this object's own writes the files.
     """
 
     def __init__(self, state: ObjectState, folder: CommitFolder, interval_seconds: float) -> None:
@@ -61,15 +64,15 @@ class StoredCommits:
         self._folder = folder
         self._interval = interval_seconds
         self._due = time.monotonic() + interval_seconds
-        self._is_written = True  # the newest commit of this rank, or another rank writes it
+        self._is_written = True  # True if the newest commit of this rank is in the folder, or another rank writes it
         self._thread: threading.Thread | None = None
 
     def restore(self) -> bool:
-        """Puts the newest whole commit of the folder into the state. Returns whether there is one, of which a line names the file, the time
-        and the state's numbers. A broken file causes a warning when an older one is whole.
+        """Loads the newest whole commit of the folder into the state. Returns whether there is one. If so, a line names
+        the file, its time and the state's numbers. A broken file causes a warning if an older one is whole.
 
-        Errors  InvalidArgumentError: there are files, and none is whole, or the folder cannot be used. MismatchError: the commit is that of
-                another program.
+        Errors  InvalidArgumentError: there are files, but none is whole, or the folder cannot be used.
+                MismatchError: the commit belongs to another program.
         """
         problems = []
         for name in self._folder.names():
@@ -92,7 +95,9 @@ class StoredCommits:
         return False
 
     def committed(self) -> None:
-        """The state has a new commit. Writes it in the background when it is time, and the last one has been written."""
+        """Notes that the state has a new commit. Writes it in the background if the interval has passed and the
+        previous one has been written.
+        """
         self._is_written = job.rank() != 0
         if self._is_written or time.monotonic() < self._due or (self._thread is not None and self._thread.is_alive()):
             return
@@ -103,7 +108,7 @@ class StoredCommits:
         self._thread.start()
 
     def finish(self) -> None:
-        """Waits for the thread. Then writes the newest commit, unless it has been written."""
+        """Waits for the thread. Then writes the newest commit unless it has been written."""
         if self._thread is not None:
             self._thread.join()
         snapshot = self._state._snapshot
@@ -114,7 +119,7 @@ class StoredCommits:
     def _write(self, outline: dict[str, Any], forms: list[Any], arrays: list[memoryview]) -> None:
         try:
             self._folder.add(lambda file: commit_file.write(file, outline, forms, arrays))
-        except Exception as error:  # training goes on, whatever it is
+        except Exception as error:  # training continues after any error
             self._is_written = False
             _warn(f"a commit was not written to {self._folder.path}: {error}; the job goes on, and the next one is tried")
         self._due = time.monotonic() + self._interval
@@ -137,7 +142,9 @@ class StoredCommits:
             raise MismatchError(f"--commit-dir: {path} does not fit this program: {error}; {_OTHER_PROGRAM}") from error
 
     def _described(self, written: float) -> str:
-        """"the commit of 2026-11-28 12:00:05 with epoch=3, batch=20": the time of this host, and the first plain numbers."""
+        """A text such as "the commit of 2026-11-28 12:00:05 with epoch=3, batch=20", with the time of this host and the
+        first plain numbers.
+        """
         numbers = [f"{name}={value}" for name, value in self._state._values().items() if type(value) in (bool, int, float)]
         shown = ", ".join(numbers[:_SHOWN_NUMBERS])
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(written))

@@ -1,4 +1,4 @@
-"""Values of a state, divided into arrays and plain objects, and put together again."""
+"""Divides the values of a state into arrays and plain objects, and joins them again."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class Place(NamedTuple):
 
 
 def split(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Path, Any]]:
-    """The same containers with Places in them, and the arrays by path. Looks into dicts, OrderedDicts, lists and tuples; other objects
-    remain, with the arrays that they may hold."""
+    """The same containers with Places for the arrays, and the arrays by path. It looks into dicts, OrderedDicts, lists
+    and tuples. Other objects remain, with any arrays in them.
+    """
     arrays: dict[Path, Any] = {}
     places: dict[int, Place] = {}  # by id()
 
@@ -41,12 +42,12 @@ def split(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Path, Any]]:
 
 
 def join(outline: Mapping[str, Any], arrays: Sequence[Any]) -> dict[str, Any]:
-    """The opposite of split()."""
+    """The inverse of split()."""
     return _rebuilt(dict(outline), lambda value, path: arrays[value.number] if type(value) is Place else value)
 
 
 def paths(outline: Mapping[str, Any]) -> list[Path]:
-    """Those of the arrays, by index."""
+    """The paths of the arrays, by index."""
     found: dict[int, Path] = {}
 
     def noted(value: Any, path: Path) -> Any:
@@ -74,7 +75,9 @@ def copied(outline: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rebuilt(tree: dict[str, Any], leaf: Callable[[Any, Path], Any]) -> dict[str, Any]:
-    """The same containers anew, with leaf(value, path) for all else. A container that is in several places, or in itself, remains one."""
+    """New containers of the same kinds, with leaf(value, path) for all other values. A container that is in several
+    places, or in itself, remains one.
+    """
     known: dict[int, Any] = {}
 
     def rebuilt(value: Any, path: Path) -> Any:

@@ -1,4 +1,5 @@
-"""runjob for Keras, with the names of horovod.keras: those of runjob.tensorflow.keras, also when Keras's backend is PyTorch.
+"""runjob for Keras, with the names of horovod.keras. They are those of runjob.tensorflow.keras, also if Keras's backend
+is PyTorch.
 
     import keras
     import runjob.keras as hvd

@@ -1,4 +1,4 @@
-"""Which backend Keras has."""
+"""The backend that Keras uses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import keras
 
 
 def backend() -> str:
-    """"tensorflow" or "torch". Errors  ImportError for another one."""
+    """Returns "tensorflow" or "torch". Errors  ImportError for another backend."""
     found = str(keras.backend.backend())
     if found not in ("tensorflow", "torch"):
         raise ImportError(

@@ -1,4 +1,4 @@
-"""The callbacks of whichever backend."""
+"""The callbacks for the backend that Keras uses."""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,1 @@
-"""runjob.run(): the command that it becomes, the ranks that it starts, and what comes back. Also the rendezvous of init(comm=...)."""
+"""runjob.run(): makes its command, starts the ranks, and returns their results. Also has the rendezvous of init(comm=...)."""

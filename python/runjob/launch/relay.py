@@ -1,7 +1,8 @@
-"""A rendezvous for one process, whose answers come from elsewhere: how ranks that can exchange bytes already, over MPI for one, join a job of
-their own. Nobody else can reach it: a Unix socket in a folder that only this user may enter, for the time of one init().
+"""A rendezvous for one process, which gets its answers by a function. Ranks that can exchange bytes already, over MPI
+for example, use it to join a job of their own. No other user can reach it: it is a Unix socket in a folder that only
+this user may enter, and exists during one init().
 
-docs/internals/rendezvous.md has the protocol; init() needs the join, which is answered here, and gathers.
+docs/internals/rendezvous.md describes the protocol. init() needs the join, which is answered here, and gathers.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-#: How long the relay waits for a request before it looks whether init() has ended, in seconds.
+#: The time that the relay waits for a request before it checks whether init() has ended, in seconds.
 _PATIENCE = 0.02
 
-#: Gives each rank the blobs of all, by rank. Errors  TimeoutError with a text that says who is missing.
+#: Sends each rank the blobs of all, by rank. Errors  TimeoutError with a text that names the missing ranks.
 Exchange = Callable[[bytes], Sequence[bytes]]
 
 
 class Place(NamedTuple):
-    """This process's, in the job to be joined. `hosts`: for each rank the index of its host in `hostnames`."""
+    """The place of this process in the job to be joined. `hosts` has for each rank the index of its host in `hostnames`."""
 
     rank: int
     hosts: list[int]
@@ -57,12 +58,14 @@ class Relay(socketserver.UnixStreamServer):
         self.timeout = _PATIENCE
 
     def serve_until(self, ended: threading.Event) -> None:
-        """Answers until `ended` is set by whoever asks. What the exchange raises, an interruption for one, ends it."""
+        """Answers requests until `ended` is set, by the thread that makes them. An exception of the exchange, such as
+        an interruption, also ends it.
+        """
         while not ended.is_set():
             self.handle_request()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that broke: the other side knows."""
+        """Does nothing for a broken connection, because the other side notices it."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -79,7 +82,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             blobs = self.server.exchange(body)
         except TimeoutError as error:
             return self._refuse(408, str(error))
-        except Exception as error:  # whatever the exchange runs on
+        except Exception as error:  # the exchange may raise any exception
             return self._refuse(503, f"{type(error).__name__}: {error}")
         return self._answer(200, "application/cbor", _cbor(blobs))
 
@@ -94,15 +97,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def address_string(self) -> str:
-        return "init()"  # a Unix socket's client has no address
+        return "init()"  # the client of a Unix socket has no address
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Nothing: the library says what went wrong."""
+        """Logs nothing, because the library reports errors."""
 
 
 @contextmanager
 def relayed(place: Place, exchange: Exchange) -> Iterator[Relay]:
-    """A relay, while the library finds it in the environment."""
+    """A relay, which the library finds in the environment during the `with`."""
     with tempfile.TemporaryDirectory(prefix="runjob-") as folder:  # mode 0700
         path = os.path.join(folder, "rendezvous.sock")
         with Relay(path, place, exchange) as relay, _environment(
@@ -126,7 +129,7 @@ def _environment(**variables: str) -> Iterator[None]:
 
 
 class AgentConnection:
-    """The rendezvous of a job's agent, for an exchange among some of its ranks.
+    """The rendezvous of a job's agent, for an exchange among some of the job's ranks.
 
     address  the value of RUNJOB_RENDEZVOUS: `unix:` and a path.
     """
@@ -136,7 +139,9 @@ class AgentConnection:
         self._rank = rank
 
     def gather(self, name: str, blob: bytes, index: int, count: int, timeout: float) -> list[bytes]:
-        """The blobs of all `count` ranks that take part, by index. Errors  TimeoutError with the rendezvous' text; OSError."""
+        """The blobs of all `count` ranks that take part, by index. Errors  TimeoutError with the text of the
+        rendezvous; OSError.
+        """
         target = f"/v1/gather/{name}?wait={timeout:g}&index={index}&count={count}"
         head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nRunjob-Rank: {self._rank}\r\nContent-Length: {len(blob)}\r\n\r\n"
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
@@ -156,7 +161,7 @@ _NO_BLOBS = "the answer to a gather is not a CBOR array of byte strings"
 
 
 def _cbor(blobs: Sequence[bytes]) -> bytes:
-    """An array of byte strings."""
+    """Encodes an array of byte strings."""
     return _cbor_head(0x80, len(blobs)) + b"".join(_cbor_head(0x40, len(blob)) + blob for blob in blobs)
 
 
@@ -165,7 +170,7 @@ def _cbor_head(major: int, count: int) -> bytes:
 
 
 def _blobs(cbor: bytes) -> list[bytes]:
-    """The byte strings of an array of them. Errors  ValueError for what is none."""
+    """The byte strings of an encoded array. Errors  ValueError for malformed bytes."""
     count, place = _cbor_count(cbor, 0, 0x80)
     blobs = []
     for _ in range(count):
@@ -180,7 +185,7 @@ def _blobs(cbor: bytes) -> list[bytes]:
 
 
 def _cbor_count(cbor: bytes, place: int, major: int) -> tuple[int, int]:
-    """The number in the head at `place`, and where that ends."""
+    """The number in the head at `place`, and the place at which the head ends."""
     short = cbor[place] - major if place < len(cbor) else -1
     if 0 <= short < 24:
         return short, place + 1

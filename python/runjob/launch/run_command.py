@@ -1,4 +1,6 @@
-"""The command line by which run() starts its job: finds the program `runjob`, and says what run()'s arguments are there."""
+"""The command line by which run() starts its job: finds the program `runjob`, and translates run()'s arguments into
+options.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,16 @@ from typing import Any, Iterable, Mapping, Sequence
 _OVERRIDE = "RUNJOB_BIN"
 _PACKAGES = ("site-packages", "dist-packages")
 
-# Python puts the current folder, which may be another user's, in front of its path for -c and -m. It leaves before any import.
-# `-P` does the same, but only from Python 3.11 on, and older versions would refuse it before run_rank can name the versions.
+# For -c and -m, Python puts the current folder, which may be another user's, at the front of its path. The program
+# removes it before any import. `-P` does the same, but only from Python 3.11 on, and older versions would refuse it
+# before run_rank can name the versions.
 _RANK_PROGRAM = "import sys; sys.path[:1] == [''] and sys.path.pop(0); from runjob.launch.run_rank import main; main()"
 
 
 def candidates() -> list[pathlib.Path]:
-    """Where the program may be, best first: the source tree's release build, then the folder `bin` of where pip installed."""
+    """The places where the program may be, the best first: the source tree's release build, then the folder `bin` of
+    pip's installation.
+    """
     package = pathlib.Path(__file__).resolve().parents[1]
     folders = [package.parents[1] / "build" / "release" / "bin", package.parent / "bin", pathlib.Path(sys.prefix) / "bin"]
     if package.parent.name in _PACKAGES:
@@ -26,7 +31,7 @@ def candidates() -> list[pathlib.Path]:
 
 
 def find() -> str:
-    """The program to start: $RUNJOB_BIN, else the first candidate that exists, else the one on PATH.
+    """The program to start: $RUNJOB_BIN, else the first candidate that exists, else the program on PATH.
 
     Errors  FileNotFoundError with the places that were tried.
     """
@@ -48,7 +53,9 @@ def find() -> str:
 
 
 def options(values: Mapping[str, Any]) -> list[str]:
-    """`values` by run()'s names as options of the command: None and False are left out, True is a flag, lists are joined."""
+    """Options of the command for `values`, which are by run()'s names. None and False are left out, True is a flag, and
+    lists are joined.
+    """
     words: list[str] = []
     for name, value in values.items():
         if value is None or value is False:
@@ -61,10 +68,10 @@ def options(values: Mapping[str, Any]) -> list[str]:
 
 
 def exports(env: Mapping[str, str] | None) -> list[str]:
-    """The options that give `env` to every rank. Only names: values are passed in the launcher's own environment, since
-    everybody on the host may read command lines.
+    """The options that give `env` to every rank. They contain only names. Values are passed in the launcher's own
+    environment, because every user of the host can read command lines.
 
-    Errors  ValueError for a name that no variable can have, TypeError for a value that is no string.
+    Errors  ValueError for a name that no variable can have, TypeError for a value that is not a string.
     """
     words = []
     for name, value in (env or {}).items():
@@ -77,7 +84,9 @@ def exports(env: Mapping[str, str] | None) -> list[str]:
 
 
 def environment(env: Mapping[str, str] | None) -> dict[str, str]:
-    """The launcher's environment: this process's and `env`, with our package on Python's path where it is not installed."""
+    """The launcher's environment: that of this process and `env`, with our package on Python's path if it is not
+    installed.
+    """
     result = {**os.environ, **(env or {})}
     folder = pathlib.Path(__file__).resolve().parents[2]
     if folder.name not in _PACKAGES:
@@ -86,5 +95,5 @@ def environment(env: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def rank_command(executable: str | None) -> Sequence[str]:
-    """The command of each rank. It imports nothing from the current folder, unless the caller's path has that folder."""
+    """The command of each rank. It imports nothing from the current folder, unless the caller's path contains that folder."""
     return [executable or sys.executable or "python3", "-c", _RANK_PROGRAM]

@@ -1,4 +1,4 @@
-"""What run() raises when its job does not end well.
+"""The exceptions of run() for a job that does not end well.
 
     RunError         a RuntimeError: the job failed; a rank may be the cause, or a host, or a time limit
     +- RankError     the function raised an exception in a rank, or its result cannot be sent
@@ -10,16 +10,17 @@ import contextlib
 import pickle
 from typing import Any
 
-# The name by which users know these classes: tracebacks and pickles have it, wherever this file is.
+# The module by which users know these classes. Tracebacks and pickles name it, so it does not depend on this file's
+# place.
 _MODULE = "runjob"
 
 
 class RunError(RuntimeError):
-    """The job of a run() has failed, and no results are there.
+    """The job of a run() has failed, and has no results.
 
-    rank, host   of the rank that failed first; None when no rank is the cause.
-    exit_status  what the command `runjob` would have ended with (docs/exit-status.md).
-    verdict      what --status-file has, as a dict; None when no rank could be started.
+    rank, host   of the rank that failed first; None if no rank is the cause.
+    exit_status  the exit status with which the command `runjob` would have ended (docs/exit-status.md).
+    verdict      the contents of --status-file, as a dict; None if no rank could be started.
     """
 
     __module__ = _MODULE
@@ -40,9 +41,10 @@ class RunError(RuntimeError):
 
 
 class RankError(RunError):
-    """The function has raised an exception in rank `rank` on `host`; of several ranks, in the one that failed first.
+    """The function has raised an exception in rank `rank` on `host`. If it has raised in several ranks, this is the one
+    that failed first.
 
-    traceback   its traceback as text, from that rank.
+    traceback   the text of its traceback, from that rank.
     """
 
     __module__ = _MODULE
@@ -53,12 +55,13 @@ class RankError(RunError):
 
     @property
     def exception(self) -> BaseException | None:
-        """The exception itself, or None when it could not be sent or cannot be unpickled here, or with results="json".
+        """The exception itself. None if it could not be sent, if it cannot be unpickled here, or with results="json".
 
-        It is unpickled when it is read first, and a pickle is code: read it only if the rank's host is trusted like this one.
+        It is unpickled when it is first read. A pickle is code: read it only if you trust the rank's host like this
+        one.
         """
         if self._pickled is not None:
             pickled, self._pickled = self._pickled, None
-            with contextlib.suppress(Exception):  # an exception of a module that is not here
+            with contextlib.suppress(Exception):  # the exception's module may be missing here
                 self._exception = pickle.loads(pickled)
         return self._exception

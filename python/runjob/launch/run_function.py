@@ -38,29 +38,34 @@ def run(
     results: str = "pickle",
     options: Sequence[str] = (),
 ) -> list[Any]:
-    """Calls func(*args, **kwargs) in `np` new processes, the ranks of one job, and returns what they return, in rank order.
+    """Calls func(*args, **kwargs) in `np` new processes, the ranks of one job, and returns their results, in rank
+    order.
 
-    func       any function: also a lambda, a closure, or one of a notebook. It, its arguments and its results are sent with cloudpickle.
-    np         how many ranks; None: as many as there are slots, else one.
+    func       any function: also a lambda, a closure, or one of a notebook. cloudpickle sends it, its arguments and its
+               results.
+    np         the number of ranks. None: one for each slot, or one rank if there are no slots.
     min_num_proc, max_num_proc
-               make the job elastic (docs/elastic.md): it goes on while min_num_proc ranks are left, and has at most max_num_proc. The
-               function has an elastic.run() in it, and the results are those of the ranks that are there in the end.
+               make the job elastic (docs/elastic.md): it continues while min_num_proc ranks are left, and has at most
+               max_num_proc. The function must contain an elastic.run(). The results are those of the ranks that the job
+               has in the end.
     hosts      "a:4,b:4" or ["a:4", "b:4"]; None: SLURM's allocation, else this host.
     hostfile   a file that names them, in place of `hosts`.
-    env        variables for every rank, on top of this process's.
+    env        variables for every rank, in addition to this process's.
     start_timeout, timeout, ssh_port, ssh_identity_file, output_filename, tag_output, verbose
                the options of the command with these names (docs/manual.md): times in seconds, or "10m"; tag_output="none"
                shows the ranks' output without [rank]<stream>: in front.
-    executable the ranks' Python; None: this one. It has to be of the same version.
-    results    "pickle": anything that cloudpickle can send, which lets the ranks' hosts run code in this process. "json": numbers,
-               strings, lists and dicts only, and nothing that a host sends is unpickled.
+    executable the ranks' Python; None: this one. It must have the same version.
+    results    "pickle": any object that cloudpickle can send; the ranks' hosts can then run code in this process.
+               "json": only numbers, strings, lists and dicts, and nothing that a host sends is unpickled.
     options    more options of the command: ["--bind-to", "core"].
 
-    Blocks until all ranks have ended. What they print appears in sys.stdout and sys.stderr meanwhile. Ctrl-C ends the job.
+    Blocks until all ranks have ended. Their output appears in sys.stdout and sys.stderr meanwhile. Ctrl-C ends the
+    job.
 
-    Errors  RankError: the function raised in a rank. RunError: a rank was killed or left without a result, a host could not be
-            reached, a time was up. ValueError: an argument that the command refuses. ImportError without cloudpickle.
-            KeyboardInterrupt, when no process is left. Whatever the function cannot be pickled with.
+    Errors  RankError: the function raised in a rank. RunError: a rank was killed or left without a result, a
+            host could not be reached, or a time limit has passed. ValueError: an argument that the command refuses.
+            ImportError without cloudpickle. KeyboardInterrupt, when no process is left. Any exception of pickling the
+            function.
     """
     if not callable(func):
         raise TypeError(f"run() takes a function to call, not {func!r}; give its arguments as args=(...)")
@@ -86,20 +91,20 @@ def run(
 
 
 def _private_file() -> BinaryIO:
-    """One without a name: nobody else can open it."""
+    """A file without a name, which no other process can open."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("runjob call"), "w+b")
     return tempfile.TemporaryFile()
 
 
 def _sources_without_files() -> dict[str, list[str]]:
-    """The lines of a notebook's cells by the names that they have in tracebacks: the ranks cannot read them anywhere."""
+    """The lines of a notebook's cells, by the file names that tracebacks show. The ranks cannot read them from any file."""
     cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and not os.path.exists(name)}
     return {name: entry[2] for name, entry in cells.items()}
 
 
 def _write_call(file: BinaryIO, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], results: str) -> None:
-    """Two pickles: what a rank needs to know before it reads the second one, and the call."""
+    """Writes two pickles: the data that a rank needs before it reads the second one, and the call."""
     try:
         import cloudpickle
     except ImportError:
@@ -122,7 +127,9 @@ def _write_call(file: BinaryIO, func: Callable[..., Any], args: tuple[Any, ...],
 
 
 def _code_with_its_file(code: types.CodeType) -> tuple[Any, ...]:
-    """As cloudpickle reduces code, with the name of its file, which tracebacks show: cloudpickle 3.1.3 sends another text."""
+    """Reduces code as cloudpickle does, with the name of its file, which tracebacks show. cloudpickle 3.1.3 replaces
+    the name by another text.
+    """
     import cloudpickle
 
     constructor, arguments = cloudpickle.CloudPickler.dispatch_table[types.CodeType](code)

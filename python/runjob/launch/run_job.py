@@ -1,6 +1,7 @@
-"""Runs the program `runjob` for run(): shows what it prints, takes in what the ranks return, and ends it on Ctrl-C.
+"""Runs the program `runjob` for run(): shows its output, receives the ranks' results, and ends it on Ctrl-C.
 
-Threads  all in the caller's own, so that what is printed belongs to the caller's notebook cell, and an interruption comes here.
+Threads  everything runs in the caller's thread, so that output belongs to the caller's notebook cell, and an
+         interruption arrives here.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _OWN_ERROR = "runjob: error: "
 
 
 class _Printer:
-    """One of the launcher's outputs on its way to one of Python's streams, which need not have a descriptor."""
+    """Passes one of the launcher's outputs to one of Python's streams, which need not have a descriptor."""
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
@@ -43,13 +44,13 @@ class _Printer:
             return
         try:
             self._stream.write(text)
-        except UnicodeEncodeError:  # its encoding lacks a letter of the ranks
+        except UnicodeEncodeError:  # the stream's encoding lacks a character of the ranks
             encoding = self._stream.encoding
             self._stream.write(text.encode(encoding, errors="replace").decode(encoding))
         self._stream.flush()
 
     def complaint(self) -> str:
-        """The launcher's own error messages, as far as they are among the last lines."""
+        """The launcher's own error messages, if they are among its last lines."""
         lines = self._tail.splitlines()
         first = next((number for number, line in enumerate(lines) if line.startswith(_OWN_ERROR)), len(lines))
         return "\n".join(line[len(_OWN_ERROR) :] if line.startswith(_OWN_ERROR) else line for line in lines[first:])
@@ -70,13 +71,14 @@ class Job:
         self._socket, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as copies:
             passed = []
-            for each in (function, theirs.fileno()):  # 0 to 2, if this process has closed its own, are the launcher's streams
+            # If this process has closed descriptors 0 to 2, these are the launcher's streams.
+            for each in (function, theirs.fileno()):
                 passed.append(fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 3))
                 copies.callback(os.close, passed[-1])
             self._process = subprocess.Popen(
                 command(*passed), env=environment, pass_fds=passed,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-                start_new_session=True,  # Ctrl-C in a terminal is ours alone, to be passed on once
+                start_new_session=True,  # Ctrl-C in a terminal reaches only this process, which passes it on once
             )  # fmt: skip
         assert self._process.stdout is not None and self._process.stderr is not None  # they are pipes
         self._pipes = {self._process.stdout: self._out, self._process.stderr: self._err}
@@ -85,14 +87,16 @@ class Job:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        """The launcher ends its job when the socket ends, so that nothing is left behind even if this process is killed."""
+        """Closes the socket. The launcher ends its job when the socket ends, so nothing is left behind even if this
+        process is killed.
+        """
         self._socket.close()
         for pipe in self._pipes:
             pipe.close()
         self._process.wait()
 
     def finish(self) -> list[Any]:
-        """Waits for the job's end; what the ranks returned. Errors  see run()."""
+        """Waits for the end of the job. Returns the ranks' results. Errors  see run()."""
         cause: BaseException | None = None
         while True:
             try:
@@ -101,7 +105,7 @@ class Job:
             except KeyboardInterrupt as interrupt:
                 cause = interrupt
                 self._process.send_signal(signal.SIGINT)  # a second one kills the ranks at once
-            except Exception as error:  # a stream that cannot be written, or the launcher's bytes make no sense
+            except Exception as error:  # a stream that cannot be written, or malformed bytes of the launcher
                 if cause is not None:
                     raise
                 cause = error
@@ -112,7 +116,7 @@ class Job:
         return self._results.take(self._process.returncode, self._err.complaint())
 
     def _pump(self) -> None:
-        """Until the launcher has ended. May be called again after it has raised."""
+        """Moves data until the launcher has ended. It may be called again after it has raised."""
         sinks: dict[Any, Any] = {**self._pipes, self._socket: self._results}
         with selectors.DefaultSelector() as selector:
             for source, sink in sinks.items():
@@ -130,7 +134,7 @@ class Job:
     def _end(self) -> None:
         self._process.wait()
         for pipe, printer in self._pipes.items():
-            os.set_blocking(pipe.fileno(), False)  # a program that outlives the launcher may hold it open
+            os.set_blocking(pipe.fileno(), False)  # a program that outlives the launcher may keep the pipe open
             try:
                 while data := os.read(pipe.fileno(), _READ_BYTES):
                     printer.feed(data)

@@ -1,10 +1,13 @@
-"""A rank of run(): run_command.py has the command that calls main(). Fetches the function from the launcher, calls it, sends back the outcome.
+"""A rank of run(). run_command.py has the command that calls main(). The rank fetches the function from the launcher,
+calls it, and sends the outcome.
 
-Everything goes through the rendezvous of the agent on this host, a Unix socket that only processes of the same user can use,
-and that is checked to belong to that user before anything it says is unpickled. launcher/job/call_relay.hpp has the requests.
+All data passes through the rendezvous of the agent on this host. It is a Unix socket that only processes of the same
+user can use. The rank checks that the socket belongs to that user before it unpickles any answer.
+launcher/job/call_relay.hpp has the requests.
 
-A rank sends blocks, each with its kind in front: VALUE, bytes of the result, a pickle or JSON as run(results=...) says; ERROR,
-bytes of describe()'s report as JSON, which takes the result's place; END, after the last one.
+A rank sends blocks, each of which begins with its kind: VALUE, bytes of the result, a pickle or JSON as
+run(results=...) demands; ERROR, bytes of describe()'s report as JSON, which replaces the result; END, after the last
+one.
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class Launcher:
-    """The launcher as this rank sees it. Threads  one at a time.
+    """The rank's connection to the launcher. Threads  one at a time.
 
     rank  the number of this process, which in an elastic job need not be its rank.
     """
@@ -64,7 +67,7 @@ class Launcher:
         return self._ask("GET", f"/v1/call/function/{offset}")
 
     def send(self, kind: bytes, block: bytes = b"") -> None:
-        """Returns when the caller's socket has it."""
+        """Sends a block. Returns when the caller's socket has it."""
         self._ask("POST", "/v1/call/result", kind + block)
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
@@ -94,7 +97,7 @@ class _Function(io.RawIOBase):
 
 
 class _Outcome(io.RawIOBase):
-    """What comes of the call, as a file that is written in blocks."""
+    """The outcome of the call, as a file that is written in blocks."""
 
     def __init__(self, launcher: Launcher, kind: bytes) -> None:
         self._launcher = launcher
@@ -110,7 +113,7 @@ class _Outcome(io.RawIOBase):
 
 
 class Call(NamedTuple):
-    """The caller's request. `results`: "pickle" or "json", the form in which the caller takes what the function returns."""
+    """The caller's request. `results` is "pickle" or "json", the form in which the caller takes the function's result."""
 
     function: Any
     args: tuple[Any, ...]
@@ -119,7 +122,7 @@ class Call(NamedTuple):
 
 
 def load_call(file: BinaryIO) -> Call:
-    """The call in the caller's pickles. Errors  RuntimeError when they cannot be used here."""
+    """The call in the caller's pickles. Errors  RuntimeError if they cannot be used here."""
     caller = pickle.load(file)
     here = platform.python_version_tuple()[:2]
     if here != caller["python"]:
@@ -139,7 +142,7 @@ def load_call(file: BinaryIO) -> Call:
 
 
 def _of_function(frames: types.TracebackType | None) -> types.TracebackType | None:
-    """The frames of the function that was called: those after this module's own, where it has any."""
+    """The frames of the called function: those after this module's own frames, if there are any."""
     last = None
     each = frames
     while each is not None and (last is None or _is_ours(each)):
@@ -149,12 +152,16 @@ def _of_function(frames: types.TracebackType | None) -> types.TracebackType | No
 
 
 def _is_ours(frame: types.TracebackType) -> bool:
-    """By identity: the caller's functions may belong to a module of the same name."""
+    """True for a frame of this module. It compares identities, because the caller's functions may belong to a module of
+    the same name.
+    """
     return frame.tb_frame.f_globals is globals()
 
 
 def print_exception(kind: type[BaseException], error: BaseException, frames: types.TracebackType | None) -> None:
-    """sys.excepthook of a rank: one that only lost another rank says a line, one that Ctrl-C ended nothing."""
+    """sys.excepthook of a rank. A rank that only lost another rank prints one line. A rank that Ctrl-C ended prints
+    nothing.
+    """
     if isinstance(error, KeyboardInterrupt):
         return
     if _lost_another(error):
@@ -170,7 +177,7 @@ def _lost_another(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """The caller's report of an exception, for JSON. "exception": its pickle in base64, or None when it has none."""
+    """The report of an exception for the caller, for JSON. "exception" is its pickle in base64, or None if it has none."""
     report: dict[str, Any] = {
         "what": "".join(traceback.format_exception_only(type(error), error)).strip(),
         "traceback": "".join(traceback.format_exception(type(error), error, _of_function(error.__traceback__))),
@@ -201,7 +208,7 @@ def _send_result(launcher: Launcher, rank: int, value: Any, form: str) -> None:
 
 
 def call(launcher: Launcher, rank: int) -> None:
-    """Calls the function and sends its result; or sends the exception, and raises it."""
+    """Calls the function and sends its result. If it raises, sends the exception and raises it."""
     try:
         called = load_call(io.BufferedReader(_Function(launcher), _BLOCK_BYTES))
         result = called.function(*called.args, **called.kwargs)
@@ -217,7 +224,7 @@ def call(launcher: Launcher, rank: int) -> None:
 
 
 def main() -> None:
-    """The whole process. Errors  RuntimeError where no run() has started it; whatever the function raises."""
+    """Runs the whole process. Errors  RuntimeError if no run() has started it; any exception of the function."""
     sys.excepthook = print_exception
     rank = int(os.environ.get("RUNJOB_PROCESS_NUMBER") or os.environ.get("RUNJOB_RANK", "-1"))
     call(Launcher(os.environ.get("RUNJOB_RENDEZVOUS", ""), rank), rank)

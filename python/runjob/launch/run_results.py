@@ -1,7 +1,7 @@
-"""What comes back to run(): the records of launcher/job/call_relay.hpp, put together by rank, and judged.
+"""The results of run(): collects the records of launcher/job/call_relay.hpp by rank, and decides the outcome.
 
-A rank's host may be less trusted than this one. Nothing that it sends is unpickled but the results, and these only for a caller
-that takes pickles.
+A rank's host may be less trusted than this one. Nothing that it sends is unpickled except the results, and these only
+for a caller that accepts pickles.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Report(NamedTuple):
 
 
 def _read_report(data: bytes | bytearray) -> _Report:
-    """Errors  ValueError for what is no report."""
+    """Reads a report. Errors  ValueError for malformed bytes."""
     try:
         report = json.loads(data)
         exception = report["exception"]
@@ -45,7 +45,7 @@ def _read_report(data: bytes | bytearray) -> _Report:
 
 
 class _OfRank:
-    """What one rank has sent so far."""
+    """The data that one rank has sent so far."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -53,14 +53,14 @@ class _OfRank:
         self.ended = False
 
     def add(self, kind: bytes, block: memoryview) -> None:
-        """Takes a block of run_rank.py. What comes after the end, and blocks of another kind, are left out."""
+        """Takes a block of run_rank.py. Blocks after the end, and blocks of another kind, are ignored."""
         if self.ended:
             return
         if kind == END:
             self.ended = True
         elif kind == ERROR:
             if not self.failed:
-                self.data = bytearray()  # of a result that could not be sent as a whole
+                self.data = bytearray()  # part of a result that could not be sent as a whole
             self.failed = True
             self.data += block
         elif kind == VALUE and not self.failed:
@@ -68,9 +68,9 @@ class _OfRank:
 
 
 class Results:
-    """Takes the bytes of the launcher's socket; gives in the end what the ranks returned, or raises what went wrong.
+    """Takes the bytes of the launcher's socket. In the end it returns the ranks' results, or raises the failure.
 
-    form  "pickle" or "json": how the ranks send what they return. With "json" nothing is ever unpickled.
+    form  "pickle" or "json", the form in which the ranks send results. With "json" nothing is ever unpickled.
     """
 
     def __init__(self, form: str = "pickle") -> None:
@@ -97,9 +97,9 @@ class Results:
             self._ranks.setdefault(rank, _OfRank()).add(bytes(record[:1]), record[1:])
 
     def take(self, exit_status: int, complaint: str) -> list[Any]:
-        """What each rank returned, in rank order.
+        """The result of each rank, in rank order.
 
-        complaint  what the launcher has said of itself on standard error, for when it could not start the job.
+        complaint  the launcher's own messages on standard error, for a job that could not be started.
         Errors     see run().
         """
         if self.verdict is None:
@@ -112,7 +112,9 @@ class Results:
         return [self._value(rank) for rank in range(len(self.verdict["ranks"]))]
 
     def _follow_generations(self, verdict: dict[str, Any]) -> None:
-        """In an elastic job what has come is by process. The verdict is about the ranks of the last generation, and so is the rest of this class."""
+        """In an elastic job data is received by process number. The verdict, and all other functions of this class,
+        refer to the ranks of the last generation.
+        """
         if generations := verdict.get("generations"):
             processes = generations[-1]["processes"]
             self._ranks = {rank: self._ranks[process] for rank, process in enumerate(processes) if process in self._ranks}
@@ -122,12 +124,14 @@ class Results:
         return of_rank is not None and of_rank.ended and not of_rank.failed
 
     def _report(self, rank: int | None) -> _Report | None:
-        """What the rank has sent of its exception. Errors  ValueError when that makes no sense."""
+        """The rank's report of its exception. Errors  ValueError for malformed bytes."""
         of_rank = None if rank is None else self._ranks.get(rank)
         return _read_report(of_rank.data) if of_rank and of_rank.failed and of_rank.ended else None
 
     def _culprit(self, verdict: dict[str, Any], silent: list[int]) -> int | None:
-        """The rank that failed first. Of an elastic job that cannot go on: one of the last generation that has raised."""
+        """The rank that failed first. For an elastic job that cannot continue, it is a rank of the last generation that
+        has raised.
+        """
         first: int | None = verdict["first_failed_rank"]
         if first is not None or not verdict.get("generations"):
             return first

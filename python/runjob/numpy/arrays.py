@@ -1,4 +1,4 @@
-"""A NumPy array as the C interface wants it: pointer, shape, dtype."""
+"""A NumPy array in the form that the C interface takes: pointer, shape, dtype."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..dtypes import NUMBERS
 
 NDArrayAny = NDArray[Any]
 
-#: Those of the package ml_dtypes, which need not be installed: by name, the bytes of an element.
+#: The dtypes of the package ml_dtypes, which need not be installed. By name, the bytes of an element.
 EXTENSIONS = {"bfloat16": 2}
-#: Those that NumPy has by itself. One of EXTENSIONS joins when it is first seen.
+#: The dtypes that NumPy has by itself. One of EXTENSIONS is added when it is first seen.
 DTYPES: dict[numpy.dtype[Any], int] = {numpy.dtype(name): number for name, number in NUMBERS.items() if name not in EXTENSIONS}
 
 
 def number_of(dtype: numpy.dtype[Any], operation: str) -> int:
-    """The library's number of `dtype`. Errors  ValueError for one that collectives do not take."""
+    """The library's number of `dtype`. Errors  ValueError for a dtype that collectives do not take."""
     number = DTYPES.get(dtype)
     if number is not None:
         return number
@@ -37,9 +37,9 @@ def number_of(dtype: numpy.dtype[Any], operation: str) -> int:
 
 
 class NumpyArrays(Arrays[NDArrayAny]):
-    """NumPy's. Where memory is not handed over as it is, whatever numpy.asarray() takes is an array."""
+    """NumPy's arrays. Operations that do not work in place take any value that numpy.asarray() takes."""
 
-    no_room = (MemoryError, ValueError)  # the second for more elements than an array can have
+    no_room = (MemoryError, ValueError)  # NumPy raises the second for more elements than an array can have
 
     def dense(self, array: Any, operation: str) -> NDArrayAny:
         return numpy.asarray(_array(array, operation), order="C")
@@ -65,7 +65,7 @@ class NumpyArrays(Arrays[NDArrayAny]):
 
     def cut(self, array: NDArrayAny, shape: Sequence[int]) -> NDArrayAny:
         if array.shape != shape:
-            array.resize(tuple(shape), refcheck=False)  # nobody else has it, and it gives memory back
+            array.resize(tuple(shape), refcheck=False)  # no other reference to the array exists, and this frees memory
         return array
 
     def splits(self, rows: list[int]) -> NDArrayAny:
@@ -90,13 +90,15 @@ class NumpyArrays(Arrays[NDArrayAny]):
 
 
 def _array(value: Any, operation: str) -> NDArrayAny:
-    """Errors  ValueError for what is no array of a known dtype, and for a masked array, whose mask would be lost."""
+    """The value as an array. Errors  ValueError for a value that is not an array of a known dtype, and for a masked
+    array, whose mask would be lost.
+    """
     if type(value) is not numpy.ndarray:
         if isinstance(value, numpy.ma.MaskedArray):
             raise ValueError(f"{operation} of a masked array would lose its mask; use array.filled(...) or array.data")
         try:
             value = numpy.asarray(value)
-        except ValueError as error:  # rows of different lengths
+        except ValueError as error:  # NumPy raises it for rows of different lengths
             raise ValueError(f"{operation} takes an array, and {type(value).__name__} makes none: {error}") from None
     number_of(value.dtype, operation)
     return value  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What an array looks like on the wire. A compressor is a class with two static methods; users may write their own."""
+"""The form in which an array is sent. A compressor is a class with two static methods; users may write their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .arrays import NDArrayAny
 
 
 class FP16Compressor(Compressor):
-    """Sends float32 and float64 as float16 and gives them back in their own type; others as they are."""
+    """Sends float32 and float64 as float16 and restores their dtype. Sends other arrays unchanged."""
 
     @staticmethod
     def compress(tensor: Any) -> tuple[NDArrayAny, Any]:
@@ -26,9 +26,10 @@ class FP16Compressor(Compressor):
 
 
 class BF16Compressor(Compressor):
-    """Sends float32 and float64 as bfloat16, which has the range of float32, and gives them back in their own type.
+    """Sends float32 and float64 as bfloat16, which has the range of float32, and restores their dtype. Sends other
+    arrays unchanged.
 
-    The operations that compress on the way, the allreduces, need nothing for it; the others need the package ml_dtypes.
+    Allreduces compress in the library and need no package. The other operations need the package ml_dtypes.
     """
 
     @staticmethod

@@ -1,4 +1,6 @@
-"""Arrays in memory that collectives can work on directly: runjob_symmetric_alloc() of runjob.h says what that is."""
+"""Arrays in memory on which collectives can work directly. runjob_symmetric_alloc() of runjob.h defines this symmetric
+memory.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ from .arrays import NDArrayAny, number_of
 
 
 def empty_symmetric(shape: int | Sequence[int], dtype: DTypeLike = numpy.float64) -> NDArrayAny:
-    """numpy.empty() in symmetric memory: allreduce_() of it, or of a view of it, is about twice as fast when all ranks are on one
-    host and each one's array is symmetric. Everywhere else it is an array like any other.
+    """numpy.empty() in symmetric memory. allreduce_() of such an array, or of a view of it, is about twice as fast if
+    all ranks are on one host and the array of each rank is symmetric. Otherwise it is an ordinary array.
 
-    Owner    the memory is freed with the last view, also after shutdown(); in a job that is joined later it is ordinary memory.
+    Owner    the memory is freed with the last view, also after shutdown(). In a job that is joined later it is ordinary
+             memory.
     Threads  any. No rank waits for another one: the ranks may make different arrays, in any order.
     Errors   NotInitializedError before init(), ValueError for a dtype that collectives do not take.
     """

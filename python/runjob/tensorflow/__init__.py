@@ -16,7 +16,7 @@ from .. import callable_variables, common, later
 from ..common import *  # noqa: F403
 from . import kernels
 
-kernels.operations()  # before what needs more of TensorFlow than one that is too old has
+kernels.operations()  # before imports that need more of TensorFlow than a version that is too old has
 
 from . import differentiable, elastic  # noqa: E402
 from .compression import Compression  # noqa: E402
@@ -49,7 +49,7 @@ from .operations import (  # noqa: E402
 )
 from .optimizer import DistributedOptimizer  # noqa: E402
 
-#: What horovod.tensorflow has besides.
+#: Names that only horovod.tensorflow has.
 LATER = ("data",)
 
 __all__ = [
@@ -68,7 +68,7 @@ _later = later.getattr_for(__name__, LATER)
 
 
 def _getattr(name: str) -> Any:
-    """What needs Keras is imported when it is asked for: tf.keras takes longer than all the rest."""
+    """Imports a name that needs Keras when a program asks for it, because tf.keras takes longer than everything else."""
     if name == "SyncBatchNormalization":
         from .sync_batch_normalization import SyncBatchNormalization
 
@@ -76,5 +76,5 @@ def _getattr(name: str) -> Any:
     return _later(name)
 
 
-if not TYPE_CHECKING:  # with it, type checkers would take every name for one
+if not TYPE_CHECKING:  # otherwise type checkers would accept every name
     __getattr__ = _getattr

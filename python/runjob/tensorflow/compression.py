@@ -1,4 +1,4 @@
-"""What a tensor looks like on the wire. A compressor is a class with two static methods; users may write their own."""
+"""The form in which a tensor is sent. A compressor is a class with two static methods; users may write their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _CastBack(Compressor):
 
 
 class FP16Compressor(_CastBack):
-    """Sends float32 and float64 as float16 and gives them back in their own type; others as they are."""
+    """Sends float32 and float64 as float16 and restores their dtype. Sends other tensors unchanged."""
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
@@ -26,7 +26,9 @@ class FP16Compressor(_CastBack):
 
 
 class BF16Compressor(_CastBack):
-    """Sends float32 and float64 as bfloat16, which has the range of float32, and gives them back in their own type."""
+    """Sends float32 and float64 as bfloat16, which has the range of float32, and restores their dtype. Sends other
+    tensors unchanged.
+    """
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:

@@ -1,5 +1,6 @@
-"""The gradients of the operations, for GradientTape and tf.gradients. What the gradient of rank r's output says reaches the inputs
-that this output was made of, on whichever rank they are; sums over ranks are averaged where Horovod's are."""
+"""The gradients of the operations, for GradientTape and tf.gradients. The gradient of rank r's output flows to the
+inputs from which this output was computed, on any rank. Sums over ranks are averaged where Horovod averages them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _REDUCTION = ("reduce_op", "prescale_factor", "postscale_factor")
 
 
 def register() -> None:
-    """Tells TensorFlow, once."""
+    """Registers the gradients with TensorFlow. To be called once."""
     for name, function in _GRADIENTS.items():
         tf.RegisterGradient(name)(function)
 
@@ -82,7 +83,7 @@ def _broadcasted(operation: Any, gradient: Any) -> Any:
 
 
 def _alltoall(operation: Any, gradient: Any, _: Any) -> Any:
-    """The rows go back to where they came from."""
+    """Sends the gradients of rows back to the ranks that the rows came from."""
     returned, _ = nodes.run(nodes.ALLTOALL, (gradient, operation.outputs[1]), Naming(), _set_of(operation))
     return returned, None
 

@@ -1,4 +1,4 @@
-"""Making all ranks start from the same place: variables. Python objects are in objects.py."""
+"""Gives all ranks the same variables at the start. Python objects are in objects.py."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from ..process_sets import ProcessSet, global_process_set
 from . import nodes
 from .nodes import Naming
 
-#: dtypes that variables have and collectives have not, and as what their bytes travel.
+#: dtypes of variables that collectives do not have, and the dtypes as which their bytes are sent.
 _AS_BYTES = {tf.uint32: tf.int32, tf.uint64: tf.int64, tf.complex64: tf.int32, tf.complex128: tf.int32}
 
 
 def assignable(variables: Iterable[Any]) -> list[Any]:
-    """The variables among a model's. Keras 2 counts the vocabulary of a layer for text among them, which is none."""
+    """The variables among a model's values. Keras 2 lists the vocabulary of a text layer among them, which is not a
+    variable.
+    """
     return [each for each in variables if hasattr(each, "assign")]
 
 
 def broadcast_(
     variables: Iterable[Any], root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Any:
-    """Gives `variables`, of TensorFlow or Keras, root_rank's values, as one operation. Returns the variables; in a graph of
-    TensorFlow 1, their values after that, in the same order: to run one of them runs its assignment.
+    """Gives `variables`, of TensorFlow or Keras, root_rank's values, as one operation. Returns the variables. In a
+    graph of TensorFlow 1 it returns their new values, in the same order: running one of them runs its assignment.
 
-    variables  the same shapes and dtypes in the same order on all ranks.
+    variables  the same number, shapes and dtypes in the same order on all ranks.
     Errors     as broadcast().
     """
     given = list(variables)
@@ -45,13 +47,13 @@ def broadcast_(
 def broadcast_variables(
     variables: Iterable[Any], root_rank: int, process_set: ProcessSet = global_process_set, inplace: bool = False
 ) -> Any:
-    """broadcast_(), which returns one operation in a graph of TensorFlow 1. `inplace` has no effect."""
+    """broadcast_() with a single operation as the result in a graph of TensorFlow 1. `inplace` has no effect."""
     found = broadcast_(variables, root_rank, process_set=process_set)
     return found if tf.compat.v1.executing_eagerly_outside_functions() else tf.group(*(each for each in found if each is not None))
 
 
 def broadcast_global_variables(root_rank: int) -> Any:
-    """An operation that gives all variables of a graph of TensorFlow 1 root_rank's values.
+    """An operation that gives all variables of a graph of TensorFlow 1 the values of root_rank.
 
     Errors  RuntimeError with eager execution, which has no list of all variables.
     """
@@ -64,7 +66,9 @@ def broadcast_global_variables(root_rank: int) -> Any:
 
 
 class BroadcastGlobalVariablesHook(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
-    """For sessions of TensorFlow 1: broadcast_global_variables() when one has begun. `device`: a tf.device() for the operation."""
+    """Runs broadcast_global_variables() when a session of TensorFlow 1 has begun. `device` is a tf.device() for the
+    operation.
+    """
 
     def __init__(self, root_rank: int, device: str = "") -> None:
         super().__init__()
@@ -85,14 +89,16 @@ def broadcast_object(
     obj: Any, root_rank: int = 0, session: Any = None, name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:  # fmt: skip
-    """root_rank's `obj` on every rank, as objects.broadcast_object(). `session` has no effect: no graph is needed."""
+    """Sends root_rank's `obj` to every rank, as objects.broadcast_object(). `session` has no effect, because no graph
+    is needed.
+    """
     return objects.broadcast_object(obj, root_rank, name, process_set)
 
 
 def broadcast_object_fn(
     root_rank: int = 0, session: Any = None, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Callable[[Any], Any]:
-    """broadcast_object() as a function of the object alone."""
+    """Returns broadcast_object() as a function of the object alone."""
     return lambda obj: broadcast_object(obj, root_rank, session, name, process_set)
 
 

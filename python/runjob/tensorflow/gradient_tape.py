@@ -15,12 +15,12 @@ from .gradients import GradientReduction
 
 
 class _DistributedMixin:
-    """What DistributedGradientTape() puts in front of a tape's own class."""
+    """The mixin class that DistributedGradientTape() puts in front of a tape's own class."""
 
     _reduction: GradientReduction
 
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None, use_generic_names: bool = False, **more: Any) -> Any:
-        """The tape's own gradients, reduced; those of local sources are this rank's. To be called on all ranks.
+        """The reduced gradients of the tape. Gradients of local sources are this rank's own. All ranks must call it.
 
         use_generic_names  has no effect.
         more               unconnected_gradients, as tf.GradientTape.gradient() takes it.
@@ -33,14 +33,14 @@ class _DistributedMixin:
     def get_local_and_global_gradients(
         self, target: Any, sources: Any, output_gradients: Any = None, use_generic_names: bool = False
     ) -> tuple[list[Any], list[Any]]:
-        """gradient(), as two lists: those of local sources, and the reduced ones."""
+        """The gradients as two lists: those of local sources, and the reduced ones."""
         gradients = _flat(self.gradient(target, sources, output_gradients, use_generic_names))
         pairs = list(zip(gradients, _flat(sources)))
         local = [gradient for gradient, source in pairs if self._reduction.is_local(source)]
         return local, [gradient for gradient, source in pairs if not self._reduction.is_local(source)]
 
     def register_local_source(self, source: Any) -> None:
-        """Leaves the gradients of a variable to each rank: one that is another on each rank."""
+        """Excludes the gradients of a variable from the reduction, because each rank has another variable."""
         self._reduction.register_local(source)
 
 
@@ -50,11 +50,14 @@ def DistributedGradientTape(  # noqa: N802  Horovod's name
     gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Any = None,
     process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True,
 ) -> Any:  # fmt: skip
-    """`gradtape`, whose gradient() now reduces over the ranks of the set. Before it records or after; it keeps its class's methods.
+    """Changes `gradtape` so that gradient() reduces over the ranks of the set, and returns it. It may be called before
+    or after the tape has recorded. The tape keeps the methods of its class.
 
-    sparse_as_dense            makes gradients that are tf.IndexedSlices dense first: better where most rows have one.
-    gradient_predivide_factor  divides by it before the sum, and by the rest of the size after it; for op=Average.
-    groups                     how many operations the gradients become, or lists of variables that go together.
+    sparse_as_dense            makes gradients that are tf.IndexedSlices dense first, which is better if most rows have
+                               a gradient.
+    gradient_predivide_factor  divides by it before the sum, and by the rest of the size after the sum; for op=Average.
+    groups                     the number of operations that the gradients become, or lists of variables whose gradients
+                               are reduced together.
     scale_local_gradients      divides gradients of local sources by the size.
     Errors                     ValueError for options that exclude each other.
     """
@@ -85,5 +88,5 @@ def PartialDistributedGradientTape(  # noqa: N802
 
 
 def _flat(values: Any) -> list[Any]:
-    """None is a leaf, as in the list of gradients."""
+    """The values of a nested structure as a list. None is a leaf, as in the list of gradients."""
     return list(tf.nest.flatten(values))

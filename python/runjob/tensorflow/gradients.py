@@ -1,4 +1,4 @@
-"""How lists of gradients are reduced over the ranks: what DistributedOptimizer and DistributedGradientTape do alike."""
+"""Reduces lists of gradients over the ranks, for DistributedOptimizer and DistributedGradientTape."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from . import operations
 
 
 class GradientReduction:
-    """What the users of both give, checked.
+    """The checked arguments that users pass to both.
 
-    groups                 how many groups the gradients form, or lists of variables; each is one operation. Others: by size.
-    scale_local_gradients  divide the gradients of local variables, which are not reduced, by the number of ranks, as averages are.
+    groups                 the number of groups of gradients, or lists of variables. Each group is one operation. Other
+                           gradients are grouped by size.
+    scale_local_gradients  divides the gradients of local variables, which are not reduced, by the number of ranks, as
+                           averages are.
     Errors                 ValueError, NotImplementedError for Adasum.
     """
 
@@ -43,21 +45,22 @@ class GradientReduction:
         self.local: set[Any] = set()
 
     def register_local(self, variable: Any) -> None:
-        """Leaves its gradients to each rank."""
+        """Excludes the gradients of a variable from the reduction."""
         self.local.add(identity(variable))
 
     def is_local(self, variable: Any) -> bool:
-        """Whether register_local() was called with it."""
+        """True if register_local() was called with the variable."""
         return identity(variable) in self.local
 
     def reduced(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """The gradients of `variables`, in their order; None stays None. A rank that is not in the set keeps its own.
+        """The reduced gradients of `variables`, in their order. None stays None. A rank that is not in the set keeps
+        its own.
 
-        A gradient that is None on some ranks only counts as zeros there. In a function it cannot: the ranks then wait for each other in
-        operations whose names have those of the variables.
+        Outside of functions, a gradient that is None only on some ranks counts as zeros there. In a function it cannot:
+        the ranks then wait for each other in operations that are named after the variables.
         Errors  ValueError for a set that is not registered, and those of the operations.
         """
-        process_sets.identifier(self.process_set)  # also where no gradient is reduced
+        process_sets.identifier(self.process_set)  # checks the set also if no gradient is reduced
         results = list(gradients)
         if self.process_set.included() is False:
             return results
@@ -81,7 +84,9 @@ class GradientReduction:
         return results
 
     def _scaled(self, gradient: Any) -> Any:
-        """So that a step moves a local variable as far as the average of its gradients would, were the others zero."""
+        """Scales a local gradient, so that a step moves the variable as far as the average of the ranks' gradients
+        would if the others were zero.
+        """
         if not self._scale_local_gradients:
             return gradient
         set_id = process_sets.identifier(self.process_set)
@@ -91,9 +96,10 @@ class GradientReduction:
         return gradient / tf.cast(operations.size_op(set_id), gradient.dtype)
 
     def _complete(self, gradients: list[Any], variables: Sequence[Any]) -> list[int]:
-        """Puts zeros in place of each gradient that only other ranks have. Returns the places of all that are to be reduced.
+        """Puts zeros in the place of each gradient that only other ranks have. Returns the places of all gradients to
+        reduce.
 
-        Where some ranks have rows and others a dense gradient, all make it dense.
+        If some ranks have rows and others a dense gradient, all ranks make it dense.
         """
         places = [index for index, variable in enumerate(variables) if not self.is_local(variable)]
         kinds = bytearray(len(_KINDS) * len(places))
@@ -128,7 +134,7 @@ class GradientReduction:
         return operations.grouped_allreduce(gradients, name=name, **options, **scaled)
 
     def _grouped(self, places: list[int], gradients: Sequence[Any], variables: Sequence[Any]) -> Iterable[list[int]]:
-        """The indices of gradients that are one operation; those of IndexedSlices are by themselves."""
+        """The indices of the gradients of each operation. Gradients that are IndexedSlices are operations by themselves."""
         sparse = [index for index in places if isinstance(gradients[index], tf.IndexedSlices)]
         yield from ([index] for index in sparse)
         dense = [index for index in places if index not in sparse]
@@ -136,7 +142,7 @@ class GradientReduction:
         yield from grouped(dense, sizes, [identity(variable) for variable in variables], self._groups)
 
 
-#: What a gradient can be that is not None: dense, or tf.IndexedSlices with indices of these types.
+#: The kinds of gradients that are not None: dense, or tf.IndexedSlices with indices of these types.
 _KINDS = (None, tf.int32, tf.int64)
 
 
@@ -154,7 +160,7 @@ def _zeros(variable: Any, kind: Any) -> Any:
 
 
 def _name_of(variables: Sequence[Any]) -> str:
-    """A node's name, from those of the variables: "gradients_of_dense/kernel_and_dense/bias"."""
+    """The name of a node, from the names of the variables: "gradients_of_dense/kernel_and_dense/bias"."""
     shown = 3
     names = [str(getattr(variable, "path", None) or variable.name).split(":")[0] for variable in variables[:shown]]
     if len(variables) > shown:
@@ -163,11 +169,11 @@ def _name_of(variables: Sequence[Any]) -> str:
 
 
 def _bytes(gradient: Any) -> int:
-    """0 where that is not known yet."""
+    """The bytes of a gradient; 0 if they are not yet known."""
     return gradient.shape.num_elements() * gradient.dtype.size if gradient.shape.is_fully_defined() else 0
 
 
 def identity(variable: Any) -> Any:
-    """Alike for a variable of Keras and the TensorFlow one in it."""
+    """An identity that is the same for a variable of Keras and the TensorFlow variable in it."""
     inner = getattr(variable, "value", None)
     return id(inner) if isinstance(inner, tf.Variable) else id(variable)

@@ -10,8 +10,9 @@ from .accumulation import Accumulation
 
 
 class GraphOptimizer(tf.compat.v1.train.Optimizer):  # type: ignore[misc]
-    """One around another. Gradients are reduced by compute_gradients(), so that programs can change the reduced ones before they are applied;
-    with several backward passes for a step, by apply_gradients()."""
+    """An optimizer that wraps another one. compute_gradients() reduces the gradients, so that programs can change the
+    reduced ones before they are applied. With several backward passes for a step, apply_gradients() reduces them.
+    """
 
     def __init__(self, optimizer: Any, name: str | None, use_locking: bool, accumulation: Accumulation) -> None:
         super().__init__(name=name or f"Distributed{type(optimizer).__name__}", use_locking=use_locking)
@@ -19,7 +20,7 @@ class GraphOptimizer(tf.compat.v1.train.Optimizer):  # type: ignore[misc]
         self._accumulation = accumulation
 
     def compute_gradients(self, *arguments: Any, **options: Any) -> Any:
-        """The optimizer's own, reduced over the ranks."""
+        """The gradients that the optimizer computes, reduced over the ranks."""
         pairs = self._optimizer.compute_gradients(*arguments, **options)
         if self._accumulation.passes > 1:
             return pairs
@@ -27,7 +28,7 @@ class GraphOptimizer(tf.compat.v1.train.Optimizer):  # type: ignore[misc]
         return list(zip(self._accumulation.reduction.reduced([gradient for gradient, _ in pairs], variables), variables))
 
     def apply_gradients(self, *arguments: Any, **options: Any) -> Any:
-        """The optimizer's own."""
+        """Applies gradients by the optimizer. With several backward passes for a step, reduces them first."""
         if self._accumulation.passes == 1:
             return self._optimizer.apply_gradients(*arguments, **options)
         pairs = list(options.pop("grads_and_vars", None) or arguments[0])
@@ -39,17 +40,17 @@ class GraphOptimizer(tf.compat.v1.train.Optimizer):  # type: ignore[misc]
         return self._accumulation.step([gradient for gradient, _ in pairs], variables, apply)
 
     def register_local_var(self, var: Any) -> None:
-        """Leaves the gradients of a variable to each rank."""
+        """Excludes the gradients of a variable from the reduction."""
         self._accumulation.reduction.register_local(var)
 
     def get_slot(self, *arguments: Any, **options: Any) -> Any:
-        """The optimizer's own."""
+        """The slot of the optimizer."""
         return self._optimizer.get_slot(*arguments, **options)
 
     def get_slot_names(self, *arguments: Any, **options: Any) -> Any:
-        """The optimizer's own."""
+        """The names of the optimizer's slots."""
         return self._optimizer.get_slot_names(*arguments, **options)
 
     def variables(self, *arguments: Any, **options: Any) -> Any:
-        """The optimizer's own."""
+        """The variables of the optimizer."""
         return self._optimizer.variables(*arguments, **options)

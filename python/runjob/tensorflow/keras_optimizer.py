@@ -1,4 +1,4 @@
-"""Optimizers of Keras 3, Keras 2 and tf.keras.optimizers.legacy, made to step on reduced gradients."""
+"""Makes optimizers of Keras 3, Keras 2 and tf.keras.optimizers.legacy step on reduced gradients."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .accumulation import Accumulation
 
 class _Keras3(keras_optimizer.Distributed):
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
-        """The optimizer's own, with the gradients reduced over the ranks."""
+        """Applies the gradients as the optimizer's own apply() does, after their reduction over the ranks."""
         gradients = list(grads)
         if trainable_variables is None:
             variables = list(self._trainable_variables)  # type: ignore[attr-defined]
         else:
             variables = list(trainable_variables)
-            if not self.built:  # type: ignore[attr-defined]  # outside of tf.cond: it makes variables
+            if not self.built:  # type: ignore[attr-defined]  # outside of tf.cond, because it makes variables
                 with tf.init_scope():
                     self.build(variables)  # type: ignore[attr-defined]
         own = super().apply  # type: ignore[misc]
@@ -27,7 +27,7 @@ class _Keras3(keras_optimizer.Distributed):
 
 class _Keras2(keras_optimizer.Distributed):
     def apply_gradients(self, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
-        """The optimizer's own, with the gradients reduced over the ranks."""
+        """Applies the gradients as the optimizer's own apply_gradients() does, after their reduction over the ranks."""
         pairs = [(gradient, variable) for gradient, variable in grads_and_vars]
         variables = [variable for _, variable in pairs]
         if self._accumulation.passes > 1:
@@ -42,7 +42,7 @@ class _Keras2(keras_optimizer.Distributed):
 
 
 def _build(optimizer: Any, variables: list[Any]) -> None:
-    """Has it make the variables of its own that it would else make when it steps first."""
+    """Makes the optimizer's own variables, which it would otherwise make in its first step."""
     if hasattr(optimizer, "_create_all_weights"):
         optimizer._create_all_weights(variables)
     elif hasattr(optimizer, "build"):
@@ -50,7 +50,7 @@ def _build(optimizer: Any, variables: list[Any]) -> None:
 
 
 def distribute(optimizer: Any, accumulation: Accumulation) -> Any:
-    """keras_optimizer.distribute(). Errors  ValueError, also for what is no optimizer of Keras."""
+    """Calls keras_optimizer.distribute(). Errors  ValueError, also for a value that is not an optimizer of Keras."""
     own = type(optimizer)
     if not hasattr(optimizer, "apply_gradients"):
         raise ValueError(f"DistributedOptimizer takes an optimizer of Keras or of tf.compat.v1.train, not {own.__name__}")

@@ -1,6 +1,6 @@
-"""TensorFlow's operations of ours: finds librunjob_tensorflow.so and has TensorFlow open it.
+"""The operations that runjob adds to TensorFlow: finds librunjob_tensorflow.so and lets TensorFlow open it.
 
-Errors  ImportError when it is missing, and for a TensorFlow before 2.13, which cannot do it.
+Errors  ImportError if it is missing, and for a TensorFlow before 2.13, which cannot open it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .. import _library
 
 _NAME = "librunjob_tensorflow.so"
 
-#: All but those that are there for the order.
+#: All operations except those that exist for the order.
 UNORDERED = frozenset(
     f"Horovod{name}"
     for name in (
@@ -27,7 +27,7 @@ UNORDERED = frozenset(
 
 
 def path() -> pathlib.Path:
-    """Where it is: in the folder `runjob` beside librunjob."""
+    """The path of librunjob_tensorflow.so: in the folder `runjob` beside librunjob."""
     found = _library.find().parent / "runjob" / _NAME
     if not found.is_file():
         raise ImportError(f"{found} does not exist: runjob was built without its operations for TensorFlow; build it anew")
@@ -36,8 +36,8 @@ def path() -> pathlib.Path:
 
 @functools.lru_cache(maxsize=None)
 def operations() -> Any:
-    """A module with a function for each operation, `horovod_allreduce` for HorovodAllreduce."""
-    ctypes.CDLL(str(_library.find()), mode=ctypes.RTLD_GLOBAL)  # whose functions the operations call
+    """A module with a function for each operation, such as `horovod_allreduce` for HorovodAllreduce."""
+    ctypes.CDLL(str(_library.find()), mode=ctypes.RTLD_GLOBAL)  # the operations call its functions
     try:
         module = tf.load_op_library(str(path()))
     except tf.errors.OpError as error:
@@ -49,8 +49,11 @@ def operations() -> Any:
 
 
 def _leave_unordered() -> None:
-    """Functions run operations with side effects one after the other, in the order of the program. Ours must run, but in any order: it may
-    be another one on each rank, and gradients are to travel together. TensorFlow lists such operations, and has no public call for it."""
+    """Excludes the operations from TensorFlow's ordering. TensorFlow's functions run operations with side effects one
+    after the other, in the order of the program. runjob's operations must run, but in any order: each rank may have
+    another order, and gradients are reduced together. TensorFlow has a list of such operations, and no public call to
+    extend it.
+    """
     from tensorflow.python.framework import auto_control_deps
 
     name = "MUST_RUN_ORDER_INSENSITIVE_STATEFUL_OPS"
@@ -58,8 +61,10 @@ def _leave_unordered() -> None:
 
 
 def state() -> str:
-    """"asynchronous": operations in flight hold no thread of TensorFlow's. "synchronous": they do, since this TensorFlow's callbacks are
-    others than we know, or because of RUNJOB_TENSORFLOW_SYNCHRONOUS=1. Else why there are no operations."""
+    """Returns "asynchronous" if operations in flight hold no thread of TensorFlow. Returns "synchronous" if they do,
+    because runjob does not know the callbacks of this TensorFlow, or because of RUNJOB_TENSORFLOW_SYNCHRONOUS=1.
+    Otherwise returns the reason why there are no operations.
+    """
     function = ctypes.CDLL(str(path())).runjob_tensorflow_state
     function.restype = ctypes.c_char_p
     return function().decode()  # type: ignore[no-any-return]

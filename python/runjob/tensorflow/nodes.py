@@ -1,10 +1,12 @@
-"""How each collective becomes an operation of TensorFlow's: eager, or a node of a graph.
+"""Makes each collective an operation of TensorFlow: an eager one, or a node of a graph.
 
-Names   eagerly the user's, or else the turn of the call among those of its kind (wire_names.py), so that unnamed eager operations come in
-        the same order on all ranks. In a graph the node's: unique in it, and alike on all ranks, since they build the same graph. Nodes
-        run in any order, another one on each rank.
-Errors  ValueError where XLA compiles; what an operation raises when it runs is a tf.errors.OpError: InvalidArgumentError for what can never
-        work, FailedPreconditionError before init() and where ranks disagree, AbortedError after shutdown(), else UnknownError.
+Names   of an eager operation: the user's, or else the turn of the call among the calls of its kind (wire_names.py), so
+        that all ranks call unnamed eager operations in the same order. In a graph it is the name of the node: unique in
+        the graph, and the same on all ranks, because they build the same graph. Nodes run in any order, which may
+        differ among ranks.
+Errors  ValueError where XLA compiles. An operation that runs raises a tf.errors.OpError: InvalidArgumentError for
+        arguments that can never work, FailedPreconditionError before init() and if ranks disagree, AbortedError after
+        shutdown(), else UnknownError.
 """
 
 from __future__ import annotations
@@ -27,16 +29,16 @@ GROUPED_BROADCAST = handles.Collective("grouped_broadcast")
 
 
 class Naming(NamedTuple):
-    """What the user says about an operation's name."""
+    """The user's choices for an operation's name."""
 
     name: str | None = None
     ignore_name_scope: bool = False
 
 
 def run(kind: handles.Collective, inputs: tuple[Any, ...], naming: Naming, process_set: int, **attributes: Any) -> Any:
-    """The operation's outputs, as TensorFlow gives them: one tensor, a list or a named tuple.
+    """Runs a collective. Returns the operation's outputs in TensorFlow's form: one tensor, a list or a named tuple.
 
-    process_set  the library's number.
+    process_set  the library's number of the set.
     """
     operation = getattr(operations(), f"horovod_{kind.name}")
     attributes.update(process_set_id=process_set, ignore_name_scope=naming.ignore_name_scope)
@@ -54,7 +56,7 @@ def run(kind: handles.Collective, inputs: tuple[Any, ...], naming: Naming, proce
 
 
 def _node_name(kind: str, inputs: tuple[Any, ...]) -> str:
-    """`HorovodAllreduce_dense_MatMul_0`, after the first input."""
+    """A name such as `HorovodAllreduce_dense_MatMul_0`, after the first input."""
     first = inputs[0] if inputs else ""
     name = getattr(first[0] if isinstance(first, (list, tuple)) else first, "name", "")
     words = "".join(word.capitalize() for word in kind.split("_"))

@@ -1,10 +1,11 @@
-"""The collectives on TensorFlow's tensors, eagerly and in functions. All are followed by GradientTape.
+"""The collectives on TensorFlow's tensors, eagerly and in functions. GradientTape can differentiate all of them.
 
 dtype    uint8, int8, uint16, int16, int32, int64, float16, bfloat16, float32, float64 and bool, the same on all ranks.
 Results  new tensors of the same dtype, on the CPU; TensorFlow copies to and from other devices.
-Names    of unnamed ones: see nodes.py. `ignore_name_scope`: without the scopes of the graph around it.
+Names    of unnamed operations: see nodes.py. `ignore_name_scope` leaves out the scopes of the surrounding graph.
 Devices  `device_dense` and `device_sparse` are tf.device() names for the operation.
-Errors   ValueError for what can never work, where that shows at once; else a tf.errors.OpError when the operation runs: see nodes.py.
+Errors   ValueError for arguments that can never work, if that is known at once. Otherwise a tf.errors.OpError when the
+         operation runs: see nodes.py.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ def allreduce(
     postscale_factor: float = 1.0, name: str | None = None, process_set: ProcessSet = global_process_set,
     ignore_name_scope: bool = False,
 ) -> Any:  # fmt: skip
-    """Combines the ranks' tensors, element by element: their average unless `op` says otherwise.
+    """Combines the ranks' tensors, element by element. The result is their average unless `op` specifies another
+    reduction.
 
-    tensor   what tf.convert_to_tensor() takes. Or tf.IndexedSlices, whose values and indices are gathered: the result is one that
-             stands for the sum or the average.
+    tensor   any value that tf.convert_to_tensor() takes. Or tf.IndexedSlices, whose values and indices are gathered:
+             the result is a tf.IndexedSlices that represents the sum or the average.
     average  deprecated: use op.
     Scaling  result = postscale_factor * reduce(prescale_factor * tensor); integers truncate toward zero.
     Errors   NotImplementedError for other reductions, and for factors, of IndexedSlices.
@@ -73,7 +75,8 @@ def grouped_allreduce(
     postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
     name: str | None = None,
 ) -> list[Any]:  # fmt: skip
-    """allreduce() of each tensor, as one operation: it runs when all ranks have come to it, and fails as a whole.
+    """Reduces each tensor as allreduce() does, all as one operation. It runs when all ranks have started it, and fails
+    as a whole.
 
     tensors  at least one; the same number in the same order on all ranks. dtypes may differ among them. Those that are
              tf.IndexedSlices are operations of their own.
@@ -105,7 +108,7 @@ def grouped_allreduce(
 def allgather(
     tensor: Any, name: str | None = None, ignore_name_scope: bool = False, process_set: ProcessSet = global_process_set
 ) -> Any:
-    """The ranks' tensors one after the other along dimension 0, in rank order.
+    """Concatenates the ranks' tensors along dimension 0, in rank order.
 
     Shape  at least one dimension; first extents may differ among ranks, the others not.
     """
@@ -117,7 +120,7 @@ def grouped_allgather(
     tensors: Sequence[Any], name: str | None = None, ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:  # fmt: skip
-    """allgather() of each tensor, as one operation."""
+    """Gathers each tensor as allgather() does, all as one operation."""
     given = [tf.convert_to_tensor(tensor) for tensor in _listed(tensors, "grouped_allgather")]
     set_id = process_sets.identifier(process_set)
     return list(nodes.run(nodes.GROUPED_ALLGATHER, (given,), Naming(name, ignore_name_scope), set_id))
@@ -127,7 +130,7 @@ def broadcast(
     tensor: Any, root_rank: int, name: str | None = None, ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:  # fmt: skip
-    """root_rank's tensor on every rank; the others' give shape and dtype.
+    """Sends root_rank's tensor to every rank. The tensors of the other ranks give shape and dtype.
 
     root_rank  a rank of the job, also with a process set, which has to include it.
     """
@@ -140,9 +143,10 @@ def alltoall(
     tensor: Any, splits: Any = None, name: str | None = None, ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:  # fmt: skip
-    """Sends rows of `tensor` to each rank, the first ones to rank 0, and returns what has come, in rank order.
+    """Sends rows of `tensor` to each rank, the first ones to rank 0, and returns the received rows, in rank order.
 
-    splits   how many rows go to each rank; None: as many to each. With it, returns (what has come, how many rows came from each rank).
+    splits   the number of rows for each rank. None: each rank gets the same number. With it, returns (the received
+             rows, the number of rows from each rank).
     """
     given = tf.convert_to_tensor(tensor)
     rows = tf.constant([], tf.int32) if splits is None else tf.cast(tf.convert_to_tensor(splits), tf.int32)
@@ -156,8 +160,9 @@ def reducescatter(
     name: str | None = None, process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
     prescale_factor: float = 1.0, postscale_factor: float = 1.0,
 ) -> Any:  # fmt: skip
-    """Reduces as allreduce(), and leaves each rank a part of the rows, rank 0 the first; where they cannot be divided evenly, the
-    first ranks get one more."""
+    """Reduces as allreduce() does, and leaves each rank a part of the rows, rank 0 the first. If they cannot be divided
+    evenly, the first ranks get one more.
+    """
     op = reduce_ops.resolve(op, None)
     set_id = process_sets.identifier(process_set)
     with _placed(device_dense):
@@ -174,7 +179,7 @@ def grouped_reducescatter(
     process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
     name: str | None = None,
 ) -> list[Any]:  # fmt: skip
-    """reducescatter() of each tensor, as one operation."""
+    """Reduces and scatters each tensor as reducescatter() does, all as one operation."""
     op = reduce_ops.resolve(op, None)
     set_id = process_sets.identifier(process_set)
     with _placed(device_dense):
@@ -188,11 +193,12 @@ def grouped_reducescatter(
 
 
 def join(device: int = -1) -> Any:
-    """Says that this rank has no more data, and waits until all have: the rank that joined last, an int32 scalar.
+    """Announces that this rank has no more data, and waits until all ranks have announced it. Returns the rank that
+    joined last, an int32 scalar.
 
-    Until then, zeros of this rank take part in the others' allreduces; their averages still divide by the size. All other operations
-    but barriers fail on them. Outside of functions, operations without a name are counted from the beginning afterwards. `device` has no
-    effect.
+    Until then, zeros of this rank take part in the others' allreduces, whose averages still divide by the size. All
+    other operations except barriers fail on the other ranks. Outside of functions, operations without a name are
+    counted from the beginning afterwards. `device` has no effect.
     """
     last = operations().horovod_join()
     if tf.executing_eagerly():
@@ -201,7 +207,9 @@ def join(device: int = -1) -> Any:
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> Any:
-    """Done when all ranks of the set have come. In a function it is an operation, to be run in the order of the program."""
+    """Ends when all ranks of the set have called it. In a function it is an operation, which must run in the order of
+    the program.
+    """
     if tf.executing_eagerly():
         return eager_operations.barrier(process_set)
     return nodes.run(nodes.BARRIER, (), Naming(), process_sets.identifier(process_set))
@@ -210,14 +218,15 @@ def barrier(process_set: ProcessSet = global_process_set) -> Any:
 def size_op(process_set_id: int = 0, name: str | None = None) -> Any:
     """The number of ranks of the job, or of a process set, when the operation runs: an int32 scalar.
 
-    Errors  ValueError for the number of no set; in a function tf.errors.InvalidArgumentError when the operation runs.
+    Errors  ValueError for a number that no set has; in a function tf.errors.InvalidArgumentError when the operation
+            runs.
     """
     _check_set(process_set_id)
     return operations().horovod_size(process_set_id=process_set_id, name=name)
 
 
 def process_set_included_op(process_set_id: int = 0, name: str | None = None) -> Any:
-    """1 when this rank is in the set, else 0. Errors  as size_op()."""
+    """1 if this rank is in the set, else 0. Errors  as size_op()."""
     _check_set(process_set_id)
     return operations().horovod_process_set_included(process_set_id=process_set_id, name=name)
 
@@ -228,12 +237,12 @@ def local_size_op(name: str | None = None) -> Any:
 
 
 def rank_op(name: str | None = None) -> Any:
-    """This rank, when the operation runs."""
+    """The number of this rank, when the operation runs."""
     return operations().horovod_rank(name=name)
 
 
 def local_rank_op(name: str | None = None) -> Any:
-    """This rank among those on its host, when the operation runs."""
+    """The index of this rank among the ranks on its host, when the operation runs."""
     return operations().horovod_local_rank(name=name)
 
 
@@ -243,7 +252,7 @@ def _check_set(number: int) -> None:
 
 
 def _listed(tensors: Any, operation: str) -> list[Any]:
-    """Errors  ValueError for one tensor, and for none."""
+    """The tensors as a list. Errors  ValueError for a single tensor, and for an empty list."""
     if isinstance(tensors, (tf.Tensor, tf.Variable, tf.IndexedSlices)):
         raise ValueError(f"{operation} takes a list of tensors, not one tensor")
     listed = list(tensors)

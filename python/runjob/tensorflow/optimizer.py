@@ -1,4 +1,4 @@
-"""DistributedOptimizer: an optimizer of Keras, or of TensorFlow 1, that steps on gradients which are reduced over the ranks."""
+"""DistributedOptimizer: an optimizer of Keras, or of TensorFlow 1, that steps on gradients reduced over the ranks."""
 
 from __future__ import annotations
 
@@ -23,15 +23,18 @@ def DistributedOptimizer(  # noqa: N802  Horovod's name
     num_groups: int = 0, groups: Any = None, process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:  # fmt: skip
-    """`optimizer`, which now reduces gradients over the ranks of the set before it applies them. To be called on all ranks.
+    """Makes `optimizer` reduce gradients over the ranks of the set before it applies them. All ranks must call it.
 
-    optimizer                     of Keras 3, Keras 2 or tf.keras.optimizers.legacy: returned itself, with its state, and saved as the
-                                  class that it was. Or of tf.compat.v1.train, which gets one around it.
-    name                          of the one around it; else without effect, as use_locking is.
-    backward_passes_per_step      adds gradients up that many times before they are reduced and applied.
-    average_aggregated_gradients  divides what was added up by that number.
-    Others                        as of DistributedGradientTape().
-    Errors                        ValueError for what is no optimizer, and for options that exclude each other.
+    optimizer                     an optimizer of Keras 3, Keras 2 or tf.keras.optimizers.legacy: it is changed and
+                                  returned, with its state, and saved as the class that it was. Or an optimizer of
+                                  tf.compat.v1.train: the result is one that wraps it.
+    name                          the name of the optimizer that wraps another one; otherwise without effect, as
+                                  use_locking is.
+    backward_passes_per_step      the number of passes whose gradients are added up before they are reduced and applied.
+    average_aggregated_gradients  divides the sums by that number.
+    Others                        as for DistributedGradientTape().
+    Errors                        ValueError for a value that is not an optimizer, and for options that exclude each
+                                  other.
     """
     reduction = GradientReduction(
         compression, sparse_as_dense, op, gradient_predivide_factor, num_groups, groups, process_set, scale_local_gradients,

@@ -1,7 +1,7 @@
-"""SyncBatchNormalization: batch normalization by the batches of all ranks.
+"""SyncBatchNormalization: batch normalization with the statistics of all ranks' batches.
 
-A rank's variance is that of its values around their own mean: sums of float32 squares would lose the variance of values whose mean is large.
-What the ranks add up is float64.
+A rank computes the variance of its values around their own mean, because sums of float32 squares would lose the
+variance of values whose mean is large. The sums over ranks are computed in float64.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from .nodes import Naming
 
 
 class SyncBatchNormalization(tf.keras.layers.BatchNormalization):  # type: ignore[misc]
-    """tf.keras.layers.BatchNormalization whose mean and variance, in training, are those of all ranks' batches together; these may differ in
-    size. Arguments are that layer's; gradients go through the statistics to all ranks.
+    """tf.keras.layers.BatchNormalization whose mean and variance, in training, are those of all ranks' batches
+    together. The batches may differ in size. Arguments are that layer's. Gradients flow through the statistics to all
+    ranks.
 
     Errors  ValueError for fused=True, and renorm or virtual_batch_size of Keras 2.
     """
@@ -30,11 +31,11 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):  # type: ignor
                 raise ValueError(f"SyncBatchNormalization does not take {option}={value}")
         super().__init__(**kwargs)
         if hasattr(self, "fused"):
-            self.fused = False  # Keras 2's own choice would not ask for statistics
+            self.fused = False  # Keras 2's default would not ask for statistics
         self._process_set = process_set
 
     def _moments(self, inputs: Any, given: Any = None, keep_dims: bool | None = None, mask: Any = None) -> tuple[Any, Any]:
-        """What Keras asks for: version 3 with (inputs, mask), version 2 with (inputs, axes, keep_dims, mask)."""
+        """The moments that Keras asks for: version 3 passes (inputs, mask), version 2 (inputs, axes, keep_dims, mask)."""
         if keep_dims is not None:
             return self._of_all_ranks(inputs, list(given), keep_dims, _weights(mask, inputs))
         axis = self.axis % inputs.shape.rank
@@ -59,7 +60,7 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):  # type: ignor
 
 
 def _weights(mask: Any, inputs: Any) -> Any:
-    """`mask`, which has the first dimensions of `inputs`, in its shape; None counts everything."""
+    """`mask`, which has the first dimensions of `inputs`, in the shape of `inputs`. None counts all values."""
     if mask is None:
         return None
     for _ in range(inputs.shape.rank - mask.shape.rank):

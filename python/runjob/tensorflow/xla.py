@@ -1,4 +1,4 @@
-"""XLA compiles no operation of ours: what is inside of a compiled function says so while it is traced."""
+"""Refuses operations inside of a function that XLA compiles, while it is traced, because XLA cannot compile them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 
 def refuse(operation: str) -> None:
-    """Errors  ValueError where XLA is going to compile what is traced now."""
+    """Errors  ValueError if XLA is going to compile the function that is being traced."""
     if not tf.executing_eagerly() and _is_compiled(tf.compat.v1.get_default_graph()):
         raise ValueError(
             f"{operation} is inside of a function that XLA compiles, which it cannot be. Write tf.function without "
@@ -17,7 +17,7 @@ def refuse(operation: str) -> None:
 
 
 def _is_compiled(graph: Any) -> bool:
-    """Whether `graph` or one around it belongs to a function with jit_compile=True."""
+    """True if `graph`, or one that contains it, belongs to a function with jit_compile=True."""
     while graph is not None:
         context = graph._get_control_flow_context()
         while context is not None:

@@ -53,10 +53,12 @@ __all__ += common.__all__
 
 
 def check() -> None:
-    """Waits until all operations in flight are done, on GPUs too, and raises the error of the first one that has failed.
+    """Waits until all operations in flight are done, also on GPUs, and raises the error of the first one that has
+    failed.
 
-    synchronize() orders PyTorch's stream only: a failure on a GPU may show later, and what lies there is undefined then. So call check()
-    before values are saved; elastic commits do. All ranks call it at the same place.
+    synchronize() only orders PyTorch's stream: a failure on a GPU may be reported later, and the result on the GPU is
+    then undefined. Therefore call check() before values are saved; elastic commits do so. All ranks call it at the same
+    place.
     Errors  those of the operations and of the job; NotInitializedError.
     """
     _job.check_all()

@@ -1,4 +1,4 @@
-"""How the ranks come to the same idea of their gradients: each announces what it has to all, and all conclude the same."""
+"""Agrees on the gradients of all ranks: each rank announces its own gradients to all, and all draw the same conclusion."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .operations import allreduce_
 
 
 class Form(NamedTuple):
-    """What a gradient looks like on a rank.
+    """The properties of a gradient on a rank.
 
-    strides      of dense memory without gaps; None: row-major is what suits all ranks.
-    sparse_dims  of a sparse gradient; 0: dense, or none was seen.
-    memory       whose it lies in: "host" or "GPU".
+    strides      those of dense memory without gaps. None: all ranks can use row-major order.
+    sparse_dims  the number of a sparse gradient's sparse dimensions. 0: it is dense, or has not been seen.
+    memory       "host" or "GPU", the memory in which it lies.
     """
 
     shape: tuple[int, ...]
@@ -36,29 +36,32 @@ class Form(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """forms  by name, in the order in which the gradients come, and the buckets are to be.
-    came   how many of them, the first ones, have come in the last step.
+    """The conclusion from the announcements of all ranks.
+
+    forms      by name, in the order in which the gradients are completed, which is the order of the buckets.
+    completed  the number of gradients that were completed in the last step. They are the first ones of `forms`.
     """
 
     forms: dict[str, Form]
-    came: int
+    completed: int
 
 
-def agree(name: str, forms: dict[str, Form], came: Sequence[str], process_set: ProcessSet) -> Agreement:
-    """Blocks until all ranks of the set have called it under `name`, or have joined.
+def agree(name: str, forms: dict[str, Form], completed: Sequence[str], process_set: ProcessSet) -> Agreement:
+    """Blocks until all ranks of the set have called it with this `name`, or have joined.
 
-    forms  this rank's gradients, in an order that is the same on all ranks. came: those that came in the last step, in order.
-    Errors  MismatchError, on all ranks, which names a parameter that not all of them have alike.
+    forms      this rank's gradients, in an order that is the same on all ranks.
+    completed  the gradients that were completed in the last step, in the order of their completion.
+    Errors     MismatchError, on all ranks, which names a parameter that differs among them.
     """
-    own = json.dumps({"forms": forms, "came": list(came)}).encode()
+    own = json.dumps({"forms": forms, "completed": list(completed)}).encode()
     texts = _gather(name, own, process_set)
     return conclude({rank: _read(text) for rank, text in enumerate(texts) if text})
 
 
 def explain(name: str, position: str, fault: str, process_set: ProcessSet) -> str:
-    """Returns a text that names the faults in a round of reductions, the same on all ranks. Blocks as agree().
+    """Returns a text that names the faults in a round of reductions, the same on all ranks. Blocks as agree() does.
 
-    position  which step this rank is in. fault: what it has found to be wrong, or "".
+    position  the step that this rank is in. fault: a text about the fault that it has found, or "".
     """
     texts = _gather(name, json.dumps([position, fault]).encode(), process_set)
     ranks = {rank: json.loads(text) for rank, text in enumerate(texts) if text}
@@ -73,8 +76,9 @@ def explain(name: str, position: str, fault: str, process_set: ProcessSet) -> st
 
 
 def _gather(name: str, own: bytes, process_set: ProcessSet) -> list[bytes]:
-    """The texts of all ranks, as two allreduces: those, and no other operation, take zeros for a rank that has joined. Its text
-    is empty."""
+    """Gathers the texts of all ranks by two allreduces, because only allreduces take zeros for a rank that has joined.
+    The text of such a rank is empty.
+    """
     rank = process_sets.rank_in(process_set)
     lengths = torch.zeros(process_sets.size_of(process_set), dtype=torch.int64, device="cpu")
     lengths[rank] = len(own)
@@ -87,7 +91,7 @@ def _gather(name: str, own: bytes, process_set: ProcessSet) -> list[bytes]:
 
 def _read(text: bytes) -> tuple[dict[str, Form], list[str]]:
     content = json.loads(text)
-    return {name: Form(*map(_tuples, form)) for name, form in content["forms"].items()}, content["came"]
+    return {name: Form(*map(_tuples, form)) for name, form in content["forms"].items()}, content["completed"]
 
 
 def _tuples(value: Any) -> Any:
@@ -95,18 +99,19 @@ def _tuples(value: Any) -> Any:
 
 
 def conclude(announced: Mapping[int, tuple[dict[str, Form], Sequence[str]]]) -> Agreement:
-    """What follows from the (forms, came) of the ranks that have not joined. The order of the gradients is that of the first rank to
-    which any have come.
+    """The conclusion from the (forms, completed) of the ranks that have not joined. The order of the gradients is that
+    of the first rank on which any were completed.
     """
     ranks = sorted(announced)
     first = announced[ranks[0]][0]
-    orders = [[name for name in announced[rank][1] if name in first] for rank in ranks]  # a gradient that came may be frozen since
-    came = next(filter(None, orders), [])
+    # A gradient that was completed may have been frozen since.
+    orders = [[name for name in announced[rank][1] if name in first] for rank in ranks]
+    completed = next(filter(None, orders), [])
     forms = {rank: announced[rank][0] for rank in ranks}
     for rank in ranks:
         _check_names(ranks[0], rank, forms)
-    order = [*came, *(name for name in first if name not in set(came))]
-    return Agreement({name: _common(name, {rank: forms[rank][name] for rank in ranks}) for name in order}, len(came))
+    order = [*completed, *(name for name in first if name not in set(completed))]
+    return Agreement({name: _common(name, {rank: forms[rank][name] for rank in ranks}) for name in order}, len(completed))
 
 
 def _check_names(first: int, rank: int, forms: Mapping[int, dict[str, Form]]) -> None:
@@ -140,7 +145,7 @@ def form_of(parameter: torch.Tensor, sparse_dims: int) -> Form:
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements fill their memory: in whatever order, without gaps or overlap."""
+    """True if the elements fill their memory, in any order, without gaps or overlap."""
     expected = 1
     for stride, extent in sorted(zip(tensor.stride(), tensor.shape)):
         if extent != 1 and stride != expected:

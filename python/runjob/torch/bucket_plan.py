@@ -1,11 +1,15 @@
-"""Which gradients travel together: a function of values that all ranks have alike, so that all come to the same buckets.
+"""Divides gradients into buckets. It is a function of values that are the same on all ranks, so all ranks get the same
+buckets.
 
-A bucket is one allreduce. It begins when the last of its gradients has come, so those of a bucket should come one after the other:
-the order is the one in which they came in the first step.
+A bucket is one allreduce. It begins when the last of its gradients is completed, so the gradients of a bucket should be
+completed one after the other. The order is that in which they were completed in the first step.
 
-BUCKET_BYTES   larger buckets begin later; smaller ones are more operations, which take processor time from the backward pass.
-WHOLE_BYTES    gradients that do not stay in the processor's cache are better reduced where they are than copied first.
-CLOSING_BYTES  of the gradients that come last, which step() sends: there is nothing left to overlap with.
+BUCKET_BYTES   larger buckets begin later; smaller ones are more operations, which take processor time from the backward
+               pass.
+WHOLE_BYTES    gradients of at least this size do not stay in the processor's cache. Reducing them in their own memory
+               is faster than copying them first.
+CLOSING_BYTES  the largest size of the gradients that are completed last and that step() sends, because no work is left
+               to overlap with.
 
 docs/performance.md has the measurements.
 """
@@ -21,12 +25,12 @@ CLOSING_BYTES = 64 << 10
 
 
 class Entry(NamedTuple):
-    """A gradient. `memory`: what it must have in common with those of its bucket, dtype and device."""
+    """A gradient. `memory` is its dtype and device, which all gradients of a bucket share."""
 
     name: str
     memory: Any
     nbytes: int
-    has_come: bool  # in the step after which the plan is made
+    was_completed: bool  # in the step after which the plan is made
 
 
 class Plan(NamedTuple):
@@ -37,10 +41,11 @@ class Plan(NamedTuple):
 
 
 def plan(entries: Sequence[Entry], groups: int | Sequence[Sequence[str]] | None = None, closes: bool = True) -> Plan:
-    """The buckets of `entries`, which are in the order in which they come.
+    """The buckets of `entries`, which are in the order in which the gradients are completed.
 
-    groups  that many buckets of as many gradients, or the names of each bucket; what no group names is divided as without
-            groups. A bucket has one kind of memory, so a group may become several.
+    groups  the number of buckets with the same number of gradients, or the names of each bucket. Gradients that no
+            group names are divided as without groups. A bucket has one kind of memory, so a group may become several
+            buckets.
     closes  whether there is a closing bucket.
     """
     if isinstance(groups, int) and groups:
@@ -71,11 +76,13 @@ def _by_memory(entries: Sequence[Entry]) -> list[list[str]]:
 
 
 def _by_size(entries: Sequence[Entry]) -> list[list[str]]:
-    """In order, full ones and what remains. What did not come is kept apart: it would hold up the others."""
+    """The buckets in order: full ones, and one with the rest. Gradients that were not completed are kept apart, because
+    they would delay the others.
+    """
     buckets: list[list[str]] = []
     open_buckets: dict[Any, tuple[int, list[str]]] = {}
     for entry in entries:
-        key = (entry.memory, entry.has_come)
+        key = (entry.memory, entry.was_completed)
         nbytes, names = open_buckets.pop(key, (0, []))
         names.append(entry.name)
         nbytes += entry.nbytes
@@ -87,13 +94,13 @@ def _by_size(entries: Sequence[Entry]) -> list[list[str]]:
 
 
 def _closing(entries: Sequence[Entry]) -> list[str]:
-    """The last ones that have come, as far as they are small together and have one kind of memory."""
+    """The last gradients that were completed, as many as are small together and have one kind of memory."""
     names: list[str] = []
     nbytes = 0
-    come = [entry for entry in entries if entry.has_come]
-    for entry in reversed(come):
+    completed = [entry for entry in entries if entry.was_completed]
+    for entry in reversed(completed):
         nbytes += entry.nbytes
-        if nbytes > CLOSING_BYTES or entry.memory != come[-1].memory:
+        if nbytes > CLOSING_BYTES or entry.memory != completed[-1].memory:
             break
         names.append(entry.name)
     return names[::-1]

@@ -1,11 +1,12 @@
-"""Gradients on their way through one reduction: many in a bucket, or one alone.
+"""Gradients during one reduction: several in a bucket, or one alone.
 
-A round of each: hold() takes a gradient that has come, submit() starts the reduction with what there is, finish() waits for it and gives
-every parameter its part. In between, submit() also announces for each gradient whether this rank has it: one that no rank has stays
-as it is, and one that only others have counts as zeros here, or as what there is of it. A step has a round for each backward pass that
-completes gradients. A gradient is reduced once in a step: in later rounds it counts as zeros, and its parameter keeps the result.
+A round of each has three parts. hold() takes a completed gradient. submit() starts the reduction with the gradients
+that are there. finish() waits for it and gives every parameter its result. submit() also announces for each gradient
+whether this rank has it. A gradient that no rank has stays unchanged. One that only other ranks have counts as zeros
+here, or as the part that has been accumulated. A step has a round for each backward pass that completes gradients. A
+gradient is reduced once in a step: in later rounds it counts as zeros, and its parameter keeps the result.
 
-Threads  those of the backward pass, one at a time, and the one that calls finish().
+Threads  the threads of the backward pass, one at a time, and the thread that calls finish().
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ALIGNMENT_BYTES = 64  # of each gradient in a bucket: a cache line
 
 
 class GradientReduction(NamedTuple):
-    """What is done with all gradients of an optimizer."""
+    """The reduction of all gradients of an optimizer."""
 
     op: int
     prescale_factor: float
@@ -46,10 +47,13 @@ class GradientReduction(NamedTuple):
         return handles.start(self._call(tensor, name))
 
     def start_again(self, call: Call | None, tensor: torch.Tensor, name: str) -> tuple[Call | None, int]:
-        """The same in each step: describing an operation takes longer than starting it. `call`: what the last start has returned, or None."""
+        """Reduces as start() does, but describes the operation only once, because that takes longer than starting it.
+        `call` is the Call that the last call has returned, or None.
+        """
         call = call or self._call(tensor, name)
         handle = handles.start(call)
-        is_copied = call.tensors[0].data_ptr() != tensor.data_ptr()  # for the first time: it has the values of this step
+        # In the first call, the description has a copy with the values of this step.
+        is_copied = call.tensors[0].data_ptr() != tensor.data_ptr()
         return None if is_copied else call, handle
 
     def _call(self, tensor: torch.Tensor, name: str) -> Call:
@@ -57,29 +61,32 @@ class GradientReduction(NamedTuple):
         return calls.allreduce(tensor, name, reduction, in_place=True)
 
     def word(self, is_true: bool) -> float:
-        """An element that says yes or no, and is_any() of what the reduction makes of all ranks' elements."""
+        """The value of a word: an element for True or False. is_any() reads it after the reduction over all ranks."""
         return float(is_true == (self.op not in (reduce_ops.Min, reduce_ops.Product)))
 
     def is_any(self, reduced: torch.Tensor | float) -> bool:
-        """Whether a rank has said yes."""
+        """True if the word was True on any rank."""
         return bool(reduced == 0) == (self.op in (reduce_ops.Min, reduce_ops.Product))
 
 
 class Bucket:
-    """Gradients of one dtype and device in one piece of memory, symmetric where there is such, which is reduced in place.
+    """Gradients of one dtype and device in one piece of memory, symmetric if there is such memory, which is reduced in
+    place.
 
-    p.grad becomes a tensor in that memory: none that autograd takes for a view, and it counts its own versions. It stays valid for
-    whoever keeps it: the memory is left to the gradients of the last round if anything but the bucket and the parameters' p.grad refers
-    to it, and if gradients that lie in it have been reduced in this step. Where PyTorch does not count references, it is left to them in
-    each round with a gradient that came elsewhere.
+    p.grad becomes a tensor in that memory. Autograd does not regard it as a view, and it has its own version counter.
+    It stays valid if the program keeps it: the bucket leaves the memory to the gradients of the last round if other
+    references to it exist than those of the bucket and the parameters' p.grad, and if gradients in it have been reduced
+    in this step. If PyTorch does not count references, the bucket leaves the memory in each round with a gradient that
+    was accumulated elsewhere.
 
-    p.grad stays what it is, and is overwritten with the result, when it is a part of a larger piece of memory, which is the program's own,
-    and with a `dtype` that is not the gradients', which is compression.
+    In two cases p.grad remains the same tensor and is overwritten with the result. One is a p.grad that is a part of a
+    larger piece of memory, which belongs to the program. The other is a `dtype` that differs from the gradients', which
+    is compression.
 
-    Behind the gradients are words: for each of them whether it is here, and `extra` ones of the owner.
+    After the gradients, the memory has words: for each gradient whether it is here, and `extra` words of the owner.
 
-    On a GPU the gradients are moved there together, before the reduction, because the launches of the copies take longer than the copies.
-    The words are then those that `host_words` has for it.
+    On a GPU the gradients are moved to the memory together, before the reduction, because launching the copies takes
+    longer than the copies. The words are then in `host_words`.
     """
 
     def __init__(
@@ -95,27 +102,28 @@ class Bucket:
         self._extra = extra
         self._host_words = host_words
         self._handle: int | None = None
-        self._call: Call | None = None  # of the memory
+        self._call: Call | None = None  # the description of the reduction of the memory
         self._flat: torch.Tensor | None = None
-        self._words: Any = None  # a tensor behind the gradients, or host_words
-        self._own_references = 0  # to the memory, while no gradient lies in it
-        self._lent: list[tuple[Slot, torch.Tensor]] = []  # values that are sent, and to be put back if no rank has that gradient complete
+        self._words: Any = None  # a tensor after the gradients, or the words in host_words
+        self._own_references = 0  # references to the memory while no gradient lies in it
+        # Values that are sent, and restored if no rank has completed that gradient.
+        self._lent: list[tuple[Slot, torch.Tensor]] = []
         for slot in slots:
             slot.taker, slot.view = self, None
         self.begin_step()
 
     def begin_step(self) -> None:
-        """Nothing has come yet."""
+        """Begins a step, in which no gradient has been completed yet."""
         self.count()
         self._begin_round()
 
     def _begin_round(self) -> None:
         self._lent.clear()
-        self._has_room = False  # whether the memory may be written to in this round, where no gradient lies
-        self._is_recorded = timeline_rows.are_recorded()  # so that hold() does not ask for each gradient
+        self._has_room = False  # True if the memory may be written in this round, where no gradient lies
+        self._is_recorded = timeline_rows.are_recorded()  # read once, so that hold() need not ask for each gradient
 
     def count(self) -> None:
-        """Counts what has to come. is_reduced: whether all of it was reduced in this step."""
+        """Counts the missing gradients. is_reduced: whether all gradients were reduced in this step."""
         self.missing = sum(slot.passes_left > 0 for slot in self.slots)
         self.is_reduced = all(slot.is_reduced for slot in self.slots)
 
@@ -124,17 +132,19 @@ class Bucket:
         return self._handle in handles.in_flight()
 
     def hold(self, slot: Slot, is_complete: bool) -> None:
-        """Takes what has been accumulated of a gradient; one that is not complete only if it can go on in the bucket's memory."""
+        """Takes the accumulated gradient. One that is not complete is taken only if it can be accumulated further in
+        the bucket's memory.
+        """
         slot.is_here = is_complete
         if self._is_recorded and is_complete:
-            slot.came_ns = time.monotonic_ns()
+            slot.completed_ns = time.monotonic_ns()
         if self._host_words is None:
             self._take(slot, is_complete)
         if is_complete:
             slot.see(slot.parameter.grad)
 
     def _take(self, slot: Slot, is_complete: bool) -> None:
-        """Copies the gradient into the memory, unless it lies there."""
+        """Copies the gradient into the memory, unless it already lies there."""
         gradient = slot.parameter.grad
         if _is_in_place(gradient, slot):
             return
@@ -148,11 +158,11 @@ class Bucket:
             _bind(slot)
 
     def _can_bind(self, gradient: torch.Tensor) -> bool:
-        """Whether p.grad may become a tensor in the bucket's memory."""
+        """True if p.grad may become a tensor in the bucket's memory."""
         return gradient.dtype == self._dtype and not gradient.requires_grad and not gradient.is_sparse and not _is_part(gradient)
 
     def _move(self) -> None:
-        """Copies all gradients that are here and lie elsewhere, together."""
+        """Copies all gradients that are here and lie elsewhere into the memory, together."""
         moved = [
             (slot, gradient) for slot in self.slots
             if slot.is_here and not _is_in_place(gradient := slot.parameter.grad, slot) and gradient is not None
@@ -167,7 +177,8 @@ class Bucket:
     def submit(self, is_final: bool, extra: Sequence[bool] = ()) -> None:
         """Starts the reduction.
 
-        is_final  a gradient that is not complete counts as complete; else it is sent for the case that another rank has it complete.
+        is_final  a gradient that is not complete counts as complete. Otherwise it is sent in case another rank has
+                  completed it.
         extra     the owner's words.
         """
         if not self._has_room:
@@ -190,23 +201,23 @@ class Bucket:
         self._call, self._handle = self._reduction.start_again(self._call, self._flat, self.name)
 
     def leave_out(self) -> None:
-        """All gradients were reduced in this step: nothing is sent in this round."""
+        """Skips this round: all gradients were reduced in this step, so nothing is sent."""
         if self._host_words is not None:
             for index in range(len(self.slots)):
                 self._words[index] = self._reduction.word(False)
 
     def _show_gradients(self) -> None:
-        """Gives each gradient a row in the timeline, with what happens to the bucket."""
+        """Gives each gradient a row in the timeline, with the events of the bucket."""
         timeline_rows.show(
             self.name, [slot.name for slot in self.slots], [slot.parameter.shape for slot in self.slots],
-            [slot.came_ns if slot.is_here else 0 for slot in self.slots], self._dtype, self._reduction.process_set,
+            [slot.completed_ns if slot.is_here else 0 for slot in self.slots], self._dtype, self._reduction.process_set,
         )  # fmt: skip
 
     def finish(self) -> None:
-        """Waits; on a GPU, after the words. Gives the parameters their results.
+        """Waits for the reduction; on a GPU, only after the words. Gives the parameters their results.
 
-        Errors  the reduction's; MismatchError for a gradient that was reduced here before, and only now on another rank. The round is
-                over also then.
+        Errors  those of the reduction; MismatchError for a gradient that was reduced here before, and on
+                another rank only now. The round has ended also after an error.
         """
         handles.synchronize(self._handle)
         failure = None
@@ -228,11 +239,11 @@ class Bucket:
             raise failure
 
     def is_any(self, index: int) -> bool:
-        """Whether the owner's word `index` was yes on any rank. After finish()."""
+        """True if the owner's word `index` was True on any rank. To be called after finish()."""
         return self._reduction.is_any(self._words[len(self.slots) + index])
 
     def _take_incomplete(self, slot: Slot, index: int, is_final: bool) -> None:
-        """What there is of a gradient: nothing, or of earlier steps or too few passes."""
+        """Takes the incomplete part of a gradient: none, one of earlier steps, or one of too few passes."""
         gradient = slot.parameter.grad
         is_nothing = gradient is None or slot.is_reduced or (gradient.is_sparse and slot.sparse_dims)
         if is_final and not is_nothing:
@@ -247,13 +258,15 @@ class Bucket:
             slot.view.copy_(_values(gradient))
 
     def _make_room(self) -> None:
-        """Before the first gradient of a round that does not lie in the memory is written there."""
+        """Prepares the memory before the first gradient of a round that lies elsewhere is written to it."""
         if self._flat is None or self._is_kept():
             self._allocate()
         self._has_room = True
 
     def _is_kept(self) -> bool:
-        """Whether somebody keeps a gradient of the last round, or a tensor that shares its memory; also a parameter, one of this step."""
+        """True if the program has a reference to a gradient of the last round, or to a tensor that shares its memory. Also
+        true if the p.grad of a parameter is a gradient that was reduced in this step.
+        """
         if any(slot.is_reduced and slot.address != 0 and _is_bound(slot) for slot in self.slots):
             return True
         count = _references(self._flat)
@@ -264,7 +277,9 @@ class Bucket:
         return count > self._own_references + in_place if count > 0 else in_place < len(filled)
 
     def _allocate(self) -> None:
-        """Takes memory, and moves the gradients there that lie in the memory so far, also in that of an earlier bucket."""
+        """Allocates memory, and moves the gradients there that lie in the previous memory, which may be that of an
+        earlier bucket.
+        """
         unit = ALIGNMENT_BYTES // torch.empty(0, dtype=self._dtype, device="cpu").element_size()
         places = [0]
         for slot in self.slots:
@@ -288,10 +303,12 @@ def _values(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _bind(slot: Slot) -> None:
-    """Makes p.grad a tensor in the bucket's memory, which has the same values. It is as seen, and as left, if the one before was."""
+    """Makes p.grad a tensor in the bucket's memory with the same values. The slot's `seen` and `left` refer to it if
+    they referred to the previous one.
+    """
     is_as_seen = slot.seen is not None and slot.is_as_seen()
     is_left = slot.left() is slot.parameter.grad
-    slot.parameter.grad = slot.view.data  # not a view, which could not be detach_()ed; with versions of its own
+    slot.parameter.grad = slot.view.data  # not a view, for which detach_() fails; it has its own version counter
     if is_as_seen:
         slot.see(slot.parameter.grad)
     if is_left:
@@ -299,7 +316,7 @@ def _bind(slot: Slot) -> None:
 
 
 def _give(slot: Slot) -> None:
-    """The result to a gradient that is not the bucket's memory."""
+    """Copies the result to a gradient that does not lie in the bucket's memory."""
     parameter, gradient = slot.parameter, slot.parameter.grad
     if gradient is None or gradient.requires_grad:  # a result is not a part of the graph that create_graph=True has made
         parameter.grad = slot.view.detach().to(parameter.dtype, copy=True)
@@ -310,13 +327,15 @@ def _give(slot: Slot) -> None:
 
 
 def _is_bound(slot: Slot) -> bool:
-    """Whether p.grad begins where the slot's place is, or was in the memory before."""
+    """True if p.grad begins at the slot's place, or at its place in the previous memory."""
     gradient = slot.parameter.grad
     return gradient is not None and gradient.layout is torch.strided and gradient.data_ptr() == slot.address
 
 
 def _is_in_place(gradient: torch.Tensor | None, slot: Slot) -> bool:
-    """Whether p.grad is the slot's place in its bucket's memory. Programs may give the same tensor other memory: p.grad.data = ..."""
+    """True if p.grad lies at the slot's place in its bucket's memory. Programs may give the same tensor other memory:
+    p.grad.data = ...
+    """
     if gradient is None or slot.view is None or gradient.is_sparse or gradient.data_ptr() != slot.address:
         return False
     return gradient.stride() == slot.strides and gradient.dtype == slot.view.dtype
@@ -327,28 +346,31 @@ def _is_part(tensor: torch.Tensor) -> bool:
 
 
 def _references(tensor: torch.Tensor) -> int:
-    """How many there are to its memory: one of each tensor, and one of this call. 0 where PyTorch does not tell."""
+    """The number of references to the tensor's memory: one of each tensor, and one of this call. 0 if PyTorch does not
+    report it.
+    """
     count = getattr(torch._C, "_storage_Use_Count", lambda storage: 0)
     return int(count(tensor.untyped_storage()._cdata))
 
 
 def _view(flat: torch.Tensor, place: int, shape: torch.Size, strides: Sequence[int] | None) -> torch.Tensor:
-    """An empty one refers to no memory."""
+    """A view of the memory at `place`. An empty one refers to no memory."""
     part = flat[place : place + shape.numel()] if shape.numel() > 0 else flat.new_empty(0)
     return part.view(shape) if strides is None else part.as_strided(shape, strides)
 
 
 def _memory(count: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """`count` zeros."""
+    """A tensor of `count` zeros, symmetric if possible."""
     if device.type == "cpu" and dtype in DTYPES:
         return empty_symmetric(count, dtype=dtype).zero_()
     return torch.zeros(count, dtype=dtype, device=device)
 
 
 class Alone:
-    """A gradient that is reduced by itself: a sparse one, a large one in its own memory, or one for a compressor that may look at its shape.
+    """A gradient that is reduced by itself: a sparse one, a large one in its own memory, or one for a compressor that
+    may depend on its shape.
 
-    Whether any rank has it is not announced here: finish() must be told.
+    It does not announce whether any rank has the gradient: the caller of finish() must know that.
     """
 
     def __init__(self, name: str, slot: Slot, reduction: GradientReduction) -> None:
@@ -364,11 +386,11 @@ class Alone:
         return (self.slot,)
 
     def begin_step(self) -> None:
-        """Nothing has come yet."""
+        """Begins a step, in which the gradient has not been completed yet."""
         self.count()
 
     def count(self) -> None:
-        """As Bucket.count()."""
+        """Counts the gradient as Bucket.count() does."""
         self.missing = int(self.slot.passes_left > 0)
         self.is_reduced = self.slot.is_reduced
 
@@ -377,13 +399,13 @@ class Alone:
         return self._wait is not None
 
     def hold(self, slot: Slot, is_complete: bool) -> None:
-        """Takes the gradient where it is."""
+        """Takes the gradient in its own memory."""
         slot.is_here = is_complete
         if is_complete:
             slot.see(slot.parameter.grad)
 
     def submit(self, is_final: bool) -> None:
-        """Starts the reduction of what there is; is_final: as of Bucket.submit()."""
+        """Starts the reduction of the accumulated part. is_final: as for Bucket.submit()."""
         slot = self.slot
         gradient = None if slot.is_reduced else slot.parameter.grad
         if gradient is not None and is_final and not slot.is_here:
@@ -391,10 +413,10 @@ class Alone:
         self._wait = self._start_sparse(gradient) if slot.sparse_dims else self._start_dense(gradient)
 
     def leave_out(self) -> None:
-        """The gradient was reduced in this step: nothing is sent in this round."""
+        """Skips this round: the gradient was reduced in this step, so nothing is sent."""
 
     def finish(self, is_anywhere: bool) -> None:
-        """Waits. is_anywhere: whether any rank has the gradient complete. Errors  as Bucket.finish()."""
+        """Waits for the reduction. is_anywhere: whether any rank has completed the gradient. Errors  as Bucket.finish()."""
         slot = self.slot
         try:
             reduced = self._wait()
@@ -428,7 +450,7 @@ class Alone:
         if gradient is None:
             gradient = torch.zeros_like(self.slot.parameter, requires_grad=False)
         elif not self.slot.is_here:
-            gradient = gradient.detach().clone()  # only for the case that another rank has it complete
+            gradient = gradient.detach().clone()  # sent only in case another rank has completed it
         compressed, context = self._reduction.compression.compress(gradient.detach())
         if timeline_rows.are_recorded():
             shape, dtype = compressed.shape, compressed.dtype

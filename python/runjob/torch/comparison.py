@@ -1,4 +1,6 @@
-"""Whether all ranks of a set have the same: each announces a digest of what it has, and in full only when the digests differ."""
+"""Compares the facts of all ranks of a set: each rank announces a digest of its facts, and announces them in full only
+if the digests differ.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,19 @@ from ..exceptions import MismatchError
 from ..objects import allgather_object
 from ..process_sets import ProcessSet
 
-_MOST_NAMED = 3  # names in a message, and versions of each
+_MOST_NAMED = 3  # the most names in a message, and the most versions of each
 
 
 def compare(
     operation: str, facts: Mapping[str, str], objection: str, remedy: str, process_set: ProcessSet, message: Any = None
 ) -> dict[int, Any]:
-    """The `message` of each rank of the set, by rank, when all ranks have the same facts. Blocks until all of them have called it.
+    """The `message` of each rank of the set, by rank, if all ranks have the same facts. Blocks until all of them have
+    called it.
 
-    operation  what the user has called: errors begin with it. All ranks call it for the same operation.
-    facts      by name, as they are to be read in an error: {"fc.weight": "float32 [3, 4]"}. Their order does not count.
-    objection  why this rank cannot go on; empty when it can.
-    remedy     what makes the facts the same.
+    operation  the function that the user has called, with which errors begin. All ranks call it for the same operation.
+    facts      texts by name, in the form for an error: {"fc.weight": "float32 [3, 4]"}. Their order does not count.
+    objection  the reason why this rank cannot continue; empty if it can.
+    remedy     the user's action that makes the facts the same.
     Errors     On all ranks alike: ValueError for an objection, MismatchError for facts that differ. Without a job ValueError for this
                rank's objection.
     """
@@ -43,7 +46,7 @@ def compare(
 
 
 def _raise_differences(operation: str, facts: Mapping[int, Mapping[str, str]], remedy: str) -> None:
-    """Names the first ones, in the order of the lowest rank that has them."""
+    """Raises an error that names the first differences, in the order of the lowest rank that has them."""
     names = dict.fromkeys(name for theirs in facts.values() for name in theirs)
     values = {name: {rank: theirs.get(name) for rank, theirs in facts.items()} for name in names}
     different = [name for name, by_rank in values.items() if len(set(by_rank.values())) > 1]
@@ -54,7 +57,7 @@ def _raise_differences(operation: str, facts: Mapping[int, Mapping[str, str]], r
 
 
 def _describe(by_rank: Mapping[int, str | None]) -> str:
-    """`is float32 [3] on ranks 0 and 2, float32 [4] on rank 1, missing on rank 3`."""
+    """A text such as `is float32 [3] on ranks 0 and 2, float32 [4] on rank 1, missing on rank 3`."""
     groups: dict[str | None, list[int]] = {}
     for rank, value in by_rank.items():
         groups.setdefault(value, []).append(rank)
@@ -69,7 +72,7 @@ def _describe(by_rank: Mapping[int, str | None]) -> str:
 
 
 def _listed(ranks: Sequence[int]) -> str:
-    """`rank 1`, `ranks 0, 2-5 and 7`."""
+    """A text such as `rank 1` or `ranks 0, 2-5 and 7`."""
     runs: list[list[int]] = []
     for rank in ranks:
         if runs and rank == runs[-1][-1] + 1:
@@ -81,10 +84,10 @@ def _listed(ranks: Sequence[int]) -> str:
 
 
 def named_tensors(values: Any, operation: str) -> dict[str, Any]:
-    """What the ranks call each of `values`: its name, else its place.
+    """The values by the names that identify them among the ranks: their own names, or else their places.
 
-    values  a dict, or pairs (name, tensor), or tensors. What is in it need not be a tensor.
-    Errors  ValueError for what is none of these, and for a name twice.
+    values  a dict, or pairs (name, tensor), or tensors. Its elements need not be tensors.
+    Errors  ValueError for any other value, and for a name twice.
     """
     if isinstance(values, Mapping):
         values = [(str(name), value) for name, value in values.items()]
@@ -101,13 +104,15 @@ def named_tensors(values: Any, operation: str) -> dict[str, Any]:
 
 
 def form_of(tensor: torch.Tensor) -> str:
-    """`float32 [3, 4]`."""
+    """The form of a tensor as text, such as `float32 [3, 4]`."""
     shape = "without a shape yet" if is_lazy(tensor) else str(list(tensor.shape))
     return f"{str(tensor.dtype).removeprefix('torch.')} {shape}"
 
 
 def objection_to(value: Any) -> str:
-    """Why `value` has no bytes that could be copied from rank to rank, with a remedy; empty when it has."""
+    """The reason why `value` has no bytes that could be copied from rank to rank, with a remedy; empty if it has such
+    bytes.
+    """
     if not isinstance(value, torch.Tensor):
         return f"is {type(value).__name__}, not a tensor; broadcast_object() sends other values"
     if is_lazy(value):
@@ -125,5 +130,5 @@ def objection_to(value: Any) -> str:
 
 
 def is_part(tensor: torch.Tensor) -> bool:
-    """True for what FSDP puts in the place of a model's parameters: another part of them on each rank."""
+    """True for a tensor that FSDP puts in the place of a model's parameters, which has another part of them on each rank."""
     return bool(getattr(tensor, "_is_flat_param", False))

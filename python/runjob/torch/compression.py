@@ -1,4 +1,4 @@
-"""What a gradient looks like on the wire. A compressor is a class with two static methods; users may write their own."""
+"""The form in which a gradient is sent. A compressor is a class with two static methods; users may write their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..compression import Compressor, NoneCompressor
 
 
 class FP16Compressor(Compressor):
-    """Sends floating-point tensors as float16 and gives them back in their own type; others as they are."""
+    """Sends floating-point tensors as float16 and restores their dtype. Sends other tensors unchanged."""
 
     @staticmethod
     def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
@@ -26,7 +26,9 @@ class FP16Compressor(Compressor):
 
 
 class BF16Compressor(Compressor):
-    """Sends floating-point tensors as bfloat16, which has the range of float32, and gives them back in their own type."""
+    """Sends floating-point tensors as bfloat16, which has the range of float32, and restores their dtype. Sends other
+    tensors unchanged.
+    """
 
     @staticmethod
     def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:

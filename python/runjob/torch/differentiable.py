@@ -1,5 +1,5 @@
-"""The collectives that autograd follows: each is a torch.autograd.Function around its synchronous call, and without it that call
-where no gradient is wanted. The functions' names and arguments are those of horovod.torch.mpi_ops.
+"""The collectives with gradients. Each is a torch.autograd.Function around its synchronous call, and only that call if
+no gradient is needed. The functions' names and arguments are those of horovod.torch.mpi_ops.
 
 Backward   allreduce: the same allreduce of the gradients. allgather: this rank's slice of their average.
            broadcast: their average on the root, zero elsewhere. alltoall: they go back where the rows came from.
@@ -110,13 +110,13 @@ def _average(gradient: torch.Tensor, process_set: ProcessSet) -> torch.Tensor:
 
 
 def scattered_factor(reduction: Reduction) -> float:
-    """What gradients of a reducescatter are multiplied with."""
+    """The factor of a reducescatter's gradients."""
     ranks = process_sets.size_of(reduction.process_set) if reduction.op == Sum else 1
     return reduction.prescale_factor * reduction.postscale_factor * ranks
 
 
 def is_followed(tensor: torch.Tensor) -> bool:
-    """Whether autograd wants to know what happens to `tensor`. What is no tensor is refused later."""
+    """True if autograd records operations on `tensor`. False for a value that is not a tensor, which is refused later."""
     return isinstance(tensor, torch.Tensor) and tensor.requires_grad and torch.is_grad_enabled()
 
 
@@ -134,7 +134,8 @@ def allreduce(
 
     op  Average (the default), Sum, Min, Max, Product. `average=` is deprecated.
     Shape, dtype  any; those of the result are the same. Threads  any.
-    Errors  ValueError for what can never work; HorovodInternalError and its kinds, MismatchError when the ranks disagree.
+    Errors  ValueError for arguments that can never work; HorovodInternalError and its kinds, MismatchError when
+            the ranks disagree.
     """
     op = reduce_ops.resolve(op, average)
     if is_followed(tensor):
@@ -151,7 +152,7 @@ def allreduce(
 def allgather(
     tensor: torch.Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> torch.Tensor:
-    """The ranks' tensors one after the other along dimension 0, in rank order. Differentiable.
+    """Concatenates the ranks' tensors along dimension 0, in rank order. Differentiable.
 
     Shape   at least one dimension; first extents may differ among ranks, the others not.
     dtype   any, the same on all ranks.
@@ -168,7 +169,8 @@ def broadcast(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """root_rank's tensor as a new tensor on every rank; the others' give shape and dtype. Differentiable.
+    """Sends root_rank's tensor to every rank, as a new tensor. The tensors of the other ranks give shape and dtype.
+    Differentiable.
 
     root_rank  a rank of the job, also with a process set, which has to include it.
     Errors     as allreduce().
@@ -184,9 +186,9 @@ def alltoall(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-    """Sends rows of `tensor` to each rank, as alltoall_async(), and returns what has come. Differentiable.
+    """Sends rows of `tensor` to each rank, as alltoall_async(), and returns the received rows. Differentiable.
 
-    With `splits`, returns (what has come, how many rows came from each rank).
+    With `splits`, returns (the received rows, the number of rows from each rank).
     Errors  as allreduce(); ValueError for splits that do not fit.
     """
     arguments = (tensor, splits, name, process_set)

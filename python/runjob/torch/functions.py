@@ -1,4 +1,4 @@
-"""Making all ranks start from the same place: parameters and optimizer state. Python objects are in objects.py."""
+"""Gives all ranks the same parameters and optimizer state at the start. Python objects are in objects.py."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from .tensors import DTYPES
 def broadcast_parameters(
     params: Mapping[str, torch.Tensor] | Iterable[Any], root_rank: int, process_set: ProcessSet = global_process_set
 ) -> None:
-    """Overwrites each tensor with root_rank's of the same name, on the ranks of the set. Tensors without a name go by their place.
+    """Overwrites each tensor with root_rank's tensor of the same name, on the ranks of the set. Tensors without a name
+    are identified by their place.
 
     params  model.state_dict(), model.named_parameters(), or tensors: with the same names, shapes and dtypes on all ranks, in any order.
             Of whatever dtype; one that runjob cannot reduce, such as complex64 or float8, is copied as well.
-    Blocks  until all ranks of the set have called it and have what root_rank has.
-    Errors  On all ranks: MismatchError for tensors that differ in name, shape or dtype, ValueError for what has no values to copy: no
-            tensor, a sparse or quantized one, one on the device meta. They name the tensor and the ranks. Nothing was overwritten then.
+    Blocks  until all ranks of the set have called it and have the values of root_rank.
+    Errors  On all ranks: MismatchError for tensors that differ in name, shape or dtype; ValueError for a value without
+            bytes to copy, such as one that is not a tensor, a sparse or quantized tensor, or one on the device meta.
+            The errors name the tensor and the ranks. Nothing has been overwritten then.
     """
     operation = "broadcast_parameters"
     named = named_tensors(params, operation)
@@ -37,7 +39,7 @@ def broadcast_parameters(
 
 
 class _Placeholder(NamedTuple):
-    """Stands for a tensor in a state that is sent as an object; the tensor itself follows.
+    """Replaces a tensor in a state that is sent as an object. The tensor itself is sent afterwards.
 
     is_with_parameter  the tensor lies on the device of its parameter, and not always on the CPU as Adam's count of steps does.
     is_on_gpu          the root sends it from a GPU.
@@ -56,14 +58,14 @@ def broadcast_optimizer_state(
     model: torch.nn.Module | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
-    """Gives every rank root_rank's state and options (learning rate and so on); ranks that have no state yet get one. The state of a
-    parameter lies on the device that the parameter has on the rank.
+    """Gives every rank the state and options (learning rate and so on) of root_rank's optimizer. Ranks without a state
+    get one. The state of a parameter lies on the device that the parameter has on the rank.
 
-    optimizer  A state goes to the parameter of the same name, in whatever order the ranks have their parameters, where the optimizer knows
-               names: that of DistributedOptimizer(named_parameters=), or one that PyTorch has made from named parameters. Else it goes to
-               the one in the same place.
+    optimizer  a parameter's state is found by the parameter's name, in any order of the parameters, if the optimizer
+               knows names: one of DistributedOptimizer(named_parameters=), or one that PyTorch has made from named
+               parameters. Otherwise it is found by the parameter's place.
     model      not needed; taken for compatibility.
-    Blocks     until all ranks of the set have called it and have what root_rank has.
+    Blocks     until all ranks of the set have called it and have the state of root_rank.
     Errors     ValueError for torch.optim.LBFGS. On all ranks: MismatchError for parameters that differ in number, name, shape, dtype or
                group, ValueError for a state that has no values to copy, such as a sparse tensor. They name the parameter and the ranks.
                Nothing was changed then.
@@ -89,8 +91,10 @@ def broadcast_optimizer_state(
 
 
 def _broadcast_all(tensors: Mapping[str, torch.Tensor], root_rank: int, process_set: ProcessSet) -> None:
-    """All at once. A tensor that is not contiguous, such as a channels_last weight, or a view that is to be negated or conjugated, goes
-    through a copy; one of a dtype that the library does not know, as bytes."""
+    """Broadcasts all tensors at once. A tensor that is not contiguous, such as a channels_last weight, or a view that
+    is to be negated or conjugated, is copied before and after. A tensor of a dtype that the library does not know is
+    sent as bytes.
+    """
     pending = []
     for name, tensor in tensors.items():
         dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
@@ -103,7 +107,7 @@ def _broadcast_all(tensors: Mapping[str, torch.Tensor], root_rank: int, process_
 
 
 def _repeated(tensor: torch.Tensor) -> list[int]:
-    """The dimensions along which all elements are one in memory, as expand() makes them."""
+    """The dimensions along which all elements share one element of memory, as expand() makes them."""
     return [dim for dim, (extent, stride) in enumerate(zip(tensor.shape, tensor.stride())) if stride == 0 and extent > 1]
 
 
@@ -120,7 +124,7 @@ def _without_repetition(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _facts(optimizer: torch.optim.Optimizer) -> dict[str, str]:
-    """What is to be the same on all ranks. Errors  ValueError for parameters of which FSDP has made parts."""
+    """The facts that must be the same on all ranks. Errors  ValueError for parameters that FSDP has divided."""
     keys = keys_among_ranks(optimizer)
     facts = {"the number of parameter groups": str(len(keys))}
     for group, in_group, name in zip(optimizer.param_groups, keys, group_names(keys)):
@@ -132,8 +136,8 @@ def _facts(optimizer: torch.optim.Optimizer) -> dict[str, str]:
 
 
 def _outline(optimizer: torch.optim.Optimizer, tensors: list[torch.Tensor]) -> dict[str, dict[str, Any]]:
-    """By the group's name, its options, and the states by the parameter's key: no object identities. Placeholders stand for the tensors
-    in them, which are added to `tensors`.
+    """The options and states of an optimizer without object identities: by the group's name, its options, and its
+    states by the parameter's key. Placeholders replace the tensors, which are added to `tensors`.
 
     Errors  ValueError for a tensor that has no bytes to send.
     """
@@ -156,7 +160,7 @@ def _device_of_group(group: dict[str, Any]) -> torch.device:
 
 
 def _adopt(optimizer: torch.optim.Optimizer, outline: dict[str, dict[str, Any]], tensors: list[torch.Tensor]) -> None:
-    """The opposite of _outline(), in place: schedulers keep references to the groups."""
+    """The inverse of _outline(), in place, because schedulers keep references to the groups."""
     keys = keys_among_ranks(optimizer)
     for group, in_group, name in zip(optimizer.param_groups, keys, group_names(keys)):
         received = outline[name]
@@ -170,7 +174,7 @@ def _adopt(optimizer: torch.optim.Optimizer, outline: dict[str, dict[str, Any]],
 
 
 def _replace_tensors(value: Any, tensors: list[torch.Tensor], device: torch.device, place: str) -> Any:
-    """`device`: that of the parameter. `place`: where the value is, for errors."""
+    """`value` with Placeholders for its tensors. `device` is that of the parameter. `place` names the value in errors."""
     if isinstance(value, torch.Tensor):
         objection = objection_to(value)
         if objection:
@@ -182,7 +186,7 @@ def _replace_tensors(value: Any, tensors: list[torch.Tensor], device: torch.devi
 
 
 def _insert_tensors(value: Any, tensors: list[torch.Tensor], device: torch.device) -> Any:
-    """`device`: that of the parameter."""
+    """`value` with tensors for its Placeholders. `device` is that of the parameter."""
     if isinstance(value, _Placeholder):
         tensor = tensors[value.number]
         return tensor.to(device) if value.is_with_parameter else tensor
@@ -190,7 +194,7 @@ def _insert_tensors(value: Any, tensors: list[torch.Tensor], device: torch.devic
 
 
 def _rooms(optimizer: torch.optim.Optimizer, outline: dict[str, dict[str, Any]]) -> list[torch.Tensor]:
-    """Memory for the root's tensors, on a GPU where they are on one: that of the parameter which the optimizer has here."""
+    """Memory for the root's tensors. If one lies on a GPU, it is on the GPU of the parameter which the optimizer has here."""
     rooms: dict[int, torch.Tensor] = {}
 
     def add(value: Any, device: torch.device) -> None:
@@ -208,7 +212,9 @@ def _rooms(optimizer: torch.optim.Optimizer, outline: dict[str, dict[str, Any]])
 
 
 def _map(value: Any, function: Any) -> Any:
-    """`function` of each element of a dict, list or tuple, in a container of the same kind; other values unchanged."""
+    """Applies `function` to each element of a dict, list or tuple, and returns a container of the same kind. Returns
+    other values unchanged.
+    """
     if isinstance(value, dict):
         return {key: function(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

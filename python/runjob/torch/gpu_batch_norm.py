@@ -1,5 +1,6 @@
-"""The normalization of SyncBatchNorm on GPUs: PyTorch's kernels for a part of a batch, with one allreduce in the forward pass and one in
-the backward pass between them. The host waits for no GPU, but for the ranks to agree on each allreduce.
+"""The normalization of SyncBatchNorm on GPUs. PyTorch's kernels process a rank's part of a batch, and one allreduce in
+the forward pass and one in the backward pass combine the ranks. The host does not wait for any GPU, but waits for the
+ranks to agree on each allreduce.
 
 Forward   each rank fills a row of a table: for each channel the mean and sqrt(variance + eps), then the number of its values.
 Backward  each rank sends the sums of the gradients, and of the gradients times (input - mean), for each channel.
@@ -19,8 +20,10 @@ from .operations import allreduce_
 
 
 class GpuNormalization(torch.autograd.Function):
-    """The arguments, results and errors are those of sync_batch_norm.Normalization. A rank with less than two values for each channel waits
-    for the GPU in the forward pass, since only the table tells it whether all ranks together have two."""
+    """Normalizes as sync_batch_norm.Normalization does, with the same arguments, results and errors. A rank with less
+    than two values for each channel waits for the GPU in the forward pass, because only the table contains whether all
+    ranks together have two.
+    """
 
     @staticmethod
     def forward(
@@ -80,7 +83,9 @@ def _in_one_piece(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _table(input: torch.Tensor, values: int, eps: float, process_set: ProcessSet) -> torch.Tensor:
-    """The rows of all ranks, (ranks, 2 * channels + 1). That of a rank without values, or one that has joined, is zeros."""
+    """The rows of all ranks, (ranks, 2 * channels + 1). The row of a rank without values, or of one that has joined, is
+    zeros.
+    """
     channels = input.shape[1]
     rows, dtype = process_sets.size_of(process_set), dtype_of_statistics(input)
     table = torch.zeros(rows, 2 * channels + 1, dtype=dtype, device=input.device)

@@ -1,11 +1,12 @@
-"""The collectives on tensors of a GPU, where they lie: no thread waits for a GPU.
+"""The collectives on tensors of a GPU, in the GPU's memory. No thread waits for a GPU.
 
-Streams  An operation begins when the work is done that PyTorch's current stream has where the operation is started. synchronize()
-         makes the stream wait that is the current one there, as PyTorch's own collectives do; with HOROVOD_ENABLE_ASYNC_COMPLETION=0
-         it waits on the host instead, as Horovod's does by default. poll() is true when the GPU is done.
-Owner    Inputs and outputs are kept until the GPU is done with them, which is looked at with each later call: PyTorch may otherwise
-         give their memory to other tensors while it is still being used. That is also so for an operation for which nobody waits:
-         when its handle is gone, nothing else keeps its tensors.
+Streams  an operation begins when the work is done that PyTorch's current stream has when the operation is started.
+         synchronize() makes its own current stream wait, as PyTorch's own collectives do. With
+         HOROVOD_ENABLE_ASYNC_COMPLETION=0 it waits on the host instead, as Horovod's does by default. poll() is true
+         when the GPU is done.
+Owner    inputs and outputs are kept until the GPU is done with them, which each later call checks: PyTorch may
+         otherwise give their memory to other tensors while it is still being used. The same holds for an operation that
+         no thread waits for: when its handle is gone, nothing else keeps its tensors.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from . import gpus
 
 _waits_on_host = os.environ.get("HOROVOD_ENABLE_ASYNC_COMPLETION") == "0"
 
-#: Of each operation, the names of the arguments that its function takes, which are fields of runjob_tensor or runjob_operation.
+#: For each operation, the names of its function's arguments, which are fields of runjob_tensor or runjob_operation.
 _ONE = ("shape", "ndim", "dtype")
 _REDUCTION = ("op", "prescale", "postscale")
 _ROOM = ("input", "output", "output_bytes")
@@ -48,19 +49,21 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
 }
 _TENSOR_FIELDS = {field[0] for field in Tensor._fields_}
 
-_uses = threading.local()  # the event after the last use of a result by this thread, in PyTorch's operations
-_abandoned: deque[int] = deque()  # handles that are gone
+_uses = threading.local()  # the event after this thread's last use of a result, in PyTorch's operations
+_abandoned: deque[int] = deque()  # handles that have been deleted
 
 
 class _Handle(int):
-    """A handle that notes its own end, which may come at any time and in any thread."""
+    """A handle that notes its own deletion, which may happen at any time and in any thread."""
 
     def __del__(self, abandon: Callable[[int], None] = _abandoned.append) -> None:
         abandon(int(self))
 
 
 class GpuCall(Call):
-    """An operation on tensors of one GPU, in place of `call`, whose description it takes over. May be submitted again after its end."""
+    """An operation on tensors of one GPU, which replaces `call` and takes over its description. It may be submitted
+    again after its end.
+    """
 
     __slots__ = ("_is_launched", "_operation", "_used")
 
@@ -86,7 +89,7 @@ class GpuCall(Call):
             self.core_handle = core_handle.value
 
     def _described(self) -> Operation:
-        """All but the name and the place, which may be others each time."""
+        """All fields except the name and the place, which may differ in each call."""
         kind = self.kind.name
         fields = dict(zip(_ARGUMENTS[kind], self.arguments))
         described = {name: fields.pop(name) for name in list(fields) if name in _TENSOR_FIELDS}
@@ -115,7 +118,7 @@ class GpuCall(Call):
             stream = self._place().stream
             wait_on_stream = library().runjob_wait_on_stream
             code = Code.IN_PROGRESS
-            while code == Code.IN_PROGRESS:  # comes back now and then for the sake of signal handlers
+            while code == Code.IN_PROGRESS:  # returns after an interval, so that signal handlers run
                 code = wait_on_stream(self.core_handle, stream, job.SIGNAL_INTERVAL_SECONDS)
             job.check(code)
         self._is_launched = True
@@ -133,9 +136,9 @@ class GpuCall(Call):
             self.keep(_taken)
 
     def keep(self, where: deque[_Kept]) -> None:
-        """Leaves it, until the GPU is done, to the others there."""
+        """Moves the operation to the others in `where`, until the GPU is done."""
         where.append((self.core_handle, self._used, self.tensors))
-        self.core_handle = 0  # its name is free
+        self.core_handle = 0  # the name can be used again
 
     def _place(self) -> gpus.Place:
         return gpus.place_of(next(tensor for tensor in self.tensors if tensor is not None))
@@ -143,13 +146,15 @@ class GpuCall(Call):
 
 #: An operation: the library's handle, the event after the last use of the result, the tensors.
 _Kept = tuple[int, Any, tuple[Any, ...]]
-_taken: deque[_Kept] = deque()  # whose results have been taken, in that order: all are launched
-_untaken: deque[_Kept] = deque()  # for which nobody waits: other ranks may never submit one
+_taken: deque[_Kept] = deque()  # operations whose results have been taken, in that order: all are launched
+_untaken: deque[_Kept] = deque()  # operations that no thread waits for: other ranks may never submit them
 _kept_lock = threading.Lock()
 
 
 def _forget_done() -> None:
-    """Releases what GPUs are done with; of what has been taken, up to the first operation that is not done."""
+    """Releases operations that GPUs are done with. Of those whose results were taken, it releases all up to the first
+    that is not done.
+    """
     while _abandoned:
         call = handles.abandon(_abandoned.popleft())
         if isinstance(call, GpuCall):
@@ -182,7 +187,9 @@ def kept() -> int:
 
 
 def _note_use(tensor: torch.Tensor) -> None:
-    """To be called after operations of PyTorch on a result: what they read is kept until the current stream has done them."""
+    """To be called after operations of PyTorch on a result: the tensors that they read are kept until the current
+    stream has done them.
+    """
     _uses.event = gpus.event(tensor)
 
 
@@ -247,7 +254,8 @@ class GpuGroups(GroupedCalls[torch.Tensor]):
         return _received(call, lambda outputs: division.all_finished(outputs, given, False))
 
 
-# What NCCL's operators cannot express is done by PyTorch, on the stream that is the current one before and after the operation.
+# PyTorch does the part of a reduction that NCCL's operators cannot express, on the stream that is current before and
+# after the operation.
 
 _COMPRESSED = {1: torch.float16, 2: torch.bfloat16}
 _WIDE = {torch.float32, torch.float64}
@@ -256,12 +264,14 @@ _BYTES = {torch.int8, torch.uint8}
 
 
 def _is_simple(tensor: Any, reduction: Reduction) -> bool:
-    """Whether the library does all of it: most of a training's allreduces, for which a _Division would take longer than the rest."""
+    """True if the library does all of it. That holds for most allreduces of a training, for which a _Division would
+    take longer than the rest.
+    """
     return tensor.dtype.is_floating_point and reduction.prescale_factor == reduction.postscale_factor == 1 and not reduction.native
 
 
 class _Division:
-    """How a reduction of these tensors is divided between PyTorch and the library, whose part is `simple`.
+    """Divides a reduction of these tensors between PyTorch and the library, whose part is `simple`.
 
     The values are those of the host's collectives: integers are scaled and averaged in float64, truncated toward zero and limited to
     their dtype's range. The library refuses averages and scales of bools.
@@ -286,7 +296,7 @@ class _Division:
             self.simple = self.simple._replace(op=Sum)
 
     def sent(self, tensor: Any) -> Any:
-        """The tensor as the library gets it: scaled, compressed, or in int32."""
+        """The tensor that the library gets: scaled, compressed, or in int32."""
         if not isinstance(tensor, torch.Tensor):
             return tensor  # refused later
         sent = own = tensor.detach()
@@ -301,11 +311,11 @@ class _Division:
             sent = _scaled(sent, self._before, 1, sent.dtype)
         is_scaled = self._adds and (self._after != 1 or self._divisor != 1)
         if sent.dtype in _SHORT or (sent.dtype in _BYTES and is_scaled):
-            sent = sent.to(torch.int32)  # which NCCL can add, and which has room for a sum that is scaled
+            sent = sent.to(torch.int32)  # NCCL can add it, and it has room for a sum that is scaled
         return tensor if sent is own else sent.contiguous()
 
     def finished(self, output: torch.Tensor, given: torch.Tensor, in_place: bool) -> torch.Tensor:
-        """The result, from the library's."""
+        """The final result, computed from the library's result."""
         taken = output
         if output.element_size() < given.element_size() or not (given.is_floating_point() or self._adds):
             output = output.to(given.dtype)
@@ -316,7 +326,7 @@ class _Division:
                 output = _scaled(output, self._after, self._divisor, given.dtype)
         output = output.to(given.dtype)
         if in_place and output is not given:
-            given.data.copy_(output)  # as the library writes into tensors: autograd does not count it as a change
+            given.data.copy_(output)  # copies as the library does: autograd does not count it as a change
             output = given
         if output is not taken:
             _note_use(output)
@@ -327,11 +337,11 @@ class _Division:
 
 
 def _scaled(integers: torch.Tensor, factor: float, divisor: int, dtype: torch.dtype) -> torch.Tensor:
-    """As `dtype`, and limited to its range."""
+    """The scaled integers as `dtype`, limited to its range."""
     limits = torch.iinfo(dtype)
     scaled = (integers.to(torch.float64) * factor / divisor).trunc().nan_to_num(0.0, float("inf"), float("-inf"))
     most = float(limits.max)
-    if most <= limits.max:  # all but int64, whose largest value is none of float64
+    if most <= limits.max:  # true of all except int64, whose largest value float64 does not have
         return scaled.clamp(limits.min, most).to(dtype)
     below = scaled.clamp(limits.min, most - 1024)
     return torch.where(scaled >= most, limits.max, below.to(dtype))

@@ -1,5 +1,5 @@
-"""PyTorch's GPUs, as the calls on them need them. All that is asked of torch.cuda is asked here, so that a test can put other devices in
-its place.
+"""PyTorch's GPUs, in the form that the calls on them need. All calls of torch.cuda are here, so that a test can replace
+the devices.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ def is_on_gpu(value: Any) -> bool:
 
 
 def place_of(tensor: torch.Tensor) -> Place:
-    """Where the tensor lies, with the stream on which the caller works now."""
+    """The GPU of the tensor, with the caller's current stream."""
     ordinal = tensor.get_device()
     return Place(ordinal, torch.cuda.current_stream(ordinal).cuda_stream)
 
 
 class _Lent:
-    """Bytes of a GPU that the library has lent, for torch.as_tensor(), which refuses what is marked as not to be written to."""
+    """Bytes of a GPU that the library provides, for torch.as_tensor(), which refuses read-only memory."""
 
     def __init__(self, address: int, count: int) -> None:
         self.__cuda_array_interface__ = {"shape": (count,), "typestr": "|u1", "data": (address, False), "version": 2}
 
 
 def copy(data: c_void_p, into: torch.Tensor) -> None:
-    """Queues a copy of what lies at an address on the GPU of `into` to it."""
+    """Queues a copy of the memory at an address on the GPU of `into` to `into`."""
     lent = torch.as_tensor(_Lent(data.value or 0, into.nbytes), device=into.device)
     into.view(-1).view(torch.uint8).copy_(lent)
 
@@ -64,7 +64,8 @@ def _find_objection() -> str:
 
 
 def objection() -> str:
-    """The reason why the library cannot take tensors of GPUs in this process; empty when it can. Opens the driver, and makes no context.
+    """The reason why the library cannot take tensors of GPUs in this process; empty if it can. It opens the driver, and
+    makes no context.
 
     The first call with a reason prints it, as a warning, on the first rank of each host.
     """

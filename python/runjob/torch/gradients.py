@@ -1,22 +1,25 @@
-"""The gradients of one optimizer: noticed when they come, reduced in buckets while the backward pass goes on, waited for at its end.
+"""The gradients of one optimizer: reduces them in buckets during the backward pass, and waits for the reductions at its
+end.
 
-A round is one reduction of what has come. It ends with the pass that completes gradients, so that p.grad has the reduced gradient when
-backward() returns, and there is one in step() if no pass has made one, or for what no pass has computed. In a round, gradients that are
-not complete stay as they are; in the final one, in step(), they count as complete.
+A round is one reduction of the gradients that are there. It ends with the pass that completes gradients, so that p.grad
+has the reduced gradient when backward() returns. step() makes a round if no pass has made one, or for gradients that no
+pass has computed. In a round, gradients that are not complete stay unchanged. In the final one, in step(), they count
+as complete.
 
-In the first round nothing is sent before its end: there the ranks announce to each other what gradients they have, and in which order
-those came. They do so again after a round in which a rank has seen a parameter that is new, frozen or unfrozen; that it has is one
-of the words that travel with every round's gradients. And they do so in the first round after all of them have joined. So the ranks
-always have the same buckets.
+In the first round nothing is sent before its end: there the ranks announce to each other which gradients they have, and
+in which order these were completed. They do so again after a round in which a rank has seen a parameter that is new,
+frozen or unfrozen. One of the words that are sent with every round's gradients announces this. They also do so in the
+first round after all of them have joined. Therefore all ranks always have the same buckets.
 
-The words also carry the phase, which is the number of steps and of evaluations of closures. Ranks in different phases have made unequal
-numbers of passes: then, and when a rank has another fault, all ranks exchange texts, and raise the same error.
+The words also carry the phase, which is the number of steps and of evaluations of closures. Ranks in different phases
+have made unequal numbers of passes. Then, and if a rank has another fault, all ranks exchange texts, and raise the same
+error.
 
-The ranks know an optimizer by its number among those of its process set, in the order of their first agreements: these block, so that
-the order is the same on all ranks. It would not be the order in which optimizers are made: a rank that comes to an elastic job later
-has made fewer of them.
+The ranks identify an optimizer by its number among those of its process set, in the order of their first agreements.
+These block, so the order is the same on all ranks. The order in which optimizers are made would not be the same: a rank
+that joins an elastic job later has made fewer of them.
 
-Threads  those of the backward pass, one at a time, and the one that steps.
+Threads  the threads of the backward pass, one at a time, and the thread that steps.
 """
 
 from __future__ import annotations
@@ -39,14 +42,16 @@ from .layout import Layout, Words
 from .parameter_names import add_names
 from .slot import Slot
 
-_numbers: dict[int, tuple[object, Iterator[int]]] = {}  # of optimizers, by process set: since when, and the next ones
+# Numbers of optimizers, by process set: the epoch that they belong to, and the next ones.
+_numbers: dict[int, tuple[object, Iterator[int]]] = {}
 
 
 class Gradients:
-    """is_active  whether there is another rank to reduce with; without one, nothing is noticed and nothing done.
+    """The gradients of one optimizer. `is_active` is whether there is another rank to reduce with; without one, nothing
+    is recorded or reduced.
 
     name             the same on all ranks; empty before their first agreement.
-    names            of all parameters. sparse_as_dense: as given to DistributedOptimizer.
+    names            the names of all parameters. sparse_as_dense: as for DistributedOptimizer.
     """
 
     def __init__(
@@ -60,13 +65,13 @@ class Gradients:
         self.passes = passes
         self._param_groups: Callable[[], Sequence[dict[str, Any]]] = list
         self._slots: dict[torch.Tensor, Slot] = {}
-        self._noticed: list[Slot] = []  # the same ones; for when this has ended
+        self._noticed: list[Slot] = []  # the slots for _release_all(), which runs when this object is deleted
         weakref.finalize(self, _release_all, self._noticed)
         self._begin_job()
 
     def _begin_job(self) -> None:
-        """Also after another init(): other ranks, other memory, and nothing in flight any more. And when all ranks have joined: one
-        that joined early does not know what the others have agreed on since.
+        """Begins a job, also after another init(): other ranks, other memory, and nothing in flight any more. It also
+        runs when all ranks have joined: a rank that joined early does not know on what the others have agreed since.
         """
         process_set = self._reduction.process_set
         is_alone = job.size() == 1
@@ -77,21 +82,21 @@ class Gradients:
         self._number = 0
         self._agreements = 0
         self._is_changed = False
-        self._came: list[str] | None = []  # names in the order of their coming, while that is to be learnt
-        self._steps = self._evaluations = 0  # so far, the latter of closures in this step
+        self._completion_order: list[str] | None = []  # names of gradients, until the ranks have agreed on an order
+        self._steps = self._evaluations = 0  # the numbers so far; evaluations are those of closures in this step
         self._phase = 0
         for slot in self._slots.values():
             slot.taker, slot.view = None, None
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Nothing has come yet in this step."""
-        self._complete = 0  # gradients that have not been reduced
+        """Begins again, with no gradient accumulated in this step."""
+        self._complete = 0  # the number of completed gradients that have not been reduced
         self._rounds = 0
-        self._is_left_over = False  # whether the last round has left a gradient, on any rank, that has come in too few passes
+        self._is_left_over = False  # True if after the last round any rank has a gradient of too few passes
         self._ended_passes = 0
-        self._pass = -1  # the one in which a gradient came last
-        self._passes: set[int] = set()  # those in which gradients came, and whose end has not come
+        self._pass = -1  # the pass in which a gradient was last accumulated
+        self._passes: set[int] = set()  # the passes in which gradients were accumulated, and that have not ended
         self._is_handed_on = False
         self._has_begun = False
         self._fault = ""
@@ -101,7 +106,7 @@ class Gradients:
             self._layout.begin_step()
 
     def begin_step(self) -> None:
-        """The step before has been taken."""
+        """Notes that the optimizer has taken a step."""
         self._steps += 1
         self._evaluations = 0
         self._phase += 1
@@ -109,18 +114,20 @@ class Gradients:
             self.begin_anew()
 
     def begin_evaluation(self) -> None:
-        """A closure is called, whose gradients are to be reduced, whatever has been in this step."""
+        """Notes that a closure is called, whose gradients are to be reduced, whatever was reduced in this step before."""
         self._follow_job()
         self._evaluations += 1
         self._phase += 1
         self._rounds = 0
 
     def _is_of_another_job(self) -> bool:
-        """A forked child, which is in no job, goes on alone where its parent did."""
+        """True if the job has changed. A forked child, which is in no job, continues alone where its parent was."""
         return self._generation != job.generation() and (self.is_active or job.is_initialized())
 
     def clear(self) -> None:
-        """The gradients are being cleared. Errors  AssertionError while they are being reduced, which is in a hook of the backward pass."""
+        """Checks that gradients may be cleared. Errors  AssertionError while they are being reduced, as in a hook of
+        the backward pass.
+        """
         if self._complete > 0 and passes.is_in_a_pass(self):
             raise AssertionError(
                 "zero_grad() during backward(): gradients are still being reduced; call it when backward() has returned, or after step()"
@@ -130,17 +137,17 @@ class Gradients:
             self.begin_anew()
 
     def parameters(self) -> set[torch.Tensor]:
-        """Those whose gradients are noticed."""
+        """The parameters whose gradients are reduced."""
         return set(self._slots)
 
     def in_flight(self) -> dict[torch.Tensor, tuple[None, None]]:
-        """The parameters whose gradients are complete, and not yet reduced."""
+        """The parameters whose gradients are complete and not yet reduced."""
         return {slot.parameter: (None, None) for slot in self._slots.values() if slot.passes_left == 0 and not slot.is_reduced}
 
     def follow(self, param_groups: Callable[[], Sequence[dict[str, Any]]] | None = None) -> list[Slot]:
-        """Notices from now on the gradients of those parameters that require them. Returns what was not noticed before.
+        """Registers hooks for the gradients of those parameters that require them. Returns the slots of new parameters.
 
-        param_groups  returns the optimizer's; given once.
+        param_groups  a function that returns the optimizer's groups. It is passed once.
         """
         self._param_groups = param_groups or self._param_groups
         self._follow_job()
@@ -163,7 +170,7 @@ class Gradients:
         for slot in before.values():
             slot.begin(self.passes)
             self._noticed.remove(slot)
-            slot.hook.remove()  # its bucket still has it, until the ranks have agreed anew
+            slot.hook.remove()  # its bucket keeps the slot until the ranks have agreed again
         return new
 
     def _follow_job(self) -> None:
@@ -174,10 +181,10 @@ class Gradients:
             self._begin_job()
 
     def synchronize(self) -> None:
-        """Makes the final round of a step, if it has had none, or if there are gradients that none has reduced.
+        """Makes the final round of a step, if the step had none, or if there are gradients that no round has reduced.
 
-        Errors  the reductions'; MismatchError when the ranks have different parameters, or have made unequal numbers of passes. Nothing is
-                in flight afterwards.
+        Errors  those of the reductions; MismatchError if the ranks have different parameters, or have made
+                unequal numbers of passes. Nothing is in flight afterwards.
         """
         self._settle()
         self.follow()
@@ -191,21 +198,21 @@ class Gradients:
         return any(slot.is_left_out() for slot in self._slots.values())
 
     def drop(self) -> None:
-        """Waits for what is in flight, and begins anew."""
+        """Waits for the reductions in flight, and begins again."""
         is_of_another_job = self._is_of_another_job()
         if self._layout is not None and (job.is_initialized() or not is_of_another_job):
             if not is_of_another_job and self._joins == job.joins():
                 with contextlib.suppress(Error):
                     self._settle(is_cleared=True)
-            self._layout.drop()  # also what has ended with an earlier generation of an elastic job: it keeps its tensors until then
+            self._layout.drop()  # also if it ended with an earlier generation of an elastic job: it keeps its tensors until then
         if is_of_another_job:
             self._begin_job()
         self.begin_anew()
 
-    # What passes.Owner asks for.
+    # The functions of passes.Owner.
 
     def serving_order(self) -> tuple[Any, ...]:
-        """By number; by names before there is one."""
+        """The optimizer's number; before it has one, the names of its parameters."""
         names = [] if self.name else sorted(self.names.values())
         return (process_sets.identifier(self._reduction.process_set), self.name == "", self._number, names)
 
@@ -213,11 +220,12 @@ class Gradients:
         self._is_handed_on = True
 
     def begin_round(self) -> bool:
-        """At the end of a pass. The number of passes decides, since that is the same on all ranks, and not which gradients have come.
+        """Begins a round at the end of a pass if the step has had enough passes. The decision does not depend on the
+        completed gradients, which may differ among ranks, but on the number of passes, which does not.
 
         Errors  those of reductions that do not start.
         """
-        if not self._passes:  # a hook has called step() since the last gradient has come
+        if not self._passes:  # a hook has called step() since the last gradient was accumulated
             return False
         self._pass = -1
         self._passes.clear()
@@ -225,7 +233,7 @@ class Gradients:
         if self._ended_passes < self.passes:
             return False
         for slot in self.follow():
-            if slot.parameter.grad is not None:  # the passes of this step have computed it, while nobody noticed
+            if slot.parameter.grad is not None:  # the passes of this step have computed it before it had a hook
                 slot.passes_left = 0
         self._begin_round(is_final=False)
         return True
@@ -233,7 +241,7 @@ class Gradients:
     def _begin_round(self, is_final: bool, fault: str = "") -> None:
         self._is_final = is_final
         self._has_begun = True
-        if self._layout is None or self._layout.is_begun:  # which a signal handler has interrupted
+        if self._layout is None or self._layout.is_begun:  # a signal handler has interrupted it
             return
         changed = self._layout.changed_gradient()
         if changed is not None and not fault:
@@ -243,44 +251,49 @@ class Gradients:
             )
         self._fault = fault
         try:
-            self._layout.begin_round(is_final, Words(self._is_changed or bool(self._came), bool(fault), self._leaves_over(), self._phase))
+            is_changed = self._is_changed or bool(self._completion_order)
+            self._layout.begin_round(is_final, Words(is_changed, bool(fault), self._leaves_over(), self._phase))
         except Exception:
             self.begin_anew()
             raise
 
     def _leaves_over(self) -> bool:
-        """Whether this rank has a gradient that has come, but not in all passes of a step, and is not taken as it is."""
+        """True if this rank has a gradient that has been accumulated in some passes of a step, but not in all, and that
+        is not sent unchanged.
+        """
         if self._is_final or self.passes == 1:
             return False
         return any(0 < slot.passes_left < self.passes for slot in self._slots.values())
 
     def end_round(self) -> None:
-        """Waits. Errors  as synchronize()."""
+        """Waits for the round. Errors  as synchronize()."""
         try:
             if self._layout is None:
                 self._agree()
             elif self._end_round_of(self._layout).is_changed:
                 self._agree()
-        except Exception:  # but not what a signal handler raises: then this may be called again
+        except Exception:  # but not for an exception of a signal handler, after which this may be called again
             self.begin_anew()
             raise
         self._complete = 0
         self._rounds += 1
 
     def _explain_fault(self) -> str:
-        """All ranks are here. Returns what all of them have to say, the same on all of them."""
+        """Exchanges the faults of all ranks, which all call it. Returns a text with all of them, the same on all ranks."""
         position = f"step {self._steps + 1}" + (f", evaluation {self._evaluations} of its closure" if self._evaluations else "")
         return explain(f"{self.name}.{self._agreements}.fault", position, self._fault, self._reduction.process_set)
 
     def _agree(self) -> None:
-        """All ranks are here. Reduces what the layout so far did not have, and makes a new one for the rounds to come."""
+        """Agrees on the gradients with all ranks, which all call it. Reduces the gradients that the previous layout did
+        not have, and makes a new layout for the next rounds.
+        """
         if self._agreements == 0:
             self._number = _next_number(self._reduction.process_set)
             self.name = f"DistributedOptimizer.{self._number}"
         self._agreements += 1
         name = f"{self.name}.{self._agreements}"
         forms = {slot.name: form_of(slot.parameter, slot.sparse_dims) for slot in reversed(self._slots.values())}
-        agreement = agree(f"{name}.agreement", forms, self._came or (), self._reduction.process_set)
+        agreement = agree(f"{name}.agreement", forms, self._completion_order or (), self._reduction.process_set)
         slots = {slot.name: slot for slot in self._slots.values()}
         for each, form in agreement.forms.items():
             slots[each].sparse_dims = form.sparse_dims
@@ -289,12 +302,12 @@ class Gradients:
             self._reduce(Layout(f"{name}.first", remaining, agreement, None, self._reduction))
         self._layout = Layout(name, slots, agreement, self._groups, self._reduction)
         self._is_changed = False
-        self._came = None if agreement.came else []
+        self._completion_order = None if agreement.completed else []
         if len(remaining) == len(slots):
             self._reduce(self._layout)
 
     def _reduce(self, layout: Layout) -> None:
-        """A round of a layout that is new: none of its gradients has been taken."""
+        """Makes a round of a new layout, which has taken none of its gradients."""
         for slot in layout.slots.values():
             if slot.passes_left == 0 and not slot.is_reduced:
                 slot.taker.hold(slot, is_complete=True)
@@ -314,15 +327,15 @@ class Gradients:
         def hook(parameter: torch.Tensor) -> None:
             gradients = this()
             if gradients is not None:
-                gradients._has_come(gradients._slots[parameter])
+                gradients._on_accumulated(gradients._slots[parameter])
 
         slot = Slot(parameter, self.names[parameter], self.passes)
         slot.hook = parameter.register_post_accumulate_grad_hook(hook)  # type: ignore[no-untyped-call]
         self._noticed.append(slot)
         return slot
 
-    def _has_come(self, slot: Slot) -> None:
-        """One backward pass has accumulated into the parameter's gradient."""
+    def _on_accumulated(self, slot: Slot) -> None:
+        """Records that one backward pass has accumulated into the parameter's gradient."""
         number = passes.current_pass()
         if number != self._pass:
             self._enter_pass(number)
@@ -349,7 +362,7 @@ class Gradients:
             slot.leave()
 
     def _enter_pass(self, number: int) -> None:
-        """The first gradient in this pass, or in one after another one that ran inside of it."""
+        """Enters the pass of a first gradient, or enters a pass again after another one that ran inside of it."""
         self._follow_job()
         if not self.is_active:
             return
@@ -366,16 +379,16 @@ class Gradients:
         passes.enter(self)
 
     def _begin_again(self, slot: Slot) -> None:
-        """Its gradient was cleared, reduced or not."""
+        """Begins a gradient again that was cleared, whether it was reduced or not."""
         slot.begin(self.passes)
         if slot.taker is not None:
             slot.taker.count()
 
     def _settle(self, is_cleared: bool = False) -> None:
-        """A pass that raised may have left gradients, which are forgotten. If some of them have been sent, other ranks wait for the rest:
-        these learn that the pass has failed here.
+        """Discards the gradients of a pass that raised. If some of them have been sent, other ranks wait for the rest.
+        They receive the message that the pass has failed here.
 
-        is_cleared  gradients of a pass that was handed on to one around it, which is not known, are forgotten too.
+        is_cleared  also discards gradients of a pass that was handed on to an unknown pass around it.
         """
         if self._layout is not None and self._layout.is_begun:  # a signal handler has interrupted the wait
             self.end_round()
@@ -400,8 +413,8 @@ class Gradients:
 
     def _is_complete(self, slot: Slot, taker: Bucket | Alone | None) -> None:
         self._complete += 1
-        if self._came is not None:
-            self._came.append(slot.name)
+        if self._completion_order is not None:
+            self._completion_order.append(slot.name)
         if taker is None:
             return
         taker.missing -= 1
@@ -412,13 +425,17 @@ class Gradients:
         return self._generation == job.generation() and self._joins == job.joins()
 
     def _turns_sparse(self, slot: Slot) -> None:
-        """A gradient that was planned as a dense one: it is not sent with its bucket, but after the ranks have agreed anew."""
+        """Notes that a gradient is sparse that was planned as a dense one. It is not sent with its bucket, but after
+        the ranks have agreed again.
+        """
         slot.sparse_dims = slot.parameter.grad.sparse_dim()
         self._is_changed = True
 
 
 def _next_number(process_set: ProcessSet) -> int:
-    """From 0 in each job, again when all ranks have joined, and again when the library gives a set the number of a removed one."""
+    """The next number of an optimizer. Numbers begin at 0 in each job, when all ranks have joined, and when the library
+    gives a set the number of a removed one.
+    """
     identifier = process_sets.identifier(process_set)
     since = (process_sets.epoch(identifier), job.joins())
     if identifier not in _numbers or _numbers[identifier][0] != since:
@@ -427,12 +444,14 @@ def _next_number(process_set: ProcessSet) -> int:
 
 
 def _has_layout(slot: Slot) -> bool:
-    """Whether the layout so far has it in the form in which it travels now."""
+    """True if the present layout has the gradient in the form in which it is sent now."""
     return slot.taker is not None and (slot.sparse_dims == 0 or not isinstance(slot.taker, Bucket))
 
 
 def _release_all(slots: list[Slot]) -> None:
-    """Their parameters may be given to another optimizer, and the buckets' memory back, as soon as no gradient lies in it."""
+    """Removes the hooks, so that the parameters may be given to another optimizer, and the buckets' memory is freed
+    when no gradient lies in it.
+    """
     for slot in slots:
         slot.hook.remove()
         slot.taker, slot.view = None, None

@@ -1,6 +1,7 @@
-"""The collectives of grouped.py for lists of tensors, and the ones that autograd follows, as differentiable.py has them for single tensors.
+"""The collectives of grouped.py for lists of tensors. Those with gradients are like the ones that differentiable.py has
+for single tensors.
 
-Backward  as in differentiable.py, also grouped. Tensors that are not of floating point have no gradient.
+Backward  as in differentiable.py, also grouped. Tensors that do not have a floating-point dtype have no gradient.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def grouped_allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> list[torch.Tensor]:
-    """allreduce() of each tensor, as one operation: a list of new ones. Differentiable.
+    """Reduces each tensor as allreduce(), all as one operation. Returns a list of new tensors. Differentiable.
 
     Shape, dtype  any; they may differ among the tensors of the list, not among ranks.
     Errors        as allreduce(), and ValueError for an empty list.
@@ -63,7 +64,7 @@ def grouped_allreduce(
 def grouped_allgather(
     tensors: Sequence[torch.Tensor], name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> list[torch.Tensor]:
-    """allgather() of each tensor, as one operation: a list of new ones. Differentiable.
+    """Gathers each tensor as allgather(), all as one operation. Returns a list of new tensors. Differentiable.
 
     Errors  as allgather(), and ValueError for an empty list.
     """
@@ -82,7 +83,8 @@ def grouped_reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> list[torch.Tensor]:
-    """reducescatter() of each tensor, as one operation: a list of new ones. Differentiable.
+    """Reduces and scatters each tensor as reducescatter(), all as one operation. Returns a list of new tensors.
+    Differentiable.
 
     Backward  defined for Sum and Average.
     Errors    as reducescatter(), and ValueError for an empty list.
@@ -148,7 +150,9 @@ class HorovodGroupedReducescatter(torch.autograd.Function):
 
 
 def _floats(gradients: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """Those that mean something; the others are zeros in an integer type. There is at least one, and all ranks have the same."""
+    """The gradients with a floating-point dtype; the others are zeros of an integer type. There is at least one, and
+    all ranks have the same ones.
+    """
     return [each for each in gradients if each.is_floating_point()]
 
 
@@ -157,6 +161,6 @@ def _in_place_of_floats(gradients: Iterable[torch.Tensor], results: Iterator[tor
 
 
 def _compress(compression: type[Compressor], tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], list[Any]]:
-    """What is sent, and the contexts."""
+    """The tensors to send, and the contexts for decompress()."""
     pairs = [compression.compress(tensor) for tensor in tensors]
     return [compressed for compressed, _ in pairs], [context for _, context in pairs]

@@ -1,4 +1,4 @@
-"""The words of an optimizer's buckets on GPUs, in the CPU's memory: reading them there does not wait for a GPU."""
+"""The words of an optimizer's buckets on GPUs, in the CPU's memory. Reading them there does not wait for a GPU."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .buckets import GradientReduction
 
 
 class HostWords:
-    """One reduction in each step, after those of the buckets. It takes the place of a closing bucket: on a GPU, launching a reduction of
-    its own for the last gradients takes longer than reducing them.
+    """The words are reduced once in each step, after the buckets. This replaces a closing bucket: on a GPU, launching a
+    separate reduction for the last gradients takes longer than reducing them.
 
     extra  the number of the owner's words.
     """
@@ -24,14 +24,15 @@ class HostWords:
         self._reduction = reduction
         memory = (ctypes.c_float * (count + extra))()
         self._words = torch.frombuffer(memory, dtype=torch.float32)
-        self._values = memoryview(memory).cast("B").cast("f")  # the same words: an element of a tensor takes PyTorch microseconds
+        # The same words; PyTorch needs microseconds to access an element of a tensor.
+        self._values = memoryview(memory).cast("B").cast("f")
         self._taken = 0
         self._first_extra = count
-        self._handle = 0  # before the first
+        self._handle = 0  # 0 before the first reduction
         self._call: Call | None = None
 
     def take(self, count: int) -> memoryview[float]:
-        """Room for the words of a bucket."""
+        """Memory for the words of a bucket."""
         first, self._taken = self._taken, self._taken + count
         return self._values[first : self._taken]
 
@@ -40,21 +41,21 @@ class HostWords:
         return self._handle in handles.in_flight()
 
     def begin_step(self) -> None:
-        """Nothing is to be done."""
+        """Does nothing."""
 
     def count(self) -> None:
-        """Nothing is to be done."""
+        """Does nothing."""
 
     def submit(self, is_final: bool, extra: Sequence[bool]) -> None:
-        """Starts the reduction, when all buckets have filled their rooms. extra: the owner's words."""
+        """Starts the reduction, when all buckets have written their words. extra: the owner's words."""
         for index, word in enumerate(extra, self._first_extra):
             self._values[index] = self._reduction.word(word)
         self._call, self._handle = self._reduction.start_again(self._call, self._words, self._name)
 
     def finish(self) -> None:
-        """Waits. Errors  the reduction's. It is over also then."""
+        """Waits for the reduction. Errors  those of the reduction, which has ended also after an error."""
         handles.synchronize(self._handle)
 
     def is_any(self, index: int) -> bool:
-        """Whether the owner's word `index` was yes on any rank. After finish()."""
+        """True if the owner's word `index` was True on any rank. To be called after finish()."""
         return self._reduction.is_any(self._values[self._first_extra + index])

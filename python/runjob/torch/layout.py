@@ -1,6 +1,7 @@
-"""All gradients of an optimizer in the buckets in which they are reduced, from one agreement of the ranks to the next.
+"""All gradients of an optimizer in the buckets in which they are reduced, from one agreement of the ranks to the next
+one.
 
-Threads  those of the backward pass, one at a time, and the one that steps.
+Threads  the threads of the backward pass, one at a time, and the thread that steps.
 """
 
 from __future__ import annotations
@@ -22,16 +23,19 @@ from .host_words import HostWords
 from .slot import Slot
 
 
-PHASES = 3  #: Ranks whose phases are this far apart would take each other's gradients for those of one phase.
+#: The number of phases that words distinguish. Gradients of ranks that are this many phases apart are taken for those of
+#: one phase.
+PHASES = 3
 
 
 class Words(NamedTuple):
-    """What a rank announces to all at the end of a round, and what all have announced: yes if any rank has.
+    """The announcements of a rank to all at the end of a round, and their combination: True if it is True on any rank.
 
-    is_changed    it has seen a parameter that is new, frozen or unfrozen.
-    has_fault     something is wrong, which it explains when all have learnt of it. Ranks in different phases are a fault.
-    is_left_over  it has a gradient that has come in too few passes.
-    phase         the number of its steps, and of the evaluations of closures in them.
+    is_changed    the rank has seen a parameter that is new, frozen or unfrozen.
+    has_fault     the rank has found a fault, which it explains when all ranks know of it. Different phases of ranks are
+                  a fault.
+    is_left_over  the rank has a gradient that was accumulated in too few passes.
+    phase         the number of the rank's steps, and of the evaluations of closures in them.
     """
 
     is_changed: bool
@@ -41,10 +45,11 @@ class Words(NamedTuple):
 
 
 class Layout:
-    """The buckets, the gradients that go alone, and the closing bucket, which also has the ranks' words about all others.
+    """The buckets, the gradients that are reduced alone, and the closing bucket, which also has the ranks' words about
+    all others.
 
-    name       of its operations among the ranks, different for each layout.
-    slots      by name: those of the agreement that this layout has.
+    name       the name of the layout's operations among the ranks, which differs for each layout.
+    slots      the slots by name. Their gradients are those of the agreement.
     """
 
     def __init__(
@@ -55,10 +60,10 @@ class Layout:
         self._agreement = agreement
         self.slots = slots
         self._groups = groups
-        self.is_begun = False  # the round: all has been sent
+        self.is_begun = False  # True when the round has sent everything
         self._is_new = True
         entries = [
-            Entry(each, self._memory(slots[each]), slots[each].parameter.nbytes, index < agreement.came)
+            Entry(each, self._memory(slots[each]), slots[each].parameter.nbytes, index < agreement.completed)
             for index, each in enumerate(agreement.forms)
             if each in slots and not self._goes_alone(slots[each])
         ]
@@ -75,10 +80,12 @@ class Layout:
         self._takers: list[Bucket | Alone] = [*self.buckets, *self.alone]
 
     def begin_round(self, is_final: bool, words: Words) -> None:
-        """Sends what has not been sent yet. Buckets whose gradients were all reduced in this step are left out.
+        """Sends all gradients that have not been sent yet. Buckets whose gradients were all reduced in this step are
+        left out.
 
-        is_final  what is not complete counts as complete.
-        Errors    that of a reduction that does not start, such as of complex numbers, when all that have started are over.
+        is_final  gradients that are not complete count as complete.
+        Errors    the error of a reduction that does not start, such as of complex numbers, when all started reductions
+                  have ended.
         """
         try:
             for taker in self._takers:
@@ -98,9 +105,10 @@ class Layout:
         self.is_begun = True
 
     def end_round(self) -> Words:
-        """Waits for all. Returns what the ranks have announced. May be called again after a signal handler has raised.
+        """Waits for all reductions. Returns the combined announcements of the ranks. May be called again after a signal
+        handler has raised.
 
-        Errors  those of the reductions: the first, when all are over.
+        Errors  those of the reductions: the first one, when all have ended.
         """
         failure = _outcome(self.closing)
         if failure is not None:
@@ -123,21 +131,21 @@ class Layout:
 
     @property
     def is_in_flight(self) -> bool:
-        """Whether something has been sent in this round."""
+        """True if something has been sent in this round."""
         return self.is_begun or any(taker.is_submitted for taker in self._takers)
 
     def begin_step(self) -> None:
-        """Nothing has come yet."""
+        """Begins a step, in which no gradient has been completed yet."""
         for taker in (*self._takers, self.closing):
             taker.begin_step()
 
     def count(self) -> None:
-        """Counts anew what is missing, when gradients were forgotten."""
+        """Counts the missing gradients again, after gradients were discarded."""
         for taker in (*self._takers, self.closing):
             taker.count()
 
     def drop(self) -> None:
-        """Waits for what is in flight, whatever becomes of it."""
+        """Waits for the reductions in flight, and ignores their errors."""
         for taker in (*self.buckets, self.closing):
             _outcome(taker)
         for each in self.alone:
@@ -159,7 +167,7 @@ class Layout:
         return is_large and self._agreement.forms[slot.name].is_row_major()
 
     def _memory(self, slot: Slot) -> tuple[torch.dtype, torch.device]:
-        """What the gradient's bucket is made of. FP16Compressor is done by the copy into it."""
+        """The dtype and device of the gradient's bucket. FP16Compressor is applied by the copy into the bucket."""
         parameter = slot.parameter
         is_compressed = self._reduction.compression is FP16Compressor and parameter.is_floating_point()
         return torch.float16 if is_compressed else parameter.dtype, parameter.device
@@ -180,14 +188,16 @@ def _is_on_gpu(slot: Slot) -> bool:
 
 
 def _give_back_memory() -> None:
-    """To the system: that of gradients which have become views, and which are not all there at once in later steps."""
+    """Returns memory to the system: that of gradients which have become views. In later steps these do not all exist at
+    the same time.
+    """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:  # it is glibc's
+    if trim is not None:  # trim() exists in glibc only
         trim(0)
 
 
 def _outcome(taker: Bucket | Alone | HostWords, *arguments: bool) -> Exception | None:
-    """Waits for what is in flight."""
+    """Waits for a reduction in flight. Returns its exception, or None."""
     try:
         if taker.is_submitted:
             taker.finish(*arguments)

@@ -1,4 +1,4 @@
-"""The collectives of operations.py for tensors, as handles and in place. The ones that autograd follows are in differentiable.py."""
+"""The collectives of operations.py for tensors, asynchronous and in place. Those with gradients are in differentiable.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .compression import NATIVE
 from .placement import PlacedCalls
 from .tensors import Tensors
 
-#: The operations, described, for the other modules of this package.
+#: The operations for start() and run(), for the other modules of this package.
 calls = PlacedCalls(Tensors())
 
 _operations: Operations[torch.Tensor, torch.Tensor] = Operations(calls, NATIVE)

@@ -1,4 +1,4 @@
-"""DistributedOptimizer: any PyTorch optimizer, stepping on gradients that are reduced over the ranks."""
+"""DistributedOptimizer: any PyTorch optimizer, which steps on gradients that are reduced over the ranks."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ else:
 
 
 class _DistributedMixin(_Optimizer):
-    """What DistributedOptimizer() puts in front of an optimizer's own class.
+    """The mixin class that DistributedOptimizer() puts in front of an optimizer's own class.
 
-    Gradients are reduced in buckets while the backward pass goes on, each when its last gradient has been accumulated
-    backward_passes_per_step times. When backward() returns from the last of these passes, p.grad is the reduced gradient; step() reduces
-    what no pass has computed. p.grad is None until the backward pass makes it, and stays None where no rank has made it; where only other
-    ranks have, this one takes part with zeros and gets the result.
+    Gradients are reduced in buckets during the backward pass. A bucket's reduction starts when its last gradient has
+    been accumulated backward_passes_per_step times. When backward() returns from the last of these passes, p.grad is
+    the reduced gradient. step() reduces the gradients that no pass has computed. p.grad is None until the backward pass
+    makes it, and stays None if no rank has made it. If only other ranks have made it, this rank takes part with zeros
+    and gets the result.
 
-    Copies and pickles are of the wrapped optimizer's class: they belong to no job.
+    Copies and pickles have the class of the wrapped optimizer, and belong to no job.
     """
 
     def _begin(self, wrapped: torch.optim.Optimizer, gradients: Gradients, reduction: GradientReduction) -> None:
@@ -50,18 +51,18 @@ class _DistributedMixin(_Optimizer):
 
     @property
     def backward_passes_per_step(self) -> int:
-        """How many backward passes add up to one step."""
+        """The number of backward passes that make one step."""
         return self._gradients.passes
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """Sets backward_passes_per_step, and begins to count anew. Errors  ValueError unless positive."""
+        """Sets backward_passes_per_step, and begins to count again. Errors  ValueError unless positive."""
         self._gradients.passes = _positive(passes)
         self._gradients.begin_anew()
 
     def synchronize(self) -> None:
-        """Reduces the gradients that no backward pass has reduced; step() does so too. Only needed before step() to look at or to change
-        gradients that the program has assigned itself, or that have come in fewer than backward_passes_per_step passes. All ranks of
-        the process set call it.
+        """Reduces the gradients that no backward pass has reduced; step() does so too. It is only needed before step(),
+        to read or change gradients that the program has assigned itself, or that were accumulated in fewer than
+        backward_passes_per_step passes. All ranks of the process set call it.
 
         Errors  HorovodInternalError and its kinds; MismatchError when the ranks have different parameters, or have run backward()
                 unequally often. Nothing is in flight afterwards. backward() raises the same ones.
@@ -71,7 +72,7 @@ class _DistributedMixin(_Optimizer):
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """step() inside it uses the gradients as they are: for after synchronize()."""
+        """step() inside of it uses the gradients unchanged. It is for use after synchronize()."""
         self._should_synchronize = False
         try:
             yield
@@ -79,10 +80,10 @@ class _DistributedMixin(_Optimizer):
             self._should_synchronize = True
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """The optimizer's own step, on reduced gradients.
+        """Takes the optimizer's own step, on reduced gradients.
 
-        closure  the gradients that it computes are reduced whenever the optimizer calls it, and so is the loss that it returns:
-                 optimizers such as LBFGS decide by it how to go on, and all ranks must decide alike.
+        closure  the gradients that it computes are reduced whenever the optimizer calls it, and so is the loss that it
+                 returns: optimizers such as LBFGS decide by the loss how to continue, and all ranks must decide alike.
         """
         self._note_step()
         if self._should_synchronize and closure is None:
@@ -102,10 +103,11 @@ class _DistributedMixin(_Optimizer):
         finally:
             self._gradients.begin_step()
 
-    step.hooked = True  # type: ignore[attr-defined]  # the base class's step runs the hooks of PyTorch: once, and on reduced gradients
+    # The base class's step runs the hooks of PyTorch: once, and on reduced gradients.
+    step.hooked = True  # type: ignore[attr-defined]
 
     def _note_step(self) -> None:
-        """A scheduler that was made for the wrapped optimizer warns when that has not stepped; ours are its steps."""
+        """Marks the wrapped optimizer as stepped: a scheduler that was made for it warns otherwise."""
         wrapped = self._wrapped()
         if wrapped is not None:
             wrapped._opt_called = True  # type: ignore[attr-defined]
@@ -128,29 +130,30 @@ class _DistributedMixin(_Optimizer):
         return reduced if isinstance(loss, torch.Tensor) else reduced.item()
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
-        """The optimizer's own; gradients begin anew, also those that have not been stepped on. Errors  AssertionError in hooks of a
-        backward pass, while gradients are in flight."""
+        """Clears the gradients as the optimizer does. Their accumulation begins again, also that of gradients without a
+        step. Errors  AssertionError in hooks of a backward pass, while gradients are in flight.
+        """
         self._gradients.clear()
         self._is_synchronized = False
         super().zero_grad(*args, **kwargs)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """The optimizer's own. To be called on all ranks; parameters without a name get one from their place."""
+        """Adds the group to the optimizer. All ranks must call it. Parameters without a name get one from their place."""
         super().add_param_group(param_group)
         self._gradients.follow()
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        """The optimizer's own; what was in flight is waited for and dropped."""
+        """Loads the state into the optimizer. Waits for reductions in flight and discards them."""
         self._forget_step()
         super().load_state_dict(*args, **kwargs)
 
     def _forget_step(self) -> None:
-        """Begins a step anew. Elastic training does so after a failure: errors of what was in flight are dropped with it."""
+        """Begins a step again. Elastic training does so after a failure. Errors of operations in flight are discarded."""
         self._gradients.drop()
         self._is_synchronized = False
         self._should_synchronize = True
 
-    # Attributes of Horovod's optimizer. Scripts read them.
+    # Attributes of Horovod's optimizer, which scripts read.
 
     op = property(lambda self: self._reduction.op, doc="The reduction, such as Average.")
     process_set = property(lambda self: self._reduction.process_set, doc="The ranks that reduce gradients.")
@@ -179,21 +182,23 @@ def DistributedOptimizer(
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> _DistributedMixin:
-    """An optimizer of a subclass of optimizer's class, with its options and state, that reduces gradients over the ranks.
+    """An optimizer of a subclass of the class of `optimizer`, with its options and state, that reduces gradients over
+    the ranks.
 
     named_parameters           model.named_parameters(): names every parameter, the same on all ranks. Without it,
                                parameters are named by their place.
     compression                Compression.none, Compression.fp16, or a Compressor, which gets one gradient at a time.
-    backward_passes_per_step   gradients of so many backward passes are added up before they are reduced.
+    backward_passes_per_step   the number of backward passes whose gradients are added up before they are reduced.
     op                         Average, Sum, Min, Max or Product.
     gradient_predivide_factor  with op=Average, divides before the sum by it, and after the sum by size / it.
     groups                     gradients that are reduced together, as lists of parameters, or how many such groups of equal
                                length; by default they are chosen by size. num_groups is its deprecated form.
-    sparse_as_dense            sparse gradients are reduced as dense ones, and are sparse again afterwards. Else all ranks get the
-                               entries of all.
-    Blocks  never, but the first step after which the ranks have different parameters than before makes them talk about it.
-    Errors  ValueError for duplicate or missing names and arguments that exclude each other; NotImplementedError for Adasum, which a
-            later version has.
+    sparse_as_dense            sparse gradients are reduced as dense ones, and are sparse again afterwards. Otherwise
+                               all ranks get the entries of all.
+    Blocks  never, except in the first step after the parameters of a rank have changed: the ranks then exchange
+            which parameters they have.
+    Errors  ValueError for duplicate or missing names and for arguments that exclude each other; NotImplementedError for
+            Adasum, which a later version will have.
     """
     if op == Adasum:
         raise NotImplementedError("DistributedOptimizer(op=Adasum) is not in this version of runjob")
@@ -210,7 +215,7 @@ def DistributedOptimizer(
     gradients = Gradients(names, reduction, passes, _named_groups(groups, names), sparse_as_dense)
     cls: Any = type(optimizer.__class__.__name__, (_DistributedMixin, optimizer.__class__), {})
     distributed = cls.__new__(cls)
-    state = {key: value for key, value in optimizer.__dict__.items() if key != "step"}  # a scheduler's own wrapping of it
+    state = {key: value for key, value in optimizer.__dict__.items() if key != "step"}  # without a scheduler's wrapper of step()
     distributed.__dict__.update(state)
     distributed._begin(optimizer, gradients, reduction)
     return cast(_DistributedMixin, distributed)
@@ -223,9 +228,9 @@ def _positive(passes: int) -> int:
 
 
 def _named_groups(groups: Any, names: dict[torch.Tensor, str]) -> int | list[list[str]] | None:
-    """`groups` with the parameters' names. Parameters of no optimizer are left out, as are those that have no gradient.
+    """`groups` with the parameters' names. Parameters that belong to no optimizer or have no gradient are left out.
 
-    Errors  ValueError for what are neither a number nor lists of tensors, and for a parameter in two places.
+    Errors  ValueError for a value that is neither a number nor lists of tensors, and for a parameter in two places.
     """
     if groups is None:
         return None

@@ -1,4 +1,4 @@
-"""What the parameters of an optimizer are called among the ranks."""
+"""The names of an optimizer's parameters among the ranks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _NO_NAME = "allreduce.noname"
 def name_parameters(
     optimizer: torch.optim.Optimizer, named_parameters: Iterable[tuple[str, torch.Tensor]] | None
 ) -> dict[torch.Tensor, str]:
-    """The name of each parameter: from `named_parameters`, which may have more than the optimizer, else from PyTorch's `param_names`, else
-    `allreduce.noname.<group>.<index>`.
+    """The name of each parameter. It is from `named_parameters`, which may have more names than the optimizer has
+    parameters, else from PyTorch's `param_names`, else `allreduce.noname.<group>.<index>`.
 
-    Errors  ValueError for what are no pairs, for a name or a parameter twice, and for a parameter without a name.
+    Errors  ValueError for values that are not pairs, for a name or a parameter twice, and for a parameter without a
+            name.
     """
     if named_parameters is None:
         given = _own_names(optimizer)
@@ -44,7 +45,9 @@ def name_parameters(
 
 
 def add_names(param_groups: Sequence[dict[str, Any]], names: dict[torch.Tensor, str]) -> dict[torch.Tensor, str]:
-    """`names` with one more for each parameter of an optimizer that has none: its place, the same on all ranks."""
+    """`names` with an additional name for each parameter of an optimizer that has none: its place, which is the same on
+    all ranks.
+    """
     added = dict(names)
     for g, group in enumerate(param_groups):
         for i, parameter in enumerate(group["params"]):
@@ -53,8 +56,9 @@ def add_names(param_groups: Sequence[dict[str, Any]], names: dict[torch.Tensor, 
 
 
 def keys_among_ranks(optimizer: torch.optim.Optimizer) -> list[list[str]]:
-    """By which the ranks find the same parameter, by group: its name, where the optimizer knows one that no other of its parameters has,
-    else its place."""
+    """The keys by which the ranks identify parameters, by group: a parameter's name if the optimizer knows one that no
+    other of its parameters has, otherwise its place.
+    """
     names: dict[torch.Tensor, str] = getattr(optimizer, "_parameter_names", None) or _own_names(optimizer)
     named = [[names.get(parameter, _NO_NAME) for parameter in group["params"]] for group in optimizer.param_groups]
     counts = Counter(name for group in named for name in group)
@@ -68,14 +72,15 @@ def keys_among_ranks(optimizer: torch.optim.Optimizer) -> list[list[str]]:
 
 
 def group_names(keys: Sequence[Sequence[str]]) -> list[str]:
-    """By which the ranks find the same group, whose parameters may be in another order there: the least of its keys. An empty one's is its
-    number among those."""
+    """The names by which the ranks identify groups, whose parameters may be in another order on another rank: the least
+    of a group's keys. An empty group has its number among the empty groups.
+    """
     empty = itertools.count()
     return [min(group) if group else f"{next(empty)} without parameters" for group in keys]
 
 
 def _own_names(optimizer: torch.optim.Optimizer) -> dict[torch.Tensor, str]:
-    """Those that PyTorch has, from 2.6 on, of an optimizer that was made with named parameters."""
+    """The names that PyTorch has, from 2.6 on, of an optimizer that was made with named parameters."""
     return {
         parameter: name for group in optimizer.param_groups for parameter, name in zip(group["params"], group.get("param_names", ()))
     }

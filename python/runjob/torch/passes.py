@@ -1,10 +1,11 @@
-"""Backward passes: PyTorch's engine calls back at the end of each one in which a gradient of an optimizer has come.
+"""Backward passes: PyTorch's engine calls back at the end of each pass that accumulates a gradient of an optimizer.
 
-A pass has a number, its graph task in PyTorch. A pass may run inside another one: so does a checkpoint with `use_reentrant=True`, which
-computes the gradients of its part of the model by a pass of its own. The end of such a pass is not the end of the gradients: it is
-handed on to the pass around it. A pass that raises ends without a call back, and PyTorch then drops the object that it was to call.
+A pass has a number, that of its graph task in PyTorch. A pass may run inside of another one: a checkpoint with
+`use_reentrant=True` computes the gradients of its part of the model by a pass of its own. The end of such a pass is not
+the end of the gradients, so it is handed on to the pass around it. A pass that raises ends without a call back, and
+PyTorch then deletes the object that it would have called.
 
-Threads  a pass calls back on the thread that ends it: with GPUs that is one of PyTorch's own.
+Threads  a pass calls back on the thread that ends it. With GPUs that is one of PyTorch's own threads.
 """
 
 from __future__ import annotations
@@ -21,20 +22,24 @@ class Owner(Protocol):
     """Takes part in passes: the gradients of an optimizer."""
 
     def serving_order(self) -> tuple[Any, ...]:
-        """The same on all ranks: those of one pass are served in this order."""
+        """A key that is the same on all ranks. The owners of one pass are served in its order."""
 
     def begin_round(self) -> bool:
-        """Sends what has come and not yet been sent; False when nothing has. Does not block, if it has sent before."""
+        """Sends the completed gradients that have not been sent yet. Returns False if there are none. Does not block,
+        if it has sent before.
+        """
 
     def end_round(self) -> None:
-        """Waits for what begin_round() has sent."""
+        """Waits for the reductions that begin_round() has started."""
 
     def is_handed_on(self) -> None:
-        """The pass has ended inside another one, which is not known yet. The next one that the owner enters is that one, or inside of it."""
+        """Notes that the pass has ended inside of another one, which is not known yet. The next pass that the owner
+        enters is that one, or inside of it.
+        """
 
 
 class _Pass:
-    """PyTorch's engine owns it, from the first gradient to the end of the pass."""
+    """A running pass. PyTorch's engine owns it, from the first gradient to the end of the pass."""
 
     def __init__(self) -> None:
         self._owners: dict[Owner, None] = {}
@@ -59,7 +64,7 @@ _running: weakref.WeakValueDictionary[int, _Pass] = weakref.WeakValueDictionary(
 
 
 def enter(owner: Owner) -> None:
-    """A gradient of `owner` has come in the pass that this thread runs: its end will serve the owner."""
+    """Notes that a gradient of `owner` was accumulated in the pass that this thread runs, whose end will serve the owner."""
     number = current_pass()
     running = _running.get(number)
     if running is None:
@@ -69,12 +74,14 @@ def enter(owner: Owner) -> None:
 
 
 def is_in_a_pass(owner: Owner) -> bool:
-    """Whether a pass runs that will serve the owner."""
+    """True if a pass is running that will serve the owner."""
     return any(running.has(owner) for running in list(_running.values()))
 
 
 def _hand_on(owners: list[Owner], around: Any) -> None:
-    """The owners enter the pass around this one when it evaluates its next node: a pass cannot be entered from within another one."""
+    """Lets the owners enter the pass around this one when that evaluates its next node: a pass cannot be entered from
+    inside of another one.
+    """
     handles: list[Any] = []
 
     def enter_all(gradients: Any) -> None:
@@ -90,7 +97,8 @@ def _hand_on(owners: list[Owner], around: Any) -> None:
 
 
 def _serve(owners: list[Owner]) -> None:
-    """All send before any waits, so that ranks on which the pass has reached other owners do not wait for each other.
+    """Serves the owners. All of them send before any waits, so that ranks do not wait for each other on which the pass
+    has reached other owners.
 
     Errors  the first one, when all have ended.
     """

@@ -1,4 +1,6 @@
-"""The collectives on tensors of any device: a tensor of a GPU is reduced there, where the library can; all others but the CPU's are staged."""
+"""The collectives on tensors of any device. A tensor of a GPU is reduced on the GPU if the library can do so. Tensors
+of all other devices except the CPU are staged.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from .staging import StagedCalls, StagedGroups
 
 
 def _are_on_one_gpu(*tensors: Any) -> bool:
-    """Whether all of them are dense, on one GPU that the library can reach."""
+    """True if all of them are dense and on one GPU that the library can use."""
     if not all(gpus.is_on_gpu(tensor) and tensor.layout is torch.strided for tensor in tensors):
         return False
     return len({tensor.device for tensor in tensors}) == 1 and not gpus.objection()
@@ -57,7 +59,7 @@ class PlacedCalls(StagedCalls):
 
 
 def _check_one_device(operation: str, tensors: list[Any]) -> None:
-    """A group is one operation, of one device. Errors  ValueError."""
+    """Checks that the tensors of a group are on one device, because a group is one operation. Errors  ValueError."""
     devices = [tensor.device for tensor in tensors if isinstance(tensor, torch.Tensor)]
     if not any(gpus.is_on_gpu(tensor) for tensor in tensors) or len(set(devices)) == 1:
         return
@@ -68,7 +70,9 @@ def _check_one_device(operation: str, tensors: list[Any]) -> None:
 
 
 class PlacedGroups(StagedGroups):
-    """The same for lists. One with tensors of several devices, of which a GPU is one, is refused on every rank that gives it."""
+    """The same for lists. A list with tensors of several devices, one of which is a GPU, is refused on every rank that
+    passes it.
+    """
 
     def __init__(self, calls: PlacedCalls) -> None:
         super().__init__(calls)

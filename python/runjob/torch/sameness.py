@@ -1,4 +1,4 @@
-"""Whether the ranks' models are the same."""
+"""Checks that the ranks' models are the same."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ def assert_same(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
-    """Raises the same error on all ranks of the set, unless all have the same tensors: to be called where the ranks' models must be equal,
-    such as before a checkpoint is written. Not after join(), when only the rank that joined last has the newest model.
+    """Raises the same error on all ranks of the set, unless all have the same tensors. Call it where the ranks' models
+    must be equal, such as before a checkpoint is written. Do not call it after join(), when only the rank that joined
+    last has the newest model.
 
-    module_or_tensors  a module, of which the parameters are compared; or a state dict, pairs (name, tensor), or tensors, all of which are.
-                       In any order, by name; by place where they have none. On the CPU or a GPU.
-    buffers            of a module also compares the buffers. The running statistics of BatchNorm differ rightly: each rank has its own.
-    name               what errors call it, such as "generator".
+    module_or_tensors  a module, whose parameters are compared; or a state dict, pairs (name, tensor), or tensors, all
+                       of which are compared. They may be in any order and are identified by name, or by place if they
+                       have none. They lie on the CPU or a GPU.
+    buffers            of a module also compares the buffers. The running statistics of BatchNorm rightly differ,
+                       because each rank has its own.
+    name               the name that errors use, such as "generator".
     Blocks  until all ranks of the set have called it. One small message of each rank is exchanged.
     Cost    one hash of every byte: 0.15 s for 100 MB on one core. Tensors of a GPU are copied to the CPU, one after the other.
     Errors  On all ranks: MismatchError, which names the first tensor that differs in shape, dtype or bytes, and the ranks that have each
@@ -49,6 +52,6 @@ def assert_same(
 
 
 def _hash(tensor: torch.Tensor) -> str:
-    """Of the elements in row-major order."""
+    """A hash of the elements in row-major order."""
     dense = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
     return hashlib.blake2b(dense.view(-1).view(torch.uint8).numpy().data, digest_size=8).hexdigest()

@@ -1,4 +1,6 @@
-"""One parameter's gradient on its way: how far it has come in a step, where it lies, and whether the program has changed it meanwhile."""
+"""One parameter's gradient during a step: how many passes have accumulated it, where it lies, and whether the program
+has changed it.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,24 @@ if TYPE_CHECKING:
 class Slot:
     """One parameter's gradient, in all steps.
 
-    passes       backward passes of a step; passes_left: those until it is complete. is_here: it has been taken, and not yet reduced.
-    is_reduced   it has been, in this step.
-    last_pass    the number of the backward pass in which it came last.
-    view         its place in its bucket's memory, once that is there. It is given to nobody: p.grad is another tensor there.
-    strides      of that place.
-    address      where it is, or was in the memory before: 0 before the first, and for a place without elements.
-    came_ns      when it was complete in this step, by time.monotonic_ns(), while a timeline is recorded.
-    sparse_dims  of a gradient that travels as a sparse one; 0: it travels as a dense one, also when it is sparse.
+    passes       backward passes of a step; passes_left: those until it is complete. is_here: it has been taken and not
+                 yet reduced.
+    is_reduced   it has been reduced in this step.
+    last_pass    the number of the backward pass in which it was last accumulated.
+    view         its place in its bucket's memory, when the bucket has memory. The program never gets this tensor:
+                 p.grad is another tensor there.
+    strides      the strides of that place.
+    address      its address, or its address in the previous memory. 0 before the first, and for a place without
+                 elements.
+    completed_ns the time when it was completed in this step, by time.monotonic_ns(), while a timeline is recorded.
+    sparse_dims  the sparse dimensions of a gradient that is sent as a sparse one. 0: it is sent as a dense one, also if
+                 it is sparse.
     seen         p.grad when it was taken, or when a round ended that did not have it; with its version.
-    left         refers to p.grad as the reduction, or a pass that is not the last one, has left it.
+    left         refers to p.grad in the state in which the reduction, or a pass that is not the last one, has left it.
     """
 
     __slots__ = (
-        "address", "came_ns", "hook", "is_here", "is_reduced", "last_pass", "left", "name", "parameter", "passes", "passes_left", "seen",
+        "address", "completed_ns", "hook", "is_here", "is_reduced", "last_pass", "left", "name", "parameter", "passes", "passes_left", "seen",
         "sparse_dims", "strides", "taker", "version", "view",
     )  # fmt: skip
 
@@ -35,7 +41,7 @@ class Slot:
         self.parameter = parameter
         self.name = name
         self.last_pass = -1
-        self.came_ns = 0
+        self.completed_ns = 0
         self.sparse_dims = 0
         self.taker: Bucket | Alone | None = None
         self.view: torch.Tensor | None = None
@@ -45,14 +51,14 @@ class Slot:
         self.begin(passes)
 
     def begin(self, passes: int) -> None:
-        """A step begins, or the gradient was cleared: nothing has come."""
+        """Begins a step, or begins again after the gradient was cleared: no pass has accumulated it."""
         self.passes = self.passes_left = passes
         self.is_here = self.is_reduced = False
         self.seen: torch.Tensor | None = None
         self.left: Callable[[], torch.Tensor | None] = _nothing
 
     def see(self, gradient: torch.Tensor | None) -> None:
-        """Remembers p.grad, to notice that the program changes it or puts another tensor in its place."""
+        """Remembers p.grad, to notice if the program changes it or replaces it by another tensor."""
         self.seen = gradient
         self.version = _version(gradient)
 
@@ -61,13 +67,13 @@ class Slot:
         return gradient is self.seen and _version(gradient) == self.version
 
     def is_left_out(self) -> bool:
-        """Whether there is a gradient that no round of this step has reduced, and that is not left from an earlier step."""
+        """True if there is a gradient that no round of this step has reduced, and that is not left from an earlier step."""
         if self.is_reduced or self.parameter.grad is None:
             return False
         return self.passes_left < self.passes or not self.is_as_seen()
 
     def end_round(self, is_anywhere: bool) -> None:
-        """The gradient of this rank, or of others, has been reduced; if there is none, it stays what it is."""
+        """Ends a round that has reduced the gradient of this rank or of others. If no rank has it, it stays unchanged."""
         gradient = self.parameter.grad
         self.is_here = False
         if is_anywhere:
@@ -77,23 +83,26 @@ class Slot:
             self.see(gradient)
 
     def leave(self) -> None:
-        """p.grad is left to the program, until a pass adds to it or a step is taken."""
+        """Leaves p.grad to the program, until a pass adds to it or a step is taken."""
         gradient = self.parameter.grad
         self.left = _nothing if gradient is None else weakref.ref(gradient)
 
     def was_cleared(self) -> bool:
-        """Whether the gradient that was left has gone, or another one is in its place: a pass has begun it anew. A pass that makes a graph
-        puts another one there too."""
+        """True if the gradient that was left is gone or replaced by another one, because a pass has begun it again. A
+        pass that makes a graph also replaces it.
+        """
         gradient = self.parameter.grad
         return gradient is None or (gradient is not self.left() and not gradient.requires_grad)
 
 
 def _nothing() -> None:
-    """A dead reference."""
+    """Returns None, as a dead weak reference does."""
 
 
 def _version(gradient: torch.Tensor | None) -> int:
-    """Counts the changes in place. A tensor of torch.inference_mode() has no count, and a view has that of all parts of its base."""
+    """The number of changes in place. A tensor of torch.inference_mode() has no count, and a view has that of all parts
+    of its base.
+    """
     try:
         return 0 if gradient is None or gradient._is_view() else gradient._version
     except RuntimeError:

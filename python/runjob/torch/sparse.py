@@ -1,4 +1,4 @@
-"""Sparse tensors: a reduction of them is a gathering of their entries."""
+"""Sparse tensors, which are reduced by gathering their entries."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .operations import allgather_async
 def sparse_allreduce_async(
     tensor: torch.Tensor, name: str, op: int, process_set: ProcessSet = global_process_set
 ) -> Callable[[], torch.Tensor]:
-    """Starts the reduction of a sparse COO tensor, and returns a function that waits for the result: a new sparse tensor, with
-    the entries of all ranks, not coalesced.
+    """Starts the reduction of a sparse COO tensor. Returns a function that waits for the result: a new sparse tensor
+    with the entries of all ranks, not coalesced.
 
-    Shape    the same on all ranks; each may have as many entries as it likes.
+    Shape    the same on all ranks. Each may have any number of entries.
     op       Sum or Average, which divides by the number of ranks.
-    Errors   ValueError for another op or a tensor that is not sparse; the function's are synchronize()'s.
+    Errors   ValueError for another op or a tensor that is not sparse. The function raises those of synchronize().
     Cost     every rank gets the entries of all, whose number grows with that of the ranks.
     """
     if reduce_ops.resolve(op, None) not in (Average, Sum):

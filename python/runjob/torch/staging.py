@@ -1,7 +1,9 @@
-"""Tensors of devices that the library does not reach, GPUs for one: their values go through the CPU's memory, there and back.
+"""Tensors of devices that the library cannot access, such as GPUs. Their values are copied to the CPU's memory and
+back.
 
-Streams  a tensor is read on the stream that is PyTorch's current one where the operation is started, and the caller waits for that; the
-         result is written on the current one of whoever takes it. So the order is that of any other operation on the tensor.
+Streams  a tensor is read on PyTorch's current stream where the operation is started, and the caller waits for that. The
+         result is written on the current stream of the thread that takes it. Therefore the order is that of any other
+         operation on the tensor.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from ..process_sets import ProcessSet
 
 
 def is_far(value: Any) -> bool:
-    """Whether the library cannot reach it, though it has values."""
+    """True if the library cannot access the value, although it has values."""
     return isinstance(value, torch.Tensor) and not value.is_cpu and not value.is_meta
 
 
 class StagedCalls(Calls[torch.Tensor]):
-    """The operations, with tensors of any device. Those in place work on the copy, as does every one that needs no second one."""
+    """The operations with tensors of any device. Operations in place work on the copy. So do all others that need no
+    second copy.
+    """
 
     def allreduce(self, tensor: Any, name: str | None, reduction: Reduction, in_place: bool = False) -> Call:
         if not is_far(tensor):
@@ -57,7 +61,7 @@ class StagedCalls(Calls[torch.Tensor]):
 
 
 class StagedGroups(GroupedCalls[torch.Tensor]):
-    """The same for lists, whose tensors may be of several devices."""
+    """The same for lists, whose tensors may lie on several devices."""
 
     def allreduce(self, tensors: Iterable[Any], name: str | None, reduction: Reduction, in_place: bool = False) -> Call:
         given = self.listed(tensors, "grouped_allreduce_" if in_place else "grouped_allreduce")
@@ -82,22 +86,24 @@ class StagedGroups(GroupedCalls[torch.Tensor]):
 
 
 def _copied(tensor: Any) -> Any:
-    """In the CPU's memory and in one piece; what is no tensor is left to be refused."""
+    """A copy of the tensor in the CPU's memory and in one piece. A value that is not a tensor is returned, to be
+    refused later.
+    """
     if not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided or tensor.is_meta:
         return tensor
     return tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
 
 
 def _near(tensor: Any) -> Any:
-    """The tensor, or if it is far a copy that is not."""
+    """The tensor, or a copy in the CPU's memory if is_far() is true."""
     return _copied(tensor) if is_far(tensor) else tensor
 
 
 def _returned(near: torch.Tensor, given: torch.Tensor, in_place: bool = False) -> torch.Tensor:
-    """A result where the tensor lies that was given, or in it."""
+    """The result on the device of the given tensor, or in the given tensor."""
     if not in_place:
         return near.to(given.device)
-    given.data.copy_(near)  # as the library writes into tensors: autograd does not count it as a change
+    given.data.copy_(near)  # copies as the library does: autograd does not count it as a change
     return given
 
 

@@ -1,4 +1,6 @@
-"""Tensors in memory that collectives can work on directly: runjob_symmetric_alloc() of runjob.h says what that is."""
+"""Tensors in memory on which collectives can work directly. runjob_symmetric_alloc() of runjob.h defines this symmetric
+memory.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ from .tensors import DTYPES
 def empty_symmetric(
     *size: int | tuple[int, ...] | list[int], dtype: torch.dtype | None = None, requires_grad: bool = False
 ) -> torch.Tensor:
-    """torch.empty() in symmetric memory: allreduce_() of it, or of a view of it, is about twice as fast when all ranks are on one
-    host and each one's tensor is symmetric. Everywhere else it is a tensor like any other.
+    """torch.empty() in symmetric memory. allreduce_() of such a tensor, or of a view of it, is about twice as fast if
+    all ranks are on one host and the tensor of each rank is symmetric. Otherwise it is an ordinary tensor.
 
-    Owner    the memory is freed with the last view, also after shutdown(); in a job that is joined later it is ordinary memory.
+    Owner    the memory is freed with the last view, also after shutdown(). In a job that is joined later it is ordinary
+             memory.
     Threads  any. No rank waits for another one: the ranks may make different tensors, in any order.
     Errors   NotInitializedError before init(), ValueError for a dtype that collectives do not take.
     """

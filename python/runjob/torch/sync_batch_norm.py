@@ -1,5 +1,5 @@
-"""Batch normalization over the batches of all ranks: one allreduce in the forward pass, and one in the backward pass. On GPUs
-gpu_batch_norm.py takes the place of what is described here.
+"""Batch normalization over the batches of all ranks: one allreduce in the forward pass, and one in the backward pass.
+On GPUs gpu_batch_norm.py replaces the computation that is described here.
 
 Forward   each rank sends its count, mean and sum of squared deviations, and all ranks merge them. Sums of squares would lose the
           variance of values whose mean is large.
@@ -22,7 +22,7 @@ from . import gpus
 from .gpu_batch_norm import GpuNormalization, dtype_of_statistics, too_few
 from .operations import allreduce_
 
-#: The gradient of the input takes several passes over its memory: a piece of this size stays in the processor's cache.
+#: The gradient of the input takes several passes over its memory. A piece of this size stays in the processor's cache.
 _PIECE_BYTES = 1 << 20
 
 
@@ -68,7 +68,7 @@ class SyncBatchNorm(_BatchNorm):
         return converted.train(layer.training)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """`input`, normalized: in training with the statistics of all ranks, else with the running ones."""
+        """`input`, normalized: in training with the statistics of all ranks, otherwise with the running ones."""
         if input.dim() < 2 or input.shape[1] != self.num_features:
             raise ValueError(f"SyncBatchNorm({self.num_features}) takes (N, {self.num_features}, ...), not {tuple(input.shape)}")
         momentum = 0.0 if self.momentum is None else self.momentum
@@ -87,8 +87,9 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class _Statistics(NamedTuple):
-    """How many values a batch has for each channel; and for each channel their mean and sum of squared deviations, as float64 in
-    the CPU's memory."""
+    """The statistics of a batch: the number of values for each channel; and for each channel their mean and sum of
+    squared deviations, as float64 in the CPU's memory.
+    """
 
     values: float
     mean: torch.Tensor
@@ -96,8 +97,10 @@ class _Statistics(NamedTuple):
 
 
 class Normalization(torch.autograd.Function):
-    """`input` normalized with the statistics of all ranks' batches, scaled by `weight` and shifted by `bias`. `update`: the running mean
-    and variance, which are changed in place, and how much the batch counts in them. Errors  as SyncBatchNorm."""
+    """`input` normalized with the statistics of all ranks' batches, scaled by `weight` and shifted by `bias`. `update`
+    has the running mean and variance, which are changed in place, and the weight of the batch in them. Errors  as
+    SyncBatchNorm.
+    """
 
     @staticmethod
     def forward(
@@ -137,7 +140,9 @@ class Normalization(torch.autograd.Function):
 
 
 def _beside_statistics(input: torch.Tensor, parameter: torch.Tensor | None) -> torch.Tensor | None:
-    """With an input of 16 bits PyTorch's kernel takes parameters and statistics of one dtype; the statistics are float32."""
+    """The parameter in the dtype of the statistics. With an input of 16 bits PyTorch's kernel takes parameters and
+    statistics of one dtype, and the statistics are float32.
+    """
     is_short = parameter is not None and parameter.dtype == input.dtype and input.dtype in (torch.bfloat16, torch.float16)
     return parameter.float() if parameter is not None and is_short else parameter
 
@@ -154,8 +159,8 @@ def _statistics(input: torch.Tensor) -> _Statistics:
 
 
 def _merge(own: _Statistics, process_set: ProcessSet) -> _Statistics:
-    """The statistics of all ranks' batches as one: each rank fills a row of a table. A rank that has joined adds zeros, so its
-    row counts for nothing.
+    """The statistics of all ranks' batches as one. Each rank fills a row of a table. A rank that has joined adds zeros,
+    so its row does not count.
     """
     channels = len(own.mean)
     table = torch.zeros(process_sets.size_of(process_set), 1 + 2 * channels, dtype=torch.float64, device="cpu")

@@ -1,4 +1,4 @@
-"""A PyTorch tensor as the C interface wants it: pointer, shape, dtype."""
+"""A PyTorch tensor in the form that the C interface takes: pointer, shape, dtype."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import torch
 from ..arrays import Arrays, c_array
 from ..dtypes import NUMBERS
 
-#: The dtypes that this PyTorch has: torch.uint16 is there from PyTorch 2.3 on.
+#: The dtypes that this PyTorch has. It has torch.uint16 from PyTorch 2.3 on.
 DTYPES: dict[torch.dtype, int] = {getattr(torch, name): number for name, number in NUMBERS.items() if hasattr(torch, name)}
 
 
 def check(tensor: Any, operation: str) -> None:
-    """Of a tensor on the CPU or a GPU: staging.py brings others there. Errors  ValueError for what is no dense tensor of a known dtype;
-    NotImplementedError for one without values."""
+    """Checks a tensor on the CPU or a GPU; staging.py copies others to the CPU. Errors  ValueError for a value that is
+    not a dense tensor of a known dtype; NotImplementedError for one without values.
+    """
     if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided and tensor.dtype in DTYPES:
         if tensor.is_cpu or tensor.is_cuda:
             return
@@ -32,14 +33,14 @@ def check(tensor: Any, operation: str) -> None:
 
 
 class Tensors(Arrays[torch.Tensor]):
-    """PyTorch's tensors. What comes out is unknown to autograd."""
+    """PyTorch's tensors. Autograd does not know how results were computed."""
 
     no_room = (RuntimeError,)
 
     def dense(self, array: Any, operation: str) -> torch.Tensor:
         check(array, operation)
         tensor: torch.Tensor = array.detach() if array.requires_grad else array
-        return tensor.contiguous().resolve_neg()  # of a view that negates its memory: the imaginary part of a conjugate
+        return tensor.contiguous().resolve_neg()  # for a view that negates its memory: the imaginary part of a conjugate
 
     def in_place(self, array: Any, operation: str) -> torch.Tensor:
         check(array, operation)
@@ -65,12 +66,12 @@ class Tensors(Arrays[torch.Tensor]):
         reserved = array.numel()
         if array.shape != shape:
             array.resize_(shape)  # not a view: autograd would refuse changes in place
-        return array if 2 * array.numel() >= reserved else array.clone()  # else it would hold on to memory for nothing
+        return array if 2 * array.numel() >= reserved else array.clone()  # a copy, so that the larger memory is freed
 
     def splits(self, rows: list[int]) -> torch.Tensor:
         return torch.tensor(rows, dtype=torch.int32, device="cpu")
 
-    address = staticmethod(torch.Tensor.data_ptr)  # type: ignore[assignment]  # a function of ours would take longer
+    address = staticmethod(torch.Tensor.data_ptr)  # type: ignore[assignment]  # a Python function would take longer
 
     def nbytes(self, array: torch.Tensor) -> int:
         return array.nbytes

@@ -1,4 +1,6 @@
-"""Rows for gradients in the timeline: each shows the reduction that carried it, under the name that Horovod gives it."""
+"""Rows for gradients in the timeline. Each shows the reduction that contained the gradient, under the name that Horovod
+gives it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def show(
 ) -> None:  # fmt: skip
     """Gives each gradient a row with the events of the allreduce `operation`, which is submitted next.
 
-    since  when each gradient came, in nanoseconds of time.monotonic_ns(); 0: unknown.
+    since  the time when each gradient was completed, in nanoseconds of time.monotonic_ns(). 0: unknown.
     """
     if dtype not in DTYPES:  # the library gets such a tensor in another form
         return

@@ -13,27 +13,27 @@ FORMS = {"a": Form((2,), "torch.float32", (1,), 0), "b": Form((3, 4), "torch.flo
 def test_the_order_is_that_of_the_first_rank():
     agreement = conclude({0: (FORMS, ["c", "a"]), 1: (FORMS, ["a", "b", "c"])})
     assert list(agreement.forms) == ["c", "a", "b"]
-    assert agreement.came == 2
+    assert agreement.completed == 2
     assert agreement.forms == FORMS
 
 
-def test_a_rank_to_which_nothing_came_has_no_order():
+def test_a_rank_without_completed_gradients_has_no_order():
     agreement = conclude({0: (FORMS, []), 1: (FORMS, ["b"])})
-    assert (list(agreement.forms), agreement.came) == (["b", "a", "c"], 1)
-    assert conclude({0: (FORMS, []), 1: (FORMS, [])}).came == 0
+    assert (list(agreement.forms), agreement.completed) == (["b", "a", "c"], 1)
+    assert conclude({0: (FORMS, []), 1: (FORMS, [])}).completed == 0
 
 
-def test_a_gradient_that_came_and_was_frozen_since_has_no_place_in_the_order():
+def test_a_gradient_that_was_completed_and_frozen_since_has_no_place_in_the_order():
     agreement = conclude({0: (FORMS, ["x", "c", "y"]), 1: (FORMS, ["a", "b", "c"])})
-    assert (list(agreement.forms), agreement.came) == (["c", "a", "b"], 1)
+    assert (list(agreement.forms), agreement.completed) == (["c", "a", "b"], 1)
     agreement = conclude({0: (FORMS, ["x"]), 1: (FORMS, ["b"])})
-    assert (list(agreement.forms), agreement.came) == (["b", "a", "c"], 1)
-    assert conclude({0: (FORMS, ["x"]), 1: (FORMS, ["x"])}).came == 0
+    assert (list(agreement.forms), agreement.completed) == (["b", "a", "c"], 1)
+    assert conclude({0: (FORMS, ["x"]), 1: (FORMS, ["x"])}).completed == 0
 
 
 def test_a_rank_that_has_joined_announces_nothing():
     agreement = conclude({2: (FORMS, ["b"])})
-    assert (list(agreement.forms), agreement.came) == (["b", "a", "c"], 1)
+    assert (list(agreement.forms), agreement.completed) == (["b", "a", "c"], 1)
     with pytest.raises(MismatchError, match="of c is reduced on rank 1 of the process set but not on rank 3"):
         conclude({1: (FORMS, []), 3: ({"a": FORMS["a"], "b": FORMS["b"]}, [])})
 
@@ -95,7 +95,7 @@ def _agree():
     hvd.init()
     forms = {"w": form_of(torch.ones(2, 3).t(), hvd.rank()), "ü": form_of(torch.ones(()), 0)}
     agreement = agree("test", forms, ["ü"] if hvd.rank() else [], hvd.global_process_set)
-    return list(agreement.forms), agreement.came, tuple(agreement.forms["w"])
+    return list(agreement.forms), agreement.completed, tuple(agreement.forms["w"])
 
 
 def _agree_without_one():

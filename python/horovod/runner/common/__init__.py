@@ -1,1 +1,1 @@
-"""horovod.runner.common: what scripts import from inside of Horovod's launcher."""
+"""horovod.runner.common: the modules that scripts import from the inside of Horovod's launcher."""

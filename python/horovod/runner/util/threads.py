@@ -30,8 +30,8 @@ def on_event(
 ) -> threading.Thread:  # fmt: skip
     """A thread that runs func(*args) once `event` is set, unless `stop` is set before.
 
-    check_stop_interval_s  how often `stop` is looked at.
-    Errors                 ValueError without an event, and for a thread that is no daemon and has no `stop`.
+    check_stop_interval_s  the interval at which `stop` is tested, in seconds.
+    Errors                 ValueError without an event, and for a thread that is not a daemon and has no `stop`.
     """
     _check(args)
     if event is None:
@@ -51,9 +51,10 @@ def on_event(
 def execute_function_multithreaded(
     fn: Callable[..., Any], args_list: Sequence[Sequence[Any]], block_until_all_done: bool = True, max_concurrent_executions: int = 1000
 ) -> dict[int, Any] | None:
-    """fn(*args) for each args of the list, in threads: the results by index. Without waiting, None.
+    """Calls fn(*args) for each args of the list, in threads. Returns the results by index, or None without waiting for
+    them.
 
-    Errors  that of a call, when all have ended.
+    Errors  that of a call, raised when all calls have ended.
     """
     count = min(max_concurrent_executions, len(args_list))
     if not block_until_all_done:

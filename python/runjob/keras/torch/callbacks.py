@@ -13,10 +13,11 @@ from ... import torch as operations
 
 
 class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Gives all ranks root_rank's variables of the model and the optimizer, at the end of the first batch, when all of them are there.
+    """Sends all ranks root_rank's variables of the model and the optimizer, at the end of the first batch, when all
+    variables exist.
 
     device           has no effect.
-    local_variables  those that each rank keeps; register_local_var() adds one.
+    local_variables  the variables that each rank keeps. register_local_var() adds one.
     """
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Iterable[Any] | None = None) -> None:
@@ -26,11 +27,11 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):  # type: ignor
         self._is_done = False
 
     def register_local_var(self, var: Any) -> None:
-        """Leaves a variable to each rank."""
+        """Excludes a variable from the broadcast."""
         self._local.add(id(var))
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Broadcasts, once."""
+        """Broadcasts at the end of the first batch."""
         if self._is_done:
             return
         given = [*self.model.variables, *self.model.optimizer.variables]
@@ -40,13 +41,15 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):  # type: ignor
 
 
 class MetricAverageCallback(keras_callbacks.MetricAverage, keras.callbacks.Callback):  # type: ignore[misc]
-    """Averages the metrics of an epoch over the ranks, for the callbacks after it and for the history. `device` has no effect."""
+    """Averages the metrics of an epoch over the ranks, for the later callbacks and for the history. `device` has no
+    effect.
+    """
 
     def __init__(self, device: str = "") -> None:
         super().__init__()
 
     def average(self, numbers: list[float]) -> list[float]:
-        """Of the ranks."""
+        """The averages of the ranks' numbers."""
         averages: list[float] = operations.allreduce(torch.tensor(numbers, dtype=torch.float64)).tolist()
         return averages
 
@@ -60,4 +63,6 @@ class LearningRateWarmupCallback(keras_callbacks.LearningRateWarmup, LearningRat
 
 
 class BestModelCheckpoint(keras_callbacks.BestModel, keras.callbacks.ModelCheckpoint):  # type: ignore[misc]
-    """keras.callbacks.ModelCheckpoint that keeps the best model only. Set `filepath` before fit(), on the ranks that save."""
+    """A keras.callbacks.ModelCheckpoint that keeps only the best model. Set `filepath` before fit(), on the ranks that
+    save.
+    """

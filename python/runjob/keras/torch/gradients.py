@@ -1,4 +1,4 @@
-"""How lists of gradients that PyTorch has made are reduced over the ranks before an optimizer of Keras applies them."""
+"""Reduces lists of gradients that PyTorch has computed over the ranks, before an optimizer of Keras applies them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...torch import grouped_allreduce
 
 
 class GradientReduction:
-    """What DistributedOptimizer() was given, checked.
+    """The checked arguments of DistributedOptimizer().
 
     Errors  ValueError.
     """
@@ -38,15 +38,16 @@ class GradientReduction:
         self.local: set[int] = set()
 
     def register_local(self, variable: Any) -> None:
-        """Leaves its gradients to each rank."""
+        """Excludes the gradients of a variable from the reduction."""
         self.local.add(id(variable))
 
-    # With model.compile(jit_compile=True), what is before and after it is compiled.
+    # With model.compile(jit_compile=True), the code before and after it is compiled.
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     @torch.no_grad()
     def reduced(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """The gradients of `variables`, in their order; None stays None, on all ranks or on none. A rank that is not in the set keeps its
-        own."""
+        """The reduced gradients of `variables`, in their order. None stays None, on all ranks or on none. A rank that
+        is not in the set keeps its own gradients.
+        """
         if self._process_set.included() is False:
             return list(gradients)
         results = [gradient.to_dense() if gradient is not None and gradient.is_sparse else gradient for gradient in gradients]
@@ -64,7 +65,7 @@ class GradientReduction:
 
 
 class Accumulation:
-    """Gradients that are added up over several backward passes before they are reduced and applied. Errors  ValueError."""
+    """Adds up gradients over several backward passes before they are reduced and applied. Errors  ValueError."""
 
     def __init__(self, reduction: GradientReduction, passes: int, averages: bool) -> None:
         if not isinstance(passes, int) or passes < 1:
@@ -72,11 +73,13 @@ class Accumulation:
         self.reduction = reduction
         self._passes = passes
         self._averages = averages
-        self._sums: dict[tuple[int, ...], tuple[int, list[Any]]] = {}  # by variables: how many passes, and their gradients
+        # By variables: the number of passes, and the sums of their gradients
+        self._sums: dict[tuple[int, ...], tuple[int, list[Any]]] = {}
 
     def step(self, gradients: Sequence[Any], variables: Sequence[Any], apply: Callable[[list[Any]], None]) -> None:
-        """Takes the gradients of one backward pass, and calls `apply` with the reduced ones when they are a step's last. Each list of
-        variables has passes of its own."""
+        """Takes the gradients of one backward pass. If the pass is the last one of a step, calls `apply` with the
+        reduced gradients. The passes of each list of variables are counted separately.
+        """
         if self._passes == 1:
             apply(self.reduction.reduced(gradients, variables))
             return

@@ -16,10 +16,10 @@ def load_model(
     filepath: Any, custom_optimizers: Iterable[type[Any]] | None = None, custom_objects: dict[str, Any] | None = None,
     compression: type[Compressor] = Compression.none, legacy_opts: bool = False,
 ) -> Any:  # fmt: skip
-    """keras.models.load_model(), whose model goes on with a distributed optimizer, in the state that was saved.
+    """keras.models.load_model(). The loaded model continues with a distributed optimizer, in the state that was saved.
 
-    custom_optimizers  classes of optimizers that the file may name, beside Keras's own.
-    legacy_opts        has no effect: the file says which optimizers it needs.
+    custom_optimizers  classes of optimizers that the file may name, in addition to Keras's own.
+    legacy_opts        has no effect, because the file names its optimizers.
     """
     objects = {cls.__name__: cls for cls in custom_optimizers or ()}
     objects.update(custom_objects or {})

@@ -16,7 +16,7 @@ from .gradients import Accumulation, GradientReduction
 
 class _Distributed(keras_optimizer.Distributed):
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-        """The optimizer's own, with the gradients reduced over the ranks."""
+        """Applies the gradients as the optimizer's own apply() does, after their reduction over the ranks."""
         variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)  # type: ignore[attr-defined]
         own = super().apply  # type: ignore[misc]
         self._accumulation.step(list(grads), variables, lambda reduced: own(reduced, trainable_variables))
@@ -29,12 +29,12 @@ def DistributedOptimizer(  # noqa: N802  Horovod's name
     average_aggregated_gradients: bool = False, num_groups: int = 0, groups: Any = None,
     process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True,
 ) -> Any:  # fmt: skip
-    """`optimizer`, which now reduces gradients over the ranks before it applies them. It is the same object, and saved with its model as the
-    class that it was. As runjob.tensorflow.keras.DistributedOptimizer().
+    """Changes `optimizer` so that it reduces gradients over the ranks before it applies them, and returns it. It is
+    saved with its model as the class that it was. As runjob.tensorflow.keras.DistributedOptimizer().
 
     op               Average or Sum.
-    Without effect   name, the devices and sparse_as_dense: gradients stay where they are, and are dense.
-    Errors           ValueError, also for another reduction, and for what is no optimizer.
+    Without effect   name, the devices and sparse_as_dense: gradients are reduced in their own memory, and are dense.
+    Errors           ValueError, also for another reduction, and for a value that is not an optimizer.
     """
     reduction = GradientReduction(
         compression, op, gradient_predivide_factor, num_groups, groups, process_set, scale_local_gradients
@@ -52,7 +52,7 @@ def PartialDistributedOptimizer(  # noqa: N802
     average_aggregated_gradients: bool = False, groups: Any = None, process_set: ProcessSet = global_process_set,
     local_layers: Any = None, scale_local_gradients: bool = True,
 ) -> Any:  # fmt: skip
-    """DistributedOptimizer(), which leaves the gradients of `local_layers`, a built layer or several, to each rank."""
+    """DistributedOptimizer() that excludes the gradients of `local_layers`, a built layer or several, from the reduction."""
     local = list(keras_optimizer.variables_of(local_layers))
     distributed = DistributedOptimizer(
         optimizer, name, device_dense, device_sparse, compression, sparse_as_dense, gradient_predivide_factor, op,

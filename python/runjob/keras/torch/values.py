@@ -1,4 +1,4 @@
-"""Collectives on values: NumPy arrays, numbers and tensors in, NumPy arrays out."""
+"""Collectives on values. They take NumPy arrays, numbers and tensors, and return NumPy arrays."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def allreduce(
 
 
 def allgather(value: Any, name: str | None = None) -> Any:
-    """The ranks' values one after the other along dimension 0, in rank order."""
+    """Concatenates the ranks' values along dimension 0, in rank order."""
     return operations.allgather(_tensor(value), name=name).numpy()
 
 
 def broadcast(value: Any, root_rank: int, name: str | None = None) -> Any:
-    """root_rank's value on every rank."""
+    """Returns root_rank's value on every rank."""
     return operations.broadcast(_tensor(value), root_rank, name=name).numpy()
 
 
 def reducescatter(value: Any, name: str | None = None, op: int = Average) -> Any:
-    """allreduce(), of which each rank gets a part of the rows, rank 0 the first."""
+    """Combines the values as allreduce() does. Each rank gets a part of the rows, rank 0 the first."""
     return operations.reducescatter(_tensor(value), name=name, op=_checked(op)).numpy()
 
 
 def broadcast_global_variables(root_rank: int) -> None:
-    """Errors  RuntimeError: with PyTorch there is no list of all variables."""
+    """Errors  RuntimeError: PyTorch has no list of all variables."""
     raise RuntimeError(
         "broadcast_global_variables() is for graphs of TensorFlow 1; with Keras give model.fit() "
         "callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)]"
@@ -49,7 +49,7 @@ def broadcast_global_variables(root_rank: int) -> None:
 
 
 def _tensor(value: Any) -> torch.Tensor:
-    """On the CPU; numbers of Python's are float32 and int64, as PyTorch takes them."""
+    """The value as a tensor on the CPU. Numbers of Python become float32 and int64, as PyTorch takes them."""
     if isinstance(value, (torch.Tensor, keras.Variable)):
         value = keras.ops.convert_to_numpy(value)
     return torch.as_tensor(value)

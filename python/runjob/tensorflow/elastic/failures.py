@@ -1,4 +1,4 @@
-"""Errors of operations of TensorFlow that are a reason to go on in another generation."""
+"""Translates errors of TensorFlow's operations after which training can continue in another generation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Result = TypeVar("Result")
 
 
 def run(func: Callable[..., Result]) -> Callable[..., Result]:
-    """runjob.elastic.run() for functions whose collectives are operations of TensorFlow: these raise errors of its own."""
+    """runjob.elastic.run() for functions whose collectives are operations of TensorFlow, which raise TensorFlow's own
+    errors.
+    """
 
     @functools.wraps(func)
     def translated(*args: Any, **kwargs: Any) -> Result:

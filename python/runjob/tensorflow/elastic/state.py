@@ -17,7 +17,7 @@ add_kind(Variables())
 
 
 class TensorFlowKerasState(keras_elastic.ModelState):
-    """keras_elastic.ModelState, whose commits are copies of TensorFlow's variables.
+    """A keras_elastic.ModelState whose commits are copies of TensorFlow's variables.
 
     backend  has no effect.
     """
@@ -26,19 +26,19 @@ class TensorFlowKerasState(keras_elastic.ModelState):
         super().__init__(model, optimizer, **kwargs)
 
     def arrays(self, variables: Sequence[Any]) -> list[Any]:
-        """TensorFlow's variables."""
+        """The variables of TensorFlow in the variables of Keras."""
         return [variable if isinstance(variable, tf.Variable) else variable.value for variable in assignable(variables)]
 
     def are_same(self, one: Any, other: Any) -> bool:
-        """True when they are one object."""
+        """True if both are one object."""
         return one is other
 
 
 class TensorFlowState(ObjectState):
     """Variables and plain objects: each keyword becomes an attribute.
 
-    variables  by default all of a graph of TensorFlow 1, which needs the session.
-    session    of TensorFlow 1.
+    variables  by default all variables of a graph of TensorFlow 1, for which the session is needed.
+    session    a session of TensorFlow 1.
     """
 
     def __init__(self, variables: Iterable[Any] | None = None, session: Any = None, **kwargs: Any) -> None:

@@ -12,7 +12,7 @@ from ...exceptions import MismatchError
 
 
 class Variables(ArrayKind):
-    """tf.Variable with a known shape. Copies are NumPy's arrays, in the memory of this host."""
+    """A tf.Variable with a known shape. Copies are NumPy's arrays, in the memory of this host."""
 
     name = "tensorflow"
 
@@ -34,7 +34,7 @@ class Variables(ArrayKind):
     def save(self, copy: Any, value: Any) -> None:
         if isinstance(value, tf.Variable):
             value = value.value()
-            value = numpy.asarray(value) if value.shape.rank else value.numpy()  # the second copies, and the first takes no scalars
+            value = numpy.asarray(value) if value.shape.rank else value.numpy()  # numpy() copies, and asarray() takes no scalars
         copy[...] = value
 
     def restore(self, value: Any, copy: Any) -> Any:

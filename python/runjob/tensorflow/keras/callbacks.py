@@ -1,4 +1,6 @@
-"""Callbacks for model.fit(). The first of them that a model meets also keeps Keras 3 from compiling its steps, see model_methods.py."""
+"""Callbacks for model.fit(). The first of them that is attached to a model also prevents Keras 3 from compiling its
+steps, see model_methods.py.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,17 @@ from .. import functions, operations
 
 class _Callback(tf.keras.callbacks.Callback):  # type: ignore[misc]
     def set_model(self, model: Any) -> None:
-        """Keras's own."""
+        """Attaches the callback to a model, as Keras's own function does, and turns XLA off for the model."""
         super().set_model(model)
         model_methods.turn_off_xla(model)
 
 
 class BroadcastGlobalVariablesCallback(_Callback):
-    """Gives all ranks root_rank's variables of the model and the optimizer, at the end of the first batch, when all of them are there.
+    """Sends all ranks root_rank's variables of the model and the optimizer, at the end of the first batch, when all
+    variables exist.
 
     device           a tf.device() for the operation.
-    local_variables  those that each rank keeps; register_local_var() adds one.
+    local_variables  the variables that each rank keeps. register_local_var() adds one.
     """
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Iterable[Any] | None = None) -> None:
@@ -33,11 +36,11 @@ class BroadcastGlobalVariablesCallback(_Callback):
         self._is_done = False
 
     def register_local_var(self, var: Any) -> None:
-        """Leaves a variable to each rank."""
+        """Excludes a variable from the broadcast."""
         self._local.add(_identity(var))
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Broadcasts, once."""
+        """Broadcasts at the end of the first batch."""
         if self._is_done:
             return
         variables = self.model.optimizer.variables
@@ -49,14 +52,16 @@ class BroadcastGlobalVariablesCallback(_Callback):
 
 
 class MetricAverageCallback(keras_callbacks.MetricAverage, _Callback):
-    """Averages the metrics of an epoch over the ranks, for the callbacks after it and for the history. All ranks have the same metrics."""
+    """Averages the metrics of an epoch over the ranks, for the later callbacks and for the history. All ranks have the
+    same metrics.
+    """
 
     def __init__(self, device: str = "") -> None:
         super().__init__()
         self._device = device
 
     def average(self, numbers: list[float]) -> list[float]:
-        """Of the ranks."""
+        """The averages of the ranks' numbers."""
         with tf.device(self._device or None):
             averages: list[float] = operations.allreduce(tf.constant(numbers, tf.float64)).numpy().tolist()
         return averages
@@ -71,7 +76,9 @@ class LearningRateWarmupCallback(keras_callbacks.LearningRateWarmup, LearningRat
 
 
 class BestModelCheckpoint(keras_callbacks.BestModel, tf.keras.callbacks.ModelCheckpoint):  # type: ignore[misc]
-    """tf.keras.callbacks.ModelCheckpoint that keeps the best model only. Set `filepath` before fit(), on the ranks that save."""
+    """A tf.keras.callbacks.ModelCheckpoint that keeps only the best model. Set `filepath` before fit(), on the ranks
+    that save.
+    """
 
 
 def _identity(variable: Any) -> int:

@@ -17,10 +17,11 @@ def load_model(
     filepath: Any, custom_optimizers: Iterable[type[Any]] | None = None, custom_objects: dict[str, Any] | None = None,
     compression: type[Compressor] = Compression.none, legacy_opts: bool = False,
 ) -> Any:  # fmt: skip
-    """tf.keras.models.load_model(), whose model goes on with a distributed optimizer, in the state that was saved.
+    """tf.keras.models.load_model(). The loaded model continues with a distributed optimizer, in the state that was
+    saved.
 
-    custom_optimizers  classes of optimizers that the file may name, beside Keras's own.
-    legacy_opts        has no effect: the file says which optimizers it needs.
+    custom_optimizers  classes of optimizers that the file may name, in addition to Keras's own.
+    legacy_opts        has no effect, because the file names its optimizers.
     """
     objects = {cls.__name__: cls for cls in custom_optimizers or ()}
     objects.update(custom_objects or {})
@@ -33,7 +34,7 @@ def load_model(
 
 
 def _compile_anew(model: Any) -> None:
-    """Keras has compiled it before the optimizer was ours."""
+    """Compiles the model again, because Keras has compiled it before the optimizer was a distributed one."""
     from ... import model_methods
 
     if "jit_compile" in inspect.signature(model.compile).parameters:

@@ -1,4 +1,4 @@
-"""DistributedOptimizer as models of Keras take it."""
+"""DistributedOptimizer for models of Keras."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def DistributedOptimizer(  # noqa: N802  Horovod's name
     average_aggregated_gradients: bool = False, num_groups: int = 0, groups: Any = None,
     process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True,
 ) -> Any:  # fmt: skip
-    """`optimizer`, which now reduces gradients over the ranks before it applies them: runjob.tensorflow.DistributedOptimizer(). It is
-    the same object, and saved with its model as the class that it was.
+    """Changes `optimizer` so that it reduces gradients over the ranks before it applies them, and returns it. It is
+    saved with its model as the class that it was. See runjob.tensorflow.DistributedOptimizer().
 
     op      Average or Sum.
     Errors  ValueError, also for another reduction.
@@ -42,7 +42,7 @@ def PartialDistributedOptimizer(  # noqa: N802
     average_aggregated_gradients: bool = False, groups: Any = None, process_set: ProcessSet = global_process_set,
     local_layers: Any = None, scale_local_gradients: bool = True,
 ) -> Any:  # fmt: skip
-    """DistributedOptimizer(), which leaves the gradients of `local_layers`, a built layer or several, to each rank."""
+    """DistributedOptimizer() that excludes the gradients of `local_layers`, a built layer or several, from the reduction."""
     local = list(variables_of(local_layers))
     distributed = DistributedOptimizer(
         optimizer, name, device_dense, device_sparse, compression, sparse_as_dense, gradient_predivide_factor, op,

@@ -1,4 +1,4 @@
-"""Collectives on values, outside of functions: NumPy arrays, numbers and tensors in, NumPy arrays out."""
+"""Collectives on values, outside of functions. They take NumPy arrays, numbers and tensors, and return NumPy arrays."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def allreduce(
 
 
 def allgather(value: Any, name: str | None = None) -> Any:
-    """The ranks' values one after the other along dimension 0, in rank order."""
+    """Concatenates the ranks' values along dimension 0, in rank order."""
     return operations.allgather(value, name=name).numpy()
 
 
 def broadcast(value: Any, root_rank: int, name: str | None = None) -> Any:
-    """root_rank's value on every rank."""
+    """Returns root_rank's value on every rank."""
     return operations.broadcast(value, root_rank, name=name).numpy()
 
 
 def reducescatter(value: Any, name: str | None = None, op: int = Average) -> Any:
-    """allreduce(), of which each rank gets a part of the rows, rank 0 the first."""
+    """Combines the values as allreduce() does. Each rank gets a part of the rows, rank 0 the first."""
     return operations.reducescatter(value, name=name, op=_checked(op)).numpy()
 
 

@@ -1,4 +1,4 @@
-"""How the values of a TorchState are saved, by their type: of models, optimizers, samplers and what else has a state_dict()."""
+"""Saves the values of a TorchState by their type: models, optimizers, samplers and other objects with a state_dict()."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sampler import ElasticSampler
 
 
 class StateHandler:
-    """Saves, restores and synchronizes one value. set_handler_registry() adds subclasses for other types."""
+    """Saves, restores and synchronizes one value. set_handler_registry() registers subclasses for other types."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -24,23 +24,24 @@ class StateHandler:
         raise NotImplementedError
 
     def restore(self) -> None:
-        """Puts the copy back."""
+        """Restores the copy."""
         raise NotImplementedError
 
     def sync(self) -> None:
-        """Gives all ranks rank 0's state. Called on all ranks."""
+        """Sends all ranks rank 0's state. Runs on all ranks."""
         raise NotImplementedError
 
     def set_value(self, value: Any) -> None:
-        """Goes on with another value."""
+        """Replaces the value by another one."""
         self.value = value
         self.save()
 
 
 class TreeHandler(StateHandler):
-    """One whose state is a tree of plain objects and tensors, so that a TorchState commits it together with all others.
+    """A handler whose state is a tree of plain objects and tensors, so that a TorchState commits it together with all
+    others.
 
-    is_alone  whether it has a commit of its own, for save(), restore() and sync().
+    is_alone  whether the handler has a commit of its own, for save(), restore() and sync().
     """
 
     def __init__(self, value: Any, is_alone: bool = True) -> None:
@@ -52,7 +53,7 @@ class TreeHandler(StateHandler):
         return self.value.state_dict()
 
     def load(self, tree: Any) -> None:
-        """Puts a tree into the value. It may hold the tensors of tree(), which have the right values then."""
+        """Loads a tree into the value. The tree may contain the tensors of tree(), which then have the right values."""
         self.value.load_state_dict(tree)
 
     def save(self) -> None:
@@ -69,7 +70,7 @@ class TreeHandler(StateHandler):
 
 
 class _OneValue(ObjectState):
-    """The state of a handler that is alone."""
+    """The state of a handler that has a commit of its own."""
 
     def __init__(self, handler: TreeHandler) -> None:
         self._handler = handler
@@ -100,8 +101,9 @@ class ModelStateHandler(TreeHandler):
 
 
 class OptimizerStateHandler(TreeHandler):
-    """For torch.optim.Optimizer. Its parameter groups and their states are changed in place, since schedulers keep references to them.
-    A state goes to the parameter of that name, where the optimizer knows names, and else to the one in that place."""
+    """For torch.optim.Optimizer. Its parameter groups and their states are changed in place, because schedulers keep
+    references to them. A parameter's state is found by its name if the optimizer knows names, otherwise by its place.
+    """
 
     def tree(self) -> Any:
         optimizer = self.value
@@ -120,7 +122,7 @@ class OptimizerStateHandler(TreeHandler):
         self._check(dict(zip(names, keys)), {name: list(group["states"]) for name, group in zip(given_names, tree)})
         forget_step: Callable[[], None] | None = getattr(optimizer, "_forget_step", None)
         if forget_step is not None:
-            forget_step()  # a DistributedOptimizer's gradients may have been on their way
+            forget_step()  # gradients of a DistributedOptimizer may be in flight
         given = dict(zip(given_names, tree))
         for group, in_group, name in zip(optimizer.param_groups, keys, names):
             group.update(given[name]["options"])
@@ -132,7 +134,7 @@ class OptimizerStateHandler(TreeHandler):
                     optimizer.state.pop(parameter, None)
 
     def _check(self, ours: dict[str, list[str]], theirs: dict[str, list[str]]) -> None:
-        """`ours`, `theirs`: the keys of each group, by its name."""
+        """Checks that both have the same parameters. `ours`, `theirs`: the keys of each group, by its name."""
         if {name: set(keys) for name, keys in ours.items()} == {name: set(keys) for name, keys in theirs.items()}:
             return
         other = set().union(*ours.values()) ^ set().union(*theirs.values())
@@ -147,7 +149,7 @@ class SamplerStateHandler(TreeHandler):
     """For ElasticSampler."""
 
     def sync(self) -> None:
-        """Gives all ranks rank 0's state, and shares what has not been processed among them."""
+        """Sends all ranks rank 0's state, and divides the samples that have not been processed among them."""
         super().sync()
         self.value.reset()
 
@@ -161,8 +163,9 @@ def _is_same(live: Any, value: Any) -> bool:
 
 
 def _placed(state: dict[str, Any], parameter: torch.Tensor, group: dict[str, Any]) -> dict[str, Any]:
-    """Tensors that have come from another rank go where PyTorch's optimizers want them: to the device of the parameter, but for counts of
-    steps that the device does not need."""
+    """Moves tensors from another rank to the device where PyTorch's optimizers expect them. That is the device of the
+    parameter, except for step counts that the device does not need.
+    """
     on_device = group.get("capturable") or group.get("fused")
 
     def placed(value: Any) -> Any:
@@ -183,7 +186,7 @@ _registry: list[tuple[type, type[StateHandler]]] = [
 
 
 def get_handler_registry() -> list[tuple[type, type[StateHandler]]]:
-    """(type, handler) pairs. The first type that a value is an instance of decides."""
+    """The (type, handler) pairs. The first type of which a value is an instance decides."""
     return _registry
 
 
@@ -194,7 +197,7 @@ def set_handler_registry(registry: list[tuple[type, type[StateHandler]]]) -> Non
 
 
 def handler_of(value: Any) -> StateHandler | None:
-    """A handler for a value of a TorchState; None for a plain object. Ours have no commits of their own."""
+    """A handler for a value of a TorchState; None for a plain object. runjob's handlers have no commits of their own then."""
     for cls, handler in _registry:
         if isinstance(value, cls):
             return handler(value, is_alone=False) if issubclass(handler, TreeHandler) and is_ours(handler) else handler(value)
@@ -202,5 +205,5 @@ def handler_of(value: Any) -> StateHandler | None:
 
 
 def is_ours(handler: type[StateHandler]) -> bool:
-    """Whether a TorchState commits the trees of this class of handlers itself; it calls the methods of all others."""
+    """True if a TorchState itself commits the trees of this class of handlers. It calls the methods of all other classes."""
     return issubclass(handler, TreeHandler) and handler.__module__ == __name__

@@ -1,4 +1,6 @@
-"""A sampler that knows what has been processed in an epoch, so that training can go on in the middle of it, also on other ranks."""
+"""A sampler that knows which samples of an epoch have been processed, so that training can continue in the middle of
+it, also on other ranks.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,19 @@ from ... import job
 
 
 class ElasticSampler(torch.utils.data.Sampler[int]):
-    """Shares the indices of a dataset among the ranks: each epoch's in another order, and without those that were processed in it.
+    """Divides the indices of a dataset among the ranks. Each epoch has another order, without the samples that were
+    processed in it.
 
     dataset  anything with a length.
-    shuffle  whether each epoch has an order of its own, the same on all ranks: it follows from `seed` and the epoch.
+    shuffle  whether each epoch has its own order, the same on all ranks. The order follows from `seed` and the epoch.
     seed     the same on all ranks.
 
-    All ranks get as many indices: where the rest cannot be divided, the first of it come twice. record_batch() after each batch, or
-    nothing is known to be processed; state_dict() goes into a checkpoint, and load_state_dict() continues from there.
+    All ranks get the same number of indices: if the rest cannot be divided, its first indices come twice. Call
+    record_batch() after each batch; otherwise no sample is known to be processed. state_dict() goes into a checkpoint,
+    and load_state_dict() continues from there.
 
-    In another generation of an elastic job the rest is shared anew when the sampler is next iterated, whether or not it is a part of the
-    state. As a part of it (TorchState(sampler=sampler)) it also goes back with the state after a loss.
+    In another generation of an elastic job the rest is divided again when the sampler is next iterated, whether or not
+    it is a part of the state. As a part of it (TorchState(sampler=sampler)) it also returns to the commit after a loss.
 
     Attributes  epoch; processed_num, how many samples all ranks together have processed in it; num_replicas and rank, as of the last
                 reset(); remaining_indices, of all ranks; num_samples, how many of them this rank gets.
@@ -39,15 +43,19 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins an epoch: nothing of it has been processed. To be called when one has ended, and not when one is continued."""
+        """Begins an epoch in which no sample has been processed. To be called when an epoch has ended, and not when one
+        is continued.
+        """
         self.epoch = epoch
         self.processed_num = 0
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """Counts a batch of `batch_size` samples on each rank as processed. What is left to iterate changes with reset() only.
+        """Counts a batch of `batch_size` samples on each rank as processed. The remaining indices change only with
+        reset().
 
-        batch_size  len(batch); that of the others will do for the last, shorter one: an epoch has no more samples than the dataset.
+        batch_size  len(batch). For the last, shorter batch the size of the others may be given: an epoch has no more
+        samples than the dataset.
         """
         self.processed_num = min(self.processed_num + batch_size * self.num_replicas, len(self.dataset))
 
@@ -56,13 +64,13 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
         return {"epoch": self.epoch, "processed_num": self.processed_num}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continues where state_dict() was taken, with the ranks that there are now."""
+        """Continues where state_dict() was taken, with the present ranks."""
         self.epoch = state_dict["epoch"]
         self.processed_num = state_dict["processed_num"]
         self.reset()
 
     def reset(self) -> None:
-        """Shares what has not been processed among the ranks that there are now."""
+        """Divides the samples that have not been processed among the present ranks."""
         self.num_replicas, self.rank = job.size(), job.rank()
         self._generation = job.generation()
         indices = list(range(len(self.dataset)))

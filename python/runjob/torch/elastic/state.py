@@ -36,8 +36,9 @@ class TorchState(ObjectState):
 
     A commit copies the plain objects first, and then all tensors, into the same memory each time.
 
-    Attributes  those of the keywords. Another value for one of them is committed from then on.
-    Errors      ValueError for a value that cannot be copied; in sync() MismatchError for models and optimizers that are not like rank 0's.
+    Attributes  those of the keywords. A new value for one of them is part of the next commits.
+    Errors      ValueError for a value that cannot be copied; in sync() MismatchError for models and optimizers that
+                differ from rank 0's.
     """
 
     def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any) -> None:
@@ -49,21 +50,23 @@ class TorchState(ObjectState):
         super().__init__(**{name: value for name, value in kwargs.items() if name not in self._handlers})
 
     def save(self) -> None:
-        """As ObjectState, after the handlers of other classes."""
+        """Saves as ObjectState does, after the handlers of other classes."""
         for handler in self._other_handlers():
             handler.save()
         super().save()
 
     def restore(self) -> None:
-        """As ObjectState, and the handlers of other classes."""
+        """Restores as ObjectState does, and by the handlers of other classes."""
         super().restore()
         for handler in self._other_handlers():
             handler.restore()
 
     def sync(self) -> None:
-        """As ObjectState, and the handlers of other classes. What samplers have not processed is shared anew, on all ranks."""
+        """Synchronizes as ObjectState does, and by the handlers of other classes. Divides the samples that have not
+        been processed, on all ranks.
+        """
         super().sync()
-        if self._rank() == 0:  # which goes on with its own values; the others share when they load them
+        if self._rank() == 0:  # rank 0 keeps its own values; the other ranks divide the samples when they load them
             self._share_samples()
         for handler in self._other_handlers():
             handler.sync()
@@ -71,7 +74,7 @@ class TorchState(ObjectState):
     sync.leaves_a_commit = True  # type: ignore[attr-defined]
 
     def reset(self) -> None:
-        """Divides the samples of each sampler among the ranks that there are now."""
+        """Divides the samples of each sampler among the present ranks."""
         self._share_samples()
 
     def _share_samples(self) -> None:
@@ -98,7 +101,7 @@ class TorchState(ObjectState):
         return [name for name, each in self._handlers.items() if not is_ours(type(each))]
 
     def _own_handlers(self) -> dict[str, TreeHandler]:
-        """Those whose trees are a part of this state's commits."""
+        """The handlers whose trees are a part of this state's commits."""
         return {name: each for name, each in self._handlers.items() if isinstance(each, TreeHandler) and is_ours(type(each))}
 
     def _other_handlers(self) -> list[StateHandler]:

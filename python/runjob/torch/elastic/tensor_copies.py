@@ -10,7 +10,9 @@ from ...elastic.array_kinds import ArrayKind, Form
 
 
 class TorchTensors(ArrayKind):
-    """torch.Tensor itself, dense, with values. Those of a GPU are copied on the GPU, and to pinned memory when that has no room."""
+    """torch.Tensor itself, not its subclasses, dense, with values. Tensors of a GPU are copied on the GPU, or to pinned
+    memory if the GPU has no room.
+    """
 
     name = "torch"
 

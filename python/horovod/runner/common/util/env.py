@@ -1,4 +1,4 @@
-"""horovod.runner.common.util.env: what the environment of a rank contains."""
+"""horovod.runner.common.util.env: the variables in the environment of a rank."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _KUBEFLOW_AGENT = "/etc/mpi/kubexec.sh"
 
 
 def is_exportable(v: str) -> bool:
-    """Whether the variable `v` makes sense on other hosts."""
+    """True if the variable `v` makes sense on other hosts."""
     return not any(re.match(pattern, v) for pattern in IGNORE_REGEXES)
 
 
 def get_env_rank_and_size() -> tuple[int, int]:
-    """This process's rank and the job's size as a launcher has written them, before init(); (0, 1) without a launcher.
+    """This process's rank and the job's size from the launcher's variables, before init(). Without a launcher (0, 1).
 
     Errors  RuntimeError where one of the two is missing.
     """
@@ -33,5 +33,5 @@ def get_env_rank_and_size() -> tuple[int, int]:
 
 
 def is_kubeflow_mpi() -> bool:
-    """Whether Kubeflow's MPI operator has started this process."""
+    """True if Kubeflow's MPI operator has started this process."""
     return os.environ.get("OMPI_MCA_plm_rsh_agent") == _KUBEFLOW_AGENT

@@ -1,4 +1,4 @@
-"""horovod.runner.common.util.hosts: lists of hosts as text, and which rank runs where."""
+"""horovod.runner.common.util.hosts: lists of hosts as text, and the placement of ranks on hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class HostInfo:
 
     @staticmethod
     def from_string(host_string: str) -> HostInfo:
-        """The host of `name:slots`. Errors  ValueError for another form."""
+        """The host that `name:slots` describes. Errors  ValueError for another form."""
         match = _HOST.fullmatch(host_string.strip())
         if match is None:
             raise ValueError(f"host {host_string.strip()!r} is not of the form name:slots, as in worker-0:2,worker-1:2")
@@ -41,7 +41,7 @@ class SlotInfo:
     cross_size: int
 
     def to_response_string(self) -> str:
-        """Rank and size, of the job, on the host, and across hosts, with commas between them."""
+        """Rank and size of the job, then those on the host, then those across hosts, separated by commas."""
         numbers = (self.rank, self.size, self.local_rank, self.local_size, self.cross_rank, self.cross_size)
         return ",".join(map(str, numbers))
 
@@ -50,12 +50,12 @@ INVALID_SLOT_INFO = SlotInfo("", -1, -1, -1, -1, -1, -1)
 
 
 def parse_hosts(hosts_string: str) -> list[HostInfo]:
-    """The hosts of `name:slots,name:slots`. Errors  ValueError for another form."""
+    """The hosts that `name:slots,name:slots` lists. Errors  ValueError for another form."""
     return [HostInfo.from_string(each) for each in hosts_string.split(",")]
 
 
 def parse_hosts_and_slots(hosts: str) -> tuple[list[str], dict[str, int]]:
-    """The names of parse_hosts(), and the slots by name."""
+    """The names of the hosts that parse_hosts() finds, and the slots by name."""
     parsed = parse_hosts(hosts)
     return [each.hostname for each in parsed], {each.hostname: each.slots for each in parsed}
 
@@ -77,8 +77,8 @@ def parse_host_files(filename: str) -> str:
 def get_host_assignments(hosts: Sequence[HostInfo], min_num_proc: int, max_num_proc: int | None = None) -> list[SlotInfo]:
     """The places of the ranks, which fill one host after the other.
 
-    min_num_proc  how many ranks there must be at least.
-    max_num_proc  how many there are at most; None: one for each slot.
+    min_num_proc  the least number of ranks.
+    max_num_proc  the largest number of ranks. None means one for each slot.
     Errors        ValueError for too few slots.
     """
     slots: list[tuple[str, int]] = []

@@ -14,10 +14,10 @@ class TimeoutException(Exception):
 
 
 class Timeout:
-    """Begins when it is made.
+    """A deadline, whose time begins when the object is made.
 
     timeout  seconds.
-    message  the text of the exception, in which {activity} stands for what was being done.
+    message  the text of the exception, in which {activity} stands for the activity that took too long.
     """
 
     def __init__(self, timeout: float, message: str) -> None:
@@ -30,11 +30,11 @@ class Timeout:
         return max(0.0, self._end - time.monotonic())
 
     def timed_out(self) -> bool:
-        """Whether the time is up."""
+        """True if the time is up."""
         return time.monotonic() > self._end
 
     def check_time_out_for(self, activity: str) -> None:
-        """Errors  TimeoutException that names `activity` when the time is up."""
+        """Errors  TimeoutException, which names `activity`, if the time is up."""
         if self.timed_out():
             text = self._message.format(activity=activity).rstrip()
             raise TimeoutException(f"{text}{'' if text.endswith('.') else '.'} Timeout after {self._seconds} seconds.")

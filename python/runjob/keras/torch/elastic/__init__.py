@@ -21,11 +21,11 @@ class KerasState(keras_elastic.ModelState):
     """keras_elastic.ModelState."""
 
     def arrays(self, variables: Sequence[Any]) -> list[Any]:
-        """Tensors."""
+        """The tensors of the variables."""
         return [variable.value.detach() for variable in variables]
 
     def are_same(self, one: Any, other: Any) -> bool:
-        """Whether they share their memory."""
+        """True if the two tensors share their memory."""
         return bool(one.data_ptr() == other.data_ptr())
 
 

@@ -13,7 +13,7 @@ __all__ = ["CommitStateCallback", "KerasState", "UpdateBatchStateCallback", "Upd
 
 
 class KerasState(TensorFlowKerasState):
-    """keras_elastic.ModelState, whose commits are copies of TensorFlow's variables."""
+    """A keras_elastic.ModelState whose commits are copies of TensorFlow's variables."""
 
     def __init__(self, model: Any, optimizer: Any = None, **kwargs: Any) -> None:
         super().__init__(model, optimizer, **kwargs)
