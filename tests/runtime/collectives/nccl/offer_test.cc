@@ -77,7 +77,7 @@ TEST_CASE("ranks have a communicator unless an offer forbids it", "[runtime][uni
 TEST_CASE("NCCL does not send between hosts what must be encrypted", "[runtime][unit]") {
   std::vector<Offer> offers{offer(0, "GPU-1"), offer(1, "GPU-2")};
   offers[1].must_encrypt = true;
-  for (Offer& each : offers) each = decode_offer(encode(each));
+  for (Offer& each : offers) each = decode_offer(encode(each), each.rank);
   CHECK_THAT(objection(offers), ContainsSubstring("NCCL does not encrypt what it sends between hosts") &&
                                     ContainsSubstring("RUNJOB_NCCL_UNENCRYPTED=1 on all ranks"));
 }
