@@ -36,8 +36,9 @@ class Heartbeat {
   /// Call it whenever anything has been received.
   void on_sign_of_life() { misses_ = 0; }
 
-  /// For how long this process itself has done nothing (it was stopped, or had no processor), if that was lately; 0 if
-  /// it was not. The other side has given this one up when that is kLongestSilence or more.
+  /// The length of the latest time in which this process itself did not run, because it was stopped or had no
+  /// processor. It is 0 if there was none of at least kLongestSilence, or if that ended more than 30 s ago. After such
+  /// a time the other side has given this process up.
   std::chrono::steady_clock::duration standstill() const;
 
  private:

@@ -9,7 +9,7 @@
 namespace runjob {
 namespace {
 
-/// The job ends after so many generations in a row that a rank's own failure ended, without a commit.
+/// The job ends when this many generations in a row have had no commit and were each ended by a rank's own failure.
 constexpr int kMostWithoutProgress = 5;
 
 }  // namespace

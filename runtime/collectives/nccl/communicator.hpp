@@ -24,7 +24,7 @@ class Communicator {
   static constexpr std::chrono::milliseconds kRetireTime{300};
 
   Communicator(const Library& library, cuda::Gpu& gpu, cuda::Stream stream, int rank, int size);
-  /// Lets NCCL free its memory: on a thread of its own, which is waited for for kRetireTime.
+  /// Lets NCCL free its memory on a separate thread, and waits for that thread for at most kRetireTime.
   ~Communicator();
 
   cuda::Stream stream() const { return stream_; }

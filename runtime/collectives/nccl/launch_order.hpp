@@ -31,8 +31,8 @@ class LaunchOrder {
   /// caller does when it has launched the operation or given it up.
   class Turn {
    public:
-    /// Proposes a time. `ranks` are those of the communicator, which differ for each communicator. They decide between
-    /// equal times.
+    /// Proposes a time. `ranks` are those of the communicator. No two communicators have the same ranks, so they break
+    /// the tie between equal times.
     Turn(LaunchOrder& order, const std::vector<int>& ranks);
     ~Turn();
     Turn(const Turn&) = delete;

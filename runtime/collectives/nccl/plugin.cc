@@ -78,7 +78,8 @@ const char* description() {
 
 const char* leftover() {
   static std::string text;
-  text = cuda::is_forked() ? std::string() : nccl::SharedGpu::any_leftover();  // a GPU's work is the parent's
+  // In a forked child, work on a GPU belongs to the parent.
+  text = cuda::is_forked() ? std::string() : nccl::SharedGpu::any_leftover();
   return text.c_str();
 }
 

@@ -298,7 +298,7 @@ void TcpTransport::sleep(Clock::time_point deadline) {
   ::ppoll(events_.data(), events_.size(), &time, nullptr);
 }
 
-/// Errors  Error: why nothing works any more.
+/// Errors  Error with the reason why the transport can no longer be used: abort() was called, or a connection failed.
 void TcpTransport::throw_if_unusable() const {
   if (aborted_) throw Error(Errc::kAborted, kEnded);
   failure_.throw_if_failed();

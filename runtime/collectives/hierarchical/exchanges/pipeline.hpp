@@ -9,8 +9,8 @@ namespace runjob::runtime {
 /// Runs items 0 to `count` - 1 through three stages on every rank of a host, with one item in each stage at a time:
 /// `give(i, step)` writes this rank's slot, for the ranks that work on the item; `work(i, step)` may wait for the slots
 /// of others and for other hosts, and leaves in its own slot the bytes that the host's ranks need; `take(i, step)`
-/// waits for those and copies them out. An item is given before the one in front of it is worked on, so that no other
-/// host waits for this one because of it.
+/// waits for those and copies them out. A rank gives item i before it works on item i - 1. Otherwise other hosts would
+/// wait for item i while this host waits for them in the work on item i - 1.
 template <class Give, class Work, class Take>
 void run_pipeline(Ring& ring, std::size_t count, Give give, Work work, Take take) {
   const std::uint64_t first = ring.take_steps(count);

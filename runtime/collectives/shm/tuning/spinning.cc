@@ -28,7 +28,7 @@ bool Spinning::wait(int peer, const Step& field, std::uint64_t value, const std:
   const std::atomic<std::uint32_t>& ended_by = view_.header().ended_by;
   spun_since_ = {};
   if (!time_.is_allowed()) return false;
-  // The clock is not read before the first looks: that takes as long as a small message.
+  // The first looks come before the clock is read, because reading the clock takes as long as a small message.
   Clock::time_point now, end;
   do {
     for (int i = 0; i < kLooksBetweenClocks; ++i) {
