@@ -17,7 +17,7 @@ class Distributed:
     _accumulation: Any
 
     def register_local_var(self, var: Any) -> None:
-        """Leaves the gradients of a variable to each rank."""
+        """Excludes the gradients of a variable from the reduction."""
         self._accumulation.reduction.register_local(var)
 
     def __reduce__(self) -> Any:

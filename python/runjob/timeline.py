@@ -21,9 +21,9 @@ Span = tuple[float, float]
 @dataclasses.dataclass
 class Operation:
     """One run of a collective. Times are in microseconds since the start of the trace.
-the time when each rank was ready, with the rank's number, in the order of the times.
-    ticks  the span from the time at which all ranks were ready to the end.
-    data   from the time at which all ranks were ready to the end.
+
+    ticks  the time when each rank was ready, with the rank's number, in the order of the times.
+    data   the span from the time at which all ranks were ready to the end.
     """
 
     name: str

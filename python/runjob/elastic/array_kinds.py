@@ -55,7 +55,7 @@ class ArrayKind:
         raise NotImplementedError
 
     def save(self, copy: Any, value: Any) -> None:
-        """Gives a copy the values of an array, or of another copy."""
+        """Copies the values of an array, or of another copy, into a copy."""
         raise NotImplementedError
 
     def restore(self, value: Any, copy: Any) -> Any:

@@ -15,7 +15,7 @@ Path = tuple[Any, ...]
 
 
 class Place(NamedTuple):
-    """Stands for the array with this number."""
+    """A placeholder for the array with this number."""
 
     number: int
 

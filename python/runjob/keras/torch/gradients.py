@@ -73,7 +73,7 @@ class Accumulation:
         self.reduction = reduction
         self._passes = passes
         self._averages = averages
-        # By variables: the number of passes, and the sums of their gradients
+        # By variables: the number of passes, and the sums of their gradients.
         self._sums: dict[tuple[int, ...], tuple[int, list[Any]]] = {}
 
     def step(self, gradients: Sequence[Any], variables: Sequence[Any], apply: Callable[[list[Any]], None]) -> None:
