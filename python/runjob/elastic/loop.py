@@ -132,7 +132,7 @@ class _Loop:
             state._receives = None
         if not getattr(type(state).sync, "leaves_a_commit", False):
             state.save()
-        state._has_newest(max(0, newest if brought else state._commits))
+        state._note_newest(max(0, newest if brought else state._commits))
 
 
 def _is_loss(error: HorovodInternalError) -> bool:

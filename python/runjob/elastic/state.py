@@ -118,7 +118,7 @@ class State:
         if self._on_commit is not None:
             self._on_commit()
 
-    def _has_newest(self, number: int) -> None:
+    def _note_newest(self, number: int) -> None:
         """Gives this process's commit the number `number`, and so notes that it is the newest one."""
         self._commit_number = self._commits = number
 

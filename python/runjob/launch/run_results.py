@@ -44,7 +44,7 @@ def _read_report(data: bytes | bytearray) -> _Report:
         raise ValueError(f"its report of an exception cannot be read: {error!r}") from error
 
 
-class _OfRank:
+class _RankOutput:
     """The data that one rank has sent so far."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Results:
     def __init__(self, form: str = "pickle") -> None:
         self._form = form
         self._received = bytearray()
-        self._ranks: dict[int, _OfRank] = {}
+        self._ranks: dict[int, _RankOutput] = {}
         self.verdict: dict[str, Any] | None = None
 
     def feed(self, data: bytes) -> None:
@@ -94,7 +94,7 @@ class Results:
         if rank == _VERDICT:
             self.verdict = json.loads(bytes(record))
         else:
-            self._ranks.setdefault(rank, _OfRank()).add(bytes(record[:1]), record[1:])
+            self._ranks.setdefault(rank, _RankOutput()).add(bytes(record[:1]), record[1:])
 
     def take(self, exit_status: int, complaint: str) -> list[Any]:
         """The result of each rank, in rank order.

@@ -216,7 +216,7 @@ class Gradients:
         names = [] if self.name else sorted(self.names.values())
         return (process_sets.identifier(self._reduction.process_set), self.name == "", self._number, names)
 
-    def is_handed_on(self) -> None:
+    def note_handed_on(self) -> None:
         self._is_handed_on = True
 
     def begin_round(self) -> bool:
@@ -351,13 +351,13 @@ class Gradients:
         slot.last_pass = number
         taker = slot.taker
         if slot.parameter.grad.is_sparse and not self.sparse_as_dense and isinstance(taker, (Bucket, type(None))):
-            self._turns_sparse(slot)
+            self._note_sparse(slot)
             taker = None
         if taker is not None:
             taker.hold(slot, slot.passes_left == 1)
         slot.passes_left -= 1
         if slot.passes_left == 0:
-            self._is_complete(slot, taker)
+            self._on_completed(slot, taker)
         else:
             slot.leave()
 
@@ -411,7 +411,7 @@ class Gradients:
         if self._layout is not None:
             self._layout.count()
 
-    def _is_complete(self, slot: Slot, taker: Bucket | Alone | None) -> None:
+    def _on_completed(self, slot: Slot, taker: Bucket | Alone | None) -> None:
         self._complete += 1
         if self._completion_order is not None:
             self._completion_order.append(slot.name)
@@ -424,7 +424,7 @@ class Gradients:
     def _has_layout_of_all_ranks(self) -> bool:
         return self._generation == job.generation() and self._joins == job.joins()
 
-    def _turns_sparse(self, slot: Slot) -> None:
+    def _note_sparse(self, slot: Slot) -> None:
         """Notes that a gradient is sparse that was planned as a dense one. It is not sent with its bucket, but after
         the ranks have agreed again.
         """

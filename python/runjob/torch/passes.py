@@ -32,7 +32,7 @@ class Owner(Protocol):
     def end_round(self) -> None:
         """Waits for the reductions that begin_round() has started."""
 
-    def is_handed_on(self) -> None:
+    def note_handed_on(self) -> None:
         """Notes that the pass has ended inside of another one, which is not known yet. The next pass that the owner
         enters is that one, or inside of it.
         """
@@ -92,7 +92,7 @@ def _hand_on(owners: list[Owner], around: Any) -> None:
             enter(owner)
 
     for owner in owners:
-        owner.is_handed_on()
+        owner.note_handed_on()
     handles += [node.register_prehook(enter_all) for node, _ in around.next_functions if node is not None]
 
 

@@ -38,7 +38,7 @@ def test_a_value_that_cannot_be_copied_is_named_and_leaves_the_commit_whole():
 
 def test_a_copy_that_is_interrupted_is_no_commit():
     state = make(weights=np.zeros(2))
-    state._has_newest(4)
+    state._note_newest(4)
 
     class Interrupted(Exception):
         pass
