@@ -37,8 +37,8 @@ class Heartbeat {
   void on_sign_of_life() { misses_ = 0; }
 
   /// The length of the latest time in which this process itself did not run, because it was stopped or had no
-  /// processor. It is 0 if there was none of at least kLongestSilence, or if that ended more than 30 s ago. After such a
-  /// time the other side has given this process up.
+  /// processor. It is 0 if there was none of at least kLongestSilence, or if that ended more than 30 s ago. After such
+  /// a time the other side has given this process up.
   std::chrono::steady_clock::duration standstill() const;
 
  private:
