@@ -2,6 +2,7 @@
 
 #include <sodium/crypto_scalarmult.h>
 #include <sodium/randombytes.h>
+#include <utility>
 
 #include "rendezvous/libsodium.hpp"
 
@@ -19,7 +20,7 @@ Secret random_secret() {
 
 KeyExchange::KeyExchange() : KeyExchange(random_secret()) {}
 
-KeyExchange::KeyExchange(const Secret& secret) : secret_(secret) {
+KeyExchange::KeyExchange(Secret secret) : secret_(std::move(secret)) {
   rendezvous::prepare_libsodium();
   ::crypto_scalarmult_base(public_.data(), secret_.bytes().data());
 }

@@ -15,8 +15,8 @@ class KeyExchange {
  public:
   using PublicKey = std::array<unsigned char, 32>;
 
-  KeyExchange();                               ///< a random secret
-  explicit KeyExchange(const Secret& secret);  ///< for tests
+  KeyExchange();                        ///< a random secret
+  explicit KeyExchange(Secret secret);  ///< for tests
 
   const PublicKey& public_key() const { return public_; }
   /// The secret that the owner of `theirs` computes from public_key(). nullopt for a public key with which it would be

@@ -8,7 +8,8 @@ namespace runjob {
 
 /// 32 secret bytes, such as a key, on a page of their own. They are wiped when the object is destroyed. Core dumps do
 /// not have them. Neither does swap, unless this process has reached its limit of locked memory.
-/// Owner    each object has bytes of its own; a copy is another page.
+/// Owner    each object has bytes of its own; a copy is another page, which costs some system calls. A move takes the
+///          page along: what is left may only be assigned to or destroyed.
 /// Threads  a value: any, but not at the same time as a change.
 /// Errors   Error(kSystem) from the constructors if there is no memory.
 /// Source   MADV_DONTDUMP in madvise(2), mlock(2), explicit_bzero in bzero(3).
@@ -20,10 +21,13 @@ class Secret {
   /// A copy. If `bytes` are secret already, the caller wipes them.
   Secret(const Bytes& bytes) : Secret() { *bytes_ = bytes; }  // NOLINT(google-explicit-constructor)
   Secret(const Secret& other) : Secret(*other.bytes_) {}
+  Secret(Secret&& other) noexcept = default;
   Secret& operator=(const Secret& other) {
+    if (!bytes_) return *this = Secret(other);
     *bytes_ = *other.bytes_;
     return *this;
   }
+  Secret& operator=(Secret&& other) noexcept = default;
 
   const Bytes& bytes() const { return *bytes_; }
   Bytes& bytes() { return *bytes_; }
@@ -36,7 +40,7 @@ class Secret {
     void operator()(Bytes* bytes) const;
   };
 
-  std::unique_ptr<Bytes, Free> bytes_;  // never null
+  std::unique_ptr<Bytes, Free> bytes_;  // null only after a move
 };
 
 /// Overwrites and empties a text that held a secret. Copies of the text are the caller's to wipe.

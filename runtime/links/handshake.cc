@@ -1,5 +1,7 @@
 #include "runtime/links/handshake.hpp"
 
+#include <utility>
+
 #include "rendezvous/hmac.hpp"
 
 namespace runjob::runtime {
@@ -80,10 +82,10 @@ std::optional<SealKeys> make_seal_keys(const LinkKey& key, const LinkHello& hell
                                        bool is_connecting, const KeyExchange& exchange) {
   const std::optional<Secret> shared = exchange.shared_secret(is_connecting ? answer.key : hello.key);
   if (!shared) return std::nullopt;
-  const SealKey to_listener = seal_key_of(key, kToListenerPurpose, hello, answer, *shared),
-                to_connecting = seal_key_of(key, kToConnectingPurpose, hello, answer, *shared);
-  if (is_connecting) return SealKeys{to_listener, to_connecting};
-  return SealKeys{to_connecting, to_listener};
+  SealKey to_listener = seal_key_of(key, kToListenerPurpose, hello, answer, *shared),
+          to_connecting = seal_key_of(key, kToConnectingPurpose, hello, answer, *shared);
+  if (is_connecting) return SealKeys{std::move(to_listener), std::move(to_connecting)};
+  return SealKeys{std::move(to_connecting), std::move(to_listener)};
 }
 
 }  // namespace runjob::runtime

@@ -1,6 +1,7 @@
 #include "base/secrets/secret.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "tests/core_dump.hpp"
 
@@ -14,6 +15,12 @@ TEST_CASE("no core dump has a secret, a copy of it, or one that is gone", "[unit
     const Secret copy = secret;
     Secret assigned;
     assigned = copy;
+    CHECK(assigned == secret);
+    Secret moved = std::move(assigned);
+    CHECK(moved == secret);
+    assigned = copy;  // what was moved from may be assigned to
+    CHECK(assigned == secret);
+    assigned = std::move(moved);
     CHECK(assigned == secret);
     CHECK(copies_in_core_dump(key) == 0);
   }
