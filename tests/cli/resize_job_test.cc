@@ -14,7 +14,7 @@ using namespace runjob;
 
 namespace {
 
-/// What `runjob resize` prints when a launcher of this user answers with `reply`.
+/// Returns the output of `runjob resize` when a launcher of this user answers with `reply`.
 std::string printed(const std::string& reply) {
   make_resize_folder(resize_folder());
   const ResizeSocketName name{fmt::format("feed{}", ::getpid()), ::getpid()};

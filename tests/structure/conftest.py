@@ -2,7 +2,7 @@ import marks
 
 
 def pytest_terminal_summary(terminalreporter):
-    """What is over the marks is listed at the end; it is no failure."""
+    """Lists at the end the sizes that are over their marks, which are no failures."""
     terminalreporter.section("larger than the marks of tests/structure/marks.py")
     for line in marks.report(marks.all_sizes()):
         terminalreporter.write_line(line)

@@ -8,7 +8,7 @@
 
 #include "launcher/ssh/files/public_key.hpp"
 
-/// What ssh-agent answers, as values (draft-miller-ssh-agent, sections 4.4 and 4.5).
+/// Readers that turn the answers of ssh-agent into values (draft-miller-ssh-agent, sections 4.4 and 4.5).
 namespace runjob {
 
 /// A key that ssh-agent holds.

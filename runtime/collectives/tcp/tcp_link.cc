@@ -230,7 +230,7 @@ void TcpLink::begin(const Header& header) {
   awaited_.erase(found);
 }
 
-/// What an unasked message claims to have takes memory in steps, each as long as what has arrived.
+/// The memory for an unasked message grows in steps, each as long as the part that has arrived.
 void TcpLink::make_room() {
   if (incoming_.free_room() > 0 || incoming_.room == incoming_.bytes) return;
   const std::size_t room = std::min(incoming_.bytes, std::max(kFirstRoom, 2 * incoming_.room));

@@ -34,7 +34,7 @@ class FakeLauncher {
     if (process_ > 0) ::waitpid(process_, nullptr, 0);
   }
 
-  /// What the process has received, when its connection has ended.
+  /// Returns the bytes that the process has received. Blocks until its connection has ended.
   std::string received() {
     std::string text;
     std::array<char, 1024> block{};

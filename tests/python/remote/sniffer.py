@@ -40,7 +40,7 @@ class Found:
 
 @contextlib.contextmanager
 def sniffing(host):
-    """What passes the network of `host` meanwhile: a Found, which is complete after the block."""
+    """Counts the packets on the network of `host` during the block. The Found is complete after the block."""
     found = Found()
     with host.popen([sys.executable, "-c", SNIFFER], user="root", stdin=-1, stdout=-1, text=True) as sniffer:
         try:
