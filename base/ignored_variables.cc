@@ -15,6 +15,10 @@ bool is_on(const std::string& value) {
   return std::strtol(value.c_str(), nullptr, 10) > 0;
 }
 
+bool is_several(const std::string& value) {
+  return std::strtol(value.c_str(), nullptr, 10) > 1;
+}
+
 bool is_set(const std::string& value) {
   return !value.empty();
 }
@@ -26,7 +30,7 @@ bool is_not_gloo(const std::string& value) {
   return !word.empty() && word != "gloo";
 }
 
-/// A variable of Horovod's, and which of its values would change a job of Horovod's only.
+/// A variable, and which of its values would change a job of Horovod's only.
 struct Row {
   std::string_view name;
   bool (*is_ignored)(const std::string& value);
@@ -36,9 +40,16 @@ struct Row {
 /// HOROVOD_DISABLE_NVTX_RANGES, HOROVOD_BATCH_D2D_MEMCOPIES, HOROVOD_ENABLE_ASYNC_COMPLETION above 0. Others are read
 /// when Horovod is built: HOROVOD_GPU_OPERATIONS.
 constexpr Row kRows[] = {
-    {"HOROVOD_CONTROLLER", is_not_gloo}, {"HOROVOD_CPU_OPERATIONS", is_not_gloo},   {"HOROVOD_AUTOTUNE", is_on},
-    {"HOROVOD_TORUS_ALLREDUCE", is_on},  {"HOROVOD_THREAD_AFFINITY", is_set},       {"HOROVOD_ENABLE_XLA_OPS", is_on},
-    {"HOROVOD_CCL_CACHE", is_on},        {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", is_set},
+    {"HOROVOD_CONTROLLER", is_not_gloo},
+    {"HOROVOD_CPU_OPERATIONS", is_not_gloo},
+    {"HOROVOD_AUTOTUNE", is_on},
+    {"HOROVOD_TORUS_ALLREDUCE", is_on},
+    {"HOROVOD_THREAD_AFFINITY", is_set},
+    {"HOROVOD_ENABLE_XLA_OPS", is_on},
+    {"HOROVOD_CCL_CACHE", is_on},
+    {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", is_set},
+    {"RUNJOB_NUM_NCCL_STREAMS", is_several},
+    {"HOROVOD_NUM_NCCL_STREAMS", is_several},
 };
 
 }  // namespace

@@ -271,8 +271,6 @@ else
   step "two ranks with torch.distributed alone" 60 --with "has summed" as_hosts "$python" "$programs/torch_distributed.py"
 fi
 ways ""
-RUNJOB_NUM_NCCL_STREAMS=2 step "two ranks on two streams, every collective" 40 --with "on 2 streams" --without "$staged" \
-  as_hosts "$python" "$programs/collectives.py" 7 1001
 if [ $stand_ins = yes ] || ! command -v nvidia-cuda-mps-control >/dev/null; then
   skip "two ranks under MPS" "there is no nvidia-cuda-mps-control here"
 elif start_mps >>"$log" 2>&1; then

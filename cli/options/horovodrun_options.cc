@@ -35,10 +35,11 @@ void check_share(std::string_view value, std::string_view place) {
 
 struct Row {
   std::string_view name;
-  std::string_view value;     // "" for a flag
-  std::string_view why;       // the reason why it has no effect
-  std::string_view key = {};  // in horovodrun's config files
-  Check check = nullptr;      // as horovodrun checks the value
+  std::string_view value;              // "" for a flag
+  std::string_view why;                // the reason why it has no effect
+  std::string_view key = {};           // in horovodrun's config files
+  Check check = nullptr;               // as horovodrun checks the value
+  std::string_view default_text = {};  // a value that causes no warning
 };
 
 constexpr Row kRows[] = {
@@ -49,6 +50,8 @@ constexpr Row kRows[] = {
     {"torus-allreduce", "", kNoTorus, "params.torus_allreduce"},
     {"thread-affinity", "N", "--bind-to binds the ranks with all of their threads", "library_options.thread_affinity",
      check_integer},
+    {"num-nccl-streams", "N", "collectives on a GPU run on one stream", "library_options.num_nccl_streams", check_count,
+     "1"},
     {"autotune", "", kNoTuning, "autotune.enabled"},
 };
 
@@ -100,7 +103,6 @@ constexpr std::string_view kOfBoth[] = {
     "prefix-output-with-timestamp",
     "tcp",
     "gloo-timeout-seconds",
-    "num-nccl-streams",
     "help",
     "version",
 };
@@ -112,6 +114,7 @@ Option option_of(const Row& row) {
   option.values = static_cast<int>(std::count(row.value.begin(), row.value.end(), ' ')) + 1;
   option.horovodrun_key = row.key;
   option.check = row.check;
+  option.default_text = row.default_text;
   option.help = row.why;
   option.group = OptionGroup::kHorovodrun;
   return option;
@@ -162,7 +165,7 @@ void warn_of_horovodrun_options(const Settings& settings, Warnings& warnings) {
     if (option->check != nullptr) option->check(setting.values.back(), place);
     if (option->no_effect.empty()) continue;
     const std::string& value = setting.values.back();
-    if (option->value.empty() && !parse_bool(value, place)) continue;
+    if (value == option->default_text || (option->value.empty() && !parse_bool(value, place))) continue;
     warnings.push_back(fmt::format("{} has no effect: {}", place, option->no_effect));
   }
 }

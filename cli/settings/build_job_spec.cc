@@ -236,21 +236,6 @@ void warn_of_rank_variables(const JobSpec& spec, const std::vector<ExportedVaria
   if (!warning.empty()) warnings.push_back(warning);
 }
 
-/// With several streams NCCL must keep the order of the launches, unless the user decides about that.
-void keep_launch_order(JobSpec& spec) {
-  constexpr const char* kVariable = "NCCL_LAUNCH_ORDER_IMPLICIT";
-  std::vector<std::string> numbers;
-  if (const auto found = spec.runtime_variables.find("NUM_NCCL_STREAMS"); found != spec.runtime_variables.end())
-    numbers.push_back(found->second);
-  for (const char* name : {"RUNJOB_NUM_NCCL_STREAMS", "HOROVOD_NUM_NCCL_STREAMS"}) {
-    const auto found = spec.environment_overrides.find(name);
-    if (found != spec.environment_overrides.end()) numbers.push_back(found->second);
-  }
-  const auto is_several = [](const std::string& text) { return !text.empty() && text != "0" && text != "1"; };
-  if (std::any_of(numbers.begin(), numbers.end(), is_several) && !spec.environment.contains(kVariable))
-    spec.environment_overrides.emplace(kVariable, "1");
-}
-
 /// --stdin: the rank that has the launcher's standard input, by its number, or none.
 bool read_forwards_input(const SettingReader& reader) {
   const auto who = reader.find("stdin");
@@ -344,7 +329,6 @@ JobSpec build_job_spec(const Settings& settings, const Surroundings& surrounding
   spec.runtime_options = runtime_options(settings);
   if (elastic) spec.runtime_variables.merge(read_commit_variables(reader));
   warn_of_rank_variables(spec, exports, warnings);
-  keep_launch_order(spec);
   spec.status_file = reader.writable_file("status-file");
   spec.verbose = reader.flag("verbose");
   if (spec.slurm_task && spec.slurm_task->rank != 0) warnings.clear();  // task 0 has the same ones

@@ -11,8 +11,8 @@
 namespace runjob {
 namespace {
 
-/// RUNJOB_ variables that are not options of runjob: what a rank is given, then what its runtime reads.
-/// docs/environment.md explains them.
+/// RUNJOB_ variables that are not options of runjob: what a rank is given, then what its runtime reads or names in a
+/// warning. docs/environment.md explains them.
 constexpr std::string_view kNotOptions[] = {
     "RENDEZVOUS",
     "JOB_KEY_FILE",
@@ -48,6 +48,7 @@ constexpr std::string_view kNotOptions[] = {
     "LIBRARY",
     "NCCL_LIBRARY",
     "NCCL_UNENCRYPTED",
+    "NUM_NCCL_STREAMS",
     "BIN",
     "NETWORK_VARIABLES",
     "TENSORFLOW_SYNCHRONOUS",

@@ -41,10 +41,6 @@ void check_entries(std::string_view text, std::string_view place) {
   parse_integer(text, place, 0, 1 << 20);
 }
 
-void check_streams(std::string_view text, std::string_view place) {
-  parse_integer(text, place, 0, 8);
-}
-
 void check_mebibytes(std::string_view text, std::string_view place) {
   parse_integer(text, place, 1, 1 << 20);
 }
@@ -82,7 +78,7 @@ constexpr CheckedVariable kChecks[] = {
     {"CMA", check_switch},
     {"CYCLE_TIME", check_milliseconds},
     {"CACHE_CAPACITY", check_entries},
-    {"NUM_NCCL_STREAMS", check_streams},
+    {"NUM_NCCL_STREAMS", check_entries},
     {"ENCRYPT_DATA", check_switch},
     {"NCCL_UNENCRYPTED", check_switch},
     {"HIERARCHICAL_ALLREDUCE", check_switch},

@@ -41,7 +41,7 @@ void read_fusion(const SettingReader& reader, Variables& result) {
 }  // namespace
 
 std::map<std::string, std::string> read_runtime_variables(const SettingReader& reader) {
-  constexpr std::int64_t kMostCached = 1 << 20, kMostTimelineMb = 1 << 20, kMostNcclStreams = 8;
+  constexpr std::int64_t kMostCached = 1 << 20, kMostTimelineMb = 1 << 20;
   Variables result;
   const auto keep = [&](std::string_view option, const char* variable) {
     if (const auto value = reader.find(option)) result[variable] = value->text;
@@ -64,10 +64,6 @@ std::map<std::string, std::string> read_runtime_variables(const SettingReader& r
   if (const auto capacity = reader.find("cache-capacity")) {
     parse_integer(capacity->text, capacity->place, 0, kMostCached);
     keep("cache-capacity", "CACHE_CAPACITY");
-  }
-  if (const auto streams = reader.find("num-nccl-streams")) {
-    parse_integer(streams->text, streams->place, 0, kMostNcclStreams);
-    keep("num-nccl-streams", "NUM_NCCL_STREAMS");
   }
   if (const auto level = reader.find("log-level")) {
     log::parse_level(level->text, level->place);

@@ -196,17 +196,12 @@ struct BackendPlugin {
 };
 inline constexpr char kPluginSymbol[] = "runjob_backend_plugin";
 
-/// The most streams on which a process set's collectives run in turn.
-inline constexpr int kMostDeviceStreams = 8;
-
 /// The terms on which the devices of a job are used.
 struct DeviceTerms {
   /// The ranks may belong to other meshes too, whose operations on the same devices must have one order on all ranks.
   bool shares_ranks = false;
   /// How long a device may be at work on one operation before that is reported, and before the job ends; 0: for ever.
   std::chrono::milliseconds stall_warning{60000}, stall_failure{0};
-  /// The number of streams on which collectives run in turn. That of the first rank counts.
-  int streams = 1;
 };
 
 /// The parts from which a backend of devices is made, when the first tensor of a device is submitted.

@@ -237,10 +237,8 @@ std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan&
   MeshOptions gpus = member_options(config, plan);
   gpus.encrypts = config.encrypt_data && !config.nccl_unencrypted;
   const StallLimits& stalls = config.stall_limits;
-  const int streams = plan.members.process_set() == 0 ? config.nccl_streams : 1;
-  parts.backend =
-      with_gpus(std::move(prepared.backend), gpus,
-                {config.has_process_sets || config.dynamic_process_sets, stalls.warning, stalls.failure, streams});
+  parts.backend = with_gpus(std::move(prepared.backend), gpus,
+                            {config.has_process_sets || config.dynamic_process_sets, stalls.warning, stalls.failure});
   return std::make_shared<Engine>(std::move(parts));
 }
 

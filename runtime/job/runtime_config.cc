@@ -10,7 +10,6 @@
 #include "base/error.hpp"
 #include "base/ignored_variables.hpp"
 #include "base/parse.hpp"
-#include "runtime/collectives/backend.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -46,7 +45,6 @@ constexpr std::string_view kRead[] = {
     "FUSION_THRESHOLD",
     "DISABLE_GROUP_FUSION",
     "CYCLE_TIME",
-    "NUM_NCCL_STREAMS",
     "ENCRYPT_DATA",
     "NCCL_UNENCRYPTED",
     "ELASTIC",
@@ -181,10 +179,6 @@ RuntimeConfig read_runtime_config(const Environment& environment) {
   if (const auto found = find(environment, "CACHE_CAPACITY")) {
     constexpr std::int64_t kMost = 1 << 20;
     config.cache_capacity = static_cast<std::uint32_t>(parse_integer(found->value, found->name, 0, kMost));
-  }
-  if (const auto found = find(environment, "NUM_NCCL_STREAMS")) {
-    const auto streams = static_cast<int>(parse_integer(found->value, found->name, 0, kMostDeviceStreams));
-    config.nccl_streams = std::max(1, streams);  // 0 means the default, as for Horovod
   }
   read_fusion(environment, config);
   config.stall_limits = read_stall_limits(environment);

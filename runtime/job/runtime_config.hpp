@@ -55,8 +55,6 @@ struct RuntimeConfig {
   /// RUNJOB_FUSION_THRESHOLD: largest fusion of small allreduces, in bytes; 0 for no fusion.
   /// RUNJOB_DISABLE_GROUP_FUSION: tensors of a grouped operation are fused with each other only. Rank 0's values count.
   FusionSettings fusion;
-  /// RUNJOB_NUM_NCCL_STREAMS: number of streams on which collectives on a GPU run in turn. Rank 0's value counts.
-  int nccl_streams = 1;
   /// RUNJOB_CYCLE_TIME: longest time that an asynchronous operation may wait for others to be fused with.
   std::chrono::microseconds cycle_time{0};
   /// RUNJOB_STALL_CHECK_DISABLE, RUNJOB_STALL_CHECK_TIME_SECONDS, RUNJOB_STALL_SHUTDOWN_TIME_SECONDS: the times after

@@ -11,8 +11,8 @@ TEST_CASE("variables of Horovod that change nothing here are named in one line",
             {{"HOROVOD_CONTROLLER", "mpi"}, {"HOROVOD_CPU_OPERATIONS", "CCL"}, {"HOROVOD_THREAD_AFFINITY", "0,1"}}) ==
         "HOROVOD_CONTROLLER, HOROVOD_CPU_OPERATIONS, HOROVOD_THREAD_AFFINITY have no effect with runjob; "
         "docs/environment.md gives the reasons");
-  for (const char* name :
-       {"HOROVOD_TORUS_ALLREDUCE", "HOROVOD_ENABLE_XLA_OPS", "HOROVOD_ADASUM_MPI_CHUNK_SIZE", "HOROVOD_CCL_CACHE"})
+  for (const char* name : {"HOROVOD_TORUS_ALLREDUCE", "HOROVOD_ENABLE_XLA_OPS", "HOROVOD_ADASUM_MPI_CHUNK_SIZE",
+                           "HOROVOD_CCL_CACHE", "HOROVOD_NUM_NCCL_STREAMS", "RUNJOB_NUM_NCCL_STREAMS"})
     CHECK_THAT(ignored_variables_warning({{name, "10"}}),
                Catch::Matchers::StartsWith(std::string(name) + " has no effect"));
 }
@@ -23,7 +23,8 @@ TEST_CASE("a variable that asks for what is so anyway is not named, nor one that
                                    {"HOROVOD_AUTOTUNE", "0"},
                                    {"HOROVOD_AUTOTUNE_LOG", "/tmp/log"},  // nothing without HOROVOD_AUTOTUNE
                                    {"HOROVOD_TORUS_ALLREDUCE", "0"},
-                                   {"HOROVOD_NUM_NCCL_STREAMS", "2"},  // an option
+                                   {"HOROVOD_NUM_NCCL_STREAMS", "1"},
+                                   {"RUNJOB_NUM_NCCL_STREAMS", "0"},  // Horovod's default, which is 1
                                    {"HOROVOD_THREAD_AFFINITY", ""},
                                    {"HOROVOD_MPI_THREADS_DISABLE", "1"},  // there is no MPI thread to disable
                                    {"HOROVOD_BATCH_D2D_MEMCOPIES", "1"},

@@ -365,8 +365,7 @@ const runjob_stand_in_gpu* runjob_stand_in(void) {
       [](const char* function) { return hangs(function) ? 1 : 0; },
       [](int gpu) { world().gpus[static_cast<std::size_t>(gpu)]->room.enter(); },
       [](int gpu) { world().gpus[static_cast<std::size_t>(gpu)]->room.leave(); },
-      [](const char* function) { return world().counted.count(function); },
-      [](int gpu) { return world().gpus[static_cast<std::size_t>(gpu)]->room.inside(); }};
+      [](const char* function) { return world().counted.count(function); }};
   return &functions;
 }
 

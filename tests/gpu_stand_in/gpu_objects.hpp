@@ -173,7 +173,7 @@ class StreamThread {
 /// Room for the kernels that run at the same time.
 class Room {
  public:
-  explicit Room(int kernels) : kernels_(kernels), left_(kernels) {}
+  explicit Room(int kernels) : left_(kernels) {}
   void enter() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return left_ > 0; });
@@ -184,13 +184,8 @@ class Room {
     ++left_;
     changed_.notify_all();
   }
-  int inside() {
-    const std::lock_guard lock(mutex_);
-    return kernels_ - left_;
-  }
 
  private:
-  const int kernels_;
   std::mutex mutex_;
   std::condition_variable changed_;
   int left_;

@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "runtime/collectives/nccl/nccl_abi.hpp"
-#include "tests/gpu_stand_in/launch_turns.hpp"
 #include "tests/gpu_stand_in/nccl_exchange.hpp"
 #include "tests/gpu_stand_in/nccl_reduction.hpp"
 #include "tests/gpu_stand_in/settings.hpp"
@@ -60,30 +59,18 @@ int version() {
   return stand_in::number("RUNJOB_STAND_IN_NCCL", 22809);
 }
 
-/// Null where kernels of several streams may begin in any order.
-stand_in::LaunchTurns* turns() {
-  constexpr int kOldest = 22600;
-  static auto* const made = version() >= kOldest && stand_in::number("NCCL_LAUNCH_ORDER_IMPLICIT", 0) == 1
-                                ? new stand_in::LaunchTurns
-                                : nullptr;  // never destroyed
-  return made;
-}
-
 struct Kernel {
   Communicator* comm;
   std::function<bool()> run;  ///< false when it was stopped
-  std::uint64_t turn;
 };
 
 void run_kernel(void* context) {
   const std::unique_ptr<Kernel> kernel(static_cast<Kernel*>(context));
   Communicator& comm = *kernel->comm;
-  if (turns() != nullptr) turns()->wait(kernel->turn, [&comm] { return comm.is_stopped.load(); });
   gpu().begin_kernel(comm.gpu);
   // Kernels are counted in the order in which they begin: "the third kernel" is the third launch.
   if (gpu().fails("kernel") != 0) comm.has_failed = true;
   const bool hangs = gpu().hangs("kernel") != 0;
-  if (turns() != nullptr) turns()->end(kernel->turn);
   if (comm.has_failed || hangs) {  // as NCCL's, it ends when it is aborted
     while (!comm.is_stopped) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } else if (!comm.is_stopped) {
@@ -95,7 +82,7 @@ void run_kernel(void* context) {
 
 void launch(Communicator* comm, void* stream, std::function<bool()> run) {
   ++comm->kernels;
-  gpu().enqueue(stream, run_kernel, new Kernel{comm, std::move(run), turns() == nullptr ? 0 : turns()->take()});
+  gpu().enqueue(stream, run_kernel, new Kernel{comm, std::move(run)});
 }
 
 /// What a thread has called between ncclGroupStart() and ncclGroupEnd().

@@ -13,9 +13,8 @@
 ///           a framework without GPUs can play its tensors.
 /// Streams   are threads. Each piece of work begins after a random delay of at most RUNJOB_STAND_IN_DELAY_US, 100 by
 ///           default. With -1 work is done by the call that queues it, so that it waits for nothing: for one rank.
-/// Kernels   RUNJOB_STAND_IN_KERNELS of them run on a GPU at the same time, 64 by default. Those of a process begin in
-///           the order of their launches with NCCL_LAUNCH_ORDER_IMPLICIT=1; otherwise those of several streams begin in
-///           any order.
+/// Kernels   RUNJOB_STAND_IN_KERNELS of them run on a GPU at the same time, 64 by default. Those of several streams
+///           begin in any order.
 /// Failures  RUNJOB_STAND_IN_FAIL is a list such as `ncclAllReduce:3,event_record:1`: the third call of that function in
 ///           this process fails. A function of the driver has the name of its member in cuda::Driver, which does not
 ///           depend on the vendor; it fails with the error number RUNJOB_STAND_IN_ERROR, 1 by default. `kernel` in place
@@ -37,7 +36,6 @@ struct runjob_stand_in_gpu {
   void (*begin_kernel)(int gpu);                                      ///< waits until there is room for one more
   void (*end_kernel)(int gpu);
   int (*calls)(const char* function);  ///< so far, of a function of RUNJOB_STAND_IN_COUNT
-  int (*kernels)(int gpu);             ///< that run now
 };
 
 /// Exported by libcuda's stand-in alone. For tests too, which read and write the GPU's memory with view().

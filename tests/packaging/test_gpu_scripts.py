@@ -34,8 +34,8 @@ def test_the_check_passes_over_the_stand_ins(tmp_path):
     assert done.stdout.startswith("over stand-ins of CUDA and NCCL: no GPU is checked here\n")
     passed, skipped = map(int, re.search(r"^(\d+) passed, (\d+) skipped, in ", done.stdout.splitlines()[-1]).groups())
     found = outcomes(tmp_path)
-    assert list(found.values()).count("passed") == passed >= 9 and list(found.values()).count("skipped") == skipped
-    for step in ("one rank", "two ranks as two hosts", "two ranks that NCCL lets share", "two ranks on two streams", "two ranks through the host"):
+    assert list(found.values()).count("passed") == passed >= 8 and list(found.values()).count("skipped") == skipped
+    for step in ("one rank", "two ranks as two hosts", "two ranks that NCCL lets share", "two ranks through the host"):
         assert found[f"{step}, every collective"] == "passed"
     assert found["a killed rank"] == "passed"
     assert "| a killed rank | passed |" in (tmp_path / "tables.md").read_text()

@@ -249,8 +249,8 @@ def test_variables_of_horovods_that_change_nothing_are_one_line():
     ignored = {"HOROVOD_AUTOTUNE": "1", "HOROVOD_CONTROLLER": "mpi", "HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_NUM_NCCL_STREAMS": "2"}
     result = runjob("-np", "2", "-x", "HOROVOD_THREAD_AFFINITY=0,1", "true", **ignored)
     assert (result.returncode, result.stderr) == (0, (
-        "runjob: warning: HOROVOD_CONTROLLER, HOROVOD_AUTOTUNE, HOROVOD_THREAD_AFFINITY have no effect with runjob; "
-        "docs/environment.md gives the reasons\n"
+        "runjob: warning: HOROVOD_CONTROLLER, HOROVOD_AUTOTUNE, HOROVOD_THREAD_AFFINITY, HOROVOD_NUM_NCCL_STREAMS have no effect "
+        "with runjob; docs/environment.md gives the reasons\n"
     ))
 
 

@@ -2,8 +2,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <span>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -37,7 +35,6 @@ void* GpuMemory::allocate(std::size_t bytes) {
   const MutexLock lock(mutex_);
   try {
     if (const auto found = kept_.find(block); found != kept_.end()) {
-      order_streams();
       void* const memory = found->second;
       kept_.erase(found);
       used_.emplace(memory, block);
@@ -78,31 +75,8 @@ bool GpuMemory::free(void* memory) {
 }
 
 void GpuMemory::clear(void* memory, std::size_t bytes) {
-  const MutexLock lock(mutex_);
   const CurrentGpu current(gpu_);
-  check(driver().set_bytes(address(memory), 0, bytes, streams_.front()), "clearing memory of a GPU");
-  order_streams();
-}
-
-void GpuMemory::set_streams(std::vector<Stream> streams) {
-  const MutexLock lock(mutex_);
-  streams_ = std::move(streams);
-  order_streams();
-}
-
-/// Makes the later work of each stream wait for the earlier work of all others.
-void GpuMemory::order_streams() {
-  if (streams_.size() == 1) return;
-  const CurrentGpu current(gpu_);
-  const auto wait = [this](Stream later, Stream earlier) {
-    const Event event = gpu_.take_event();
-    check(driver().event_record(event, earlier), "recording an event");
-    check(driver().stream_wait(later, event, 0), "making a stream wait for another one");
-    gpu_.give_back(event);  // the wait is for what was recorded before
-  };
-  const Stream first = streams_.front();
-  for (const Stream other : std::span(streams_).subspan(1)) wait(first, other);
-  for (const Stream other : std::span(streams_).subspan(1)) wait(other, first);
+  check(driver().set_bytes(address(memory), 0, bytes, stream_), "clearing memory of a GPU");
 }
 
 /// The context may be gone with the process; then there is nothing to free.

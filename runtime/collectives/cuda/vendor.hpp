@@ -23,8 +23,6 @@ struct Vendor {
   int revoking_library;                        ///< the first one with ncclCommRevoke()
   /// The first one in which several ranks of a communicator may use one GPU.
   int sharing_library;
-  /// The first one that can let kernels of several communicators begin in the order of their launches.
-  int ordering_library;
 };
 
 inline constexpr const char* kNvidiaDriver[] = {"libcuda.so.1"};
@@ -44,8 +42,7 @@ inline constexpr Vendor kNvidia = {.name = "NVIDIA",
                                    .library_files = kNvidiaLibrary,
                                    .oldest_library = 21800,
                                    .revoking_library = 22809,
-                                   .sharing_library = 23003,
-                                   .ordering_library = 22600};
+                                   .sharing_library = 23003};
 
 /// All of them; a rank's offer names one.
 inline constexpr const Vendor* kVendors[] = {&kNvidia};

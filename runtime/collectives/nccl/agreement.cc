@@ -45,7 +45,6 @@ Offer make_offer(const DeviceOptions& options, const NcclSettings& settings, cud
   if (!mesh.hosts.empty()) own.host = mesh.hosts[static_cast<std::size_t>(mesh.rank)];
   own.host_id = settings.host_id;
   own.may_share = settings.may_share;
-  own.keeps_order = settings.keeps_order;
   own.must_encrypt = mesh.encrypts && mesh.has_several_hosts();
   own.shares_ranks = options.terms.shares_ranks;
   if (own.must_encrypt) return own;  // making an id would open a port of NCCL's
@@ -54,24 +53,14 @@ Offer make_offer(const DeviceOptions& options, const NcclSettings& settings, cud
     loaded = &library(settings.library);
     own.nccl = loaded->version;
     own.path = loaded->path;
-    const int streams = mesh.rank == 0 ? std::clamp(options.terms.streams, 1, kMostDeviceStreams) : 0;
-    for (int stream = 0; stream < streams && (stream == 0 || stream_objection({&own, 1}).empty()); ++stream) {
+    if (mesh.rank == 0) {
       const UniqueId id = make_id(*loaded, gpu, mesh.connect_timeout, is_given_up);
-      own.ids.append(id.bytes, sizeof id.bytes);
+      own.id.assign(id.bytes, sizeof id.bytes);
     }
   } catch (const Error& error) {
     own.error = error.what();
   }
   return own;
-}
-
-/// The ids of the communicators that rank 0 has offered; the first one alone where there cannot be several.
-std::vector<UniqueId> agreed_ids(std::span<const Offer> offers) {
-  const std::string& bytes = offers.front().ids;
-  std::vector<UniqueId> ids(std::max<std::size_t>(1, bytes.size() / sizeof(UniqueId)));
-  std::memcpy(ids.data(), bytes.data(), std::min(bytes.size(), ids.size() * sizeof(UniqueId)));
-  if (!stream_objection(offers).empty()) ids.resize(1);
-  return ids;
 }
 
 }  // namespace
@@ -103,17 +92,14 @@ Agreement agree(const DeviceOptions& options, const NcclSettings& settings, cuda
     if (mesh.rank == 0) options.log(true, "tensors on GPUs go through the host's memory: " + why);
     return {};
   }
-  const std::vector<UniqueId> ids = agreed_ids(offers);
-  if (mesh.rank == 0 && options.terms.streams > 1 && ids.size() == 1) {
-    options.log(true, fmt::format("collectives on GPUs run on one stream, although --num-nccl-streams is {}: {}",
-                                  options.terms.streams, stream_objection(offers)));
-  }
+  UniqueId id{};
+  const std::string& offered = offers.front().id;
+  std::memcpy(id.bytes, offered.data(), std::min(offered.size(), sizeof id.bytes));
   Agreement agreed;
-  agreed.lanes = std::make_shared<Lanes>(*loaded, gpu, stream, ids, mesh.rank, mesh.size);
-  agreed.lanes->set_up(mesh.connect_timeout, is_given_up);
-  options.log(false, fmt::format("NCCL {} ({}) connects {} ranks on {} stream{}; this rank uses {}",
-                                 version_text(loaded->version), loaded->path, mesh.size, ids.size(),
-                                 ids.size() == 1 ? "" : "s", gpu.text()));
+  agreed.communicator = std::make_shared<Communicator>(*loaded, gpu, stream, mesh.rank, mesh.size);
+  agreed.communicator->set_up(id, mesh.connect_timeout, is_given_up);
+  options.log(false, fmt::format("NCCL {} ({}) connects {} ranks; this rank uses {}", version_text(loaded->version),
+                                 loaded->path, mesh.size, gpu.text()));
   agreed.is_ordered = std::any_of(offers.begin(), offers.end(), [](const Offer& each) { return each.shares_ranks; });
   agreed.library = loaded;
   return agreed;

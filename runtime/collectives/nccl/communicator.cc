@@ -89,12 +89,16 @@ void Communicator::set_up(const UniqueId& id, std::chrono::milliseconds timeout,
     if (handle_->result != kSuccess) handle_->is_stopped = true;
     return check(library_, handle_->result, "connecting the GPUs");
   }
-  SharedGpu::of(gpu_).stop(library_, {handle_}, {});
+  stop();
   if (is_given_up()) throw Error(Errc::kAborted, "connecting the GPUs was ended");
   throw Error(Errc::kTimeout,
               fmt::format("NCCL has not connected the GPUs of {} ranks within {:.3g} s; NCCL_DEBUG=INFO "
                           "shows how far it came",
                           size_, std::chrono::duration<double>(timeout).count()));
+}
+
+void Communicator::stop() {
+  SharedGpu::of(gpu_).stop(library_, {handle_}, {});
 }
 
 void Communicator::launch(const Call& call, const Terms& terms) {

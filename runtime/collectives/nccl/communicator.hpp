@@ -16,8 +16,8 @@ namespace runjob::runtime::nccl {
 
 /// One of NCCL's communicators, in its blocking mode, on one GPU and one stream. NCCL's calls may hang when another
 /// rank is gone; those that do run on threads of their own, which are given up after a time.
-/// Life     constructed; set_up(); launch()...; its handle stopped after a failure; destroyed.
-/// Threads  one at a time, except that any may call check_health(), and stop the handle.
+/// Life     constructed; set_up(); launch()...; stop() after a failure; destroyed.
+/// Threads  one at a time, except that any may call check_health() and stop().
 class Communicator {
  public:
   /// How long the destructor waits for NCCL.
@@ -28,7 +28,6 @@ class Communicator {
   ~Communicator();
 
   cuda::Stream stream() const { return stream_; }
-  std::shared_ptr<CommHandle> handle() const { return handle_; }
 
   /// Connects all ranks, which have the same `id`.
   /// Errors  Error(kTimeout) after `timeout`; kAborted when `is_given_up` returns true; kDevice: NCCL's.
@@ -41,6 +40,8 @@ class Communicator {
   void launch_together(std::span<const Call> calls, const Terms& terms);
   /// Throws what has failed since, without a call of ours; does not wait for a launch. Errors  Error(kDevice).
   void check_health() const;
+  /// Ends NCCL's kernels of this communicator alone, and frees its memory: see SharedGpu.
+  void stop();
 
  private:
   RedOp op_of(const Terms& terms);

@@ -44,29 +44,29 @@ NcclBackend::~NcclBackend() {
       options_.log(true, "the first operation that is not done on " + text);
     works_.end(Status(Errc::kAborted, "this rank has left the job"));
   }
-  std::shared_ptr<Lanes> lanes;
+  std::shared_ptr<Communicator> communicator;
   cuda::Gpu* gpu = nullptr;
   {
     const MutexLock lock(mutex_);
-    lanes = lanes_;
+    communicator = communicator_;
     if (place_) gpu = &place_->gpu;
   }
   if (gpu == nullptr) return;
   SharedGpu::of(*gpu).leave(this);
-  if ((!is_drained || failure()) && lanes) lanes->stop();  // these alone: other process sets may go on
+  if ((!is_drained || failure()) && communicator) communicator->stop();  // this one alone: other process sets may go on
   const MutexLock lock(mutex_);
   SharedGpu::of(*gpu).give_back(place_->stream, is_drained && !failure_);
 }
 
 void NcclBackend::check_health() {
-  std::shared_ptr<Lanes> lanes;
+  std::shared_ptr<Communicator> communicator;
   cuda::Gpu* gpu = nullptr;
   {
     const MutexLock lock(mutex_);
-    lanes = lanes_;
+    communicator = communicator_;
     if (place_) gpu = &place_->gpu;
   }
-  if (lanes) lanes->check_health();
+  if (communicator) communicator->check_health();
   if (gpu == nullptr) return;
   if (const std::string text = SharedGpu::of(*gpu).stall(options_.terms); !text.empty()) options_.log(true, text);
 }
@@ -169,7 +169,7 @@ bool NcclBackend::only_queues(const Call& call) const {
   std::string objection;
   translate(call, options_.mesh.size, objection);
   const MutexLock lock(mutex_);
-  return lanes_ != nullptr && !is_ordered_ && objection.empty();
+  return communicator_ != nullptr && !is_ordered_ && objection.empty();
 }
 
 void NcclBackend::queue(std::span<const Call> calls, Works works, Place& place) {
@@ -177,16 +177,15 @@ void NcclBackend::queue(std::span<const Call> calls, Works works, Place& place) 
   if (staged_) return queue_staged(calls, works, place);
   std::string objection;  // none: see refusal()
   const Terms terms = translate(calls.front(), options_.mesh.size, objection);
-  std::shared_ptr<Lanes> lanes;
+  std::shared_ptr<Communicator> communicator;
   bool is_ordered = false;
   {
     const MutexLock lock(mutex_);
-    lanes = lanes_;
+    communicator = communicator_;
     is_ordered = is_ordered_;
   }
   for (const Call& call : calls) call.tell_stage("NCCL", nullptr);
-  Communicator& communicator = lanes->next();
-  if (!is_ordered) return launch(communicator, calls, terms, place, works);
+  if (!is_ordered) return launch(*communicator, calls, terms, place, works);
   LaunchOrder::Turn turn(SharedGpu::of(place.gpu).order(), options_.mesh.names);
   LaunchOrder::Time proposal = turn.proposal(), time = proposal;
   for (const std::string& bytes : give_to_all(options_, {reinterpret_cast<const char*>(&proposal), sizeof proposal})) {
@@ -194,7 +193,7 @@ void NcclBackend::queue(std::span<const Call> calls, Works works, Place& place) 
     time = std::max(time, proposal);
   }
   if (!turn.wait(time, [this] { return failure().has_value(); })) throw Error(Errc::kAborted, "the job has ended");
-  launch(communicator, calls, terms, place, works);
+  launch(*communicator, calls, terms, place, works);
 }
 
 void NcclBackend::launch(Communicator& communicator, std::span<const Call> calls, const Terms& terms, Place& place,
@@ -225,17 +224,15 @@ NcclBackend::Place& NcclBackend::agreed_place() {
   SharedGpu::of(place.gpu).join(this, [this](const Status& why) { end_works(why); });
   const auto is_given_up = [this] { return failure().has_value(); };
   Agreement agreed = nccl::agree(options_, settings_, place.gpu, place.stream, is_given_up);
-  if (agreed.lanes) {
-    place.memory->set_streams(agreed.lanes->streams());
-  } else {
+  if (!agreed.communicator)
     staged_ = std::make_unique<StagedRun>(*options_.host, place.gpu, place.stream, options_.mesh.rank, is_given_up);
-  }
   has_agreed_ = true;
   const MutexLock lock(mutex_);
   is_ordered_ = agreed.is_ordered;
   library_ = agreed.library;
-  lanes_ = std::move(agreed.lanes);
-  if (failure_ && lanes_) lanes_->stop();  // an abort() before this lock did not know the library, and stopped nothing
+  communicator_ = std::move(agreed.communicator);
+  // An abort() before this lock did not know the library, and stopped nothing.
+  if (failure_ && communicator_) communicator_->stop();
   if (failure_) failure_->throw_if_failed();
   return place;
 }

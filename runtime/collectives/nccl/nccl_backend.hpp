@@ -45,7 +45,7 @@ class NcclBackend final : public DataBackend {
   /// The GPU of this rank, and what this backend uses on it.
   struct Place {
     cuda::Gpu& gpu;
-    const cuda::Stream stream;  ///< of the first lane, and of copies through the host
+    const cuda::Stream stream;  ///< of the communicator, and of copies through the host
     const std::shared_ptr<cuda::GpuMemory> memory;
   };
 
@@ -68,13 +68,13 @@ class NcclBackend final : public DataBackend {
   mutable Mutex mutex_;
   mutable std::unique_ptr<Place> place_ GUARDED_BY(mutex_);  ///< from the first tensor on, and then the same
   std::optional<Status> failure_ GUARDED_BY(mutex_);
-  std::optional<Status> launch_failure_ GUARDED_BY(mutex_);  ///< before the job has failed with that or its cause
-  std::shared_ptr<Lanes> lanes_ GUARDED_BY(mutex_);          ///< null when all calls go through the host
-  const Library* library_ GUARDED_BY(mutex_) = nullptr;      ///< with the lanes
-  std::string unfinished_ GUARDED_BY(mutex_);                ///< when the failure came
-  bool is_ordered_ GUARDED_BY(mutex_) = false;               ///< some rank may have communicators beside these
+  std::optional<Status> launch_failure_ GUARDED_BY(mutex_);        ///< before the job has failed with that or its cause
+  std::shared_ptr<Communicator> communicator_ GUARDED_BY(mutex_);  ///< null when all calls go through the host
+  const Library* library_ GUARDED_BY(mutex_) = nullptr;            ///< with the communicator
+  std::string unfinished_ GUARDED_BY(mutex_);                      ///< when the failure came
+  bool is_ordered_ GUARDED_BY(mutex_) = false;                     ///< some rank may have communicators beside this one
   bool has_agreed_ = false;            ///< the caller's of run(): the ranks have come to their verdict
-  std::unique_ptr<StagedRun> staged_;  ///< the caller's of run(); null while there are lanes
+  std::unique_ptr<StagedRun> staged_;  ///< the caller's of run(); null while there is a communicator
   InFlightWorks works_;
 };
 

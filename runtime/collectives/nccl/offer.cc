@@ -42,9 +42,8 @@ std::string encode(Offer offer) {
                                   {"path", to_binary(offer.path)},
                                   {"shares_ranks", offer.shares_ranks},
                                   {"may_share", offer.may_share},
-                                  {"keeps_order", offer.keeps_order},
                                   {"must_encrypt", offer.must_encrypt},
-                                  {"ids", to_binary(offer.ids)},
+                                  {"id", to_binary(offer.id)},
                                   {"error", to_binary(offer.error)}});
   const std::string length = fmt::format("{:08}", bytes.size());
   bytes = length + bytes;
@@ -68,9 +67,8 @@ Offer decode_offer(std::string_view bytes, int rank) {
     offer.path = from_binary(fields.at("path"));
     offer.shares_ranks = fields.at("shares_ranks");
     offer.may_share = fields.at("may_share");
-    offer.keeps_order = fields.at("keeps_order");
     offer.must_encrypt = fields.at("must_encrypt");
-    offer.ids = from_binary(fields.at("ids"));
+    offer.id = from_binary(fields.at("id"));
     offer.error = from_binary(fields.at("error"));
     return offer;
   } catch (const std::exception& error) {
@@ -105,20 +103,6 @@ std::string objection(std::span<const Offer> offers) {
           offers[i].rank, offers[i].gpu,
           first.nccl >= first.vendor->sharing_library ? ", or set NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks" : "");
     }
-  }
-  return {};
-}
-
-std::string stream_objection(std::span<const Offer> offers) {
-  const Offer& first = offers.front();
-  if (first.nccl < first.vendor->ordering_library)
-    return fmt::format("{}, and NCCL keeps the order of several streams from {} on", library_text(first),
-                       version_text(first.vendor->ordering_library));
-  for (const Offer& offer : offers) {
-    if (offer.shares_ranks) return "a job with process sets needs one order of all operations on a GPU";
-    if (!offer.keeps_order)
-      return fmt::format("rank {} does not have NCCL_LAUNCH_ORDER_IMPLICIT=1, with which NCCL keeps their order",
-                         offer.rank);
   }
   return {};
 }

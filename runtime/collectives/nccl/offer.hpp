@@ -20,14 +20,13 @@ struct Offer {
   std::string path;
   bool shares_ranks = false;  ///< see DeviceTerms
   bool may_share = false;     ///< NCCL_MULTI_RANK_GPU_ENABLE=1: several ranks may use one GPU, if NCCL is new enough
-  bool keeps_order = false;   ///< NCCL_LAUNCH_ORDER_IMPLICIT=1: see stream_objection()
   bool must_encrypt = false;  ///< the ranks are on several hosts, and what they send each other must be encrypted
-  std::string ids;            ///< rank 0's: the bytes of the communicators' ids, one for each stream that it wants
+  std::string id;             ///< rank 0's: the bytes of the communicator's id
   std::string error;          ///< the reason why this rank cannot take part; empty if it can
 };
 
 /// The size of an offer as bytes, the same for all: what does not fit is cut off from `error`.
-inline constexpr std::size_t kOfferBytes = 2560;
+inline constexpr std::size_t kOfferBytes = 1664;
 
 std::string encode(Offer offer);
 /// The inverse of encode(). `rank`: the number in messages of the rank that has sent `bytes`.
@@ -37,9 +36,5 @@ Offer decode_offer(std::string_view bytes, int rank);
 /// The reason why the ranks cannot have a communicator; empty when they can. Pure, so that all ranks come to the same
 /// verdict from the same offers, which are in the order of the ranks.
 std::string objection(std::span<const Offer> offers);
-/// The reason why the ranks cannot have several communicators, each on a stream of its own; empty when they can. Pure,
-/// likewise. The kernels of several streams must begin in one order on all ranks: one that waits for other ranks may
-/// keep theirs from starting. NCCL sees to that from 2.26 on, with NCCL_LAUNCH_ORDER_IMPLICIT=1.
-std::string stream_objection(std::span<const Offer> offers);
 
 }  // namespace runjob::runtime::nccl

@@ -18,8 +18,7 @@ nccl::NcclSettings read_settings() {
   };
   return {.library = value("RUNJOB_NCCL_LIBRARY"),
           .host_id = value("NCCL_HOSTID"),
-          .may_share = value("NCCL_MULTI_RANK_GPU_ENABLE") == "1",
-          .keeps_order = value("NCCL_LAUNCH_ORDER_IMPLICIT") == "1"};
+          .may_share = value("NCCL_MULTI_RANK_GPU_ENABLE") == "1"};
 }
 
 runjob::Status create(const DeviceOptions& options, std::unique_ptr<DataBackend>& backend) {

@@ -23,6 +23,8 @@ TEST_CASE("an option of horovodrun's that does nothing says why", "[unit]") {
         Warnings{"--mpi has no effect: runjob starts the ranks itself; start a program that uses MPI with mpirun"});
   CHECK(warnings_of({"--autotune", "--autotune-log-file", "f.csv", "true"}) ==
         Warnings{"--autotune has no effect: there is no autotuning in this version"});
+  CHECK(warnings_of({"--num-nccl-streams", "9", "true"}) ==
+        Warnings{"--num-nccl-streams has no effect: collectives on a GPU run on one stream"});
   CHECK(warnings_of({"-np", "2", "true"}).empty());
 }
 
@@ -33,6 +35,7 @@ TEST_CASE("an option that asks for what is so anyway is accepted without a warni
                                                                                      {"--mpi-threads-disable"},
                                                                                      {"--disable-cache"},
                                                                                      {"--autotune-log-file", "f.csv"},
+                                                                                     {"--num-nccl-streams", "1"},
                                                                                      {"--mpi=false"}}) {
     INFO(words.front());
     CHECK(warnings_of(words).empty());
@@ -47,6 +50,7 @@ TEST_CASE("a value that horovodrun refuses is an error, also of an option that d
        "--autotune-steps-per-sample: 'x' is not a whole number from -2147483648 to 2147483647"},
       {{"--autotune-bayes-opt-max-samples", "1.5"},
        "--autotune-bayes-opt-max-samples: '1.5' is not a whole number of at least 0"},
+      {{"--num-nccl-streams", "abc"}, "--num-nccl-streams: 'abc' is not a whole number of at least 0"},
       {{"--autotune-gaussian-process-noise", "5"},
        "--autotune-gaussian-process-noise: '5' is not a number from 0 to 1"},
   };

@@ -76,7 +76,6 @@ TEST_CASE("an option that is none is an error that helps", "[unit]") {
       {{"-help"}, "unknown option -help; did you mean --help?"},
       {{"--frobnicate-everything"}, "unknown option --frobnicate-everything; runjob --help lists all options"},
       {{"--hos", "a"}, "option --hos is ambiguous; write --hosts or --hostfile or --host-discovery-script"},
-      {{"--num", "2"}, "option --num is ambiguous; write --num-proc or --num-nccl-streams"},
       {{"--ver"}, "option --ver is ambiguous; write --verbose or --version"},
       {{"-np"}, "option -np needs a value: -np N"},
       {{"--hostfile"}, "option --hostfile needs a value: --hostfile FILE"},

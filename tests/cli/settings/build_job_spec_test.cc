@@ -108,23 +108,6 @@ TEST_CASE("variables of Horovod that change nothing here are one warning, with t
             "HOROVOD_CONTROLLER, HOROVOD_AUTOTUNE have no effect with runjob; docs/environment.md gives the reasons"});
 }
 
-TEST_CASE("with several streams NCCL keeps the order of the launches, unless the user decides about that", "[unit]") {
-  const auto order = [](const std::vector<std::string>& words, const Environment& environment = {}) {
-    Warnings warnings;
-    const JobSpec spec = build_job_spec(parse_command_line(words).settings, {environment, "/", "node1"}, warnings);
-    CHECK(warnings.empty());
-    const auto found = spec.environment_overrides.find("NCCL_LAUNCH_ORDER_IMPLICIT");
-    return found == spec.environment_overrides.end() ? std::string("as it is") : found->second;
-  };
-  CHECK(order({"--num-nccl-streams", "2"}) == "1");
-  CHECK(order({"-x", "HOROVOD_NUM_NCCL_STREAMS=4"}) == "1");
-  CHECK(order({}) == "as it is");
-  CHECK(order({"--num-nccl-streams", "1"}) == "as it is");
-  CHECK(order({"--num-nccl-streams", "0"}) == "as it is");
-  CHECK(order({"--num-nccl-streams", "2"}, {{"NCCL_LAUNCH_ORDER_IMPLICIT", "0"}}) == "as it is");
-  CHECK(order({"--num-nccl-streams", "2", "-x", "NCCL_LAUNCH_ORDER_IMPLICIT=0"}) == "0");
-}
-
 TEST_CASE("this host is known by its names, others and those with a user or port are reached by SSH", "[unit]") {
   CHECK(build({}).local_hosts == std::vector<int>{0});
   CHECK(build({"-H", "s1,node1,me@localhost,[::1]"}).local_hosts == std::vector<int>{1, 3});

@@ -14,7 +14,7 @@ TEST_CASE("a wrong value of a variable that the ranks would read is an error of 
       {"RUNJOB_CMA", "x"},
       {"HOROVOD_CYCLE_TIME", "1ms"},
       {"HOROVOD_CACHE_CAPACITY", "-1"},
-      {"HOROVOD_NUM_NCCL_STREAMS", "9"},
+      {"HOROVOD_NUM_NCCL_STREAMS", "-1"},
       {"HOROVOD_STALL_CHECK_TIME_SECONDS", "soon"},
       {"HOROVOD_GLOO_TIMEOUT_SECONDS", "0"},
       {"RUNJOB_TIMELINE_MAX_MB", "0"},

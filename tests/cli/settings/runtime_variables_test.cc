@@ -30,7 +30,6 @@ TEST_CASE("options of the runtime become its variables, and those not given do n
   CHECK(read(given("stall-check-warning-time-seconds", "5")) == Variables{{"STALL_CHECK_TIME_SECONDS", "5"}});
   CHECK(read(given("stall-check-shutdown-time-seconds", "2m")) == Variables{{"STALL_SHUTDOWN_TIME_SECONDS", "2m"}});
   CHECK(read(given("gloo-timeout-seconds", "7")) == Variables{{"GLOO_TIMEOUT_SECONDS", "7"}});
-  CHECK(read(given("num-nccl-streams", "2")) == Variables{{"NUM_NCCL_STREAMS", "2"}});
   CHECK(read(given("fusion-threshold-mb", "32")) == Variables{{"FUSION_THRESHOLD", "33554432"}});
   CHECK(read(given("fusion-threshold-mb", "0")) == Variables{{"FUSION_THRESHOLD", "0"}});
   CHECK(read(given("cycle-time-ms", "3.5")) == Variables{{"CYCLE_TIME", "3.5"}});
@@ -50,7 +49,6 @@ TEST_CASE("with --verbose the ranks name their backend, unless a log level is ch
 TEST_CASE("values of the runtime's options are checked before anything starts", "[cli][unit]") {
   for (const auto& [option, value] :
        {std::pair("cache-capacity", "-1"), std::pair("fusion-threshold-mb", "1.5"), std::pair("cycle-time-ms", "1ms"),
-        std::pair("num-nccl-streams", "abc"), std::pair("num-nccl-streams", "-1"), std::pair("num-nccl-streams", "9"),
         std::pair("gloo-timeout-seconds", "0"), std::pair("stall-check-warning-time-seconds", "soon")}) {
     INFO(option);
     CHECK_THROWS_WITH(read(given(option, value)), ContainsSubstring(std::string("command line: '") + value));

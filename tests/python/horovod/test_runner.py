@@ -157,11 +157,11 @@ def test_horovodrun_takes_every_option(tmp_path):
         "--jsrun --no-hierarchical-allreduce --no-hierarchical-allgather --no-torus-allreduce --no-autotune --no-timeline-mark-cycles "
         "--stall-check --no-mpi-threads-disable -prefix-timestamp"
     )
-    names = ("NCCL_IB_DISABLE", "HOROVOD_NUM_NCCL_STREAMS", "HOROVOD_LOG_LEVEL", "HOROVOD_CYCLE_TIME", "HOROVOD_HIERARCHICAL_ALLREDUCE", "HOROVOD_LOG_HIDE_TIME")
+    names = ("NCCL_IB_DISABLE", "HOROVOD_LOG_LEVEL", "HOROVOD_CYCLE_TIME", "HOROVOD_HIERARCHICAL_ALLREDUCE", "HOROVOD_LOG_HIDE_TIME")
     code = f"import os; print([os.environ.get(n) for n in {names}])"
     for more, seen, idle in (
-        (on, "['1', '2', 'DEBUG', '0.5', '1', '1']", "autotune binding-args mpi mpi-args thread-affinity torus-allreduce"),
-        (off, "['1', '2', 'DEBUG', '0.5', '0', None]", "binding-args jsrun mpi-args thread-affinity"),
+        (on, "['1', 'DEBUG', '0.5', '1', '1']", "autotune binding-args mpi mpi-args num-nccl-streams thread-affinity torus-allreduce"),
+        (off, "['1', 'DEBUG', '0.5', '0', None]", "binding-args jsrun mpi-args num-nccl-streams thread-affinity"),
     ):
         done = horovodrun(*of_both.split(), *more.split(), sys.executable, "-c", code, HOROVOD_STALL_CHECK_DISABLE="")
         assert done.returncode == 0, done.stderr

@@ -55,7 +55,6 @@ void check_gpu(const std::string& bytes) {
     const nccl::Offer offer = nccl::decode_offer(bytes, 1);
     require(offer.rank == 1 && offer.vendor != nullptr);
     static_cast<void>(nccl::objection(std::vector<nccl::Offer>{offer, offer}));
-    static_cast<void>(nccl::stream_objection(std::vector<nccl::Offer>{offer}));
   } catch (const Error& error) {
     require(error.code() == Errc::kProtocol);
   }

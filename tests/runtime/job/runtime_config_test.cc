@@ -106,14 +106,6 @@ TEST_CASE("the capacity of the response cache is a number", "[runtime][unit]") {
   CHECK_THAT(refusal({{"RUNJOB_CACHE_CAPACITY", "-1"}}), ContainsSubstring("RUNJOB_CACHE_CAPACITY"));
 }
 
-TEST_CASE("the number of NCCL's streams is one to eight, and 0 means the default", "[runtime][unit]") {
-  CHECK(read_runtime_config({}).nccl_streams == 1);
-  CHECK(read_runtime_config({{"HOROVOD_NUM_NCCL_STREAMS", "0"}}).nccl_streams == 1);
-  CHECK(read_runtime_config({{"RUNJOB_NUM_NCCL_STREAMS", "8"}}).nccl_streams == 8);
-  CHECK_THAT(refusal({{"HOROVOD_NUM_NCCL_STREAMS", "9"}}),
-             ContainsSubstring("HOROVOD_NUM_NCCL_STREAMS: '9' is not a whole number from 0 to 8"));
-}
-
 TEST_CASE("the settings of fusion are bytes, milliseconds and a switch", "[runtime][unit]") {
   const RuntimeConfig standard = read_runtime_config({});
   CHECK(standard.fusion.threshold_bytes == 128u << 20);

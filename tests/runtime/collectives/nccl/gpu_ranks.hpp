@@ -64,14 +64,6 @@ inline int calls_of(const char* function) {
   return stand_in_gpu().calls(function);
 }
 
-/// Ranks on one host whose collectives run on so many streams in turn. `more` is added to their environment.
-inline RankOptions on_streams(int size, const std::string& streams, const Environment& more = {}) {
-  RankOptions options = on_one_host(size);
-  options.environment = {{"RUNJOB_NUM_NCCL_STREAMS", streams}, {"NCCL_LAUNCH_ORDER_IMPLICIT", "1"}};
-  options.environment.insert(more.begin(), more.end());
-  return options;
-}
-
 /// The text of what goes wrong in `body`.
 template <class Body>
 std::string failure_of(Body body) {

@@ -1,7 +1,7 @@
 #include "runtime/collectives/nccl/offer.hpp"
 
 #include "base/error.hpp"
-#include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/nccl/nccl_abi.hpp"
 #include "tests/catch.hpp"
 
 using namespace runjob::runtime::nccl;
@@ -21,7 +21,7 @@ Offer offer(int rank, const std::string& gpu) {
 
 TEST_CASE("an offer has the same number of bytes whatever is in it", "[runtime][unit]") {
   Offer sent = offer(3, "GPU-1");
-  sent.ids = std::string("\0\x01 id", 5) + std::string(runjob::runtime::kMostDeviceStreams * 128 - 5, 'i');
+  sent.id = std::string("\0\x01 id", 5) + std::string(sizeof(UniqueId) - 5, 'i');
   sent.error = std::string(5000, 'e');
   sent.path = "/" + std::string(5000, 'p');
   sent.host_id = std::string(5000, 'h');
@@ -30,11 +30,11 @@ TEST_CASE("an offer has the same number of bytes whatever is in it", "[runtime][
   CHECK(encode(Offer()).size() == kOfferBytes);
   const Offer read = decode_offer(bytes, 3);
   CHECK(read.rank == 3);
-  CHECK(read.ids == sent.ids);
+  CHECK(read.id == sent.id);
   CHECK(read.path == std::string(400, 'p'));
   CHECK(read.host_id == std::string(128, 'h'));
   CHECK(read.error == std::string(400, 'e'));
-  for (const std::string& bad : {std::string(kOfferBytes, 'x'), std::string(), "00002552" + std::string(2552, '\x81'),
+  for (const std::string& bad : {std::string(kOfferBytes, 'x'), std::string(), "00001656" + std::string(1656, '\x81'),
                                  "99999999999999999999" + bytes.substr(8)}) {
     CHECK_THROWS_WITH(decode_offer(bad, 3), ContainsSubstring("rank 3 has sent a malformed offer of its GPU: "));
   }
@@ -80,18 +80,4 @@ TEST_CASE("NCCL does not send between hosts what must be encrypted", "[runtime][
   for (Offer& each : offers) each = decode_offer(encode(each), each.rank);
   CHECK_THAT(objection(offers), ContainsSubstring("NCCL does not encrypt what it sends between hosts") &&
                                     ContainsSubstring("RUNJOB_NCCL_UNENCRYPTED=1 on all ranks"));
-}
-
-TEST_CASE("ranks have several communicators where NCCL keeps the order of their kernels", "[runtime][unit]") {
-  std::vector<Offer> offers{offer(0, "GPU-1"), offer(1, "GPU-2")};
-  offers[0].keeps_order = true;
-  CHECK(stream_objection(offers) ==
-        "rank 1 does not have NCCL_LAUNCH_ORDER_IMPLICIT=1, with which NCCL keeps their order");
-  offers[1].keeps_order = true;
-  CHECK(stream_objection(offers).empty());
-  offers[1].shares_ranks = true;
-  CHECK(stream_objection(offers) == "a job with process sets needs one order of all operations on a GPU");
-  offers[0].nccl = offers[1].nccl = 22507;
-  CHECK(stream_objection(offers) ==
-        "rank 0 has NCCL 2.25.7 (/lib/libnccl.so.2), and NCCL keeps the order of several streams from 2.26.0 on");
 }

@@ -38,9 +38,6 @@ void Schedule::choose_environment() {
   environment["RUNJOB_STAND_IN_KERNELS"] = one_of(kRoom, random_());
   environment["RUNJOB_FUSION_THRESHOLD"] = one_of(kThresholds, random_());
   environment["RUNJOB_CYCLE_TIME"] = one_of(kCycles, random_());
-  constexpr const char* kStreams[] = {"1", "1", "2", "4"};
-  environment["RUNJOB_NUM_NCCL_STREAMS"] = one_of(kStreams, random_());
-  environment["NCCL_LAUNCH_ORDER_IMPLICIT"] = "1";
   if (has_sets_) environment["RUNJOB_DYNAMIC_PROCESS_SETS"] = "1";
 }
 
