@@ -8,10 +8,9 @@
 
 #include "base/error.hpp"
 #include "base/json_text.hpp"
+#include "base/log.hpp"
 #include "base/version.hpp"
-#include "runtime/backends/late_device_backend.hpp"
 #include "runtime/backends/local_backend.hpp"
-#include "runtime/collectives/backend_set.hpp"
 #include "runtime/collectives/hierarchical/hierarchical_backend.hpp"
 #include "runtime/collectives/shm/memory/segment.hpp"
 #include "runtime/collectives/shm/shm_backend.hpp"
@@ -189,17 +188,15 @@ std::unique_ptr<Backend> make_hierarchical_backend(const MeshOptions& options, c
   }
 }
 
-std::unique_ptr<Backend> with_gpus(std::unique_ptr<Backend> host, const MeshOptions& options,
-                                   const DeviceTerms& terms) {
-  DataBackend& lent = *host;
-  const auto make = [](const DeviceOptions& of) {
-    std::unique_ptr<DataBackend> backend;
-    open_gpu().create(of, backend).throw_if_failed();
+BackendSet::MakeDevice gpu_maker(const MeshOptions& options, const DeviceTerms& terms) {
+  return [options, terms](DataBackend& host, BackendSet::OnFailure on_failure) {
+    const auto write = [](bool is_warning, const std::string& line) {
+      is_warning ? log::warn("{}", line) : log::info("{}", line);
+    };
+    std::unique_ptr<DeviceBackend> backend;
+    open_gpu().create({options, terms, &host, std::move(on_failure), write}, backend).throw_if_failed();
     return backend;
   };
-  std::vector<std::unique_ptr<DataBackend>> data;
-  data.push_back(std::make_unique<LateDeviceBackend>(make, options, terms, lent));
-  return std::make_unique<BackendSet>(std::move(host), std::move(data));
 }
 
 std::string gpu_leftover() {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/backend_set.hpp"
 
 /// The only code that knows which backends exist. Gloo and the GPUs have modules of their own, opened on demand from
 /// the folder `runjob` beside librunjob.so, so that their libraries need not be installed. The other backends are part
@@ -36,9 +36,8 @@ std::unique_ptr<Backend> make_shared_memory_backend(const MeshOptions& options, 
 std::unique_ptr<Backend> make_hierarchical_backend(const MeshOptions& options, const BackendSettings& settings,
                                                    const std::string& socket_directory);
 
-/// `host`, and beside it the backend of the GPUs, which is made for the first tensor that lies on one. `options` are
-/// those of `host`.
-std::unique_ptr<Backend> with_gpus(std::unique_ptr<Backend> host, const MeshOptions& options, const DeviceTerms& terms);
+/// Makes the backend of the GPUs, for the ranks that `options` describe.
+BackendSet::MakeDevice gpu_maker(const MeshOptions& options, const DeviceTerms& terms);
 /// DevicePlugin::leftover(); empty when this process has opened no GPU.
 std::string gpu_leftover();
 

@@ -1,51 +1,59 @@
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
-#include "runtime/collectives/backend.hpp"
+#include "base/mutex.hpp"
+#include "runtime/collectives/device_backend.hpp"
 
 namespace runjob::runtime {
 
-/// Several backends of the same ranks as one: each call goes to the first backend that supports it. The ranks reach the
-/// same choice, because supports() depends only on what they have agreed on.
-/// Owner    of all its backends.
-/// Threads  as Backend.
-/// Source   the choice in order of priority is that of Horovod's OperationManager.
-class BackendSet : public Backend {
+/// The backends of an engine: that of the host, and that of the devices, which is made for the first tensor of a
+/// device. Until then nothing of a device's libraries is opened. Decides which backend runs a call.
+/// Owner    of both.
+/// Threads  run() one caller at a time; the rest any.
+/// Errors   values.
+class BackendSet {
  public:
-  /// `data` are tried in their order, before `base`, whose rounds carry the negotiation.
-  BackendSet(std::unique_ptr<Backend> base, std::vector<std::unique_ptr<DataBackend>> data);
+  using OnFailure = std::function<void(const Status&)>;
+  /// Makes the backend of the devices. `host` is lent, and outlives it; `on_failure`: see DeviceOptions.
+  /// Errors  Error(kUnavailable): there is no driver, no device, or no module.
+  using MakeDevice = std::function<std::unique_ptr<DeviceBackend>(DataBackend& host, OnFailure on_failure)>;
 
-  /// The addresses of all backends as one; that of the base where the others have none, because they connect later.
-  std::string address() const override;
-  /// Connects one backend after the other, in the same order on all ranks.
-  Status connect(const std::vector<std::string>& addresses) override;
-  bool supports(const Call& call) const override;
-  std::string objection(const Call& call) const override;
-  Status begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) override;
-  Status refusal(const Call& call) override;
-  Status run(const Call& call) override;
-  Status run_together(std::span<const Call> calls) override;
-  bool only_queues(const Call& call) const override;
-  /// That of the base, for tensors in host memory.
-  FusionAdvice fusion_advice() const override { return base_->fusion_advice(); }
-  std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override;
-  void on_failure(std::function<void(const Status&)> report) override;
-  std::optional<Status> device_outcome() const override;
-  std::string unfinished() const override;
-  void abort(const Status& why) override;
-  Rounds& rounds() override { return base_->rounds(); }
-  int lost_rank() const override { return base_->lost_rank(); }
+  /// Without `make_device` every tensor of a device is an error.
+  explicit BackendSet(std::unique_ptr<Backend> host, MakeDevice make_device = {});
+
+  Backend& host() const { return *host_; }
+  /// The backend of the devices, which the first call makes. Null, with the reason in `why`, when that fails, and when
+  /// abort() came before.
+  DeviceBackend* device(Status& why);
+  /// The same, but null when it is not made.
+  DeviceBackend* made_device() const { return made_.load(std::memory_order_acquire); }
+
+  /// Runs a call, or several of a device that have all but their tensors in common.
+  Status run(std::span<const Call> calls);
+  /// The allocator of the backend that runs calls in memory of this kind; null for ordinary memory of the host.
+  std::shared_ptr<BufferAllocator> buffers(MemoryKind kind);
+
+  /// `report` is called on any thread when a device fails outside of a call. To be set once, before the first tensor.
+  void on_failure(OnFailure report);
+  /// DeviceBackend::outcome() and unfinished(); OK and empty while no device is used.
+  std::optional<Status> device_outcome() const;
+  std::string unfinished() const;
+  void abort(const Status& why);
 
  private:
-  bool has_own_addresses() const;
-  DataBackend* backend_of(const Call& call) const;
-
-  const std::unique_ptr<Backend> base_;
-  const std::vector<std::unique_ptr<DataBackend>> data_;
-  const std::vector<DataBackend*> all_;  ///< in the order in which they are tried: `base_` is the last one
+  const std::unique_ptr<Backend> host_;
+  const MakeDevice make_device_;
+  Mutex mutex_;
+  OnFailure report_ GUARDED_BY(mutex_);
+  std::optional<Status> aborted_ GUARDED_BY(mutex_);
+  std::unique_ptr<DeviceBackend> device_ GUARDED_BY(mutex_);
+  std::atomic<DeviceBackend*> made_{nullptr};  ///< `device_`, once it is there
 };
 
 }  // namespace runjob::runtime

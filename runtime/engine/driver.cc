@@ -35,15 +35,15 @@ Driver::Driver(EngineState& state, Execution& execution)
 
 void Driver::start() {
   const EngineParts& parts = state_.parts;
-  observer_ = std::make_unique<TimelineObserver>(*parts.timeline, parts.members, parts.backend->rounds());
+  observer_ = std::make_unique<TimelineObserver>(*parts.timeline, parts.members, parts.backends->host().rounds());
   RoundNegotiation::Settings settings;
   settings.capacity = parts.cache_capacity;
   settings.plans = {kBucketBytes, parts.cycle_time.count() == 0 ? kBucketPatience : parts.cycle_time};
-  exchange_.emplace(parts.backend->rounds(), parts.rank, parts.members, settings, observer_.get());
+  exchange_.emplace(parts.backends->host().rounds(), parts.rank, parts.members, settings, observer_.get());
   execution_.start(*exchange_);
   {
     const MutexLock lock(state_.mutex);
-    state_.rounds = &parts.backend->rounds();
+    state_.rounds = &parts.backends->host().rounds();
     state_.work.open_role();
   }
   thread_ = std::thread([this] { work(); });
@@ -195,7 +195,7 @@ bool Driver::advance(bool has_waiter, Deadline deadline) {
     const std::optional<Next> next = prepare_round(has_waiter, deadline);
     if (!next) return false;
     if (!next->begins) {
-      state_.parts.backend->rounds().wait(next->wakes);
+      state_.parts.backends->host().rounds().wait(next->wakes);
       const MutexLock lock(state_.mutex);
       state_.work.set_asleep(false);
       return !deadline || Clock::now() < *deadline;
@@ -285,7 +285,7 @@ void Driver::note_times() {
   const bool are_wanted = state_.parts.timeline->records_ranks();
   if (are_wanted == has_times_) return;
   has_times_ = are_wanted;
-  state_.parts.backend->rounds().note_times(are_wanted);
+  state_.parts.backends->host().rounds().note_times(are_wanted);
 }
 
 void Driver::on_rounds_failed(const Status& status) {
@@ -330,7 +330,7 @@ void Driver::inspect_stalls(Clock::time_point now) {
   std::erase_if(waiting, [](const WaitingOperation& operation) { return operation.missing.empty(); });
   StallInspector::Report report = stalls_.inspect(now, waiting, exchange_->negotiation().last());
   for (const std::string& warning : report.warnings) log::warn("{}", warning);
-  if (const std::string text = state_.parts.backend->unfinished(); !report.warnings.empty() && !text.empty())
+  if (const std::string text = state_.parts.backends->unfinished(); !report.warnings.empty() && !text.empty())
     log::warn("the first operation that is not done on {}", text);
   if (report.failure.ok()) return;
   std::function<void(const Status&, int)> on_stall;

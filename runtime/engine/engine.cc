@@ -44,11 +44,11 @@ Engine::~Engine() {
 
 Status Engine::connect(const std::vector<std::string>& addresses) {
   constexpr auto kVerdict = 2 * Coordinator::kVerdictGrace;
-  state_.parts.backend->on_failure([this](const Status& why) {
+  state_.parts.backends->on_failure([this](const Status& why) {
     const MutexLock lock(state_.mutex);
     if (state_.phase.is_open()) state_.report(LifeReport::Type::kFailed, why);
   });
-  Status status = state_.parts.backend->connect(addresses);
+  Status status = state_.parts.backends->host().connect(addresses);
   if (status.ok()) driver_.start();
   const MutexLock lock(state_.mutex);
   state_.phase.enter(PhaseEvent::kConnected, {});
@@ -82,11 +82,18 @@ void Engine::check(Submission& submission) const {
 /// that to the other ranks, which would wait for it in vain.
 void Engine::begin_work(Submission& submission) {
   Signature& signature = submission.signature;
-  if (signature.memory == MemoryKind::kHost || !state_.parts.backend) return;
-  signature.obstacle = memory_obstacle(*state_.parts.backend, signature);
-  if (!signature.obstacle.ok()) return;
+  if (signature.memory == MemoryKind::kHost || !state_.parts.backends) return;
+  Status why;
+  DeviceBackend* const device = state_.parts.backends->device(why);
+  if (device == nullptr) {
+    const DType dtype = signature.group.empty() ? signature.dtype : signature.group.front().dtype;
+    signature.obstacle =
+        Status(Errc::kUnavailable, fmt::format("it has no backend for {} values in {}: {}", to_string(dtype),
+                                               to_string(signature.memory), why.message()));
+    return;
+  }
   find_buffers(submission, buffers_);
-  signature.obstacle = state_.parts.backend->begin_work(
+  signature.obstacle = device->begin_work(
       {submission.device, submission.name, signature.kind, signature.process_set, buffers_, tensor_count(signature)},
       submission.work);
 }
@@ -120,11 +127,12 @@ bool Engine::wake_driver() {
 /// anything, so that no other thread has to be woken for it.
 bool Engine::may_launch(const Submission& submission) const {
   const Signature& signature = submission.signature;
-  if (signature.memory == MemoryKind::kHost || !state_.is_open() || !state_.parts.backend) return false;
+  if (signature.memory == MemoryKind::kHost || !state_.is_open()) return false;
+  const DeviceBackend* const device = state_.parts.backends->made_device();
   const WorkQueue& work = state_.work;
-  if (!work.operations.empty() || work.requests() != 0 || work.window.is_used()) return false;
+  if (device == nullptr || !work.operations.empty() || work.requests() != 0 || work.window.is_used()) return false;
   for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
-    if (!state_.parts.backend->only_queues(call_without_buffers(signature, tensor))) return false;
+    if (!device->only_queues(call_without_buffers(signature, tensor))) return false;
   }
   return true;
 }
@@ -302,8 +310,8 @@ std::optional<Status> Engine::settle(Deadline deadline) {
     {
       const MutexLock lock(state_.mutex);
       const Status& reason = state_.phase.reason();
-      if (!state_.parts.backend) return failed.ok() ? reason : failed;
-      const std::optional<Status> outcome = state_.parts.backend->device_outcome();
+      if (!state_.parts.backends) return failed.ok() ? reason : failed;
+      const std::optional<Status> outcome = state_.parts.backends->device_outcome();
       // A rank that has left takes nothing from operations that are done, or that devices are about to do.
       const bool is_over = !state_.phase.is_open() && !is_goodbye(reason);
       if (outcome || is_over || state_.phase.is_ended())
@@ -328,16 +336,16 @@ void Engine::shutdown() {
     state_.phase.enter(PhaseEvent::kEnd, reason);
     if (state_.rounds != nullptr) state_.rounds->leave();
   }
-  if (cuts_off) state_.parts.backend->abort(reason);
+  if (cuts_off) state_.parts.backends->abort(reason);
   driver_.stop();
   std::vector<InFlight::Taken> left;
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<BackendSet> backends;
   {
     const MutexLock lock(state_.mutex);
     left = state_.work.operations.take_all();
-    backend = std::move(state_.parts.backend);
+    backends = std::move(state_.parts.backends);
   }
-  backend.reset();
+  backends.reset();
   execution_.end(std::move(left), reason);
   {
     const MutexLock lock(state_.mutex);  // statistics() may look at it

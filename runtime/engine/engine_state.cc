@@ -21,7 +21,7 @@ EngineState::EngineState(EngineParts from)
     : parts(complete(std::move(from))),
       size(static_cast<int>(parts.members.size())),
       self(rank_text(parts.rank, parts.members)),
-      work(parts.cycle_time, parts.backend->fusion_advice().buffer_bytes) {}
+      work(parts.cycle_time, parts.backends->host().fusion_advice().buffer_bytes) {}
 
 void EngineState::leave_role() {
   work.leave_role();
@@ -30,8 +30,8 @@ void EngineState::leave_role() {
 }
 
 bool EngineState::owes_device_work() const {
-  if (!parts.backend) return false;
-  const std::optional<Status> outcome = parts.backend->device_outcome();
+  if (!parts.backends) return false;
+  const std::optional<Status> outcome = parts.backends->device_outcome();
   return !outcome || !outcome->ok() || has_dropped_device_operation || work.operations.has_device_operation();
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/backend_set.hpp"
 #include "runtime/engine/phase.hpp"
 #include "runtime/engine/wakeable_poll.hpp"
 #include "runtime/engine/work_queue.hpp"
@@ -38,7 +38,7 @@ struct EngineParts {
   std::unique_ptr<EngineTimeline>
       timeline;  ///< outlives the two below, which write to it; null for one that records nothing
   std::unique_ptr<ControlPlane> control;
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<BackendSet> backends;
 };
 
 /// What the parts of an engine share: the callers, the driver and the watcher.
@@ -59,7 +59,7 @@ struct EngineState {
     return phase.phase() == Phase::kConnecting || work.operations.running() > 0;
   }
   /// True while a device of this rank is at work. Nobody notifies of its end.
-  bool has_device_work() const REQUIRES(mutex) { return parts.backend && !parts.backend->device_outcome(); }
+  bool has_device_work() const REQUIRES(mutex) { return parts.backends && !parts.backends->device_outcome(); }
   /// True when not all that this rank has submitted on devices is done there without an error: what those of other
   /// ranks do with it may never end.
   bool owes_device_work() const REQUIRES(mutex);

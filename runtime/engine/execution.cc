@@ -14,11 +14,12 @@ namespace runjob::runtime {
 void Execution::start(RoundExchange& exchange) {
   exchange_ = &exchange;
   const EngineParts& parts = state_.parts;
-  runner_.emplace(
-      DataPath{[&backend = *parts.backend](const Call& call) { return backend.run(call); },
-               [&backend = *parts.backend](MemoryKind kind) { return backend.buffers(kind); },
-               [&backend = *parts.backend](std::span<const Call> calls) { return backend.run_together(calls); }},
-      *parts.timeline, parts.rank, state_.size, parts.fusion, parts.backend->fusion_advice());
+  runner_.emplace(DataPath{[&backends = *parts.backends](const Call& call) {
+                             return backends.run({&call, 1});
+                           },
+                           [&backends = *parts.backends](MemoryKind kind) { return backends.buffers(kind); },
+                           [&backends = *parts.backends](std::span<const Call> calls) { return backends.run(calls); }},
+                  *parts.timeline, parts.rank, state_.size, parts.fusion, parts.backends->host().fusion_advice());
 }
 
 void Execution::run(RoundExchange::Outcome& outcome) {
@@ -78,7 +79,9 @@ void Execution::refuse_impossible() {
   std::erase_if(operations_, [this](AgreedOperation& operation) {
     const Signature& signature = operation.submission->signature;
     if (signature.memory == MemoryKind::kHost) return false;
-    operation.decision->status = refusal_of(*state_.parts.backend, operation.decision->name, signature);
+    Status why;
+    DeviceBackend* const device = state_.parts.backends->device(why);
+    operation.decision->status = refusal_of(device, operation.decision->name, signature);
     if (operation.decision->status.ok()) return false;
     reject(*operation.decision);
     return true;

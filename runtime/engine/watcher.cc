@@ -82,7 +82,7 @@ void Watcher::report_cut_off() {
     if (is_over_ || !state_.owes_device_work()) return;
     why = state_.farewell->why.ok() ? goodbye_reason(state_.self, Goodbye::kShutdown) : state_.farewell->why;
   }
-  const std::string unfinished = state_.parts.backend->unfinished();
+  const std::string unfinished = state_.parts.backends->unfinished();
   state_.parts.control->send(
       {.type = LifeReport::Type::kCutOff,
        .status = Status(why.code(), fmt::format("{} before its part in all operations was done{}{}", why.message(),
@@ -159,7 +159,7 @@ bool Watcher::apply(const LifeDecision& decision) {
 /// The launcher, which knows the ranks that have ended, decides whether the network or one of them has failed.
 void Watcher::report_lost_connection(const LifeDecision& decision) const {
   const EngineParts& parts = state_.parts;
-  const int lost = decision.lost >= 0 ? parts.members.rank(decision.lost) : parts.backend->lost_rank();
+  const int lost = decision.lost >= 0 ? parts.members.rank(decision.lost) : parts.backends->host().lost_rank();
   if (lost >= 0 && parts.on_lost_connection) parts.on_lost_connection(lost, decision.status.message());
 }
 
@@ -211,7 +211,7 @@ void Watcher::on_failed(const Status& why) {
     return abort(cause.ok() ? why : cause);
   }
   is_over_ = true;
-  state_.parts.backend->abort(why);
+  state_.parts.backends->abort(why);
   cause_due_ = Clock::now() + kLongest;
 }
 
@@ -227,7 +227,7 @@ Status Watcher::take_outside_end() {
 /// Ends everything at once.
 void Watcher::abort(const Status& why) {
   is_over_ = true;
-  state_.parts.backend->abort(why);  // first: then no rank reads a buffer that is given back to its owner
+  state_.parts.backends->abort(why);  // first: then no rank reads a buffer that is given back to its owner
   execution_.enter(PhaseEvent::kEnd, why);
 }
 

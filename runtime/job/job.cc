@@ -173,7 +173,7 @@ void begin(Job& job, const RuntimeConfig& config, const MeshPlan& plan, Prepared
   job.timeline = timeline;
   job.timeline_options = timeline_options(config);
   if (config.timeline && plan.rank != 0) timeline->start(job.timeline_options);
-  job.job_buffers = backend.buffers(MemoryKind::kHost);
+  job.job_buffers = backend.buffers();
   job.process_sets = std::make_shared<ProcessSets>(
       JobFacts{config, plan.rank, plan.members, plan.hosts, plan.timeout, plan.job_key, timeline, job.job_buffers},
       job.engine);

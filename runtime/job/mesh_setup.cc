@@ -237,8 +237,8 @@ std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan&
   MeshOptions gpus = member_options(config, plan);
   gpus.encrypts = config.encrypt_data && !config.nccl_unencrypted;
   const StallLimits& stalls = config.stall_limits;
-  parts.backend = with_gpus(std::move(prepared.backend), gpus,
-                            {config.has_process_sets || config.dynamic_process_sets, stalls.warning, stalls.failure});
+  const DeviceTerms terms{config.has_process_sets || config.dynamic_process_sets, stalls.warning, stalls.failure};
+  parts.backends = std::make_unique<BackendSet>(std::move(prepared.backend), gpu_maker(gpus, terms));
   return std::make_shared<Engine>(std::move(parts));
 }
 

@@ -42,27 +42,17 @@ Call call_without_buffers(const Signature& signature, std::size_t tensor) {
   return call;
 }
 
-Status memory_obstacle(const DataBackend& backend, const Signature& signature) {
-  for (std::size_t tensor = 0; tensor < tensor_count(signature); ++tensor) {
-    const Call call = call_without_buffers(signature, tensor);
-    if (backend.supports(call)) continue;
-    const std::string why = backend.objection(call);
-    return Status(Errc::kUnavailable, fmt::format("it has no backend for {} values in {}{}{}", to_string(call.dtype),
-                                                  to_string(signature.memory), why.empty() ? "" : ": ", why));
-  }
-  return {};
-}
-
-Status refusal_of(DataBackend& backend, std::string_view name, const Signature& signature) {
+Status refusal_of(DeviceBackend* backend, std::string_view name, const Signature& signature) {
   if (signature.wire) {
     return Status(Errc::kUnavailable, fmt::format("{}: values in {} cannot be compressed; convert them there",
                                                   operation_text(name, signature), to_string(signature.memory)));
   }
+  if (backend == nullptr) return {};
   const std::size_t count = tensor_count(signature);
   for (std::size_t tensor = 0; tensor < count; ++tensor) {
     const Shape& shape = signature.group.empty() ? signature.shape : signature.group[tensor].shape;
     if (!has_own_first_extent(signature.kind) && element_count(shape) == 0) continue;  // nothing is run
-    const Status refusal = backend.refusal(call_without_buffers(signature, tensor));
+    const Status refusal = backend->refusal(call_without_buffers(signature, tensor));
     if (refusal.ok()) continue;
     const std::string which = count > 1 ? tensor_name(name, tensor, count) + ": " : "";
     return Status(refusal.code(), fmt::format("{}: {}{}", operation_text(name, signature), which, refusal.message()));

@@ -3,7 +3,7 @@
 #include <functional>
 #include <span>
 
-#include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/device_backend.hpp"
 #include "runtime/negotiation/control_message.hpp"
 #include "runtime/negotiation/prepared_operation.hpp"
 #include "runtime/negotiation/submission.hpp"
@@ -14,7 +14,7 @@ namespace runjob::runtime {
 
 /// Runs a call and blocks until it is done.
 using RunCall = std::function<Status(const Call&)>;
-/// The same with DataBackend::run_together().
+/// Runs several calls of a device that have all but their tensors in common.
 using RunTogether = std::function<Status(std::span<const Call>)>;
 /// Returns the allocator for a kind of memory; null for ordinary memory of the host.
 using FindBuffers = std::function<std::shared_ptr<BufferAllocator>(MemoryKind)>;
@@ -33,11 +33,9 @@ Status run_operation(const DataPath& path, EngineTimeline& timeline, const Submi
                      const Decision& decision, int rank, int size, Completion::Result& result);
 /// The call that runs one of its tensors, without buffers: enough to ask a backend about it.
 Call call_without_buffers(const Signature& signature, std::size_t tensor);
-/// The reason why `backend` cannot reach the tensors of an operation on this rank; OK if it can.
-Status memory_obstacle(const DataBackend& backend, const Signature& signature);
 /// The reason why no rank runs an operation on a device, on which all have agreed; OK if they do. See
-/// DataBackend::refusal().
-Status refusal_of(DataBackend& backend, std::string_view name, const Signature& signature);
+/// DeviceBackend::refusal(). `backend`: null where it cannot be made, so that the operation's run fails.
+Status refusal_of(DeviceBackend* backend, std::string_view name, const Signature& signature);
 /// Sets the buffers of a prepared operation's call, which may be used again, to the caller's; allocates a buffer for a
 /// result that has none there.
 /// Errors  std::bad_alloc.

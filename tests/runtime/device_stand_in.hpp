@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/backend_set.hpp"
 
 /// A stand-in for a device: memory that the processor cannot touch, and a backend that can.
 namespace runjob::runtime {
@@ -83,40 +83,46 @@ class StandInMemory : public BufferAllocator {
   int allocations_ GUARDED_BY(mutex_) = 0;
 };
 
-/// The backend of that memory: runs everything except products, through a host backend of its own, on the views.
-class StandInBackend : public DataBackend {
+/// The backend of that memory: runs everything except products on the views, through the host's backend.
+class StandInBackend : public DeviceBackend {
  public:
-  StandInBackend(std::shared_ptr<StandInMemory> memory, std::unique_ptr<DataBackend> host)
-      : memory_(std::move(memory)), host_(std::move(host)) {}
+  StandInBackend(std::shared_ptr<StandInMemory> memory, DataBackend& host) : memory_(std::move(memory)), host_(host) {}
 
-  /// Never empty, unlike that of a backend whose ranks connect later.
-  std::string address() const override { return "device" + host_->address(); }
-  Status connect(const std::vector<std::string>& addresses) override {
-    std::vector<std::string> hosts;
-    for (const std::string& each : addresses) hosts.push_back(each.substr(std::string("device").size()));
-    return host_->connect(hosts);
+  Status begin_work(const DeviceSubmission&, std::shared_ptr<DeviceWork>&) override { return {}; }
+  Status refusal(const Call& call) override {
+    return call.op == ReduceOp::kProduct ? Status(Errc::kUnavailable, "the device has no products") : Status();
   }
-  bool supports(const Call& call) const override {
-    return call.memory.kind == MemoryKind::kDevice && call.op != ReduceOp::kProduct;
+  Status run(std::span<const Call> calls) override {
+    for (const Call& call : calls) {
+      devices.push_back(call.memory.device.ordinal);
+      Call on_host = call;
+      on_host.memory = {};
+      if (call.input != nullptr) on_host.input = memory_->view(call.input);
+      if (call.output != nullptr) on_host.output = memory_->view(call.output);
+      if (Status status = host_.run(on_host); !status.ok()) return status;
+    }
+    return {};
   }
-  Status run(const Call& call) override {
-    devices.push_back(call.memory.device.ordinal);
-    Call on_host = call;
-    on_host.memory = {};
-    if (call.input != nullptr) on_host.input = memory_->view(call.input);
-    if (call.output != nullptr) on_host.output = memory_->view(call.output);
-    return host_->run(on_host);
-  }
-  std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override {
-    return kind == MemoryKind::kDevice ? memory_ : nullptr;
-  }
-  void abort(const Status& why) override { host_->abort(why); }
+  bool only_queues(const Call&) const override { return false; }
+  std::shared_ptr<BufferAllocator> memory() const override { return memory_; }
+  std::optional<Status> outcome() const override { return Status(); }
+  std::string unfinished() const override { return {}; }
+  void abort(const Status&) override {}
 
   std::vector<int> devices;  ///< the ordinal of each call, in order; read once the engine is at rest
 
  private:
   const std::shared_ptr<StandInMemory> memory_;
-  const std::unique_ptr<DataBackend> host_;
+  DataBackend& host_;
 };
+
+/// The backend of the devices, which is made if it is not there.
+template <class Device = StandInBackend>
+Device& device_of(BackendSet& backends) {
+  Status why;
+  DeviceBackend* const device = backends.device(why);
+  why.throw_if_failed();
+  return static_cast<Device&>(*device);
+}
 
 }  // namespace runjob::runtime

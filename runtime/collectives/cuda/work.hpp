@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/cuda/gpu.hpp"
 #include "runtime/collectives/device/device_work.hpp"
+#include "runtime/collectives/device_backend.hpp"
 
 namespace runjob::runtime::cuda {
 

@@ -20,7 +20,6 @@ class GlooBackend : public DataBackend {
   std::string address() const override { return transport_->address(); }
   Status connect(const std::vector<std::string>& addresses) override;
   Status run(const Call& call) override;
-  FusionAdvice fusion_advice() const override { return kNetworkFusion; }
   void abort(const Status& why) override;
 
  private:

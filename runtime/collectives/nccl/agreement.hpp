@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/collectives/backend.hpp"
+#include "runtime/collectives/device_backend.hpp"
 #include "runtime/collectives/nccl/communicator.hpp"
 
 namespace runjob::runtime::nccl {

@@ -103,7 +103,7 @@ Status NcclBackend::begin_work(const DeviceSubmission& submission, std::shared_p
   }
 }
 
-/// A failure to agree is that of the call, which run_together() returns.
+/// A failure to agree is that of the call, which run() returns.
 Status NcclBackend::refusal(const Call& call) {
   std::string objection;
   translate(call, options_.mesh.size, objection);
@@ -128,7 +128,7 @@ void NcclBackend::note_launch_failure(const Status& why) {
 
 /// Tensors of one operation, which follow each other, have one work. The other ranks' works may wait in vain for one
 /// that has failed here: nothing is launched after it, because it would meet the other ranks' part of the failed one.
-Status NcclBackend::run_together(std::span<const Call> calls) {
+Status NcclBackend::run(std::span<const Call> calls) {
   Status status;
   try {
     Place& used = agreed_place();
@@ -237,8 +237,7 @@ NcclBackend::Place& NcclBackend::agreed_place() {
   return place;
 }
 
-std::shared_ptr<BufferAllocator> NcclBackend::buffers(MemoryKind kind) const {
-  if (kind != MemoryKind::kDevice) return nullptr;
+std::shared_ptr<BufferAllocator> NcclBackend::memory() const {
   try {
     const MutexLock lock(mutex_);
     return place(std::nullopt).memory;
@@ -252,7 +251,7 @@ std::optional<Status> NcclBackend::failure() const {
   return failure_;
 }
 
-std::optional<Status> NcclBackend::device_outcome() const {
+std::optional<Status> NcclBackend::outcome() const {
   return works_.outcome();
 }
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/cuda/gpu_memory.hpp"
+#include "runtime/collectives/device_backend.hpp"
 #include "runtime/collectives/nccl/agreement.hpp"
 #include "runtime/collectives/nccl/in_flight_works.hpp"
 #include "runtime/collectives/nccl/staged_run.hpp"
@@ -22,22 +22,18 @@ namespace runjob::runtime::nccl {
 /// for all calls. With communicators, all ranks refuse calls that NCCL cannot express.
 ///
 /// Errors   A failure ends all works in flight, and every later call.
-/// Threads  as DataBackend; begin_work(), only_queues() and buffers() any.
-class NcclBackend final : public DataBackend {
+/// Threads  as DeviceBackend.
+class NcclBackend final : public DeviceBackend {
  public:
   NcclBackend(DeviceOptions options, NcclSettings settings);
   ~NcclBackend() override;
 
-  std::string address() const override { return {}; }
-  Status connect(const std::vector<std::string>&) override { return {}; }
-  bool supports(const Call& call) const override { return call.memory.kind == MemoryKind::kDevice; }
   Status begin_work(const DeviceSubmission& submission, std::shared_ptr<DeviceWork>& work) override;
   Status refusal(const Call& call) override;
-  Status run(const Call& call) override { return run_together({&call, 1}); }
-  Status run_together(std::span<const Call> calls) override;
+  Status run(std::span<const Call> calls) override;
   bool only_queues(const Call& call) const override;
-  std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override;
-  std::optional<Status> device_outcome() const override;
+  std::shared_ptr<BufferAllocator> memory() const override;
+  std::optional<Status> outcome() const override;
   std::string unfinished() const override;
   void abort(const Status& why) override;
 

@@ -21,7 +21,7 @@ nccl::NcclSettings read_settings() {
           .may_share = value("NCCL_MULTI_RANK_GPU_ENABLE") == "1"};
 }
 
-runjob::Status create(const DeviceOptions& options, std::unique_ptr<DataBackend>& backend) {
+runjob::Status create(const DeviceOptions& options, std::unique_ptr<DeviceBackend>& backend) {
   try {
     cuda::refuse_forked();
     static_cast<void>(cuda::driver());

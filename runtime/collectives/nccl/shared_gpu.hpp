@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "runtime/collectives/backend.hpp"
 #include "runtime/collectives/cuda/gpu.hpp"
+#include "runtime/collectives/device_backend.hpp"
 #include "runtime/collectives/nccl/launch_order.hpp"
 #include "runtime/collectives/nccl/nccl_library.hpp"
 

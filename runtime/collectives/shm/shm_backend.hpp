@@ -39,9 +39,7 @@ class ShmBackend : public Backend {
   Status connect(const std::vector<std::string>& addresses) override;
   Status run(const Call& call) override;
   FusionAdvice fusion_advice() const override { return {.fuses_below = 64u << 10, .buffer_bytes = 1u << 20}; }
-  std::shared_ptr<BufferAllocator> buffers(MemoryKind kind) const override {
-    return kind == MemoryKind::kHost ? heap_ : nullptr;
-  }
+  std::shared_ptr<BufferAllocator> buffers() const override { return heap_; }
   void abort(const Status& why) override;
   Rounds& rounds() override { return channels_->rounds; }
 

@@ -1,11 +1,13 @@
 #include "runtime/collectives/backend_set.hpp"
 
+#include "base/error.hpp"
 #include "runtime/backends/local_backend.hpp"
 #include "tests/catch.hpp"
 #include "tests/runtime/device_stand_in.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
+using runjob::Error;
 using runjob::Status;
 
 namespace {
@@ -13,15 +15,13 @@ namespace {
 /// A job of one rank with a device.
 struct Set {
   std::shared_ptr<StandInMemory> memory = std::make_shared<StandInMemory>();
-  StandInBackend* device = nullptr;
-  std::unique_ptr<BackendSet> set;
+  bool has_driver = true;
+  BackendSet backends{std::make_unique<LocalBackend>(), [this](DataBackend& host, const BackendSet::OnFailure&) {
+                        if (!has_driver) throw Error(Errc::kUnavailable, "there is no driver");
+                        return std::make_unique<StandInBackend>(memory, host);
+                      }};
 
-  Set() {
-    std::vector<std::unique_ptr<DataBackend>> data;
-    data.push_back(std::make_unique<StandInBackend>(memory, std::make_unique<LocalBackend>()));
-    device = static_cast<StandInBackend*>(data.front().get());
-    set = std::make_unique<BackendSet>(std::make_unique<LocalBackend>(), std::move(data));
-  }
+  Status run(const Call& call) { return backends.run({&call, 1}); }
 };
 
 Call sum_of(void* buffer, MemoryKind kind) {
@@ -36,40 +36,46 @@ Call sum_of(void* buffer, MemoryKind kind) {
 
 }  // namespace
 
-TEST_CASE("a call goes to the first backend that supports it", "[runtime][unit][stand-in]") {
+TEST_CASE("a call runs where its tensors lie, and the first one on a device makes its backend",
+          "[runtime][unit][stand-in]") {
   Set job;
-  REQUIRE(job.set->connect({job.set->address()}).ok());
   std::int32_t value = 5;
-  CHECK(job.set->run(sum_of(&value, MemoryKind::kHost)).ok());
-  CHECK(job.device->devices.empty());
+  CHECK(job.run(sum_of(&value, MemoryKind::kHost)).ok());
+  CHECK(job.backends.made_device() == nullptr);
   void* buffer = job.memory->allocate(sizeof value);
-  CHECK(job.set->run(sum_of(buffer, MemoryKind::kDevice)).ok());
-  CHECK(job.device->devices.size() == 1);
-  Call product = sum_of(buffer, MemoryKind::kDevice);
-  product.op = ReduceOp::kProduct;
-  CHECK_FALSE(job.set->supports(product));
-  CHECK(job.set->run(product).code() == Errc::kUnavailable);
+  CHECK(job.run(sum_of(buffer, MemoryKind::kDevice)).ok());
+  CHECK(job.backends.made_device() == &device_of(job.backends));
+  CHECK(device_of(job.backends).devices.size() == 1);
 }
 
 TEST_CASE("each kind of memory comes from the backend that has it", "[runtime][unit][stand-in]") {
   Set job;
-  CHECK(job.set->buffers(MemoryKind::kDevice) == job.memory);
-  CHECK(job.set->buffers(MemoryKind::kHost) == nullptr);
+  CHECK(job.backends.buffers(MemoryKind::kDevice) == job.memory);
+  CHECK(job.backends.buffers(MemoryKind::kHost) == nullptr);
   {
-    const Buffer buffer(job.set->buffers(MemoryKind::kDevice), 64);
+    const Buffer buffer(job.backends.buffers(MemoryKind::kDevice), 64);
     CHECK(job.memory->in_use() == 1);
   }
   CHECK(job.memory->in_use() == 0);
 }
 
-TEST_CASE("ranks with other backends and malformed addresses are errors", "[runtime][unit][stand-in]") {
+TEST_CASE("a device that cannot be used is the error of each call, until it can", "[runtime][unit][stand-in]") {
   Set job;
-  const BackendSet alone(std::make_unique<LocalBackend>(), {});
-  const Status other = job.set->connect({job.set->address(), alone.address()});
-  CHECK(other.code() == Errc::kProtocol);
-  for (const std::string& address : {std::string("nonsense"), std::string(200'000, '\x81')}) {
-    const Status status = job.set->connect({job.set->address(), address});
-    CHECK(status.code() == Errc::kProtocol);
-    CHECK_THAT(status.message(), ContainsSubstring("rank 1 has sent a malformed address of its backends: "));
-  }
+  job.has_driver = false;
+  void* buffer = job.memory->allocate(sizeof(std::int32_t));
+  const Status status = job.run(sum_of(buffer, MemoryKind::kDevice));
+  CHECK(status.code() == Errc::kUnavailable);
+  CHECK(status.message() == "there is no driver");
+  CHECK(job.backends.buffers(MemoryKind::kDevice) == nullptr);
+  CHECK(job.backends.device_outcome() == Status());
+  job.has_driver = true;
+  CHECK(job.run(sum_of(buffer, MemoryKind::kDevice)).ok());
+}
+
+TEST_CASE("no backend of devices is made once the job has ended", "[runtime][unit][stand-in]") {
+  Set job;
+  job.backends.abort(Status(Errc::kPeerLost, "rank 1 has left"));
+  void* buffer = job.memory->allocate(sizeof(std::int32_t));
+  CHECK(job.run(sum_of(buffer, MemoryKind::kDevice)).message() == "rank 1 has left");
+  CHECK(job.backends.made_device() == nullptr);
 }

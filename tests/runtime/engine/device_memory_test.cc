@@ -28,20 +28,24 @@ std::unique_ptr<ShmBackend> shared_memory(int rank) {
 /// One rank with a device: an engine over shared memory and the stand-in's backend.
 struct Rank {
   std::shared_ptr<StandInMemory> memory = std::make_shared<StandInMemory>();
-  StandInBackend* device = nullptr;  ///< lent by the engine
+  StandInBackend* device = nullptr;  ///< the engine's, once it has made it
+  bool has_driver = true;
   std::string address;
   std::unique_ptr<Engine> engine;
 
   Rank(int rank, std::unique_ptr<ControlPlane> control) {
-    std::vector<std::unique_ptr<DataBackend>> data;
-    data.push_back(std::make_unique<StandInBackend>(memory, shared_memory(rank)));
-    device = static_cast<StandInBackend*>(data.front().get());
     EngineParts parts;
     parts.rank = rank;
     parts.members = std::vector<std::string>{"a", "a"};
     parts.control = std::move(control);
-    parts.backend = std::make_unique<BackendSet>(shared_memory(rank), std::move(data));
-    address = parts.backend->address();
+    const auto make_device = [this](DataBackend& host, const BackendSet::OnFailure&) {
+      if (!has_driver) throw Error(Errc::kUnavailable, "there is no driver");
+      auto made = std::make_unique<StandInBackend>(memory, host);
+      device = made.get();
+      return made;
+    };
+    parts.backends = std::make_unique<BackendSet>(shared_memory(rank), make_device);
+    address = parts.backends->host().address();
     engine = std::make_unique<Engine>(std::move(parts));
   }
 
@@ -227,7 +231,7 @@ TEST_CASE("ranks that disagree on the memory end with an error that names both",
   }
 }
 
-TEST_CASE("what no backend supports, and compression, is refused on all ranks", "[runtime][unit][stand-in]") {
+TEST_CASE("what a device cannot do, and compression, is refused on all ranks", "[runtime][unit][stand-in]") {
   Job job;
   std::array<void*, 2> buffer{job.zero.to_device({1}), job.one.to_device({1})};
   const auto refusals = [&](const std::string& name, const Signature& signature) {
@@ -239,9 +243,25 @@ TEST_CASE("what no backend supports, and compression, is refused on all ranks", 
     return outcome(done[0]).message();
   };
   CHECK_THAT(refusals("p", {.kind = Kind::kAllreduce, .op = ReduceOp::kProduct, .shape = {1}}),
-             ContainsSubstring("allreduce 'p': rank 0 on a cannot run it: it has no backend for float32 values in "
-                               "device memory; rank 1 on a cannot run it: it has no backend"));
+             ContainsSubstring("allreduce 'p': the device has no products"));
   Signature compressed{.kind = Kind::kAllreduce, .shape = {1}};
   compressed.wire = DType::kFloat16;
   CHECK_THAT(refusals("c", compressed), ContainsSubstring("values in device memory cannot be compressed"));
+}
+
+TEST_CASE("a rank that has no device refuses its tensors on all ranks, with the reason", "[runtime][unit][stand-in]") {
+  Job job;
+  job.one.has_driver = false;
+  std::array<void*, 2> buffer{job.zero.to_device({1}), job.one.to_device({1})};
+  std::array<std::shared_ptr<Completion>, 2> done;
+  for (int rank = 0; rank < 2; ++rank) {
+    const Signature sum{.kind = Kind::kAllreduce, .shape = {1}};
+    done[rank] = job.rank(rank).engine->submit(on_device("x", sum, buffer[rank], buffer[rank]));
+  }
+  for (const auto& each : done) {
+    CHECK(outcome(each).code() == Errc::kUnavailable);
+    CHECK_THAT(outcome(each).message(),
+               ContainsSubstring("rank 1 on a cannot run it: it has no backend for float32 values in device memory: "
+                                 "there is no driver"));
+  }
 }

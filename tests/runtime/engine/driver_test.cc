@@ -169,7 +169,7 @@ TEST_CASE("the end of the job ends an operation only when no round reads its inp
   REQUIRE(rank.take_role());
   const auto completion = put(rank.state, sum_of("x", rank.value));  // known now: its data travel with the round
   bool was_done = true;
-  static_cast<InterruptedBackend&>(*rank.state.parts.backend).in_next_round([&] {
+  static_cast<InterruptedBackend&>(rank.state.parts.backends->host()).in_next_round([&] {
     rank.execution.enter(PhaseEvent::kEnd, Status(Errc::kAborted, "rank 1 was lost"));
     was_done = completion->done();
   });
@@ -206,7 +206,7 @@ TEST_CASE("no round begins after an operation has failed, although another rank 
     CHECK(outcome(*other).message().starts_with("rank 1 called shutdown()"));
   }
   CHECK(rank.role() == DriverRole::kClosed);
-  CHECK(static_cast<BrokenBackend&>(*rank.state.parts.backend).given() == 1);
+  CHECK(static_cast<BrokenBackend&>(rank.state.parts.backends->host()).given() == 1);
 }
 
 TEST_CASE("rounds that fail while an operation runs at once are reported too", "[runtime][unit]") {

@@ -22,7 +22,7 @@ EngineParts parts(int rank, int size, std::unique_ptr<ControlPlane> control, std
   result.rank = rank;
   result.members = std::vector<std::string>(static_cast<std::size_t>(size), "a");
   result.control = std::move(control);
-  result.backend = std::move(backend);
+  result.backends = std::make_unique<BackendSet>(std::move(backend));
   return result;
 }
 

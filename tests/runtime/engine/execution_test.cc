@@ -30,11 +30,11 @@ class CountingBackend : public LocalBackend {
 /// An execution whose rounds have begun, with an operation "x" in flight.
 struct Started {
   explicit Started(std::unique_ptr<Backend> backend = std::make_unique<LocalBackend>())
-      : state(lone_parts(std::move(backend))), exchange(state.parts.backend->rounds(), 0, {"a"}, {}, nullptr) {
+      : state(lone_parts(std::move(backend))), exchange(state.parts.backends->host().rounds(), 0, {"a"}, {}, nullptr) {
     execution.start(exchange);
     set_running(state);
     const MutexLock lock(state.mutex);
-    state.rounds = &state.parts.backend->rounds();
+    state.rounds = &state.parts.backends->host().rounds();
     state.work.open_role();
   }
 

@@ -12,11 +12,12 @@ namespace runjob::runtime {
 
 /// The state of an engine for parts that are tested without the others: rank 0 of a job of one rank or, where only this
 /// rank is looked at, of several.
-inline EngineParts lone_parts(std::unique_ptr<Backend> backend = std::make_unique<LocalBackend>(), int size = 1) {
+inline EngineParts lone_parts(std::unique_ptr<Backend> backend = std::make_unique<LocalBackend>(), int size = 1,
+                              BackendSet::MakeDevice make_device = {}) {
   EngineParts parts;
   parts.members = std::vector<std::string>(static_cast<std::size_t>(size), "a");
   parts.control = std::make_unique<Coordinator>(parts.members, std::vector<ControlChannel>(1), nullptr);
-  parts.backend = std::move(backend);
+  parts.backends = std::make_unique<BackendSet>(std::move(backend), std::move(make_device));
   return parts;
 }
 

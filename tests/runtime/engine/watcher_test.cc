@@ -3,6 +3,7 @@
 #include <future>
 
 #include "tests/catch.hpp"
+#include "tests/runtime/device_stand_in.hpp"
 #include "tests/runtime/engine/lone_state.hpp"
 
 using namespace runjob::runtime;
@@ -84,10 +85,12 @@ class ScriptedControl : public ControlPlane {
   int turns_ GUARDED_BY(mutex_) = 0;
 };
 
-/// A backend with a device, which is at work until the test changes it.
-class WithDevice : public LocalBackend {
+/// A device, which is at work until the test changes it.
+class ScriptedDevice : public StandInBackend {
  public:
-  std::optional<Status> device_outcome() const override {
+  using StandInBackend::StandInBackend;
+
+  std::optional<Status> outcome() const override {
     const MutexLock lock(mutex_);
     if (looks_ > 0 && --looks_ == 0) outcome_ = Status();
     return outcome_;
@@ -111,7 +114,10 @@ class WithDevice : public LocalBackend {
 };
 
 EngineParts scripted_parts() {
-  EngineParts parts = lone_parts(std::make_unique<WithDevice>());
+  const auto make_device = [](DataBackend& host, const BackendSet::OnFailure&) {
+    return std::make_unique<ScriptedDevice>(std::make_shared<StandInMemory>(), host);
+  };
+  EngineParts parts = lone_parts(std::make_unique<LocalBackend>(), 1, make_device);
   parts.control = std::make_unique<ScriptedControl>();
   return parts;
 }
@@ -151,7 +157,7 @@ struct Watched {
   std::int32_t value = 1;
   EngineState state{scripted_parts()};
   ScriptedControl& control = static_cast<ScriptedControl&>(*state.parts.control);
-  WithDevice& device = static_cast<WithDevice&>(*state.parts.backend);
+  ScriptedDevice& device = device_of<ScriptedDevice>(*state.parts.backends);
   Execution execution{state};
   Watcher watcher{state, execution};
 };

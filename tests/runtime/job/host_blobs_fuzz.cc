@@ -1,8 +1,7 @@
 /// Feeds any bytes to the readers of what ranks learn about each other when they meet, through the rendezvous, PMI or
 /// PMIx, and of what hosts send each other in a round. The first byte chooses: 'b' a rank's blob, 'o' the address of
-/// its backend, 's' the part of it about shared memory, 'e' the addresses of several backends, 'n' the offer of a GPU for
-/// NCCL, 'r' a round's block of messages, whose number is the second byte. What was read is the same when it is written
-/// and read again.
+/// its backend, 's' the part of it about shared memory, 'n' the offer of a GPU for NCCL, 'r' a round's block of messages,
+/// whose number is the second byte. What was read is the same when it is written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "runtime/collectives/address_set.hpp"
 #include "runtime/collectives/hierarchical/host_offer.hpp"
 #include "runtime/collectives/hierarchical/rounds/message_block.hpp"
 #include "runtime/collectives/nccl/offer.hpp"
@@ -35,17 +33,6 @@ void check(const std::string& bytes, Decode decode) {
     require(decode(encode(value)) == value);
   } catch (const Error& error) {
     require(error.code() == Errc::kProtocol && *error.what() != '\0');
-  }
-}
-
-void check_set(const std::string& bytes) {
-  for (const std::size_t count : {1, 2}) {
-    try {
-      const auto addresses = split_addresses(bytes, count, 1);
-      require(addresses.size() == count && split_addresses(join_addresses(addresses), count, 1) == addresses);
-    } catch (const Error& error) {
-      require(error.code() == Errc::kProtocol);
-    }
   }
 }
 
@@ -105,9 +92,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 's':
       check(std::string(bytes.substr(1)), [](const std::string& offer) { return decode_sharing_offer(offer, 1); });
-      break;
-    case 'e':
-      check_set(std::string(bytes.substr(1)));
       break;
     case 'n':
       check_gpu(std::string(bytes.substr(1)));

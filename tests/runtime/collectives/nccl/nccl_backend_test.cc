@@ -387,7 +387,7 @@ TEST_CASE("communicators that connect while the job fails are stopped, over the 
     Call inexpressible = call;
     inexpressible.dtype = DType::kInt16;
     static_cast<void>(backend->refusal(inexpressible));  // it connects the communicator
-    require(backend->run(call).message() == "rank 1 has left", "the reason");
+    require(backend->run({&call, 1}).message() == "rank 1 has left", "the reason");
     while (calls_of("ncclCommAbort") == 0) ::usleep(1000);
     backend.reset();
     require(calls_of("ncclCommAbort") == 1 && calls_of("ncclCommDestroy") == 0, "it is stopped once");
