@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "rendezvous/client.hpp"
+#include "rendezvous/meeting_place.hpp"
 #include "runtime/backends/backend_text.hpp"
 #include "runtime/job/mesh_setup.hpp"
 #include "runtime/mpi_start/key_store.hpp"
@@ -21,6 +22,7 @@ namespace runjob::runtime {
 namespace {
 
 using rendezvous::JoinReply;
+using rendezvous::MeetingPlace;
 
 std::vector<std::string> host_of_each_rank(const JoinReply& place) {
   std::vector<std::string> hosts;

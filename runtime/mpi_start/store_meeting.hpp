@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/meeting_place.hpp"
 #include "runtime/mpi_start/foreign_launcher.hpp"
 #include "runtime/mpi_start/key_store.hpp"
-#include "runtime/mpi_start/meeting_place.hpp"
 
 namespace runjob::runtime {
 
 /// A meeting place made of another launcher's key store. It needs no server of runjob.
-class StoreMeeting : public MeetingPlace {
+class StoreMeeting : public rendezvous::MeetingPlace {
  public:
   static constexpr char kName[] = "key store";
 

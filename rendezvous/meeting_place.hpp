@@ -4,13 +4,12 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/status.hpp"
 #include "rendezvous/protocol.hpp"
 
-namespace runjob::runtime {
+namespace runjob::rendezvous {
 
 /// The service through which the ranks of a job find each other: the rendezvous of runjob's launcher, or another
 /// launcher's key store.
@@ -26,7 +25,7 @@ class MeetingPlace {
 
   /// Joins and returns this process's ranks. `timeout` is the user's; nullopt means the default.
   /// Errors  Error: kConnect, kTimeout naming the missing ranks.
-  virtual rendezvous::JoinReply join(std::optional<Milliseconds> timeout) = 0;
+  virtual JoinReply join(std::optional<Milliseconds> timeout) = 0;
 
   /// Gives `blob` and returns those of all ranks, by rank. `name` must differ between calls.
   /// Errors  as join().
@@ -37,4 +36,4 @@ class MeetingPlace {
   virtual void on_loss(std::function<void(const Status&)> notify) = 0;
 };
 
-}  // namespace runjob::runtime
+}  // namespace runjob::rendezvous
