@@ -96,7 +96,9 @@ def test_standard_input_goes_to_rank_0(bed):
 
 
 def test_much_output_arrives_whole(bed):
-    done = run(bed, "-H", "s1,s2", *python("for i in range(200_000): print(i)"))
+    # One write() a line, unlike print(): the launcher shows the beginning of a line whose end does not come soon.
+    code = "import os\nfor i in range(200_000): os.write(1, b'%d\\n' % i)"
+    done = run(bed, "-H", "s1,s2", *python(code))
     for rank in (0, 1):
         lines = [line.partition(":")[2] for line in done.stdout.splitlines() if line.startswith(f"[{rank}]")]
         assert lines == [str(i) for i in range(200_000)]

@@ -188,7 +188,8 @@ def test_nothing_of_the_step_that_started_the_agents_is_seen(slurm):
 
 
 def test_much_output_arrives_whole(slurm):
-    code = "import os; [print(os.environ['RUNJOB_RANK'], i, 'x' * 80) for i in range(20000)]"
+    # One write() a line, unlike print(): the launcher shows the beginning of a line whose end does not come soon.
+    code = "import os; [os.write(1, f\"{os.environ['RUNJOB_RANK']} {i} {'x' * 80}\\n\".encode()) for i in range(20000)]"
     done = salloc(slurm, "-N3 -n3", *python(code))
     assert done.returncode == 0, done.stderr
     for rank in range(3):
