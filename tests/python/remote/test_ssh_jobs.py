@@ -5,6 +5,7 @@ import signal
 
 import pytest
 from remote_jobs import DAEMON, RUNJOB, SLEEP, Running, python, run
+from running_job import STUBBORN
 from testbed import HOME, HostSpec, Testbed, eventually, with_enough_time
 
 SHOW = """import os, socket, sys
@@ -171,8 +172,7 @@ def test_nothing_is_left_when_one_of_ours_is_killed_on_a_host(bed, victim):
 
 
 def test_a_rank_that_ignores_sigterm_is_killed_after_the_grace_period(bed):
-    code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SLEEP
-    with Running(bed, "-H", "s1,s2", "--grace-period", "500ms", *python(code)) as job:
+    with Running(bed, "-H", "s1,s2", "--grace-period", "500ms", *python(STUBBORN)) as job:
         job.wait_for_lines(2)
         job.process.terminate()
         assert job.finish()[0] == 143

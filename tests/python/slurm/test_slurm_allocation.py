@@ -5,26 +5,12 @@ import shlex
 import signal
 
 import pytest
-from slurm_jobs import (
-    PYTHON,
-    ROOT,
-    RUNJOB,
-    Running,
-    output_of,
-    python,
-    salloc,
-    state_of,
-    submit,
-    wait_for,
-    wait_until_gone,
-    wait_until_idle,
-)
+from running_job import SLEEP
+from slurm_jobs import KEY, PYTHON, ROOT, RUNJOB, Running, output_of, python, salloc, state_of, submit, wait_for, wait_until_gone, wait_until_idle
 from testbed import HOME, HostSpec
 from testbed.slurm import Slurm
 
 SHOW = "import os, socket; print(*[os.environ['RUNJOB_' + n] for n in ('RANK', 'LOCAL_RANK', 'CROSS_RANK', 'HOSTNAME')], socket.gethostname())"
-SLEEP = "import time\nprint('ready')\ntime.sleep(600)"
-KEY = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
 # Which hosts, how many ranks
