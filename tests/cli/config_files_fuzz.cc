@@ -2,7 +2,6 @@
 /// 'y' YAML, 'e' an environment file; so that one corpus serves all.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -10,14 +9,11 @@
 #include "cli/options/option_table.hpp"
 #include "cli/settings/config_file.hpp"
 #include "cli/settings/env_file.hpp"
+#include "tests/fuzz_require.hpp"
 
 using namespace runjob;
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 void check_config(const std::string& text, const std::string& path) {
   Warnings warnings;

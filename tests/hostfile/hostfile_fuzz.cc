@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
@@ -13,14 +12,11 @@
 #include "hostfile/merge_hosts.hpp"
 #include "hostfile/parse_hosts.hpp"
 #include "hostfile/slurm_allocation.hpp"
+#include "tests/fuzz_require.hpp"
 
 using namespace runjob;
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 void check_host(const Host& host) {
   require(!host.name.empty() && host.name.size() <= 253 && host.name.front() != '-');

@@ -2,19 +2,15 @@
 /// been read as one stays so when more bytes come, except that an agent may begin to run.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "launcher/remote/bootstrap_reply.hpp"
+#include "tests/fuzz_require.hpp"
 
 using namespace runjob;
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 void check_text(std::string_view text) {
   require(text.size() <= 400);

@@ -2,20 +2,16 @@
 /// `runjob resize`, 'a' the launcher's answer, 's' the name of a socket; anything else is a notice to the ranks.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "base/error.hpp"
 #include "launcher/resize/resize_request.hpp"
 #include "rendezvous/protocol.hpp"
+#include "tests/fuzz_require.hpp"
 
 using namespace runjob;
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 void check_request(const std::string& text) {
   const ResizeRequest request = resize_request_from_json(text);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,14 +17,11 @@
 #include "launcher/sealed_channel/agent_call.hpp"
 #include "launcher/srun_task/pmi_names.hpp"
 #include "launcher/srun_task/step_messages.hpp"
+#include "tests/fuzz_require.hpp"
 
 using namespace runjob;
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 template <class Call>
 bool succeeds(Call call) {

@@ -1,11 +1,14 @@
-"""Every collective against NumPy, for the module of any framework: every dtype and reduction, odd, empty and large shapes, arrays that are
-contiguous or not, in place or not. The test of a module has a Framework, and calls run() with both on every rank."""
+"""Every collective against NumPy, for the module of any framework: every reduction, odd, empty and large shapes, arrays that are contiguous or
+not, in place or not. The test of a module has a Framework, and calls run() with both on every rank.
+
+The tests of the runtime's collectives try every dtype with every reduction and shape. Here only the dtypes of `Framework.crossed` take part in
+all combinations. The others are in the lists of groups(), which checks the row of each dtype in the framework's table."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import numpy
 
@@ -14,6 +17,7 @@ DTYPES = {
     "uint8": numpy.uint8, "int8": numpy.int8, "uint16": numpy.uint16, "int16": numpy.int16, "int32": numpy.int32, "int64": numpy.int64,
     "float16": numpy.float16, "bfloat16": numpy.float32, "float32": numpy.float32, "float64": numpy.float64, "bool": numpy.bool_,
 }  # fmt: skip
+ONE_OF_EACH_SIZE = ("uint8", "bfloat16", "float32", "int64")
 SHORT_INTEGERS = ("uint8", "int8", "uint16", "int16")
 OPS = ("Sum", "Average", "Min", "Max", "Product")
 #: Rows; the product of the others decides whether a message is small, in pieces, or read directly.
@@ -28,11 +32,13 @@ class Framework:
     """dtypes    the names of those that it has.
     make      (a NumPy array, the name of a dtype, a layout) -> an array of the framework.
     to_numpy  the other way; bfloat16 becomes float32.
+    crossed   the names of the dtypes that are combined with every reduction, shape and layout.
     """
 
     dtypes: list[str]
     make: Callable[[numpy.ndarray, str, str], Any]
     to_numpy: Callable[[Any], numpy.ndarray]
+    crossed: Sequence[str] = ONE_OF_EACH_SIZE
 
 
 def values_of(rank, shape, dtype, seed):
@@ -72,7 +78,7 @@ def check(name, got, expected, framework):
 
 def reductions(hvd, framework):
     rank, size = hvd.rank(), hvd.size()
-    for seed, (dtype, op, shape) in enumerate(itertools.product(framework.dtypes, OPS, SHAPES)):
+    for seed, (dtype, op, shape) in enumerate(itertools.product(framework.crossed, OPS, SHAPES)):
         if dtype == "bool" and op == "Average":
             continue
         takes_any = op == "Average" and dtype in SHORT_INTEGERS
@@ -98,7 +104,7 @@ def reductions(hvd, framework):
 def movements(hvd, framework):
     rank, size = hvd.rank(), hvd.size()
     make = framework.make
-    for seed, (dtype, shape) in enumerate(itertools.product(framework.dtypes, SHAPES)):
+    for seed, (dtype, shape) in enumerate(itertools.product(framework.crossed, SHAPES)):
         root, layout = seed % size, LAYOUTS[seed % 3]
         name = f"{dtype} {shape} {layout}"
         array = values_of(rank, shape, dtype, seed)

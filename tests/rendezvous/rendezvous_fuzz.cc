@@ -18,7 +18,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +32,7 @@
 #include "rendezvous/server/gatekeeper.hpp"
 #include "rendezvous/server/service.hpp"
 #include "rendezvous/target.hpp"
+#include "tests/fuzz_require.hpp"
 
 using namespace runjob;
 using namespace runjob::rendezvous;
@@ -41,10 +41,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int kSize = 3;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 template <class Call>
 void allow_error(Call call) {

@@ -6,21 +6,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "sealed/noise_handshake.hpp"
 #include "sealed/sealed_records.hpp"
+#include "tests/fuzz_require.hpp"
 
 using namespace runjob;
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 constexpr std::string_view kPrologue = "runjob channel 1";
 constexpr std::string_view kNode = "s1";

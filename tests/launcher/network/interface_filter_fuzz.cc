@@ -1,19 +1,15 @@
 /// Feeds any bytes to the filter's grammar and checks what must hold for every result on one host.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "base/error.hpp"
 #include "launcher/network/candidates.hpp"
+#include "tests/fuzz_require.hpp"
 
 using namespace runjob;
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 NetworkInterface interface(const std::string& name, std::vector<InterfaceAddress> addresses) {
   NetworkInterface result;

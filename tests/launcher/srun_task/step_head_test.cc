@@ -67,9 +67,27 @@ struct Outcome {
   std::string errors;
 };
 
+using Script = std::function<void(Task& task)>;
+
+/// A rank that ends by itself.
+Script ends_with(int wait_status) {
+  return [wait_status](Task& task) {
+    task.start(101);
+    task.exit(wait_status);
+  };
+}
+
+/// A rank that runs until the step ends, which `end` tells, and is then stopped.
+Script runs_until(StepEnd& end, int signal = SIGTERM) {
+  return [&end, signal](Task& task) {
+    task.start(100);
+    end = task.end();
+    task.exit(signal, /*stopped_by_us=*/true);
+  };
+}
+
 /// Runs a step of two tasks, each of which follows its script on a thread of its own: no assertions there.
-Outcome run(const std::function<void(Task& task)>& first, const std::function<void(Task& task)>& second,
-            bool continue_on_failure = false) {
+Outcome run(const Script& first, const Script& second, bool continue_on_failure = false) {
   const Munge munge = Munge::load(FAKE_MUNGE);
   const SlurmTask slurm = task(0, 2);
   const UniqueFd errors = memory_file();
@@ -78,7 +96,7 @@ Outcome run(const std::function<void(Task& task)>& first, const std::function<vo
   {
     const Redirected redirected(STDERR_FILENO, errors.get());
     StepHead head({slurm, "train", 30s, 77ms, continue_on_failure}, munge);
-    const auto play = [&](int rank, const std::function<void(Task & task)>& script) {
+    const auto play = [&](int rank, const Script& script) {
       SlurmTask its = slurm;
       its.rank = rank;
       try {
@@ -122,16 +140,7 @@ TEST_CASE("the tasks of a step get their places and one key, and all that end we
 
 TEST_CASE("a task that fails ends the others with its status, and is named", "[net]") {
   StepEnd end;
-  const Outcome outcome = run(
-      [&](Task& task) {
-        task.start(100);
-        end = task.end();
-        task.exit(SIGTERM, /*stopped_by_us=*/true);
-      },
-      [](Task& task) {
-        task.start(101);
-        task.exit(3 << 8);
-      });
+  const Outcome outcome = run(runs_until(end), ends_with(3 << 8));
   CHECK(end.status == 3);
   CHECK(end.grace_ms == 77);
   CHECK(outcome.status == 3);
@@ -140,47 +149,26 @@ TEST_CASE("a task that fails ends the others with its status, and is named", "[n
 
 TEST_CASE("a task that cannot start its rank ends the step", "[net]") {
   StepEnd end;
-  const Outcome outcome = run(
-      [&](Task& task) {
-        task.start(100);
-        end = task.end();
-        task.exit(SIGTERM, /*stopped_by_us=*/true);
-      },
-      [](Task& task) {
-        task.report(kStepNotStarted, encode(StartFailed{StartFailed::Step::kExec, ENOENT, ""}));
-      });
+  const Outcome outcome = run(runs_until(end), [](Task& task) {
+    task.report(kStepNotStarted, encode(StartFailed{StartFailed::Step::kExec, ENOENT, ""}));
+  });
   CHECK(end.status == 127);
   CHECK(outcome.status == 127);
   CHECK_THAT(outcome.errors, ContainsSubstring("s1: command not found: train"));
 }
 
 TEST_CASE("a step that continues on failures lets the other tasks end by themselves", "[net]") {
-  const Outcome outcome = run(
-      [](Task& task) {
-        task.start(100);
-        task.exit(0);
-      },
-      [](Task& task) {
-        task.start(101);
-        task.exit(3 << 8);
-      },
-      /*continue_on_failure=*/true);
+  const Outcome outcome = run(ends_with(0), ends_with(3 << 8), /*continue_on_failure=*/true);
   CHECK(outcome.status == 3);
 }
 
 TEST_CASE("an interrupt that a task reports ends the step with 128 and its number", "[net]") {
   StepEnd end;
-  const Outcome outcome = run(
-      [&](Task& task) {
-        task.start(100);
-        end = task.end();
-        task.exit(SIGINT, /*stopped_by_us=*/true);
-      },
-      [](Task& task) {
-        task.start(101);
-        task.report(kStepInterrupted, std::to_string(SIGINT));
-        task.exit(SIGINT);
-      });
+  const Outcome outcome = run(runs_until(end, SIGINT), [](Task& task) {
+    task.start(101);
+    task.report(kStepInterrupted, std::to_string(SIGINT));
+    task.exit(SIGINT);
+  });
   CHECK(end.status == 128 + SIGINT);
   CHECK(outcome.status == 128 + SIGINT);
 }
@@ -192,10 +180,7 @@ TEST_CASE("a report that cannot be read is refused and changes nothing", "[net]"
         task.report(kStepExited, "garbage");
         task.exit(0);
       },
-      [](Task& task) {
-        task.start(101);
-        task.exit(0);
-      });
+      ends_with(0));
   CHECK(outcome.status == 0);
   CHECK_THAT(outcome.errors, ContainsSubstring("refused a report of task 0: a control message that cannot be read"));
 }

@@ -4,22 +4,15 @@
 #include <sys/stat.h>
 
 #include "base/error.hpp"
-#include "launcher/ssh/files/ssh_data.hpp"
 #include "launcher/ssh/ssh_program_needed.hpp"
 #include "launcher/ssh/ssh_session.hpp"
 #include "tests/catch.hpp"
+#include "tests/launcher/ssh/key_of.hpp"
 #include "tests/launcher/ssh/test_folder.hpp"
 
 using namespace runjob;
 
 namespace {
-
-PublicKey key_of(std::string_view type, std::string_view value) {
-  PublicKey key;
-  append_string(key.blob, type);
-  append_string(key.blob, value);
-  return key;
-}
 
 const PublicKey kKey = key_of("ssh-ed25519", "1");
 const PublicKey kOther = key_of("ssh-ed25519", "2");

@@ -1,18 +1,11 @@
 #include "launcher/ssh/key_choice.hpp"
 
-#include "launcher/ssh/files/ssh_data.hpp"
 #include "tests/catch.hpp"
+#include "tests/launcher/ssh/key_of.hpp"
 
 using namespace runjob;
 
 namespace {
-
-PublicKey key_of(std::string_view type, std::string_view value) {
-  PublicKey key;
-  append_string(key.blob, type);
-  append_string(key.blob, value);
-  return key;
-}
 
 const PublicKey kOne = key_of("ssh-ed25519", "1");
 const PublicKey kTwo = key_of("ecdsa-sha2-nistp384", "2");

@@ -1,20 +1,12 @@
 /// Feeds any bytes to the readers of ssh-agent's answers, and to that of a request to sign, which a server has a part in.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "launcher/ssh/files/agent_answer.hpp"
+#include "tests/fuzz_require.hpp"
 
 using namespace runjob;
-
-namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view answer(reinterpret_cast<const char*>(data), size);

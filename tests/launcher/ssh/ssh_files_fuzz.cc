@@ -2,7 +2,6 @@
 /// parser, so that one corpus serves all.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -12,14 +11,11 @@
 #include "launcher/ssh/files/ssh_config.hpp"
 #include "launcher/ssh/files/ssh_data.hpp"
 #include "launcher/ssh/files/ssh_target.hpp"
+#include "tests/fuzz_require.hpp"
 
 using namespace runjob;
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 /// Every Include means this text again, up to the depth at which that ends.
 void check_config(const std::string& text) {

@@ -43,6 +43,11 @@ class Rendezvous(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             self.condition.notify_all()
             self.form()
 
+    def wait_until_entered(self, numbers):
+        """Waits until all of these processes have asked for notices, which a thread of the library does after elastic.run() is entered."""
+        with self.condition:
+            assert self.condition.wait_for(lambda: self.entered >= numbers, 60), f"of {numbers} only {self.entered} have asked for notices"
+
     def form(self):
         """Begins the next generation once all that it is to have are ready."""
         if not set(self.expected) <= set(self.ready):

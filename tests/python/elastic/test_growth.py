@@ -182,7 +182,7 @@ def test_under_the_name_horovodrun_a_failed_rank_costs_its_host():
 
 def test_the_discovery_script_ends_with_its_job(tmp_path):
     script = f"echo $$ > {tmp_path}/pid; echo localhost:1; echo; exec sleep 600"
-    job = run("-np", "1", "--host-discovery-script", script, sys.executable, "-c", "import time; time.sleep(2)")
+    job = run("-np", "1", "--host-discovery-script", script, "true")
     assert job.returncode == 0, job.stderr
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)

@@ -10,10 +10,9 @@ import subprocess
 import sys
 import uuid
 
+from running_job import ROOT, RUNJOB, RunningJob
 from testbed import eventually
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-RUNJOB = os.environ.get("RUNJOB_BIN", str(ROOT / "build" / "release" / "bin" / "runjob"))
 TIMEOUT = 240  # of a job that hangs: a busy machine takes minutes to import frameworks in three ranks
 
 
@@ -45,8 +44,10 @@ def by_rank(output: str, stream: str = "stdout") -> dict[int, list[str]]:
     return lines
 
 
-class Marked:
+class Marked(RunningJob):
     """A job whose processes all carry a mark in their environment, so that what is left of it can be found."""
+
+    TIMEOUT = TIMEOUT
 
     def __init__(self, *arguments: str, **options):
         self.mark = f"JOB_TEST_MARK={uuid.uuid4()}"
@@ -57,27 +58,10 @@ class Marked:
         environment = {**os.environ, **options.pop("env", {}), name: value}
         self.process = subprocess.Popen(command(*arguments), env=environment, text=True, **options)
 
-    def __enter__(self) -> "Marked":
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if stream:
-                stream.close()
+    def kill_the_rest(self) -> None:
         for pid in self.alive():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-
-    def wait_for_lines(self, count: int) -> list[str]:
-        """The first lines of standard output: what the test waits for, not a time."""
-        return [self.process.stdout.readline() for _ in range(count)]
-
-    def finish(self) -> tuple[int, str, str]:
-        output, errors = self.process.communicate(timeout=TIMEOUT)
-        return self.process.returncode, output, errors
 
     def alive(self) -> list[int]:
         """Processes other than runjob itself that carry the mark and are not zombies."""

@@ -123,7 +123,7 @@ sys.stdout.buffer.write(data)
     import random
 
     expected = {rank: random.Random(rank).randbytes(3_000_000).replace(b"\r", b"r") for rank in range(2)}
-    received = {0: b"", 1: b""}
+    received = {0: bytearray(), 1: bytearray()}
     for line in done.stdout.split(b"\n"):
         match = re.match(rb"\[([01])\]<stdout>:", line)
         if match:
@@ -137,7 +137,7 @@ def test_slow_reader_loses_nothing():
     """The reader takes 64 KiB now and then: ranks are slowed down, memory stays bounded, all lines arrive."""
     code = "import sys\nfor i in range(200_000): print(i, 'y' * 50)"
     process = subprocess.Popen(command("-np", "2", *python(code)), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
-    text = b""
+    text = bytearray()
     while True:
         chunk = os.read(process.stdout.fileno(), 65536)
         if not chunk:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pathlib
 import signal
 import uuid
 
+from running_job import ROOT, RUNJOB, SLEEP, RunningJob
 from testbed import eventually
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-RUNJOB = os.environ.get("RUNJOB_BIN", str(ROOT / "build" / "release" / "bin" / "runjob"))
 PYTHON = "/usr/bin/python3"
-
-# Programs for python().
-SLEEP = "import time\nprint('ready')\ntime.sleep(600)"
 
 # Leaves a process behind that has a session of its own and no output.
 DAEMON = """
@@ -42,7 +37,7 @@ def python(code):
     return [PYTHON, "-u", "-c", code]
 
 
-class Running:
+class Running(RunningJob):
     """A job whose processes all carry a mark in their environment, on every host."""
 
     def __init__(self, bed, *arguments, **options):
@@ -54,27 +49,11 @@ class Running:
         variables = {**options.pop("variables", {}), name: value}
         self.process = bed.head.popen([RUNJOB, *map(str, arguments)], variables=variables, text=True, **options)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if stream:
-                stream.close()
-        self.process.wait()
+    def kill_the_rest(self):
         for host in [*self.bed.hosts, self.bed.head]:
             for process in self.on(host):
                 with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
                     os.kill(process.machine_pid, signal.SIGKILL)
-
-    def wait_for_lines(self, count):
-        return [self.process.stdout.readline() for _ in range(count)]
-
-    def finish(self, timeout=60):
-        output, errors = self.process.communicate(timeout=timeout)
-        return self.process.returncode, output, errors
 
     def on(self, host):
         """The job's processes there. An agent and its guard do not carry the mark: SSH passes no environment on."""

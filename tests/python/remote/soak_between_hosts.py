@@ -15,7 +15,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.append(str(ROOT / "tests"))
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests/python")]
 
 from remote_jobs import run  # noqa: E402
 from testbed import Testbed  # noqa: E402

@@ -5,6 +5,7 @@ import signal
 
 import pytest
 from remote_jobs import DAEMON, RUNJOB, SLEEP, Running, python, run
+from running_job import STUBBORN
 from testbed import HOME, HostSpec, Testbed, eventually, with_enough_time
 
 SHOW = """import os, socket, sys
@@ -96,7 +97,9 @@ def test_standard_input_goes_to_rank_0(bed):
 
 
 def test_much_output_arrives_whole(bed):
-    done = run(bed, "-H", "s1,s2", *python("for i in range(200_000): print(i)"))
+    # One write() a line, unlike print(): the launcher shows the beginning of a line whose end does not come soon.
+    code = "import os\nfor i in range(200_000): os.write(1, b'%d\\n' % i)"
+    done = run(bed, "-H", "s1,s2", *python(code))
     for rank in (0, 1):
         lines = [line.partition(":")[2] for line in done.stdout.splitlines() if line.startswith(f"[{rank}]")]
         assert lines == [str(i) for i in range(200_000)]
@@ -169,8 +172,7 @@ def test_nothing_is_left_when_one_of_ours_is_killed_on_a_host(bed, victim):
 
 
 def test_a_rank_that_ignores_sigterm_is_killed_after_the_grace_period(bed):
-    code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SLEEP
-    with Running(bed, "-H", "s1,s2", "--grace-period", "500ms", *python(code)) as job:
+    with Running(bed, "-H", "s1,s2", "--grace-period", "500ms", *python(STUBBORN)) as job:
         job.wait_for_lines(2)
         job.process.terminate()
         assert job.finish()[0] == 143

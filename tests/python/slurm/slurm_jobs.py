@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import pathlib
+import re
 import uuid
 
+from running_job import ROOT, RUNJOB, RunningJob
 from testbed import HOME, eventually
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-RUNJOB = os.environ.get("RUNJOB_BIN", str(ROOT / "build" / "release" / "bin" / "runjob"))
 PYTHON = "/usr/bin/python3"
+#: The key of a job.
+KEY = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
 def python(code):
@@ -63,7 +63,7 @@ def wait_until_gone(slurm):
     eventually(lambda: not any(ours_on(host) for host in hosts), "nothing of the job is left anywhere")
 
 
-class Running:
+class Running(RunningJob):
     """A program at the head whose ranks carry a mark, also where SLURM starts them."""
 
     def __init__(self, slurm, *command, **options):
@@ -74,16 +74,7 @@ class Running:
         variables = {**options.pop("variables", {}), "JOB_TEST_MARK": "1"}
         self.process = slurm.head.popen([str(word) for word in command], variables=variables, text=True, **options)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if stream:
-                stream.close()
-        self.process.wait()
+    def kill_the_rest(self):
         for job in self.slurm.jobs():
             self.slurm.run(["scancel", "--signal=KILL", "--full", job])
             self.slurm.run(["scancel", job])
@@ -92,13 +83,6 @@ class Running:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
         eventually(lambda: not self.slurm.jobs(), "the queue is empty")
-
-    def wait_for_lines(self, count):
-        return [self.process.stdout.readline() for _ in range(count)]
-
-    def finish(self, timeout=60):
-        output, errors = self.process.communicate(timeout=timeout)
-        return self.process.returncode, output, errors
 
     def launcher(self):
         """The process of runjob itself."""

@@ -5,26 +5,12 @@ import shlex
 import signal
 
 import pytest
-from slurm_jobs import (
-    PYTHON,
-    ROOT,
-    RUNJOB,
-    Running,
-    output_of,
-    python,
-    salloc,
-    state_of,
-    submit,
-    wait_for,
-    wait_until_gone,
-    wait_until_idle,
-)
+from running_job import SLEEP
+from slurm_jobs import KEY, PYTHON, ROOT, RUNJOB, Running, output_of, python, salloc, state_of, submit, wait_for, wait_until_gone, wait_until_idle
 from testbed import HOME, HostSpec
 from testbed.slurm import Slurm
 
 SHOW = "import os, socket; print(*[os.environ['RUNJOB_' + n] for n in ('RANK', 'LOCAL_RANK', 'CROSS_RANK', 'HOSTNAME')], socket.gethostname())"
-SLEEP = "import time\nprint('ready')\ntime.sleep(600)"
-KEY = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
 # Which hosts, how many ranks
@@ -188,7 +174,8 @@ def test_nothing_of_the_step_that_started_the_agents_is_seen(slurm):
 
 
 def test_much_output_arrives_whole(slurm):
-    code = "import os; [print(os.environ['RUNJOB_RANK'], i, 'x' * 80) for i in range(20000)]"
+    # One write() a line, unlike print(): the launcher shows the beginning of a line whose end does not come soon.
+    code = "import os; [os.write(1, f\"{os.environ['RUNJOB_RANK']} {i} {'x' * 80}\\n\".encode()) for i in range(20000)]"
     done = salloc(slurm, "-N3 -n3", *python(code))
     assert done.returncode == 0, done.stderr
     for rank in range(3):

@@ -6,26 +6,11 @@ import shlex
 import signal
 
 import pytest
-from slurm_jobs import (
-    PYTHON,
-    ROOT,
-    RUNJOB,
-    Running,
-    ours_on,
-    output_of,
-    python,
-    salloc,
-    state_of,
-    submit,
-    wait_for,
-    wait_until_gone,
-    wait_until_idle,
-)
+from running_job import SLEEP, STUBBORN
+from slurm_jobs import PYTHON, ROOT, RUNJOB, Running, ours_on, output_of, python, salloc, state_of, submit, wait_for, wait_until_gone, wait_until_idle
 from testbed import HOME, eventually
 from testbed.slurm import Slurm
 
-SLEEP = "import time\nprint('ready')\ntime.sleep(600)"
-STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready')\ntime.sleep(600)"
 # A rank whose work is damaged when it is told to save it while it does. A signal may come in the middle of its answer to another,
 # and print() is not made for that.
 SAVES = """

@@ -4,10 +4,10 @@ import re
 import signal
 
 import pytest
-from slurm_jobs import PYTHON, ROOT, RUNJOB, Running, ours_on, output_of, python, state_of, submit, wait_for, wait_until_gone, wait_until_idle
+from running_job import SLEEP, STUBBORN
+from slurm_jobs import KEY, PYTHON, ROOT, RUNJOB, Running, ours_on, output_of, python, state_of, submit, wait_for, wait_until_gone, wait_until_idle
 from testbed import HOME, eventually
 
-KEY = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 SHOW = """
 import os, socket
 print(*[os.environ[n] for n in ('RUNJOB_RANK', 'RUNJOB_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE', 'HOROVOD_CROSS_RANK', 'HOROVOD_CROSS_SIZE')],
@@ -31,8 +31,6 @@ check(library.runjob_wait(handle, ctypes.c_double(-1)))
 print("sum", values[0], values[999])
 check(library.runjob_shutdown())
 """
-SLEEP = "import time\nprint('ready')\ntime.sleep(600)"
-STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready')\ntime.sleep(600)"
 SAVES = """
 import signal, sys, time
 def save(*_):

@@ -1,5 +1,6 @@
 """runjob.keras where Keras's backend is PyTorch, and python/runjob/keras_callbacks.py: models that fit() trains on two ranks."""
 
+import functools
 import importlib.util
 import os
 import pathlib
@@ -71,11 +72,20 @@ def fit_as_one_process():
 
 
 def compiled():
-    """model.compile(jit_compile=True): the reduction stays outside of what torch.compile() makes of a step."""
+    """model.compile(jit_compile=True): the reduction stays outside of what torch.compile() makes of a step.
+
+    TorchDynamo decides what that is. The default backend would then build C++ for each part, which takes long and shows nothing more."""
     keras, hvd = _modules()
+    import torch
+
+    default = torch.compile
+    torch.compile = functools.partial(torch.compile, backend="eager")
     model = _model(keras, hvd.DistributedOptimizer(keras.optimizers.SGD(0.05, momentum=0.9)), seed=0)
     model.compile(optimizer=model.optimizer, loss="mse", jit_compile=True)
-    model.fit(*_data(hvd.rank()), batch_size=4, epochs=3, verbose=0, shuffle=False)
+    try:
+        model.fit(*_data(hvd.rank()), batch_size=4, epochs=3, verbose=0, shuffle=False)
+    finally:
+        torch.compile = default
     alone, _ = _alone(keras, 3)
     return model.jit_compile, _is_close(model, alone)
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include "runtime/control/control_channel.hpp"
 #include "runtime/links/handshake.hpp"
 #include "runtime/links/link_address.hpp"
+#include "tests/fuzz_require.hpp"
 
 using namespace runjob;
 using namespace runjob::runtime;
@@ -22,10 +22,6 @@ using namespace runjob::runtime;
 namespace {
 
 constexpr std::size_t kMostFrameBytes = 1000;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 Secret key_of(unsigned char byte) {
   Secret key;

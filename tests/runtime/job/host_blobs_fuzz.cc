@@ -4,7 +4,6 @@
 /// whose number is the second byte. What was read is the same when it is written and read again.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,16 +14,13 @@
 #include "runtime/collectives/nccl/offer.hpp"
 #include "runtime/collectives/shm/memory/sharing.hpp"
 #include "runtime/job/bootstrap_blob.hpp"
+#include "tests/fuzz_require.hpp"
 #include "tests/runtime/collectives/hierarchical/rounds/whole_block.hpp"
 
 using namespace runjob;
 using namespace runjob::runtime;
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 template <class Decode>
 void check(const std::string& bytes, Decode decode) {

@@ -2,23 +2,15 @@
 /// the trace a list of objects, with what stands before and after it.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.hpp"
 #include "runtime/timeline/trace_record.hpp"
+#include "tests/fuzz_require.hpp"
 
 using namespace runjob;
-
-namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

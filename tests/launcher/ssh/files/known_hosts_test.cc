@@ -1,20 +1,13 @@
 #include "launcher/ssh/files/known_hosts.hpp"
 
-#include "launcher/ssh/files/ssh_data.hpp"
 #include "tests/catch.hpp"
+#include "tests/launcher/ssh/key_of.hpp"
 #include "tests/launcher/ssh/test_folder.hpp"
 
 using namespace runjob;
 using Kind = HostKeyVerdict::Kind;
 
 namespace {
-
-PublicKey key_of(std::string_view type, std::string_view value) {
-  PublicKey key;
-  append_string(key.blob, type);
-  append_string(key.blob, value);
-  return key;
-}
 
 const PublicKey kEd = key_of("ssh-ed25519", "1");
 const PublicKey kOther = key_of("ssh-ed25519", "2");

@@ -13,7 +13,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
-sys.path += [str(ROOT / "tests"), str(ROOT / "tests/python/remote")]
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests/python"), str(ROOT / "tests/python/remote")]
 
 from schedules import HOSTS, Schedule  # noqa: E402
 from testbed import Testbed  # noqa: E402

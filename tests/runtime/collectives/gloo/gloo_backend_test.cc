@@ -1,10 +1,10 @@
 #include "runtime/collectives/gloo/gloo_backend.hpp"
 
-#include <future>
 #include <thread>
 
 #include "runtime/collectives/tcp/tcp_transport.hpp"
 #include "tests/catch.hpp"
+#include "tests/runtime/collectives/connected_ranks.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
@@ -16,32 +16,10 @@ std::unique_ptr<GlooBackend> make(const MeshOptions& options) {
   return std::make_unique<GlooBackend>(options, std::make_unique<TcpTransport>(all_pairs(options)));
 }
 
-/// A mesh of ranks that all live in this process.
 std::vector<std::unique_ptr<GlooBackend>> mesh(int size, std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
-  std::vector<std::unique_ptr<GlooBackend>> ranks;
-  std::vector<std::string> addresses;
-  for (int rank = 0; rank < size; ++rank) {
-    ranks.push_back(make({rank, size, "127.0.0.1", std::chrono::seconds(30), timeout}));
-    addresses.push_back(ranks.back()->address());
-  }
-  std::vector<std::future<Status>> connected;
-  for (const auto& rank : ranks) {
-    connected.push_back(std::async(std::launch::async, [&] { return rank->connect(addresses); }));
-  }
-  for (auto& status : connected) REQUIRE(status.get().message().empty());
-  return ranks;
-}
-
-std::future<Status> start(DataBackend& backend, const Call& call) {
-  return std::async(std::launch::async, [&backend, call] { return backend.run(call); });
-}
-
-Call sum(std::vector<float>& values) {
-  return {.kind = Kind::kAllreduce,
-          .dtype = DType::kFloat32,
-          .input = values.data(),
-          .output = values.data(),
-          .count = values.size()};
+  return connected_ranks(size, [&](int rank) {
+    return make({rank, size, "127.0.0.1", std::chrono::seconds(30), timeout});
+  });
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "runtime/collectives/hierarchical/allgather.hpp"
 
+#include <set>
+
 #include "tests/catch.hpp"
 #include "tests/runtime/collectives/hierarchical/host_inputs.hpp"
 #include "tests/runtime/collectives/hierarchical/thread_hosts.hpp"
@@ -22,7 +24,7 @@ Bytes gathered(DType dtype, const std::vector<std::size_t>& counts) {
 
 TEST_CASE("between hosts: every rank gets the inputs of all, even, uneven and empty ones", "[runtime][unit]") {
   for (const std::vector<int>& hosts : topologies()) {
-    const int size = static_cast<int>(hosts.size()), columns = Topology(0, hosts).columns();
+    const int size = static_cast<int>(hosts.size());
     std::vector<std::vector<std::size_t>> all_counts;
     for (const std::size_t unit : {1u, 60u, 700u, 9001u}) {
       std::vector<std::size_t> even(hosts.size(), unit), uneven;
@@ -31,7 +33,7 @@ TEST_CASE("between hosts: every rank gets the inputs of all, even, uneven and em
       all_counts.push_back(uneven);
       all_counts.emplace_back(hosts.size(), 0u).back() = unit;
     }
-    for (const int used : {1, columns}) {
+    for (const int used : std::set{1, Topology(0, hosts).columns()}) {
       const auto errors = run_hosts({hosts, with_columns(used)}, [&](HostChannels& channels) {
         const int rank = channels.topology.rank();
         for (const auto& counts : all_counts) {

@@ -41,11 +41,11 @@ void check_calls(const ThreadHosts& hosts, AllreduceWay way, const std::vector<C
 
 }  // namespace
 
-TEST_CASE("between hosts: every dtype and reduction, each way", "[runtime][unit]") {
+TEST_CASE("between hosts: every reduction of each size of element and every dtype, each way", "[runtime][unit]") {
   const AllreduceWay way = GENERATE(from_range(std::begin(kWays), std::end(kWays)));
   const int columns = GENERATE(1, 2);
   const std::vector<int> hosts = columns == 2 ? std::vector<int>{0, 0, 1, 1, 1, 2, 2} : std::vector<int>{0, 0, 0, 1, 2};
-  check_calls({hosts, with_columns(columns)}, way, all_reductions({1, 17, 500, 4097}));
+  check_calls({hosts, with_columns(columns)}, way, reductions({1, 17, 500, 4097}));
 }
 
 TEST_CASE("between hosts: every topology, each way, of all sizes", "[runtime][unit]") {
@@ -62,9 +62,9 @@ TEST_CASE("between hosts: every topology, each way, of all sizes", "[runtime][un
   }
 }
 
-TEST_CASE("between hosts: two lone ranks exchange every dtype and reduction directly, in several pieces too",
+TEST_CASE("between hosts: two lone ranks exchange every reduction and dtype directly, in several pieces too",
           "[runtime][unit]") {
-  std::vector<Call> calls = all_reductions({1, 17, 4097});
+  std::vector<Call> calls = reductions({1, 17, 4097});
   for (const std::size_t count : {32768, 300000}) calls.push_back({.dtype = DType::kFloat32, .count = count});
   calls.push_back({.dtype = DType::kFloat16, .count = 700001});
   calls.push_back({.dtype = DType::kBfloat16, .op = ReduceOp::kSum, .prescale = 0.5, .postscale = 4, .count = 3000});
@@ -93,7 +93,8 @@ TEST_CASE("between hosts: averages of short integers do not wrap on the way, als
     calls.push_back({.dtype = dtype, .op = ReduceOp::kSum, .postscale = 0.25, .count = 3000});
     calls.push_back({.dtype = dtype, .op = ReduceOp::kAverage, .prescale = 2, .postscale = 3, .count = 300});
   }
-  calls.push_back({.dtype = DType::kUint8, .op = ReduceOp::kAverage, .count = (4u << 20) + 3});
+  if (way == AllreduceWay::kRing)  // which gives such a call to the leaders in pieces of at most 4 Mi elements
+    calls.push_back({.dtype = DType::kUint8, .op = ReduceOp::kAverage, .count = (4u << 20) + 3});
   check_calls({{0, 0, 1, 2, 2}, with_columns(1)}, way, calls);
 }
 

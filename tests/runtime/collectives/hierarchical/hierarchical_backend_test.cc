@@ -1,6 +1,5 @@
 #include "runtime/collectives/hierarchical/hierarchical_backend.hpp"
 
-#include <future>
 #include <mutex>
 #include <sched.h>
 
@@ -8,6 +7,7 @@
 #include "runtime/collectives/gloo/gloo_backend.hpp"
 #include "runtime/collectives/tcp/tcp_transport.hpp"
 #include "tests/catch.hpp"
+#include "tests/runtime/collectives/connected_ranks.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
@@ -39,20 +39,12 @@ MeshOptions options_for(const std::vector<int>& hosts, std::chrono::milliseconds
   return options;
 }
 
-/// Ranks that all live in this process, on hosts that are none.
+/// Ranks on hosts that are none.
 Ranks connected(MeshOptions options, const HostParts& parts, HierarchicalOptions hierarchical = {}) {
-  Ranks ranks;
-  std::vector<std::string> addresses;
-  for (options.rank = 0; options.rank < options.size; ++options.rank) {
-    ranks.push_back(std::make_unique<HierarchicalBackend>(options, "", parts, hierarchical));
-    addresses.push_back(ranks.back()->address());
-  }
-  std::vector<std::future<Status>> statuses;
-  for (const auto& rank : ranks) {
-    statuses.push_back(std::async(std::launch::async, [&] { return rank->connect(addresses); }));
-  }
-  for (auto& status : statuses) REQUIRE(status.get().message().empty());
-  return ranks;
+  return connected_ranks(options.size, [&](int rank) {
+    options.rank = rank;
+    return std::make_unique<HierarchicalBackend>(options, "", parts, hierarchical);
+  });
 }
 
 /// The same with TCP between them.
@@ -92,18 +84,6 @@ class OneProcessor {
  private:
   cpu_set_t before_;
 };
-
-Call sum(std::vector<float>& values) {
-  return {.kind = Kind::kAllreduce,
-          .dtype = DType::kFloat32,
-          .input = values.data(),
-          .output = values.data(),
-          .count = values.size()};
-}
-
-std::future<Status> start(Backend& backend, const Call& call) {
-  return std::async(std::launch::async, [&backend, call] { return backend.run(call); });
-}
 
 }  // namespace
 

@@ -1,9 +1,8 @@
 #include "runtime/collectives/shm/shm_backend.hpp"
 
-#include <future>
-
 #include "runtime/collectives/shm/memory/sharing.hpp"
 #include "tests/catch.hpp"
+#include "tests/runtime/collectives/connected_ranks.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
@@ -18,33 +17,8 @@ std::unique_ptr<ShmBackend> make(int rank, int size, std::chrono::milliseconds t
   return std::make_unique<ShmBackend>(MeshOptions{rank, size, "", kLong, timeout}, directory);
 }
 
-/// Ranks that all live in this process.
 std::vector<std::unique_ptr<ShmBackend>> connected(int size, std::chrono::milliseconds timeout = kLong) {
-  std::vector<std::unique_ptr<ShmBackend>> ranks;
-  std::vector<std::string> addresses;
-  for (int rank = 0; rank < size; ++rank) {
-    ranks.push_back(make(rank, size, timeout));
-    addresses.push_back(ranks.back()->address());
-  }
-  REQUIRE_FALSE(objection_to_sharing(addresses));
-  std::vector<std::future<Status>> statuses;
-  for (const auto& rank : ranks) {
-    statuses.push_back(std::async(std::launch::async, [&] { return rank->connect(addresses); }));
-  }
-  for (auto& status : statuses) REQUIRE(status.get().message().empty());
-  return ranks;
-}
-
-std::future<Status> start(Backend& backend, const Call& call) {
-  return std::async(std::launch::async, [&backend, call] { return backend.run(call); });
-}
-
-Call sum(std::vector<float>& values) {
-  return {.kind = Kind::kAllreduce,
-          .dtype = DType::kFloat32,
-          .input = values.data(),
-          .output = values.data(),
-          .count = values.size()};
+  return connected_ranks(size, [&](int rank) { return make(rank, size, timeout); });
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/process/time_limit.hpp"
 #include "runtime/links/silence_watch.hpp"
 #include "tests/catch.hpp"
+#include "tests/runtime/collectives/connected_ranks.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;
@@ -22,9 +23,7 @@ namespace {
 /// Members of one group, all in this process, where everybody is everybody's peer.
 std::vector<std::unique_ptr<TcpTransport>> group(int size, std::chrono::milliseconds timeout = std::chrono::seconds(60),
                                                  bool encrypts = false) {
-  std::vector<std::unique_ptr<TcpTransport>> members;
-  std::vector<std::string> addresses;
-  for (int member = 0; member < size; ++member) {
+  return connected_ranks(size, [&](int member) {
     TransportOptions options;
     options.member = member;
     options.bind_address = "127.0.0.1";
@@ -36,15 +35,10 @@ std::vector<std::unique_ptr<TcpTransport>> group(int size, std::chrono::millisec
       options.short_peers.push_back(peer);
       options.long_peers.push_back(peer);
     }
-    members.push_back(std::make_unique<TcpTransport>(options));
-    if (member == 0) members.back()->spin_for(std::chrono::microseconds(50));
-    addresses.push_back(members.back()->address());
-  }
-  std::vector<std::future<Status>> connected;
-  for (const auto& member : members)
-    connected.push_back(std::async(std::launch::async, [&] { return member->connect(addresses); }));
-  for (auto& status : connected) REQUIRE(status.get().message().empty());
-  return members;
+    auto transport = std::make_unique<TcpTransport>(options);
+    if (member == 0) transport->spin_for(std::chrono::microseconds(50));
+    return transport;
+  });
 }
 
 /// Counts the SIGPIPEs that this process gets, which would end a program of a user.

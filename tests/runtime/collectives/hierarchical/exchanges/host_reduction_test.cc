@@ -16,7 +16,7 @@ std::vector<Bytes> inputs_of(const Call& call, int size) {
 }  // namespace
 
 TEST_CASE("host after host gives the sum of all, in any dtype", "[runtime][unit]") {
-  for (const Call& call : all_reductions({1, 1000, 5003})) {
+  for (const Call& call : reductions({1, 1000, 5003})) {
     const HostReduction reduction(call, 5);
     if (!reduction.may_round()) continue;
     const std::vector<Bytes> inputs = inputs_of(call, 5);
@@ -32,7 +32,7 @@ TEST_CASE("host after host gives the sum of all, in any dtype", "[runtime][unit]
 }
 
 TEST_CASE("sums that travel wide are finished once", "[runtime][unit]") {
-  for (Call call : all_reductions({3, 5003})) {
+  for (Call call : reductions({3, 5003})) {
     const bool scales = call.dtype == DType::kFloat32 || call.dtype == DType::kBfloat16;
     if (scales) call.prescale = 0.5, call.postscale = 2;
     const std::vector<Bytes> inputs = inputs_of(call, 4);
