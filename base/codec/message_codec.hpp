@@ -121,8 +121,10 @@ class FieldReader {
   template <class T>
   void operator()(const char* name, T&& value) const {
     const auto found = document_.find(name);
-    if constexpr (kIsOptional<std::remove_cvref_t<T>>) {
-      if (found != document_.end()) read_field(name, *found, value.emplace());
+    using Value = std::remove_cvref_t<T>;
+    if constexpr (kIsOptional<Value>) {
+      // clang 14 does not know that a class within another one can be made without arguments, as emplace() needs it.
+      if (found != document_.end()) read_field(name, *found, value.emplace(typename Value::value_type{}));
     } else {
       if (found == document_.end()) throw Error(Errc::kProtocol, fmt::format("{} is missing", name));
       read_field(name, *found, value);
