@@ -5,22 +5,17 @@
 /// the same key.
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "sealed/noise_handshake.hpp"
 #include "sealed/sealed_records.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 constexpr std::string_view kPrologue = "runjob channel 1";
 constexpr std::string_view kNode = "s1";
@@ -63,10 +58,10 @@ void check_stream(std::string_view bytes, bool is_change) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0]) {
+void fuzz(std::string_view input) {
+  if (input.empty()) return;
+  const std::string_view bytes = input.substr(1);
+  switch (input[0]) {
     case 'h':
       check_handshake(bytes, false);
       break;
@@ -82,5 +77,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     default:
       break;
   }
-  return 0;
 }

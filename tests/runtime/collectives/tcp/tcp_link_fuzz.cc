@@ -3,7 +3,6 @@
 /// more memory than that, and what breaks the rules must be Error(kProtocol).
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <string>
@@ -13,15 +12,12 @@
 
 #include "base/error.hpp"
 #include "runtime/collectives/tcp/tcp_link.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 using namespace runjob::runtime;
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 /// A message that was asked for.
 struct Asked {
@@ -102,7 +98,6 @@ class Steps {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Steps(std::string_view(reinterpret_cast<const char*>(data), size)).run();
-  return 0;
+void fuzz(std::string_view input) {
+  Steps(input).run();
 }
