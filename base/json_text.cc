@@ -91,10 +91,6 @@ std::string ordered_json_text(const nlohmann::ordered_json& document, int indent
   return document.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-std::string strict_json_text(const nlohmann::json& document) {
-  return document.dump();
-}
-
 std::string cbor_bytes(const nlohmann::json& document) {
   std::string bytes;
   nlohmann::json::to_cbor(document, bytes);

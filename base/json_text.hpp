@@ -25,8 +25,6 @@ void check_cbor_levels(std::string_view bytes);
 /// In one line, or with `indent` spaces for each level. Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(const nlohmann::json& document, int indent = -1);
 std::string ordered_json_text(const nlohmann::ordered_json& document, int indent = -1);
-/// In one line. Errors  nlohmann::json::exception for bytes that are not UTF-8.
-std::string strict_json_text(const nlohmann::json& document);
 std::string cbor_bytes(const nlohmann::json& document);
 
 }  // namespace runjob

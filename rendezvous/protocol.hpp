@@ -154,16 +154,14 @@ struct Notice {
 /// `hosts` as runs [first, step, count]: a job whose ranks fill one host after the other, or go round the
 /// hosts, has few of them.
 std::string to_json(const Topology& topology);
-std::string to_json(const Place& place);
 /// The answer to a join from its parts; `topology` is encoded once for all ranks of a job.
 std::string join_reply(const Place& place, const std::string& topology, bool waiting = false);
 std::string to_json(const JoinRequest& request);
 std::string to_json(const Notice& notice);
-/// Errors  Error(kProtocol) when `text` is not such a JSON document; this and the four below.
+/// Errors  Error(kProtocol) when `text` is not such a JSON document; this and the two below.
 JoinRequest join_request_from_json(const std::string& text);
 Notice notice_from_json(const std::string& text);
 JoinReply join_reply_from_json(const std::string& text);
-Place place_from_json(const std::string& text);
 
 /// The report of a rank that is likely to end with an error. The launcher names the rank that failed first. The order
 /// in which processes end does not show it, because a rank that fails may need long to end.

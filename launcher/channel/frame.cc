@@ -103,6 +103,31 @@ FrameHeader<Type> read_header(const char* bytes) {
 
 }  // namespace
 
+bool is_about_rank(ToLauncher type) {
+  switch (type) {
+    case ToLauncher::kStarted:
+    case ToLauncher::kStartFailed:
+    case ToLauncher::kOutput:
+    case ToLauncher::kInputCredit:
+    case ToLauncher::kExited:
+    case ToLauncher::kJoined:
+    case ToLauncher::kStackTrace:
+    case ToLauncher::kEntered:
+      return true;
+    case ToLauncher::kHello:
+    case ToLauncher::kRequest:
+    case ToLauncher::kFinished:
+    case ToLauncher::kHeartbeat:
+    case ToLauncher::kProbeListening:
+    case ToLauncher::kProbeResults:
+    case ToLauncher::kToldToEnd:
+    case ToLauncher::kFailed:
+    case ToLauncher::kRemaining:
+      return false;
+  }
+  return false;
+}
+
 template <FrameType Type>
 void append_header(std::string& out, const FrameHeader<Type>& header) {
   append_little_endian(out, header.length);

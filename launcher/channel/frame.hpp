@@ -66,6 +66,9 @@ enum class ToLauncher : std::uint8_t {
   kRemaining = 28,       ///< Remaining: the processes that have not ended after the signal to end
 };
 
+/// False for a frame that is about the whole host. The header of any other one has a rank.
+bool is_about_rank(ToLauncher type);
+
 /// The two directions of the channel.
 template <class Type>
 concept FrameType = std::same_as<Type, ToAgent> || std::same_as<Type, ToLauncher>;

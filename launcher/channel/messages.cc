@@ -1,7 +1,8 @@
 #include "launcher/channel/messages.hpp"
 
-#include "launcher/channel/message_fields.hpp"
+#include "launcher/channel/control_message.hpp"
 #include "launcher/channel/network_fields.hpp"
+#include "rendezvous/protocol_fields.hpp"
 
 namespace runjob {
 
@@ -122,40 +123,17 @@ void fields(auto& io, Is<RelayedReply> auto& m) {
   io("body", m.response.body);
 }
 
-template <class Message>
-std::string encode(const Message& message) {
-  return encode_fields(message);
-}
-
-template <class Message>
-Message decode(std::string_view payload) {
-  return decode_fields<Message>(payload);
-}
-
-template std::string encode(const Hello&);
-template std::string encode(const Launch&);
-template std::string encode(const Started&);
-template std::string encode(const StartFailed&);
-template std::string encode(const Exited&);
-template std::string encode(const StackTrace&);
-template std::string encode(const Credit&);
-template std::string encode(const Signal&);
-template std::string encode(const End&);
-template std::string encode(const Remaining&);
-template std::string encode(const RelayedRequest&);
-template std::string encode(const RelayedReply&);
-
-template Hello decode(std::string_view);
-template Launch decode(std::string_view);
-template Started decode(std::string_view);
-template StartFailed decode(std::string_view);
-template Exited decode(std::string_view);
-template StackTrace decode(std::string_view);
-template Credit decode(std::string_view);
-template Signal decode(std::string_view);
-template End decode(std::string_view);
-template Remaining decode(std::string_view);
-template RelayedRequest decode(std::string_view);
-template RelayedReply decode(std::string_view);
+template struct ControlMessage<Hello>;
+template struct ControlMessage<Launch>;
+template struct ControlMessage<Started>;
+template struct ControlMessage<StartFailed>;
+template struct ControlMessage<Exited>;
+template struct ControlMessage<StackTrace>;
+template struct ControlMessage<Credit>;
+template struct ControlMessage<Signal>;
+template struct ControlMessage<End>;
+template struct ControlMessage<Remaining>;
+template struct ControlMessage<RelayedRequest>;
+template struct ControlMessage<RelayedReply>;
 
 }  // namespace runjob

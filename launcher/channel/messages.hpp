@@ -123,10 +123,21 @@ struct RelayedReply {
   rendezvous::Response response;
 };
 
+/// The two directions of a control message. The source of each message instantiates this: see control_message.hpp.
+template <class Message>
+struct ControlMessage {
+  static std::string encode(const Message& message);
+  static Message decode(std::string_view payload);
+};
+
 /// For each message of this header.
 template <class Message>
-std::string encode(const Message& message);
+std::string encode(const Message& message) {
+  return ControlMessage<Message>::encode(message);
+}
 template <class Message>
-Message decode(std::string_view payload);
+Message decode(std::string_view payload) {
+  return ControlMessage<Message>::decode(payload);
+}
 
 }  // namespace runjob

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "launcher/channel/message_fields.hpp"
+#include "base/codec/message_codec.hpp"
 #include "launcher/channel/network_facts.hpp"
 
-/// The fields of a host's networks, for the messages that carry them: see message_fields.hpp.
+/// The fields of a host's networks, for the messages that carry them: see message_codec.hpp.
 namespace runjob {
 
 void fields(auto& io, Is<InterfaceAddress> auto& m) {

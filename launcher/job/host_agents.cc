@@ -19,32 +19,6 @@ namespace {
 constexpr std::chrono::seconds kEndPatience{5};
 constexpr const char* kNoConnector = "this program of runjob reaches no other hosts";
 
-/// False for frames that are about the whole host.
-bool is_about_rank(ToLauncher type) {
-  switch (type) {
-    case ToLauncher::kStarted:
-    case ToLauncher::kStartFailed:
-    case ToLauncher::kOutput:
-    case ToLauncher::kInputCredit:
-    case ToLauncher::kExited:
-    case ToLauncher::kJoined:
-    case ToLauncher::kStackTrace:
-    case ToLauncher::kEntered:
-      return true;
-    case ToLauncher::kHello:
-    case ToLauncher::kRequest:
-    case ToLauncher::kFinished:
-    case ToLauncher::kHeartbeat:
-    case ToLauncher::kProbeListening:
-    case ToLauncher::kProbeResults:
-    case ToLauncher::kToldToEnd:
-    case ToLauncher::kFailed:
-    case ToLauncher::kRemaining:
-      return false;
-  }
-  return false;
-}
-
 }  // namespace
 
 HostAgents::HostAgents(boost::asio::io_context& context, const JobSpec& spec, OutputRelay& output, Events& events)

@@ -1,5 +1,6 @@
 #include "launcher/network/probe_messages.hpp"
 
+#include "launcher/channel/control_message.hpp"
 #include "launcher/channel/network_fields.hpp"
 
 namespace runjob {
@@ -75,44 +76,9 @@ void fields(auto& io, Is<ProbeResults> auto& m) {
   io("probe", m.probe);
 }
 
-template <>
-std::string encode(const ProbeListen& message) {
-  return encode_fields(message);
-}
-
-template <>
-std::string encode(const ProbeListening& message) {
-  return encode_fields(message);
-}
-
-template <>
-std::string encode(const ProbeConnect& message) {
-  return encode_fields(message);
-}
-
-template <>
-std::string encode(const ProbeResults& message) {
-  return encode_fields(message);
-}
-
-template <>
-ProbeListen decode(std::string_view payload) {
-  return decode_fields<ProbeListen>(payload);
-}
-
-template <>
-ProbeListening decode(std::string_view payload) {
-  return decode_fields<ProbeListening>(payload);
-}
-
-template <>
-ProbeConnect decode(std::string_view payload) {
-  return decode_fields<ProbeConnect>(payload);
-}
-
-template <>
-ProbeResults decode(std::string_view payload) {
-  return decode_fields<ProbeResults>(payload);
-}
+template struct ControlMessage<ProbeListen>;
+template struct ControlMessage<ProbeListening>;
+template struct ControlMessage<ProbeConnect>;
+template struct ControlMessage<ProbeResults>;
 
 }  // namespace runjob

@@ -62,22 +62,4 @@ struct ProbeResults {
   std::int64_t probe = 0;
 };
 
-template <>
-std::string encode(const ProbeListen& message);
-template <>
-std::string encode(const ProbeListening& message);
-template <>
-std::string encode(const ProbeConnect& message);
-template <>
-std::string encode(const ProbeResults& message);
-
-template <>
-ProbeListen decode(std::string_view payload);
-template <>
-ProbeListening decode(std::string_view payload);
-template <>
-ProbeConnect decode(std::string_view payload);
-template <>
-ProbeResults decode(std::string_view payload);
-
 }  // namespace runjob

@@ -2,21 +2,19 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstdint>
 #include <cstring>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "base/codec/message_codec.hpp"
 #include "base/error.hpp"
-#include "base/json_text.hpp"
 #include "base/unique_handle.hpp"
+#include "base/version.hpp"
 
 namespace runjob {
 namespace {
@@ -47,50 +45,62 @@ void check_peer(int socket, const std::string& path) {
                             path, ::getuid(), path));
 }
 
-/// Another number of JSON's would be cut to an int.
-int int_of(const nlohmann::json& value) {
-  const auto number = value.is_number_integer() ? value.get<std::int64_t>() : -1;
-  if (!std::in_range<int>(number) || number < 0)
-    throw Error(Errc::kProtocol, "resize: the number of ranks is no number that a job can have");
-  return static_cast<int>(number);
+}  // namespace
+
+void fields(auto& io, Is<ResizeRequest> auto& m) {
+  io("ranks", m.ranks);
+  io.optional("add", m.add);
+  io.optional("remove", m.remove);
+  io.optional("version", m.version);
+}
+
+void check(const ResizeRequest& m) {
+  const int given = (m.ranks ? 1 : 0) + (m.add.empty() ? 0 : 1) + (m.remove.empty() ? 0 : 1);
+  if (given != 1) throw Error(Errc::kProtocol, "it does not have exactly one of ranks, add and remove");
+  if (m.ranks && *m.ranks < 0) throw Error(Errc::kProtocol, fmt::format("a job cannot have {} ranks", *m.ranks));
+}
+
+void fields(auto& io, Is<ResizeReply> auto& m) {
+  io("ok", m.ok);
+  io("text", m.text);
+  io.optional("version", m.version);
+}
+
+namespace {
+
+/// The error also names both versions of runjob, unless the sender has this one.
+template <class Message>
+Message decode_resize(std::string_view text, const char* malformed) {
+  try {
+    return decode_json<Message>(text, malformed);
+  } catch (const Error& error) {
+    const nlohmann::json document = try_parse_json(text);
+    const nlohmann::json version =
+        document.is_object() ? document.value("version", nlohmann::json()) : nlohmann::json();
+    if (version == kVersion) throw;
+    const std::string sender = version.is_string() ? version.get<std::string>() : "that does not send its version";
+    throw Error(Errc::kProtocol, fmt::format("{}; its sender is a runjob {}, and this is runjob {}: `runjob resize` "
+                                             "must be of the version that has started the job",
+                                             error.what(), sender, kVersion));
+  }
 }
 
 }  // namespace
 
 std::string to_json(const ResizeRequest& request) {
-  nlohmann::json document = nlohmann::json::object();
-  if (request.ranks) document["ranks"] = *request.ranks;
-  if (!request.add.empty()) document["add"] = request.add;
-  if (!request.remove.empty()) document["remove"] = request.remove;
-  return json_text(document);
+  return encode_json(request);
 }
 
 std::string to_json(const ResizeReply& reply) {
-  return json_text({{"ok", reply.ok}, {"text", reply.text}});
+  return encode_json(reply);
 }
 
 ResizeRequest resize_request_from_json(std::string_view text) {
-  try {
-    const nlohmann::json document = parse_json(text);
-    ResizeRequest request;
-    if (document.contains("ranks")) request.ranks = int_of(document.at("ranks"));
-    request.add = document.value("add", "");
-    request.remove = document.value("remove", "");
-    const int given = (request.ranks ? 1 : 0) + (request.add.empty() ? 0 : 1) + (request.remove.empty() ? 0 : 1);
-    if (given != 1) throw Error(Errc::kProtocol, "resize: a request has one of ranks, add and remove");
-    return request;
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(Errc::kProtocol, fmt::format("resize: {}", error.what()));
-  }
+  return decode_resize<ResizeRequest>(text, "the request to resize the job is malformed");
 }
 
 ResizeReply resize_reply_from_json(std::string_view text) {
-  try {
-    const nlohmann::json document = parse_json(text);
-    return {document.at("ok").get<bool>(), document.at("text").get<std::string>()};
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(Errc::kProtocol, fmt::format("resize: {}", error.what()));
-  }
+  return decode_resize<ResizeReply>(text, "resize: the launcher's reply is malformed");
 }
 
 std::string resize_folder() {

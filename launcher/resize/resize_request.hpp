@@ -6,24 +6,28 @@
 #include <sys/types.h>
 #include <vector>
 
+#include "base/version.hpp"
+
 /// The request of `runjob resize` to the launcher of a running elastic job, and the socket that carries it. Each such
 /// launcher has a Unix socket in a folder of its user. The job's id and the launcher's process id are in its name. One
 /// connection carries one request and one reply, each a line of JSON.
 /// Threads  any; the functions have no state.
 namespace runjob {
 
-/// Exactly one of the three is set.
+/// Exactly one of the first three is set.
 struct ResizeRequest {
   std::optional<int> ranks;
-  std::string add;     ///< hosts as for -H
-  std::string remove;  ///< likewise
+  std::string add;                 ///< hosts as for -H
+  std::string remove;              ///< likewise
+  std::string version = kVersion;  ///< of the sender's runjob; other versions may read the request
 
   bool operator==(const ResizeRequest&) const = default;
 };
 
 struct ResizeReply {
   bool ok = false;
-  std::string text;  ///< one line for the user
+  std::string text;                ///< one line for the user
+  std::string version = kVersion;  ///< likewise
 
   bool operator==(const ResizeReply&) const = default;
 };
@@ -32,7 +36,7 @@ struct ResizeReply {
 std::string to_json(const ResizeRequest& request);
 std::string to_json(const ResizeReply& reply);
 /// Errors  Error(kProtocol), also for a request without exactly one of its fields, and for a number of ranks below 0 or
-///         beyond an int.
+///         beyond an int. If the sender's runjob is of another version, the error names both versions.
 ResizeRequest resize_request_from_json(std::string_view text);
 ResizeReply resize_reply_from_json(std::string_view text);
 

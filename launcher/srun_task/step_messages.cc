@@ -2,55 +2,61 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
+#include "base/codec/message_codec.hpp"
 #include "base/error.hpp"
-#include "base/json_integer.hpp"
-#include "base/json_text.hpp"
 #include "base/secrets/secret.hpp"
 
 namespace runjob {
 namespace {
 
-using nlohmann::json;
+/// The document of the answer to a hello: a StepWelcome without its key, or a refusal.
+struct StepAnswer {
+  std::string nonce;
+  std::optional<std::string> refusal;  ///< the reason; the other fields have no meaning then
+  int port = 0;
+  std::string address = {};
+  Environment variables = {};
+};
 
-json parse(const std::string& text) {
-  json document = try_parse_json(text);
-  if (!document.is_object()) throw Error(Errc::kProtocol, "a message between the tasks of a step is no JSON object");
-  return document;
+void fields(auto& io, Is<StepAnswer> auto& m) {
+  io("nonce", m.nonce);
+  io("refusal", m.refusal);
+  io("port", m.port);
+  io("address", m.address);
+  io("variables", m.variables);
 }
 
-/// What json throws for a field that is missing or of another type, in our words.
-template <class Read>
-auto read_fields(Read read) {
-  try {
-    return read();
-  } catch (const json::exception&) {
-    throw Error(Errc::kProtocol, "a message between the tasks of a step lacks a field");
-  }
-}
+constexpr std::string_view kMalformed = "a message between the tasks of a step is malformed";
 
 }  // namespace
 
-std::string encode(const StepHello& hello) {
-  return strict_json_text({{"step", hello.step},
-                           {"nonce", hello.nonce},
-                           {"rank", hello.rank},
-                           {"size", hello.size},
-                           {"node", hello.node},
-                           {"node_name", hello.node_name},
-                           {"free_port", hello.free_port},
-                           {"called", hello.called}});
+void fields(auto& io, Is<StepHello> auto& m) {
+  io("step", m.step);
+  io("nonce", m.nonce);
+  io("rank", m.rank);
+  io("size", m.size);
+  io("node", m.node);
+  io("node_name", m.node_name);
+  io("free_port", m.free_port);
+  io("called", m.called);
 }
 
-/// The key stands on a line before the document: JSON's writer and parser would leave copies of it in memory.
+void fields(auto& io, Is<StepEnd> auto& m) {
+  io("status", m.status);
+  io("grace_ms", m.grace_ms);
+}
+
+std::string encode(const StepHello& hello) {
+  return encode_cbor(hello);
+}
+
+/// The key stands on a line before the document: a writer and a parser would leave copies of it in memory.
 std::string encode(const StepWelcome& welcome) {
-  const std::string document = strict_json_text({{"nonce", welcome.nonce},
-                                                 {"port", welcome.port},
-                                                 {"address", welcome.address},
-                                                 {"variables", welcome.variables}});
+  const std::string document =
+      encode_cbor(StepAnswer{welcome.nonce, std::nullopt, welcome.port, welcome.address, welcome.variables});
   std::string key = welcome.key.hex();
   std::string text;
   text.reserve(key.size() + 1 + document.size());  // growing would leave a copy too
@@ -62,48 +68,31 @@ std::string encode(const StepWelcome& welcome) {
 }
 
 std::string encode(const StepEnd& end) {
-  return strict_json_text({{"status", end.status}, {"grace_ms", end.grace_ms}});
+  return encode_cbor(end);
 }
 
 std::string encode_refusal(std::string_view nonce, const std::string& reason) {
-  return json_text({{"nonce", nonce}, {"refusal", reason}});
+  return '\n' + encode_cbor(StepAnswer{std::string(nonce), reason});
 }
 
 StepHello parse_step_hello(const std::string& text) {
-  const json document = parse(text);
-  return read_fields([&] {
-    StepHello hello;
-    hello.step = document.at("step").get<std::string>();
-    hello.nonce = document.at("nonce").get<std::string>();
-    hello.rank = json_integer<int>(document.at("rank"));
-    hello.size = json_integer<int>(document.at("size"));
-    hello.node = json_integer<int>(document.at("node"));
-    hello.node_name = document.at("node_name").get<std::string>();
-    hello.free_port = json_integer<int>(document.at("free_port"));
-    hello.called = json_integer<int>(document.at("called"));
-    return hello;
-  });
+  return decode_cbor<StepHello>(text, kMalformed);
 }
 
 StepWelcome parse_step_welcome(const std::string& text, const std::string& nonce) {
-  const std::size_t key_end = text.find('\n');  // a refusal has no key
-  const json document = parse(key_end == std::string::npos ? text : text.substr(key_end + 1));
-  return read_fields([&]() -> StepWelcome {
-    if (document.at("nonce").get<std::string>() != nonce)
-      throw Error(Errc::kAuth, "the answer of the step's first task is not to this task's question");
-    if (document.contains("refusal")) throw Error(Errc::kUnavailable, document.at("refusal").get<std::string>());
-    if (key_end == std::string::npos) throw Error(Errc::kProtocol, "the answer of the step's first task has no key");
-    return {nonce, json_integer<int>(document.at("port")),
-            rendezvous::JobKey::from_hex(std::string_view(text).substr(0, key_end)),
-            document.at("address").get<std::string>(), document.at("variables").get<Environment>()};
-  });
+  const std::string_view key = std::string_view(text).substr(0, text.find('\n'));
+  const std::string_view document = std::string_view(text).substr(std::min(key.size() + 1, text.size()));
+  auto answer = decode_cbor<StepAnswer>(document, kMalformed);
+  if (answer.nonce != nonce)
+    throw Error(Errc::kAuth, "the answer of the step's first task is not to this task's question");
+  if (answer.refusal) throw Error(Errc::kUnavailable, *answer.refusal);
+  if (key.empty()) throw Error(Errc::kProtocol, "the answer of the step's first task has no key");
+  return {nonce, answer.port, rendezvous::JobKey::from_hex(key), std::move(answer.address),
+          std::move(answer.variables)};
 }
 
 StepEnd parse_step_end(const std::string& text) {
-  const json document = parse(text);
-  return read_fields([&]() -> StepEnd {
-    return {json_integer<int>(document.at("status")), json_integer<std::int64_t>(document.at("grace_ms"))};
-  });
+  return decode_cbor<StepEnd>(text, kMalformed);
 }
 
 std::vector<int> step_ports(const SlurmTask& task) {

@@ -9,7 +9,7 @@
 #include "hostfile/slurm_task.hpp"
 #include "rendezvous/job_key.hpp"
 
-/// The messages by which the tasks of a SLURM step become one job, as JSON, each sealed (munge.hpp). A task sends one
+/// The messages by which the tasks of a SLURM step become one job, as CBOR, each sealed (munge.hpp). A task sends one
 /// line to task 0, its StepHello, and receives one, the StepWelcome, when all tasks have sent theirs. StepEnd travels
 /// over the rendezvous. docs/slurm.md describes them on the wire.
 namespace runjob {
@@ -53,7 +53,7 @@ StepWelcome parse_step_welcome(const std::string& text, const std::string& nonce
 StepEnd parse_step_end(const std::string& text);
 
 /// Task 0 sends this line to every client, so that a task knows at once that the port is not of another program.
-inline constexpr std::string_view kStepGreeting = "runjob step 1\n";
+inline constexpr std::string_view kStepGreeting = "runjob step 2\n";
 inline constexpr std::size_t kMaxStepHelloBytes = 16 * 1024;
 inline constexpr std::size_t kMaxStepWelcomeBytes = 256 * 1024;
 

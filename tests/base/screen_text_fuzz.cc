@@ -1,17 +1,15 @@
 /// Feeds any bytes to what comes before a terminal: screen_text(), whose result must not change when it passes again,
 /// and one_line(), which must leave no control character.
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/screen_text.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+void fuzz(std::string_view text) {
   const std::string shown = screen_text(text);
   require(shown.size() <= text.size());
   require(screen_text(shown) == shown);
@@ -30,6 +28,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
 
   const std::size_t whole = whole_characters(text);
-  require(whole <= size && size - whole <= 3);
-  return 0;
+  require(whole <= text.size() && text.size() - whole <= 3);
 }

@@ -1,7 +1,5 @@
 /// Feeds any bytes to the readers of configuration files and environment files. The first byte chooses: 't' TOML, 'i' INI,
 /// 'y' YAML, 'e' an environment file; so that one corpus serves all.
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,7 +7,7 @@
 #include "cli/options/option_table.hpp"
 #include "cli/settings/config_file.hpp"
 #include "cli/settings/env_file.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 
@@ -35,11 +33,11 @@ void check_variables(std::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+void fuzz(std::string_view input) {
+  if (input.empty()) return;
+  const std::string text(input.substr(1));
   try {
-    switch (data[0]) {
+    switch (input[0]) {
       case 't':
         check_config(text, "f.toml");
         break;
@@ -55,5 +53,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const Error& error) {
     require(error.code() == Errc::kUsage);
   }
-  return 0;
 }

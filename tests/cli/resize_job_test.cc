@@ -26,7 +26,7 @@ std::string printed(const std::string& reply) {
       resize_job({"resize", name.job_id, "-np", "3"}, [&text](const std::string& line) { text += line; });
   std::filesystem::remove(path);
   CHECK(status == 0);
-  CHECK(launcher.received() == "{\"ranks\":3}\n");
+  CHECK(resize_request_from_json(launcher.received()) == ResizeRequest{3, "", ""});
   return text;
 }
 

@@ -2,7 +2,6 @@
 /// The first byte chooses the grammar, so that one corpus serves all.
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -12,7 +11,7 @@
 #include "hostfile/merge_hosts.hpp"
 #include "hostfile/parse_hosts.hpp"
 #include "hostfile/slurm_allocation.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 
@@ -61,18 +60,17 @@ void parse_slurm(std::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+void fuzz(std::string_view input) {
+  if (input.empty()) return;
+  const std::string_view text = input.substr(1);
   try {
-    if (data[0] == 's') {
+    if (input[0] == 's') {
       parse_slurm(text);
     } else {
-      parse_hosts_of_user(text, data[0] % 2 == 0);
+      parse_hosts_of_user(text, static_cast<unsigned char>(input[0]) % 2 == 0);
     }
   } catch (const Error& error) {
     require(error.code() == Errc::kHostfile || error.code() == Errc::kUsage);
     require(std::string_view(error.what()).find('\n') == std::string_view::npos);
   }
-  return 0;
 }

@@ -1,13 +1,11 @@
 /// Feeds any bytes to what reads the documents about a change of an elastic job. The first byte chooses: 'r' a request of
 /// `runjob resize`, 'a' the launcher's answer, 's' the name of a socket; anything else is a notice to the ranks.
-#include <cstddef>
-#include <cstdint>
 #include <string>
 
 #include "base/error.hpp"
 #include "launcher/resize/resize_request.hpp"
 #include "rendezvous/protocol.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 
@@ -39,11 +37,11 @@ void check_notice(const std::string& text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+void fuzz(std::string_view input) {
+  if (input.empty()) return;
+  const std::string text(input.substr(1));
   try {
-    switch (data[0]) {
+    switch (input[0]) {
       case 'r':
         check_request(text);
         break;
@@ -59,5 +57,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const Error& error) {
     require(error.code() == Errc::kProtocol);
   }
-  return 0;
 }

@@ -5,7 +5,6 @@
 /// calls an agent; 'p' with a line of SLURM's PMI.
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +16,7 @@
 #include "launcher/sealed_channel/agent_call.hpp"
 #include "launcher/srun_task/pmi_names.hpp"
 #include "launcher/srun_task/step_messages.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 
@@ -99,13 +98,12 @@ void check_call(std::string_view line) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < 2) return 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+void fuzz(std::string_view bytes) {
+  if (bytes.size() < 2) return;
   switch (bytes[0]) {
     case 'f':
-      check_pieces<ToAgent>(bytes.substr(2), static_cast<std::size_t>(data[1]) + 1);
-      check_pieces<ToLauncher>(bytes.substr(2), static_cast<std::size_t>(data[1]) + 1);
+      check_pieces<ToAgent>(bytes.substr(2), static_cast<unsigned char>(bytes[1]) + 1);
+      check_pieces<ToLauncher>(bytes.substr(2), static_cast<unsigned char>(bytes[1]) + 1);
       break;
     case 'm':
       check_messages(bytes.substr(1));
@@ -123,5 +121,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     default:
       break;
   }
-  return 0;
 }

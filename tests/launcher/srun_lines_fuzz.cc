@@ -1,18 +1,15 @@
 /// Feeds any lines to the readers of what srun writes to its standard error, which has words of agents in it.
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "launcher/slurm/srun_command.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  std::string_view text(reinterpret_cast<const char*>(data), size);
+void fuzz(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -22,5 +19,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!is_noise(line)) lines.emplace_back(line);
   }
   require(!explain_srun(lines, "/usr/bin/runjob-agent").empty());
-  return 0;
 }

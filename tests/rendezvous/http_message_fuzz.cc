@@ -3,12 +3,11 @@
 /// no limit is exceeded.
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "rendezvous/http_message.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob::rendezvous;
 
@@ -16,12 +15,6 @@ namespace {
 
 constexpr std::uint32_t kMostHead = 512;
 constexpr std::uint64_t kMostBody = 256;
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "does not hold: %s\n", what);
-  std::abort();
-}
 
 /// What a parser has made of the bytes.
 struct Parsed {
@@ -40,8 +33,8 @@ Parsed parse(HttpParser::Kind kind, std::string_view bytes, std::size_t piece) {
     for (;;) {  // it stops behind the head
       const std::size_t unused = received.size();
       parser.parse(received);
-      require(parser.state() >= before, "a state does not go back");
-      require(received.size() <= unused, "parsing adds no bytes");
+      require(parser.state() >= before);
+      require(received.size() <= unused);
       if (parser.state() == before) break;
       before = parser.state();
     }
@@ -58,22 +51,20 @@ std::size_t bytes_of(const HttpHead& head) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < 2) return 0;
-  const auto kind = data[0] == 's' ? HttpParser::Kind::kResponse : HttpParser::Kind::kRequest;
-  const std::size_t piece = std::max<std::size_t>(1, data[1]);
-  const std::string_view bytes(reinterpret_cast<const char*>(data) + 2, size - 2);
+void fuzz(std::string_view input) {
+  if (input.size() < 2) return;
+  const auto kind = input[0] == 's' ? HttpParser::Kind::kResponse : HttpParser::Kind::kRequest;
+  const std::size_t piece = std::max<std::size_t>(1, static_cast<unsigned char>(input[1]));
+  const std::string_view bytes = input.substr(2);
   const Parsed whole = parse(kind, bytes, std::max<std::size_t>(1, bytes.size()));
   const Parsed parts = parse(kind, bytes, piece);
   for (const Parsed* each : {&whole, &parts}) {
-    require(each->body.size() <= kMostBody, "a body is within its limit");
-    require(each->state == HttpParser::State::kBroken || bytes_of(each->head) <= kMostHead,
-            "a head is within its limit");
+    require(each->body.size() <= kMostBody);
+    require(each->state == HttpParser::State::kBroken || bytes_of(each->head) <= kMostHead);
   }
-  if (whole.state != HttpParser::State::kComplete && parts.state != HttpParser::State::kComplete) return 0;
-  require(whole.state == parts.state, "pieces of a whole message are a whole message");
-  require(whole.head.method == parts.head.method && whole.head.target == parts.head.target, "the same request");
-  require(whole.head.status == parts.head.status && whole.head.headers == parts.head.headers, "the same headers");
-  require(whole.body == parts.body && whole.rest == parts.rest, "the same body");
-  return 0;
+  if (whole.state != HttpParser::State::kComplete && parts.state != HttpParser::State::kComplete) return;
+  require(whole.state == parts.state);
+  require(whole.head.method == parts.head.method && whole.head.target == parts.head.target);
+  require(whole.head.status == parts.head.status && whole.head.headers == parts.head.headers);
+  require(whole.body == parts.body && whole.rest == parts.rest);
 }

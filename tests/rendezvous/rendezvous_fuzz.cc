@@ -17,7 +17,6 @@
 ///     !                             the job is closed
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,7 +31,7 @@
 #include "rendezvous/server/gatekeeper.hpp"
 #include "rendezvous/server/service.hpp"
 #include "rendezvous/target.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 using namespace runjob::rendezvous;
@@ -204,20 +203,18 @@ class Life {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  std::string_view text(reinterpret_cast<const char*>(data), size);
+void fuzz(std::string_view text) {
   if (text.starts_with('d')) {
     fuzz_decoders(std::string(text.substr(1)));
-    return 0;
+    return;
   }
   if (text.starts_with('k')) {
     SignedConnection connection;
     for (const std::string& line : split(text.substr(1), '\n'))
       if (!connection.header(line)) break;
-    return 0;
+    return;
   }
   Life life;
   for (const std::string& line : split(text, '\n')) life.event(line);
   life.end();
-  return 0;
 }

@@ -5,14 +5,13 @@
 /// the same key.
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "sealed/noise_handshake.hpp"
 #include "sealed/sealed_records.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 
@@ -59,10 +58,10 @@ void check_stream(std::string_view bytes, bool is_change) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0]) {
+void fuzz(std::string_view input) {
+  if (input.empty()) return;
+  const std::string_view bytes = input.substr(1);
+  switch (input[0]) {
     case 'h':
       check_handshake(bytes, false);
       break;
@@ -78,5 +77,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     default:
       break;
   }
-  return 0;
 }

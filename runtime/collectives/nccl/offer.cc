@@ -1,79 +1,78 @@
 #include "runtime/collectives/nccl/offer.hpp"
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <charconv>
 
+#include <fmt/format.h>
+
+#include "base/codec/message_codec.hpp"
 #include "base/error.hpp"
-#include "base/json_integer.hpp"
-#include "base/json_text.hpp"
-#include "runtime/collectives/json_bytes.hpp"
 #include "runtime/collectives/nccl/nccl_library.hpp"
+
+namespace runjob::runtime::cuda {
+
+nlohmann::json to_document(const Vendor* const& vendor) {
+  return vendor->name;
+}
+
+void from_document(const nlohmann::json& value, const Vendor*& vendor) {
+  const auto name = value.get<std::string>();
+  const auto* const found =
+      std::find_if(std::begin(kVendors), std::end(kVendors), [&](const Vendor* known) { return known->name == name; });
+  if (found == std::end(kVendors))
+    throw Error(Errc::kProtocol, fmt::format("'{}' is no vendor of GPUs that runjob knows", name));
+  vendor = *found;
+}
+
+}  // namespace runjob::runtime::cuda
 
 namespace runjob::runtime::nccl {
 namespace {
 
-using nlohmann::json;
+constexpr std::size_t kLengthBytes = 8;  // before the document, as decimal digits
 
 std::string library_text(const Offer& offer) {
   return fmt::format("rank {} has NCCL {} ({})", offer.rank, version_text(offer.nccl), offer.path);
 }
 
-/// Errors  Error(kProtocol).
-const cuda::Vendor* vendor_of(const std::string& name) {
-  for (const cuda::Vendor* vendor : cuda::kVendors) {
-    if (vendor->name == name) return vendor;
-  }
-  throw Error(Errc::kProtocol, fmt::format("'{}' is no vendor of GPUs that runjob knows", name));
-}
-
 }  // namespace
+
+void fields(auto& io, Is<Offer> auto& m) {
+  io("rank", m.rank);
+  io("host", m.host);
+  io("host_id", m.host_id);
+  io("gpu", m.gpu);
+  io("vendor", m.vendor);
+  io("nccl", m.nccl);
+  io("path", m.path);
+  io("shares_ranks", m.shares_ranks);
+  io("may_share", m.may_share);
+  io("must_encrypt", m.must_encrypt);
+  io("id", m.id);
+  io("error", m.error);
+}
 
 std::string encode(Offer offer) {
   constexpr std::size_t kMostText = 400, kMostHostId = 128;
   offer.host_id.resize(std::min(offer.host_id.size(), kMostHostId));
   offer.error.resize(std::min(offer.error.size(), kMostText));
   offer.path = offer.path.substr(offer.path.size() - std::min(offer.path.size(), kMostText));
-  std::string bytes = cbor_bytes({{"rank", offer.rank},
-                                  {"host", offer.host},
-                                  {"host_id", to_binary(offer.host_id)},
-                                  {"gpu", to_binary(offer.gpu)},
-                                  {"vendor", offer.vendor->name},
-                                  {"nccl", offer.nccl},
-                                  {"path", to_binary(offer.path)},
-                                  {"shares_ranks", offer.shares_ranks},
-                                  {"may_share", offer.may_share},
-                                  {"must_encrypt", offer.must_encrypt},
-                                  {"id", to_binary(offer.id)},
-                                  {"error", to_binary(offer.error)}});
-  const std::string length = fmt::format("{:08}", bytes.size());
-  bytes = length + bytes;
+  const std::string document = encode_cbor(offer);
+  std::string bytes = fmt::format("{:0{}}", document.size(), kLengthBytes) + document;
   bytes.resize(kOfferBytes, '\0');
   return bytes;
 }
 
 Offer decode_offer(std::string_view bytes, int rank) {
-  constexpr std::size_t kLengthBytes = 8;
-  try {
-    const std::size_t length = std::stoul(std::string(bytes.substr(0, kLengthBytes)));
-    const json fields = parse_cbor(std::string(bytes.substr(kLengthBytes, length)));
-    Offer offer;
-    offer.rank = json_integer<int>(fields.at("rank"));
-    if (offer.rank != rank) throw Error(Errc::kProtocol, fmt::format("it is one of rank {}", offer.rank));
-    offer.host = json_integer<int>(fields.at("host"));
-    offer.host_id = from_binary(fields.at("host_id"));
-    offer.gpu = from_binary(fields.at("gpu"));
-    offer.vendor = vendor_of(fields.at("vendor").get<std::string>());
-    offer.nccl = json_integer<int>(fields.at("nccl"));
-    offer.path = from_binary(fields.at("path"));
-    offer.shares_ranks = fields.at("shares_ranks");
-    offer.may_share = fields.at("may_share");
-    offer.must_encrypt = fields.at("must_encrypt");
-    offer.id = from_binary(fields.at("id"));
-    offer.error = from_binary(fields.at("error"));
-    return offer;
-  } catch (const std::exception& error) {
-    throw Error(Errc::kProtocol, fmt::format("rank {} has sent a malformed offer of its GPU: {}", rank, error.what()));
-  }
+  const std::string malformed = fmt::format("rank {} has sent a malformed offer of its GPU", rank);
+  const std::string_view digits = bytes.substr(0, kLengthBytes);
+  std::size_t length = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
+  if (error != std::errc() || digits.size() != kLengthBytes || end != digits.data() + kLengthBytes)
+    throw Error(Errc::kProtocol, malformed + ": it does not begin with its length");
+  auto offer = decode_cbor<Offer>(bytes.substr(kLengthBytes, length), malformed);
+  if (offer.rank != rank) throw Error(Errc::kProtocol, fmt::format("{}: it is one of rank {}", malformed, offer.rank));
+  return offer;
 }
 
 std::string objection(std::span<const Offer> offers) {

@@ -1,8 +1,9 @@
+#include <nlohmann/json.hpp>
+
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/json_text.hpp"
 #include "base/version.hpp"
-#include "runtime/collectives/json_bytes.hpp"
 #include "runtime/collectives/nccl/nccl_backend.hpp"
 
 namespace {

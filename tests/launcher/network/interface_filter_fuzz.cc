@@ -1,11 +1,9 @@
 /// Feeds any bytes to the filter's grammar and checks what must hold for every result on one host.
-#include <cstddef>
-#include <cstdint>
 #include <string>
 
 #include "base/error.hpp"
 #include "launcher/network/candidates.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 
@@ -38,11 +36,10 @@ void check(const InterfaceFilter& filter) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void fuzz(std::string_view input) {
   try {
-    check(parse_interface_filter({std::string(reinterpret_cast<const char*>(data), size)}, "option"));
+    check(parse_interface_filter({std::string(input)}, "option"));
   } catch (const Error& error) {
     require(error.code() == Errc::kUsage);
   }
-  return 0;
 }

@@ -37,11 +37,14 @@ TEST_CASE("the messages of a probe survive the channel", "[unit]") {
 
 TEST_CASE("a probe's message that makes no sense is refused", "[unit]") {
   CHECK_THROWS_WITH(decode<ProbeListen>(encode(ProbeListen{{"short", "short"}, {}})),
-                    "a probe's token of another size");
-  CHECK_THROWS_WITH(decode<ProbeListening>(encode(ProbeListening{{{70'000, 0}}})), "70000 is no port");
-  CHECK_THROWS_WITH(decode<ProbeConnect>(encode(ProbeConnect{{{0, "10.0.0.1", -1, kToken}}, 1})), "-1 is no port");
+                    "a control message that cannot be read: token: a probe's token of another size");
+  CHECK_THROWS_WITH(decode<ProbeListening>(encode(ProbeListening{{{70'000, 0}}})),
+                    "a control message that cannot be read: ports: 70000 is no port");
+  CHECK_THROWS_WITH(decode<ProbeConnect>(encode(ProbeConnect{{{0, "10.0.0.1", -1, kToken}}, 1})),
+                    "a control message that cannot be read: targets: -1 is no port");
   const ProbeResults wrong{{{static_cast<ProbeOutcome::Kind>(9), 0}}};
-  CHECK_THROWS_WITH(decode<ProbeResults>(encode(wrong)), "an unknown outcome: 9");
+  CHECK_THROWS_WITH(decode<ProbeResults>(encode(wrong)),
+                    "a control message that cannot be read: outcomes: outcome: 9 is unknown");
   CHECK_THROWS_WITH(decode<ProbeResults>("\xff"), ContainsSubstring("a control message that cannot be read"));
   CHECK_THROWS_AS(decode<ProbeListen>(encode(ProbeResults{})), Error);
 }

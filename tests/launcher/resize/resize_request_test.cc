@@ -20,13 +20,32 @@ TEST_CASE("requests and replies survive the way", "[unit]") {
   const ResizeReply reply{true, "four ranks"};
   CHECK(resize_reply_from_json(to_json(reply)) == reply);
   for (const char* text : {"", "[]", "{\"ranks\": \"x\"}", "{\"ok\": 1}"}) {
-    CHECK_THROWS_AS(resize_reply_from_json(text), Error);
+    CHECK_THROWS_WITH(resize_reply_from_json(text), ContainsSubstring("resize: the launcher's reply is malformed: "));
   }
   for (const char* text : {"{\"ranks\": \"x\"}", "{\"ranks\": 4294967299}", "{\"ranks\": 18446744073709551615}",
-                           "{\"ranks\": 2.5}", "{}", "{\"ranks\": 3, \"add\": \"s1\"}"}) {
+                           "{\"ranks\": 2.5}", "{\"ranks\": -1}", "{}", "{\"ranks\": 3, \"add\": \"s1\"}"}) {
     INFO(text);
-    CHECK_THROWS_AS(resize_request_from_json(text), Error);
+    CHECK_THROWS_WITH(resize_request_from_json(text),
+                      ContainsSubstring("the request to resize the job is malformed: "));
   }
+}
+
+TEST_CASE("a resize between two versions is served, and its errors name both versions", "[unit]") {
+  CHECK(resize_request_from_json(R"({"ranks": 3})").ranks == 3);
+  CHECK(resize_reply_from_json(R"({"ok": true, "text": "x", "version": "0.0.1", "later": 1})").text == "x");
+  CHECK_THROWS_WITH(
+      resize_request_from_json(R"({"hosts": "s1", "version": "0.0.1"})"),
+      fmt::format("the request to resize the job is malformed: it does not have exactly one of ranks, add and remove; "
+                  "its sender is a runjob 0.0.1, and this is runjob {}: `runjob resize` must be of the version that "
+                  "has started the job",
+                  kVersion));
+  CHECK_THROWS_WITH(
+      resize_reply_from_json(R"({"done": true})"),
+      fmt::format("resize: the launcher's reply is malformed: ok is missing; its sender is a runjob that does not send "
+                  "its version, and this is runjob {}: `runjob resize` must be of the version that has started the job",
+                  kVersion));
+  CHECK_THROWS_WITH(resize_reply_from_json(fmt::format(R"({{"ok": 1, "version": "{}"}})", kVersion)),
+                    "resize: the launcher's reply is malformed: ok: type must be boolean, but is number");
 }
 
 TEST_CASE("the name of a socket has the job's id and the launcher's process number", "[unit]") {

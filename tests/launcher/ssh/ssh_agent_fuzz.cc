@@ -4,18 +4,16 @@
 #include <string_view>
 
 #include "launcher/ssh/files/agent_answer.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view answer(reinterpret_cast<const char*>(data), size);
+void fuzz(std::string_view answer) {
   std::size_t bytes = 0;
   for (const AgentKey& key : parse_agent_keys(answer)) bytes += key.key.blob.size() + key.comment.size() + 8;
-  require(bytes <= size);
+  require(bytes <= answer.size());
   const auto signature = parse_agent_signature(answer);
   require(!signature || (!signature->empty() && answer.find(*signature) != answer.npos));
   const std::uint32_t flags = agent_flags(answer);
   require(flags == 0 || flags == 2 || flags == 4);
-  return 0;
 }

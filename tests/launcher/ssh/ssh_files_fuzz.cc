@@ -1,7 +1,6 @@
 /// Feeds any bytes to the parsers of ssh's files: configuration, known hosts and keys. The first byte chooses the
 /// parser, so that one corpus serves all.
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,7 +10,7 @@
 #include "launcher/ssh/files/ssh_config.hpp"
 #include "launcher/ssh/files/ssh_data.hpp"
 #include "launcher/ssh/files/ssh_target.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 
@@ -65,10 +64,10 @@ void check_base64(std::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 4) {
+void fuzz(std::string_view input) {
+  if (input.empty()) return;
+  const std::string text(input.substr(1));
+  switch (static_cast<unsigned char>(input[0]) % 4) {
     case 0:
       check_config(text);
       break;
@@ -81,5 +80,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     default:
       check_base64(text);
   }
-  return 0;
 }

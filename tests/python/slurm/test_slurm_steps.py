@@ -218,7 +218,7 @@ for data in (b'', b'x' * 300000, b'MUNGE:abc:\\n', b'GET / HTTP/1.1\\r\\n\\r\\n'
         try:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
-            while connection.recv(100) not in (b'', b'runjob step 1\\n'): pass
+            while connection.recv(100) not in (b'', b'runjob step 2\\n'): pass
         except OSError:
             pass
 print('done')

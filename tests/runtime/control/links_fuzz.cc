@@ -4,7 +4,6 @@
 /// encrypted one, on which nothing may arrive.
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -14,7 +13,7 @@
 #include "runtime/control/control_channel.hpp"
 #include "runtime/links/handshake.hpp"
 #include "runtime/links/link_address.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 using namespace runjob::runtime;
@@ -87,9 +86,8 @@ void check_channel(std::string_view bytes, std::size_t piece, bool is_sealed) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < 2) return 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+void fuzz(std::string_view bytes) {
+  if (bytes.size() < 2) return;
   switch (bytes[0]) {
     case 'h':
       check_handshake(bytes.substr(1));
@@ -99,10 +97,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 'f':
     case 's':
-      check_channel(bytes.substr(2), static_cast<std::size_t>(data[1]) + 1, bytes[0] == 's');
+      check_channel(bytes.substr(2), static_cast<unsigned char>(bytes[1]) + 1, bytes[0] == 's');
       break;
     default:
       break;
   }
-  return 0;
 }

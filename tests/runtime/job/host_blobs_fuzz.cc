@@ -3,7 +3,6 @@
 /// its backend, 's' the part of it about shared memory, 'n' the offer of a GPU for NCCL, 'r' a round's block of messages,
 /// whose number is the second byte. What was read is the same when it is written and read again.
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +13,7 @@
 #include "runtime/collectives/nccl/offer.hpp"
 #include "runtime/collectives/shm/memory/sharing.hpp"
 #include "runtime/job/bootstrap_blob.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 #include "tests/runtime/collectives/hierarchical/rounds/whole_block.hpp"
 
 using namespace runjob;
@@ -74,9 +73,8 @@ void check_block(std::string_view bytes, std::size_t count) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < 2) return 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+void fuzz(std::string_view bytes) {
+  if (bytes.size() < 2) return;
   switch (bytes[0]) {
     case 'b':
       check(std::string(bytes.substr(1)),
@@ -93,10 +91,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       check_gpu(std::string(bytes.substr(1)));
       break;
     case 'r':
-      check_block(bytes.substr(2), static_cast<std::size_t>(data[1]) % 20);
+      check_block(bytes.substr(2), static_cast<unsigned char>(bytes[1]) % 20);
       break;
     default:
       break;
   }
-  return 0;
 }

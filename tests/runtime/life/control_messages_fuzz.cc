@@ -1,15 +1,13 @@
 /// Feeds any bytes to the readers of what ranks send each other for control: requests, reports and decisions about the
 /// job's life. A message that was read is the same when it is written and read again. The first byte chooses the
 /// reader.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "runtime/life/life_message.hpp"
 #include "runtime/negotiation/control_message.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 using namespace runjob::runtime;
@@ -22,18 +20,18 @@ void check(std::string_view bytes, Decode decode) {
   try {
     once = encode(decode(bytes));
   } catch (const Error& error) {
-    if (error.code() != Errc::kProtocol) std::abort();
+    require(error.code() == Errc::kProtocol);
     return;
   }
-  if (encode(decode(once)) != once) std::abort();
+  require(encode(decode(once)) == once);
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 3) {
+void fuzz(std::string_view input) {
+  if (input.empty()) return;
+  const std::string_view bytes = input.substr(1);
+  switch (static_cast<unsigned char>(input[0]) % 3) {
     case 0:
       check(bytes, decode_request);
       break;
@@ -43,5 +41,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     default:
       check(bytes, decode_life_decision);
   }
-  return 0;
 }

@@ -4,23 +4,20 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "base/codec/message_codec.hpp"
 #include "base/error.hpp"
-#include "base/json_text.hpp"
-#include "runtime/collectives/json_bytes.hpp"
 
 namespace runjob::runtime {
 namespace {
 
-using nlohmann::json;
-
 /// The beginning of an offer. No socket address, and so no other backend's address, begins like this.
-constexpr std::string_view kMark = "runjob shared memory 2\n";
+constexpr std::string_view kMark = "runjob shared memory 3\n";
 
 std::string boot_id() {
   constexpr const char* kPath = "/proc/sys/kernel/random/boot_id";
@@ -66,28 +63,27 @@ const std::string& socket_for(const SharingPlace& here, const SharingOffer& of_o
   return here.files == of_owner.place.files ? of_owner.path : of_owner.name;
 }
 
+void fields(auto& io, Is<SharingOffer> auto& m) {
+  io("refusal", m.refusal);
+  io("kernel", m.place.kernel);
+  io("files", m.place.files);
+  io("network", m.place.network);
+  io("user", m.place.user);
+  io("processors", m.processors);
+  io("path", m.path);
+  io("name", m.name);
+  io("token", m.token);
+}
+
 std::string encode(const SharingOffer& offer) {
-  const json document = {{"refusal", to_binary(offer.refusal)},   {"kernel", to_binary(offer.place.kernel)},
-                         {"files", to_binary(offer.place.files)}, {"network", to_binary(offer.place.network)},
-                         {"user", to_binary(offer.place.user)},   {"processors", to_binary(offer.processors)},
-                         {"path", to_binary(offer.path)},         {"name", to_binary(offer.name)},
-                         {"token", to_binary(offer.token)}};
-  return std::string(kMark) + cbor_bytes(document);
+  return std::string(kMark) + encode_cbor(offer);
 }
 
 SharingOffer decode_sharing_offer(const std::string& address, int rank) {
   if (!is_sharing_offer(address))
     throw Error(Errc::kProtocol, fmt::format("the address of rank {} is not one of shared memory", rank));
-  try {
-    const json document = parse_cbor(std::string_view(address).substr(kMark.size()));
-    const auto field = [&document](const char* name) { return from_binary(document.at(name)); };
-    return {field("refusal"),    {field("kernel"), field("files"), field("network"), field("user")},
-            field("processors"), field("path"),
-            field("name"),       field("token")};
-  } catch (const json::exception& error) {
-    throw Error(Errc::kProtocol,
-                fmt::format("the shared memory address of rank {} is malformed: {}", rank, error.what()));
-  }
+  return decode_cbor<SharingOffer>(std::string_view(address).substr(kMark.size()),
+                                   fmt::format("the shared memory address of rank {} is malformed", rank));
 }
 
 bool is_sharing_offer(const std::string& address) {

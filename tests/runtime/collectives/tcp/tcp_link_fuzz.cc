@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 #include "runtime/collectives/tcp/tcp_link.hpp"
-#include "tests/fuzz_require.hpp"
+#include "tests/fuzz.hpp"
 
 using namespace runjob;
 using namespace runjob::runtime;
@@ -98,7 +98,6 @@ class Steps {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Steps(std::string_view(reinterpret_cast<const char*>(data), size)).run();
-  return 0;
+void fuzz(std::string_view input) {
+  Steps(input).run();
 }
