@@ -172,15 +172,6 @@ std::shared_ptr<Completion> Engine::submit(Submission submission) {
   return launch(std::move(begun));
 }
 
-std::shared_ptr<Completion> Engine::submit(const SubmissionView& submission) {
-  Begun begun;
-  {
-    const MutexLock lock(state_.mutex);
-    begun = begin(state_.work.operations.make(submission), /*waits=*/false);
-  }
-  return launch(std::move(begun));
-}
-
 /// Leaves the role, unless the operation was announced but is not done: then it goes on like any other, with a
 /// completion.
 void Engine::leave_at_once(const SubmissionView& submission, bool is_done, Outcome& outcome) {
@@ -205,9 +196,10 @@ bool Engine::run_at_once(const SubmissionView& submission, Deadline deadline, Ou
   return driver_.run_at_once(counted, deadline, outcome.status, outcome.result);
 }
 
-/// Makes the calling thread the driver when the operation is the only one of this rank.
+/// Makes the calling thread the driver when the operation is the only one of this rank, and has one tensor on the host.
 bool Engine::take_role_at_once(const SubmissionView& submission) {
   WorkQueue& work = state_.work;
+  if (submission.signature.memory != MemoryKind::kHost || !submission.group.empty()) return false;
   if (!state_.is_open() || state_.parts.timeline->is_on()) return false;
   if (!work.operations.empty() || work.requests() != 0 || !work.take_role(state_.phase)) return false;
   work.at_once = {submission.name, submission.signature.kind};
@@ -216,36 +208,29 @@ bool Engine::take_role_at_once(const SubmissionView& submission) {
 
 Engine::Outcome Engine::run(const SubmissionView& submission, Deadline deadline) {
   Outcome outcome;  // the only variable that is returned, so that it is never moved
-  bool is_done = false, at_once = false;
+  bool at_once = false;
   {
     const MutexLock lock(state_.mutex);
-    at_once = submission.signature.memory == MemoryKind::kHost && take_role_at_once(submission);
+    at_once = take_role_at_once(submission);
   }
   if (at_once) {
-    is_done = run_at_once(submission, deadline, outcome);
+    const bool is_done = run_at_once(submission, deadline, outcome);
     const MutexLock lock(state_.mutex);
     leave_at_once(submission, is_done, outcome);
+    if (is_done) return outcome;
   }
-  if (is_done) return outcome;
-  if (outcome.completion) {
-    driver_.drive_until(*outcome.completion, deadline);
-    outcome.status = wait(*outcome.completion, deadline).value_or(Status());
-  } else {
-    outcome = run(to_submission(submission), deadline);
+  bool drives = outcome.completion != nullptr;
+  if (!drives) {
+    Begun begun;
+    {
+      const MutexLock lock(state_.mutex);
+      begun = begin(state_.work.operations.make(to_submission(submission)), /*waits=*/true);
+    }
+    if (begun.needs_driver) state_.work_changed.notify_one();
+    drives = begun.drives;
+    outcome.completion = std::move(begun.completion);
   }
-  return outcome;
-}
-
-Engine::Outcome Engine::run(Submission submission, Deadline deadline) {
-  Begun begun;
-  {
-    const MutexLock lock(state_.mutex);
-    begun = begin(state_.work.operations.make(std::move(submission)), /*waits=*/true);
-  }
-  if (begun.needs_driver) state_.work_changed.notify_one();
-  Outcome outcome;
-  outcome.completion = std::move(begun.completion);
-  if (begun.drives) driver_.drive_until(*outcome.completion, deadline);
+  if (drives) driver_.drive_until(*outcome.completion, deadline);
   outcome.status = wait(*outcome.completion, deadline).value_or(Status());
   return outcome;
 }

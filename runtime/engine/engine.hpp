@@ -44,8 +44,6 @@ class Engine {
   /// Errors  Error(kInvalidArgument): the operation can never work, or its name is in flight; kAborted, kPeerLost,
   ///         kTimeout...: the job has ended. Everything later arrives through the completion.
   std::shared_ptr<Completion> submit(Submission submission);
-  /// The same, in the memory of an operation that has ended, where there is one.
-  std::shared_ptr<Completion> submit(const SubmissionView& submission);
 
   /// How run() has ended.
   struct Outcome {
@@ -55,7 +53,6 @@ class Engine {
   };
   /// submit() and wait(), but faster. Errors  as submit().
   Outcome run(const SubmissionView& submission, Deadline deadline);
-  Outcome run(Submission submission, Deadline deadline);
   /// The outcome; nullopt when it is not there at the deadline.
   std::optional<Status> wait(const Completion& completion, Deadline deadline);
 

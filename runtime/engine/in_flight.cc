@@ -27,13 +27,6 @@ InFlight::Taken InFlight::make(Submission&& submission) {
   return operation;
 }
 
-InFlight::Taken InFlight::make(const SubmissionView& submission) {
-  Taken operation = take_spare();
-  Submission& old = operation.mapped().submission;
-  old = to_submission(submission, std::move(old));
-  return operation;
-}
-
 std::shared_ptr<Completion> InFlight::insert(Taken operation) {
   auto completion = make_shared_in<Completion>(completions_);
   Entry& entry = operation.mapped();

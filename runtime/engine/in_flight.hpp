@@ -38,7 +38,6 @@ class InFlight {
   bool contains(const std::string& name) const { return !entries_.empty() && entries_.count(name) != 0; }
   /// An operation to be inserted, in the memory of one that was given back, where there is one.
   Taken make(Submission&& submission);
-  Taken make(const SubmissionView& submission);
   std::shared_ptr<Completion> insert(Taken operation);
   std::shared_ptr<Completion> insert(Submission&& submission) { return insert(make(std::move(submission))); }
   /// Null when no operation has this name.

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import runjob.torch as hvd
-from runjob import calls
+from runjob import calls, handles
 from runjob.wire_names import TURNS, Turn, Turns
 
 
@@ -14,9 +14,14 @@ def _record(kind, seen):
     """Adds to `seen` what operations of `kind` are called from now on."""
 
     def recording(function):
-        return lambda wire_name, *rest: seen.append(wire_name.decode()) or function(wire_name, *rest)
+        def record(call, wire_name):
+            if call.kind is kind:
+                seen.append(wire_name.decode())
+            return function(call, wire_name)
 
-    kind.submit, kind.block = recording(kind.submit), recording(kind.block)
+        return record
+
+    handles.Call.submit, handles.Call.block = recording(handles.Call.submit), recording(handles.Call.block)
 
 
 def _names():

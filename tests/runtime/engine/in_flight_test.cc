@@ -63,7 +63,7 @@ TEST_CASE("an operation has the memory of one that was given back, and values of
   second.name = "b";
   second.signature.kind = Kind::kAllreduce;
   second.signature.shape = {&extent, 1};
-  const std::shared_ptr<Completion> completion = operations.insert(operations.make(second));
+  const std::shared_ptr<Completion> completion = operations.insert(operations.make(to_submission(second)));
   CHECK(completion != old);
   const InFlight::Entry* const entry = operations.find("b");
   REQUIRE(entry != nullptr);
