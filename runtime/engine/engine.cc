@@ -15,20 +15,21 @@ namespace runjob::runtime {
 namespace {
 
 /// The inputs and outputs of all tensors that have elements. An output may be null.
-void find_buffers(const Submission& submission, std::vector<DeviceBuffer>& buffers) {
+std::vector<DeviceBuffer> buffers_of(const Submission& submission) {
+  std::vector<DeviceBuffer> buffers;
   const auto is_empty = [](const Shape& shape) { return element_count(shape) == 0; };
-  buffers.clear();
   const auto add = [&](const void* input, const void* output, std::size_t tensor) {
     if (input != nullptr) buffers.push_back({input, tensor});
     if (output != nullptr && output != input) buffers.push_back({output, tensor});
   };
   if (submission.signature.group.empty()) {
     if (!is_empty(submission.signature.shape)) add(submission.input, submission.output, 0);
-    return;
+    return buffers;
   }
   for (std::size_t i = 0; i < submission.group.size(); ++i) {
     if (!is_empty(submission.signature.group[i].shape)) add(submission.group[i].input, submission.group[i].output, i);
   }
+  return buffers;
 }
 
 }  // namespace
@@ -85,15 +86,14 @@ void Engine::begin_work(Submission& submission) {
   if (signature.memory == MemoryKind::kHost || !state_.parts.backend) return;
   signature.obstacle = memory_obstacle(*state_.parts.backend, signature);
   if (!signature.obstacle.ok()) return;
-  find_buffers(submission, buffers_);
+  const std::vector<DeviceBuffer> buffers = buffers_of(submission);
   signature.obstacle = state_.parts.backend->begin_work(
-      {submission.device, submission.name, signature.kind, signature.process_set, buffers_, tensor_count(signature)},
+      {submission.device, submission.name, signature.kind, signature.process_set, buffers, tensor_count(signature)},
       submission.work);
 }
 
 /// Adds an operation whose request is announced already.
-std::shared_ptr<Completion> Engine::insert(InFlight::Taken operation) {
-  const Submission& submission = operation.mapped().submission;
+std::shared_ptr<Completion> Engine::insert(Submission submission) {
   if (state_.phase.is_ended()) {
     auto completion = std::make_shared<Completion>();
     completion->finish(state_.outcome_of(submission, state_.phase.reason()));
@@ -102,7 +102,7 @@ std::shared_ptr<Completion> Engine::insert(InFlight::Taken operation) {
   state_.parts.timeline->submitted(submission.name, submission.signature.kind);
   if (log::enabled(log::Level::kTrace))
     log::trace("{} is submitted", operation_text(submission.name, submission.signature));
-  return state_.work.operations.insert(std::move(operation));
+  return state_.work.operations.insert(std::move(submission));
 }
 
 /// Sees to it that a driver announces the request: the thread "runjob-driver", which the caller notifies when this
@@ -138,8 +138,7 @@ struct Engine::Begun {
 
 /// Adds an operation whose request is to be announced. `waits`: its thread is about to wait for it.
 /// Errors  as submit().
-Engine::Begun Engine::begin(InFlight::Taken operation, bool waits) {
-  Submission& submission = operation.mapped().submission;
+Engine::Begun Engine::begin(Submission submission, bool waits) {
   check(submission);
   if (!state_.is_open()) state_.outcome_of(submission, state_.phase.reason()).throw_if_failed();
   if (state_.work.is_in_flight(submission.name))
@@ -151,7 +150,7 @@ Engine::Begun Engine::begin(InFlight::Taken operation, bool waits) {
   begun.drives = (waits || may_launch(submission)) && state_.work.take_role(state_.phase);
   if (!state_.phase.is_ended())
     state_.work.add(submission.name, submission.signature, /*begins=*/has_seen_end_.exchange(false));
-  begun.completion = insert(std::move(operation));
+  begun.completion = insert(std::move(submission));
   if (!begun.drives) begun.needs_driver = wake_driver();
   return begun;
 }
@@ -167,7 +166,7 @@ std::shared_ptr<Completion> Engine::submit(Submission submission) {
   Begun begun;
   {
     const MutexLock lock(state_.mutex);
-    begun = begin(state_.work.operations.make(std::move(submission)), /*waits=*/false);
+    begun = begin(std::move(submission), /*waits=*/false);
   }
   return launch(std::move(begun));
 }
@@ -180,7 +179,7 @@ void Engine::leave_at_once(const SubmissionView& submission, bool is_done, Outco
   if (is_done || !driver_.is_in_round()) return state_.leave_role();
   Submission announced = to_submission(submission);
   check(announced);
-  outcome.completion = insert(state_.work.operations.make(std::move(announced)));
+  outcome.completion = insert(std::move(announced));
   if (InFlight::Entry* const entry = state_.work.operations.find(std::string(submission.name))) driver_.lend(*entry);
 }
 
@@ -224,7 +223,7 @@ Engine::Outcome Engine::run(const SubmissionView& submission, Deadline deadline)
     Begun begun;
     {
       const MutexLock lock(state_.mutex);
-      begun = begin(state_.work.operations.make(to_submission(submission)), /*waits=*/true);
+      begun = begin(to_submission(submission), /*waits=*/true);
     }
     if (begun.needs_driver) state_.work_changed.notify_one();
     drives = begun.drives;
