@@ -1,7 +1,6 @@
 #include "runtime/engine/engine.hpp"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -282,19 +281,18 @@ std::optional<Status> Engine::settle(Deadline deadline) {
     if (!outcome) return std::nullopt;
     if (failed.ok()) failed = *outcome;
   }
-  for (;;) {  // a GPU notifies nobody
-    {
-      const MutexLock lock(state_.mutex);
-      const Status& reason = state_.phase.reason();
-      if (!state_.parts.backend) return failed.ok() ? reason : failed;
-      const std::optional<Status> outcome = state_.parts.backend->device_outcome();
-      // A rank that has left takes nothing from operations that are done, or that devices are about to do.
-      const bool is_over = !state_.phase.is_open() && !is_goodbye(reason);
-      if (outcome || is_over || state_.phase.is_ended())
-        return !failed.ok() ? failed : is_over || !outcome ? reason : *outcome;
-    }
+  const MutexLock lock(state_.mutex);
+  for (;;) {
+    const Status& reason = state_.phase.reason();
+    if (!state_.parts.backend) return failed.ok() ? reason : failed;
+    const std::optional<Status> outcome = state_.parts.backend->device_outcome();
+    // A rank that has left takes nothing from operations that are done, or that devices are about to do.
+    const bool is_over = !state_.phase.is_open() && !is_goodbye(reason);
+    if (outcome || is_over || state_.phase.is_ended())
+      return !failed.ok() ? failed : is_over || !outcome ? reason : *outcome;
     if (deadline && Clock::now() >= *deadline) return std::nullopt;
-    std::this_thread::sleep_for(kLook);
+    // A GPU notifies nobody of its end, so that this thread has to look. It learns of the job's end at once.
+    state_.changed.wait_until(state_.mutex, Clock::now() + kLook);
   }
 }
 

@@ -110,6 +110,8 @@ std::optional<Status> Work::outcome() {
   return outcome_;
 }
 
+/// Looks at the event again and again: CUDA's own wait for it has no deadline, and does not end when the work is failed
+/// by another thread.
 std::optional<Status> Work::wait(Deadline deadline) {
   using Clock = std::chrono::steady_clock;
   const auto spins_until = Clock::now() + kSpin;
