@@ -2,6 +2,8 @@
 #include <runjob/runjob.h>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
@@ -129,6 +131,22 @@ runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t
     if (result.shape.empty())
       throw Error(Errc::kInvalidArgument, "the operation has no output but the caller's buffer");
     give(result, data, shape, ndim);
+    return Status();
+  });
+}
+
+runjob_code runjob_grouped_output(runjob_handle handle, int32_t tensor, const void** data, const int64_t** shape,
+                                  int32_t* ndim) {
+  return guarded([&] {
+    std::shared_ptr<Completion> completion;
+    Status outcome = find_result(handle, completion);
+    if (!outcome.ok()) return outcome;
+    const auto& results = completion->result().tensors;
+    if (results.empty()) throw Error(Errc::kInvalidArgument, "the operation has no outputs but the caller's buffers");
+    if (tensor < 0 || static_cast<std::size_t>(tensor) >= results.size())
+      throw Error(Errc::kInvalidArgument,
+                  fmt::format("{} is not one of the group's {} tensors", tensor, results.size()));
+    give(results[static_cast<std::size_t>(tensor)], data, shape, ndim);
     return Status();
   });
 }

@@ -1,7 +1,10 @@
 #include "runtime/c_operation.hpp"
 
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -13,15 +16,13 @@
 namespace runjob::runtime {
 namespace {
 
-ReduceOp to_reduce_op(runjob_reduce_op op) {
-  if (!is_reduce_op(op)) {
-    throw Error(Errc::kInvalidArgument, fmt::format("{} is not a reduction", static_cast<int>(op)));
-  }
+ReduceOp to_reduce_op(int32_t op) {
+  if (!is_reduce_op(op)) throw Error(Errc::kInvalidArgument, fmt::format("{} is not a reduction", op));
   return static_cast<ReduceOp>(op);
 }
 
 /// The dtype in which values travel; null for the tensor's own.
-std::optional<DType> to_wire(runjob_compression compression) {
+std::optional<DType> to_wire(int32_t compression) {
   switch (compression) {
     case RUNJOB_COMPRESSION_NONE:
       return std::nullopt;
@@ -30,31 +31,145 @@ std::optional<DType> to_wire(runjob_compression compression) {
     case RUNJOB_COMPRESSION_BFLOAT16:
       return DType::kBfloat16;
   }
-  throw Error(Errc::kInvalidArgument, fmt::format("{} is not a compression", static_cast<int>(compression)));
+  throw Error(Errc::kInvalidArgument, fmt::format("{} is not a compression", compression));
 }
 
-DType to_dtype(runjob_dtype dtype) {
-  if (!is_dtype(dtype)) {
-    throw Error(Errc::kInvalidArgument, fmt::format("{} is not a dtype", static_cast<int>(dtype)));
-  }
+DType to_dtype(int32_t dtype) {
+  if (!is_dtype(dtype)) throw Error(Errc::kInvalidArgument, fmt::format("{} is not a dtype", dtype));
   return static_cast<DType>(dtype);
 }
 
-/// Adds one tensor to a group. With `writes`, the operation writes into the caller's buffer, which must not be null.
-void add_tensor(Submission& group, const runjob_tensor& tensor, const std::string& name, bool reads, bool writes) {
-  SubmissionView alone =
-      view(name.c_str(), group.signature.kind, tensor.shape, tensor.ndim, static_cast<runjob_dtype>(tensor.dtype), 0);
-  set_room(alone, tensor.output, tensor.output_bytes);
-  if (reads) check_buffer(alone, tensor.input, "the input");
-  if (writes) check_buffer(alone, tensor.output, "the output");
-  const ShapeView shape = alone.signature.shape;
-  group.signature.group.push_back({alone.signature.dtype, Shape(shape.begin(), shape.end())});
-  group.group.push_back({reads ? tensor.input : tensor.output, tensor.output, alone.output_bytes});
+ShapeView to_shape(const int64_t* shape, int32_t ndim) {
+  if (ndim < 0 || (ndim > 0 && shape == nullptr)) {
+    throw Error(Errc::kInvalidArgument, fmt::format("a shape of {} dimensions at {}", ndim, fmt::ptr(shape)));
+  }
+  return {shape, static_cast<std::size_t>(ndim)};
 }
 
-/// Calls `use` with the engine that runs `operation`, a Submission or a view of one, and returns its result.
-template <class Operation, class Use>
-auto with_engine(const Operation& operation, Use use) {
+Kind to_kind(int32_t kind) {
+  if (!is_kind(kind)) throw Error(Errc::kInvalidArgument, fmt::format("{} is not a kind of operation", kind));
+  return static_cast<Kind>(kind);
+}
+
+bool is_reduction(Kind kind) {
+  return kind == Kind::kAllreduce || kind == Kind::kReducescatter;
+}
+
+/// True if the operation writes into the caller's buffer, which must not be null then.
+bool writes_in_place(Kind kind) {
+  return kind == Kind::kAllreduce || kind == Kind::kBroadcast;
+}
+
+/// True if the operation leaves a result for which the caller gave no buffer.
+bool has_result(Kind kind) {
+  return kind == Kind::kReducescatter || kind == Kind::kJoin || has_own_first_extent(kind);
+}
+
+/// Everything except the tensors.
+SubmissionView terms_of(const runjob_operation& operation) {
+  SubmissionView terms;
+  SignatureView& signature = terms.signature;
+  signature.kind = to_kind(operation.kind);
+  if (signature.kind == Kind::kJoin) {
+    terms.name = kJoinName;
+    return terms;
+  }
+  if (operation.name == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs a name");
+  terms.name = operation.name;
+  signature.process_set = operation.process_set;
+  if (signature.kind == Kind::kBarrier) return terms;
+  if (is_reduction(signature.kind)) {
+    signature.op = to_reduce_op(operation.op);
+    signature.prescale = operation.prescale;
+    signature.postscale = operation.postscale;
+    signature.wire = to_wire(operation.compression);
+  }
+  if (signature.kind == Kind::kBroadcast) signature.root = operation.root;
+  if (!is_memory_kind(operation.memory))
+    throw Error(Errc::kInvalidArgument, fmt::format("{} is not a kind of memory", operation.memory));
+  signature.memory = static_cast<MemoryKind>(operation.memory);
+  if (signature.memory == MemoryKind::kDevice) terms.device = {operation.device, operation.stream};
+  return terms;
+}
+
+/// The buffers of a tensor. `name`: that of the tensor in messages.
+/// Errors  Error(kInvalidArgument) for a buffer that is null although the tensor has elements.
+GroupBuffers buffers_of(const runjob_tensor& tensor, ShapeView shape, Kind kind, const auto& name, int process_set) {
+  const auto check = [&](const void* buffer, const char* which) {
+    if (buffer != nullptr || element_count(shape) == 0) return;
+    throw Error(Errc::kInvalidArgument,
+                fmt::format("{}: {} is null", operation_text(name(), kind, process_set), which));
+  };
+  const bool has_room = tensor.output != nullptr && tensor.output_bytes > 0 && !writes_in_place(kind);
+  const void* const input = kind == Kind::kBroadcast ? tensor.output : tensor.input;
+  check(input, kind == Kind::kBroadcast ? "the buffer" : "the input");
+  if (writes_in_place(kind)) check(tensor.output, "the output");
+  return {input, tensor.output, has_room ? static_cast<std::size_t>(tensor.output_bytes) : 0};
+}
+
+void set_splits(SubmissionView& submission, const runjob_operation& operation) {
+  if (operation.splits == nullptr) return;
+  submission.signature.splits = to_shape(operation.splits, operation.nsplits);
+  if (operation.nsplits == 0)
+    throw Error(Errc::kInvalidArgument, fmt::format("alltoall '{}': the splits are empty", operation.name));
+}
+
+void set_tensor(SubmissionView& submission, const runjob_tensor& tensor) {
+  SignatureView& signature = submission.signature;
+  signature.shape = to_shape(tensor.shape, tensor.ndim);
+  signature.dtype = to_dtype(tensor.dtype);
+  const auto name = [&] { return submission.name; };
+  const GroupBuffers buffers = buffers_of(tensor, signature.shape, signature.kind, name, signature.process_set);
+  submission.input = buffers.input;
+  submission.output = buffers.output;
+  submission.output_bytes = buffers.output_bytes;
+}
+
+void set_group(SubmissionView& submission, std::span<const runjob_tensor> tensors) {
+  SignatureView& signature = submission.signature;
+  for (const runjob_tensor& tensor : tensors) {
+    const ShapeView shape = to_shape(tensor.shape, tensor.ndim);
+    const auto name = [&] { return tensor_name(submission.name, submission.group.size(), tensors.size()); };
+    submission.group.push_back(buffers_of(tensor, shape, signature.kind, name, /*process_set=*/0));
+    signature.group.push_back({to_dtype(tensor.dtype), Shape(shape.begin(), shape.end())});
+  }
+}
+
+/// The operation in the engine's terms. Its name and shapes are lent from `operation`.
+SubmissionView view_of(const runjob_operation& operation) {
+  SubmissionView submission = terms_of(operation);
+  const Kind kind = submission.signature.kind;
+  if (kind == Kind::kJoin || kind == Kind::kBarrier) return submission;
+  const bool is_group = operation.count > 1 || operation.is_group != 0;
+  if (operation.count < 1 || operation.tensors == nullptr) {
+    throw Error(Errc::kInvalidArgument,
+                fmt::format("{} '{}': {}{} tensors at {}", to_string(kind), operation.name,
+                            is_group ? "a group of " : "", operation.count, fmt::ptr(operation.tensors)));
+  }
+  if (kind == Kind::kAlltoall) set_splits(submission, operation);
+  if (is_group) {
+    set_group(submission, {operation.tensors, static_cast<std::size_t>(operation.count)});
+  } else {
+    set_tensor(submission, *operation.tensors);
+  }
+  return submission;
+}
+
+/// The caller's struct, or where that is one of an older version, as much of it as there is in `copy`; the rest is
+/// zero.
+const runjob_operation& known_part_of(const runjob_operation* from, runjob_operation& copy) {
+  if (from == nullptr || from->size < offsetof(runjob_operation, stream)) {
+    throw Error(Errc::kInvalidArgument, "an operation needs a runjob_operation whose `size` is its size");
+  }
+  if (from->size >= sizeof copy) return *from;
+  copy = {};
+  std::memcpy(&copy, from, from->size);
+  return copy;
+}
+
+/// Calls `use` with the engine that runs the operation, and returns its result.
+template <class Use>
+auto with_engine(const SubmissionView& operation, Use use) {
   return Process::current().with_job([&](const Job& job) {
     const int set = operation.signature.process_set;
     if (set == 0) return use(job.engine);
@@ -64,11 +179,6 @@ auto with_engine(const Operation& operation, Use use) {
 
 void check_handle(const runjob_handle* handle) {
   if (handle == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs somewhere to put its handle");
-}
-
-/// True if the operation leaves a result for which the caller gave no buffer.
-bool has_result(Kind kind) {
-  return kind == Kind::kReducescatter || kind == Kind::kJoin || has_own_first_extent(kind);
 }
 
 /// Throws when a result did not fill the caller's buffer exactly.
@@ -91,76 +201,12 @@ void leave_handle(const std::shared_ptr<Engine>& engine, Engine::Outcome& outcom
 
 }  // namespace
 
-ShapeView to_shape(const int64_t* shape, int32_t ndim) {
-  if (ndim < 0 || (ndim > 0 && shape == nullptr)) {
-    throw Error(Errc::kInvalidArgument, fmt::format("a shape of {} dimensions at {}", ndim, fmt::ptr(shape)));
-  }
-  return {shape, static_cast<std::size_t>(ndim)};
-}
-
-void check_buffer(const SubmissionView& submission, const void* buffer, const char* which) {
-  if (buffer != nullptr || element_count(submission.signature.shape) == 0) return;
-  const SignatureView& signature = submission.signature;
-  throw Error(
-      Errc::kInvalidArgument,
-      fmt::format("{}: {} is null", operation_text(submission.name, signature.kind, signature.process_set), which));
-}
-
-void set_reduction(SubmissionView& submission, runjob_reduce_op op, double prescale, double postscale,
-                   runjob_compression compression) {
-  submission.signature.op = to_reduce_op(op);
-  submission.signature.prescale = prescale;
-  submission.signature.postscale = postscale;
-  submission.signature.wire = to_wire(compression);
-}
-
-void set_room(SubmissionView& submission, void* output, int64_t output_bytes) {
-  submission.output = output;
-  submission.output_bytes = output == nullptr || output_bytes < 0 ? 0 : static_cast<std::size_t>(output_bytes);
-}
-
-SubmissionView view(const char* name, Kind kind, int32_t process_set) {
-  if (name == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs a name");
-  SubmissionView submission;
-  submission.name = name;
-  submission.signature.kind = kind;
-  submission.signature.process_set = process_set;
-  return submission;
-}
-
-SubmissionView view(const char* name, Kind kind, const int64_t* shape, int32_t ndim, runjob_dtype dtype,
-                    int32_t process_set) {
-  SubmissionView submission = view(name, kind, process_set);
-  submission.signature.shape = to_shape(shape, ndim);
-  submission.signature.dtype = to_dtype(dtype);
-  return submission;
-}
-
-Submission make_group(const SubmissionView& terms, const runjob_tensor* tensors, int32_t count) {
-  const Kind kind = terms.signature.kind;
-  if (count < 1 || tensors == nullptr) {
-    throw Error(Errc::kInvalidArgument, fmt::format("{} '{}': a group of {} tensors at {}", to_string(kind), terms.name,
-                                                    count, fmt::ptr(tensors)));
-  }
-  Submission group = to_submission(terms);
-  const bool reads = kind != Kind::kBroadcast, writes = kind == Kind::kAllreduce || kind == Kind::kBroadcast;
-  const auto size = static_cast<std::size_t>(count);
-  for (std::size_t i = 0; i < size; ++i) add_tensor(group, tensors[i], tensor_name(terms.name, i, size), reads, writes);
-  return group;
-}
-
-Status submit(Submission submission, runjob_handle* handle) {
+Status submit(const runjob_operation* operation, runjob_handle* handle) {
+  runjob_operation copy;
+  SubmissionView submission = view_of(known_part_of(operation, copy));
   check_handle(handle);
   *handle = with_engine(submission, [&](const std::shared_ptr<Engine>& engine) {
-    return Process::current().handles().add(engine->submit(std::move(submission)), engine);
-  });
-  return {};
-}
-
-Status submit(const SubmissionView& submission, runjob_handle* handle) {
-  check_handle(handle);
-  *handle = with_engine(submission, [&](const std::shared_ptr<Engine>& engine) {
-    return Process::current().handles().add(engine->submit(submission), engine);
+    return Process::current().handles().add(engine->submit(to_submission(submission)), engine);
   });
   return {};
 }
@@ -173,14 +219,20 @@ Engine::Deadline to_deadline(double timeout_seconds) {
          std::chrono::duration_cast<Engine::Clock::duration>(std::chrono::duration<double>(timeout_seconds));
 }
 
-Status run(const SubmissionView& submission, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
+Status run(const runjob_operation* operation, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
+  runjob_operation copy;
+  SubmissionView submission = view_of(known_part_of(operation, copy));
   const bool leaves_result = has_result(submission.signature.kind), fills_room = leaves_result && handle == nullptr;
   if (!(timeout_seconds < 0) || (fills_room && submission.output == nullptr)) check_handle(handle);
   if (handle != nullptr) *handle = 0;
   const Engine::Deadline deadline = to_deadline(timeout_seconds);
   Engine::Outcome outcome = with_engine(submission, [&](const std::shared_ptr<Engine>& engine) {
     Engine::Outcome result = engine->run(submission, deadline);
-    in_progress = result.completion && !result.completion->done();
+    if (result.completion && result.status.ok()) {  // a device may have something left to do
+      const std::optional<Status> end = result.completion->wait_for_end(deadline);
+      in_progress = !end;
+      if (end) result.status = *end;
+    }
     if (fills_room) {
       if (result.status.ok()) check_room(submission, result.completion ? result.completion->result() : result.result);
     } else if (in_progress || (leaves_result && result.status.ok())) {
@@ -191,22 +243,6 @@ Status run(const SubmissionView& submission, double timeout_seconds, runjob_hand
   if (outcome.status.ok()) return {};
   Process::current().report_loss(outcome.status);
   return std::move(outcome.status);
-}
-
-Status run(Submission group, double timeout_seconds, runjob_handle* handle, bool& in_progress) {
-  const bool leaves_result = has_result(group.signature.kind);
-  if (!(timeout_seconds < 0) || leaves_result) check_handle(handle);
-  if (handle != nullptr) *handle = 0;
-  const Engine::Deadline deadline = to_deadline(timeout_seconds);
-  Status status;
-  with_engine(group, [&](const std::shared_ptr<Engine>& engine) {
-    Engine::Outcome outcome = engine->run(std::move(group), deadline);
-    in_progress = !outcome.completion->done();
-    if (in_progress || (leaves_result && outcome.status.ok())) leave_handle(engine, outcome, handle);
-    status = std::move(outcome.status);
-  });
-  if (!status.ok()) Process::current().report_loss(status);
-  return status;
 }
 
 std::shared_ptr<Completion> find(runjob_handle handle) {

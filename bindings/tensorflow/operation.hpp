@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <runjob/runjob.h>
 #include <string>
 
 #include "bindings/tensorflow/c_interface.hpp"
@@ -8,7 +10,15 @@
 namespace runjob::tensorflow {
 
 /// The collectives that are operations of TensorFlow's.
-enum class Kind { kAllreduce, kAllgather, kBroadcast, kAlltoall, kReducescatter, kJoin, kBarrier };
+enum class Kind : std::int32_t {
+  kAllreduce = RUNJOB_ALLREDUCE,
+  kAllgather = RUNJOB_ALLGATHER,
+  kBroadcast = RUNJOB_BROADCAST,
+  kAlltoall = RUNJOB_ALLTOALL,
+  kReducescatter = RUNJOB_REDUCESCATTER,
+  kJoin = RUNJOB_JOIN,
+  kBarrier = RUNJOB_BARRIER
+};
 
 /// One operation as TensorFlow knows it. Those with tensors have a grouped form, except for alltoall.
 struct OperationType {

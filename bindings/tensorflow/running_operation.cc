@@ -62,10 +62,7 @@ RunningOperation::RunningOperation(const Operation& operation, TF_OpKernelContex
 runjob_handle RunningOperation::submit(double patience_seconds) {
   take_inputs();
   if (status_.ok()) {
-    const bool is_patient = patience_seconds > 0 && is_small_allreduce();
-    const runjob_code code = is_patient                    ? run_small_allreduce(patience_seconds)
-                             : operation_.type->is_grouped ? start_group()
-                                                           : start();
+    const runjob_code code = start(patience_seconds);
     if (code != RUNJOB_OK) set_failure(code);
   }
   if (status_.ok()) return handle_;
@@ -154,81 +151,32 @@ bool RunningOperation::is_small_allreduce() const {
 }
 
 /// OK leaves no handle when it is over.
-runjob_code RunningOperation::run_small_allreduce(double patience_seconds) {
-  const Buffers& tensor = tensors_.front();
-  const runjob_code code = runjob_compressed_allreduce(
-      wire_name().c_str(), tensor.input_data(), tensor.output_data(), tensor.shape.data(),
-      static_cast<std::int32_t>(tensor.shape.size()), to_dtype(tensor.dtype),
-      static_cast<runjob_reduce_op>(operation_.reduce_op), operation_.prescale, operation_.postscale,
-      static_cast<runjob_compression>(operation_.compression), operation_.process_set, patience_seconds, &handle_);
-  return code == RUNJOB_IN_PROGRESS ? RUNJOB_OK : code;
-}
-
-runjob_code RunningOperation::start() {
+runjob_code RunningOperation::start(double patience_seconds) {
   const std::string name = wire_name();
-  const int set = operation_.process_set;
-  if (operation_.type->kind == Kind::kJoin) return runjob_join_async(&handle_);
-  if (operation_.type->kind == Kind::kBarrier) return runjob_barrier_async(name.c_str(), set, &handle_);
-  const Buffers& tensor = tensors_.front();
-  const std::int64_t* shape = tensor.shape.data();
-  const auto ndim = static_cast<std::int32_t>(tensor.shape.size());
-  const runjob_dtype dtype = to_dtype(tensor.dtype);
-  const auto op = static_cast<runjob_reduce_op>(operation_.reduce_op);
-  switch (operation_.type->kind) {
-    case Kind::kAllreduce:
-      return runjob_compressed_allreduce_async(name.c_str(), tensor.input_data(), tensor.output_data(), shape, ndim,
-                                               dtype, op, operation_.prescale, operation_.postscale,
-                                               static_cast<runjob_compression>(operation_.compression), set, &handle_);
-    case Kind::kBroadcast:
-      return runjob_broadcast_async(name.c_str(), tensor.output_data(), shape, ndim, dtype, operation_.root, set,
-                                    &handle_);
-    case Kind::kAllgather:
-      return runjob_allgather_async(name.c_str(), tensor.input_data(), tensor.output_data(), tensor.output_bytes(),
-                                    shape, ndim, dtype, set, &handle_);
-    case Kind::kAlltoall:
-      return runjob_alltoall_async(name.c_str(), tensor.input_data(), tensor.output_data(), tensor.output_bytes(),
-                                   shape, ndim, splits_.empty() ? nullptr : splits_.data(),
-                                   static_cast<std::int32_t>(splits_.size()), dtype, set, &handle_);
-    case Kind::kReducescatter:
-      return runjob_reducescatter_async(name.c_str(), tensor.input_data(), tensor.output_data(), tensor.output_bytes(),
-                                        shape, ndim, dtype, op, operation_.prescale, operation_.postscale, set,
-                                        &handle_);
-    case Kind::kJoin:
-    case Kind::kBarrier:
-      break;
-  }
-  return RUNJOB_INTERNAL;
-}
-
-runjob_code RunningOperation::start_group() {
-  const std::string name = wire_name();
-  std::vector<runjob_tensor> group;
-  group.reserve(tensors_.size());
+  std::vector<runjob_tensor> tensors;
+  tensors.reserve(tensors_.size());
   for (const Buffers& tensor : tensors_) {
-    group.push_back({tensor.input_data(), tensor.output_data(), tensor.output_bytes(), tensor.shape.data(),
-                     static_cast<std::int32_t>(tensor.shape.size()), to_dtype(tensor.dtype)});
+    tensors.push_back({tensor.input_data(), tensor.output_data(), tensor.output_bytes(), tensor.shape.data(),
+                       static_cast<std::int32_t>(tensor.shape.size()), to_dtype(tensor.dtype)});
   }
-  const auto count = static_cast<std::int32_t>(group.size());
-  const auto op = static_cast<runjob_reduce_op>(operation_.reduce_op);
-  const int set = operation_.process_set;
-  switch (operation_.type->kind) {
-    case Kind::kAllreduce:
-      return runjob_grouped_allreduce_async(name.c_str(), group.data(), count, op, operation_.prescale,
-                                            operation_.postscale,
-                                            static_cast<runjob_compression>(operation_.compression), set, &handle_);
-    case Kind::kBroadcast:
-      return runjob_grouped_broadcast_async(name.c_str(), group.data(), count, operation_.root, set, &handle_);
-    case Kind::kAllgather:
-      return runjob_grouped_allgather_async(name.c_str(), group.data(), count, set, &handle_);
-    case Kind::kReducescatter:
-      return runjob_grouped_reducescatter_async(name.c_str(), group.data(), count, op, operation_.prescale,
-                                                operation_.postscale, set, &handle_);
-    case Kind::kAlltoall:
-    case Kind::kJoin:
-    case Kind::kBarrier:
-      break;
-  }
-  return RUNJOB_INTERNAL;
+  runjob_operation operation{};
+  operation.size = sizeof operation;
+  operation.name = name.c_str();
+  operation.kind = static_cast<std::int32_t>(operation_.type->kind);
+  operation.count = static_cast<std::int32_t>(tensors.size());
+  operation.tensors = tensors.data();
+  operation.is_group = operation_.type->is_grouped ? 1 : 0;
+  operation.op = operation_.reduce_op;
+  operation.prescale = operation_.prescale;
+  operation.postscale = operation_.postscale;
+  operation.compression = operation_.compression;
+  operation.root = operation_.root;
+  operation.process_set = operation_.process_set;
+  operation.nsplits = static_cast<std::int32_t>(splits_.size());
+  operation.splits = splits_.empty() ? nullptr : splits_.data();
+  if (!(patience_seconds > 0 && is_small_allreduce())) return runjob_submit(&operation, &handle_);
+  const runjob_code code = runjob_run(&operation, patience_seconds, &handle_);
+  return code == RUNJOB_IN_PROGRESS ? RUNJOB_OK : code;
 }
 
 void RunningOperation::set_outputs() {

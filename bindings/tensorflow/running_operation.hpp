@@ -35,9 +35,7 @@ class RunningOperation {
   void expect_rows(Buffers& buffers);
   void take_splits();
   bool is_small_allreduce() const;
-  runjob_code run_small_allreduce(double patience_seconds);
-  runjob_code start();
-  runjob_code start_group();
+  runjob_code start(double patience_seconds);
   void set_outputs();
   void set_output(std::size_t index, const void* data, const std::int64_t* shape, std::int32_t ndim);
   void set_numbers(int index, const std::int64_t* values, std::size_t count, bool is_scalar);

@@ -95,7 +95,7 @@ def described(given, room, dtype):
     """A runjob_tensor: `given` is read, and the result goes to `room`, which may be None."""
     shape = (c_int64 * len(given.shape))(*given.shape)
     output, output_bytes = (room.address, room.nbytes) if room is not None else (None, 0)
-    tensor = Tensor(given.address, output, output_bytes, ctypes.cast(shape, POINTER(c_int64)), len(given.shape), NUMBERS[dtype])
+    tensor = Tensor(given.address, output, output_bytes, ctypes.addressof(shape), len(given.shape), NUMBERS[dtype])
     tensor.lent = shape
     return tensor
 
@@ -105,8 +105,8 @@ def submit(gpu, name, kind, tensors, **fields):
     listed = (Tensor * len(tensors))(*tensors)
     fields = {"op": 1, "prescale": 1, "postscale": 1, **fields}
     operation = Operation(
-        name=name.encode(), kind=KINDS[kind], count=len(tensors), tensors=listed, memory=GPU_MEMORY, device=gpu.ordinal,
-        stream=gpu.stream, **fields,
+        size=ctypes.sizeof(Operation), name=name.encode(), kind=KINDS[kind], count=len(tensors), tensors=ctypes.addressof(listed),
+        memory=GPU_MEMORY, device=gpu.ordinal, stream=gpu.stream, **fields,
     )  # fmt: skip
     handle = c_int64()
     job.check(library().runjob_submit(byref(operation), byref(handle)))

@@ -1,5 +1,6 @@
 """Every collective on a GPU, for every dtype, against NumPy. A rank of a job: `runjob -np 2 python collectives.py`."""
 
+import ctypes
 import sys
 from ctypes import c_int64
 
@@ -123,7 +124,7 @@ def movements(gpu, rank, size, dtype, count):
     lent = (c_int64 * size)(*splits)
     first = sum(splits[:rank])
     expected = numpy.concatenate([each[first : first + splits[rank]] for each in ranks])
-    check("alltoall", run(gpu, "alltoall", "alltoall", given, None, dtype, splits=lent, nsplits=size), expected, dtype)
+    check("alltoall", run(gpu, "alltoall", "alltoall", given, None, dtype, splits=ctypes.addressof(lent), nsplits=size), expected, dtype)
     for op in ("sum", "max"):
         if not nccl_can(dtype, op) and not is_staged:
             continue

@@ -1,5 +1,5 @@
-"""Finds librunjob, opens it, and declares its C interface in one table, which follows the header
-runtime/include/runjob/runjob.h.
+"""Finds librunjob, opens it, and declares its C interface, as runtime/include/runjob/runjob.h does, in one table. Of the
+functions that run an operation these are the two that take any operation as a struct.
 
 Threads  any may call library(). Calls go through ctypes.CDLL, which releases the GIL during a call.
 Errors   ImportError when there is no librunjob or when it cannot be opened, with the places that were tried.
@@ -11,6 +11,7 @@ import ctypes
 import functools
 import os
 import pathlib
+import struct
 import sys
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 from typing import Any
@@ -23,28 +24,38 @@ _HANDLE = POINTER(c_int64)
 _NUMBERS = POINTER(c_int32)
 
 
-class Tensor(ctypes.Structure):
-    """runjob_tensor: one tensor of a group."""
+class _Struct(ctypes.Structure):
+    """A struct of the C interface. Pointers are addresses: what they point to must be kept by the caller."""
+
+    @classmethod
+    def layout(cls) -> struct.Struct:
+        """The fields in the terms of `struct`, which sets all of them at once, faster than ctypes sets one after the other."""
+        codes = {c_int32: "i", c_int64: "q", c_size_t: "N", c_double: "d", c_void_p: "P", c_char_p: "P"}
+        return struct.Struct("@" + "".join(codes[kind] for _, kind, *_ in cls._fields_))
+
+
+class Tensor(_Struct):
+    """runjob_tensor: one tensor of an operation."""
 
     _fields_ = [
         ("input", c_void_p),
         ("output", c_void_p),
         ("output_bytes", c_int64),
-        ("shape", _SHAPE),
+        ("shape", c_void_p),
         ("ndim", c_int32),
         ("dtype", c_int32),
     ]
 
 
-class Operation(ctypes.Structure):
-    """runjob_operation: one operation with all fields that it may need. `size` is set here."""
+class Operation(_Struct):
+    """runjob_operation: one operation with all fields that it may need."""
 
     _fields_ = [
         ("size", c_size_t),
         ("name", c_char_p),
         ("kind", c_int32),
         ("count", c_int32),
-        ("tensors", POINTER(Tensor)),
+        ("tensors", c_void_p),
         ("is_group", c_int32),
         ("op", c_int32),
         ("prescale", c_double),
@@ -53,58 +64,20 @@ class Operation(ctypes.Structure):
         ("root", c_int32),
         ("process_set", c_int32),
         ("nsplits", c_int32),
-        ("splits", _SHAPE),
+        ("splits", c_void_p),
         ("memory", c_int32),
         ("device", c_int32),
         ("stream", c_void_p),
     ]
 
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(size=ctypes.sizeof(Operation), **fields)
 
+set_tensor = Tensor.layout().pack_into
+set_operation = Operation.layout().pack_into
 
-#: The kinds of operations, by the names of their functions: runjob_kind.
-KINDS = {"allreduce": 0, "allgather": 1, "broadcast": 2, "alltoall": 5, "reducescatter": 7}
+#: runjob_kind, by the names of the operations.
+KINDS = {"allreduce": 0, "allgather": 1, "broadcast": 2, "join": 3, "alltoall": 5, "barrier": 6, "reducescatter": 7}
 #: runjob_memory.
 HOST_MEMORY, GPU_MEMORY = 0, 1
-
-#: For each collective, the arguments that follow its name.
-_COLLECTIVES: dict[str, list[Any]] = {
-    # input, output, shape, ndim, dtype, op, prescale, postscale, process set
-    "allreduce": [c_void_p, c_void_p, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32],
-    # buffer, shape, ndim, dtype, root, process set
-    "broadcast": [c_void_p, _SHAPE, c_int32, c_int, c_int32, c_int32],
-    # input, output, its bytes, shape, ndim, dtype, process set
-    "allgather": [c_void_p, c_void_p, c_int64, _SHAPE, c_int32, c_int, c_int32],
-    # input, output, its bytes, shape, ndim, splits, nsplits, dtype, process set
-    "alltoall": [c_void_p, c_void_p, c_int64, _SHAPE, c_int32, _SHAPE, c_int32, c_int, c_int32],
-    # input, output, its bytes, shape, ndim, dtype, op, prescale, postscale, process set
-    "reducescatter": [c_void_p, c_void_p, c_int64, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int32],
-    # process set
-    "barrier": [c_int32],
-    # as allreduce, with a compression before the process set
-    "compressed_allreduce": [c_void_p, c_void_p, _SHAPE, c_int32, c_int, c_int, c_double, c_double, c_int, c_int32],
-    # tensors, their number, op, prescale, postscale, compression, process set
-    "grouped_allreduce": [POINTER(Tensor), c_int32, c_int, c_double, c_double, c_int, c_int32],
-    # tensors, their number, process set
-    "grouped_allgather": [POINTER(Tensor), c_int32, c_int32],
-    # tensors, their number, root, process set
-    "grouped_broadcast": [POINTER(Tensor), c_int32, c_int32, c_int32],
-    # tensors, their number, op, prescale, postscale, process set
-    "grouped_reducescatter": [POINTER(Tensor), c_int32, c_int, c_double, c_double, c_int32],
-}
-
-
-def _collectives() -> dict[str, tuple[Any, list[Any]]]:
-    """Both forms of each collective: the one that returns at once, and the one that blocks for at most the given number
-    of seconds.
-    """
-    forms: dict[str, tuple[Any, list[Any]]] = {}
-    for name, arguments in _COLLECTIVES.items():
-        forms[f"runjob_{name}_async"] = (c_int, [c_char_p, *arguments, _HANDLE])
-        forms[f"runjob_{name}"] = (c_int, [c_char_p, *arguments, c_double, _HANDLE])
-    return forms
-
 
 #: name -> (result, arguments)
 PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
@@ -134,6 +107,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_elastic_pending": (c_int, [_NUMBERS, _NUMBERS]),
     # the operation, a struct that names its size; its handle
     "runjob_submit": (c_int, [POINTER(Operation), _HANDLE]),
+    # the same, with seconds before the handle
+    "runjob_run": (c_int, [POINTER(Operation), c_double, _HANDLE]),
     # handle, the caller's stream, timeout
     "runjob_check": (c_int, [c_double]),
     "runjob_wait_on_stream": (c_int, [c_int64, c_void_p, c_double]),
@@ -148,10 +123,6 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_cross_rank": (c_int, []),
     "runjob_cross_size": (c_int, []),
     "runjob_is_homogeneous": (c_int, []),
-    **_collectives(),
-    "runjob_join_async": (c_int, [_HANDLE]),
-    # seconds, handle
-    "runjob_join": (c_int, [c_double, _HANDLE]),
     # ranks, their number, the set's number
     "runjob_process_set_add": (c_int, [_NUMBERS, c_int32, _NUMBERS]),
     "runjob_process_set_remove": (c_int, [c_int32]),

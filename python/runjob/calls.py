@@ -1,4 +1,4 @@
-"""The arguments that each collective passes to the library, for the arrays of any framework. Invalid arguments that can
+"""The operations that each collective passes to the library, for the arrays of any framework. Invalid arguments that can
 be recognized without the library are refused here.
 """
 
@@ -7,21 +7,23 @@ from __future__ import annotations
 import ctypes
 import operator
 from collections.abc import Callable, Sequence
-from ctypes import POINTER, byref, c_int32, c_int64, c_void_p
+from ctypes import Array as CArray
+from ctypes import POINTER, addressof, byref, c_int32, c_int64, c_void_p
 from typing import Any, Generic, NamedTuple
 
 from . import job, process_sets
-from ._library import library
+from ._library import Tensor, library, set_tensor
 from .arrays import Array, Arrays
 from .handles import Call, Collective
 from .process_sets import ProcessSet
 
-ALLREDUCE = Collective("allreduce", "compressed_allreduce")
+ALLREDUCE = Collective("allreduce")
 BROADCAST = Collective("broadcast")
 ALLGATHER = Collective("allgather")
 ALLTOALL = Collective("alltoall")
 REDUCESCATTER = Collective("reducescatter")
 BARRIER = Collective("barrier")
+JOIN = Collective("join")
 
 
 class Reduction(NamedTuple):
@@ -53,56 +55,50 @@ class Calls(Generic[Array]):
             output = arrays.empty_like(tensor)
         op, prescale, postscale, process_set, native = reduction
         set_id = process_sets.identifier(process_set)
-        arguments = (
-            arrays.address(tensor), arrays.address(output), *self.arrays.form(tensor), op, prescale, postscale, native, set_id,
-        )  # fmt: skip
-        return Call(ALLREDUCE, name, arguments, (tensor, output), lambda core: output, set_id)
+        described, shape = self._described(tensor, arrays.address(output), 0)
+        return Call(ALLREDUCE, name, described, (tensor, output, shape), lambda core: output, set_id, op, prescale, postscale, native)
 
     def allgather(self, tensor: Any, name: str | None, process_set: ProcessSet) -> Call:
         tensor = self.arrays.dense(tensor, "allgather")
         set_id = process_sets.identifier(process_set)
         room = self.gathered_room(tensor, process_set)
-        arguments = (self.arrays.address(tensor), *self.place(room), *self.arrays.form(tensor), set_id)
-        return Call(ALLGATHER, name, arguments, (tensor, room), lambda core: self._take(core, tensor, room), set_id)
+        described, shape = self._described(tensor, *self.place(room))
+        return Call(ALLGATHER, name, described, (tensor, room, shape), lambda core: self._take(core, tensor, room), set_id)
 
     def broadcast(self, tensor: Any, root_rank: int, name: str | None, process_set: ProcessSet, in_place: bool = False) -> Call:
         arrays = self.arrays
         tensor = arrays.in_place(tensor, "broadcast_") if in_place else arrays.copy(tensor, "broadcast")
         set_id = process_sets.identifier(process_set)
-        arguments = (arrays.address(tensor), *self.arrays.form(tensor), root_rank, set_id)
-        return Call(BROADCAST, name, arguments, (tensor,), lambda core: tensor, set_id)
+        described, shape = self._described(tensor, arrays.address(tensor), 0)
+        return Call(BROADCAST, name, described, (tensor, shape), lambda core: tensor, set_id, root=root_rank)
 
     def alltoall(self, tensor: Any, splits: Any, name: str | None, process_set: ProcessSet) -> Call:
         tensor = self.arrays.dense(tensor, "alltoall")
         set_id = process_sets.identifier(process_set)
-        given: tuple[Any, int] = (None, 0)
-        room = None
-        if splits is None:
-            room = self._room(tensor, lambda rows: rows)  # a guess: another rank may send more rows
-        else:
-            rows = _splits(splits)
-            given = ((c_int64 * len(rows))(*rows), len(rows))
-        shape, ndim, dtype = self.arrays.form(tensor)
-        arguments = (self.arrays.address(tensor), *self.place(room), shape, ndim, *given, dtype, set_id)
+        rows = None if splits is None else _splits(splits)
+        room = self._room(tensor, lambda rows: rows) if rows is None else None  # a guess: another rank may send more rows
+        given = None if rows is None else (c_int64 * len(rows))(*rows)
+        described, shape = self._described(tensor, *self.place(room))
 
         def result(core: int) -> tuple[Array, Array]:
             return self._take(core, tensor, room), self.arrays.splits(_received_splits(core))
 
-        return Call(ALLTOALL, name, arguments, (tensor, room), result, set_id)
+        return Call(ALLTOALL, name, described, (tensor, room, shape), result, set_id, splits=given)
 
     def reducescatter(self, tensor: Any, name: str | None, reduction: Reduction) -> Call:
         tensor = self.arrays.dense(tensor, "reducescatter")
         op, prescale, postscale, process_set, _ = reduction
         set_id = process_sets.identifier(process_set)
         room = self.scattered_room(tensor, process_set)
-        arguments = (self.arrays.address(tensor), *self.place(room), *self.arrays.form(tensor), op, prescale, postscale, set_id)
-        return Call(REDUCESCATTER, name, arguments, (tensor, room), lambda core: self._take(core, tensor, room), set_id)
+        described, shape = self._described(tensor, *self.place(room))
+        tensors = (tensor, room, shape)
+        return Call(REDUCESCATTER, name, described, tensors, lambda core: self._take(core, tensor, room), set_id, op, prescale, postscale)
 
     # The following functions serve groups as well.
 
-    def place(self, room: Array | None) -> tuple[int | None, int]:
-        """Address and bytes of `room`; None and 0 without one."""
-        return (None, 0) if room is None else (self.arrays.address(room), self.arrays.nbytes(room))
+    def place(self, room: Array | None) -> tuple[int, int]:
+        """Address and bytes of `room`; 0 without one."""
+        return (0, 0) if room is None else (self.arrays.address(room), self.arrays.nbytes(room))
 
     def gathered_room(self, tensor: Array, process_set: ProcessSet) -> Array | None:
         return self._room(tensor, lambda rows: rows * process_sets.size_of(process_set))  # a guess: the ranks' rows may differ
@@ -120,6 +116,13 @@ class Calls(Generic[Array]):
         if self.arrays.nbytes(output):
             ctypes.memmove(self.arrays.address(output), data, self.arrays.nbytes(output))
         return output
+
+    def _described(self, tensor: Array, output: int, output_bytes: int) -> tuple[Tensor, CArray[c_int64]]:
+        """The tensor in the library's form, and its extents, of which that has the address."""
+        described = Tensor()
+        shape, ndim, dtype = self.arrays.form(tensor)
+        set_tensor(described, 0, self.arrays.address(tensor), output, output_bytes, addressof(shape), ndim, dtype)
+        return described, shape
 
     def _take(self, core_handle: int, like: Array, room: Array | None) -> Array:
         data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()

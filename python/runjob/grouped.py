@@ -12,13 +12,12 @@ Errors   ValueError for an empty list and for arguments that can never work, bef
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from ctypes import POINTER, byref, c_int32, c_int64, c_void_p
+from ctypes import POINTER, addressof, byref, c_int32, c_int64, c_void_p, sizeof
 from typing import Any, Generic, cast
 
 from . import compression, handles, job, process_sets, reduce_ops
-from ._library import Tensor, library
+from ._library import Tensor, library, set_tensor
 from .arrays import Array, Given
 from .calls import Calls, Reduction
 from .compression import Compressor, NoneCompressor
@@ -26,13 +25,14 @@ from .dtypes import NUMBERS
 from .exceptions import InvalidArgumentError
 from .handles import Call, Collective
 from .process_sets import ProcessSet, global_process_set
-from .reduce_ops import Average
+from .reduce_ops import Average, Sum
 
 ALLREDUCE = Collective("grouped_allreduce")
 ALLGATHER = Collective("grouped_allgather")
 REDUCESCATTER = Collective("grouped_reducescatter")
 
 _BOOL = NUMBERS["bool"]
+_NO_REDUCTION = Reduction(Sum, 1.0, 1.0, global_process_set)
 
 
 class GroupedCalls(Generic[Array]):
@@ -55,26 +55,22 @@ class GroupedCalls(Generic[Array]):
             outputs = [self._arrays.empty_like(tensor) for tensor in dense]
         set_id = process_sets.identifier(reduction.process_set)
         self._check_reduction(dense, "grouped_allreduce", reduction)
-        op, prescale, postscale, _, native = reduction
-        return self._group(ALLREDUCE, name, dense, outputs, (op, prescale, postscale, native, set_id), lambda core: outputs)
+        return self._group(ALLREDUCE, name, dense, outputs, lambda core: outputs, set_id, reduction)
 
     def allgather(self, tensors: Iterable[Any], name: str | None, process_set: ProcessSet) -> Call:
         dense = [self._arrays.dense(tensor, "allgather") for tensor in self.listed(tensors, "grouped_allgather")]
         set_id = process_sets.identifier(process_set)
         self._check_rows(dense, "grouped_allgather")
         rooms = [self._calls.gathered_room(tensor, process_set) for tensor in dense]
-        return self._group(ALLGATHER, name, dense, rooms, (set_id,), self._outputs(dense, rooms))
+        return self._group(ALLGATHER, name, dense, rooms, self._outputs(dense, rooms), set_id)
 
     def reducescatter(self, tensors: Iterable[Any], name: str | None, reduction: Reduction) -> Call:
         dense = [self._arrays.dense(tensor, "reducescatter") for tensor in self.listed(tensors, "grouped_reducescatter")]
-        op, prescale, postscale, process_set, _ = reduction
-        set_id = process_sets.identifier(process_set)
+        set_id = process_sets.identifier(reduction.process_set)
         self._check_rows(dense, "grouped_reducescatter")
         self._check_reduction(dense, "grouped_reducescatter", reduction)
-        rooms = [self._calls.scattered_room(tensor, process_set) for tensor in dense]
-        return self._group(
-            REDUCESCATTER, name, dense, rooms, (op, prescale, postscale, set_id), self._outputs(dense, rooms)
-        )
+        rooms = [self._calls.scattered_room(tensor, reduction.process_set) for tensor in dense]
+        return self._group(REDUCESCATTER, name, dense, rooms, self._outputs(dense, rooms), set_id, reduction)
 
     def listed(self, tensors: Iterable[Any], operation: str) -> list[Any]:
         """`tensors` as a list. Errors  ValueError for a single tensor, and for an empty list."""
@@ -92,17 +88,18 @@ class GroupedCalls(Generic[Array]):
 
     def _group(
         self, kind: Collective, name: str | None, tensors: list[Array], rooms: Sequence[Array | None],
-        arguments: tuple[Any, ...], result: Callable[[int], list[Array]],
+        result: Callable[[int], list[Array]], set_id: int, reduction: Reduction = _NO_REDUCTION,
     ) -> Call:  # fmt: skip
-        """`rooms`: the memory for the outputs, which is used if they fit. `arguments`: the library's arguments after
-        the tensors; the last one is the process set.
-        """
-        described = (Tensor * len(tensors))(*(Tensor(*self._described(*pair)) for pair in zip(tensors, rooms)))
-        return Call(kind, name, (described, len(tensors), *arguments), (*tensors, *rooms), result, arguments[-1])
-
-    def _described(self, tensor: Array, room: Array | None) -> tuple[Any, ...]:
-        shape, ndim, dtype = self._arrays.form(tensor)
-        return (self._arrays.address(tensor), *self._calls.place(room), ctypes.cast(shape, POINTER(c_int64)), ndim, dtype)
+        """`rooms`: the memory for the outputs, which is used if they fit."""
+        described = (Tensor * len(tensors))()
+        shapes = []
+        for index, (tensor, room) in enumerate(zip(tensors, rooms)):
+            shape, ndim, dtype = self._arrays.form(tensor)
+            place = (self._arrays.address(tensor), *self._calls.place(room))
+            set_tensor(described, index * sizeof(Tensor), *place, addressof(shape), ndim, dtype)
+            shapes.append(shape)
+        op, prescale, postscale, _, native = reduction
+        return Call(kind, name, described, (*tensors, *rooms, *shapes), result, set_id, op, prescale, postscale, native)
 
     def _outputs(self, tensors: list[Array], rooms: list[Array | None]) -> Callable[[int], list[Array]]:
         def take(core: int) -> list[Array]:

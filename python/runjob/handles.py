@@ -14,16 +14,18 @@ import contextlib
 import functools
 import threading
 from collections.abc import Mapping
-from ctypes import byref, c_int64
+from ctypes import addressof, byref, c_int64, sizeof
 from typing import Any, Callable
 
 from . import job, process_sets
-from ._library import library
+from ._library import HOST_MEMORY, KINDS, Operation, library, set_operation
 from .exceptions import Code, Error, InvalidArgumentError
+from .reduce_ops import Sum
 from .wire_names import Turn, Turns
 
 _OK = int(Code.OK)
 _IN_PROGRESS = int(Code.IN_PROGRESS)
+_SIZE = sizeof(Operation)
 
 
 class Kind:
@@ -49,23 +51,13 @@ class Kind:
 
 
 class Collective(Kind):
-    """A kind of operation that the library has. `function` is its name in the library, if that differs."""
+    """A kind of operation that the library has, on one tensor or on a group of them."""
 
-    def __init__(self, name: str, function: str | None = None) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(name)
-        self._function = f"runjob_{function or name}"
-
-    @functools.cached_property
-    def submit(self) -> Callable[..., int]:
-        """The library's function that returns at once."""
-        function: Callable[..., int] = getattr(library(), f"{self._function}_async")
-        return function
-
-    @functools.cached_property
-    def block(self) -> Callable[..., int]:
-        """The library's function that returns when the operation is done."""
-        function: Callable[..., int] = getattr(library(), self._function)
-        return function
+        single = name.removeprefix("grouped_")
+        self.number = KINDS[single]  # a runjob_kind
+        self.is_group = single != name
 
 
 class Call:
@@ -73,43 +65,50 @@ class Call:
     if `result` copies nothing.
 
     name       the user's name for the operation, if any.
-    arguments  the library's arguments between the name and the arguments in which the two functions of a kind differ.
-    tensors    all tensors that the library reads or writes until the operation is done. None is ignored.
-    process_set  the library's number of the set.
+    described  the tensor, or the array of the group's tensors, in the library's form; None if the kind has none.
+    tensors    all tensors that the library reads or writes until the operation is done, and the shapes that `described` has
+               the addresses of. None is ignored.
     result     called once with the library's handle when the operation is done. Returns its output.
+    process_set  the library's number of the set.
+    The rest are fields of runjob_operation that the kind uses; `splits` is an array of c_int64.
     """
 
-    __slots__ = ("arguments", "core_handle", "kind", "name", "process_set", "result", "tensors")
+    __slots__ = ("_described", "core_handle", "kind", "name", "operation", "process_set", "result", "tensors")
 
     def __init__(
-        self,
-        kind: Collective,
-        name: str | None,
-        arguments: tuple[Any, ...],
-        tensors: tuple[Any, ...],
-        result: Callable[[int], Any],
-        process_set: int = 0,
-    ) -> None:
+        self, kind: Collective, name: str | None, described: Any, tensors: tuple[Any, ...], result: Callable[[int], Any],
+        process_set: int = 0, op: int = Sum, prescale: float = 1.0, postscale: float = 1.0, compression: int = 0, root: int = 0,
+        splits: Any = None,
+    ) -> None:  # fmt: skip
         self.kind = kind
         self.name = name
-        self.arguments = arguments
         self.tensors = tensors
         self.result = result
         self.process_set = process_set
         self.core_handle = 0  # the library's handle, while there is one
+        self._described = described, splits  # the operation has their addresses
+        count = 0 if described is None else len(described) if kind.is_group else 1
+        self.operation = operation = Operation()
+        set_operation(
+            operation, 0, _SIZE, 0, kind.number, count, addressof(described) if count else 0, kind.is_group, op, prescale,
+            postscale, compression, root, process_set, len(splits) if splits else 0, addressof(splits) if splits else 0,
+            HOST_MEMORY, 0, 0,
+        )  # fmt: skip
 
     def submit(self, wire_name: bytes) -> None:
+        self.operation.name = wire_name
         core_handle = c_int64()
         try:
-            job.check(self.kind.submit(wire_name, *self.arguments, byref(core_handle)))
+            job.check(library().runjob_submit(byref(self.operation), byref(core_handle)))
         finally:
             self.core_handle = core_handle.value
 
     def block(self, wire_name: bytes) -> Any:
+        self.operation.name = wire_name
         core_handle = c_int64()
         try:
             # Returns after an interval, so that signal handlers run.
-            code = self.kind.block(wire_name, *self.arguments, job.SIGNAL_INTERVAL_SECONDS, byref(core_handle))
+            code = library().runjob_run(byref(self.operation), job.SIGNAL_INTERVAL_SECONDS, byref(core_handle))
             if code == _IN_PROGRESS:
                 job.wait(core_handle.value)
             elif code != _OK:

@@ -26,7 +26,7 @@ from typing import Generic, cast
 from . import compression, handles, job, process_sets, reduce_ops
 from ._library import library
 from .arrays import Array, Given
-from .calls import BARRIER, Calls, Reduction
+from .calls import BARRIER, JOIN, Calls, Reduction
 from .compression import Compressor, NoneCompressor
 from .handles import Call
 from .process_sets import ProcessSet, global_process_set
@@ -221,7 +221,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
     call it any more.
     """
     set_id = process_sets.identifier(process_set)
-    handles.run(Call(BARRIER, None, (set_id,), (), lambda core: None, set_id))
+    handles.run(Call(BARRIER, None, None, (), lambda core: None, set_id))
 
 
 def join(device: int = -1) -> int:
@@ -232,13 +232,13 @@ def join(device: int = -1) -> int:
     other operations except barriers raise a HorovodInternalError on the other ranks. Afterwards operations without a
     name are counted from the beginning on all ranks. `device` has no effect, because nothing is computed on it.
     """
-    handle = c_int64()
-    job.check(library().runjob_join_async(byref(handle)))
-    try:
-        job.wait(handle.value)
-        data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()
-        job.check(library().runjob_output(handle, byref(data), byref(shape), byref(ndim)))
-        job.note_join()
-        return int(ctypes.cast(data, POINTER(c_int32))[0])
-    finally:
-        library().runjob_release(handle)
+    last: int = Call(JOIN, None, None, (), _last_rank).block(b"")
+    return last
+
+
+def _last_rank(core_handle: int) -> int:
+    data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()
+    job.check(library().runjob_output(core_handle, byref(data), byref(shape), byref(ndim)))
+    job.note_join()
+    last: int = ctypes.cast(data, POINTER(c_int32))[0]
+    return last

@@ -64,13 +64,12 @@ struct BasicSignature {
   bool operator==(const BasicSignature&) const = default;
 };
 using Signature = BasicSignature<Shape>;
-/// A caller's description of an operation on one tensor: `group` is empty, and an alltoall without splits divides
-/// evenly.
+/// A caller's description of an operation: an alltoall without splits divides evenly.
 using SignatureView = BasicSignature<ShapeView>;
 
 /// True if `view` describes the same operation as `signature`.
 bool describes(const SignatureView& view, const Signature& signature);
-/// The same signature with the other kind of extents, for one tensor. A view is lent from `from`.
+/// The same signature with the other kind of extents, without its group. A view is lent from `from`.
 template <class To, class From>
 BasicSignature<To> with_extents(const BasicSignature<From>& from) {
   return {.kind = from.kind,

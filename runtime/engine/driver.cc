@@ -218,8 +218,7 @@ std::optional<Driver::Next> Driver::prepare_round(bool has_waiter, Deadline dead
   // A round that another rank has begun costs the same with all requests of this one.
   const auto closes = work.window.is_used() ? work.window.closes(Clock::now()) : std::nullopt;
   RoundNegotiation& negotiation = exchange_->negotiation();
-  if (!closes || state_.is_stopping() || exchange_->has_reason())
-    work.give_back(negotiation.submit(work.take_requests()));
+  if (!closes || state_.is_stopping() || exchange_->has_reason()) negotiation.submit(work.take_requests());
   if (holds_back(has_waiter)) return std::nullopt;
   // Other ranks wait for this one in vain until it has something to announce.
   if (work.operations.empty() && !negotiation.has_announcements()) return std::nullopt;

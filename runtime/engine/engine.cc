@@ -1,7 +1,6 @@
 #include "runtime/engine/engine.hpp"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,20 +14,21 @@ namespace runjob::runtime {
 namespace {
 
 /// The inputs and outputs of all tensors that have elements. An output may be null.
-void find_buffers(const Submission& submission, std::vector<DeviceBuffer>& buffers) {
+std::vector<DeviceBuffer> buffers_of(const Submission& submission) {
+  std::vector<DeviceBuffer> buffers;
   const auto is_empty = [](const Shape& shape) { return element_count(shape) == 0; };
-  buffers.clear();
   const auto add = [&](const void* input, const void* output, std::size_t tensor) {
     if (input != nullptr) buffers.push_back({input, tensor});
     if (output != nullptr && output != input) buffers.push_back({output, tensor});
   };
   if (submission.signature.group.empty()) {
     if (!is_empty(submission.signature.shape)) add(submission.input, submission.output, 0);
-    return;
+    return buffers;
   }
   for (std::size_t i = 0; i < submission.group.size(); ++i) {
     if (!is_empty(submission.signature.group[i].shape)) add(submission.group[i].input, submission.group[i].output, i);
   }
+  return buffers;
 }
 
 }  // namespace
@@ -92,15 +92,14 @@ void Engine::begin_work(Submission& submission) {
                                                to_string(signature.memory), why.message()));
     return;
   }
-  find_buffers(submission, buffers_);
+  const std::vector<DeviceBuffer> buffers = buffers_of(submission);
   signature.obstacle = device->begin_work(
-      {submission.device, submission.name, signature.kind, signature.process_set, buffers_, tensor_count(signature)},
+      {submission.device, submission.name, signature.kind, signature.process_set, buffers, tensor_count(signature)},
       submission.work);
 }
 
 /// Adds an operation whose request is announced already.
-std::shared_ptr<Completion> Engine::insert(InFlight::Taken operation) {
-  const Submission& submission = operation.mapped().submission;
+std::shared_ptr<Completion> Engine::insert(Submission submission) {
   if (state_.phase.is_ended()) {
     auto completion = std::make_shared<Completion>();
     completion->finish(state_.outcome_of(submission, state_.phase.reason()));
@@ -109,7 +108,7 @@ std::shared_ptr<Completion> Engine::insert(InFlight::Taken operation) {
   state_.parts.timeline->submitted(submission.name, submission.signature.kind);
   if (log::enabled(log::Level::kTrace))
     log::trace("{} is submitted", operation_text(submission.name, submission.signature));
-  return state_.work.operations.insert(std::move(operation));
+  return state_.work.operations.insert(std::move(submission));
 }
 
 /// Sees to it that a driver announces the request: the thread "runjob-driver", which the caller notifies when this
@@ -146,8 +145,7 @@ struct Engine::Begun {
 
 /// Adds an operation whose request is to be announced. `waits`: its thread is about to wait for it.
 /// Errors  as submit().
-Engine::Begun Engine::begin(InFlight::Taken operation, bool waits) {
-  Submission& submission = operation.mapped().submission;
+Engine::Begun Engine::begin(Submission submission, bool waits) {
   check(submission);
   if (!state_.is_open()) state_.outcome_of(submission, state_.phase.reason()).throw_if_failed();
   if (state_.work.is_in_flight(submission.name))
@@ -159,7 +157,7 @@ Engine::Begun Engine::begin(InFlight::Taken operation, bool waits) {
   begun.drives = (waits || may_launch(submission)) && state_.work.take_role(state_.phase);
   if (!state_.phase.is_ended())
     state_.work.add(submission.name, submission.signature, /*begins=*/has_seen_end_.exchange(false));
-  begun.completion = insert(std::move(operation));
+  begun.completion = insert(std::move(submission));
   if (!begun.drives) begun.needs_driver = wake_driver();
   return begun;
 }
@@ -175,16 +173,7 @@ std::shared_ptr<Completion> Engine::submit(Submission submission) {
   Begun begun;
   {
     const MutexLock lock(state_.mutex);
-    begun = begin(state_.work.operations.make(std::move(submission)), /*waits=*/false);
-  }
-  return launch(std::move(begun));
-}
-
-std::shared_ptr<Completion> Engine::submit(const SubmissionView& submission) {
-  Begun begun;
-  {
-    const MutexLock lock(state_.mutex);
-    begun = begin(state_.work.operations.make(submission), /*waits=*/false);
+    begun = begin(std::move(submission), /*waits=*/false);
   }
   return launch(std::move(begun));
 }
@@ -197,7 +186,7 @@ void Engine::leave_at_once(const SubmissionView& submission, bool is_done, Outco
   if (is_done || !driver_.is_in_round()) return state_.leave_role();
   Submission announced = to_submission(submission);
   check(announced);
-  outcome.completion = insert(state_.work.operations.make(std::move(announced)));
+  outcome.completion = insert(std::move(announced));
   if (InFlight::Entry* const entry = state_.work.operations.find(std::string(submission.name))) driver_.lend(*entry);
 }
 
@@ -213,9 +202,10 @@ bool Engine::run_at_once(const SubmissionView& submission, Deadline deadline, Ou
   return driver_.run_at_once(counted, deadline, outcome.status, outcome.result);
 }
 
-/// Makes the calling thread the driver when the operation is the only one of this rank.
+/// Makes the calling thread the driver when the operation is the only one of this rank, and has one tensor on the host.
 bool Engine::take_role_at_once(const SubmissionView& submission) {
   WorkQueue& work = state_.work;
+  if (submission.signature.memory != MemoryKind::kHost || !submission.group.empty()) return false;
   if (!state_.is_open() || state_.parts.timeline->is_on()) return false;
   if (!work.operations.empty() || work.requests() != 0 || !work.take_role(state_.phase)) return false;
   work.at_once = {submission.name, submission.signature.kind};
@@ -224,36 +214,29 @@ bool Engine::take_role_at_once(const SubmissionView& submission) {
 
 Engine::Outcome Engine::run(const SubmissionView& submission, Deadline deadline) {
   Outcome outcome;  // the only variable that is returned, so that it is never moved
-  bool is_done = false, at_once = false;
+  bool at_once = false;
   {
     const MutexLock lock(state_.mutex);
-    at_once = submission.signature.memory == MemoryKind::kHost && take_role_at_once(submission);
+    at_once = take_role_at_once(submission);
   }
   if (at_once) {
-    is_done = run_at_once(submission, deadline, outcome);
+    const bool is_done = run_at_once(submission, deadline, outcome);
     const MutexLock lock(state_.mutex);
     leave_at_once(submission, is_done, outcome);
+    if (is_done) return outcome;
   }
-  if (is_done) return outcome;
-  if (outcome.completion) {
-    driver_.drive_until(*outcome.completion, deadline);
-    outcome.status = wait(*outcome.completion, deadline).value_or(Status());
-  } else {
-    outcome = run(to_submission(submission), deadline);
+  bool drives = outcome.completion != nullptr;
+  if (!drives) {
+    Begun begun;
+    {
+      const MutexLock lock(state_.mutex);
+      begun = begin(to_submission(submission), /*waits=*/true);
+    }
+    if (begun.needs_driver) state_.work_changed.notify_one();
+    drives = begun.drives;
+    outcome.completion = std::move(begun.completion);
   }
-  return outcome;
-}
-
-Engine::Outcome Engine::run(Submission submission, Deadline deadline) {
-  Begun begun;
-  {
-    const MutexLock lock(state_.mutex);
-    begun = begin(state_.work.operations.make(std::move(submission)), /*waits=*/true);
-  }
-  if (begun.needs_driver) state_.work_changed.notify_one();
-  Outcome outcome;
-  outcome.completion = std::move(begun.completion);
-  if (begun.drives) driver_.drive_until(*outcome.completion, deadline);
+  if (drives) driver_.drive_until(*outcome.completion, deadline);
   outcome.status = wait(*outcome.completion, deadline).value_or(Status());
   return outcome;
 }
@@ -306,19 +289,18 @@ std::optional<Status> Engine::settle(Deadline deadline) {
     if (!outcome) return std::nullopt;
     if (failed.ok()) failed = *outcome;
   }
-  for (;;) {  // a GPU notifies nobody
-    {
-      const MutexLock lock(state_.mutex);
-      const Status& reason = state_.phase.reason();
-      if (!state_.parts.backends) return failed.ok() ? reason : failed;
-      const std::optional<Status> outcome = state_.parts.backends->device_outcome();
-      // A rank that has left takes nothing from operations that are done, or that devices are about to do.
-      const bool is_over = !state_.phase.is_open() && !is_goodbye(reason);
-      if (outcome || is_over || state_.phase.is_ended())
-        return !failed.ok() ? failed : is_over || !outcome ? reason : *outcome;
-    }
+  const MutexLock lock(state_.mutex);
+  for (;;) {
+    const Status& reason = state_.phase.reason();
+    if (!state_.parts.backends) return failed.ok() ? reason : failed;
+    const std::optional<Status> outcome = state_.parts.backends->device_outcome();
+    // A rank that has left takes nothing from operations that are done, or that devices are about to do.
+    const bool is_over = !state_.phase.is_open() && !is_goodbye(reason);
+    if (outcome || is_over || state_.phase.is_ended())
+      return !failed.ok() ? failed : is_over || !outcome ? reason : *outcome;
     if (deadline && Clock::now() >= *deadline) return std::nullopt;
-    std::this_thread::sleep_for(kLook);
+    // A GPU notifies nobody of its end, so that this thread has to look. It learns of the job's end at once.
+    state_.changed.wait_until(state_.mutex, Clock::now() + kLook);
   }
 }
 

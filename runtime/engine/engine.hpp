@@ -44,8 +44,6 @@ class Engine {
   /// Errors  Error(kInvalidArgument): the operation can never work, or its name is in flight; kAborted, kPeerLost,
   ///         kTimeout...: the job has ended. Everything later arrives through the completion.
   std::shared_ptr<Completion> submit(Submission submission);
-  /// The same, in the memory of an operation that has ended, where there is one.
-  std::shared_ptr<Completion> submit(const SubmissionView& submission);
 
   /// How run() has ended.
   struct Outcome {
@@ -55,7 +53,6 @@ class Engine {
   };
   /// submit() and wait(), but faster. Errors  as submit().
   Outcome run(const SubmissionView& submission, Deadline deadline);
-  Outcome run(Submission submission, Deadline deadline);
   /// The outcome; nullopt when it is not there at the deadline.
   std::optional<Status> wait(const Completion& completion, Deadline deadline);
 
@@ -105,9 +102,9 @@ class Engine {
   bool run_at_once(const SubmissionView& submission, Deadline deadline, Outcome& outcome);
   bool take_role_at_once(const SubmissionView& submission) REQUIRES(state_.mutex);
   void leave_at_once(const SubmissionView& submission, bool is_done, Outcome& outcome) REQUIRES(state_.mutex);
-  std::shared_ptr<Completion> insert(InFlight::Taken operation) REQUIRES(state_.mutex);
+  std::shared_ptr<Completion> insert(Submission submission) REQUIRES(state_.mutex);
   struct Begun;
-  Begun begin(InFlight::Taken operation, bool waits) REQUIRES(state_.mutex);
+  Begun begin(Submission submission, bool waits) REQUIRES(state_.mutex);
   std::shared_ptr<Completion> launch(Begun begun);
   bool may_launch(const Submission& submission) const REQUIRES(state_.mutex);
   [[nodiscard]] bool wake_driver() REQUIRES(state_.mutex);
@@ -116,8 +113,7 @@ class Engine {
   Execution execution_;
   Driver driver_;
   Watcher watcher_;
-  Mutex shutdown_mutex_;                                        ///< one shutdown() at a time
-  std::vector<DeviceBuffer> buffers_ GUARDED_BY(state_.mutex);  ///< begin_work()'s, kept for its memory
+  Mutex shutdown_mutex_;  ///< one shutdown() at a time
   /// A thread of this rank has waited for an operation since the last one was submitted.
   std::atomic<bool> has_seen_end_{false};
 };

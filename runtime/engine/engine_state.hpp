@@ -41,7 +41,14 @@ struct EngineParts {
   std::unique_ptr<BackendSet> backends;
 };
 
-/// What the parts of an engine share: the callers, the driver and the watcher.
+/// The state of an engine. Engine, Driver, Execution and Watcher are one object in four files, by the thread that runs
+/// them: nearly each of their steps reads the phase, the operations in flight and the role of the driver together, and
+/// changes one of them, so that parts with a state and a mutex of their own would take several locks for a step.
+///   Engine     adds operations and their requests; sets `farewell`, `on_stall` and `ended_outside`
+///   Driver     takes requests, takes and leaves its role, sets `rounds`
+///   Execution  takes operations that have ended, moves the phase, sets `has_dropped_device_operation`
+///   Watcher    sends `reports`, to which all add, and reads what Engine has set
+/// What only one of them uses is its own member, even where `mutex` guards it.
 /// Owner    the Engine; it outlives the other parts.
 /// Threads  the members that `mutex` does not guard never change, but for the parts that Engine::shutdown() destroys at
 ///          its end.

@@ -129,11 +129,11 @@ void Execution::record_end(const Submission& submission) {
 
 /// A failed operation stays in flight until the coordinator has decided why, unless that is known already.
 void Execution::on_done(std::span<AgreedOperation* const> operations) {
+  std::vector<std::pair<InFlight::Taken, Status>> finished;
+  finished.reserve(operations.size());
   {
     const MutexLock lock(state_.mutex);
     InFlight& in_flight = state_.work.operations;
-    for (auto& [taken, status] : finished_) in_flight.give_back(std::move(taken));
-    finished_.clear();
     if (!state_.is_open()) state_.poll.wake();
     const bool is_explained = !state_.phase.is_open();
     const Status* failure = nullptr;
@@ -146,13 +146,12 @@ void Execution::on_done(std::span<AgreedOperation* const> operations) {
       }
       state_.parts.timeline->end_activity(operation->decision->name);
       // Taken at once: between two locks, the end of the job could take it.
-      finished_.emplace_back(take(operation->decision->name),
-                             operation->status.ok() ? Status() : state_.phase.reason());
+      finished.emplace_back(take(operation->decision->name), operation->status.ok() ? Status() : state_.phase.reason());
     }
     if (failure != nullptr) state_.report(LifeReport::Type::kFailed, *failure);
   }
   // From the last to the first: a thread that waits for one after the other is woken when all of them are finished.
-  for (auto each = finished_.rbegin(); each != finished_.rend(); ++each)
+  for (auto each = finished.rbegin(); each != finished.rend(); ++each)
     finish(each->first.mapped(), std::move(each->second));
 }
 

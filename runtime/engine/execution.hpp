@@ -53,9 +53,7 @@ class Execution {
   RoundExchange* exchange_ = nullptr;
   std::optional<OperationRunner> runner_;
   bool has_failed_ = false;
-  // Lists that run() fills, kept for their memory.
-  std::vector<AgreedOperation> operations_;
-  std::vector<std::pair<InFlight::Taken, Status>> finished_;  ///< given back at the next call
+  std::vector<AgreedOperation> operations_;  ///< that run() runs
 };
 
 }  // namespace runjob::runtime

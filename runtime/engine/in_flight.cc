@@ -9,39 +9,12 @@ bool InFlight::has_device_operation() const {
   return std::any_of(entries_.begin(), entries_.end(), [](const auto& each) { return each.second.is_on_device(); });
 }
 
-/// An operation with the values of an old one, or with none.
-InFlight::Taken InFlight::take_spare() {
-  if (spare_.empty()) {
-    Entries one;
-    one.try_emplace({});
-    return one.extract(one.begin());
-  }
-  Taken operation = std::move(spare_.back());
-  spare_.pop_back();
-  return operation;
-}
-
-InFlight::Taken InFlight::make(Submission&& submission) {
-  Taken operation = take_spare();
-  operation.mapped().submission = std::move(submission);
-  return operation;
-}
-
-InFlight::Taken InFlight::make(const SubmissionView& submission) {
-  Taken operation = take_spare();
-  Submission& old = operation.mapped().submission;
-  old = to_submission(submission, std::move(old));
-  return operation;
-}
-
-std::shared_ptr<Completion> InFlight::insert(Taken operation) {
-  auto completion = make_shared_in<Completion>(completions_);
-  Entry& entry = operation.mapped();
-  operation.key() = entry.submission.name;
+std::shared_ptr<Completion> InFlight::insert(Submission&& submission) {
+  auto completion = std::make_shared<Completion>();
+  Entry& entry = entries_[submission.name];
+  entry.submission = std::move(submission);
   entry.completion = completion;
   entry.serial = ++count_;
-  entry.is_lent = false;
-  entries_.insert(std::move(operation));
   return completion;
 }
 
@@ -79,11 +52,6 @@ std::vector<InFlight::Taken> InFlight::take_all() {
   while (!entries_.empty()) all.push_back(entries_.extract(entries_.begin()));
   running_ = 0;
   return all;
-}
-
-void InFlight::give_back(Taken operation) {
-  operation.mapped().result = {};
-  if (kKeepsMemory) spare_.push_back(std::move(operation));
 }
 
 std::vector<std::shared_ptr<Completion>> InFlight::completions() const {

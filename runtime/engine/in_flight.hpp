@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/memory/kept_blocks.hpp"
 #include "runtime/negotiation/stall_inspector.hpp"
 #include "runtime/negotiation/submission.hpp"
 #include "runtime/operations/handle_table.hpp"
@@ -29,18 +28,14 @@ class InFlight {
   };
 
   using Entries = std::unordered_map<std::string, Entry>;
-  /// An operation that is not in flight; empty for none. After take(), its key is its name.
+  /// An operation that was removed, with its name; empty for none.
   using Taken = Entries::node_type;
 
   bool empty() const { return entries_.empty(); }
   /// True while there is an operation on tensors of a device.
   bool has_device_operation() const;
   bool contains(const std::string& name) const { return !entries_.empty() && entries_.count(name) != 0; }
-  /// An operation to be inserted, in the memory of one that was given back, where there is one.
-  Taken make(Submission&& submission);
-  Taken make(const SubmissionView& submission);
-  std::shared_ptr<Completion> insert(Taken operation);
-  std::shared_ptr<Completion> insert(Submission&& submission) { return insert(make(std::move(submission))); }
+  std::shared_ptr<Completion> insert(Submission&& submission);
   /// Null when no operation has this name.
   Entry* find(const std::string& name);
 
@@ -54,8 +49,6 @@ class InFlight {
   /// Removes all operations that are not running, and whose input is not lent.
   std::vector<Taken> take_waiting();
   std::vector<Taken> take_all();
-  /// An operation that was taken, and whose completion is finished: its memory is used again.
-  void give_back(Taken operation);
 
   std::vector<std::shared_ptr<Completion>> completions() const;
 
@@ -63,11 +56,7 @@ class InFlight {
   std::vector<WaitingOperation> waiting() const;
 
  private:
-  Taken take_spare();
-
   Entries entries_;
-  std::vector<Taken> spare_;  ///< given back
-  const std::shared_ptr<KeptBlocks> completions_ = std::make_shared<KeptBlocks>();
   std::size_t running_ = 0;
   std::uint64_t count_ = 0;
 };

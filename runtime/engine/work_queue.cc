@@ -7,12 +7,7 @@ namespace runjob::runtime {
 
 void WorkQueue::add(const std::string& name, const Signature& signature, bool begins) {
   if (window.is_used()) window.submitted(signature, Clock::now());
-  if (spare_.empty()) spare_.emplace_back();
-  requests_.splice(requests_.end(), spare_, spare_.begin());
-  Request& request = requests_.back();
-  request.name = name;
-  request.signature = signature;
-  request.begins = begins;
+  requests_.push_back({name, signature, begins});
 }
 
 std::list<Request> WorkQueue::take_requests() {

@@ -33,9 +33,7 @@ class WorkQueue {
   using Clock = std::chrono::steady_clock;
 
   /// As SubmissionWindow.
-  WorkQueue(std::chrono::microseconds cycle_time, std::size_t enough_bytes) : window(cycle_time, enough_bytes) {
-    awaited.reserve(1);  // a job in which one thread waits allocates nothing later
-  }
+  WorkQueue(std::chrono::microseconds cycle_time, std::size_t enough_bytes) : window(cycle_time, enough_bytes) {}
 
   InFlight operations;
   SubmissionWindow window;                 ///< decides how long requests wait for more
@@ -52,8 +50,6 @@ class WorkQueue {
   std::size_t requests() const { return requests_.size(); }
   /// The requests that are to be announced now.
   std::list<Request> take_requests();
-  /// Requests that are announced: their memory is used again.
-  void give_back(std::list<Request> requests) { spare_.splice(spare_.begin(), requests); }
   bool is_in_flight(const std::string& name) const {
     return (at_once && at_once->name == name) || operations.contains(name);
   }
@@ -80,7 +76,6 @@ class WorkQueue {
 
  private:
   std::list<Request> requests_;
-  std::list<Request> spare_;  ///< given back, the last ones first
   DriverRole role_ = DriverRole::kClosed;
 };
 

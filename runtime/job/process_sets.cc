@@ -102,9 +102,9 @@ std::vector<std::string> ProcessSets::exchange(const std::string& own) {
   submission.signature.kind = Kind::kAllgather;
   submission.signature.shape = {static_cast<std::int64_t>(bytes.size())};
   submission.input = bytes.data();
-  const Engine::Outcome outcome = job_.run(std::move(submission), std::nullopt);
+  const Engine::Outcome outcome = job_.run(lent(submission), std::nullopt);
   outcome.status.throw_if_failed();
-  const Completion::Result& result = outcome.completion->result();
+  const Completion::Result& result = outcome.completion ? outcome.completion->result() : outcome.result;
   auto texts = unpack({static_cast<const char*>(result.data), static_cast<std::size_t>(result.shape.front())});
   if (texts.size() == facts_.members.size()) return texts;
   throw Error(Errc::kProtocol, "the exchange about process sets is malformed");

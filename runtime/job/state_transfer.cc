@@ -25,8 +25,8 @@ struct Part {
   std::int64_t lacks = 0, blocks = 0, bytes = 0;
 };
 
-void run(Engine& engine, Submission submission) {
-  engine.run(std::move(submission), std::nullopt).status.throw_if_failed();
+void run(Engine& engine, const Submission& submission) {
+  engine.run(lent(submission), std::nullopt).status.throw_if_failed();
 }
 
 std::vector<Part> exchange(Engine& job, const Part& own, std::size_t size) {
@@ -38,7 +38,7 @@ std::vector<Part> exchange(Engine& job, const Part& own, std::size_t size) {
   submission.input = &own;
   submission.output = all.data();
   submission.output_bytes = all.size() * sizeof own;
-  run(job, std::move(submission));
+  run(job, submission);
   return all;
 }
 
@@ -63,7 +63,7 @@ void broadcast(Engine& members, std::span<std::byte> block, std::size_t first) {
   submission.signature.kind = Kind::kBroadcast;
   submission.signature.shape = {static_cast<std::int64_t>(piece.size())};
   submission.input = submission.output = piece.data();
-  run(members, std::move(submission));
+  run(members, submission);
 }
 
 /// Sends the whole state at once: `bytes`, in a job of `size` ranks.
@@ -87,7 +87,7 @@ void send_in_alltoall(Engine& job, std::span<const std::span<std::byte>> blocks,
   if (receives) state.resize(static_cast<std::size_t>(bytes));
   submission.output = receives ? state.data() : nullptr;
   submission.output_bytes = receives ? state.size() : 0;
-  run(job, std::move(submission));
+  run(job, submission);
   if (!receives) return;
   auto from = state.begin();
   for (const std::span<std::byte> block : blocks) {
@@ -101,7 +101,7 @@ void wait_for_all(Engine& job) {
   Submission submission;
   submission.name = "runjob.elastic.sent";
   submission.signature.kind = Kind::kBarrier;
-  run(job, std::move(submission));
+  run(job, submission);
 }
 
 /// Calls send(block, first byte) for each piece.

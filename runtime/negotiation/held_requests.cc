@@ -20,10 +20,10 @@ bool HeldRequests::hold(Id id, std::list<Request>& requests) {
   return true;
 }
 
-std::size_t HeldRequests::take_full(std::list<Request>& announced) {
+std::size_t HeldRequests::take_full() {
   const std::size_t bucket = std::exchange(next_, (next_ + 1) % held_.size());
   count_ -= held_[bucket].size();
-  announced.splice(announced.end(), held_[bucket]);
+  held_[bucket].clear();
   return bucket;
 }
 

@@ -31,9 +31,8 @@ class HeldRequests {
   std::size_t missing() const { return plan_->buckets()[next_].ids.size() - held_[next_].size(); }
 
   bool has_full() const { return count_ != 0 && missing() == 0; }
-  /// Returns the index of the bucket that is to be announced now, which is not held any more: its requests go to
-  /// `announced`.
-  std::size_t take_full(std::list<Request>& announced);
+  /// Returns the index of the bucket that is to be announced now, which is not held any more.
+  std::size_t take_full();
   /// This rank departs from the plan: returns the held requests, to be announced by themselves.
   std::list<Request> release();
   /// A cycle is over. `is_silent`: this rank waits for no operation that it has announced.

@@ -49,8 +49,8 @@ class PlanFollower {
   void announced_alone(Id id) { held_.announced_alone(id); }
   std::size_t held() const { return held_.size(); }
   bool has_full() const { return held_.has_full(); }
-  /// The complete bucket that is to be announced now; it is not held any more: its requests go to `announced`.
-  Bucket take_full(std::list<Request>& announced) { return plan_.buckets()[held_.take_full(announced)].hash; }
+  /// The complete bucket that is to be announced now; it is not held any more.
+  Bucket take_full() { return plan_.buckets()[held_.take_full()].hash; }
   /// Requests that the next bucket lacks; nullopt while nothing is held for one, or it lacks none.
   std::optional<std::size_t> missing() const;
   /// The wait for the rest of a bucket.

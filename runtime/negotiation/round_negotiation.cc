@@ -47,7 +47,7 @@ RoundNegotiation::RoundNegotiation(int rank, Members members, const Settings& se
       inboxes_(size_),
       last_(size_) {}
 
-std::list<Request> RoundNegotiation::submit(std::list<Request> requests) {
+void RoundNegotiation::submit(std::list<Request> requests) {
   while (!requests.empty()) {
     if (plans_.has_plan()) {
       const auto id = cache_.find(requests.front().name, requests.front().signature);
@@ -55,7 +55,6 @@ std::list<Request> RoundNegotiation::submit(std::list<Request> requests) {
     }
     waiting_.splice(waiting_.end(), requests, requests.begin());
   }
-  return std::exchange(announced_, {});
 }
 
 void RoundNegotiation::release() {
@@ -67,21 +66,21 @@ std::optional<RoundNegotiation::Sole> RoundNegotiation::take_sole_id() {
   const auto id = cache_.find(waiting_.front().name, waiting_.front().signature);
   if (!id) return std::nullopt;
   const Sole sole{*id, waiting_.front().begins};
-  announced_.splice(announced_.end(), waiting_);
+  waiting_.clear();
   return sole;
 }
 
 std::optional<RoundNegotiation::Bucket> RoundNegotiation::take_bucket() {
   if (!waiting_.empty() || !fragment_.empty() || !plans_.has_full()) return std::nullopt;
-  return plans_.take_full(announced_);
+  return plans_.take_full();
 }
 
 std::string RoundNegotiation::take_bytes(std::size_t most) {
   std::string bytes = fragment_.substr(0, most);
   fragment_.erase(0, bytes.size());
   while (!waiting_.empty() && bytes.size() + sizeof(Word) <= most) {
-    const Request& request = waiting_.front();
-    announced_.splice(announced_.end(), waiting_, waiting_.begin());
+    const Request request = std::move(waiting_.front());
+    waiting_.pop_front();
     if (const auto id = cache_.find(request.name, request.signature)) {
       append(bytes, *id | kIsNumber | (request.begins ? kBegins : 0));
       continue;
@@ -93,7 +92,7 @@ std::string RoundNegotiation::take_bytes(std::size_t most) {
     fragment_ = encoded.substr(fits);
   }
   while (fragment_.empty() && plans_.has_full() && bytes.size() + sizeof(Word) <= most)
-    append(bytes, kIsNumber | kIsBucket | plans_.take_full(announced_));
+    append(bytes, kIsNumber | kIsBucket | plans_.take_full());
   return bytes;
 }
 
@@ -203,7 +202,7 @@ void RoundNegotiation::end_round() {
   if (!released) return;
   std::list<Request> again = std::exchange(waiting_, {});
   again.splice(again.end(), *released);
-  announced_ = submit(std::move(again));
+  submit(std::move(again));
 }
 
 /// To be called before a round forgets any id.

@@ -44,9 +44,8 @@ class RoundNegotiation {
 
   // The announcements of this rank.
 
-  /// To be announced in the next rounds, or held back for a bucket. Returns the requests that were announced since the
-  /// last call, whose memory can be used again.
-  std::list<Request> submit(std::list<Request> requests);
+  /// To be announced in the next rounds, or held back for a bucket.
+  void submit(std::list<Request> requests);
   bool has_announcements() const { return !waiting_.empty() || !fragment_.empty() || plans_.has_full(); }
   /// Announces the requests that are held back one by one, as all others of this step.
   void release();
@@ -112,7 +111,6 @@ class RoundNegotiation {
   PlanFollower plans_;
   Negotiation negotiation_;  ///< of the operations that are announced with whole requests
   std::list<Request> waiting_;
-  std::list<Request> announced_;       ///< since the last submit()
   std::string fragment_;               ///< the rest of a request that was too long for a round
   std::vector<std::string> inboxes_;   ///< by rank: the beginning of such a request
   std::vector<Id> stale_;              ///< ids that a rank has announced with a whole request in this round

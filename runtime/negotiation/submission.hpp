@@ -35,22 +35,30 @@ struct BasicSubmission {
   std::shared_ptr<DeviceWork> work = {};  ///< set by the engine for buffers of a device
 };
 using Submission = BasicSubmission<std::string, Shape>;
-/// An operation on one tensor whose name and shapes are lent, as its buffers: a cached operation then allocates
-/// nothing.
+/// An operation whose name and shapes are lent, as its buffers: of one tensor, it then needs no memory.
 using SubmissionView = BasicSubmission<std::string_view, ShapeView>;
 
-/// `old` lends its memory: where that is enough for the name and the shapes, nothing is allocated.
-inline Submission to_submission(const SubmissionView& view, Submission&& old = {}) {
-  old.name = view.name;
-  old.signature.shape.assign(view.signature.shape.begin(), view.signature.shape.end());
-  old.signature.splits.assign(view.signature.splits.begin(), view.signature.splits.end());
-  SignatureView terms = view.signature;
-  terms.shape = terms.splits = {};
-  Submission made{std::move(old.name), with_extents<Shape>(terms), view.input,
-                  view.output,         view.output_bytes,          view.device};
-  made.signature.shape = std::move(old.signature.shape);
-  made.signature.splits = std::move(old.signature.splits);
+/// Copies what `view` lends.
+inline Submission to_submission(const SubmissionView& view) {
+  Submission made{std::string(view.name),
+                  with_extents<Shape>(view.signature),
+                  view.input,
+                  view.output,
+                  view.output_bytes,
+                  view.device,
+                  view.group};
+  made.signature.group = view.signature.group;
   return made;
+}
+
+/// A view of `submission`, for as long as that lives.
+inline SubmissionView lent(const Submission& submission) {
+  SubmissionView view{submission.name,         with_extents<ShapeView>(submission.signature),
+                      submission.input,        submission.output,
+                      submission.output_bytes, submission.device,
+                      submission.group};
+  view.signature.group = submission.signature.group;
+  return view;
 }
 
 }  // namespace runjob::runtime

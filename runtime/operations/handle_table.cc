@@ -63,15 +63,7 @@ const Completion::Result& Completion::result() const {
 
 std::int64_t HandleTable::add(std::shared_ptr<Completion> completion, std::weak_ptr<Engine> engine) {
   const MutexLock lock(mutex_);
-  if (spare_.empty()) {
-    entries_.emplace(next_, Entry{std::move(completion), std::move(engine)});
-  } else {
-    Entries::node_type& entry = spare_.back();
-    entry.key() = next_;
-    entry.mapped() = {std::move(completion), std::move(engine)};
-    entries_.insert(std::move(entry));
-    spare_.pop_back();
-  }
+  entries_.emplace(next_, Entry{std::move(completion), std::move(engine)});
   return next_++;
 }
 
@@ -93,8 +85,7 @@ void HandleTable::release(std::int64_t handle) {
   const auto found = entries_.find(handle);
   if (found == entries_.end()) return;
   last = std::move(found->second.completion);
-  found->second.engine.reset();
-  spare_.push_back(entries_.extract(found));
+  entries_.erase(found);
 }
 
 }  // namespace runjob::runtime

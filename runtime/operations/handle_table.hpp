@@ -89,9 +89,7 @@ class HandleTable {
     std::shared_ptr<Completion> completion;
     std::weak_ptr<Engine> engine;
   };
-  using Entries = std::unordered_map<std::int64_t, Entry>;
-  Entries entries_ GUARDED_BY(mutex_);
-  std::vector<Entries::node_type> spare_ GUARDED_BY(mutex_);  ///< of released handles, kept for their memory
+  std::unordered_map<std::int64_t, Entry> entries_ GUARDED_BY(mutex_);
 };
 
 }  // namespace runjob::runtime

@@ -11,18 +11,17 @@ Owner    inputs and outputs are kept until the GPU is done with them, which each
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from ctypes import POINTER, byref, c_int32, c_int64, c_void_p
+from ctypes import c_int32, c_void_p
 from typing import Any
 
 import torch
 
 from .. import handles, job, process_sets
-from .._library import GPU_MEMORY, KINDS, Operation, Tensor, library
+from .._library import GPU_MEMORY, library
 from ..calls import Calls, Reduction
 from ..exceptions import Code
 from ..grouped import GroupedCalls
@@ -32,22 +31,6 @@ from ..reduce_ops import Average, Sum
 from . import gpus
 
 _waits_on_host = os.environ.get("HOROVOD_ENABLE_ASYNC_COMPLETION") == "0"
-
-#: For each operation, the names of its function's arguments, which are fields of runjob_tensor or runjob_operation.
-_ONE = ("shape", "ndim", "dtype")
-_REDUCTION = ("op", "prescale", "postscale")
-_ROOM = ("input", "output", "output_bytes")
-_ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "allreduce": ("input", "output", *_ONE, *_REDUCTION, "compression", "process_set"),
-    "broadcast": ("output", *_ONE, "root", "process_set"),
-    "allgather": (*_ROOM, *_ONE, "process_set"),
-    "alltoall": (*_ROOM, "shape", "ndim", "splits", "nsplits", "dtype", "process_set"),
-    "reducescatter": (*_ROOM, *_ONE, *_REDUCTION, "process_set"),
-    "grouped_allreduce": ("tensors", "count", *_REDUCTION, "compression", "process_set"),
-    "grouped_allgather": ("tensors", "count", "process_set"),
-    "grouped_reducescatter": ("tensors", "count", *_REDUCTION, "process_set"),
-}
-_TENSOR_FIELDS = {field[0] for field in Tensor._fields_}
 
 _uses = threading.local()  # the event after this thread's last use of a result, in PyTorch's operations
 _abandoned: deque[int] = deque()  # handles that have been deleted
@@ -65,12 +48,13 @@ class GpuCall(Call):
     again after its end.
     """
 
-    __slots__ = ("_is_launched", "_operation", "_used")
+    __slots__ = ("_is_launched", "_used")
 
     def __init__(self, call: Call) -> None:
-        super().__init__(call.kind, call.name, call.arguments, call.tensors, call.result, call.process_set)
+        for name in Call.__slots__:
+            setattr(self, name, getattr(call, name))
+        self.operation.memory = GPU_MEMORY
         self._is_launched = False
-        self._operation: Operation | None = None
         self._used: Any = None
 
     def handle(self, number: int) -> int:
@@ -78,30 +62,9 @@ class GpuCall(Call):
 
     def submit(self, wire_name: bytes) -> None:
         _forget_done()
-        operation = self._operation = self._operation or self._described()
-        operation.name = wire_name
-        operation.device, operation.stream = self._place()
+        self.operation.device, self.operation.stream = self._place()
         self._is_launched = False
-        core_handle = c_int64()
-        try:
-            job.check(library().runjob_submit(byref(operation), byref(core_handle)))
-        finally:
-            self.core_handle = core_handle.value
-
-    def _described(self) -> Operation:
-        """All fields except the name and the place, which may differ in each call."""
-        kind = self.kind.name
-        fields = dict(zip(_ARGUMENTS[kind], self.arguments))
-        described = {name: fields.pop(name) for name in list(fields) if name in _TENSOR_FIELDS}
-        if described:
-            described["shape"] = ctypes.cast(described["shape"], POINTER(c_int64))
-            fields.update(tensors=(Tensor * 1)(Tensor(**described)), count=1)
-        else:
-            fields["is_group"] = 1
-        if fields.get("splits") is not None:
-            fields["splits"] = ctypes.cast(fields["splits"], POINTER(c_int64))
-        fields = {"op": int(Sum), "prescale": 1.0, "postscale": 1.0, **fields}
-        return Operation(kind=KINDS[kind.removeprefix("grouped_")], memory=GPU_MEMORY, **fields)
+        super().submit(wire_name)
 
     def block(self, wire_name: bytes) -> Any:
         try:

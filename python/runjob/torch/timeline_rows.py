@@ -5,7 +5,7 @@ gives it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ctypes import c_char_p, c_int64
+from ctypes import addressof, c_char_p, c_int64
 
 import torch
 
@@ -36,7 +36,7 @@ def show(
     tensors = (Tensor * count)()
     extents = [(c_int64 * max(len(shape), 1))(*shape) for shape in shapes]
     for tensor, shape, extent in zip(tensors, shapes, extents):
-        tensor.shape, tensor.ndim, tensor.dtype = extent, len(shape), DTYPES[dtype]
+        tensor.shape, tensor.ndim, tensor.dtype = addressof(extent), len(shape), DTYPES[dtype]
     check(
         library().runjob_timeline_tensors(
             f"allreduce.{operation}".encode(), rows, tensors, (c_int64 * count)(*since), count,

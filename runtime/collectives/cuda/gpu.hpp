@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "base/memory/kept_blocks.hpp"
 #include "base/mutex.hpp"
 #include "runtime/collectives/cuda/driver.hpp"
 #include "runtime/collectives/cuda/flight_record.hpp"
@@ -33,8 +32,6 @@ class Gpu {
   /// Held while calls are queued: several threads must not launch on one GPU at the same time.
   Mutex& launch_mutex() { return launch_mutex_; }
   FlightRecord& flights() { return flights_; }
-  /// The memory of the works on it.
-  const std::shared_ptr<KeptBlocks>& works() const { return works_; }
 
   /// An event that measures no time. The context must be current: see CurrentGpu.
   Event take_event();
@@ -55,7 +52,6 @@ class Gpu {
   Context context_ = nullptr;
   Mutex launch_mutex_;
   FlightRecord flights_;
-  const std::shared_ptr<KeptBlocks> works_ = std::make_shared<KeptBlocks>();
   mutable Mutex mutex_;
   std::vector<Stream> free_streams_ GUARDED_BY(mutex_);
   std::vector<Event> free_events_ GUARDED_BY(mutex_);

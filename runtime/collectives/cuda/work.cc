@@ -34,7 +34,7 @@ std::shared_ptr<Work> Work::submitted(Gpu& gpu, const DeviceSubmission& submissi
     throw Error(Errc::kInvalidArgument,
                 is_group ? tensor_name(submission.name, buffer.tensor, submission.tensors) + ": " + why : why);
   }
-  auto work = make_shared_in<Work>(gpu.works(), gpu);
+  auto work = std::make_shared<Work>(gpu);
   work->ready_ = gpu.take_event();
   check(gpu, driver().event_record(work->ready_, stream), "recording an event on the caller's stream");
   work->flight_ = gpu.flights().add(submission.name, submission.kind, submission.process_set);
@@ -110,6 +110,8 @@ std::optional<Status> Work::outcome() {
   return outcome_;
 }
 
+/// Looks at the event again and again: CUDA's own wait for it has no deadline, and does not end when the work is failed
+/// by another thread.
 std::optional<Status> Work::wait(Deadline deadline) {
   using Clock = std::chrono::steady_clock;
   const auto spins_until = Clock::now() + kSpin;

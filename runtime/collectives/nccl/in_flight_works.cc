@@ -60,9 +60,9 @@ void InFlightWorks::end(const Status& why) {
 
 bool InFlightWorks::drain(std::chrono::milliseconds most) {
   const auto deadline = Clock::now() + most;
-  while (!works().empty()) {
-    if (Clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(kLook);
+  const MutexLock lock(mutex_);
+  while (!works_.empty()) {
+    if (changed_.wait_until(mutex_, deadline) == std::cv_status::timeout) return works_.empty();
   }
   return true;
 }
@@ -136,6 +136,7 @@ void InFlightWorks::look_at(std::span<const std::shared_ptr<cuda::Work>> works) 
     if (first_failed_.ok()) first_failed_ = failed;
     std::erase_if(works_,
                   [&](const auto& work) { return std::find(done_.begin(), done_.end(), work.get()) != done_.end(); });
+    if (works_.empty()) changed_.notify_all();
   }
   if (first_at_work == nullptr) return;
   try {

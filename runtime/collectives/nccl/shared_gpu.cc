@@ -83,7 +83,8 @@ void SharedGpu::stop(const Library& library, Handles handles, Warn warn) {
   }).detach();
 }
 
-/// A launch that hangs in NCCL keeps the mutex for ever; only the abort ends it then.
+/// A launch that hangs in NCCL keeps the mutex for ever; only the abort ends it then. The mutex has no wait with a
+/// deadline.
 void SharedGpu::run_stop(const Library& library, const Handles& handles) const {
   bool is_locked = false;
   const auto deadline = Clock::now() + kLaunchTime;
@@ -153,7 +154,7 @@ std::string SharedGpu::leftover() {
     if (given_up_.empty()) return {};
     while (stopping_ > 0) stopped_.wait(mutex_);
   }
-  while (has_work()) {
+  while (has_work()) {  // CUDA notifies nobody when a stream is idle
     if (Clock::now() >= deadline) {
       return fmt::format(
           "{} is still at work for a job that has failed, and NCCL could not end that: this process can join no other "

@@ -356,12 +356,14 @@ typedef enum runjob_memory {
   RUNJOB_GPU_MEMORY = 1 /* of a GPU that CUDA knows; the processor need not reach it */
 } runjob_memory;
 
-/* The kinds of operations, for runjob_submit(). The numbers are Horovod's. */
+/* The kinds of operations. The numbers are Horovod's. */
 typedef enum runjob_kind {
   RUNJOB_ALLREDUCE = 0,
   RUNJOB_ALLGATHER = 1,
   RUNJOB_BROADCAST = 2,
+  RUNJOB_JOIN = 3, /* see runjob_join_async(); the struct's other fields are not read */
   RUNJOB_ALLTOALL = 5,
+  RUNJOB_BARRIER = 6, /* needs a name and a process set */
   RUNJOB_REDUCESCATTER = 7
 } runjob_kind;
 
@@ -389,7 +391,8 @@ typedef struct runjob_operation {
 } runjob_operation;
 
 /*
- * Submits an operation, as the functions above do.
+ * Submits an operation and returns at once with a handle. The functions `..._async` describe the kinds of operations;
+ * each does what this one does with a struct of its arguments. The struct, its tensors, shapes and splits are copied.
  *
  * GPU      The operation begins when the work that `stream` has at this call is done, and runs on a stream of the
  *          runtime: no thread of the caller waits for the GPU. runjob_poll(), runjob_wait() and runjob_on_done() see
@@ -401,6 +404,12 @@ typedef struct runjob_operation {
  *          buffer that is not in its memory, or freed. After a failure, values on it are undefined: see runjob_check().
  */
 RUNJOB_API runjob_code runjob_submit(const runjob_operation* operation, runjob_handle* handle);
+/*
+ * Runs an operation to its end: runjob_submit() followed by runjob_wait(), but faster for small operations.
+ * `timeout_seconds` and `handle` are those of the blocking forms above, each of which does what this one does with a
+ * struct of its arguments. The results of a group always need a handle.
+ */
+RUNJOB_API runjob_code runjob_run(const runjob_operation* operation, double timeout_seconds, runjob_handle* handle);
 
 /*
  * Makes the later work of `stream` wait for an operation on a GPU. Returns once the operation is launched there, which

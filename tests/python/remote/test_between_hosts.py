@@ -7,15 +7,15 @@ import pytest
 from remote_jobs import ROOT, run
 from testbed import Testbed
 
-VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
+VARIABLES = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/python'}", "OMP_NUM_THREADS": "1"}
 
 # A rank: the C interface with NumPy arrays. Values are small whole numbers, so that no sum depends on its order.
 RANK = """
 import ctypes, hashlib, os
 import numpy as np
-from runjob import _library
+import older_functions
 
-lib = _library.library()
+lib = older_functions.library()
 rank, size = int(os.environ["RUNJOB_RANK"]), int(os.environ["RUNJOB_SIZE"])
 NUMBERS = {"uint8": 0, "int8": 1, "uint16": 2, "int16": 3, "int32": 4, "int64": 5, "float16": 6, "float32": 7, "float64": 8}
 SUM, MIN, MAX = 1, 3, 4

@@ -7,15 +7,16 @@ import pytest
 from remote_jobs import ROOT, run
 from testbed import Testbed
 
-VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
+VARIABLES = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/python'}", "OMP_NUM_THREADS": "1"}
 
 # A rank: the C interface with NumPy arrays, submitted in an order of its own. Whole numbers are checked, thirds only compared.
 RANK = """
 import ctypes, hashlib, os, random
 import numpy as np
+import older_functions
 from runjob import _library
 
-lib = _library.library()
+lib = older_functions.library()
 rank, size = int(os.environ["RUNJOB_RANK"]), int(os.environ["RUNJOB_SIZE"])
 NUMBERS, SUM, MAX, FLOAT16 = {"int32": 4, "float32": 7, "float64": 8}, 1, 4, 1
 
@@ -47,9 +48,9 @@ def finish(handle):
     check(code)
 
 def group(tensors):
+    shapes = [extents(a) for a in tensors]
     described = (_library.Tensor * len(tensors))(*[
-        (pointer(a).value, pointer(a).value, 0, ctypes.cast(extents(a), ctypes.POINTER(ctypes.c_int64)), 1, NUMBERS[str(a.dtype)])
-        for a in tensors])
+        (pointer(a).value, pointer(a).value, 0, ctypes.addressof(shape), 1, NUMBERS[str(a.dtype)]) for a, shape in zip(tensors, shapes)])
     handle = ctypes.c_int64()
     check(lib.runjob_grouped_allreduce_async(b"group", described, len(tensors), SUM, 1.0, 1.0, 0, 0, ctypes.byref(handle)))
     return handle

@@ -8,13 +8,13 @@ import pytest
 from remote_jobs import ROOT, Running, run
 from testbed import Testbed
 
-VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
+VARIABLES = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/python'}", "OMP_NUM_THREADS": "1"}
 
 # A rank: the C interface, without NumPy, so that a rank is quick to start.
 BEGINNING = """
 import ctypes, json, os, sys
 from runjob import basics, job
-from runjob._library import library
+from older_functions import library
 
 lib, check = library(), job.check
 INT64, SUM = 5, 1

@@ -6,14 +6,15 @@ import pytest
 from remote_jobs import ROOT, Running, run
 from testbed import Testbed
 
-VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
+VARIABLES = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/python'}", "OMP_NUM_THREADS": "1"}
 
 # A rank: Python's process sets, with sums through the C interface. No framework is needed.
 RANK = """
 import array, ctypes
-from runjob import _library, basics, job, process_sets
+import older_functions
+from runjob import basics, job, process_sets
 
-lib = _library.library()
+lib = older_functions.library()
 SUM, FLOAT64 = 1, 8
 
 def start(name, some, count):

@@ -4,8 +4,11 @@ import ctypes
 
 import pytest
 
+from older_functions import library
 from runjob import basics, dtypes
-from runjob._library import library
+
+
+opened = library()
 
 
 @pytest.fixture
@@ -22,9 +25,9 @@ def test_the_library_takes_each_number(job, number):
 
 def test_the_library_has_no_other_dtype(job):
     assert broadcast_code(max(dtypes.NUMBERS.values()) + 1) == 1
-    assert b"11 is not a dtype" in library().runjob_error_message()
+    assert b"11 is not a dtype" in opened.runjob_error_message()
 
 
 def broadcast_code(number):
     handle, shape = ctypes.c_int64(), (ctypes.c_int64 * 1)(0)
-    return library().runjob_broadcast(b"x", None, shape, 1, number, 0, 0, -1.0, ctypes.byref(handle))
+    return opened.runjob_broadcast(b"x", None, shape, 1, number, 0, 0, -1.0, ctypes.byref(handle))

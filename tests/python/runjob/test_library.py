@@ -4,9 +4,11 @@ import ctypes
 import re
 import sys
 
+import older_functions
+import pytest
 from ranks import ROOT
 
-from runjob import _library
+from runjob import _library, dtypes
 from runjob.exceptions import Code
 
 HEADER = (ROOT / "runtime" / "include" / "runjob" / "runjob.h").read_text()
@@ -16,13 +18,32 @@ def test_every_function_of_the_header_is_declared_with_as_many_arguments():
     declared = re.findall(r"RUNJOB_API\s+[\w\s*]*?\b(runjob_\w+)\((.*?)\);", HEADER, re.DOTALL)
     counts = {name: 0 if arguments.strip() == "void" else arguments.count(",") + 1 for name, arguments in declared}
     assert len(counts) > 20
-    assert counts == {name: len(arguments) for name, (_, arguments) in _library.PROTOTYPES.items()}
+    older = {name: len(arguments) for name, arguments in older_functions.declared().items()}
+    assert counts == {name: len(arguments) for name, (_, arguments) in _library.PROTOTYPES.items()} | older
 
 
 def test_codes_are_those_of_the_header():
     block = HEADER[HEADER.index("typedef enum runjob_code") : HEADER.index("} runjob_code")]
     values = {name: int(value) for name, value in re.findall(r"RUNJOB_(\w+) = (\d+)", block)}
     assert values == {code.name: code.value for code in Code}
+
+
+@pytest.mark.parametrize("kind, values", [
+    ("runjob_kind", {name.upper(): value for name, value in _library.KINDS.items()}),
+    ("runjob_memory", {"HOST_MEMORY": _library.HOST_MEMORY, "GPU_MEMORY": _library.GPU_MEMORY}),
+    ("runjob_dtype", {name.upper(): value for name, value in dtypes.NUMBERS.items()}),
+])  # fmt: skip
+def test_constants_are_those_of_the_header(kind, values):
+    block = HEADER[HEADER.index(f"typedef enum {kind} {{") : HEADER.index(f"}} {kind};")]
+    assert values == {name: int(value) for name, value in re.findall(r"RUNJOB_(\w+) = (\d+)", block)}
+
+
+@pytest.mark.parametrize("name, struct", [("runjob_tensor", _library.Tensor), ("runjob_operation", _library.Operation)])
+def test_structs_have_the_layout_that_is_recorded(name, struct):
+    recorded = (ROOT / "tests/abi/recorded/values.txt").read_text().splitlines()
+    own = {f"offsetof({name}, {field[0]}) = {getattr(struct, field[0]).offset}" for field in struct._fields_}
+    assert own | {f"sizeof({name}) = {ctypes.sizeof(struct)}"} >= {line for line in recorded if re.search(rf"\({name}\b", line)}
+    assert struct.layout().size == ctypes.sizeof(struct)
 
 
 def test_calls_let_go_of_the_gil():

@@ -4,26 +4,18 @@ import threading
 
 import pytest
 import torch
+from recorded_names import record
 
 import runjob.torch as hvd
 from runjob import calls
 from runjob.wire_names import TURNS, Turn, Turns
 
 
-def _record(kind, seen):
-    """Adds to `seen` what operations of `kind` are called from now on."""
-
-    def recording(function):
-        return lambda wire_name, *rest: seen.append(wire_name.decode()) or function(wire_name, *rest)
-
-    kind.submit, kind.block = recording(kind.submit), recording(kind.block)
-
-
 def _names():
     seen, of_broadcasts = [], []
     hvd.init()
-    _record(calls.ALLREDUCE, seen)
-    _record(calls.BROADCAST, of_broadcasts)
+    record(seen, calls.ALLREDUCE)
+    record(of_broadcasts, calls.BROADCAST)
     for turn in range(TURNS + 2):
         if turn == 1:  # other operations and named ones do not count
             hvd.broadcast(torch.ones(1), 0)

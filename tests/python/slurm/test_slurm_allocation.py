@@ -136,17 +136,18 @@ def test_gpus_that_slurm_counts_by_task_are_warned_of(slurm):
 
 COLLECTIVE = f"""
 import ctypes, os, sys
-sys.path.insert(0, {str(ROOT / "python")!r})
+sys.path[:0] = [{str(ROOT / "python")!r}, {str(ROOT / "tests/python")!r}]
 from runjob import basics
-from runjob._library import library
+from older_functions import library
 FLOAT64, SUM = 8, 1
 basics.init()
 values = (ctypes.c_double * 1000)(*[basics.rank() + 1] * 1000)
 handle = ctypes.c_int64()
 shape = (ctypes.c_int64 * 1)(1000)
-assert library().runjob_allreduce_async(b"values", values, values, shape, 1, FLOAT64, SUM, 1.0, 1.0, 0, ctypes.byref(handle)) == 0
-assert library().runjob_wait(handle, 60.0) == 0
-library().runjob_release(handle)
+opened = library()
+assert opened.runjob_allreduce_async(b"values", values, values, shape, 1, FLOAT64, SUM, 1.0, 1.0, 0, ctypes.byref(handle)) == 0
+assert opened.runjob_wait(handle, 60.0) == 0
+opened.runjob_release(handle)
 print(os.environ["RUNJOB_ADDRESS"], basics.size(), set(values))
 """
 

@@ -152,7 +152,7 @@ JOB = """
 import ctypes, json, horovod, runjob.backends, runjob.basics as basics, runjob._library
 basics.init()
 library, handle = runjob._library.library(), ctypes.c_int64()
-assert library.runjob_barrier(b"x", 0, 30.0, ctypes.byref(handle)) == 0, library.runjob_error_message()
+assert library.runjob_barrier(b"x", 0, ctypes.c_double(30), ctypes.byref(handle)) == 0, library.runjob_error_message()
 line = [basics.rank(), basics.size(), runjob.backends.gloo_built(), runjob.__file__, horovod.__version__]
 print(json.dumps(line))
 """

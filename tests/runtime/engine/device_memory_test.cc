@@ -9,7 +9,6 @@
 #include "runtime/engine/engine.hpp"
 #include "tests/catch.hpp"
 #include "tests/runtime/device_stand_in.hpp"
-#include "tests/runtime/lent.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;

@@ -5,7 +5,6 @@
 #include "base/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/runtime/engine/lone_state.hpp"
-#include "tests/runtime/lent.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;

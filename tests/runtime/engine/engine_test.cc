@@ -8,7 +8,6 @@
 #include "runtime/backends/local_backend.hpp"
 #include "runtime/collectives/shm/shm_backend.hpp"
 #include "tests/catch.hpp"
-#include "tests/runtime/lent.hpp"
 
 using namespace runjob::runtime;
 using runjob::Errc;

@@ -36,45 +36,9 @@ TEST_CASE("an operation whose input a round may read is not taken with those tha
   const std::vector<InFlight::Taken> waiting = operations.take_waiting();
   REQUIRE(waiting.size() == 1);
   CHECK(waiting[0].key() == "y");
-  operations.give_back(operations.take("x"));
+  operations.take("x");
   operations.insert(named("z"));
   CHECK_FALSE(operations.find("z")->is_lent);
-}
-
-TEST_CASE("an operation has the memory of one that was given back, and values of its own", "[runtime][unit]") {
-  InFlight operations;
-  Submission first = named("a name that needs memory of its own");
-  first.signature = {.kind = Kind::kAlltoall,
-                     .shape = {1, 2, 3},
-                     .splits = {1},
-                     .group = {{}},
-                     .obstacle = Status(runjob::Errc::kBug, "why")};
-  first.output_bytes = 8;
-  first.group = {{}};
-  operations.insert(std::move(first));
-  InFlight::Entry* const place = operations.find("a name that needs memory of its own");
-  operations.set_running(*place);
-  place->result.shape = {4};
-  const std::shared_ptr<Completion> old = place->completion;
-  operations.give_back(operations.take("a name that needs memory of its own"));
-
-  const std::int64_t extent = 5;
-  SubmissionView second;
-  second.name = "b";
-  second.signature.kind = Kind::kAllreduce;
-  second.signature.shape = {&extent, 1};
-  const std::shared_ptr<Completion> completion = operations.insert(operations.make(second));
-  CHECK(completion != old);
-  const InFlight::Entry* const entry = operations.find("b");
-  REQUIRE(entry != nullptr);
-  if (runjob::kKeepsMemory) CHECK(entry == place);
-  CHECK(entry->completion == completion);
-  CHECK(entry->submission.name == "b");
-  CHECK(entry->submission.signature == Signature{.kind = Kind::kAllreduce, .shape = {5}});
-  CHECK(entry->submission.output_bytes == 0);
-  CHECK(entry->submission.group.empty());
-  CHECK(entry->result.shape.empty());
-  CHECK_FALSE(entry->running);
 }
 
 TEST_CASE("what runs is counted once and stays when the others are taken", "[runtime][unit]") {

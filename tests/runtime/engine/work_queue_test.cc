@@ -41,19 +41,6 @@ TEST_CASE("requests are taken once, in their order", "[runtime][unit]") {
   CHECK(queue.take_requests().empty());
 }
 
-TEST_CASE("a request has the memory of one that was given back, and values of its own", "[runtime][unit]") {
-  Queue queue;
-  queue.add("a name that needs memory of its own", {.kind = Kind::kAllgather, .shape = {1, 2, 3}}, true);
-  auto announced = queue.take_requests();
-  const Request* const place = &announced.front();
-  queue.give_back(std::move(announced));
-  queue.add("b", {.shape = {4}}, false);
-  const auto requests = queue.take_requests();
-  REQUIRE(requests.size() == 1);
-  CHECK(&requests.front() == place);
-  CHECK(requests.front() == Request{"b", {.shape = {4}}, false});
-}
-
 TEST_CASE("an operation is in flight by its entry or by its name alone", "[runtime][unit]") {
   Queue queue;
   CHECK_FALSE(queue.is_in_flight("x"));

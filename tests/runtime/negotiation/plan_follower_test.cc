@@ -33,10 +33,6 @@ struct Planned : PlanFollower {
     for (const Id id : {0u, 1u, 2u}) agreed(id, 100, /*begins=*/id == 0);
     return end_round(/*is_busy=*/false, hash_of);
   }
-  Bucket take_one() {
-    std::list<Request> announced;
-    return take_full(announced);
-  }
   bool hold_one(Id id) {
     std::list<Request> each{request()};
     return hold(id, each);
@@ -67,7 +63,7 @@ TEST_CASE("requests are held until their bucket is complete, in any order", "[ru
   CHECK(rank.hold_one(1));
   CHECK_FALSE(rank.missing());
   REQUIRE(rank.has_full());
-  const PlanFollower::Bucket bucket = rank.take_one();
+  const PlanFollower::Bucket bucket = rank.take_full();
   CHECK(rank.held() == 0);
   CHECK(rank.ids(bucket) == std::vector<PlanFollower::Id>{0, 1, 2});
   CHECK_THROWS_WITH(rank.ids(bucket ^ 1), "a rank follows a plan that is not this one's");
@@ -88,7 +84,7 @@ TEST_CASE("the wait for a bucket is given up when nothing new has come for long 
   CHECK(rank.hold(now)->due == time_now + 20ms);
   rank.hold_one(2);
   CHECK_FALSE(rank.hold(now));
-  rank.take_one();
+  rank.take_full();
   time_now += 30ms;
   rank.hold_one(0);
   CHECK(rank.hold(now)->due == time_now + 20ms);
@@ -144,7 +140,7 @@ TEST_CASE("a bucket that the ranks announce at once is kept", "[runtime][unit]")
   Planned rank;
   for (int step = 0; step < 3 * StepPlan::kMostFailures; ++step) {
     for (const PlanFollower::Id id : {0u, 1u, 2u}) REQUIRE(rank.hold_one(id));
-    rank.agreed_on_bucket(rank.take_one());
+    rank.agreed_on_bucket(rank.take_full());
     rank.agree_on_step();
   }
   CHECK(rank.has_plan());

@@ -8,7 +8,6 @@
 #include "runtime/collectives/shm/channels.hpp"
 #include "tests/catch.hpp"
 #include "tests/runtime/collectives/shm/thread_ranks.hpp"
-#include "tests/runtime/lent.hpp"
 #include "tests/runtime/negotiating_ranks.hpp"
 
 using namespace runjob::runtime;

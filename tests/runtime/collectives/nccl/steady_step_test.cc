@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/runtime/collectives/nccl/gpu_ranks.hpp"
-#include "tests/runtime/collectives/nccl/heap_blocks.hpp"
 
 using namespace runjob::runtime;
 
@@ -93,35 +92,6 @@ TEST_CASE("a steady step on a GPU makes nothing and sends nothing but its round,
   };
   on_ranks(size, step, {{"RUNJOB_STAND_IN_COUNT", kCounted}});
 }
-
-#if !defined(RUNJOB_SANITIZED)
-TEST_CASE("a steady step on a GPU takes nothing from the heap, over the stand-ins", "[runtime][multiproc][stand-in]") {
-  const int size = GENERATE(1, 2);
-  const std::string name = GENERATE("x", "a name that is too long to lie within a string");
-  on_ranks(size, [&](int rank) {
-    open_counted_module();
-    const UserStream stream(rank);
-    const std::int64_t extent = 2;
-    const GpuTensor<float> tensor(stream, {0, 0});
-    const runjob_tensor one{tensor.get(), tensor.get(), 0, &extent, 1, RUNJOB_FLOAT32};
-    begin_counting_blocks();
-    fill_pool(stream, one);
-    require(end_counting_blocks().count >= kSteps, "what is new takes blocks");
-    const auto steps = [&] {
-      for (int i = 0; i < kSteps; ++i) {
-        run_on(stream, gpu_operation(name.c_str(), RUNJOB_ALLREDUCE, one, stream));
-        stream.synchronize();
-      }
-    };
-    steps();
-    begin_counting_blocks();
-    steps();
-    const HeapBlocks found = end_counting_blocks();
-    check(small_allreduce("all have counted"));
-    require(found.count == 0, std::to_string(found.count) + " blocks, the first one at" + found.first);
-  });
-}
-#endif
 
 TEST_CASE("the tensors of a group are one operation of NCCL, and each has its own sum, over the stand-ins",
           "[runtime][multiproc][stand-in]") {
