@@ -226,10 +226,14 @@ void Membership::drop(int number) {
 /// A process has failed. Returns the consequence for people, "" if there is none or it is not known yet.
 std::string Membership::blame(const Process& failed, bool of_member, TimePoint now) {
   const int host = failed.host;
-  std::optional<Exclusions::Failure> postponed;
-  if (of_member) postponed = exclusions_.postpone({host, failed.member_since, next_process_});
-  if (!postponed || !postponed->is_decisive) next_host_.prefer(host);
-  if (postponed || !exclusions_.rank_failed(host, next_process_, now)) return "";
+  if (of_member) {
+    if (const auto postponed = exclusions_.postpone({host, failed.member_since, next_process_})) {
+      if (!postponed->is_decisive) next_host_.prefer(host);
+      return "";
+    }
+  }
+  next_host_.prefer(host);
+  if (!exclusions_.rank_failed(host, next_process_, now)) return "";
   std::vector<int> others;
   for (const auto& [number, process] : roll_.processes) {
     if (settings_.as_horovod && process.host == host && process.stays()) others.push_back(number);

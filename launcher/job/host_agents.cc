@@ -84,7 +84,7 @@ void HostAgents::connect(int host) {
   state.watch.reset();
   state.hello.reset();
   state.joins = true;
-  state.finished = state.explained = state.ended = false;
+  state.finished = state.ended = false;
   try {
     if (!state.is_local && !connector_) throw Error(Errc::kUnavailable, kNoConnector);
     open_session(host, state.is_local ? start_local_agent(context_.get_executor()) : nullptr);
@@ -256,14 +256,16 @@ void HostAgents::on_batch_end(int) {
 }
 
 void HostAgents::on_end(int host, const std::string& how) {
+  const HostState& state = hosts_.at(host);
+  if (!connector_ || state.is_local || state.starting() || state.finished) return end(host, how);
+  connector_->explain_end(state.host, [this, host, how](const std::string& reason) {
+    end(host, reason.empty() ? how : fmt::format("{}; {}", how, reason));
+  });
+}
+
+void HostAgents::end(int host, const std::string& how) {
   HostState& state = hosts_.at(host);
   const bool was_starting = state.starting();
-  const bool is_lost = connector_ && !state.is_local && !was_starting && !state.finished;
-  if (is_lost && !std::exchange(state.explained, true)) {
-    return connector_->explain_end(state.host, [this, host, how](const std::string& reason) {
-      on_end(host, reason.empty() ? how : fmt::format("{}; {}", how, reason));
-    });
-  }
   state.ended = true;
   for (Process& process : processes_) {  // the next agent on this host has other ones
     if (process.host == host && process.phase == Process::Phase::kRunning) process.phase = Process::Phase::kEnded;

@@ -110,10 +110,9 @@ class HostAgents : private AgentSession::Events {
     std::unique_ptr<AgentSession> session;   // null before connect()
     std::unique_ptr<LocalAgentWatch> watch;  // of an agent on this host
     std::optional<Hello> hello;
-    bool again = false;      // connect() was called while the last agent was leaving
-    bool finished = false;   // the agent has announced it
-    bool explained = false;  // the connector has been asked why the agent was lost
-    bool ended = false;      // there is no channel any more, or there never was one
+    bool again = false;     // connect() was called while the last agent was leaving
+    bool finished = false;  // the agent has announced it
+    bool ended = false;     // there is no channel any more, or there never was one
 
     bool starting() const { return !hello && !ended; }
     bool is_reached() const { return session && !ended; }
@@ -122,6 +121,7 @@ class HostAgents : private AgentSession::Events {
   void on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) override;
   void on_batch_end(int host) override;
   void on_end(int host, const std::string& how) override;
+  void end(int host, const std::string& how);
   void check_rank(int host, const FrameHeader<ToLauncher>& header) const;
   void follow(ToLauncher type, int process);
   void on_hello(int host, Hello hello);
