@@ -77,10 +77,7 @@ Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHo
       launch_(context_.get_executor(), spec, agents_),
       supervisor_(runjob::make_supervisor(context_.get_executor(), spec, stopped_, agents_, launch_, output_,
                                           [this](const Verdict& verdict) { end_because(verdict); })) {
-  if (spec.call)
-    call_.emplace(
-        context_.get_executor(), *spec.call, [this](int process) { return supervisor_->host_of(process); },
-        [this] { interrupt(SIGTERM, false); });
+  if (spec.call) call_.emplace(context_.get_executor(), *spec.call, [this] { interrupt(SIGTERM, false); });
   for (std::size_t host = 0; host < spec.allocation.hosts.size(); ++host) {
     if (!local_agents.contains(static_cast<int>(host)))
       status_.line().host(static_cast<int>(host), StatusLine::HostPhase::kConnecting);
@@ -250,8 +247,11 @@ void Job::on_request(int host, RelayedRequest message) {
   if (is_foreign(host, message.request.rank))
     return reply(rendezvous::error_response(
         403, fmt::format("rank {} is not on {}", message.request.rank, agents_.host(host).name)));
-  if (call_ && CallRelay::takes(message.request))
-    return call_->handle(host, std::move(message.request), std::move(reply));
+  if (call_ && CallRelay::takes(message.request)) {
+    if (message.request.rank < 0 || supervisor_->host_of(message.request.rank) < 0)
+      return reply(rendezvous::error_response(400, fmt::format("the job has no process {}", message.request.rank)));
+    return call_->handle(std::move(message.request), std::move(reply));
+  }
   supervisor_->request(std::move(message.request), std::move(reply));
 }
 
