@@ -25,8 +25,7 @@ constexpr auto kPromptDelay = 100ms;                 // a line that has not ende
 std::string tag_of(const OutputRelay::Options& options, int rank, const std::string& host, Stream stream) {
   const int descriptor = stream == Stream::kStderr ? STDERR_FILENO : STDOUT_FILENO;
   const bool coloured = options.colours && ::isatty(descriptor) == 1;
-  std::string tag = output_tag(options.tags, rank, host, stream, coloured);
-  return tag.empty() && options.time == OutputTime::Format::kSeconds ? ":" : tag;
+  return output_tag(options.tags, options.time, rank, host, stream, coloured);
 }
 
 bool shows(const OutputRelay::Options& options, int rank) {
