@@ -54,10 +54,8 @@ OutputRelay::OutputRelay(boost::asio::any_io_executor executor, const Options& o
     if (files_) open_files(static_cast<int>(i));
   }
   const auto progress = [this] {
-    for (RankState& rank : ranks_) {
-      for (StreamState& stream : rank.streams)
-        stream.last_bytes = std::chrono::steady_clock::now();  // the reader has held it back
-    }
+    for (const int order : unsettled_)
+      stream_of(order).last_bytes = std::chrono::steady_clock::now();  // it was held back
     give_credit();
     if (on_progress) on_progress();
   };
@@ -122,7 +120,7 @@ void OutputRelay::on_output(int rank, Stream stream, std::int64_t time_us, std::
   const bool error_stream = stream == Stream::kStderr;
   StreamState& from = state.streams[error_stream ? 1 : 0];
   OutputText& text = destination(stream).text();
-  dirty_ = true;
+  unsettled_.insert(from.source.order);
   if (bytes.empty()) return text.end(from.source, time_.text(time_us));
   from.last_bytes = std::chrono::steady_clock::now();
   if (std::cmp_greater(bytes.size(), options_.window - from.uncredited))
@@ -174,7 +172,6 @@ void OutputRelay::show_errors(int rank, std::string_view text) {
 void OutputRelay::flush() {
   stdout_.flush();
   if (stderr_) stderr_->flush();
-  if (!std::exchange(dirty_, false)) return;  // most batches of a large job hold no output
   give_credit();
   watch_held_lines();
 }
@@ -205,24 +202,21 @@ void OutputRelay::drain() {
 }
 
 void OutputRelay::give_credit() {
-  for (RankState& rank : ranks_) {
-    for (StreamState& stream : rank.streams) {
-      const std::size_t backlog = stream.shown ? destination(stream.stream).sink().backlog() : 0;
-      if (stream.uncredited < options_.window / 4 || backlog > kMaxBacklogBytes) continue;
-      send_credit_(stream.rank, stream.stream, std::exchange(stream.uncredited, 0));
-    }
+  for (const int order : unsettled_) {
+    StreamState& stream = stream_of(order);
+    const std::size_t backlog = stream.shown ? destination(stream.stream).sink().backlog() : 0;
+    if (!stream.is_owed_credit(options_.window) || backlog > kMaxBacklogBytes) continue;
+    send_credit_(stream.rank, stream.stream, std::exchange(stream.uncredited, 0));
   }
-}
-
-bool OutputRelay::holds_a_line() const {
-  for (const RankState& rank : ranks_) {
-    if (!rank.streams[0].source.held.empty() || !rank.streams[1].source.held.empty()) return true;
-  }
-  return false;
+  std::erase_if(unsettled_, [this](int order) {
+    const StreamState& stream = stream_of(order);
+    return !stream.is_owed_credit(options_.window) && stream.source.held.empty();
+  });
 }
 
 void OutputRelay::watch_held_lines() {
-  if (prompt_timer_armed_ || !holds_a_line()) return;
+  const auto holds_a_line = [this](int order) { return !stream_of(order).source.held.empty(); };
+  if (prompt_timer_armed_ || std::none_of(unsettled_.begin(), unsettled_.end(), holds_a_line)) return;
   prompt_timer_armed_ = true;
   prompt_timer_.expires_after(kPromptDelay);
   prompt_timer_.async_wait([this](boost::system::error_code error) {
@@ -235,15 +229,13 @@ void OutputRelay::watch_held_lines() {
 
 /// A line waits longer if a slow reader has stopped its rank: then the rank did not pause in the middle of it.
 void OutputRelay::flush_held_lines() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto now_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  const std::string time(time_.text(now_us()));
   const auto silent_since = std::chrono::steady_clock::now() - kPromptDelay;
-  for (RankState& rank : ranks_) {
-    for (StreamState& stream : rank.streams) {
-      OutputDestination& where = destination(stream.stream);
-      if (where.sink().backlog() > 0 || stream.last_bytes > silent_since) continue;
-      where.text().flush(stream.source, time_.text(now_us));
-    }
+  for (const int order : unsettled_) {
+    StreamState& stream = stream_of(order);
+    OutputDestination& where = destination(stream.stream);
+    if (where.sink().backlog() > 0 || stream.last_bytes > silent_since) continue;
+    where.text().flush(stream.source, time);
   }
   stdout_.flush();
   if (stderr_) stderr_->flush();

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,6 +107,8 @@ class OutputRelay {
     std::string file_path;
     std::chrono::steady_clock::time_point last_bytes;
     std::int64_t uncredited = 0;  // bytes that were taken, but not yet credited
+
+    bool is_owed_credit(std::int64_t window) const { return uncredited > 0 && uncredited >= window / 4; }
   };
   struct RankState {
     std::array<StreamState, 2> streams;  // standard output, standard error
@@ -115,22 +118,24 @@ class OutputRelay {
   };
 
   OutputDestination& destination(Stream stream) { return stream == Stream::kStderr && stderr_ ? *stderr_ : stdout_; }
+  StreamState& stream_of(int order) {
+    return ranks_[static_cast<std::size_t>(order) / 2].streams[static_cast<std::size_t>(order % 2)];
+  }
   void name_source(int process, const Rank& rank);
   void open_files(int process);
   void write_file(StreamState& stream, std::string_view bytes);
   void give_credit();
-  bool holds_a_line() const;
   void watch_held_lines();
   void flush_held_lines();
 
   const Options options_;
   std::optional<OutputFiles> files_;
   SendCredit send_credit_;
-  bool dirty_ = false;  // output was taken since the last flush()
   OutputTime time_;
   OutputDestination stdout_;
   std::optional<OutputDestination> stderr_;  // none if both go to the same place
   std::vector<RankState> ranks_;
+  std::set<int> unsettled_;  // the streams that may be owed credit or hold a line, by their OutputText::Source::order
   boost::asio::steady_timer prompt_timer_;
   bool prompt_timer_armed_ = false;
   bool holding_errors_ = false;
