@@ -115,7 +115,7 @@ void ElasticSupervisor::entered(int process) {
 }
 
 void ElasticSupervisor::request(rendezvous::Request request, rendezvous::Reply reply) {
-  const int process = request.rank;
+  const int process = request.process;
   try {
     const rendezvous::Target target = rendezvous::parse_target(request.target);
     if (request.target == "/v1/join") {
@@ -130,8 +130,8 @@ void ElasticSupervisor::request(rendezvous::Request request, rendezvous::Reply r
     }
     if (target.generation && *target.generation != membership_.generation())
       return reply(error_response(410, fmt::format("generation {} is over", *target.generation)));
-    request.rank = process < 0 ? -1 : generation_->rank_of(process);
-    if (process >= 0 && request.rank < 0)
+    request.process = process < 0 ? -1 : generation_->rank_of(process);
+    if (process >= 0 && request.process < 0)
       return reply(error_response(410, "this process is in no generation; call it in elastic.run()"));
   } catch (const Error& error) {
     return reply(error_response(400, error.what()));

@@ -31,10 +31,10 @@ void append_number(std::string& out, std::uint32_t number) {
   for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<char>(number >> shift & 0xff));
 }
 
-std::string record_of(int rank, std::string_view block) {
+std::string record_of(int process, std::string_view block) {
   std::string bytes;
   bytes.reserve(block.size() + 2 * sizeof(std::uint32_t));
-  append_number(bytes, static_cast<std::uint32_t>(rank));
+  append_number(bytes, static_cast<std::uint32_t>(process));
   append_number(bytes, static_cast<std::uint32_t>(block.size()));
   bytes += block;
   return bytes;
@@ -64,7 +64,7 @@ void CallRelay::handle(rendezvous::Request request, rendezvous::Reply reply) {
     return reply(error_response(400, error.what()));
   }
   if (gone_) return reply(error_response(410, "the process that called runjob.run() is gone"));
-  records_.push_back({record_of(request.rank, request.body), std::move(reply)});
+  records_.push_back({record_of(request.process, request.body), std::move(reply)});
   if (!waiting_) write_some();
 }
 

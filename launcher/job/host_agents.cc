@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kEndPatience{5};
 constexpr const char* kNoConnector = "this program of runjob reaches no other hosts";
 
 /// False for frames that are about the whole host.
-bool is_about_rank(ToLauncher type) {
+bool is_about_process(ToLauncher type) {
   switch (type) {
     case ToLauncher::kStarted:
     case ToLauncher::kStartFailed:
@@ -201,19 +201,20 @@ std::int64_t HostAgents::milliseconds_since_start() const {
 }
 
 void HostAgents::on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) {
-  check_rank(host, header);
-  if (header.type == ToLauncher::kOutput) return output_.on_output(header.rank, header.stream, header.time_us, payload);
+  check_process(host, header);
+  if (header.type == ToLauncher::kOutput)
+    return output_.on_output(header.process, header.stream, header.time_us, payload);
   if (header.type == ToLauncher::kHello) return on_hello(host, decode<Hello>(payload));
   if (header.type == ToLauncher::kFinished) return on_finished(host);
-  follow(header.type, header.rank);
+  follow(header.type, header.process);
   events_.on_frame(host, header, payload);
 }
 
-/// A host counts only for its own ranks.
-void HostAgents::check_rank(int host, const FrameHeader<ToLauncher>& header) const {
-  const bool is_rank = header.rank >= 0 && header.rank < std::ssize(processes_);
-  if (is_about_rank(header.type) ? is_rank && host_of(header.rank) == host : header.rank == -1) return;
-  throw Error(Errc::kProtocol, fmt::format("it sent a frame for rank {}, which is not on that host", header.rank));
+/// What a host sends counts only for its own processes.
+void HostAgents::check_process(int host, const FrameHeader<ToLauncher>& header) const {
+  const bool is_known = header.process >= 0 && header.process < std::ssize(processes_);
+  if (is_about_process(header.type) ? is_known && host_of(header.process) == host : header.process == -1) return;
+  throw Error(Errc::kProtocol, fmt::format("it sent a frame for rank {}, which is not on that host", header.process));
 }
 
 void HostAgents::follow(ToLauncher type, int process) {

@@ -128,8 +128,8 @@ TEST_CASE("a job on one host is launched without waiting for a hello, and its ou
   CHECK(outcome.output == "[0]<stdout>:a line\n");
   CHECK(outcome.errors.empty());
   CHECK(launch.command == std::vector<std::string>{"train"});
-  REQUIRE(launch.ranks.size() == 1);
-  CHECK(launch.ranks[0].environment.at("MASTER_ADDR") == "127.0.0.1");
+  REQUIRE(launch.processes.size() == 1);
+  CHECK(launch.processes[0].environment.at("MASTER_ADDR") == "127.0.0.1");
 }
 
 TEST_CASE("a job on several hosts is launched when all agents are ready", "[unit]") {
@@ -148,7 +148,7 @@ TEST_CASE("a job on several hosts is launched when all agents are ready", "[unit
                                                     }});
   CHECK(outcome.status == 0);
   CHECK(launched_in_time);
-  CHECK(launch.ranks.at(0).environment.at("MASTER_PORT") == "12345");
+  CHECK(launch.processes.at(0).environment.at("MASTER_PORT") == "12345");
 }
 
 TEST_CASE("a rank that fails ends the others, and the message names it", "[unit]") {
