@@ -62,7 +62,7 @@ ConnectionAuth::ConnectionAuth(const JobKey& key, const Nonce& client, const Non
 Mac ConnectionAuth::next_request(const Request& request, const Digest& body) {
   last_request_ = Hmac(key_, "request")
                       .number(++requests_)
-                      .number(static_cast<std::uint64_t>(static_cast<std::int64_t>(request.rank)))
+                      .number(static_cast<std::uint64_t>(static_cast<std::int64_t>(request.process)))
                       .add(request.method)
                       .add(request.target)
                       .add(body)

@@ -139,7 +139,7 @@ void HttpParser::end() {
 
 std::string request_head(const Request& request, std::string_view host, const AuthHeaders& headers) {
   std::string text = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request.method, request.target, host);
-  if (request.rank >= 0) text += fmt::format("{}: {}\r\n", kRankHeader, request.rank);
+  if (request.process >= 0) text += fmt::format("{}: {}\r\n", kRankHeader, request.process);
   for (const auto& [name, value] : headers) text += fmt::format("{}: {}\r\n", name, value);
   const bool may_have_body = request.method == "PUT" || request.method == "POST";
   if (may_have_body || !request.body.empty()) text += fmt::format("Content-Length: {}\r\n", request.body.size());

@@ -40,7 +40,7 @@
 /// too large, 503 a bound of the service is reached.
 namespace runjob::rendezvous {
 
-/// The header with the rank that sends a request.
+/// The header with the number of the process that sends a request, which in a job of fixed size is its rank.
 inline constexpr char kRankHeader[] = "Runjob-Rank";
 
 inline constexpr std::size_t kMaxBodyBytes = 16u << 20;     ///< one request or value
@@ -51,7 +51,9 @@ struct Request {
   std::string method;  ///< "GET", "PUT", "POST", "DELETE"
   std::string target;  ///< path and query, percent-encoded: "/v1/kv/scope/key?wait=2"
   std::string body;
-  int rank = -1;  ///< from kRankHeader; -1 when not given
+  /// The number of the process that sends it, from kRankHeader; -1 when not given. In a job of fixed size, and for a
+  /// Service, it is the rank.
+  int process = -1;
 };
 
 using Digest = std::array<unsigned char, 32>;  ///< SHA-256

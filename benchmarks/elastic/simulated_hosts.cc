@@ -86,7 +86,7 @@ class SimulatedAgent {
     exited.wait_status = SIGKILL;
     is_lost_ = true;
     progress_.lost_at = now_seconds();
-    writer_.send_control(ToLauncher::kExited, rank_, encode(exited));
+    writer_.send_control(ToLauncher::kExited, process_, encode(exited));
   }
 
   /// Called when the rank of the last agent has entered.
@@ -128,11 +128,11 @@ class SimulatedAgent {
   }
 
   void on_launch(const Launch& launch) {
-    require(launch.ranks.size() == 1, "a host was given another number of ranks");
-    rank_ = launch.ranks.front().rank;
-    writer_.send_control(ToLauncher::kStarted, rank_, encode(Started{1000 + rank_, {}, {}}));
-    writer_.send_control(ToLauncher::kJoined, rank_, {});
-    writer_.send_control(ToLauncher::kEntered, rank_, {});
+    require(launch.processes.size() == 1, "a host was given another number of processes");
+    process_ = launch.processes.front().number;
+    writer_.send_control(ToLauncher::kStarted, process_, encode(Started{1000 + process_, {}, {}}));
+    writer_.send_control(ToLauncher::kJoined, process_, {});
+    writer_.send_control(ToLauncher::kEntered, process_, {});
     if (++progress_.running == progress_.hosts) on_all_running();
   }
 
@@ -142,7 +142,7 @@ class SimulatedAgent {
   FrameParser<ToAgent> parser_;
   Progress& progress_;
   const int index_;
-  int rank_ = -1;
+  int process_ = -1;
   bool is_lost_ = false;
   bool is_notified_ = false;
 };

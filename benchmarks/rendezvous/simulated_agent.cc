@@ -63,15 +63,16 @@ void SimulatedAgent::on_frame(const FrameHeader<ToAgent>& header, std::string_vi
 
 void SimulatedAgent::on_launch(Launch launch) {
   launch_ = std::move(launch);
-  require(std::ssize(launch_.ranks) == size_.ranks_per_host, "a host was given another number of ranks");
-  for (const LaunchRank& rank : launch_.ranks) {
-    writer_.send_control(ToLauncher::kStarted, rank.rank, encode(Started{1000 + rank.rank, {}, {}}));
+  require(std::ssize(launch_.processes) == size_.ranks_per_host, "a host was given another number of ranks");
+  for (const LaunchProcess& process : launch_.processes) {
+    writer_.send_control(ToLauncher::kStarted, process.number, encode(Started{1000 + process.number, {}, {}}));
     // Reading the answers is the ranks' work, each on its own host; here one does it for all.
-    const std::string join = rendezvous::join_reply(rank.place, launch_.topology);
-    require(rank.rank != 0 || rendezvous::join_reply_from_json(join).size == size_.ranks(), "a join of another job");
-    writer_.send_control(ToLauncher::kJoined, rank.rank, {});
+    const std::string join = rendezvous::join_reply(process.place, launch_.topology);
+    require(process.number != 0 || rendezvous::join_reply_from_json(join).size == size_.ranks(),
+            "a join of another job");
+    writer_.send_control(ToLauncher::kJoined, process.number, {});
     progress_.rank_joined();
-    ask(rank.rank, fmt::format("/v1/barrier/start?wait=60s&call={}", rank.rank), {});
+    ask(process.number, fmt::format("/v1/barrier/start?wait=60s&call={}", process.number), {});
   }
 }
 
@@ -88,25 +89,25 @@ void SimulatedAgent::on_reply(const RelayedReply& message) {
     progress_.rank_passed_barrier();
     if (++passed_barrier_ < size_.ranks_per_host) return;
     gathering_ = true;
-    const int leader = launch_.ranks.front().rank;
+    const int leader = launch_.processes.front().number;
     const int host = leader / size_.ranks_per_host;
     return ask(leader, fmt::format("/v1/gather/leaders?wait=60s&call=g&count={}&index={}", size_.hosts, host),
                std::string(kBlobBytes, 'x'));
   }
   const rendezvous::Body& blobs = message.response.body;
-  require(launch_.ranks.front().rank != 0 || std::ssize(rendezvous::decode_blobs(blobs)) == size_.hosts,
+  require(launch_.processes.front().number != 0 || std::ssize(rendezvous::decode_blobs(blobs)) == size_.hosts,
           "a gather is not whole");
   require(blobs.size() > static_cast<std::size_t>(size_.hosts) * kBlobBytes, "a gather is not whole");
   progress_.leader_gathered();
-  for (const LaunchRank& rank : launch_.ranks) {
+  for (const LaunchProcess& process : launch_.processes) {
     for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
       FrameHeader<ToLauncher> end_of_stream;
       end_of_stream.type = ToLauncher::kOutput;
       end_of_stream.stream = stream;
-      end_of_stream.rank = rank.rank;
+      end_of_stream.process = process.number;
       writer_.send_bulk(end_of_stream, nullptr, 0);
     }
-    writer_.send_control(ToLauncher::kExited, rank.rank, encode(Exited()));
+    writer_.send_control(ToLauncher::kExited, process.number, encode(Exited()));
   }
   FrameHeader<ToLauncher> finished;
   finished.type = ToLauncher::kFinished;

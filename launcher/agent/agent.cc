@@ -42,8 +42,8 @@ Agent::Agent(Guarded guarded, Neighbours neighbours, Starter starter, const Make
       ranks_(context_.get_executor(), writer_, [this] { finish_if_drained(); }),
       rendezvous_(context_.get_executor(), ranks_, writer_),
       stacks_(context_.get_executor(),
-              [this](int rank, const StackTrace& trace) {
-                writer_.send_control(ToLauncher::kStackTrace, rank, encode(trace));
+              [this](int process, const StackTrace& trace) {
+                writer_.send_control(ToLauncher::kStackTrace, process, encode(trace));
               }),
       stragglers_(context_.get_executor(), ranks_, [this](const Remaining& remaining) {
         writer_.send_control(ToLauncher::kRemaining, -1, encode(remaining));
@@ -90,11 +90,11 @@ void Agent::on_frame(const FrameHeader<ToAgent>& header, std::string_view payloa
     case ToAgent::kLaunch:
       return launch(decode<Launch>(payload));
     case ToAgent::kOutputCredit:
-      return ranks_.add_output_credit(header.rank, header.stream, decode<Credit>(payload).bytes);
+      return ranks_.add_output_credit(header.process, header.stream, decode<Credit>(payload).bytes);
     case ToAgent::kInput:
-      return ranks_.push_input(header.rank, std::string(payload));
+      return ranks_.push_input(header.process, std::string(payload));
     case ToAgent::kSignal:
-      return ranks_.signal(header.rank, decode<Signal>(payload).number);
+      return ranks_.signal(header.process, decode<Signal>(payload).number);
     case ToAgent::kEnd:
       return on_end(decode<End>(payload));
     case ToAgent::kReply:

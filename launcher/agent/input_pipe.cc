@@ -12,10 +12,10 @@
 namespace runjob {
 namespace asio = boost::asio;
 
-InputPipe::InputPipe(asio::any_io_executor executor, UniqueFd writer, int rank, FrameWriter<ToLauncher>& frames)
+InputPipe::InputPipe(asio::any_io_executor executor, UniqueFd writer, int process, FrameWriter<ToLauncher>& frames)
     : pipe_(executor, writer.release()),
       wake_up_(executor, asio::steady_timer::time_point::max()),
-      rank_(rank),
+      process_(process),
       frames_(frames) {}
 
 asio::awaitable<void> InputPipe::run() {
@@ -37,12 +37,12 @@ asio::awaitable<void> InputPipe::run() {
       rest += count;
       if (error) broken_ = true;
     }
-    frames_.send_control(ToLauncher::kInputCredit, rank_, encode(Credit{static_cast<std::int64_t>(bytes.size())}));
+    frames_.send_control(ToLauncher::kInputCredit, process_, encode(Credit{static_cast<std::int64_t>(bytes.size())}));
   }
   close();
 }
 
-/// The rank sees the end of its input only when the writing end is closed, which could be asked until then.
+/// The process sees the end of its input only when the writing end is closed, which could be asked until then.
 void InputPipe::keep_reader() {
   const std::string path = fmt::format("/proc/self/fd/{}", pipe_.native_handle());
   reader_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));

@@ -13,13 +13,13 @@
 
 namespace runjob {
 
-/// A rank's standard input: writes the bytes of kInput frames into its pipe and gives the launcher credit for those
-/// that the rank has taken. When the rank has closed its end, the rest is thrown away and still credited.
+/// The standard input of a process of the job: writes the bytes of kInput frames into its pipe and gives the launcher
+/// credit for those that the process has taken. When it has closed its end, the rest is thrown away and still credited.
 /// Owner    the owner spawns run() and keeps this object until run() has returned.
 /// Threads  the loop's one thread.
 class InputPipe {
  public:
-  InputPipe(boost::asio::any_io_executor executor, UniqueFd writer, int rank, FrameWriter<ToLauncher>& frames);
+  InputPipe(boost::asio::any_io_executor executor, UniqueFd writer, int process, FrameWriter<ToLauncher>& frames);
 
   /// Returns after the end of the input, or close().
   boost::asio::awaitable<void> run();
@@ -27,7 +27,7 @@ class InputPipe {
   /// Queues bytes. An empty string ends the input.
   void push(std::string bytes);
   void close();
-  /// How many bytes the rank, or a process that it has started, has read so far. Call it before close(). Where /proc
+  /// How many bytes the process, or one that it has started, has read so far. Call it before close(). Where /proc
   /// cannot be read, all that were written count as read once the input has ended.
   std::int64_t bytes_read();
 
@@ -37,7 +37,7 @@ class InputPipe {
   boost::asio::posix::stream_descriptor pipe_;
   boost::asio::steady_timer wake_up_;  // never expires; cancelled when there is something to do
   std::deque<std::string> queue_;
-  int rank_;
+  int process_;
   FrameWriter<ToLauncher>& frames_;
   std::int64_t written_ = 0;
   UniqueFd reader_;  // a reading end, from the end of the input on

@@ -22,7 +22,7 @@ std::int64_t wall_clock_us() {
 
 }  // namespace
 
-OutputPipe::OutputPipe(asio::any_io_executor executor, UniqueFd reader, int rank, Stream stream, std::int64_t credit,
+OutputPipe::OutputPipe(asio::any_io_executor executor, UniqueFd reader, int process, Stream stream, std::int64_t credit,
                        FrameWriter<ToLauncher>& writer)
     : pipe_(executor, reader.release()),
       wake_up_(executor, asio::steady_timer::time_point::max()),
@@ -30,7 +30,7 @@ OutputPipe::OutputPipe(asio::any_io_executor executor, UniqueFd reader, int rank
       writer_(writer) {
   header_.type = ToLauncher::kOutput;
   header_.stream = stream;
-  header_.rank = rank;
+  header_.process = process;
 }
 
 asio::awaitable<void> OutputPipe::run() {

@@ -11,15 +11,15 @@
 
 namespace runjob {
 
-/// One output stream of one rank: reads its pipe and sends the bytes as kOutput frames, as far as the launcher's credit
-/// and the writer's queue allow. The rest waits in the pipe, which slows the rank down.
+/// One output stream of one process of the job: reads its pipe and sends the bytes as kOutput frames, as far as the
+/// launcher's credit and the writer's queue allow. The rest waits in the pipe, which slows the process down.
 /// Owner    the owner spawns run() and keeps this object until run() has returned.
 /// Threads  the loop's one thread.
 class OutputPipe {
  public:
   /// `reader`: the read end, which becomes non-blocking. `credit`: the bytes that may be sent at first. `writer`
   /// outlives this object.
-  OutputPipe(boost::asio::any_io_executor executor, UniqueFd reader, int rank, Stream stream, std::int64_t credit,
+  OutputPipe(boost::asio::any_io_executor executor, UniqueFd reader, int process, Stream stream, std::int64_t credit,
              FrameWriter<ToLauncher>& writer);
 
   /// Returns at the end of the stream, after having sent an empty frame.

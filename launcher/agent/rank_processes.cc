@@ -47,7 +47,7 @@ Environment common_environment(const Launch& launch) {
   return common;
 }
 
-Environment environment_for(const LaunchRank& spec, const RankPlacement& placement, const Environment& common,
+Environment environment_for(const LaunchProcess& spec, const RankPlacement& placement, const Environment& common,
                             const std::string& rendezvous, const Hello& host) {
   Environment result = common;
   result.merge(rank_defaults(host.cores, spec.place.local_size, host.free_port));  // keeps existing values
@@ -84,26 +84,26 @@ void RankProcesses::start(Launch launch, const std::string& rendezvous, const He
   const Environment common = common_environment(message);
   std::vector<RankPlacement> placements;
   try {
-    check_descriptors(message.ranks.size());
+    check_descriptors(message.processes.size());
     placements = place_ranks(message, current_environment());
   } catch (const Error& error) {
     const StartFailed failure{StartFailed::Step::kPlacement, 0, error.what()};
-    for (const LaunchRank& spec : message.ranks)
-      frames_.send_control(ToLauncher::kStartFailed, spec.rank, encode(failure));
+    for (const LaunchProcess& spec : message.processes)
+      frames_.send_control(ToLauncher::kStartFailed, spec.number, encode(failure));
   }
   for (std::size_t i = 0; i < placements.size(); ++i) {
-    const LaunchRank& spec = message.ranks[i];
-    start_rank(spec, placements[i], environment_for(spec, placements[i], common, rendezvous, host));
+    const LaunchProcess& spec = message.processes[i];
+    start_process(spec, placements[i], environment_for(spec, placements[i], common, rendezvous, host));
   }
   oom_kills_at_start_ = oom_kills();  // not before: it takes as long as starting a rank
 }
 
-void RankProcesses::start_rank(const LaunchRank& spec, const RankPlacement& placement, Environment environment) {
+void RankProcesses::start_process(const LaunchProcess& spec, const RankPlacement& placement, Environment environment) {
   Pipe output = make_large_pipe();
   Pipe error = make_large_pipe();
   Pipe input;
   const Launch& message = launch();
-  if (spec.rank == message.stdin_rank) input = make_large_pipe();
+  if (spec.number == message.stdin_process) input = make_large_pipe();
   ChildSpec child;
   child.command = message.command;
   child.environment = std::move(environment);
@@ -115,29 +115,29 @@ void RankProcesses::start_rank(const LaunchRank& spec, const RankPlacement& plac
   child.standard_error = error.writer.get();
   child.new_session = true;
   child.die_with_parent = true;
-  Rank& rank = ranks_[spec.rank];
-  rank.message = &message;
-  rank.launch = &spec;
+  Process& process = processes_[spec.number];
+  process.message = &message;
+  process.launch = &spec;
   const ChildStart start = start_child(child);
   if (start.pid < 0) {
     const bool no_folder = start.error.step == ChildStartError::Step::kWorkingDirectory;
     const StartFailed failure{static_cast<StartFailed::Step>(start.error.step), start.error.error_number,
                               no_folder ? message.working_directory : ""};
-    return frames_.send_control(ToLauncher::kStartFailed, spec.rank, encode(failure));
+    return frames_.send_control(ToLauncher::kStartFailed, spec.number, encode(failure));
   }
-  rank.pid = start.pid;
-  frames_.send_control(ToLauncher::kStarted, spec.rank, encode(Started{start.pid, placement.cpus, placement.gpus}));
-  forward(std::move(output.reader), Stream::kStdout, rank);
-  forward(std::move(error.reader), Stream::kStderr, rank);
+  process.pid = start.pid;
+  frames_.send_control(ToLauncher::kStarted, spec.number, encode(Started{start.pid, placement.cpus, placement.gpus}));
+  forward(std::move(output.reader), Stream::kStdout, process);
+  forward(std::move(error.reader), Stream::kStderr, process);
   if (!input.writer) return;
-  rank.input = std::make_unique<InputPipe>(executor_, std::move(input.writer), spec.rank, frames_);
-  asio::co_spawn(executor_, rank.input->run(), log_error);
+  process.input = std::make_unique<InputPipe>(executor_, std::move(input.writer), spec.number, frames_);
+  asio::co_spawn(executor_, process.input->run(), log_error);
 }
 
-void RankProcesses::forward(UniqueFd reader, Stream stream, Rank& rank) {
-  std::unique_ptr<OutputPipe>& pipe = stream == Stream::kStderr ? rank.error : rank.output;
-  pipe = std::make_unique<OutputPipe>(executor_, std::move(reader), rank.launch->rank, stream, launch().output_window,
-                                      frames_);
+void RankProcesses::forward(UniqueFd reader, Stream stream, Process& process) {
+  std::unique_ptr<OutputPipe>& pipe = stream == Stream::kStderr ? process.error : process.output;
+  pipe = std::make_unique<OutputPipe>(executor_, std::move(reader), process.launch->number, stream,
+                                      launch().output_window, frames_);
   ++open_outputs_;
   asio::co_spawn(executor_, pipe->run(), [this](const std::exception_ptr& error) {
     log_error(error);
@@ -154,88 +154,88 @@ bool RankProcesses::reap(bool stopped_by_us) {
     if (pid < 0) break;
     any = true;
     const auto found =
-        std::find_if(ranks_.begin(), ranks_.end(), [pid](const auto& each) { return each.second.pid == pid; });
-    if (found == ranks_.end()) continue;  // an orphan
+        std::find_if(processes_.begin(), processes_.end(), [pid](const auto& each) { return each.second.pid == pid; });
+    if (found == processes_.end()) continue;  // an orphan
     report_exit(found->second, status, usage, stopped_by_us);
     if (launch().elastic_slots > 0 && status != 0) kill_leftovers(found->first);
   }
   return any;
 }
 
-void RankProcesses::report_exit(Rank& rank, int wait_status, const rusage& usage, bool stopped_by_us) {
-  rank.pid = -1;
+void RankProcesses::report_exit(Process& process, int wait_status, const rusage& usage, bool stopped_by_us) {
+  process.pid = -1;
   Exited message = exited_of(wait_status, usage, stopped_by_us, oom_kills_at_start_);
-  if (rank.input) {
-    message.input_read = rank.input->bytes_read();
-    rank.input->close();
+  if (process.input) {
+    message.input_read = process.input->bytes_read();
+    process.input->close();
   }
-  frames_.send_control(ToLauncher::kExited, rank.launch->rank, encode(message));
+  frames_.send_control(ToLauncher::kExited, process.launch->number, encode(message));
 }
 
-void RankProcesses::signal(int rank, int number) const {
-  for (const auto& [index, process] : ranks_) {
-    if (process.pid > 0 && (rank < 0 || rank == index)) ::kill(-process.pid, number);
+void RankProcesses::signal(int process, int number) const {
+  for (const auto& [index, each] : processes_) {
+    if (each.pid > 0 && (process < 0 || process == index)) ::kill(-each.pid, number);
   }
 }
 
-void RankProcesses::add_output_credit(int rank, Stream stream, std::int64_t bytes) {
-  const auto found = ranks_.find(rank);
-  if (found == ranks_.end()) return;
+void RankProcesses::add_output_credit(int process, Stream stream, std::int64_t bytes) {
+  const auto found = processes_.find(process);
+  if (found == processes_.end()) return;
   OutputPipe* pipe = stream == Stream::kStderr ? found->second.error.get() : found->second.output.get();
   if (pipe != nullptr) pipe->add_credit(bytes);
 }
 
-void RankProcesses::push_input(int rank, std::string bytes) {
-  const auto found = ranks_.find(rank);
-  if (found != ranks_.end() && found->second.input) found->second.input->push(std::move(bytes));
+void RankProcesses::push_input(int process, std::string bytes) {
+  const auto found = processes_.find(process);
+  if (found != processes_.end() && found->second.input) found->second.input->push(std::move(bytes));
 }
 
 void RankProcesses::discard_output() {
-  for (auto& [index, rank] : ranks_) {
-    if (rank.output) rank.output->discard();
-    if (rank.error) rank.error->discard();
+  for (auto& [index, process] : processes_) {
+    if (process.output) process.output->discard();
+    if (process.error) process.error->discard();
   }
 }
 
 void RankProcesses::on_queue_shorter() {
-  for (auto& [index, rank] : ranks_) {
-    if (rank.output) rank.output->on_queue_shorter();
-    if (rank.error) rank.error->on_queue_shorter();
+  for (auto& [index, process] : processes_) {
+    if (process.output) process.output->on_queue_shorter();
+    if (process.error) process.error->on_queue_shorter();
   }
 }
 
 void RankProcesses::close_idle_output() {
-  for (auto& [index, rank] : ranks_) {
-    if (rank.output && rank.output->idle()) rank.output->close();
-    if (rank.error && rank.error->idle()) rank.error->close();
+  for (auto& [index, process] : processes_) {
+    if (process.output && process.output->idle()) process.output->close();
+    if (process.error && process.error->idle()) process.error->close();
   }
 }
 
 bool RankProcesses::any_running() const {
-  return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& each) { return each.second.pid != -1; });
+  return std::any_of(processes_.begin(), processes_.end(), [](const auto& each) { return each.second.pid != -1; });
 }
 
 bool RankProcesses::is_running(pid_t pid) const {
-  return rank_of(pid) >= 0;
+  return number_of(pid) >= 0;
 }
 
-int RankProcesses::rank_of(pid_t pid) const {
+int RankProcesses::number_of(pid_t pid) const {
   const auto found =
-      std::find_if(ranks_.begin(), ranks_.end(), [pid](const auto& each) { return each.second.pid == pid; });
-  return found == ranks_.end() ? -1 : found->first;
+      std::find_if(processes_.begin(), processes_.end(), [pid](const auto& each) { return each.second.pid == pid; });
+  return found == processes_.end() ? -1 : found->first;
 }
 
 std::vector<std::pair<int, pid_t>> RankProcesses::running() const {
   std::vector<std::pair<int, pid_t>> result;
-  for (const auto& [index, rank] : ranks_) {
-    if (rank.pid > 0) result.emplace_back(index, rank.pid);
+  for (const auto& [index, process] : processes_) {
+    if (process.pid > 0) result.emplace_back(index, process.pid);
   }
   return result;
 }
 
-const LaunchRank* RankProcesses::find(int rank) const {
-  const auto found = ranks_.find(rank);
-  return found == ranks_.end() ? nullptr : found->second.launch;
+const LaunchProcess* RankProcesses::find(int process) const {
+  const auto found = processes_.find(process);
+  return found == processes_.end() ? nullptr : found->second.launch;
 }
 
 }  // namespace runjob

@@ -21,8 +21,8 @@
 
 namespace runjob {
 
-/// The ranks of this host: starts their processes, forwards their output and input through pipes, signals them, and
-/// reports their starts and ends to the launcher.
+/// The ranks of this host, by the numbers of their processes: starts them, forwards their output and input through
+/// pipes, signals them, and reports their starts and ends to the launcher.
 /// Owner    the agent. Outlives the loop's run.
 /// Threads  the loop's one thread; no other may exist, since ranks are forked from it.
 class RankProcesses {
@@ -41,10 +41,10 @@ class RankProcesses {
   /// `stopped_by_us`: the agent has signalled the ranks to end.
   bool reap(bool stopped_by_us);
 
-  /// Sends a signal to the process group of `rank`, or of every rank if that is -1.
-  void signal(int rank, int number) const;
-  void add_output_credit(int rank, Stream stream, std::int64_t bytes);
-  void push_input(int rank, std::string bytes);
+  /// Sends a signal to the process group of `process`, or of every process if that is -1.
+  void signal(int process, int number) const;
+  void add_output_credit(int process, Stream stream, std::int64_t bytes);
+  void push_input(int process, std::string bytes);
 
   /// From now on the output is read and thrown away: there is no launcher to send it to.
   void discard_output();
@@ -55,37 +55,37 @@ class RankProcesses {
 
   bool any_running() const;
   bool is_running(pid_t pid) const;
-  /// The rank whose running process has this id; -1 for none.
-  int rank_of(pid_t pid) const;
+  /// The number of the running process with this id; -1 for none.
+  int number_of(pid_t pid) const;
   bool all_output_sent() const { return open_outputs_ == 0; }
-  /// Each running rank and its process.
+  /// The number and the id of each running process.
   std::vector<std::pair<int, pid_t>> running() const;
   /// The last message that started ranks; its defaults before that.
   const Launch& launch() const { return launches_.back(); }
-  /// Null for a rank of another host.
-  const LaunchRank* find(int rank) const;
-  /// The topology in the launch message of a rank of this host.
-  const std::string& topology_of(int rank) const { return ranks_.at(rank).message->topology; }
+  /// Null for a process of another host.
+  const LaunchProcess* find(int process) const;
+  /// The topology in the launch message of a process of this host.
+  const std::string& topology_of(int process) const { return processes_.at(process).message->topology; }
 
  private:
-  struct Rank {
+  struct Process {
     const Launch* message = nullptr;
-    const LaunchRank* launch = nullptr;
+    const LaunchProcess* launch = nullptr;
     pid_t pid = -1;  // -1 once it has been waited for
     std::unique_ptr<OutputPipe> output;
     std::unique_ptr<OutputPipe> error;
     std::unique_ptr<InputPipe> input;
   };
 
-  void start_rank(const LaunchRank& spec, const RankPlacement& placement, Environment environment);
-  void forward(UniqueFd reader, Stream stream, Rank& rank);
-  void report_exit(Rank& rank, int wait_status, const rusage& usage, bool stopped_by_us);
+  void start_process(const LaunchProcess& spec, const RankPlacement& placement, Environment environment);
+  void forward(UniqueFd reader, Stream stream, Process& process);
+  void report_exit(Process& process, int wait_status, const rusage& usage, bool stopped_by_us);
 
   const boost::asio::any_io_executor executor_;
   FrameWriter<ToLauncher>& frames_;
   const std::function<void()> on_output_closed_;
   std::deque<Launch> launches_ = std::deque<Launch>(1);  // their addresses do not change
-  std::map<int, Rank> ranks_;
+  std::map<int, Process> processes_;                     // by number
   int open_outputs_ = 0;
   std::int64_t oom_kills_at_start_ = 0;
 };

@@ -32,7 +32,7 @@ void RendezvousRelay::on_reply(RelayedReply message) {
 void RendezvousRelay::on_launcher_lost() {
   launcher_lost_ = true;
   for (auto& [id, reply] : std::exchange(waiting_, {})) reply(launcher_is_gone());
-  for (auto& [rank, reply] : std::exchange(notice_waiters_, {})) reply(launcher_is_gone());
+  for (auto& [process, reply] : std::exchange(notice_waiters_, {})) reply(launcher_is_gone());
 }
 
 void RendezvousRelay::on_request(rendezvous::Request request, rendezvous::Reply reply) {
@@ -50,20 +50,20 @@ void RendezvousRelay::relay(rendezvous::Request request, rendezvous::Reply reply
 }
 
 void RendezvousRelay::join(rendezvous::Request request, rendezvous::Reply reply) {
-  const LaunchRank* rank = nullptr;
+  const LaunchProcess* process = nullptr;
   try {
     const rendezvous::JoinRequest join = rendezvous::join_request_from_json(request.body);
-    rank = ranks_.find(join.rank);
-    if (rank != nullptr && join.ready) return relay(std::move(request), std::move(reply));
+    process = ranks_.find(join.rank);
+    if (process != nullptr && join.ready) return relay(std::move(request), std::move(reply));
   } catch (const Error& error) {
     return reply(rendezvous::error_response(400, error.what()));
   }
-  if (rank == nullptr) return reply(rendezvous::error_response(400, "join: no such rank on this host"));
-  frames_.send_control(ToLauncher::kJoined, rank->rank, {});
-  const bool generation_is_over = notice_.ended >= rank->place.generation;
+  if (process == nullptr) return reply(rendezvous::error_response(400, "join: no such rank on this host"));
+  frames_.send_control(ToLauncher::kJoined, process->number, {});
+  const bool generation_is_over = notice_.ended >= process->place.generation;
   rendezvous::Response response;
-  response.body =
-      rendezvous::join_reply(rank->place, ranks_.topology_of(rank->rank), rank->waiting || generation_is_over);
+  response.body = rendezvous::join_reply(process->place, ranks_.topology_of(process->number),
+                                         process->waiting || generation_is_over);
   reply(std::move(response));
 }
 
@@ -75,13 +75,13 @@ void RendezvousRelay::ask_for_notice(const rendezvous::Request& request, rendezv
   } catch (const Error& error) {
     return reply(rendezvous::error_response(400, error.what()));
   }
-  if (ranks_.find(request.rank) == nullptr)
+  if (ranks_.find(request.process) == nullptr)
     return reply(rendezvous::error_response(400, "notice: no such rank on this host"));
-  if (entered_.insert(request.rank).second) frames_.send_control(ToLauncher::kEntered, request.rank, {});
-  rendezvous::Reply& waiter = notice_waiters_[request.rank];
+  if (entered_.insert(request.process).second) frames_.send_control(ToLauncher::kEntered, request.process, {});
+  rendezvous::Reply& waiter = notice_waiters_[request.process];
   if (waiter) waiter(rendezvous::error_response(404, "asked again"));
   waiter = std::move(reply);
-  if (notice_.sequence > after) answer_notice(request.rank);
+  if (notice_.sequence > after) answer_notice(request.process);
 }
 
 void RendezvousRelay::on_notice(rendezvous::Notice notice) {
@@ -89,10 +89,10 @@ void RendezvousRelay::on_notice(rendezvous::Notice notice) {
   while (!notice_waiters_.empty()) answer_notice(notice_waiters_.begin()->first);
 }
 
-void RendezvousRelay::answer_notice(int rank) {
+void RendezvousRelay::answer_notice(int process) {
   rendezvous::Response response;
   response.body = rendezvous::to_json(notice_);
-  const rendezvous::Reply reply = std::move(notice_waiters_.extract(rank).mapped());
+  const rendezvous::Reply reply = std::move(notice_waiters_.extract(process).mapped());
   reply(std::move(response));
 }
 

@@ -41,7 +41,7 @@ class RendezvousRelay {
   void relay(rendezvous::Request request, rendezvous::Reply reply);
   void join(rendezvous::Request request, rendezvous::Reply reply);
   void ask_for_notice(const rendezvous::Request& request, rendezvous::Reply reply);
-  void answer_notice(int rank);
+  void answer_notice(int process);
 
   const boost::asio::any_io_executor executor_;
   const RankProcesses& ranks_;
@@ -50,8 +50,8 @@ class RendezvousRelay {
   std::map<std::int64_t, rendezvous::Reply> waiting_;  // by request id
   std::int64_t next_request_ = 0;
   rendezvous::Notice notice_;                        // the last one
-  std::set<int> entered_;                            // the ranks that have asked for a notice
-  std::map<int, rendezvous::Reply> notice_waiters_;  // by rank
+  std::set<int> entered_;                            // the processes that have asked for a notice
+  std::map<int, rendezvous::Reply> notice_waiters_;  // by process
   bool launcher_lost_ = false;
 };
 

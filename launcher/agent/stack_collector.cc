@@ -65,17 +65,17 @@ std::string last_line(std::string_view text) {
 StackCollector::StackCollector(asio::any_io_executor executor, Report report)
     : executor_(std::move(executor)), report_(std::move(report)) {}
 
-void StackCollector::collect(const std::vector<std::pair<int, pid_t>>& ranks, Environment environment) {
+void StackCollector::collect(const std::vector<std::pair<int, pid_t>>& running, Environment environment) {
   environment_ = std::move(environment);
   deadline_ = std::chrono::steady_clock::now() + kToolsLimit;
-  waiting_.assign(ranks.begin(), ranks.end());
+  waiting_.assign(running.begin(), running.end());
   // Before any tool runs: Python's stacks do not depend on the tools.
-  for (const auto& [rank, leader] : ranks) {
+  for (const auto& [process, leader] : running) {
     const std::vector<SessionProcess> processes = session_processes(leader);
     if (const SessionProcess* program = program_among(processes); program != nullptr && program->handles_abort)
       python_.insert(leader);
   }
-  const std::size_t workers = std::clamp(affinity().size(), std::size_t{1}, std::min(kMostAtOnce, ranks.size() + 1));
+  const std::size_t workers = std::clamp(affinity().size(), std::size_t{1}, std::min(kMostAtOnce, running.size() + 1));
   for (std::size_t i = 0; i < workers; ++i) {
     asio::co_spawn(executor_, work(), [](const std::exception_ptr& error) {
       if (const auto message = exception_message(error)) log::warn("cannot collect stacks: {}", *message);
@@ -93,10 +93,10 @@ void StackCollector::dump_python() {
 
 asio::awaitable<void> StackCollector::work() {
   while (!waiting_.empty()) {
-    const auto [rank, leader] = waiting_.front();
+    const auto [process, leader] = waiting_.front();
     waiting_.pop_front();
     StackTrace result = co_await trace(leader);
-    report_(rank, std::move(result));
+    report_(process, std::move(result));
   }
 }
 

@@ -24,13 +24,13 @@ namespace runjob {
 /// Threads  the loop's one thread.
 class StackCollector {
  public:
-  using Report = std::function<void(int rank, StackTrace trace)>;
+  using Report = std::function<void(int process, StackTrace trace)>;
 
   StackCollector(boost::asio::any_io_executor executor, Report report);
 
-  /// Reports each of `ranks` (with its process) once, also one that has ended. Must be called only once. `environment`
-  /// is that of the tools, which are searched in its PATH.
-  void collect(const std::vector<std::pair<int, pid_t>>& ranks, Environment environment);
+  /// Reports each of the `running` processes (number and id) once, also one that has ended. Must be called only once.
+  /// `environment` is that of the tools, which are searched in its PATH.
+  void collect(const std::vector<std::pair<int, pid_t>>& running, Environment environment);
 
   /// To be called when the tools have ended, or their time is over.
   void dump_python();

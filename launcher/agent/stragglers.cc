@@ -38,9 +38,9 @@ Remaining Stragglers::remaining(std::chrono::milliseconds left) const {
   Remaining result;
   result.left_ms = left.count();
   for (const Descendant& process : descendants("runjob-guard")) {
-    const int rank = ranks_.rank_of(process.pid);
-    if (rank < 0 && ranks_.is_running(process.group)) continue;  // a part of a rank that runs
-    result.processes.push_back({rank, process.pid, process.name});
+    const int number = ranks_.number_of(process.pid);
+    if (number < 0 && ranks_.is_running(process.group)) continue;  // a part of a rank that runs
+    result.processes.push_back({number, process.pid, process.name});
   }
   return result;
 }

@@ -93,7 +93,7 @@ FrameHeader<Type> read_header(const char* bytes) {
   }
   header.length = read_little_endian<std::uint32_t>(bytes);
   header.stream = static_cast<Stream>(stream);
-  header.rank = read_little_endian<std::int32_t>(bytes + 8);
+  header.process = read_little_endian<std::int32_t>(bytes + 8);
   header.time_us = read_little_endian<std::int64_t>(bytes + 12);
   if (header.length > kMaxPayloadBytes) {
     throw Error(Errc::kProtocol, fmt::format("frame of {} bytes, more than {}", header.length, kMaxPayloadBytes));
@@ -103,7 +103,7 @@ FrameHeader<Type> read_header(const char* bytes) {
 
 }  // namespace
 
-bool is_about_rank(ToLauncher type) {
+bool is_about_process(ToLauncher type) {
   switch (type) {
     case ToLauncher::kStarted:
     case ToLauncher::kStartFailed:
@@ -134,7 +134,7 @@ void append_header(std::string& out, const FrameHeader<Type>& header) {
   out.push_back(static_cast<char>(header.type));
   out.push_back(static_cast<char>(header.stream));
   append_little_endian(out, std::uint16_t{0});
-  append_little_endian(out, header.rank);
+  append_little_endian(out, header.process);
   append_little_endian(out, header.time_us);
 }
 

@@ -12,7 +12,7 @@
 /// 20 bytes, little-endian, and a raw payload.
 ///
 ///   offset 0  u32 length of the payload     4  u8 type   5  u8 stream   6  u16 zero
-///          8  i32 rank, -1 for none         12 i64 time of the source in microseconds since 1970, 0 for none
+///          8  i32 process, -1 for none      12 i64 time of the source in microseconds since 1970, 0 for none
 ///
 /// Control payloads are CBOR documents (messages.hpp); output and input are raw bytes. The two directions have types of
 /// their own, so that neither side can send, or has to expect, a frame of the other one.
@@ -29,10 +29,10 @@ inline constexpr std::size_t kFrameHeaderBytes = 20;
 /// A frame that the launcher sends to an agent. Both directions share one sequence of numbers; see
 /// docs/internals/agent-channel.md.
 enum class ToAgent : std::uint8_t {
-  kLaunch = 2,         ///< Launch: start these ranks
+  kLaunch = 2,         ///< Launch: start these processes
   kOutputCredit = 6,   ///< Credit: the agent may send that many more bytes of the stream
-  kInput = 7,          ///< raw bytes for a rank's standard input; an empty frame ends the input
-  kSignal = 10,        ///< Signal: send it to a rank's process group, or with rank -1 to all of them
+  kInput = 7,          ///< raw bytes for a process's standard input; an empty frame ends the input
+  kSignal = 10,        ///< Signal: send it to the process group of a process, or with -1 to all of them
   kEnd = 11,           ///< End: the signal to all ranks, SIGKILL after the grace period
   kReply = 14,         ///< RelayedReply
   kHeartbeat = 16,     ///< empty: the launcher is alive; see heartbeat.hpp
@@ -48,26 +48,26 @@ enum class ToAgent : std::uint8_t {
 /// A frame that an agent sends to the launcher.
 enum class ToLauncher : std::uint8_t {
   kHello = 1,            ///< Hello: the first frame; the agent is ready
-  kStarted = 3,          ///< Started: a rank's process runs the command
-  kStartFailed = 4,      ///< StartFailed: a rank's process could not be started
-  kOutput = 5,           ///< raw bytes of a rank's stream; an empty frame ends the stream
+  kStarted = 3,          ///< Started: a process runs the command
+  kStartFailed = 4,      ///< StartFailed: a process could not be started
+  kOutput = 5,           ///< raw bytes of a process's stream; an empty frame ends the stream
   kInputCredit = 8,      ///< Credit: the launcher may send that many more bytes of input
-  kExited = 9,           ///< Exited: a rank's process has ended
-  kJoined = 12,          ///< empty: a rank has called init()
-  kRequest = 13,         ///< RelayedRequest: a rank's request to the rendezvous
+  kExited = 9,           ///< Exited: a process has ended
+  kJoined = 12,          ///< empty: a process has called init()
+  kRequest = 13,         ///< RelayedRequest: a process's request to the rendezvous
   kFinished = 15,        ///< empty: no process of the job is left on the host, and all output has been sent
   kHeartbeat = 16,       ///< empty: the agent is alive
   kProbeListening = 19,  ///< ProbeListening: the ports on which the other hosts can try this one
   kProbeResults = 21,    ///< ProbeResults: the outcome of each attempt
-  kStackTrace = 24,      ///< StackTrace: the stack of one rank
+  kStackTrace = 24,      ///< StackTrace: the stack of one process
   kToldToEnd = 26,       ///< empty: a batch system has signalled all processes here to end, the ranks too
   kFailed = 27,          ///< raw text: the reason why the agent gives up; the channel ends after it
-  kEntered = 30,         ///< empty: a rank's process has entered elastic.run()
+  kEntered = 30,         ///< empty: a process has entered elastic.run()
   kRemaining = 28,       ///< Remaining: the processes that have not ended after the signal to end
 };
 
 /// False for a frame that is about the whole host. The header of any other one has a rank.
-bool is_about_rank(ToLauncher type);
+bool is_about_process(ToLauncher type);
 
 /// The two directions of the channel.
 template <class Type>
@@ -79,7 +79,7 @@ template <FrameType Type>
 struct FrameHeader {
   Type type{};
   Stream stream = Stream::kNone;
-  std::int32_t rank = -1;
+  std::int32_t process = -1;  ///< the number of the process that it is about; -1: it is about none
   std::int64_t time_us = 0;
   std::uint32_t length = 0;
 };

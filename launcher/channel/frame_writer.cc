@@ -13,11 +13,11 @@ FrameWriter<Type>::FrameWriter(asio::any_io_executor executor)
     : wake_up_(executor, asio::steady_timer::time_point::max()) {}
 
 template <FrameType Type>
-void FrameWriter<Type>::send_control(Type type, int rank, Stream stream, std::string payload) {
+void FrameWriter<Type>::send_control(Type type, int process, Stream stream, std::string payload) {
   FrameHeader<Type> header;
   header.type = type;
   header.stream = stream;
-  header.rank = rank;
+  header.process = process;
   header.length = static_cast<std::uint32_t>(payload.size());
   Frame& frame = control_.emplace_back();
   append_header(frame.header, header);

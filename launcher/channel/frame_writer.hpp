@@ -24,10 +24,10 @@ class FrameWriter {
   explicit FrameWriter(boost::asio::any_io_executor executor);
 
   /// Queues a control frame; `payload` is a CBOR document or empty.
-  void send_control(Type type, int rank, std::string payload) {
-    send_control(type, rank, Stream::kNone, std::move(payload));
+  void send_control(Type type, int process, std::string payload) {
+    send_control(type, process, Stream::kNone, std::move(payload));
   }
-  void send_control(Type type, int rank, Stream stream, std::string payload);
+  void send_control(Type type, int process, Stream stream, std::string payload);
 
   /// Queues a frame of bulk data. Bulk frames keep their order; control frames overtake them.
   void send_bulk(FrameHeader<Type> header, std::unique_ptr<char[]> data, std::size_t size);

@@ -24,8 +24,8 @@ void fields(auto& io, Is<Hello> auto& m) {
   io("network", m.network.interfaces);
 }
 
-void fields(auto& io, Is<LaunchRank> auto& m) {
-  io("rank", m.rank);
+void fields(auto& io, Is<LaunchProcess> auto& m) {
+  io("number", m.number);
   io("environment", m.environment);
   io("place", m.place);
   io("waiting", m.waiting);
@@ -35,9 +35,9 @@ void fields(auto& io, Is<Launch> auto& m) {
   io("command", m.command);
   io("working_directory", m.working_directory);
   io("environment", m.environment);
-  io("ranks", m.ranks);
+  io("processes", m.processes);
   io("topology", m.topology);
-  io("stdin_rank", m.stdin_rank);
+  io("stdin_process", m.stdin_process);
   io("output_window", m.output_window);
   io("grace_ms", m.grace_ms);
   io("bind_to", m.bind_to);
@@ -98,7 +98,7 @@ void fields(auto& io, Is<End> auto& m) {
 }
 
 void fields(auto& io, Is<RemainingProcess> auto& m) {
-  io("rank", m.rank);
+  io("number", m.number);
   io("pid", m.pid);
   io("name", m.name);
 }
@@ -113,7 +113,7 @@ void fields(auto& io, Is<RelayedRequest> auto& m) {
   io("method", m.request.method);
   io("target", m.request.target);
   io("body", m.request.body);
-  io("rank", m.request.rank);
+  io("process", m.request.process);
 }
 
 void fields(auto& io, Is<RelayedReply> auto& m) {

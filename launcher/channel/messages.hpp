@@ -28,9 +28,9 @@ struct Hello {
   NetworkFacts network;
 };
 
-/// One rank to start: its place and what only it gets.
-struct LaunchRank {
-  int rank = 0;
+/// One process to start: its number, its place, and what only it gets.
+struct LaunchProcess {
+  int number = 0;           ///< in a job of fixed size its rank
   Environment environment;  ///< on top of Launch::environment
   rendezvous::Place place;
   bool waiting = false;  ///< of an elastic job: the place is the one that it is meant to get, in a later generation
@@ -39,10 +39,10 @@ struct LaunchRank {
 struct Launch {
   std::vector<std::string> command;
   std::string working_directory;
-  Environment environment;  ///< for every rank
-  std::vector<LaunchRank> ranks;
+  Environment environment;  ///< for every process
+  std::vector<LaunchProcess> processes;
   std::string topology;            ///< of the whole job, as rendezvous::to_json() encodes it
-  int stdin_rank = -1;             ///< the rank that gets the launcher's standard input; the others get none
+  int stdin_process = -1;          ///< the process that gets the launcher's standard input; the others get none
   std::int64_t output_window = 0;  ///< bytes of each stream that may be under way before credit is needed
   std::int64_t grace_ms = 10'000;  ///< for the agent's own ending of the ranks, when the channel dies
   BindTo bind_to = BindTo::kNone;
@@ -102,7 +102,7 @@ struct End {
 
 /// A process that has not ended after the signal to end.
 struct RemainingProcess {
-  int rank = -1;  ///< of which it is the process; -1: a process that some rank has started
+  int number = -1;  ///< -1: a process that the job's processes have started
   std::int64_t pid = 0;
   std::string name;
 };

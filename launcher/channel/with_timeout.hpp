@@ -15,17 +15,15 @@
 
 namespace runjob {
 
-/// Runs `operation`, which must end soon when it is cancelled, for at most `limit`. Its result; nothing when the time
-/// was up. Its exception when it has thrown.
+/// Runs `operation`, which must end soon when it is cancelled, until `limit` expires or is cancelled. Returns its
+/// result, or nothing when `limit` came first. Throws what it has thrown.
 /// Threads  the loop's.
 template <class T>
-boost::asio::awaitable<std::optional<T>> with_timeout(boost::asio::any_io_executor executor,
-                                                      boost::asio::awaitable<T> operation,
-                                                      std::chrono::milliseconds limit) {
+boost::asio::awaitable<std::optional<T>> with_timeout(boost::asio::steady_timer& limit,
+                                                      boost::asio::awaitable<T> operation) {
   namespace asio = boost::asio;
-  asio::steady_timer timer(executor, limit);
-  auto race = asio::experimental::make_parallel_group(asio::co_spawn(executor, std::move(operation), asio::deferred),
-                                                      timer.async_wait(asio::deferred));
+  auto race = asio::experimental::make_parallel_group(
+      asio::co_spawn(limit.get_executor(), std::move(operation), asio::deferred), limit.async_wait(asio::deferred));
   auto [order, error, result, time_is_up] =
       co_await race.async_wait(asio::experimental::wait_for_one(), asio::use_awaitable);
   static_cast<void>(time_is_up);
@@ -34,15 +32,30 @@ boost::asio::awaitable<std::optional<T>> with_timeout(boost::asio::any_io_execut
   co_return std::optional<T>(std::move(result));
 }
 
-/// The same for an operation without a result: false when the time was up.
-inline boost::asio::awaitable<bool> with_timeout(boost::asio::any_io_executor executor,
-                                                 boost::asio::awaitable<void> operation,
-                                                 std::chrono::milliseconds limit) {
+/// The same for an operation without a result: false when `limit` came first.
+inline boost::asio::awaitable<bool> with_timeout(boost::asio::steady_timer& limit,
+                                                 boost::asio::awaitable<void> operation) {
   auto complete = [](boost::asio::awaitable<void> awaited) -> boost::asio::awaitable<bool> {
     co_await std::move(awaited);
     co_return true;
   };
-  co_return (co_await with_timeout(executor, complete(std::move(operation)), limit)).has_value();
+  co_return (co_await with_timeout(limit, complete(std::move(operation)))).has_value();
+}
+
+/// The same for a time.
+template <class T>
+boost::asio::awaitable<std::optional<T>> with_timeout(boost::asio::any_io_executor executor,
+                                                      boost::asio::awaitable<T> operation,
+                                                      std::chrono::milliseconds time) {
+  boost::asio::steady_timer limit(std::move(executor), time);
+  co_return co_await with_timeout(limit, std::move(operation));
+}
+
+inline boost::asio::awaitable<bool> with_timeout(boost::asio::any_io_executor executor,
+                                                 boost::asio::awaitable<void> operation,
+                                                 std::chrono::milliseconds time) {
+  boost::asio::steady_timer limit(std::move(executor), time);
+  co_return co_await with_timeout(limit, std::move(operation));
 }
 
 }  // namespace runjob

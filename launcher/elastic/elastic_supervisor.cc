@@ -68,7 +68,7 @@ ElasticSupervisor::ElasticSupervisor(const Allocation& allocation, const Elastic
       changes_(first_hosts(allocation, settings), settings, membership_,
                {[this] { return alarm_->now(); }, hooks_.obstacle, hooks_.add_host, [this] { watch_times(); }}),
       history_{record_of_generation_0(allocation)},
-      era_(make_era(members_of_generation_0(allocation))) {
+      generation_(make_generation(members_of_generation_0(allocation))) {
   for (const MakeHostSource& make : sources) sources_.push_back(make(changes_));
 }
 
@@ -81,12 +81,12 @@ void ElasticSupervisor::started(int process, const Started& start) {
     watch_times();
   }
   processes_[process] = start;
-  if (const int rank = era_->rank_of(process); rank >= 0) era_->ranks->started(rank, start);
+  if (const int rank = generation_->rank_of(process); rank >= 0) generation_->ranks->started(rank, start);
 }
 
 void ElasticSupervisor::not_started(int process, const StartFailed& failure) {
-  const int rank = era_->rank_of(process);
-  if (rank >= 0 && (ending_ || !membership_.absorbs())) return era_->ranks->not_started(rank, failure);
+  const int rank = generation_->rank_of(process);
+  if (rank >= 0 && (ending_ || !membership_.absorbs())) return generation_->ranks->not_started(rank, failure);
   if (ending_) return;
   membership_.exited(process, {false, end_text(failure)}, alarm_->now());
   watch_times();
@@ -96,16 +96,16 @@ void ElasticSupervisor::exited(int process, const Exited& end) {
   const bool clean = WIFEXITED(end.wait_status) && WEXITSTATUS(end.wait_status) == 0;
   processes_.erase(process);
   waiting_.erase(process);
-  const int rank = era_->rank_of(process);
-  if (rank >= 0 && (clean || ending_ || !membership_.absorbs())) era_->ranks->exited(rank, end);
+  const int rank = generation_->rank_of(process);
+  if (rank >= 0 && (clean || ending_ || !membership_.absorbs())) generation_->ranks->exited(rank, end);
   if (ending_) return;
   membership_.exited(process, {clean, end_text(end)}, alarm_->now());
   watch_times();
 }
 
 bool ElasticSupervisor::joined(int process) {
-  const int rank = era_->rank_of(process);
-  return rank >= 0 && membership_.generation() == 0 && era_->ranks->joined(rank);
+  const int rank = generation_->rank_of(process);
+  return rank >= 0 && membership_.generation() == 0 && generation_->ranks->joined(rank);
 }
 
 void ElasticSupervisor::entered(int process) {
@@ -115,7 +115,7 @@ void ElasticSupervisor::entered(int process) {
 }
 
 void ElasticSupervisor::request(rendezvous::Request request, rendezvous::Reply reply) {
-  const int process = request.rank;
+  const int process = request.process;
   try {
     const rendezvous::Target target = rendezvous::parse_target(request.target);
     if (request.target == "/v1/join") {
@@ -130,18 +130,18 @@ void ElasticSupervisor::request(rendezvous::Request request, rendezvous::Reply r
     }
     if (target.generation && *target.generation != membership_.generation())
       return reply(error_response(410, fmt::format("generation {} is over", *target.generation)));
-    request.rank = process < 0 ? -1 : era_->rank_of(process);
-    if (process >= 0 && request.rank < 0)
+    request.process = process < 0 ? -1 : generation_->rank_of(process);
+    if (process >= 0 && request.process < 0)
       return reply(error_response(410, "this process is in no generation; call it in elastic.run()"));
   } catch (const Error& error) {
     return reply(error_response(400, error.what()));
   }
-  era_->ranks->request(std::move(request), std::move(reply));
+  generation_->ranks->request(std::move(request), std::move(reply));
 }
 
 void ElasticSupervisor::host_lost(int host, const std::string& how) {
-  const int index = era_->host_of(host);
-  if (index >= 0 && (ending_ || !membership_.absorbs())) era_->ranks->host_lost(index, how);
+  const int index = generation_->host_of(host);
+  if (index >= 0 && (ending_ || !membership_.absorbs())) generation_->ranks->host_lost(index, how);
   if (ending_) return;
   std::erase_if(waiting_, [&](const auto& each) { return membership_.roll().host_of(each.first) == host; });
   membership_.host_lost(host, fmt::format("lost the agent on {}: {}", name_of(host), how), alarm_->now());
@@ -156,7 +156,7 @@ void ElasticSupervisor::host_not_joined(int host, const std::string& why) {
 
 void ElasticSupervisor::end_if_caused() {
   const JobOutcome::Cause cause = verdict().outcome().ending.cause;
-  if (!membership_.absorbs()) return era_->ranks->end_if_caused();
+  if (!membership_.absorbs()) return generation_->ranks->end_if_caused();
   if (!ending_ && is_outside_cause(cause)) {
     ranks_are_ending();
     end_ranks_because_(verdict());
@@ -167,16 +167,16 @@ void ElasticSupervisor::ranks_are_ending() {
   ending_ = true;
   alarm_->cancel();
   for (const std::unique_ptr<HostSource>& source : sources_) source->stop();
-  era_->ranks->ranks_are_ending();
+  generation_->ranks->ranks_are_ending();
   const auto text = "the job ends";
   for (auto& [process, reply] : std::exchange(waiting_, {})) reply(error_response(410, text));
 }
 
 const Verdict& ElasticSupervisor::verdict() const {
-  return std::as_const(*era_->ranks).verdict();
+  return std::as_const(*generation_->ranks).verdict();
 }
 Verdict& ElasticSupervisor::verdict() {
-  return era_->ranks->verdict();
+  return generation_->ranks->verdict();
 }
 
 int ElasticSupervisor::host_of(int process) const {
@@ -184,7 +184,7 @@ int ElasticSupervisor::host_of(int process) const {
 }
 
 int ElasticSupervisor::process_of(int rank) const {
-  return era_->processes.at(static_cast<std::size_t>(rank));
+  return generation_->processes.at(static_cast<std::size_t>(rank));
 }
 
 Membership::Actions ElasticSupervisor::actions() {
@@ -195,7 +195,7 @@ Membership::Actions ElasticSupervisor::actions() {
   };
   actions.form = [this](const Membership::Generation& generation) { form(generation); };
   actions.notify = [this](const rendezvous::Notice& notice) {
-    if (notice.ended >= membership_.generation()) era_->ranks->close_rendezvous(notice.reason);
+    if (notice.ended >= membership_.generation()) generation_->ranks->close_rendezvous(notice.reason);
     hooks_.notify(notice);
   };
   actions.end = [this](int process) {
@@ -212,20 +212,20 @@ Membership::Actions ElasticSupervisor::actions() {
 void ElasticSupervisor::form(const Membership::Generation& generation) {
   log::warn("{}", generation.told);
   history_.push_back(record_of(generation));
-  era_ = make_era(generation.members);
-  for (std::size_t rank = 0; rank < era_->processes.size(); ++rank) {
-    const int process = era_->processes[rank];
-    era_->ranks->started(static_cast<int>(rank), processes_[process]);
-    era_->ranks->joined(static_cast<int>(rank));
+  generation_ = make_generation(generation.members);
+  for (std::size_t rank = 0; rank < generation_->processes.size(); ++rank) {
+    const int process = generation_->processes[rank];
+    generation_->ranks->started(static_cast<int>(rank), processes_[process]);
+    generation_->ranks->joined(static_cast<int>(rank));
   }
   hooks_.formed(generation);
-  rendezvous::Topology members = topology_of(era_->allocation);
+  rendezvous::Topology members = topology_of(generation_->allocation);
   for (const Membership::Member& member : generation.members) members.commits.push_back(member.commit);
   const std::string topology = rendezvous::to_json(members);
-  for (const Placement& placement : era_->allocation.placements) {
+  for (const Placement& placement : generation_->allocation.placements) {
     const auto waiting = waiting_.extract(process_of(placement.rank));
     if (!waiting) continue;
-    rendezvous::Place place = rank_place(era_->allocation, placement, options_.start_timeout);
+    rendezvous::Place place = rank_place(generation_->allocation, placement, options_.start_timeout);
     place.generation = generation.number;
     rendezvous::Response response;
     response.body = rendezvous::join_reply(place, topology);
@@ -258,20 +258,20 @@ void ElasticSupervisor::on_failing(int process, const rendezvous::Failing& faili
   log::info("{} is failing: {}", membership_.roll().name_of(process), reason);
   if (ending_) return;
   membership_.failing(process, failing.own, reason);
-  if (failing.late < 0 || std::cmp_greater_equal(failing.late, era_->processes.size())) return;
+  if (failing.late < 0 || std::cmp_greater_equal(failing.late, generation_->processes.size())) return;
   membership_.replace(process_of(failing.late), reason, alarm_->now());
   watch_times();
 }
 
-std::unique_ptr<Era> ElasticSupervisor::make_era(const std::vector<Membership::Member>& members) {
-  auto era = std::make_unique<Era>();
-  era->allocation = elastic_allocation(changes_.hosts(), members, era->hosts);
-  for (const Membership::Member& member : members) era->processes.push_back(member.process);
+std::unique_ptr<Generation> ElasticSupervisor::make_generation(const std::vector<Membership::Member>& members) {
+  auto made = std::make_unique<Generation>();
+  made->allocation = elastic_allocation(changes_.hosts(), members, made->hosts);
+  for (const Membership::Member& member : members) made->processes.push_back(member.process);
   RankSupervisor::Options options = options_;
   options.generations = history_;
-  era->ranks = std::make_unique<RankSupervisor>(era->allocation, std::move(options), make_alarm_(),
-                                                [this](const Verdict& verdict) { on_end(verdict); });
-  return era;
+  made->ranks = std::make_unique<RankSupervisor>(made->allocation, std::move(options), make_alarm_(),
+                                                 [this](const Verdict& verdict) { on_end(verdict); });
+  return made;
 }
 
 void ElasticSupervisor::on_end(const Verdict& verdict) {

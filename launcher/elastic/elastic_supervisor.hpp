@@ -8,7 +8,7 @@
 
 #include "hostfile/allocation.hpp"
 #include "launcher/channel/alarm.hpp"
-#include "launcher/elastic/era.hpp"
+#include "launcher/elastic/generation.hpp"
 #include "launcher/elastic/host_changes.hpp"
 #include "launcher/elastic/host_source.hpp"
 #include "launcher/elastic/membership.hpp"
@@ -74,7 +74,7 @@ class ElasticSupervisor : public Supervisor {
 
   void on_ready(int process, const rendezvous::JoinRequest::Ready& ready, rendezvous::Reply reply);
   void on_failing(int process, const rendezvous::Failing& failing);
-  std::unique_ptr<Era> make_era(const std::vector<Membership::Member>& members);
+  std::unique_ptr<Generation> make_generation(const std::vector<Membership::Member>& members);
   void on_end(const Verdict& verdict);
   void watch_times();
   const std::string& name_of(int host) const { return changes_.hosts().at(static_cast<std::size_t>(host)).name; }
@@ -87,7 +87,7 @@ class ElasticSupervisor : public Supervisor {
   Membership membership_;
   HostChanges changes_;
   std::vector<GenerationRecord> history_;
-  std::unique_ptr<Era> era_;
+  std::unique_ptr<Generation> generation_;  // the present one
   std::vector<std::unique_ptr<HostSource>> sources_;
   std::map<int, Started> processes_;          // those that run
   std::map<int, rendezvous::Reply> waiting_;  // the joins of processes that are ready

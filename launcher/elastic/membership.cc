@@ -226,10 +226,14 @@ void Membership::drop(int number) {
 /// A process has failed. Returns the consequence for people, "" if there is none or it is not known yet.
 std::string Membership::blame(const Process& failed, bool of_member, TimePoint now) {
   const int host = failed.host;
-  std::optional<Exclusions::Failure> postponed;
-  if (of_member) postponed = exclusions_.postpone({host, failed.member_since, next_process_});
-  if (!postponed || !postponed->is_decisive) next_host_.prefer(host);
-  if (postponed || !exclusions_.rank_failed(host, next_process_, now)) return "";
+  if (of_member) {
+    if (const auto postponed = exclusions_.postpone({host, failed.member_since, next_process_})) {
+      if (!postponed->is_decisive) next_host_.prefer(host);
+      return "";
+    }
+  }
+  next_host_.prefer(host);
+  if (!exclusions_.rank_failed(host, next_process_, now)) return "";
   std::vector<int> others;
   for (const auto& [number, process] : roll_.processes) {
     if (settings_.as_horovod && process.host == host && process.stays()) others.push_back(number);
@@ -279,6 +283,31 @@ void Membership::go_on(TimePoint now) {
   form_if_ready(now);
 }
 
+/// The newest commit is known now, so a failure after many commits is distinguished from one of several in a row.
+void Membership::judge_failures(std::int64_t newest_commit, TimePoint now) {
+  for (const Exclusions::Failure& failure : exclusions_.postponed()) {
+    const int host = failure.host;
+    if (newest_commit - failure.member_since >= kForgivingCommits) exclusions_.forgive(host);
+    if (failure.is_decisive) next_host_.prefer(host);
+    if (exclusions_.rank_failed(host, failure.first_successor, now))
+      cause_.add(cause_.exclude(roll_.hosts[host].name, exclusions_.duration_text(host, now)));
+  }
+}
+
+/// The next generation must not be formed yet: members that have lost each other again pause, and under Horovod's rules
+/// newcomers are waited for.
+bool Membership::delays_forming(std::int64_t newest_commit, TimePoint now) {
+  pause_deadline_ = cause_.is_lost_connection() ? forming_since_ + limits_.pause(newest_commit) : now;
+  if (now < pause_deadline_) return true;
+  pause_deadline_ = kNever;
+  if (settings_.as_horovod && roll_.any_on_its_way()) {
+    newcomer_deadline_ = forming_since_ + settings_.timeout;
+    if (now < newcomer_deadline_) return true;
+  }
+  newcomer_deadline_ = kNever;
+  return false;
+}
+
 void Membership::form_if_ready(TimePoint now) {
   if (!forming_) return;
   for (const auto& [number, process] : roll_.processes) {
@@ -286,38 +315,29 @@ void Membership::form_if_ready(TimePoint now) {
   }
   member_deadline_ = kNever;
   std::vector<int> next = roll_.ready_in_order();
-  // The newest commit is known now, so a failure after many commits is distinguished from one of several in a row.
-  const std::int64_t newest = next.empty() ? -1 : roll_.processes.at(next.front()).commit;
-  for (const Exclusions::Failure& failure : exclusions_.postponed()) {
-    const int host = failure.host;
-    if (newest - failure.member_since >= kForgivingCommits) exclusions_.forgive(host);
-    if (failure.is_decisive) next_host_.prefer(host);
-    if (exclusions_.rank_failed(host, failure.first_successor, now))
-      cause_.add(cause_.exclude(roll_.hosts[host].name, exclusions_.duration_text(host, now)));
-  }
+  const std::int64_t newest_commit = next.empty() ? -1 : roll_.processes.at(next.front()).commit;
+  judge_failures(newest_commit, now);
   start_missing(now);
-  pause_deadline_ = cause_.is_lost_connection() ? forming_since_ + limits_.pause(newest) : now;
-  if (now < pause_deadline_) return;
-  pause_deadline_ = kNever;
-  if (settings_.as_horovod && roll_.any_on_its_way()) {
-    newcomer_deadline_ = forming_since_ + settings_.timeout;
-    if (now < newcomer_deadline_) return;
-  }
-  newcomer_deadline_ = kNever;
-  const int count =
-      std::min(static_cast<int>(next.size()), most_members(settings_, target_, static_cast<int>(next.size())));
+  if (delays_forming(newest_commit, now)) return;
+  const int ready = static_cast<int>(next.size());
+  const int count = std::min(ready, most_members(settings_, target_, ready));
   next.resize(static_cast<std::size_t>(count));
   if (count >= settings_.min_ranks) return form(next, now);
+  wait_for_ranks(count, now);
+}
+
+/// Fewer than ElasticSettings::min_ranks are ready. The job ends when no other rank can come.
+void Membership::wait_for_ranks(int ready, TimePoint now) {
   const bool may_grow =
       roll_.any_on_its_way() || !settings_.discovery_script.empty() || exclusions_.next_return(now) != kNever;
   if (!may_grow) {
     return actions_.finish(fmt::format("{}{} of at least {} are left, and no host can take another one: {}",
-                                       settings_.as_horovod ? kHorovodFailureWords : "", count,
+                                       settings_.as_horovod ? kHorovodFailureWords : "", ready,
                                        counted(settings_.min_ranks, "rank"), cause_.text()));
   }
   if (size_deadline_ != kNever) return;
   size_deadline_ = now + settings_.timeout;
-  actions_.warn(fmt::format("{} of at least {} are ready; waiting up to {:.3g} s for more: {}", count,
+  actions_.warn(fmt::format("{} of at least {} are ready; waiting up to {:.3g} s for more: {}", ready,
                             counted(settings_.min_ranks, "rank"), seconds(settings_.timeout), cause_.text()));
 }
 

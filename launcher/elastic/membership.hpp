@@ -135,7 +135,10 @@ class Membership {
   void end_by_request(int process, const std::string& error, TimePoint now);
   void end_generation(Cause kind, const std::string& reason, TimePoint now, const std::string& consequence = "");
   void notify_growth();
+  void judge_failures(std::int64_t newest_commit, TimePoint now);
+  bool delays_forming(std::int64_t newest_commit, TimePoint now);
   void form_if_ready(TimePoint now);
+  void wait_for_ranks(int ready, TimePoint now);
   void form(const std::vector<int>& next, TimePoint now);
   void drop(int number);
   std::string blame(const Process& failed, bool of_member, TimePoint now);

@@ -90,14 +90,14 @@ void AgentSession::end(const std::string& how) {
   heartbeat_.pause();
 }
 
-void AgentSession::send_output_credit(int rank, Stream stream, std::int64_t bytes) {
-  writer_.send_control(ToAgent::kOutputCredit, rank, stream, encode(Credit{bytes}));
+void AgentSession::send_output_credit(int process, Stream stream, std::int64_t bytes) {
+  writer_.send_control(ToAgent::kOutputCredit, process, stream, encode(Credit{bytes}));
 }
 
-void AgentSession::send_input(int rank, const std::string& bytes) {
+void AgentSession::send_input(int process, const std::string& bytes) {
   FrameHeader<ToAgent> header;
   header.type = ToAgent::kInput;
-  header.rank = rank;
+  header.process = process;
   auto data = std::make_unique_for_overwrite<char[]>(bytes.size());
   std::memcpy(data.get(), bytes.data(), bytes.size());
   writer_.send_bulk(header, std::move(data), bytes.size());

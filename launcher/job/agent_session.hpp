@@ -51,9 +51,9 @@ class AgentSession {
   void abandon(const std::string& why);
 
   /// Frames that are sent before the channel is open wait for it.
-  void send(ToAgent type, int rank, std::string payload) { writer_.send_control(type, rank, std::move(payload)); }
-  void send_output_credit(int rank, Stream stream, std::int64_t bytes);
-  void send_input(int rank, const std::string& bytes);
+  void send(ToAgent type, int process, std::string payload) { writer_.send_control(type, process, std::move(payload)); }
+  void send_output_credit(int process, Stream stream, std::int64_t bytes);
+  void send_input(int process, const std::string& bytes);
 
   /// Between these two calls the silence of either side is no failure: this process is about to be stopped.
   void pause_heartbeat();

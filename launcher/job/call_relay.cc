@@ -31,10 +31,10 @@ void append_number(std::string& out, std::uint32_t number) {
   for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<char>(number >> shift & 0xff));
 }
 
-std::string record_of(int rank, std::string_view block) {
+std::string record_of(int process, std::string_view block) {
   std::string bytes;
   bytes.reserve(block.size() + 2 * sizeof(std::uint32_t));
-  append_number(bytes, static_cast<std::uint32_t>(rank));
+  append_number(bytes, static_cast<std::uint32_t>(process));
   append_number(bytes, static_cast<std::uint32_t>(block.size()));
   bytes += block;
   return bytes;
@@ -42,10 +42,9 @@ std::string record_of(int rank, std::string_view block) {
 
 }  // namespace
 
-CallRelay::CallRelay(boost::asio::any_io_executor executor, const CallDescriptors& descriptors, HostOf host_of,
+CallRelay::CallRelay(boost::asio::any_io_executor executor, const CallDescriptors& descriptors,
                      std::function<void()> on_caller_gone)
-    : host_of_(std::move(host_of)),
-      on_caller_gone_(std::move(on_caller_gone)),
+    : on_caller_gone_(std::move(on_caller_gone)),
       function_(close_on_exec(descriptors.function)),
       caller_(executor, close_on_exec(descriptors.caller)) {
   watch_caller();
@@ -55,7 +54,7 @@ bool CallRelay::takes(const rendezvous::Request& request) {
   return std::string_view(request.target).substr(0, kPath.size()) == kPath;
 }
 
-void CallRelay::handle(int host, rendezvous::Request request, rendezvous::Reply reply) {
+void CallRelay::handle(rendezvous::Request request, rendezvous::Reply reply) {
   try {
     const std::vector<std::string> path = rendezvous::parse_target(request.target).path;
     if (request.method == "GET" && path.size() == 4 && path[2] == "function") return reply(function_block(path[3]));
@@ -64,10 +63,8 @@ void CallRelay::handle(int host, rendezvous::Request request, rendezvous::Reply 
   } catch (const Error& error) {
     return reply(error_response(400, error.what()));
   }
-  if (request.rank < 0 || host_of_(request.rank) != host)
-    return reply(error_response(400, fmt::format("process {} is not on the host that gives its result", request.rank)));
   if (gone_) return reply(error_response(410, "the process that called runjob.run() is gone"));
-  records_.push_back({record_of(request.rank, request.body), std::move(reply)});
+  records_.push_back({record_of(request.process, request.body), std::move(reply)});
   if (!waiting_) write_some();
 }
 

@@ -31,19 +31,16 @@ class CallRelay {
  public:
   static constexpr std::size_t kBlockBytes = 1024 * 1024;
 
-  /// The index of a process's host; -1 for an unknown process.
-  using HostOf = std::function<int(int process)>;
-
   /// Owns the descriptors from now on. `on_caller_gone` is called once, from the loop.
   /// Errors  Error when the descriptors cannot be used.
-  CallRelay(boost::asio::any_io_executor executor, const CallDescriptors& descriptors, HostOf host_of,
+  CallRelay(boost::asio::any_io_executor executor, const CallDescriptors& descriptors,
             std::function<void()> on_caller_gone);
 
   /// True for a request that handle() answers; the rendezvous answers all others.
   static bool takes(const rendezvous::Request& request);
 
-  /// `host`: the one of the rank that asks. Results are accepted from the processes of that host only.
-  void handle(int host, rendezvous::Request request, rendezvous::Reply reply);
+  /// The request is one in the name of a process of the job, which is on the host that has sent it.
+  void handle(rendezvous::Request request, rendezvous::Reply reply);
 
   /// After the loop has ended: blocks until the caller has all results and `verdict`, or is gone.
   void finish(std::string_view verdict);
@@ -60,7 +57,6 @@ class CallRelay {
   bool send_front();
   void give_up();
 
-  HostOf host_of_;
   std::function<void()> on_caller_gone_;
   UniqueFd function_;
   boost::asio::posix::stream_descriptor caller_;

@@ -58,7 +58,7 @@ void HostAgents::connect(int host) {
   state.watch.reset();
   state.hello.reset();
   state.joins = true;
-  state.finished = state.explained = state.ended = false;
+  state.finished = state.ended = false;
   try {
     if (!state.is_local && !connector_) throw Error(Errc::kUnavailable, kNoConnector);
     open_session(host, state.is_local ? start_local_agent(context_.get_executor()) : nullptr);
@@ -175,19 +175,20 @@ std::int64_t HostAgents::milliseconds_since_start() const {
 }
 
 void HostAgents::on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) {
-  check_rank(host, header);
-  if (header.type == ToLauncher::kOutput) return output_.on_output(header.rank, header.stream, header.time_us, payload);
+  check_process(host, header);
+  if (header.type == ToLauncher::kOutput)
+    return output_.on_output(header.process, header.stream, header.time_us, payload);
   if (header.type == ToLauncher::kHello) return on_hello(host, decode<Hello>(payload));
   if (header.type == ToLauncher::kFinished) return on_finished(host);
-  follow(header.type, header.rank);
+  follow(header.type, header.process);
   events_.on_frame(host, header, payload);
 }
 
-/// A host counts only for its own ranks.
-void HostAgents::check_rank(int host, const FrameHeader<ToLauncher>& header) const {
-  const bool is_rank = header.rank >= 0 && header.rank < std::ssize(processes_);
-  if (is_about_rank(header.type) ? is_rank && host_of(header.rank) == host : header.rank == -1) return;
-  throw Error(Errc::kProtocol, fmt::format("it sent a frame for rank {}, which is not on that host", header.rank));
+/// What a host sends counts only for its own processes.
+void HostAgents::check_process(int host, const FrameHeader<ToLauncher>& header) const {
+  const bool is_known = header.process >= 0 && header.process < std::ssize(processes_);
+  if (is_about_process(header.type) ? is_known && host_of(header.process) == host : header.process == -1) return;
+  throw Error(Errc::kProtocol, fmt::format("it sent a frame for rank {}, which is not on that host", header.process));
 }
 
 void HostAgents::follow(ToLauncher type, int process) {
@@ -230,14 +231,16 @@ void HostAgents::on_batch_end(int) {
 }
 
 void HostAgents::on_end(int host, const std::string& how) {
+  const HostState& state = hosts_.at(host);
+  if (!connector_ || state.is_local || state.starting() || state.finished) return end(host, how);
+  connector_->explain_end(state.host, [this, host, how](const std::string& reason) {
+    end(host, reason.empty() ? how : fmt::format("{}; {}", how, reason));
+  });
+}
+
+void HostAgents::end(int host, const std::string& how) {
   HostState& state = hosts_.at(host);
   const bool was_starting = state.starting();
-  const bool is_lost = connector_ && !state.is_local && !was_starting && !state.finished;
-  if (is_lost && !std::exchange(state.explained, true)) {
-    return connector_->explain_end(state.host, [this, host, how](const std::string& reason) {
-      on_end(host, reason.empty() ? how : fmt::format("{}; {}", how, reason));
-    });
-  }
   state.ended = true;
   for (Process& process : processes_) {  // the next agent on this host has other ones
     if (process.host == host && process.phase == Process::Phase::kRunning) process.phase = Process::Phase::kEnded;

@@ -43,8 +43,8 @@ class HostAgents : private AgentSession::Events {
     virtual ~Events() = default;
     /// hello() of this host is known from now on.
     virtual void on_agent_ready(int host) = 0;
-    /// `header.rank` is a rank of this host, or -1 in a frame that is about no rank. Each rank starts once, and ends
-    /// once after it has started. Never kHello, kOutput, kFinished, kFailed or kHeartbeat.
+    /// `header.process` is a process of this host, or -1 in a frame that is about none. Each process starts once, and
+    /// ends once after it has started. Never kHello, kOutput, kFinished, kFailed or kHeartbeat.
     /// Errors  Error(kProtocol) ends the agent's channel.
     virtual void on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) = 0;
     /// The frames that arrived together have been handled, and their output has been written.
@@ -77,8 +77,8 @@ class HostAgents : private AgentSession::Events {
   void send(int host, ToAgent type, std::string payload, int process = -1);
   /// Sends to every agent whose channel has not ended.
   void send_to_all(ToAgent type, const std::string& payload);
-  void send_output_credit(int rank, Stream stream, std::int64_t bytes);
-  void send_input(int rank, const std::string& bytes);
+  void send_output_credit(int process, Stream stream, std::int64_t bytes);
+  void send_input(int process, const std::string& bytes);
   /// Sends the signal to all ranks. Between SIGSTOP and SIGCONT the silence of either side is no failure.
   void signal_ranks(int number);
   /// Has all agents end their ranks, and gives up those on other hosts that are not ready.
@@ -110,10 +110,9 @@ class HostAgents : private AgentSession::Events {
     std::unique_ptr<AgentSession> session;   // null before connect()
     std::unique_ptr<LocalAgentWatch> watch;  // of an agent on this host
     std::optional<Hello> hello;
-    bool again = false;      // connect() was called while the last agent was leaving
-    bool finished = false;   // the agent has announced it
-    bool explained = false;  // the connector has been asked why the agent was lost
-    bool ended = false;      // there is no channel any more, or there never was one
+    bool again = false;     // connect() was called while the last agent was leaving
+    bool finished = false;  // the agent has announced it
+    bool ended = false;     // there is no channel any more, or there never was one
 
     bool starting() const { return !hello && !ended; }
     bool is_reached() const { return session && !ended; }
@@ -122,7 +121,8 @@ class HostAgents : private AgentSession::Events {
   void on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) override;
   void on_batch_end(int host) override;
   void on_end(int host, const std::string& how) override;
-  void check_rank(int host, const FrameHeader<ToLauncher>& header) const;
+  void end(int host, const std::string& how);
+  void check_process(int host, const FrameHeader<ToLauncher>& header) const;
   void follow(ToLauncher type, int process);
   void on_hello(int host, Hello hello);
   void on_finished(int host);

@@ -69,7 +69,9 @@ Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHo
       forwarding_(context_.get_executor(), signal_hooks()),
       time_limit_timer_(context_),
       output_(context_.get_executor(), output_options(spec, kOutputWindow),
-              [this](int rank, Stream stream, std::int64_t bytes) { agents_.send_output_credit(rank, stream, bytes); }),
+              [this](int process, Stream stream, std::int64_t bytes) {
+                agents_.send_output_credit(process, stream, bytes);
+              }),
       input_(context_.get_executor(), STDIN_FILENO, kInputWindow,
              [this](const std::string& bytes) { agents_.send_input(0, bytes); }),
       status_(context_.get_executor(), spec.allocation, show_on(output_)),
@@ -77,10 +79,7 @@ Job::Job(const JobSpec& spec, std::map<int, UniqueFd> local_agents, const MakeHo
       launch_(context_.get_executor(), spec, agents_),
       supervisor_(runjob::make_supervisor(context_.get_executor(), spec, stopped_, agents_, launch_, output_,
                                           [this](const Verdict& verdict) { end_because(verdict); })) {
-  if (spec.call)
-    call_.emplace(
-        context_.get_executor(), *spec.call, [this](int process) { return supervisor_->host_of(process); },
-        [this] { interrupt(SIGTERM, false); });
+  if (spec.call) call_.emplace(context_.get_executor(), *spec.call, [this] { interrupt(SIGTERM, false); });
   for (std::size_t host = 0; host < spec.allocation.hosts.size(); ++host) {
     if (!local_agents.contains(static_cast<int>(host)))
       status_.line().host(static_cast<int>(host), StatusLine::HostPhase::kConnecting);
@@ -148,23 +147,23 @@ void Job::on_addresses(const Status& status) {
 }
 
 void Job::on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_view payload) {
-  const int rank = header.rank;
+  const int process = header.process;
   switch (header.type) {
     case ToLauncher::kStarted:
-      return on_started(rank, decode<Started>(payload));
+      return on_started(process, decode<Started>(payload));
     case ToLauncher::kStartFailed:
-      status_.line().rank_ended(rank);
-      return supervisor_->not_started(rank, decode<StartFailed>(payload));
+      status_.line().rank_ended(process);
+      return supervisor_->not_started(process, decode<StartFailed>(payload));
     case ToLauncher::kInputCredit:
-      if (rank != 0)
-        throw Error(Errc::kProtocol, fmt::format("it gave credit for the input of rank {}, which has none", rank));
+      if (process != 0)
+        throw Error(Errc::kProtocol, fmt::format("it gave credit for the input of rank {}, which has none", process));
       return input_.add_credit(decode<Credit>(payload).bytes);
     case ToLauncher::kExited:
-      return on_exited(rank, decode<Exited>(payload));
+      return on_exited(process, decode<Exited>(payload));
     case ToLauncher::kJoined:
-      return on_joined(rank);
+      return on_joined(process);
     case ToLauncher::kEntered:
-      return supervisor_->entered(rank);
+      return supervisor_->entered(process);
     case ToLauncher::kRequest:
       return on_request(host, decode<RelayedRequest>(payload));
     case ToLauncher::kProbeListening:
@@ -172,7 +171,7 @@ void Job::on_frame(int host, const FrameHeader<ToLauncher>& header, std::string_
       return launch_.on_probe_frame(host, header.type, payload);
     case ToLauncher::kStackTrace:
       if (!stacks_) throw Error(Errc::kProtocol, "it sent a stack that it was not asked for");
-      return stacks_->on_trace(rank, decode<StackTrace>(payload));
+      return stacks_->on_trace(process, decode<StackTrace>(payload));
     case ToLauncher::kToldToEnd:
       if (!spec_.slurm)
         throw Error(Errc::kProtocol, "it reported that SLURM ends the job, which SLURM has not started");
@@ -213,45 +212,48 @@ void Job::on_agent_end(int host, HostAgents::AgentEnd end, const std::string& ho
   leave_if_done();
 }
 
-void Job::on_started(int rank, const Started& process) {
-  supervisor_->started(rank, process);
-  if (spec_.display_map && !process.gpus.empty())
+void Job::on_started(int process, const Started& report) {
+  supervisor_->started(process, report);
+  if (spec_.display_map && !report.gpus.empty())
     log::write(log::Level::kOff,  // no level hides it: the user has asked for it
-               fmt::format("rank {}: {}{}", rank, fmt::join(process.gpus, ", "),
-                           process.cpus.empty() ? "" : ", bound to CPUs " + rank_list(process.cpus)),
+               fmt::format("rank {}: {}{}", process, fmt::join(report.gpus, ", "),
+                           report.cpus.empty() ? "" : ", bound to CPUs " + rank_list(report.cpus)),
                {__FILE__, __LINE__});
-  status_.line().rank_started(rank);
+  status_.line().rank_started(process);
   status_.update();
-  if (rank == 0 && spec_.forwards_input) input_.start();
+  if (process == 0 && spec_.forwards_input) input_.start();
 }
 
-void Job::on_joined(int rank) {
+void Job::on_joined(int process) {
   any_joined_ = true;
-  const bool first = supervisor_->joined(rank);
-  status_.line().rank_joined(rank);
+  const bool first = supervisor_->joined(process);
+  status_.line().rank_joined(process);
   status_.update();
   if (first) announce_threads();
 }
 
-void Job::on_exited(int rank, const Exited& process) {
-  supervisor_->exited(rank, process);
-  status_.line().rank_ended(rank);
+void Job::on_exited(int process, const Exited& report) {
+  supervisor_->exited(process, report);
+  status_.line().rank_ended(process);
   status_.update();
-  if (stacks_) stacks_->on_rank_gone(rank);
-  if (rank != 0) return;
+  if (stacks_) stacks_->on_rank_gone(process);
+  if (process != 0) return;
   input_.stop();
-  if (process.input_read == 0 && !process.stopped_by_us) lost_input_ = input_.taken();
+  if (report.input_read == 0 && !report.stopped_by_us) lost_input_ = input_.taken();
 }
 
 void Job::on_request(int host, RelayedRequest message) {
   rendezvous::Reply reply = [this, host, id = message.id](rendezvous::Response response) {
     agents_.send(host, ToAgent::kReply, encode(RelayedReply{id, std::move(response)}));
   };
-  if (is_foreign(host, message.request.rank))
+  if (is_foreign(host, message.request.process))
     return reply(rendezvous::error_response(
-        403, fmt::format("rank {} is not on {}", message.request.rank, agents_.host(host).name)));
-  if (call_ && CallRelay::takes(message.request))
-    return call_->handle(host, std::move(message.request), std::move(reply));
+        403, fmt::format("rank {} is not on {}", message.request.process, agents_.host(host).name)));
+  if (call_ && CallRelay::takes(message.request)) {
+    if (message.request.process < 0 || supervisor_->host_of(message.request.process) < 0)
+      return reply(rendezvous::error_response(400, fmt::format("the job has no process {}", message.request.process)));
+    return call_->handle(std::move(message.request), std::move(reply));
+  }
   supervisor_->request(std::move(message.request), std::move(reply));
 }
 
@@ -343,7 +345,7 @@ void Job::collect_stacks() {
 void Job::report_stacks() {
   std::map<int, std::string> errors = output_.take_errors();
   stack_report_ = stacks_->report(spec_.allocation, errors);
-  for (const auto& [rank, text] : errors) output_.show_errors(rank, text);
+  for (const auto& [process, text] : errors) output_.show_errors(process, text);
 }
 
 /// An agent that has finished leaves by itself, and its channel ends when its guard has removed the last trace.

@@ -60,9 +60,9 @@ class Job : private HostAgents::Events {
   void enter(Phase next);
   void watch_output();
   void on_addresses(const Status& status);
-  void on_started(int rank, const Started& process);
-  void on_joined(int rank);
-  void on_exited(int rank, const Exited& process);
+  void on_started(int process, const Started& report);
+  void on_joined(int process);
+  void on_exited(int process, const Exited& report);
   void on_request(int host, RelayedRequest message);
   bool is_foreign(int host, int process);
   void announce_threads();

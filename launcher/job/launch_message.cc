@@ -10,7 +10,7 @@
 namespace runjob {
 namespace {
 
-/// A launch message without ranks.
+/// A launch message without processes.
 Launch message_for(const JobSpec& spec, const Host& host, std::int64_t output_window) {
   Launch message;
   message.command = spec.command;
@@ -27,29 +27,29 @@ Launch message_for(const JobSpec& spec, const Host& host, std::int64_t output_wi
   return message;
 }
 
-/// Adds the rank of `placement`. `allocation`: the one of the placement; `process`: its number; `network`: the
+/// Adds the process of `placement`. `allocation`: the one of the placement; `process`: its number; `network`: the
 /// variables of its host's network.
-void add_rank(Launch& message, const JobSpec& spec, const Allocation& allocation, const Placement& placement,
-              int process, const JobVariables& job, const Environment& network) {
+void add_process(Launch& message, const JobSpec& spec, const Allocation& allocation, const Placement& placement,
+                 int process, const JobVariables& job, const Environment& network) {
   const Host& where = allocation.hosts.at(static_cast<std::size_t>(placement.host));
-  LaunchRank& rank = message.ranks.emplace_back();
-  rank.rank = process;
-  rank.place = rank_place(allocation, placement, spec.start_timeout);
-  rank.place.generation = job.generation;
-  rank.environment = rank_variables(allocation, placement, job);
-  rank.environment.insert(network.begin(), network.end());
-  if (where.gpus) choose_gpus(rank.environment, visible_gpus(where, placement, spec.gpus_per_rank));
+  LaunchProcess& added = message.processes.emplace_back();
+  added.number = process;
+  added.place = rank_place(allocation, placement, spec.start_timeout);
+  added.place.generation = job.generation;
+  added.environment = rank_variables(allocation, placement, job);
+  added.environment.insert(network.begin(), network.end());
+  if (where.gpus) choose_gpus(added.environment, visible_gpus(where, placement, spec.gpus_per_rank));
   for (const auto& [name, value] : spec.runtime_variables) {
-    for (const char* prefix : {"RUNJOB_", "HOROVOD_"}) rank.environment[prefix + name] = value;
+    for (const char* prefix : {"RUNJOB_", "HOROVOD_"}) added.environment[prefix + name] = value;
   }
   if (message.cores_per_rank > 0 && !message.environment.contains("OMP_NUM_THREADS"))
-    rank.environment["OMP_NUM_THREADS"] = std::to_string(message.cores_per_rank);
-  rank.environment["RUNJOB_FOLD_TRACEBACKS"] = spec.verbose ? "0" : "1";
+    added.environment["OMP_NUM_THREADS"] = std::to_string(message.cores_per_rank);
+  added.environment["RUNJOB_FOLD_TRACEBACKS"] = spec.verbose ? "0" : "1";
   if (spec.elastic) {
-    rank.environment["RUNJOB_ELASTIC"] = rank.environment["HOROVOD_ELASTIC"] = "1";
-    rank.environment["RUNJOB_PROCESS_NUMBER"] = std::to_string(process);
+    added.environment["RUNJOB_ELASTIC"] = added.environment["HOROVOD_ELASTIC"] = "1";
+    added.environment["RUNJOB_PROCESS_NUMBER"] = std::to_string(process);
   }
-  for (const auto& [name, value] : spec.environment_overrides) rank.environment[name] = value;
+  for (const auto& [name, value] : spec.environment_overrides) added.environment[name] = value;
 }
 
 }  // namespace
@@ -58,10 +58,10 @@ Launch launch_message(const JobSpec& spec, int host, const JobVariables& job, co
                       std::int64_t output_window) {
   const auto& [hosts, placements] = spec.allocation;
   Launch message = message_for(spec, hosts.at(static_cast<std::size_t>(host)), output_window);
-  if (spec.forwards_input && host == placements.front().host) message.stdin_rank = 0;
+  if (spec.forwards_input && host == placements.front().host) message.stdin_process = 0;
   const Environment network = network_variables(address, message.environment);
   for (const Placement& placement : placements) {
-    if (placement.host == host) add_rank(message, spec, spec.allocation, placement, placement.rank, job, network);
+    if (placement.host == host) add_process(message, spec, spec.allocation, placement, placement.rank, job, network);
   }
   return message;
 }
@@ -77,8 +77,9 @@ Launch launch_message(const JobSpec& spec, const Host& host, const Membership::S
   placement.size = start.size;
   placement.local_rank = start.local_rank;
   placement.local_size = std::max(host.slots, start.local_rank + 1);
-  add_rank(message, spec, allocation, placement, start.process, job, network_variables(address, message.environment));
-  message.ranks.front().waiting = true;
+  add_process(message, spec, allocation, placement, start.process, job,
+              network_variables(address, message.environment));
+  message.processes.front().waiting = true;
   rendezvous::Topology topology;
   topology.hosts.assign(static_cast<std::size_t>(start.size), 0);
   topology.hostnames = {host.name};

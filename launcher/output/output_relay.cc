@@ -25,8 +25,7 @@ constexpr auto kPromptDelay = 100ms;                 // a line that has not ende
 std::string tag_of(const OutputRelay::Options& options, int rank, const std::string& host, Stream stream) {
   const int descriptor = stream == Stream::kStderr ? STDERR_FILENO : STDOUT_FILENO;
   const bool coloured = options.colours && ::isatty(descriptor) == 1;
-  std::string tag = output_tag(options.tags, rank, host, stream, coloured);
-  return tag.empty() && options.time == OutputTime::Format::kSeconds ? ":" : tag;
+  return output_tag(options.tags, options.time, rank, host, stream, coloured);
 }
 
 bool shows(const OutputRelay::Options& options, int rank) {
@@ -46,19 +45,17 @@ OutputRelay::OutputRelay(boost::asio::any_io_executor executor, const Options& o
       send_credit_(std::move(send_credit)),
       time_(options.time),
       stdout_(executor, STDOUT_FILENO, options.terminal),
-      ranks_(options.ranks.size()),
+      processes_(options.ranks.size()),
       prompt_timer_(executor) {
   if (!same_file(STDOUT_FILENO, STDERR_FILENO)) stderr_.emplace(executor, STDERR_FILENO, options.terminal);
   if (options.directory) files_.emplace(*options.directory);
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
     name_source(static_cast<int>(i), options.ranks[i]);
     if (files_) open_files(static_cast<int>(i));
   }
   const auto progress = [this] {
-    for (RankState& rank : ranks_) {
-      for (StreamState& stream : rank.streams)
-        stream.last_bytes = std::chrono::steady_clock::now();  // the reader has held it back
-    }
+    for (const int order : unsettled_)
+      stream_of(order).last_bytes = std::chrono::steady_clock::now();  // it was held back
     give_credit();
     if (on_progress) on_progress();
   };
@@ -73,8 +70,8 @@ OutputRelay::~OutputRelay() {
 }
 
 void OutputRelay::add_process(const std::string& host) {
-  ranks_.emplace_back();
-  const int process = static_cast<int>(ranks_.size()) - 1;
+  processes_.emplace_back();
+  const int process = static_cast<int>(processes_.size()) - 1;
   name_source(process, {host, options_.later_shown});
   try {
     if (files_) open_files(process);
@@ -85,7 +82,7 @@ void OutputRelay::add_process(const std::string& host) {
 }
 
 void OutputRelay::set_rank(int process, int rank) {
-  RankState& state = ranks_.at(static_cast<std::size_t>(process));
+  ProcessState& state = processes_.at(static_cast<std::size_t>(process));
   for (StreamState& stream : state.streams) {
     const bool is_shown = shows(options_, rank);
     if (stream.shown && !is_shown) on_output(process, stream.stream, now_us(), "");  // the line that has not ended
@@ -95,14 +92,14 @@ void OutputRelay::set_rank(int process, int rank) {
 }
 
 void OutputRelay::name_source(int process, const Rank& rank) {
-  RankState& named = ranks_.at(static_cast<std::size_t>(process));
+  ProcessState& named = processes_.at(static_cast<std::size_t>(process));
   named.host = rank.host;
   for (const Stream stream : {Stream::kStdout, Stream::kStderr}) {
     StreamState& state = named.streams[stream == Stream::kStderr ? 1 : 0];
-    state.rank = process;
+    state.process = process;
     state.stream = stream;
     state.shown = rank.shown;
-    state.source.order = 2 * state.rank + (stream == Stream::kStderr ? 1 : 0);
+    state.source.order = 2 * state.process + (stream == Stream::kStderr ? 1 : 0);
     state.source.tag = tag_of(options_, process, rank.host, stream);
   }
 }
@@ -110,7 +107,7 @@ void OutputRelay::name_source(int process, const Rank& rank) {
 void OutputRelay::open_files(int process) {
   const std::size_t width = std::to_string(std::max<std::size_t>(options_.ranks.size(), 1) - 1).size();
   const std::string folder = fmt::format("rank.{:0{}}", process, width);
-  auto& streams = ranks_.at(static_cast<std::size_t>(process)).streams;
+  auto& streams = processes_.at(static_cast<std::size_t>(process)).streams;
   OutputFiles::Streams files = files_->create(folder);
   streams[0].file = std::move(files.standard_output);
   streams[1].file = std::move(files.standard_error);
@@ -118,16 +115,16 @@ void OutputRelay::open_files(int process) {
   streams[1].file_path = fmt::format("{}/{}/stderr", *options_.directory, folder);
 }
 
-void OutputRelay::on_output(int rank, Stream stream, std::int64_t time_us, std::string_view bytes) {
-  RankState& state = ranks_.at(static_cast<std::size_t>(rank));
+void OutputRelay::on_output(int process, Stream stream, std::int64_t time_us, std::string_view bytes) {
+  ProcessState& state = processes_.at(static_cast<std::size_t>(process));
   const bool error_stream = stream == Stream::kStderr;
   StreamState& from = state.streams[error_stream ? 1 : 0];
   OutputText& text = destination(stream).text();
-  dirty_ = true;
+  unsettled_.insert(from.source.order);
   if (bytes.empty()) return text.end(from.source, time_.text(time_us));
   from.last_bytes = std::chrono::steady_clock::now();
   if (std::cmp_greater(bytes.size(), options_.window - from.uncredited))
-    throw Error(Errc::kProtocol, fmt::format("it sent more output of rank {} than it had credit for", rank));
+    throw Error(Errc::kProtocol, fmt::format("it sent more output of rank {} than it had credit for", process));
   from.uncredited += static_cast<std::int64_t>(bytes.size());
   if (holding_errors_ && error_stream && state.held_errors.size() < kMostHeldErrors) {
     state.held_errors += bytes;
@@ -157,14 +154,14 @@ void OutputRelay::write_file(StreamState& stream, std::string_view bytes) {
 
 std::map<int, std::string> OutputRelay::take_errors() {
   std::map<int, std::string> result;
-  for (RankState& rank : ranks_) {
-    if (!rank.held_errors.empty()) result[rank.streams[0].rank] = std::exchange(rank.held_errors, {});
+  for (ProcessState& process : processes_) {
+    if (!process.held_errors.empty()) result[process.streams[0].process] = std::exchange(process.held_errors, {});
   }
   return result;
 }
 
-void OutputRelay::show_errors(int rank, std::string_view text) {
-  StreamState& stream = ranks_.at(static_cast<std::size_t>(rank)).streams[1];
+void OutputRelay::show_errors(int process, std::string_view text) {
+  StreamState& stream = processes_.at(static_cast<std::size_t>(process)).streams[1];
   if (!stream.shown || text.empty()) return;
   const std::string time(time_.text(now_us()));
   OutputText& lines = destination(Stream::kStderr).text();
@@ -175,7 +172,6 @@ void OutputRelay::show_errors(int rank, std::string_view text) {
 void OutputRelay::flush() {
   stdout_.flush();
   if (stderr_) stderr_->flush();
-  if (!std::exchange(dirty_, false)) return;  // most batches of a large job hold no output
   give_credit();
   watch_held_lines();
 }
@@ -206,24 +202,21 @@ void OutputRelay::drain() {
 }
 
 void OutputRelay::give_credit() {
-  for (RankState& rank : ranks_) {
-    for (StreamState& stream : rank.streams) {
-      const std::size_t backlog = stream.shown ? destination(stream.stream).sink().backlog() : 0;
-      if (stream.uncredited < options_.window / 4 || backlog > kMaxBacklogBytes) continue;
-      send_credit_(stream.rank, stream.stream, std::exchange(stream.uncredited, 0));
-    }
+  for (const int order : unsettled_) {
+    StreamState& stream = stream_of(order);
+    const std::size_t backlog = stream.shown ? destination(stream.stream).sink().backlog() : 0;
+    if (!stream.is_owed_credit(options_.window) || backlog > kMaxBacklogBytes) continue;
+    send_credit_(stream.process, stream.stream, std::exchange(stream.uncredited, 0));
   }
-}
-
-bool OutputRelay::holds_a_line() const {
-  for (const RankState& rank : ranks_) {
-    if (!rank.streams[0].source.held.empty() || !rank.streams[1].source.held.empty()) return true;
-  }
-  return false;
+  std::erase_if(unsettled_, [this](int order) {
+    const StreamState& stream = stream_of(order);
+    return !stream.is_owed_credit(options_.window) && stream.source.held.empty();
+  });
 }
 
 void OutputRelay::watch_held_lines() {
-  if (prompt_timer_armed_ || !holds_a_line()) return;
+  const auto holds_a_line = [this](int order) { return !stream_of(order).source.held.empty(); };
+  if (prompt_timer_armed_ || std::none_of(unsettled_.begin(), unsettled_.end(), holds_a_line)) return;
   prompt_timer_armed_ = true;
   prompt_timer_.expires_after(kPromptDelay);
   prompt_timer_.async_wait([this](boost::system::error_code error) {
@@ -236,22 +229,20 @@ void OutputRelay::watch_held_lines() {
 
 /// A line waits longer if a slow reader has stopped its rank: then the rank did not pause in the middle of it.
 void OutputRelay::flush_held_lines() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto now_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  const std::string time(time_.text(now_us()));
   const auto silent_since = std::chrono::steady_clock::now() - kPromptDelay;
-  for (RankState& rank : ranks_) {
-    for (StreamState& stream : rank.streams) {
-      OutputDestination& where = destination(stream.stream);
-      if (where.sink().backlog() > 0 || stream.last_bytes > silent_since) continue;
-      where.text().flush(stream.source, time_.text(now_us));
-    }
+  for (const int order : unsettled_) {
+    StreamState& stream = stream_of(order);
+    OutputDestination& where = destination(stream.stream);
+    if (where.sink().backlog() > 0 || stream.last_bytes > silent_since) continue;
+    where.text().flush(stream.source, time);
   }
   stdout_.flush();
   if (stderr_) stderr_->flush();
 }
 
-std::vector<std::string> OutputRelay::last_stderr_lines(int rank, std::size_t count) const {
-  std::string_view rest = ranks_.at(static_cast<std::size_t>(rank)).stderr_tail;
+std::vector<std::string> OutputRelay::last_stderr_lines(int process, std::size_t count) const {
+  std::string_view rest = processes_.at(static_cast<std::size_t>(process)).stderr_tail;
   std::vector<std::string> lines;
   while (!rest.empty() && lines.size() < count) {
     while (!rest.empty() && (rest.back() == '\n' || rest.back() == '\r')) rest.remove_suffix(1);

@@ -35,14 +35,15 @@ TagStyle parse_tag_style(std::string_view text, std::string_view what) {
   }
 }
 
-std::string output_tag(const TagStyle& style, int rank, std::string_view host, Stream stream, bool coloured) {
+std::string output_tag(const TagStyle& style, OutputTime::Format time, int rank, std::string_view host, Stream stream,
+                       bool coloured) {
   std::string tag;
   if (style.rank || style.host) {
     tag = fmt::format("[{}{}{}]", style.rank ? std::to_string(rank) : "", style.rank && style.host ? " " : "",
                       style.host ? host : "");
   }
   if (style.stream) tag += stream == Stream::kStderr ? "<stderr>" : "<stdout>";
-  if (tag.empty()) return tag;
+  if (tag.empty()) return time == OutputTime::Format::kSeconds ? ":" : "";
   tag += ":";
   const int colour = kColours[static_cast<std::size_t>(rank) % std::size(kColours)];
   return coloured ? fmt::format("\x1b[{}m{}\x1b[0m", colour, tag) : tag;

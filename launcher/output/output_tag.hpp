@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "launcher/channel/frame.hpp"
+#include "launcher/output/output_time.hpp"
 
 namespace runjob {
 
@@ -23,8 +24,10 @@ struct TagStyle {
 /// Errors  Error(kUsage) naming `what`.
 TagStyle parse_tag_style(std::string_view text, std::string_view what);
 
-/// The tag: "[3]<stdout>:", which is horovodrun's, or "[3 s1]<stderr>:", "[s1]:", "<stdout>:"; "" without rank, stream
-/// and host. With `coloured` it has the rank's colour.
-std::string output_tag(const TagStyle& style, int rank, std::string_view host, Stream stream, bool coloured);
+/// The tag: "[3]<stdout>:", which is horovodrun's, or "[3 s1]<stderr>:", "[s1]:", "<stdout>:". Without rank, stream and
+/// host it is "", or ":" where it ends a time (OutputTime::Format::kSeconds). With `coloured` it has the rank's colour.
+/// `time`: the format of the time that precedes the tag.
+std::string output_tag(const TagStyle& style, OutputTime::Format time, int rank, std::string_view host, Stream stream,
+                       bool coloured);
 
 }  // namespace runjob

@@ -1,19 +1,20 @@
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/awaitable.hpp>
 
+#include "launcher/channel/bounded_listener.hpp"
 #include "launcher/elastic/host_source.hpp"
 
 namespace runjob {
 
 /// Carries out the requests of `runjob resize` while an elastic job runs. It serves processes of the same user only
 /// (SO_PEERCRED). The connection of any other process is closed before anything is read from it.
+/// Bounds   those of BoundedListener: 64 connections at a time, ten seconds for each, and 64 KiB for a request.
 /// Owner    as HostSource: the supervisor. The socket's file exists from start() to stop(); start() also removes those
 ///          of launchers that were killed.
 /// Threads  the executor's one thread.
@@ -28,19 +29,15 @@ class ResizeSocket : public HostSource {
   void stop() override;
 
  private:
-  struct Caller;
-
   void remove_old_sockets() const;
-  void accept();
-  void serve(const std::shared_ptr<Caller>& caller);
+  boost::asio::awaitable<void> serve(StreamSocket socket);
   std::string answer(std::string_view line);
 
   const boost::asio::any_io_executor executor_;
   const std::string folder_;
   const std::string job_id_;
   HostChanges& changes_;
-  boost::asio::local::stream_protocol::acceptor acceptor_;
-  boost::asio::steady_timer retry_;  // of accept()
+  std::optional<BoundedListener> listener_;  // from start() to stop()
   std::string path_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "launcher/channel/bounded_listener.hpp"
 #include "launcher/sealed_channel/sealed_channel.hpp"
 #include "rendezvous/job_key.hpp"
 
@@ -13,9 +14,9 @@ namespace runjob {
 
 /// Accepts the connections of agents that a batch system started: listens on every address of this host, on a free
 /// port. Only an agent that has the key completes the handshake (sealed/noise_handshake.hpp). The others are rejected
-/// without an answer, and the first ten are logged.
-/// Bounds   a connection must prove within ten seconds that it is an agent. At most `strangers` connections that have
-///          not are kept, and a new one replaces the oldest.
+/// without an answer.
+/// Bounds   those of BoundedListener: `strangers` connections that have not proved yet that they are agents, and ten
+///          seconds for each proof.
 /// Threads  the loop's one thread.
 class AgentListener {
  public:
@@ -30,11 +31,13 @@ class AgentListener {
   AgentListener(const AgentListener&) = delete;
   AgentListener& operator=(const AgentListener&) = delete;
 
-  int port() const;
+  int port() const { return port_; }
 
  private:
-  class State;
-  std::shared_ptr<State> state_;  // shared with its coroutines, which may outlive this object by one turn of the loop
+  struct State;
+  std::shared_ptr<State> state_;  // shared with the coroutines that serve connections
+  BoundedListener listener_;
+  int port_ = 0;
 };
 
 }  // namespace runjob

@@ -7,11 +7,10 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "hostfile/slurm_task.hpp"
-#include "launcher/channel/strangers.hpp"
+#include "launcher/channel/bounded_listener.hpp"
 #include "launcher/srun_task/munge.hpp"
 #include "launcher/srun_task/step_messages.hpp"
 #include "launcher/srun_task/step_names.hpp"
@@ -21,7 +20,8 @@ namespace runjob {
 
 /// Gathers the tasks of a step at task 0: listens on one of step_ports(), or on any port that it publishes in the
 /// step's names, until each task has sent its hello, then answers all of them. Whoever sends no hello of this user's
-/// step is turned away. If too many connections have sent none yet, the oldest of them is closed.
+/// step is turned away.
+/// Bounds   those of BoundedListener: 64 connections more than tasks, and ten seconds for a hello.
 /// Owner    task 0's StepHead. Outlives the loop's run.
 /// Threads  the loop's one thread; the constructor may run before the loop.
 class StepGathering {
@@ -43,29 +43,25 @@ class StepGathering {
 
  private:
   struct Waiting {
-    boost::asio::ip::tcp::socket socket;
+    StreamSocket socket;
     StepHello hello;
   };
 
-  boost::asio::awaitable<void> accept();
-  boost::asio::awaitable<void> receive(Strangers::Socket stranger);
-  void add(boost::asio::ip::tcp::socket socket, const std::string& line, const std::string& from,
-           const std::string& at);
+  boost::asio::awaitable<void> receive(StreamSocket socket);
+  void add(StreamSocket socket, const std::string& line, const std::string& from, const std::string& at);
   void refuse_all();
-  void answer(boost::asio::ip::tcp::socket socket, std::string text);
+  void answer(StreamSocket socket, std::string text);
 
   boost::asio::io_context& context_;
   const SlurmTask task_;
   const Munge munge_;
   const std::chrono::milliseconds timeout_;
   const Done done_;
-  boost::asio::ip::tcp::acceptor acceptor_;
-  const int port_;
+  int port_ = 0;
   boost::asio::steady_timer timer_;
   StepRoll roll_;
   std::vector<Waiting> waiting_;  // tasks that have come and have no answer yet
-  Strangers strangers_;           // connections that have sent no hello yet
-  int warnings_ = 0;
+  BoundedListener listener_;      // of connections that have sent no hello yet
 };
 
 }  // namespace runjob

@@ -106,7 +106,7 @@ class StepHead::State {
   }
 
   void on_request(rendezvous::Request request, rendezvous::Reply reply) {
-    const int rank = request.rank;
+    const int rank = request.process;
     const bool is_rank = rank >= 0 && rank < options_.task.size;
     liveness_->seen(rank, now());
     const std::string reports = fmt::format("/v1/kv/{}/", kStepScope);

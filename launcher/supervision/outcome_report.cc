@@ -224,8 +224,8 @@ std::string remaining_message(const Remaining& remaining, const std::string& hos
     const RemainingProcess& each = remaining.processes[i];
     if (i > 0) processes += ", ";
     const std::string name = one_line(std::string_view(each.name).substr(0, kMostName));
-    processes += each.rank < 0 ? fmt::format("pid {} ({})", each.pid, name)
-                               : fmt::format("rank {} (pid {}, {})", each.rank, each.pid, name);
+    processes += each.number < 0 ? fmt::format("pid {} ({})", each.pid, name)
+                                 : fmt::format("rank {} (pid {}, {})", each.number, each.pid, name);
   }
   if (remaining.processes.size() > kMostNamed)
     processes += fmt::format(" and {} more", remaining.processes.size() - kMostNamed);

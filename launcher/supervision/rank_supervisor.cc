@@ -76,7 +76,7 @@ bool RankSupervisor::joined(int rank) {
 }
 
 void RankSupervisor::request(rendezvous::Request request, rendezvous::Reply reply) {
-  const int rank = request.rank;
+  const int rank = request.process;
   const bool is_rank = rank >= 0 && static_cast<std::size_t>(rank) < allocation_.placements.size();
   const bool is_first = options_.placement && request.target == "/v1/join" && is_rank && note_join(rank);
   service_.handle(std::move(request), alarm_->now(), std::move(reply));

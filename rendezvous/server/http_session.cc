@@ -46,7 +46,7 @@ Gatekeeper::Head head_of(const HttpHead& message) {
   head.mac = message.value_of(kMacHeader);
   head.digest = message.value_of(kDigestHeader);
   if (const auto rank = message.find(kRankHeader))
-    head.request.rank = static_cast<int>(parse_integer(*rank, kRankHeader, 0, std::numeric_limits<int>::max()));
+    head.request.process = static_cast<int>(parse_integer(*rank, kRankHeader, 0, std::numeric_limits<int>::max()));
   return head;
 }
 

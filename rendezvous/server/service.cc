@@ -72,8 +72,8 @@ struct Service::State {
 Answers Service::State::route(Request& request, TimePoint now, Reply& reply) {
   if (request.body.size() > kMaxBodyBytes)
     throw Refusal{413, fmt::format("a body of {} bytes is over the limit of {}", request.body.size(), kMaxBodyBytes)};
-  if (request.rank < -1 || request.rank >= roster.size())
-    throw Refusal{400, fmt::format("rank {} is not in this job of {}", request.rank, roster.size())};
+  if (request.process < -1 || request.process >= roster.size())
+    throw Refusal{400, fmt::format("rank {} is not in this job of {}", request.process, roster.size())};
   const Target target = parse_target(request.target);
   const std::vector<std::string>& path = target.path;
   if (path[0] == "v1" && path.size() == 2 && path[1] == "join") return join(request, now, reply);
@@ -109,9 +109,9 @@ Answers Service::State::gather(GatherTable::Kind kind, const Target& target, Req
   if (request.method != "POST") throw wrong_method(request, "POST");
   if (kind == GatherTable::Kind::kBarrier && !request.body.empty()) throw Refusal{400, "a barrier takes no body"};
   Arrival arrival;
-  arrival.rank = request.rank;
+  arrival.rank = request.process;
   arrival.count = target.count.value_or(roster.size());
-  arrival.index = target.index.value_or(request.rank);
+  arrival.index = target.index.value_or(request.process);
   if (arrival.rank < 0) throw Refusal{400, fmt::format("expected the header {}, found none", kRankHeader)};
   if (arrival.count > roster.size())
     throw Refusal{400, fmt::format("count {} is over the job's size of {}", arrival.count, roster.size())};
@@ -135,9 +135,9 @@ Answers Service::State::key_value(const Target& target, Request& request, TimePo
 
 Answers Service::State::failing(const Request& request, Reply& reply) const {
   if (request.method != "POST") throw wrong_method(request, "POST");
-  if (request.rank < 0) throw Refusal{400, fmt::format("expected the header {}, found none", kRankHeader)};
+  if (request.process < 0) throw Refusal{400, fmt::format("expected the header {}, found none", kRankHeader)};
   const Failing news = failing_from_json(request.body);
-  if (failing_listener) failing_listener(request.rank, news);
+  if (failing_listener) failing_listener(request.process, news);
   Answers answers;
   answers.push_back({std::move(reply), {}});
   return answers;

@@ -39,10 +39,10 @@ class FramePeer {
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   }
 
-  void send(Out type, int rank = -1, const std::string& payload = "", Stream stream = Stream::kNone) {
+  void send(Out type, int process = -1, const std::string& payload = "", Stream stream = Stream::kNone) {
     FrameHeader<Out> header;
     header.type = type;
-    header.rank = rank;
+    header.process = process;
     header.stream = stream;
     header.length = static_cast<std::uint32_t>(payload.size());
     std::string bytes;

@@ -34,7 +34,7 @@ ScriptedServer::Step greeted(const std::function<void(RawSocket&, SignedAnswers&
 }
 
 void answer_one(SignedAnswers& answers, const std::string& body) {
-  answers.read_request(kGet.target, kGet.rank);
+  answers.read_request(kGet.target, kGet.process);
   answers.send(answers.answer(body), answers.sign(answers.answer(body)));
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("over a network there is no connection without a key", "[unit]") {
 TEST_CASE("requests go over TCP too, to a number or a name, on one connection", "[net]") {
   std::string request;
   ScriptedServer server({greeted([&request](RawSocket&, SignedAnswers& answers) {
-    request = answers.read_request(kGet.target, kGet.rank);
+    request = answers.read_request(kGet.target, kGet.process);
     answers.send(answers.answer("first"), answers.sign(answers.answer("first")));
     answer_one(answers, "second");
   })});
@@ -79,7 +79,7 @@ TEST_CASE("requests go over TCP too, to a number or a name, on one connection", 
 
 TEST_CASE("a connection that broke is made anew once, without the caller noticing", "[net]") {
   ScriptedServer server(
-      {greeted([](RawSocket&, SignedAnswers& answers) { answers.read_request(kGet.target, kGet.rank); }),
+      {greeted([](RawSocket&, SignedAnswers& answers) { answers.read_request(kGet.target, kGet.process); }),
        greeted([](RawSocket&, SignedAnswers& answers) { answer_one(answers, "first"); }),
        [](RawSocket) {},  // breaks before the nonce
        greeted([](RawSocket&, SignedAnswers& answers) { answer_one(answers, "second"); })});
@@ -91,7 +91,7 @@ TEST_CASE("a connection that broke is made anew once, without the caller noticin
 
 TEST_CASE("a connection that breaks twice is an error that says so", "[net]") {
   const ScriptedServer::Step cut = greeted([](RawSocket& socket, SignedAnswers& answers) {
-    answers.read_request(kGet.target, kGet.rank);
+    answers.read_request(kGet.target, kGet.process);
     socket.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
   });
   ScriptedServer server({cut, cut});
@@ -143,20 +143,20 @@ TEST_CASE("an answer that the job's rendezvous did not give to this request is r
     }
   };
   check_refused([](SignedAnswers& answers) {  // unsigned
-    answers.read_request(kGet.target, kGet.rank);
+    answers.read_request(kGet.target, kGet.process);
     answers.send(answers.answer("second"), "");
   });
   check_refused([](SignedAnswers& answers) {  // changed
-    answers.read_request(kGet.target, kGet.rank);
+    answers.read_request(kGet.target, kGet.process);
     answers.send(answers.answer("other"), answers.sign(answers.answer("second")));
   });
   check_refused([](SignedAnswers& answers) {  // another status
-    answers.read_request(kGet.target, kGet.rank);
+    answers.read_request(kGet.target, kGet.process);
     answers.send(answers.answer("second"), answers.sign({404, "text/plain", "second"}));
   });
   check_refused([](SignedAnswers& answers) {  // repeated
     const std::string mac_of_first = answers.sign(answers.answer("first"));
-    answers.read_request(kGet.target, kGet.rank);
+    answers.read_request(kGet.target, kGet.process);
     answers.send(answers.answer("first"), mac_of_first);
   });
 }

@@ -118,7 +118,7 @@ class SignedRequests {
   static std::string text(const Request& request, const std::string& digest, const std::string& mac) {
     return request.method + " " + request.target +
            " HTTP/1.1\r\nContent-Length: " + std::to_string(request.body.size()) + "\r\n" +
-           (request.rank < 0 ? "" : std::string(kRankHeader) + ": " + std::to_string(request.rank) + "\r\n") +
+           (request.process < 0 ? "" : std::string(kRankHeader) + ": " + std::to_string(request.process) + "\r\n") +
            kDigestHeader + ": " + digest + "\r\n" + kMacHeader + ": " + mac + "\r\n\r\n" + request.body;
   }
 

@@ -16,22 +16,23 @@ namespace {
 
 /// The GPUs of one rank: the names in `visible`, which it alone sees, or the one of them that its local rank chooses.
 /// A device that is not found is an error where the rank `must` have one.
-std::vector<const GpuDevice*> gpus_of(const LaunchRank& rank, const std::vector<GpuDevice>& devices,
+std::vector<const GpuDevice*> gpus_of(const LaunchProcess& process, const std::vector<GpuDevice>& devices,
                                       const std::vector<std::string>& visible, bool is_share, bool must) {
   std::vector<std::string> names = visible;
   if (!is_share && !visible.empty())
-    names = {visible[static_cast<std::size_t>(rank.place.local_rank) % visible.size()]};
+    names = {visible[static_cast<std::size_t>(process.place.local_rank) % visible.size()]};
   if (names.empty() && must)
     throw Error(Errc::kUnavailable,
-                fmt::format("rank {} cannot be bound to the cores near its GPU: {}", rank.rank, kNoGpu));
+                fmt::format("rank {} cannot be bound to the cores near its GPU: {}", process.number, kNoGpu));
   std::vector<const GpuDevice*> result;
   for (const std::string& name : names) {
     const GpuDevice* const device = find_gpu(devices, name);
     if (device != nullptr) result.push_back(device);
     if (device == nullptr && must)
-      throw Error(Errc::kUnavailable, fmt::format("rank {} cannot be bound to the cores near its GPU {}: the driver "
-                                                  "shows {} GPU{} here, and none is that one",
-                                                  rank.rank, name, devices.size(), devices.size() == 1 ? "" : "s"));
+      throw Error(Errc::kUnavailable,
+                  fmt::format("rank {} cannot be bound to the cores near its GPU {}: the driver "
+                              "shows {} GPU{} here, and none is that one",
+                              process.number, name, devices.size(), devices.size() == 1 ? "" : "s"));
   }
   return result;
 }
@@ -62,31 +63,31 @@ void place_near_gpus(const Launch& launch, const Environment& agent, const std::
   const std::vector<GpuDevice> devices = list_gpu_devices(root);
   const std::vector<int> usable = binds ? affinity() : std::vector<int>();
   for (std::size_t i = 0; i < placements.size(); ++i) {
-    const LaunchRank& rank = launch.ranks[i];
+    const LaunchProcess& process = launch.processes[i];
     Environment own = agent;
     if (placements[i].visible_gpus) choose_gpus(own, *placements[i].visible_gpus);
-    const auto gpus = gpus_of(rank, devices, usable_gpus(own, root), launch.gpus_per_rank > 0, binds);
+    const auto gpus = gpus_of(process, devices, usable_gpus(own, root), launch.gpus_per_rank > 0, binds);
     for (const GpuDevice* gpu : gpus) placements[i].gpus.push_back(gpu_text(*gpu));
-    if (binds) placements[i].cpus = near_cpus(rank.rank, gpus, usable);
+    if (binds) placements[i].cpus = near_cpus(process.number, gpus, usable);
   }
 }
 
 }  // namespace
 
 std::vector<RankPlacement> place_ranks(const Launch& launch, const Environment& agent, const std::string& root) {
-  std::vector<RankPlacement> result(launch.ranks.size());
+  std::vector<RankPlacement> result(launch.processes.size());
   const bool is_elastic = launch.elastic_slots > 0;
   const auto share_of = [&](std::size_t i) {
-    return is_elastic ? launch.ranks[i].place.local_rank : static_cast<int>(i);
+    return is_elastic ? launch.processes[i].place.local_rank : static_cast<int>(i);
   };
   if (launch.bind_to != BindTo::kNone && launch.bind_to != BindTo::kGpu) {
-    const int shares = is_elastic ? launch.elastic_slots : static_cast<int>(launch.ranks.size());
+    const int shares = is_elastic ? launch.elastic_slots : static_cast<int>(launch.processes.size());
     const auto cpus = bind_ranks(usable_cpus(), launch.bind_to, shares, launch.cores_per_rank);
     for (std::size_t i = 0; i < result.size(); ++i) result[i].cpus = cpus.at(static_cast<std::size_t>(share_of(i)));
   }
   std::vector<std::string> gpus;
   for (std::size_t i = 0; i < result.size(); ++i) {
-    result[i].visible_gpus = chosen_gpus(launch.ranks[i].environment);
+    result[i].visible_gpus = chosen_gpus(launch.processes[i].environment);
     if (result[i].visible_gpus || launch.gpus_per_rank == 0) continue;
     if (gpus.empty()) gpus = usable_gpus(agent, root);
     result[i].visible_gpus = gpu_list(gpu_share(gpus, share_of(i), launch.gpus_per_rank));

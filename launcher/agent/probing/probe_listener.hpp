@@ -3,7 +3,10 @@
 #include <memory>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/steady_timer.hpp>
 
+#include "launcher/channel/bounded_listener.hpp"
 #include "launcher/network/probe_messages.hpp"
 
 namespace runjob {
@@ -11,7 +14,7 @@ namespace runjob {
 /// Lets other hosts find out by which addresses they reach this one. Listens on each address, at a port that the kernel
 /// chooses, and answers the token's question. Any other connection is closed without an answer.
 /// Threads  the executor's one thread.
-/// Bounds   `most_connections` at a time, of which the oldest goes first, and 30 s in all.
+/// Bounds   those of BoundedListener: `most_connections` at a time, and 30 s in all.
 class ProbeListener {
  public:
   /// All other hosts may connect to the first host at the same time.
@@ -25,11 +28,14 @@ class ProbeListener {
   ProbeListener& operator=(const ProbeListener&) = delete;
 
   /// For each of the message's addresses the port, or the reason why there is none.
-  const ProbeListening& listening() const;
+  const ProbeListening& listening() const { return listening_; }
 
  private:
-  class State;
-  std::shared_ptr<State> state_;  // shared with the coroutines, which may outlive this object by one turn of the loop
+  ProbePort listen(boost::asio::any_io_executor executor, const boost::asio::ip::address& address);
+
+  std::shared_ptr<BoundedListener> listener_;  // shared with the handler of end_
+  boost::asio::steady_timer end_;
+  ProbeListening listening_;
 };
 
 }  // namespace runjob

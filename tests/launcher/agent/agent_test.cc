@@ -36,7 +36,7 @@ class RunningAgent {
     message.working_directory = "/";
     message.environment["PATH"] = "/usr/bin:/bin";
     message.output_window = 1 << 20;
-    message.ranks.emplace_back();
+    message.processes.emplace_back();
     message.topology = rendezvous::to_json(rendezvous::Topology{{0}, {"s1"}});
     change(message);
     launcher.send(ToAgent::kLaunch, -1, encode(message));
@@ -112,7 +112,7 @@ TEST_CASE("an agent starts a rank, forwards its output, reports its end and fini
   RunningAgent agent;
   CHECK(agent.hello.version == kVersion);
   agent.launch("echo $RUNJOB_TEST; exit 3",
-               [](Launch& launch) { launch.ranks[0].environment["RUNJOB_TEST"] = "text"; });
+               [](Launch& launch) { launch.processes[0].environment["RUNJOB_TEST"] = "text"; });
   CHECK(agent.output() == "text\n");
   const Exited exited = agent.exited();
   CHECK(exited.wait_status == 3 << 8);
@@ -125,7 +125,7 @@ TEST_CASE("a command that cannot be started is reported, and nothing is left to 
   Launch message;
   message.command = {"/there/is/no/such/command"};
   message.working_directory = "/";
-  message.ranks.emplace_back();
+  message.processes.emplace_back();
   agent.launcher.send(ToAgent::kLaunch, -1, encode(message));
   const auto failure = decode<StartFailed>(agent.launcher.next(ToLauncher::kStartFailed).payload);
   CHECK(failure.step == StartFailed::Step::kExec);
@@ -209,7 +209,7 @@ TEST_CASE("a rank's output waits for credit", "[multiproc]") {
 
 TEST_CASE("input reaches the rank that is to have it, and is credited", "[multiproc]") {
   RunningAgent agent;
-  agent.launch("cat", [](Launch& launch) { launch.stdin_rank = 0; });
+  agent.launch("cat", [](Launch& launch) { launch.stdin_process = 0; });
   agent.launcher.send(ToAgent::kInput, 0, "typed");
   CHECK(decode<Credit>(agent.launcher.next(ToLauncher::kInputCredit).payload).bytes == 5);
   agent.launcher.send(ToAgent::kInput, 0, "");
@@ -220,14 +220,14 @@ TEST_CASE("input reaches the rank that is to have it, and is credited", "[multip
 TEST_CASE("joins are answered by the agent, other requests by the launcher", "[multiproc]") {
   RunningAgent agent;
   agent.launch("echo $RUNJOB_RENDEZVOUS; exec sleep 1000",
-               [](Launch& launch) { launch.ranks[0].place.hostname = "s1"; });
+               [](Launch& launch) { launch.processes[0].place.hostname = "s1"; });
   std::string address = agent.output(1);
   while (address.back() != '\n') address += agent.output(1);
   address.pop_back();
   rendezvous::Client client(address, 0);
   const rendezvous::JoinReply place = client.join(std::chrono::seconds(30));
   CHECK(place.hostname == "s1");
-  CHECK(agent.launcher.next(ToLauncher::kJoined).header.rank == 0);
+  CHECK(agent.launcher.next(ToLauncher::kJoined).header.process == 0);
 
   std::optional<std::string> value;
   std::string lost;

@@ -93,7 +93,7 @@ TEST_CASE("processes that remain are reported with the time that is left", "[mul
   REQUIRE(agent.reported);
   REQUIRE(agent.reported->processes.size() == 1);
   CHECK(agent.reported->processes[0].pid == daemon.pid());
-  CHECK(agent.reported->processes[0].rank == -1);
+  CHECK(agent.reported->processes[0].number == -1);
   CHECK(agent.reported->processes[0].name == "a daemon");
   CHECK(agent.reported->left_ms == (10s - Stragglers::kPatience) / 1ms);
 }

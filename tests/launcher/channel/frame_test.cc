@@ -20,10 +20,10 @@ using Parser = FrameParser<ToLauncher>;
 using Frames = std::vector<std::pair<Header, std::string>>;
 
 template <FrameType Type>
-std::string frame(Type type, int rank, const std::string& payload, Stream stream = Stream::kNone) {
+std::string frame(Type type, int process, const std::string& payload, Stream stream = Stream::kNone) {
   FrameHeader<Type> header;
   header.type = type;
-  header.rank = rank;
+  header.process = process;
   header.stream = stream;
   header.time_us = 1'700'000'000'000'001;
   header.length = static_cast<std::uint32_t>(payload.size());
@@ -59,11 +59,11 @@ TEST_CASE("frames come out as they went in, however the bytes are cut", "[unit]"
     REQUIRE(frames.size() == 3);
     CHECK(frames[0].first.type == ToLauncher::kOutput);
     CHECK(frames[0].first.stream == Stream::kStderr);
-    CHECK(frames[0].first.rank == 3);
+    CHECK(frames[0].first.process == 3);
     CHECK(frames[0].first.time_us == 1'700'000'000'000'001);
     CHECK(frames[0].second == "hello\n");
     CHECK(frames[1].first.type == ToLauncher::kFinished);
-    CHECK(frames[1].first.rank == -1);
+    CHECK(frames[1].first.process == -1);
     CHECK(frames[1].second.empty());
     CHECK(frames[2].second == std::string(300'000, 'x'));
   }

@@ -89,7 +89,7 @@ TEST_CASE("frames of both directions pass a session, those sent early after the 
   side.session.send_output_credit(1, Stream::kStderr, 77);
   side.settle();
   const auto credit = side.agent.next(ToAgent::kOutputCredit);
-  CHECK(credit.header.rank == 1);
+  CHECK(credit.header.process == 1);
   CHECK(credit.header.stream == Stream::kStderr);
   CHECK(decode<Credit>(credit.payload).bytes == 77);
   side.agent.send(ToLauncher::kHello, -1, "hello");

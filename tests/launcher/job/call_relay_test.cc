@@ -22,7 +22,7 @@ struct Record {
   bool operator==(const Record&) const = default;
 };
 
-/// A relay of two ranks on each of two hosts, and the caller's end of it.
+/// A relay, and the caller's end of it.
 struct Relay {
   explicit Relay(const std::string& function) {
     const int file = ::memfd_create("function", 0);
@@ -30,15 +30,13 @@ struct Relay {
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
     caller = UniqueFd(ends[0]);
-    // Processes 0 and 1 are on the first host, 2 and 3 on the second one.
-    const auto host_of = [](int process) { return process < 4 ? process / 2 : -1; };
-    relay.emplace(context.get_executor(), CallDescriptors{file, ends[1]}, host_of, [this] { ++gone; });
+    relay.emplace(context.get_executor(), CallDescriptors{file, ends[1]}, [this] { ++gone; });
   }
 
   /// What has been answered when the loop has nothing more to do at once.
-  std::optional<rendezvous::Response> ask(int host, const rendezvous::Request& request) {
+  std::optional<rendezvous::Response> ask(const rendezvous::Request& request) {
     std::optional<rendezvous::Response> answer;
-    relay->handle(host, request, [&answer](rendezvous::Response response) { answer = std::move(response); });
+    relay->handle(request, [&answer](rendezvous::Response response) { answer = std::move(response); });
     context.poll();
     return answer;
   }
@@ -71,7 +69,7 @@ TEST_CASE("a rank reads the function in blocks, up to its end", "[unit]") {
   const std::string function = std::string(CallRelay::kBlockBytes, 'a') + "the rest";
   Relay relay(function);
   const auto from = [&relay](std::size_t offset) {
-    return relay.ask(0, {"GET", "/v1/call/function/" + std::to_string(offset), "", 1}).value().body.str();
+    return relay.ask({"GET", "/v1/call/function/" + std::to_string(offset), "", 1}).value().body.str();
   };
   CHECK(from(0) == std::string(CallRelay::kBlockBytes, 'a'));
   CHECK(from(CallRelay::kBlockBytes) == "the rest");
@@ -81,24 +79,21 @@ TEST_CASE("a rank reads the function in blocks, up to its end", "[unit]") {
 
 TEST_CASE("results reach the caller with their rank, and the verdict comes last", "[unit]") {
   Relay relay("");
-  CHECK(relay.ask(1, result_of(3, "three")).value().status == 200);
-  CHECK(relay.ask(0, result_of(0, "")).value().status == 200);
+  CHECK(relay.ask(result_of(3, "three")).value().status == 200);
+  CHECK(relay.ask(result_of(0, "")).value().status == 200);
   relay.relay->finish("{}");
   CHECK(relay.read() == Record{3, "three"});
   CHECK(relay.read() == Record{0, ""});
   CHECK(relay.read() == Record{-1, "{}"});
 }
 
-TEST_CASE("a host gives results of its own ranks only, and other requests are refused", "[unit]") {
+TEST_CASE("requests that are none of a call's are refused", "[unit]") {
   Relay relay("f");
-  CHECK(relay.ask(0, result_of(2, "forged")).value().status == 400);
-  CHECK(relay.ask(0, result_of(-1, "forged")).value().status == 400);
-  CHECK(relay.ask(0, result_of(7, "forged")).value().status == 400);
-  CHECK(relay.ask(0, {"GET", "/v1/call/function/-1", "", 0}).value().status == 400);
-  CHECK(relay.ask(0, {"GET", "/v1/call/function/x", "", 0}).value().status == 400);
-  CHECK(relay.ask(0, {"GET", "/v1/call/function/%zz", "", 0}).value().status == 400);
-  CHECK(relay.ask(0, {"PUT", "/v1/call/function/0", "", 0}).value().status == 404);
-  CHECK(relay.ask(0, {"GET", "/v1/call/result", "", 0}).value().status == 404);
+  CHECK(relay.ask({"GET", "/v1/call/function/-1", "", 0}).value().status == 400);
+  CHECK(relay.ask({"GET", "/v1/call/function/x", "", 0}).value().status == 400);
+  CHECK(relay.ask({"GET", "/v1/call/function/%zz", "", 0}).value().status == 400);
+  CHECK(relay.ask({"PUT", "/v1/call/function/0", "", 0}).value().status == 404);
+  CHECK(relay.ask({"GET", "/v1/call/result", "", 0}).value().status == 404);
   CHECK(CallRelay::takes({"GET", "/v1/call/function/0", "", 0}));
   CHECK_FALSE(CallRelay::takes({"GET", "/v1/kv/call/function", "", 0}));
 }
@@ -107,7 +102,7 @@ TEST_CASE("a rank is answered when the caller's socket has taken its block", "[u
   Relay relay("");
   const std::string large(16 << 20, 'x');
   std::optional<rendezvous::Response> answer;
-  relay.relay->handle(0, result_of(1, large), [&](rendezvous::Response response) { answer = std::move(response); });
+  relay.relay->handle(result_of(1, large), [&](rendezvous::Response response) { answer = std::move(response); });
   relay.context.poll();
   REQUIRE_FALSE(answer);
   std::string received;
@@ -125,7 +120,7 @@ TEST_CASE("a rank is answered when the caller's socket has taken its block", "[u
 TEST_CASE("the caller's end is told once, and whoever waits or comes later is answered", "[unit]") {
   Relay relay("");
   std::optional<rendezvous::Response> waiting;
-  relay.relay->handle(0, result_of(1, std::string(16 << 20, 'x')),
+  relay.relay->handle(result_of(1, std::string(16 << 20, 'x')),
                       [&](rendezvous::Response response) { waiting = std::move(response); });
   relay.context.poll();
   REQUIRE_FALSE(waiting);
@@ -133,14 +128,13 @@ TEST_CASE("the caller's end is told once, and whoever waits or comes later is an
   while (relay.gone == 0) relay.context.run_one();
   relay.context.poll();
   CHECK(waiting.value().status == 410);
-  CHECK(relay.ask(0, result_of(0, "late")).value().status == 410);
+  CHECK(relay.ask(result_of(0, "late")).value().status == 410);
   CHECK(relay.gone == 1);
   relay.relay->finish("{}");  // does not wait for anybody
 }
 
 TEST_CASE("descriptors that are not open are an error", "[unit]") {
   boost::asio::io_context context;
-  CHECK_THROWS_WITH(CallRelay(
-                        context.get_executor(), {9999, 9998}, [](int) { return 0; }, [] {}),
+  CHECK_THROWS_WITH(CallRelay(context.get_executor(), {9999, 9998}, [] {}),
                     ContainsSubstring("the call's descriptors are not open"));
 }

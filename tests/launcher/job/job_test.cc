@@ -4,6 +4,7 @@
 #include <csignal>
 #include <functional>
 #include <limits>
+#include <map>
 #include <random>
 #include <thread>
 #include <vector>
@@ -127,8 +128,8 @@ TEST_CASE("a job on one host is launched without waiting for a hello, and its ou
   CHECK(outcome.output == "[0]<stdout>:a line\n");
   CHECK(outcome.errors.empty());
   CHECK(launch.command == std::vector<std::string>{"train"});
-  REQUIRE(launch.ranks.size() == 1);
-  CHECK(launch.ranks[0].environment.at("MASTER_ADDR") == "127.0.0.1");
+  REQUIRE(launch.processes.size() == 1);
+  CHECK(launch.processes[0].environment.at("MASTER_ADDR") == "127.0.0.1");
 }
 
 TEST_CASE("a job on several hosts is launched when all agents are ready", "[unit]") {
@@ -147,7 +148,7 @@ TEST_CASE("a job on several hosts is launched when all agents are ready", "[unit
                                                     }});
   CHECK(outcome.status == 0);
   CHECK(launched_in_time);
-  CHECK(launch.ranks.at(0).environment.at("MASTER_PORT") == "12345");
+  CHECK(launch.processes.at(0).environment.at("MASTER_PORT") == "12345");
 }
 
 TEST_CASE("a rank that fails ends the others, and the message names it", "[unit]") {
@@ -325,6 +326,29 @@ TEST_CASE("an agent that sends what none would ends the job, and its host is nam
     CHECK_THAT(outcome.errors, ContainsSubstring(attack.named));
     CHECK_THAT(outcome.errors, !ContainsSubstring("agent on a"));
   }
+}
+
+TEST_CASE("results of a call are taken from the processes of the host that sends them, and from no others", "[unit]") {
+  auto [callers_end, its_end] = socket_pair();
+  JobSpec spec = spec_for("a:1,b:1");
+  spec.call = CallDescriptors{memory_file().release(), its_end.release()};
+  std::map<int, int> statuses;  // by process
+  const Outcome outcome = run(spec, {[&](AgentPeer& agent) {
+                                       start(agent, 0);
+                                       for (const int process : {-1, 0, 1, 7}) {
+                                         const rendezvous::Request result{"POST", "/v1/call/result", "value", process};
+                                         agent.send(ToLauncher::kRequest, -1, encode(RelayedRequest{1, result}));
+                                         const std::string reply = agent.next(ToAgent::kReply).payload;
+                                         statuses[process] = decode<RelayedReply>(reply).response.status;
+                                       }
+                                       finish(agent, 0, 0);
+                                     },
+                                     [&](AgentPeer& agent) {
+                                       start(agent, 1);
+                                       finish(agent, 1, 0);
+                                     }});
+  CHECK(outcome.status == 0);
+  CHECK(statuses == std::map<int, int>{{-1, 400}, {0, 200}, {1, 403}, {7, 400}});
 }
 
 TEST_CASE("whatever frames an agent sends, the job ends with a message of its own", "[unit]") {

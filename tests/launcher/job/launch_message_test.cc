@@ -32,10 +32,10 @@ TEST_CASE("each host's agent gets its own ranks, with what only they get", "[uni
   CHECK(message.output_window == 77);
   CHECK(message.grace_ms == 10'000);
   CHECK(message.bind_to == BindTo::kCore);
-  CHECK(message.stdin_rank == -1);
-  REQUIRE(message.ranks.size() == 2);
-  CHECK(message.ranks[1].rank == 3);
-  const Environment& variables = message.ranks[1].environment;
+  CHECK(message.stdin_process == -1);
+  REQUIRE(message.processes.size() == 2);
+  CHECK(message.processes[1].number == 3);
+  const Environment& variables = message.processes[1].environment;
   CHECK(variables.at("RANK") == "3");
   CHECK(variables.at("MASTER_ADDR") == "10.0.0.1");
   CHECK(variables.at("RUNJOB_ADDRESS") == "10.0.0.2");
@@ -45,9 +45,9 @@ TEST_CASE("each host's agent gets its own ranks, with what only they get", "[uni
 
 TEST_CASE("rank 0 has the launcher's input, unless the user keeps it", "[unit]") {
   JobSpec spec = on_two_hosts();
-  CHECK(launch_message(spec, 0, {}, {}, 0).stdin_rank == 0);
+  CHECK(launch_message(spec, 0, {}, {}, 0).stdin_process == 0);
   spec.forwards_input = false;
-  CHECK(launch_message(spec, 0, {}, {}, 0).stdin_rank == -1);
+  CHECK(launch_message(spec, 0, {}, {}, 0).stdin_process == -1);
 }
 
 TEST_CASE("a process that an elastic job starts later is told the number of its host", "[unit]") {
@@ -60,8 +60,8 @@ TEST_CASE("a process that an elastic job starts later is told the number of its 
   start.local_rank = 1;
   start.host_number = {2, 3};
   const Launch message = launch_message(spec, spec.allocation.hosts[1], start, {"j1", 3, 7, "10.0.0.1", 1}, {}, 0);
-  REQUIRE(message.ranks.size() == 1);
-  const Environment& variables = message.ranks[0].environment;
+  REQUIRE(message.processes.size() == 1);
+  const Environment& variables = message.processes[0].environment;
   CHECK(variables.at("RUNJOB_PROCESS_NUMBER") == "9");
   CHECK(variables.at("RUNJOB_HOSTNAME") == "s2");
   CHECK(variables.at("ROLE_RANK") == "4");
@@ -74,7 +74,7 @@ TEST_CASE("a process that an elastic job starts later is told the number of its 
 
 TEST_CASE("a number of cores for each rank is its number of threads, unless the user gives one", "[unit]") {
   JobSpec spec = on_two_hosts();
-  const auto variables = [&] { return launch_message(spec, 1, {}, {}, 0).ranks.front().environment; };
+  const auto variables = [&] { return launch_message(spec, 1, {}, {}, 0).processes.front().environment; };
   CHECK_FALSE(variables().contains("OMP_NUM_THREADS"));  // the agent divides its host's cores
   spec.map_by.cores_per_rank = 3;
   CHECK(launch_message(spec, 1, {}, {}, 0).cores_per_rank == 3);
@@ -88,7 +88,7 @@ TEST_CASE("a number of cores for each rank is its number of threads, unless the 
 TEST_CASE("ranks that only lose another one print one line, unless the user wants all", "[unit]") {
   JobSpec spec = on_two_hosts();
   const auto folds = [&] {
-    return launch_message(spec, 0, {}, {}, 0).ranks.front().environment.at("RUNJOB_FOLD_TRACEBACKS");
+    return launch_message(spec, 0, {}, {}, 0).processes.front().environment.at("RUNJOB_FOLD_TRACEBACKS");
   };
   CHECK(folds() == "1");
   spec.verbose = true;
@@ -101,10 +101,10 @@ TEST_CASE("GPUs that the host list names are shared out here, others by the agen
   const JobSpec spec = on_two_hosts();
   const Launch first = launch_message(spec, 0, {}, {}, 0);
   CHECK(first.gpus_per_rank == 1);
-  CHECK(first.stdin_rank == 0);
-  CHECK_FALSE(first.ranks[0].environment.contains("CUDA_VISIBLE_DEVICES"));
+  CHECK(first.stdin_process == 0);
+  CHECK_FALSE(first.processes[0].environment.contains("CUDA_VISIBLE_DEVICES"));
   const Launch second = launch_message(spec, 1, {}, {}, 0);
   CHECK(second.gpus_per_rank == 1);
-  CHECK(second.ranks[0].environment.at("CUDA_VISIBLE_DEVICES") == "4");
-  CHECK(second.ranks[1].environment.at("CUDA_VISIBLE_DEVICES") == "6");
+  CHECK(second.processes[0].environment.at("CUDA_VISIBLE_DEVICES") == "4");
+  CHECK(second.processes[1].environment.at("CUDA_VISIBLE_DEVICES") == "6");
 }

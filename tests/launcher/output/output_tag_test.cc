@@ -7,14 +7,16 @@ using namespace runjob;
 
 namespace {
 
-std::string tag(std::string_view style) {
-  return output_tag(parse_tag_style(style, "--tag-output"), 3, "s1", Stream::kStderr, false);
+using Time = OutputTime::Format;
+
+std::string tag(std::string_view style, Time time = Time::kNone) {
+  return output_tag(parse_tag_style(style, "--tag-output"), time, 3, "s1", Stream::kStderr, false);
 }
 
 }  // namespace
 
 TEST_CASE("a line's tag has the parts that are asked for, in one order", "[unit]") {
-  CHECK(output_tag({}, 0, "s1", Stream::kStdout, false) == "[0]<stdout>:");
+  CHECK(output_tag({}, Time::kNone, 0, "s1", Stream::kStdout, false) == "[0]<stdout>:");
   CHECK(tag("rank,stream") == "[3]<stderr>:");
   CHECK(tag("stream,host,rank") == "[3 s1]<stderr>:");
   CHECK(tag("rank") == "[3]:");
@@ -22,16 +24,19 @@ TEST_CASE("a line's tag has the parts that are asked for, in one order", "[unit]
   CHECK(tag("stream") == "<stderr>:");
   CHECK(tag("time").empty());
   CHECK(tag("none").empty());
+  CHECK(tag("none", Time::kSeconds) == ":");
+  CHECK(tag("none", Time::kMicroseconds).empty());
+  CHECK(tag("rank", Time::kSeconds) == "[3]:");
   CHECK(parse_tag_style("time,rank", "").time);
   CHECK(parse_tag_style("none", "").none());
 }
 
 TEST_CASE("each rank's tag has a colour, as long as there are any", "[unit]") {
-  const auto coloured = [](int rank) { return output_tag({}, rank, "s1", Stream::kStdout, true); };
+  const auto coloured = [](int rank) { return output_tag({}, Time::kNone, rank, "s1", Stream::kStdout, true); };
   CHECK(coloured(0) == "\x1b[36m[0]<stdout>:\x1b[0m");
   CHECK(coloured(1).substr(0, 5) != coloured(0).substr(0, 5));
   CHECK(coloured(6) == "\x1b[36m[6]<stdout>:\x1b[0m");
-  CHECK(output_tag({false, false, false, false}, 0, "s1", Stream::kStdout, true).empty());
+  CHECK(output_tag({false, false, false, false}, Time::kNone, 0, "s1", Stream::kStdout, true).empty());
 }
 
 TEST_CASE("a tag style that is none is an error", "[unit]") {

@@ -212,5 +212,6 @@ TEST_CASE("a task of another step is turned away, and the step waits on for its 
     }
   }
   CHECK_THAT(refusal, ContainsSubstring("task 0 on s1 has left"));
-  CHECK_THAT(contents(errors), ContainsSubstring("refused a connection from 127.0.0.1: a task of step " + slurm.step));
+  CHECK_THAT(contents(errors), ContainsSubstring("refused a connection from 127.0.0.1 port "));
+  CHECK_THAT(contents(errors), ContainsSubstring(": a task of step " + slurm.step));
 }

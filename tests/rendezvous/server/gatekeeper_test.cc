@@ -25,7 +25,7 @@ ConnectionAuth greet(Gatekeeper& gatekeeper, const JobKey& key = kKey) {
 
 Gatekeeper::Head signed_by(ConnectionAuth& client, const Request& request) {
   const Digest digest = sha256(request.body);
-  return {{request.method, request.target, "", request.rank},
+  return {{request.method, request.target, "", request.process},
           "",
           to_hex(client.next_request(request, digest)),
           to_hex(digest)};
@@ -111,8 +111,8 @@ TEST_CASE("forged, repeated, reordered and foreign requests are refused", "[unit
   using Head = Gatekeeper::Head;
   check_refused([](Head& head, ConnectionAuth&) { head.request.method = "DELETE"; });
   check_refused([](Head& head, ConnectionAuth&) { head.request.target += "2"; });
-  check_refused([](Head& head, ConnectionAuth&) { head.request.rank = 2; });
-  check_refused([](Head& head, ConnectionAuth&) { head.request.rank = -1; });
+  check_refused([](Head& head, ConnectionAuth&) { head.request.process = 2; });
+  check_refused([](Head& head, ConnectionAuth&) { head.request.process = -1; });
   check_refused([](Head& head, ConnectionAuth&) { head.digest = to_hex(sha256("other")); });
   check_refused([](Head& head, ConnectionAuth&) { head.digest.clear(); });
   check_refused([](Head& head, ConnectionAuth&) { head.mac.back() = head.mac.back() == '0' ? '1' : '0'; });

@@ -16,8 +16,8 @@ Launch launch_of(int ranks) {
   Launch launch;
   launch.bind_to = BindTo::kGpu;
   for (int rank = 0; rank < ranks; ++rank) {
-    LaunchRank& added = launch.ranks.emplace_back();
-    added.rank = rank;
+    LaunchProcess& added = launch.processes.emplace_back();
+    added.number = rank;
     added.place.local_rank = rank;
   }
   return launch;
@@ -57,14 +57,14 @@ TEST_CASE("a rank with several GPUs is near all of them, and the host list's GPU
   const TwoGpus host;
   Launch launch = launch_of(1);
   launch.gpus_per_rank = 2;
-  launch.ranks[0].environment["CUDA_VISIBLE_DEVICES"] = "GPU-6e,0";
+  launch.processes[0].environment["CUDA_VISIBLE_DEVICES"] = "GPU-6e,0";
   const std::vector<RankPlacement> placed = place_ranks(launch, {{"CUDA_VISIBLE_DEVICES", "7"}}, host.root());
   CHECK(placed[0].visible_gpus == "GPU-6e,0");  // the launcher's choice
   CHECK(placed[0].cpus == (host.first == host.last ? Cpus{host.first} : Cpus{host.first, host.last}));
   CHECK(placed[0].gpus == Texts{"GPU 1 (GPU-6e55, NUMA node 1)", "GPU 0 (GPU-5d5b, NUMA node 0)"});
   launch.bind_to = BindTo::kNone;
   launch.names_gpus = true;
-  launch.ranks[0].environment["CUDA_VISIBLE_DEVICES"] = "";  // a choice too: of none
+  launch.processes[0].environment["CUDA_VISIBLE_DEVICES"] = "";  // a choice too: of none
   CHECK(place_ranks(launch, {{"CUDA_VISIBLE_DEVICES", "0"}}, host.root())[0].visible_gpus == "");
   CHECK(place_ranks(launch, {{"CUDA_VISIBLE_DEVICES", "0"}}, host.root())[0].gpus.empty());
 }

@@ -10,7 +10,7 @@
 namespace runjob {
 
 /// One generation of an elastic job while it lasts.
-struct Era {
+struct Generation {
   Allocation allocation;
   std::vector<int> hosts;      ///< by index in `allocation`, the job's index of the host
   std::vector<int> processes;  ///< by rank
