@@ -3,6 +3,7 @@
 import re
 import subprocess
 
+import page_words
 import source_tree
 
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
@@ -64,3 +65,11 @@ def test_the_index_has_every_page():
     in_docs = [page for page in index.parent.glob("**/*.md") if page != index]
     assert in_docs
     assert not [str(page) for page in in_docs if page.resolve() not in linked]
+
+
+def test_words_are_counted_without_the_bars_of_tables():
+    assert page_words.words("| `a` | two words |\n|---|---|\n\n- one * 2\n") == 5
+
+
+def test_the_pages_for_users_can_be_held_in_the_head():
+    assert 10_000 < sum(page_words.by_page().values()) < page_words.LIMIT
