@@ -67,6 +67,13 @@ def test_the_index_has_every_page():
     assert not [str(page) for page in in_docs if page.resolve() not in linked]
 
 
+def test_llms_txt_has_every_page_for_users_and_no_missing_one():
+    """The list for programs that read the project: https://llmstxt.org has the form."""
+    targets = LINK.findall(source_tree.read("llms.txt"))
+    assert not [target for target in targets if not (source_tree.ROOT / target).exists()]
+    assert not [page.name for page in source_tree.ROOT.glob("docs/*.md") if f"docs/{page.name}" not in targets]
+
+
 def test_words_are_counted_without_the_bars_of_tables():
     assert page_words.words("| `a` | two words |\n|---|---|\n\n- one * 2\n") == 5
 
