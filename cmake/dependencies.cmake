@@ -1,6 +1,6 @@
-# Every third-party library, found once. Which folder may use which is in docs/architecture.md, and a test checks it.
+# Every third-party library, found once. Which folder may use which is in architecture.md, and a test checks it.
 find_package(Threads REQUIRED)
-find_package(Boost 1.81 REQUIRED CONFIG)   # 1.74 lacks what Asio's coroutines need: see docs/architecture.md
+find_package(Boost 1.81 REQUIRED CONFIG)   # 1.74 lacks what Asio's coroutines need: see docs/developers/architecture.md
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)

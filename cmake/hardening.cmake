@@ -1,5 +1,5 @@
 # What a release is built with so that an error in it is the end of a process and not a way in: each folder with what users
-# run adds RUNJOB_HARDENING to its options. docs/performance.md has what it costs. The parts of the runtime that each
+# run adds RUNJOB_HARDENING to its options. measurements.md has what it costs. The parts of the runtime that each
 # operation passes have RUNJOB_HARDENING_OF_OPERATIONS: without libstdc++'s assertions, which take a tenth of a short one.
 if(RUNJOB_SANITIZED)
   set(RUNJOB_HARDENING_OF_OPERATIONS "")

@@ -11,7 +11,7 @@
 #include "rendezvous/job_key.hpp"
 #include "rendezvous/protocol.hpp"
 
-/// The proof of both ends of an HTTP connection that they hold the job's key. docs/internals/rendezvous.md describes it
+/// The proof of both ends of an HTTP connection that they hold the job's key. rendezvous.md describes it
 /// for readers of the wire.
 ///
 ///   client  GET /v1/session      Runjob-Nonce: c                 the first request of a connection

@@ -11,7 +11,7 @@
 #include <vector>
 
 /// The protocol between a rank and the rendezvous: HTTP/1.1 requests on versioned paths, over any stream.
-/// docs/internals/rendezvous.md describes the same for readers of the wire.
+/// docs/developers/rendezvous.md describes the same for readers of the wire.
 ///
 ///   POST   /v1/join                  JSON {"rank","pid"}  -> JSON, see JoinReply
 ///   POST   /v1/gather/<name>         one blob             -> CBOR array of all blobs, by index

@@ -13,7 +13,7 @@ from testbed import NeedsRoot, OutOfTime, requirements
 
 OUT_OF_TIME = (
     "The test has run out of time: the program hangs, or the machine was too slow. "
-    'Run this test alone; see "Failures for lack of time" in docs/testing.md.'
+    'Run this test alone; see "Failures for lack of time" in docs/developers/testing.md.'
 )
 
 

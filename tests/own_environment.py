@@ -14,7 +14,7 @@ _FOREIGN = re.compile(
     "|GLOO_|NCCL_|KERAS_|XDG_|LC_|TORCHELASTIC_|GROUP_|ROLE_"
     "|(LANG|LANGUAGE|RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|NODE_RANK|MASTER_ADDR|MASTER_PORT)$"
 )
-#: Which build is tested: docs/testing.md has them.
+#: Which build is tested: docs/developers/testing.md has them.
 _OF_TESTS = ("RUNJOB_BIN", "RUNJOB_LIBRARY", "RUNJOB_BUILD")
 #: Tools that tests start keep what they have downloaded or compiled: the variable, and its folder below ~/.cache.
 _CACHES = {"PIP_CACHE_DIR": "pip", "CCACHE_DIR": "ccache"}

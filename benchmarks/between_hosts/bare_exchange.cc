@@ -62,7 +62,7 @@ std::size_t moved(ssize_t count, const char* what) {
 }
 
 /// float32 values that begin with a page: from 1 to 32 bytes after it, AMD's Zen 3 copies from the kernel's pages and to
-/// them at a tenth of its speed (docs/performance.md).
+/// them at a tenth of its speed (docs/developers/measurements.md).
 class Values {
  public:
   Values(std::size_t count, float value) : pages_((count + kOfPage - 1) / kOfPage), count_(count) {

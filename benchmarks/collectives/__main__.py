@@ -1,6 +1,6 @@
 """runjob's collectives beside those of MPIs, torch.distributed and Horovod: time by size, ratios, and what memory allows.
 
-python3 -m benchmarks.collectives [options]; docs/benchmarks.md says what it measures and how.
+python3 -m benchmarks.collectives [options]; docs/developers/benchmarks.md says what it measures and how.
 """
 
 import importlib.util

@@ -1,6 +1,6 @@
 """The same training with runjob, with what PyTorch and TensorFlow have themselves, Horovod, and by processes that do not communicate.
 
-python3 -m benchmarks.training [options]; docs/benchmarks.md says what it measures and how.
+python3 -m benchmarks.training [options]; docs/developers/benchmarks.md says what it measures and how.
 """
 
 import contextlib

@@ -122,7 +122,7 @@ std::vector<Option> own_options() {
        .value = "TIME",
        .variables = {"RUNJOB_START_TIMEOUT", "HOROVOD_START_TIMEOUT"},
        .default_text = "30",
-       .help = "how long the first rank may wait in init() for the last one: 30, 500ms, 10m",
+       .help = "all ranks must call init() within this time after the first one: 30, 500ms, 10m",
        .group = OptionGroup::kEnd},
       {.name = "timeout",
        .short_names = {"-timeout"},

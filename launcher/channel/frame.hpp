@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kMaxPayloadBytes = 17u << 20;
 inline constexpr std::size_t kFrameHeaderBytes = 20;
 
 /// A frame that the launcher sends to an agent. Both directions share one sequence of numbers; see
-/// docs/internals/agent-channel.md.
+/// docs/developers/agent-channel.md.
 enum class ToAgent : std::uint8_t {
   kLaunch = 2,         ///< Launch: start these processes
   kOutputCredit = 6,   ///< Credit: the agent may send that many more bytes of the stream

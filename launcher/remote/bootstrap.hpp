@@ -14,7 +14,7 @@
 /// How a program of ours comes to run on a host that has only a POSIX shell. A command is given to the user's login
 /// shell there; it runs the agent of our build from the user's cache directory. When that is not there it asks for it
 /// on its standard output, takes it from its standard input, checks it, and moves it to its name in one step, so
-/// launches at the same time do not disturb each other. docs/internals/agent-channel.md has the words of this exchange.
+/// launches at the same time do not disturb each other. agent-channel.md has the words of this exchange.
 ///
 /// The folder and the agent must belong to the user, others may not write to them, and neither may be a link: otherwise
 /// another user of that host could put his own program there. This is checked at each start, upload and removal.

@@ -36,6 +36,24 @@ class MetricAverage:
             logs[name] = average if array.ndim else float(average)
 
 
+#: Keras's callbacks that change the training by a metric. Keras has a class of each name for each of its versions.
+_DECIDING = frozenset({"EarlyStopping", "ReduceLROnPlateau"})
+
+
+def deciding_alone(callbacks: Any) -> list[str]:
+    """The names of the callbacks of fit() that change the training by a metric of this rank alone, because no
+    MetricAverage comes before them.
+    """
+    listed = getattr(callbacks, "callbacks", callbacks)  # a CallbackList has it
+    found = []
+    for callback in listed if isinstance(listed, (list, tuple)) else [listed]:
+        if isinstance(callback, MetricAverage):
+            break
+        if not _DECIDING.isdisjoint(cls.__name__ for cls in type(callback).__mro__):
+            found.append(type(callback).__name__)
+    return found
+
+
 class LearningRateSchedule:
     """Multiplies the learning rate during some of the epochs.
 

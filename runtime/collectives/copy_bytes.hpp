@@ -49,7 +49,7 @@ inline bool is_slow_to_copy(const void* to, const void* from) {
 ///
 /// Shape    zero bytes are allowed, from and to null as well. The blocks do not overlap.
 /// Threads  any.
-/// Source   measured (docs/performance.md); glibc's bug 30994 is about the same of Zen 4.
+/// Source   measured (docs/developers/measurements.md); glibc's bug 30994 is about the same of Zen 4.
 inline void copy_bytes(void* to, const void* from, std::size_t bytes) {
   if (bytes >= kLeastLongCopy && is_slow_to_copy(to, from))
     return copy_without_string_instruction(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);

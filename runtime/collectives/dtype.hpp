@@ -6,7 +6,7 @@
 #include <runjob/runjob.h>
 #include <string_view>
 
-/// The types of a tensor's elements. This is their table; docs/internals/adding-a-dtype.md lists the other places.
+/// The types of a tensor's elements. This is their table; docs/developers/adding-a-dtype.md lists the other places.
 namespace runjob::runtime {
 
 /// The numbers are those of the C interface, which are also the numbers in messages between ranks.

@@ -48,7 +48,7 @@ class ControlChannel {
   /// The next complete frame, valid until the next receive(); nullopt when there is none.
   std::optional<std::string_view> next_frame();
   /// Received bytes begin with a page: glibc's large blocks begin 16 bytes after one, and Zen 3 copies to there from
-  /// the beginning of the kernel's pages at a tenth of its speed (docs/performance.md).
+  /// the beginning of the kernel's pages at a tenth of its speed (docs/developers/measurements.md).
   struct alignas(4096) Page {
     char bytes[4096];
   };

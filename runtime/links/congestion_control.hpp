@@ -5,7 +5,7 @@
 /// The congestion control of TCP for links.
 ///
 /// BBR sends by a timer, at a rate that it estimates. Over a short round trip the timer takes longer than the network:
-/// in about half of all jobs an allreduce of 128 KiB then takes 2.5 times as long (docs/performance.md). So a link with
+/// in about half of all jobs an allreduce of 128 KiB then takes 2.5 times as long (measurements.md). So a link with
 /// a short round trip does not use it, also where it is the default of the host. Any other default stays.
 ///
 /// A socket keeps to a timer once it has begun to. So BBR is switched off before the connection begins, and switched

@@ -52,7 +52,7 @@ TEST_CASE("equality looks at every byte", "[unit]") {
   }
 }
 
-// Computed with Python's hmac and hashlib from the description in docs/internals/rendezvous.md.
+// Computed with Python's hmac and hashlib from the description in docs/developers/rendezvous.md.
 TEST_CASE("the MACs of a connection are those that the page describes", "[unit]") {
   ConnectionAuth auth = connection();
   const Response empty{200, "", {}};

@@ -36,7 +36,7 @@ def includes(text):
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """The two tables of docs/architecture.md."""
+    """The two tables of docs/developers/architecture.md."""
 
     folders: dict  # folder -> the folders and headers that it may include
     libraries: dict  # prefix -> its home folders, or ("anywhere",)
@@ -108,12 +108,12 @@ def names_in(cell):
 
 
 def read_table(markdown):
-    """The tables of folders and libraries in docs/architecture.md."""
+    """The tables of folders and libraries in docs/developers/architecture.md."""
     folders = {names_in(folder)[0]: names_in(allowed) for folder, _, allowed in table_rows(markdown, "folder")}
     libraries = {names_in(prefix)[0]: names_in(homes) for _, prefix, homes in table_rows(markdown, "library")}
     return Table(folders, libraries)
 
 
 def read_packages(markdown):
-    """The table of Python packages in docs/architecture.md: package -> the packages that it may import."""
+    """The table of Python packages in docs/developers/architecture.md: package -> the packages that it may import."""
     return {names_in(package)[0]: names_in(allowed) for package, _, allowed in table_rows(markdown, "package")}

@@ -1,11 +1,11 @@
-"""The dependency table of docs/architecture.md against every `#include`."""
+"""The dependency table of docs/developers/architecture.md against every `#include`."""
 
 import pathlib
 
 import pytest
 import source_tree
 
-TABLE = source_tree.read_table(source_tree.read("docs/architecture.md"))
+TABLE = source_tree.read_table(source_tree.read("docs/developers/architecture.md"))
 SUFFIXES = (".cc", ".hpp", ".h", ".cu")
 
 

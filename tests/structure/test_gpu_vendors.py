@@ -1,4 +1,4 @@
-"""The places that a second vendor of GPUs changes: docs/internals/adding-a-gpu-vendor.md lists them, and each has one home."""
+"""The places that a second vendor of GPUs changes: adding-a-gpu-vendor.md lists them, and each has one home."""
 
 import re
 
@@ -11,7 +11,7 @@ HOMES = {
     ".event_query(": "runtime/collectives/cuda/driver.hpp",
     ".stream_query(": "runtime/collectives/cuda/driver.hpp",
 }
-PAGE = source_tree.read("docs/internals/adding-a-gpu-vendor.md")
+PAGE = source_tree.read("docs/developers/adding-a-gpu-vendor.md")
 PLACES = {title: text for title, text in re.findall(r"^### (.+)\n((?:(?!#).*\n)*)", PAGE, re.MULTILINE)}
 
 

@@ -1,4 +1,4 @@
-"""The table of Python packages in docs/architecture.md against every import, and no circle of imports between modules."""
+"""The table of Python packages in architecture.md against every import, and no circle of imports between modules."""
 
 import ast
 import graphlib
@@ -6,7 +6,7 @@ import graphlib
 import source_tree
 
 PYTHON = source_tree.ROOT / "python"
-TABLE = source_tree.read_packages(source_tree.read("docs/architecture.md"))
+TABLE = source_tree.read_packages(source_tree.read("docs/developers/architecture.md"))
 
 
 def module_name(path):

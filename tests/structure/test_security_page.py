@@ -1,4 +1,4 @@
-"""docs/security.md: each row of its tables of promises names a test that exists, and each fuzz target has a row."""
+"""docs/developers/security-tests.md: each row of its tables of promises names a test that exists, and each fuzz target has a row."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 import source_tree
 from test_migration_page import objection
 
-PAGE = "docs/security.md"
+PAGE = "docs/developers/security-tests.md"
 
 
 @pytest.mark.parametrize("table, fewest", [("connection", 10), ("promise", 12)])

@@ -2,7 +2,7 @@
 for example, use it to join a job of their own. No other user can reach it: it is a Unix socket in a folder that only
 this user may enter, and exists during one init().
 
-docs/internals/rendezvous.md describes the protocol. init() needs the join, which is answered here, and gathers.
+docs/developers/rendezvous.md describes the protocol. init() needs the join, which is answered here, and gathers.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ WHOLE_BYTES    gradients of at least this size do not stay in the processor's ca
 CLOSING_BYTES  the largest size of the gradients that are completed last and that step() sends, because no work is left
                to overlap with.
 
-docs/performance.md has the measurements.
+docs/developers/measurements.md has the measurements.
 """
 
 from __future__ import annotations

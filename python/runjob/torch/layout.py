@@ -75,7 +75,7 @@ class Layout:
         planned = plan(entries, groups, closes=self._host_words is None)
         numbers = itertools.count()
         self.buckets = [self._bucket(f"{name}.bucket.{next(numbers)}", names) for names in planned.buckets]
-        self.alone = [Alone(f"{name}.{slot.name}", slot, reduction) for slot in alone]
+        self.alone = [Alone(_name_of(name, [slot]), slot, reduction) for slot in alone]
         self.closing = self._host_words or self._bucket(f"{name}.closing", planned.closing, extra)
         self._takers: list[Bucket | Alone] = [*self.buckets, *self.alone]
 
@@ -175,12 +175,17 @@ class Layout:
     def _bucket(self, name: str, names: Sequence[str], extra: int = 0) -> Bucket:
         slots = [self.slots[each] for each in names]
         memory = self._memory(slots[0]) if slots else (torch.float32, torch.device("cpu"))
-        if slots:
-            name = f"{name}.{slots[0].name}" + (f"...{slots[-1].name}" if len(slots) > 1 else "")
         strides = [self._agreement.forms[each].strides for each in names]
         is_on_gpu = self._host_words is not None and any(map(_is_on_gpu, slots))
         words = self._host_words.take(len(slots)) if is_on_gpu else None
-        return Bucket(name, slots, strides, memory, self._reduction, extra, words)
+        return Bucket(_name_of(name, slots), slots, strides, memory, self._reduction, extra, words)
+
+
+def _name_of(name: str, slots: Sequence[Slot]) -> str:
+    """The name of an operation in messages and the timeline: it begins with the parameters, which users know."""
+    if not slots:
+        return name
+    return slots[0].name + (f"...{slots[-1].name}" if len(slots) > 1 else "") + f" ({name})"
 
 
 def _is_on_gpu(slot: Slot) -> bool:

@@ -16,7 +16,7 @@ RankOrderReduction reduction_for(const Call& call, int size) {
 
 /// Works piece by piece, so that a reduced piece is still in the first cache when it is copied to the other outputs.
 void write_to_all(Channels& channels, const Call& call) {
-  // The pieces of two ranks fit a first cache of 32 KiB: measured, docs/performance.md.
+  // The pieces of two ranks fit a first cache of 32 KiB: measured, docs/developers/measurements.md.
   constexpr std::size_t kPieceBytes = 8u << 10;
   const auto size = static_cast<std::size_t>(channels.group.size());
   const std::size_t element = size_of(call.dtype), bytes = call.count * element;

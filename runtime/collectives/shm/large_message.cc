@@ -9,7 +9,7 @@
 namespace runjob::runtime {
 namespace {
 
-/// The smallest message for which a system call is worth its cost: docs/performance.md.
+/// The smallest message for which a system call is worth its cost: docs/developers/measurements.md.
 constexpr std::size_t kLeastCmaBytes = 128u << 10;
 
 /// The smallest output for which streaming stores are tried. A smaller one is still in a core's own cache when it is

@@ -61,7 +61,7 @@ class TcpLink {
  private:
   /// The kernel often begins a new page with a message. AMD's Zen 3 copies at a tenth of its speed when the target
   /// begins 1 to 32 bytes after the source, modulo the size of a page, and users' memory mostly begins 0, 16 or 64
-  /// bytes after a page does. 128 bytes keep the message's data away from these places (docs/performance.md).
+  /// bytes after a page does. 128 bytes keep the message's data away from these places (measurements.md).
   struct Header {
     std::uint64_t tag = 0, bytes = 0;
     std::array<std::byte, 112> unused = {};

@@ -21,7 +21,7 @@ constexpr char kEnded[] = "the exchange was ended";
 
 /// So many bytes are enough for the rate of a network with a short round trip. With more of them in a queue on the way,
 /// the other direction's acknowledgements wait behind them. Over other networks the kernel chooses. Measured:
-/// docs/performance.md.
+/// docs/developers/measurements.md.
 constexpr int kSendBufferBytes = 256 << 10;
 
 void limit_send_buffer(int socket) {

@@ -165,7 +165,7 @@ RUNJOB_API runjob_code runjob_start_timeline(const char* path, int mark_cycles, 
  */
 RUNJOB_API runjob_code runjob_stop_timeline(void);
 
-/* This rank's position in the job; -1 when not initialised. docs/architecture.md defines the terms. */
+/* This rank's position in the job; -1 when not initialised. docs/developers/architecture.md defines the terms. */
 RUNJOB_API int runjob_rank(void);
 RUNJOB_API int runjob_size(void);
 RUNJOB_API int runjob_local_rank(void);

@@ -48,6 +48,24 @@ def compiled_models():
     )  # fmt: skip
 
 
-CASES = {compiled_models: ([False, False], True, True, True, True, True)}
+def deciding_callbacks():
+    """fit() of TensorFlow's Keras warns too of callbacks that have no averages before them."""
+    tf, hvd = tensorflow_cases.module()
+    from runjob.tensorflow.keras.callbacks import MetricAverageCallback
+
+    x, y = (tensor.numpy() for tensor in tensorflow_cases.data(tf, hvd.rank()))
+    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2)])
+    model.compile(optimizer=hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1)), loss="mse")
+    found = []
+    for before in ([], [MetricAverageCallback()]):
+        stop = tf.keras.callbacks.EarlyStopping("loss", patience=9)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(x, y, batch_size=4, verbose=0, callbacks=[*before, stop])
+        found.append(sum("EarlyStopping in callbacks= decides by the metrics" in str(each.message) for each in caught))
+    return found
+
+
+CASES = {compiled_models: ([False, False], True, True, True, True, True), deciding_callbacks: [1, 0]}
 
 test_every_case = tensorflow_cases.test(CASES)

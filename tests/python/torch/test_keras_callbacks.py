@@ -191,6 +191,23 @@ def averages_and_rates():
     return logs, *([round(rate, 6) for rate in each.history["lr"]] for each in (history, decayed))
 
 
+def deciding_callbacks():
+    """fit() warns of those without averages before them, where the model's optimizer is a distributed one."""
+    keras, hvd = _modules()
+    stop, plateau = keras.callbacks.EarlyStopping("loss", patience=9), keras.callbacks.ReduceLROnPlateau("loss", patience=9)
+    average, saver = hvd.callbacks.MetricAverageCallback(), keras.callbacks.ModelCheckpoint(f"{tempfile.mkdtemp()}/a.keras")
+    ours = _model(keras, hvd.DistributedOptimizer(keras.optimizers.SGD(0.1)), seed=0)
+    lists = [[stop, average, plateau], [plateau, stop], [average, stop, plateau], [saver, average], stop, None]
+    fits = [(ours, callbacks) for callbacks in lists] + [(_model(keras, keras.optimizers.SGD(0.1), seed=0), [stop])]
+    found = []
+    for model, callbacks in fits:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(*_data(hvd.rank()), batch_size=4, verbose=0, callbacks=callbacks)
+        found.append([text.partition(" in callbacks= decides")[0] for each in caught if "decides by the metrics" in (text := str(each.message))])
+    return found
+
+
 def values():
     keras, hvd = _modules()
     rank = hvd.rank()
@@ -290,6 +307,7 @@ CASES = {
     what_is_broadcast: (False, True),
     saved_and_loaded: (True, 2, True),
     averages_and_rates: ({"a": 0.5, "b": 1.5, "text": "kept", "array": [[1.0, 0.5]]}, [0.3, 0.4, 0.4, 0.04], [0.04, 0.4, 0.2, 0.1]),
+    deciding_callbacks: [["EarlyStopping"], ["ReduceLROnPlateau, EarlyStopping"], [], [], ["EarlyStopping"], [], []],
     values: lambda rank: [0.5, [2.0, 5.0], [0, 1], [1, 7], [[2.0], [6.0]][rank]],
     arguments_of_keras_2: 1,
     names_of_horovod: ([True, True, True], False),

@@ -31,7 +31,7 @@ void DirectExchange::receive(int host, const Range& of_output) {
 }
 
 void DirectExchange::copy(void* to, const void* from, std::size_t bytes) {
-  constexpr std::size_t kPieceBytes = 64u << 10, kLeastStreamed = 2u << 20;  // measured: docs/performance.md
+  constexpr std::size_t kPieceBytes = 64u << 10, kLeastStreamed = 2u << 20;  // measured: measurements.md
   const CopyFunction copy_piece = copy_with(bytes >= kLeastStreamed ? Stores::kStreaming : Stores::kCached);
   const Pieces pieces(bytes, kPieceBytes);
   for (std::size_t i = 0; i < pieces.number(); ++i) {

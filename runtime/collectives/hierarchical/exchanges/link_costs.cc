@@ -37,7 +37,7 @@ double halving_seconds(const LinkCosts& costs, int hosts, std::size_t bytes) {
 }
 
 std::size_t most_data_in_round(const LinkCosts& costs, int received) {
-  /// A collective's own messages take about so much longer than those of a round. Measured: docs/performance.md.
+  /// A collective's own messages take about so much longer than those of a round. Measured: measurements.md.
   constexpr double kSecondsOfMessages = 60e-6;
   if (received <= 1) return SIZE_MAX;
   return static_cast<std::size_t>(costs.bytes_per_second * kSecondsOfMessages / (received - 1));

@@ -8,7 +8,7 @@ namespace runjob::runtime {
 namespace {
 
 constexpr std::size_t kLine = 64;
-// Measured: docs/performance.md. A longer input costs more in a message, which copies it. That of one of two ranks is
+// Measured: measurements.md. A longer input costs more in a message, which copies it. That of one of two ranks is
 // not copied, but where it is no summand, it is copied to the output.
 constexpr std::size_t kMostDataOfAll = 128u << 10, kMostSummandOfTwo = 1u << 20, kMostOfTwo = 256u << 10;
 constexpr std::size_t kMostOfAll = 1u << 20, kLeastBytes = 256, kEnoughBytes = 4096;

@@ -26,7 +26,7 @@ struct RoundMessage {
 };
 
 /// True for a message that is not copied where that can be avoided: a copy of a short one, or of one with an unread
-/// part, was faster (docs/performance.md).
+/// part, was faster (docs/developers/measurements.md).
 inline bool is_lent(const RoundMessage& message) {
   constexpr std::size_t kLeastBytes = 4096;
   return message.unread == 0 && message.bytes.size() >= kLeastBytes;

@@ -130,10 +130,10 @@ class Layout {
 
  private:
   static constexpr std::size_t kPage = 4096;
-  static constexpr std::size_t kMostCellBytes = 64u << 10;       // measured: docs/performance.md
-  static constexpr std::size_t kMostRingCellBytes = 256u << 10;  // measured: docs/performance.md
+  static constexpr std::size_t kMostCellBytes = 64u << 10;       // measured: docs/developers/measurements.md
+  static constexpr std::size_t kMostRingCellBytes = 256u << 10;  // measured: docs/developers/measurements.md
   static constexpr std::size_t kLeastRingCellBytes = 4 * kPage;
-  static constexpr std::size_t kRingBytesOfProcessor = 4u << 20;  // measured: docs/performance.md
+  static constexpr std::size_t kRingBytesOfProcessor = 4u << 20;  // measured: docs/developers/measurements.md
   static constexpr std::size_t kMostCellsBytes = 16u << 20;       // of all ranks
   static constexpr std::size_t kMostRingBytes = 64u << 20;        // so that hundreds of ranks do not fill the memory
 

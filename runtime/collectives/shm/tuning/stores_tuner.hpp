@@ -28,7 +28,7 @@ namespace runjob::runtime {
 /// Threads  one at a time. It reads no clock: the caller passes times.
 class StoresTuner {
  public:
-  static constexpr std::size_t kLeastBytes = 1024;  ///< below, cached stores are always faster: docs/performance.md
+  static constexpr std::size_t kLeastBytes = 1024;  ///< below, cached stores are always faster: measurements.md
   /// Exchanges of a series for each of the two stores: as many as let messages of 64 KiB write all cells once.
   static constexpr std::uint64_t kTrials = 64;
   static constexpr std::uint64_t kTimed = 16;  ///< the last ones of these
