@@ -63,6 +63,11 @@ class Operation(ctypes.Structure):
         super().__init__(size=ctypes.sizeof(Operation), **fields)
 
 
+#: What runjob_exchange calls for each rank's blob: to, rank, blob, bytes.
+_Receive = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_size_t)
+#: runjob_exchange: context, blob, bytes, receive, to; NULL or the address of a text.
+Exchange = CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, _Receive, c_void_p)
+
 #: The kinds of operations, by the names of their functions: runjob_kind.
 KINDS = {"allreduce": 0, "allgather": 1, "broadcast": 2, "alltoall": 5, "reducescatter": 7}
 #: runjob_memory.
@@ -113,6 +118,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_init": (c_int, []),
     # ranks, sizes, the number of sets, dynamic
     "runjob_init_with_process_sets": (c_int, [_NUMBERS, _NUMBERS, c_int32, c_int32]),
+    # rank, size, exchange, its context, then as above
+    "runjob_init_with_exchange": (c_int, [c_int32, c_int32, Exchange, c_void_p, _NUMBERS, _NUMBERS, c_int32, c_int32]),
     "runjob_shutdown": (c_int, []),
     "runjob_shutdown_at_exit": (c_int, []),
     "runjob_is_initialized": (c_int, []),
@@ -154,6 +161,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_join": (c_int, [c_double, _HANDLE]),
     # ranks, their number, the set's number
     "runjob_process_set_add": (c_int, [_NUMBERS, c_int32, _NUMBERS]),
+    # ranks, their number, exchange, its context, the set's number
+    "runjob_process_set_add_members": (c_int, [_NUMBERS, c_int32, Exchange, c_void_p, _NUMBERS]),
     "runjob_process_set_remove": (c_int, [c_int32]),
     "runjob_process_set_size": (c_int, [c_int32]),
     "runjob_process_set_rank": (c_int, [c_int32]),

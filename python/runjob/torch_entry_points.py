@@ -6,8 +6,8 @@
 Therefore this module imports neither runjob.torch nor the library, and autoload() never raises.
 
 `runjob --torch-backend runjob` sets RUNJOB_TORCH_BACKEND. Then autoload() registers a backend of the name "gloo", which
-is also the one that a program on CPUs gets without a name. A group of it runs over runjob if it has all ranks of the
-job, and this process is the rank's own; any other group is Gloo's. Before 2.14 PyTorch makes Gloo's groups without asking for a backend.
+is also the one that a program on CPUs gets without a name. A group of it runs over runjob if torch.distributed's ranks
+are those of the job, and this process is the rank's own; any other group is Gloo's. Before 2.14 PyTorch makes Gloo's groups without asking for a backend.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ def _is_owner() -> bool:
 
 
 def _is_the_job(options: Any) -> bool:
-    """True for a group of all ranks of the job, in their order."""
-    members = list(options.global_ranks_in_group) or list(range(options.group_size))
+    """True if torch.distributed's ranks are those of the job. A smaller group is then one of its process sets."""
+    members = list(options.global_ranks_in_group)
+    if members:
+        return os.environ.get("RUNJOB_RANK") == str(members[options.group_rank])
     ours = os.environ.get("RUNJOB_RANK"), os.environ.get("RUNJOB_SIZE")
-    return members == list(range(len(members))) and ours == (str(options.group_rank), str(options.group_size))
+    return ours == (str(options.group_rank), str(options.group_size))

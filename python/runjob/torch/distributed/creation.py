@@ -7,16 +7,17 @@ join over torch.distributed's store.
 
 from __future__ import annotations
 
+import itertools
 import os
-import socket
 import threading
-from datetime import timedelta
+from ctypes import byref, c_int32
 from typing import Any
 
 import torch.distributed as dist
 
 from ... import basics, communicator, job
 from ..._library import library
+from ...exchange import Exchange, Exchanger
 from .backend import RunjobBackend
 from .process_group import RunjobProcessGroup
 
@@ -30,19 +31,18 @@ def create(options: Any, backend_options: Any = None) -> RunjobProcessGroup | Ru
     _DistributedBackendOptions.
     """
     global _open, _joined
-    rank, size = options.group_rank, options.group_size
+    rank, size, timeout = options.group_rank, options.group_size, options.timeout
     members = list(options.global_ranks_in_group) or list(range(size))
+    exchange = _over_store(options.store, rank, size)
     with _lock:
         if not job.is_initialized():
-            _join(options.store, rank, size, options.timeout)
+            _join(exchange, rank, size)
             _joined = True
-        if len(members) != job.size() or members != sorted(members):
-            raise ValueError(f"runjob: the group of the ranks {members} is not the whole job, which has {job.size()} ranks")
+        number = 0 if members == list(range(job.size())) and _open == 0 else _add(members, exchange)
         _open += 1
-    label = f"group {options.group_id}"
     kind = RunjobProcessGroup if _is_alone(options) else RunjobBackend
-    group = kind(0, members, rank, options.timeout, label)
-    group.on_close = _leave
+    group = kind(number, members, rank, timeout, f"group {options.group_id}")
+    group.on_close = lambda: _leave(number)
     return group
 
 
@@ -52,39 +52,48 @@ def _is_alone(options: Any) -> bool:
     return group is None or group.name() == "custom"
 
 
-def _join(store: Any, rank: int, size: int, timeout: timedelta) -> None:
-    environment = os.environ
-    if environment.get("RUNJOB_RENDEZVOUS") and (environment.get("RUNJOB_RANK"), environment.get("RUNJOB_SIZE")) == (str(rank), str(size)):
+def _join(exchange: Exchange, rank: int, size: int) -> None:
+    started_as = (os.environ.get("RUNJOB_RANK"), os.environ.get("RUNJOB_SIZE"))
+    if os.environ.get("RUNJOB_RENDEZVOUS") and started_as == (str(rank), str(size)):
         basics.init()
-        return
-    from ...launch.relay import Place
+    else:
+        communicator.join_over(rank, size, exchange)
 
-    number = iter(range(1_000_000))
+
+def _add(members: list[int], exchange: Exchange) -> int:
+    """Adds a process set of these ranks of the job, and returns its number."""
+    number, exchanger = c_int32(), Exchanger(exchange)
+    array = (c_int32 * len(members))(*members)
+    add = library().runjob_process_set_add_members
+    try:
+        job.call_interruptibly(
+            lambda: add(array, len(members), exchanger.function, None, byref(number)), meanwhile=exchanger.serve_until
+        )
+    except Exception:
+        exchanger.raise_error()
+        raise
+    return number.value
+
+
+def _over_store(store: Any, rank: int, size: int) -> Exchange:
+    """An exchange among the members of a group over its part of torch.distributed's store."""
+    numbers = itertools.count()
 
     def exchange(blob: bytes) -> list[bytes]:
-        key = f"runjob/{next(number)}"
-        store.set(f"{key}/{rank}", blob)
-        return [bytes(store.get(f"{key}/{other}")) for other in range(size)]
+        prefix = f"runjob/{next(numbers)}"
+        store.set(f"{prefix}/{rank}", blob)
+        return [bytes(store.get(f"{prefix}/{other}")) for other in range(size)]
 
-    names = exchange(f"{_host_identity()} {socket.gethostname()}".encode())
-    hosts = sorted(set(names), key=names.index)
-    place = Place(
-        rank, [hosts.index(name) for name in names], [name.decode().rsplit(" ", 1)[1] for name in hosts], timeout.total_seconds()
-    )
-    communicator._join(place, exchange, library().runjob_init)
+    return exchange
 
 
-def _host_identity() -> str:
-    """A text that is equal in processes that share memory."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
-        return f"{boot.read().strip()}-{os.stat('/dev/shm').st_dev}-{os.readlink('/proc/self/ns/net')}"
-
-
-def _leave() -> None:
-    """Leaves the job with its last group, if a group has joined it."""
+def _leave(number: int) -> None:
+    """Removes the set of a group that is destroyed. The job ends with its last group, if a group has joined it."""
     global _open, _joined
     with _lock:
         _open -= 1
+        if number and job.is_initialized():
+            job.check(library().runjob_process_set_remove(number))
         if _open == 0 and _joined:
             _joined = False
             job.shutdown()

@@ -110,6 +110,6 @@ dist.destroy_process_group()
 """
 
 
-def test_a_smaller_group_is_gloos(installed):
+def test_smaller_groups_are_process_sets(installed):
     lines, _ = run(installed, SMALLER, "--torch-backend", "runjob", np=3)
-    assert lines == ["RunjobProcessGroup ProcessGroup 5.0"] * 2 + ["RunjobProcessGroup no member 5.0"]
+    assert lines == ["RunjobProcessGroup RunjobProcessGroup 5.0"] * 2 + ["RunjobProcessGroup no member 5.0"]
