@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <runjob/runjob.h>
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "runtime/c_status.hpp"
+#include "runtime/mpi_start/host_identity.hpp"
 #include "runtime/process.hpp"
 
 /// The C interface of process sets.
@@ -24,9 +26,40 @@ std::vector<int> to_ranks(const int32_t* ranks, int32_t count) {
   return std::vector<int>(ranks, ranks + count);
 }
 
+Process::InitArguments to_arguments(const int32_t* ranks, const int32_t* sizes, int32_t count, int32_t dynamic) {
+  Process::InitArguments arguments;
+  arguments.dynamic_process_sets = dynamic != 0;
+  for (const int size : to_ranks(sizes, count)) {
+    arguments.process_sets.push_back(to_ranks(ranks, size));
+    std::sort(arguments.process_sets.back().begin(), arguments.process_sets.back().end());
+    ranks += size;
+  }
+  return arguments;
+}
+
 template <class Use>
 auto with_process_sets(Use use) {
   return Process::current().with_job([&](const Job& job) { return use(*job.process_sets); });
+}
+
+/// The caller's exchange as a function.
+Exchange to_exchange(runjob_exchange exchange, void* context) {
+  if (exchange == nullptr) throw Error(Errc::kInvalidArgument, "there is no function for the exchange");
+  return [exchange, context](const std::string& own) {
+    std::map<int32_t, std::string> answers;
+    const auto receive = [](void* to, int32_t rank, const void* blob, size_t bytes) {
+      (*static_cast<std::map<int32_t, std::string>*>(to))[rank].assign(static_cast<const char*>(blob), bytes);
+    };
+    const char* const failure = exchange(context, own.data(), own.size(), receive, &answers);
+    if (failure != nullptr) throw Error(Errc::kConnect, fmt::format("the exchange failed: {}", failure));
+    std::vector<std::string> texts;
+    for (auto& [rank, text] : answers) {
+      if (rank != static_cast<int32_t>(texts.size()))
+        throw Error(Errc::kProtocol, fmt::format("the exchange gave no answer of rank {}", texts.size()));
+      texts.push_back(std::move(text));
+    }
+    return texts;
+  };
 }
 
 /// Runs a change of the sets after init().
@@ -70,14 +103,20 @@ int number_of(Property property) noexcept {
 
 runjob_code runjob_init_with_process_sets(const int32_t* ranks, const int32_t* sizes, int32_t count, int32_t dynamic) {
   return guarded([&] {
-    Process::InitArguments arguments;
-    arguments.dynamic_process_sets = dynamic != 0;
-    for (const int size : to_ranks(sizes, count)) {
-      arguments.process_sets.push_back(to_ranks(ranks, size));
-      std::sort(arguments.process_sets.back().begin(), arguments.process_sets.back().end());
-      ranks += size;
-    }
-    Process::current().init(runjob::current_environment(), arguments);
+    Process::current().init(runjob::current_environment(), to_arguments(ranks, sizes, count, dynamic));
+    return Status();
+  });
+}
+
+runjob_code runjob_init_with_exchange(int32_t rank, int32_t size, runjob_exchange exchange, void* context,
+                                      const int32_t* ranks, const int32_t* sizes, int32_t count, int32_t dynamic) {
+  return guarded([&] {
+    const runjob::Environment environment = runjob::current_environment();
+    const auto host = environment.find("RUNJOB_HOSTNAME");
+    Process::InitArguments arguments = to_arguments(ranks, sizes, count, dynamic);
+    arguments.own = {rank, size, host == environment.end() ? host_name() : host->second,
+                     to_exchange(exchange, context)};
+    Process::current().init(environment, arguments);
     return Status();
   });
 }
@@ -90,7 +129,25 @@ runjob_code runjob_process_set_add(const int32_t* ranks, int32_t count, int32_t*
   });
 }
 
+runjob_code runjob_process_set_add_members(const int32_t* ranks, int32_t count, runjob_exchange exchange, void* context,
+                                           int32_t* id) {
+  return guarded([&] {
+    if (id == nullptr) throw Error(Errc::kInvalidArgument, "a process set needs somewhere to put its number");
+    Process::current().with_job([&](const Job& job) {
+      *id = job.process_sets->add_members(to_ranks(ranks, count), to_exchange(exchange, context));
+      job.object_seals->begin_set(*id);
+    });
+    return Status();
+  });
+}
+
 runjob_code runjob_process_set_remove(int32_t id) {
+  if (id >= ProcessSets::kFirstMembersId) {
+    return guarded([&] {
+      with_process_sets([&](ProcessSets& sets) { sets.remove(id); });
+      return Status();
+    });
+  }
   return guarded_change([&](const Job& job) { job.process_sets->remove(id); });
 }
 

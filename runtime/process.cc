@@ -26,6 +26,16 @@ void forget_parent() {
   instance.store(nullptr, std::memory_order_relaxed);
 }
 
+/// Settings for a job that no launcher has started: nothing of it is the launcher's.
+RuntimeConfig without_launcher(RuntimeConfig config, int rank) {
+  config.rendezvous.reset();
+  config.job_key_file.reset();
+  config.launcher = {};
+  config.elastic = false;
+  config.rank = rank;
+  return config;
+}
+
 /// A job that has failed may have left work on a GPU that does not end.
 void check_gpus() {
   if (const std::string left = gpu_leftover(); !left.empty()) throw Error(Errc::kUnavailable, left);
@@ -47,6 +57,7 @@ void Process::init(const Environment& environment, const InitArguments& argument
   if (job()) return;
   check_gpus();
   RuntimeConfig config = read_runtime_config(environment);
+  if (arguments.own) config = without_launcher(std::move(config), arguments.own->rank);
   config.dynamic_process_sets = config.dynamic_process_sets || arguments.dynamic_process_sets;
   config.has_process_sets = !arguments.process_sets.empty();
   const std::string sets =
@@ -54,7 +65,7 @@ void Process::init(const Environment& environment, const InitArguments& argument
   claim_.emplace(socket_directory(config), config.rank);
   std::shared_ptr<const Job> joined;
   try {
-    joined = std::make_shared<const Job>(join_job(config, init_counts_, sets));
+    joined = std::make_shared<const Job>(join(config, arguments, sets));
   } catch (...) {
     claim_.reset();
     throw;
@@ -75,6 +86,12 @@ void Process::init(const Environment& environment, const InitArguments& argument
     }
   }
   if (refused) std::rethrow_exception(refused);
+}
+
+Job Process::join(const RuntimeConfig& config, const InitArguments& arguments, const std::string& sets) {
+  if (!arguments.own) return join_job(config, init_counts_, sets);
+  ExchangeMeeting meeting(arguments.own->rank, arguments.own->size, arguments.own->host, arguments.own->exchange);
+  return join_job_at(meeting, config, init_counts_, sets);
 }
 
 void Process::shutdown(Goodbye how) {

@@ -12,6 +12,7 @@
 #include "runtime/job/job.hpp"
 #include "runtime/job/rank_claim.hpp"
 #include "runtime/life/goodbye.hpp"
+#include "runtime/mpi_start/exchange_meeting.hpp"
 #include "runtime/operations/handle_table.hpp"
 #include "runtime/symmetric_memory.hpp"
 
@@ -32,6 +33,14 @@ class Process {
     std::vector<std::vector<int>> process_sets;  ///< sets that are added at once
     /// true: other sets may be added later, even if the environment does not allow it
     bool dynamic_process_sets = false;
+    /// The rank, the number of ranks, and the exchange among them of a job that no launcher has started.
+    struct Own {
+      int rank;
+      int size;
+      std::string host;  ///< this host's name in messages
+      Exchange exchange;
+    };
+    std::optional<Own> own;  ///< wins over the variables of a launcher
   };
 
   /// Joins a job. Does nothing when the process is a member already.
@@ -87,6 +96,8 @@ class Process {
   SymmetricMemory& symmetric_memory() { return symmetric_memory_; }
 
  private:
+  Job join(const RuntimeConfig& config, const InitArguments& arguments, const std::string& sets)
+      REQUIRES(lifecycle_mutex_);
   void leave(Goodbye how);
 
   Mutex lifecycle_mutex_;  ///< one init() or shutdown() at a time

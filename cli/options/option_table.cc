@@ -275,6 +275,13 @@ std::vector<Option> own_options() {
        .help = "encrypt what ranks on different hosts send each other, also from GPUs, which is slower; it does not "
                "act on torch.distributed",
        .group = OptionGroup::kCollectives},
+      {.name = "torch-backend",
+       .value = "NAME",
+       .variables = {"RUNJOB_TORCH_BACKEND"},
+       .default_text = "gloo",
+       .help = "runjob: groups of torch.distributed that are Gloo's, by name or by default, run over runjob, from "
+               "PyTorch 2.14 on",
+       .group = OptionGroup::kCollectives},
       {.name = "hierarchical-allreduce",
        .variables = {"RUNJOB_HIERARCHICAL_ALLREDUCE", "HOROVOD_HIERARCHICAL_ALLREDUCE"},
        .horovodrun_key = "params.hierarchical_allreduce",

@@ -52,6 +52,7 @@ constexpr std::string_view kNotOptions[] = {
     "BIN",
     "NETWORK_VARIABLES",
     "TENSORFLOW_SYNCHRONOUS",
+    "TORCH_BACKEND_PID",
 };
 
 bool counts_as_unset(std::string_view variable, std::string_view value, bool inside_a_job) {

@@ -95,6 +95,7 @@ constexpr CheckedVariable kChecks[] = {
     {"LOG_HIDE_TIME", check_switch},
     {"CONTROLLER", check_controller},
     {"CPU_OPERATIONS", check_operations},
+    {"TORCH_BACKEND", check_torch_backend},
 };
 
 struct RankValue {
@@ -117,6 +118,10 @@ std::optional<RankValue> inherited_value(const std::string& variable, const Envi
 }
 
 }  // namespace
+
+void check_torch_backend(std::string_view text, std::string_view place) {
+  check_word(text, place, {"runjob", "gloo"});
+}
 
 void check_rank_variables(const Environment& environment, const std::vector<ExportedVariables>& exported,
                           const std::map<std::string, std::string>& given) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/environment.hpp"
@@ -13,6 +14,9 @@ struct ExportedVariables {
   std::string option;
   Environment variables;
 };
+
+/// Checks a value of --torch-backend. Errors  kUsage naming `place` and the accepted words.
+void check_torch_backend(std::string_view text, std::string_view place);
 
 /// Checks the variables that the ranks' runtime reads and that no option gives, so that a wrong value is one error here
 /// and not one of each rank. `environment`: the launcher's. `exported`: they win, the first ones over all others.

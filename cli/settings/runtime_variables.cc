@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "base/parse.hpp"
 #include "cli/options/option_table.hpp"
+#include "cli/settings/rank_variables.hpp"
 
 namespace runjob {
 namespace {
@@ -59,6 +60,10 @@ std::map<std::string, std::string> read_runtime_variables(const SettingReader& r
   if (reader.duration("stall-check-shutdown-time-seconds"))
     keep("stall-check-shutdown-time-seconds", "STALL_SHUTDOWN_TIME_SECONDS");
   if (reader.find("encrypt-data")) result["ENCRYPT_DATA"] = reader.flag("encrypt-data") ? "1" : "0";
+  if (const auto backend = reader.find("torch-backend")) {
+    check_torch_backend(backend->text, backend->place);
+    keep("torch-backend", "TORCH_BACKEND");
+  }
   if (reader.positive_duration("gloo-timeout-seconds", "exchange data"))
     keep("gloo-timeout-seconds", "GLOO_TIMEOUT_SECONDS");
   if (const auto capacity = reader.find("cache-capacity")) {
@@ -81,7 +86,8 @@ std::map<std::string, std::string> read_runtime_variables(const SettingReader& r
 std::vector<std::string> runtime_options(const Settings& settings) {
   constexpr std::string_view kOthers[] = {"start-timeout", "log-level", "log-hide-timestamp", "commit-dir",
                                           "commit-interval"};
-  constexpr std::string_view kOfFrameworks[] = {"gloo", "tcp"};  // they act, or name what holds without them
+  constexpr std::string_view kOfFrameworks[] = {"gloo", "tcp",
+                                                "torch-backend"};  // they act, or name what holds without them
   const auto has = [](const auto& names, std::string_view name) {
     return std::find(std::begin(names), std::end(names), name) != std::end(names);
   };

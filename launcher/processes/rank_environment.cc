@@ -37,10 +37,18 @@ constexpr std::array<std::string_view, 38> kOfOuterLauncher = {
     "HOROVOD_GLOO_RENDEZVOUS_*", "RUNJOB_RENDEZVOUS", "RUNJOB_JOB_*", "RUNJOB_GENERATION", "RUNJOB_ADDRESS",
     "RUNJOB_NETWORK_VARIABLES"};
 
-/// The last two are for files that a launcher itself writes: the launcher of an inner job would write over them.
-constexpr std::array<std::string_view, 10> kOfOuterRunjob = {
-    "RUNJOB_RANK",    "RUNJOB_SIZE",     "RUNJOB_LOCAL_*",        "RUNJOB_CROSS_*",         "RUNJOB_HOSTNAME",
-    "RUNJOB_ELASTIC", "HOROVOD_ELASTIC", "RUNJOB_PROCESS_NUMBER", "RUNJOB_OUTPUT_FILENAME", "RUNJOB_STATUS_FILE"};
+/// Two of them name files that a launcher itself writes: the launcher of an inner job would write over them.
+constexpr std::array<std::string_view, 11> kOfOuterRunjob = {"RUNJOB_RANK",
+                                                             "RUNJOB_SIZE",
+                                                             "RUNJOB_LOCAL_*",
+                                                             "RUNJOB_CROSS_*",
+                                                             "RUNJOB_HOSTNAME",
+                                                             "RUNJOB_ELASTIC",
+                                                             "HOROVOD_ELASTIC",
+                                                             "RUNJOB_PROCESS_NUMBER",
+                                                             "RUNJOB_OUTPUT_FILENAME",
+                                                             "RUNJOB_STATUS_FILE",
+                                                             "RUNJOB_TORCH_BACKEND_PID"};
 
 /// Names of what network_variables() has given to the rank in which this launcher runs, separated by commas.
 constexpr const char* kGiven = "RUNJOB_NETWORK_VARIABLES";

@@ -74,6 +74,11 @@ class Operation(_Struct):
 set_tensor = Tensor.layout().pack_into
 set_operation = Operation.layout().pack_into
 
+#: What runjob_exchange calls for each rank's blob: to, rank, blob, bytes.
+_Receive = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_size_t)
+#: runjob_exchange: context, blob, bytes, receive, to; NULL or the address of a text.
+Exchange = CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, _Receive, c_void_p)
+
 #: runjob_kind, by the names of the operations.
 KINDS = {"allreduce": 0, "allgather": 1, "broadcast": 2, "join": 3, "alltoall": 5, "barrier": 6, "reducescatter": 7}
 #: runjob_memory.
@@ -86,6 +91,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_init": (c_int, []),
     # ranks, sizes, the number of sets, dynamic
     "runjob_init_with_process_sets": (c_int, [_NUMBERS, _NUMBERS, c_int32, c_int32]),
+    # rank, size, exchange, its context, then as above
+    "runjob_init_with_exchange": (c_int, [c_int32, c_int32, Exchange, c_void_p, _NUMBERS, _NUMBERS, c_int32, c_int32]),
     "runjob_shutdown": (c_int, []),
     "runjob_shutdown_at_exit": (c_int, []),
     "runjob_is_initialized": (c_int, []),
@@ -125,6 +132,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_is_homogeneous": (c_int, []),
     # ranks, their number, the set's number
     "runjob_process_set_add": (c_int, [_NUMBERS, c_int32, _NUMBERS]),
+    # ranks, their number, exchange, its context, the set's number
+    "runjob_process_set_add_members": (c_int, [_NUMBERS, c_int32, Exchange, c_void_p, _NUMBERS]),
     "runjob_process_set_remove": (c_int, [c_int32]),
     "runjob_process_set_size": (c_int, [c_int32]),
     "runjob_process_set_rank": (c_int, [c_int32]),

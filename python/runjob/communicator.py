@@ -1,7 +1,7 @@
 """init(comm=...): a job of the ranks of an mpi4py communicator, or of some of the ranks that a launcher has started.
 
-The ranks find each other by MPI or by the launcher's rendezvous, which they have already. A relay in this process
-serves the library a rendezvous that uses it. Afterwards they are an ordinary job, of which MPI knows nothing.
+The ranks find each other by MPI or by the launcher's rendezvous, which they have already: see exchange.py. Afterwards
+they are an ordinary job, of which MPI knows nothing.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import job
+from ._library import library
 from .exceptions import UnavailableError, WaitTimeoutError
-
-if TYPE_CHECKING:  # relay imports an HTTP server, which few programs need
-    from .launch.relay import Exchange, Place
+from .exchange import Exchange, Exchanger
 
 #: The variables that an MPI gives to each of its ranks: the rank's number and the number of ranks.
 _MPI_PAIRS = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
@@ -33,32 +32,36 @@ def is_communicator(comm: Any) -> bool:
     return hasattr(comm, "Get_group") and hasattr(comm, "Get_rank")
 
 
-def placed(comm: Any, join: Callable[[], int]) -> Callable[[], None]:
-    """Returns the function that init(comm) calls instead of job.join_job(join). `join` is the library's function.
+def placed(comm: Any, sets: tuple[Any, ...]) -> Callable[[], None]:
+    """Returns the function by which init(comm) joins the job. `sets` are the library's arguments for process sets.
 
     Errors  ValueError for an invalid comm; RuntimeError for ranks that have no means to find each other.
     """
     environment = os.environ
     if comm is None or comm == []:
-        return lambda: _join_by_environment(environment, join)
+        return lambda: _join_by_environment(environment, sets)
     if is_communicator(comm):
         if environment.get("RUNJOB_RENDEZVOUS"):
-            return _check_same_ranks(comm, environment, join)
-        return lambda: _join_over_mpi(comm, join)
+            return _check_same_ranks(comm, environment, sets)
+        return lambda: _join_over_mpi(comm, sets)
     ranks = _listed(comm)
     if environment.get("RUNJOB_RENDEZVOUS"):
-        return lambda: _join_over_agent(ranks, environment, join)
+        return lambda: _join_over_agent(ranks, environment, sets)
     if _started_by_mpi(environment) < 2:
         if ranks == [0]:
-            return lambda: job.join_job(join)
+            return lambda: _join_as_started(sets)
         raise ValueError(f"init(comm={ranks}): this process was started alone; start ranks with runjob -np N, or with mpirun -np N")
-    return lambda: _join_over_mpi(_subset_of_world(ranks), join)
+    return lambda: _join_over_mpi(_subset_of_world(ranks), sets)
 
 
-def _join_by_environment(environment: Mapping[str, str], join: Callable[[], int]) -> None:
+def _join_as_started(sets: tuple[Any, ...]) -> None:
+    job.join_job(lambda: library().runjob_init_with_process_sets(*sets))
+
+
+def _join_by_environment(environment: Mapping[str, str], sets: tuple[Any, ...]) -> None:
     """The library finds the other ranks by itself. With an MPI whose launcher it cannot use, mpi4py finds them."""
     try:
-        job.join_job(join)
+        _join_as_started(sets)
     except UnavailableError as error:
         if environment.get("RUNJOB_RENDEZVOUS") or _started_by_mpi(environment) < 2:
             raise
@@ -66,7 +69,7 @@ def _join_by_environment(environment: Mapping[str, str], join: Callable[[], int]
             world = _world()
         except RuntimeError:
             raise error from None
-        _join_over_mpi(world, join)
+        _join_over_mpi(world, sets)
 
 
 def _started_by_mpi(environment: Mapping[str, str]) -> int:
@@ -142,17 +145,17 @@ def _subset_of_world(ranks: list[int]) -> Any:
     return world.Create_group(world.Get_group().Incl(ranks))
 
 
-def _check_same_ranks(comm: Any, environment: Mapping[str, str], join: Callable[[], int]) -> Callable[[], None]:
+def _check_same_ranks(comm: Any, environment: Mapping[str, str], sets: tuple[Any, ...]) -> Callable[[], None]:
     place, ours = (comm.Get_rank(), comm.Get_size()), (int(environment["RUNJOB_RANK"]), int(environment["RUNJOB_SIZE"]))
     if place != ours:
         raise ValueError(
             f"init(comm=...): this is rank {place[0]} of {place[1]} of the communicator, and runjob started it as rank {ours[0]} of "
             f"{ours[1]}; leave comm out, or start the program with mpirun instead of runjob"
         )
-    return lambda: job.join_job(join)
+    return lambda: _join_as_started(sets)
 
 
-def _join_over_mpi(comm: Any, join: Callable[[], int]) -> None:
+def _join_over_mpi(comm: Any, sets: tuple[Any, ...]) -> None:
     from mpi4py import MPI
 
     if comm == MPI.COMM_NULL:
@@ -166,24 +169,9 @@ def _join_over_mpi(comm: Any, join: Callable[[], int]) -> None:
         raise WaitTimeoutError(str(error)) from None
     own = comm.Dup()  # keeps runjob's messages apart from the program's
     try:
-        _join(_place_of_mpi(own, MPI, timeout), _mpi_exchange(own, timeout), join)
+        join_over(own.Get_rank(), own.Get_size(), _mpi_exchange(own, timeout), sets)
     finally:
         own.Free()
-
-
-def _place_of_mpi(comm: Any, MPI: Any, timeout: float) -> Place:
-    """The place of this rank in a job of the communicator's ranks. Ranks that share memory are on one host."""
-    from .launch.relay import Place
-
-    with_memory = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    first = with_memory.bcast(comm.Get_rank())
-    with_memory.Free()
-    announced = comm.allgather((first, MPI.Get_processor_name()))
-    firsts = sorted({first for first, _ in announced})
-    return Place(
-        rank=comm.Get_rank(), hosts=[firsts.index(first) for first, _ in announced],
-        hostnames=[announced[first][1] for first in firsts], start_timeout_seconds=timeout,
-    )  # fmt: skip
 
 
 def _mpi_exchange(comm: Any, timeout: float) -> Exchange:
@@ -204,13 +192,13 @@ def _wait_for_all(comm: Any, timeout: float) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _join_over_agent(ranks: list[int], environment: Mapping[str, str], join: Callable[[], int]) -> None:
-    from .launch.relay import AgentConnection, Place
+def _join_over_agent(ranks: list[int], environment: Mapping[str, str], sets: tuple[Any, ...]) -> None:
+    from .launch.agent_connection import AgentConnection
 
     rank, size = int(environment["RUNJOB_RANK"]), int(environment["RUNJOB_SIZE"])
     _check_member(ranks, rank, size)
     if ranks == list(range(size)):
-        return job.join_job(join)
+        return _join_as_started(sets)
     if job.is_initialized():
         return None
     address = environment["RUNJOB_RENDEZVOUS"]
@@ -223,13 +211,7 @@ def _join_over_agent(ranks: list[int], environment: Mapping[str, str], join: Cal
     def exchange(blob: bytes) -> list[bytes]:
         return agent.gather(f"{prefix}.{next(numbers)}", blob, index, len(ranks), timeout)
 
-    try:
-        names = [blob.decode() for blob in exchange(environment["RUNJOB_HOSTNAME"].encode())]
-    except TimeoutError as error:
-        raise WaitTimeoutError(f"init(comm={ranks}): {error}") from None
-    hostnames = sorted(set(names), key=names.index)
-    place = Place(index, [hostnames.index(name) for name in names], hostnames, timeout)
-    return _join(place, exchange, join)
+    return join_over(index, len(ranks), exchange, sets)
 
 
 def _start_timeout() -> float:
@@ -241,8 +223,18 @@ def _start_timeout() -> float:
     return _START_TIMEOUT_SECONDS
 
 
-def _join(place: Place, exchange: Exchange, join: Callable[[], int]) -> None:
-    from .launch.relay import relayed
+def join_over(rank: int, size: int, exchange: Exchange, sets: tuple[Any, ...] = (None, None, 0, 0)) -> None:
+    """Joins a job of the `size` processes that take part in the exchange, as the rank `rank`.
 
-    with relayed(place, exchange) as relay:
-        job.join_job(join, relay.serve_until)
+    Errors  WaitTimeoutError for a TimeoutError of the exchange; its other exceptions; those of init().
+    """
+    exchanger = Exchanger(exchange)
+    try:
+        job.join_job(
+            lambda: library().runjob_init_with_exchange(rank, size, exchanger.function, None, *sets), exchanger.serve_until
+        )
+    except Exception:
+        if isinstance(exchanger.error, TimeoutError):
+            raise WaitTimeoutError(str(exchanger.error)) from None
+        exchanger.raise_error()
+        raise

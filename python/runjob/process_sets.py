@@ -229,7 +229,7 @@ def _join(comm: Any, sets: list[ProcessSet], dynamic: bool) -> ValueError | None
     )  # fmt: skip
     if job.is_initialized():
         return None
-    join_with = communicator.placed(comm, lambda: library().runjob_init_with_process_sets(*arguments))
+    join_with = communicator.placed(comm, arguments)
     try:
         join_with()
     except ValueError as error:

@@ -197,6 +197,11 @@ void configure_log(const RuntimeConfig& config, const std::string& origin) {
   log::configure(config.log_level, origin, stamp);
 }
 
+void begin_log(const RuntimeConfig& config) {
+  configure_log(config, "");
+  for (const std::string& warning : config.warnings) log::warn("{}", warning);
+}
+
 /// The names of the job's hosts, the first few of many.
 std::string host_names(const JoinReply& place) {
   constexpr std::size_t kMost = 8;
@@ -278,11 +283,10 @@ bool is_loss(Errc code) {
 }  // namespace
 
 Job join_job(const RuntimeConfig& config, InitCounts& counts, const std::string& process_sets) {
-  configure_log(config, "");
-  for (const std::string& warning : config.warnings) log::warn("{}", warning);
-  const auto start = std::chrono::steady_clock::now();
+  begin_log(config);
   const std::unique_ptr<MeetingPlace> meeting_place = place_to_meet(config, counts);
   if (!meeting_place) return join_alone(config);
+  const auto start = std::chrono::steady_clock::now();
   JoinReply place = meeting_place->join(config.start_timeout);
   if (place.waiting) return wait_outside(config, std::move(place));
   try {
@@ -292,6 +296,14 @@ Job join_job(const RuntimeConfig& config, InitCounts& counts, const std::string&
     log::info("init(): generation {} has ended before it was connected: {}", place.generation, error.what());
   }
   return wait_outside(config, meeting_place->join(config.start_timeout));
+}
+
+Job join_job_at(MeetingPlace& meeting_place, const RuntimeConfig& config, InitCounts& counts,
+                const std::string& process_sets) {
+  begin_log(config);
+  const auto start = std::chrono::steady_clock::now();
+  return connect_job(config, meeting_place, meeting_place.join(config.start_timeout), counts, process_sets, start,
+                     /*watch=*/nullptr);
 }
 
 Job join_next_generation(const RuntimeConfig& config, InitCounts& counts, rendezvous::JoinRequest::Ready ready,

@@ -12,6 +12,7 @@
 #include "runtime/job/object_seals.hpp"
 #include "runtime/job/process_sets.hpp"
 #include "runtime/job/runtime_config.hpp"
+#include "runtime/mpi_start/meeting_place.hpp"
 #include "runtime/negotiation/members.hpp"
 
 namespace runjob::runtime {
@@ -43,6 +44,9 @@ struct Job {
 /// Elastic jobs: a process that comes later, or whose first generation has ended before it was connected, gets a
 /// place that is waiting.
 Job join_job(const RuntimeConfig& config, InitCounts& rounds, const std::string& process_sets = "");
+/// The same at `meeting_place`, whatever launcher has started this process.
+Job join_job_at(MeetingPlace& meeting_place, const RuntimeConfig& config, InitCounts& rounds,
+                const std::string& process_sets);
 
 /// Elastic jobs: waits for the next generation that this process belongs to, and connects to its ranks; again for the
 /// one after it when that ends meanwhile. The process has left its generation before, which is `ready.after`.

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/parse.hpp"
 #include "runtime/life/goodbye.hpp"
 
 namespace runjob::runtime {
@@ -18,6 +19,8 @@ namespace {
 /// The name of the exchanges among all ranks of which a change consists. A rank has one of them at a time, and all
 /// ranks have them in the same order.
 constexpr char kExchangeName[] = "<process sets>";
+
+constexpr int kMostMembersId = 1 << 30;
 
 Error unknown_set(int id) {
   return Error(Errc::kInvalidArgument, fmt::format("process set {} does not exist", id));
@@ -60,11 +63,42 @@ int ProcessSets::add(std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());
   agree(fmt::format("to add {}", ranks));
   check_ranks(ranks);
+  check_new(ranks);
   return make(std::move(ranks));
+}
+
+int ProcessSets::add_members(const std::vector<int>& ranks, const Exchange& exchange) {
+  const MutexLock one_at_a_time(change_mutex_);
+  check_ranks(ranks);
+  if (std::find(ranks.begin(), ranks.end(), facts_.rank) == ranks.end())
+    throw Error(Errc::kInvalidArgument,
+                fmt::format("process set {}: {} is not in it", ranks, rank_text(facts_.rank, facts_.members)));
+  const Exchange checked = [&](const std::string& own) {
+    std::vector<std::string> texts = exchange(own);
+    if (texts.size() == ranks.size()) return texts;
+    throw Error(Errc::kProtocol, fmt::format("process set {}: the exchange gave {} answers among {} ranks", ranks,
+                                             texts.size(), ranks.size()));
+  };
+  int id = 0;
+  {
+    const MutexLock lock(mutex_);
+    id = next_members_id_;
+  }
+  const std::string own = fmt::format("{}", ranks);
+  for (const std::string& text : checked(fmt::format("{} {}", id, own))) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (text.substr(std::min(end + 1, text.size())) != own)
+      throw Error(Errc::kMismatch, fmt::format("the ranks ask for different process sets: {} and {}", own, text));
+    id = std::max(id,
+                  static_cast<int>(parse_integer(text.substr(0, end), "process set", kFirstMembersId, kMostMembersId)));
+  }
+  make(id, ranks, checked);
+  return id;
 }
 
 void ProcessSets::remove(int id) {
   const MutexLock one_at_a_time(change_mutex_);
+  if (id >= kFirstMembersId) return drop(id, removed(id));
   agree(fmt::format("to remove process set {}", id));
   if (id == 0) throw Error(Errc::kInvalidArgument, "process set 0 is the whole job, which cannot be removed");
   drop(id, removed(id));
@@ -126,12 +160,18 @@ void ProcessSets::check_ranks(const std::vector<int>& ranks) const {
     throw Error(Errc::kInvalidArgument,
                 fmt::format("process set {}: the job of {} ranks has no rank {}", ranks, size, rank));
   }
-  if (const auto twice = std::adjacent_find(ranks.begin(), ranks.end()); twice != ranks.end()) {
+  std::vector<int> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
     throw Error(Errc::kInvalidArgument, fmt::format("process set {}: rank {} is in it twice", ranks, *twice));
   }
-  int existing = static_cast<int>(ranks.size()) == size ? 0 : -1;
+}
+
+/// Throws if a set of add() has these ranks.
+void ProcessSets::check_new(const std::vector<int>& ranks) const {
+  int existing = ranks.size() == facts_.members.size() ? 0 : -1;
   const MutexLock lock(mutex_);
-  for (const auto& [id, set] : sets_) existing = set.ranks == ranks ? id : existing;
+  for (const auto& [id, set] : sets_) existing = id < kFirstMembersId && set.ranks == ranks ? id : existing;
   if (existing < 0) return;
   throw Error(Errc::kInvalidArgument,
               fmt::format("process set {}: a set of these ranks already exists, process set {}", ranks, existing));
@@ -144,10 +184,29 @@ int ProcessSets::make(std::vector<int> ranks) {
     const MutexLock lock(mutex_);
     id = free_ids_.empty() ? next_id_ : free_ids_.front();
   }
+  // Ranks that are not members take part, because all know all sets.
+  const Exchange among_members = [&, ranks](const std::string& own) {
+    const std::vector<std::string> all = exchange(own);
+    std::vector<std::string> texts;
+    for (const int rank : ranks) texts.push_back(all[static_cast<std::size_t>(rank)]);
+    return texts;
+  };
+  make(id, std::move(ranks), among_members);
+  return id;
+}
+
+/// Makes a set of ranks that its members have agreed on.
+void ProcessSets::make(int id, std::vector<int> ranks, const Exchange& among_members) {
   const MeshPlan plan = plan_for(id, ranks);
   Prepared prepared = prepare_mesh(facts_.config, plan);
-  const Meeting meeting = meet(facts_.config, plan, prepared,
-                               [&](const std::string&, const BootstrapBlob& own) { return gather(ranks, own); });
+  const Meeting meeting = meet(facts_.config, plan, prepared, [&](const std::string&, const BootstrapBlob& own) {
+    std::vector<BootstrapBlob> blobs;
+    for (const std::string& text : among_members(encode(own))) {
+      const int sender = static_cast<int>(blobs.size());
+      blobs.push_back(decode_bootstrap_blob(text, rank_text(sender, plan.members)));
+    }
+    return blobs;
+  });
   std::shared_ptr<Engine> engine;
   std::string failure;
   try {
@@ -155,10 +214,9 @@ int ProcessSets::make(std::vector<int> ranks) {
   } catch (const std::exception& error) {
     failure = error.what();
   }
-  check_outcomes(id, failure);
+  check_outcomes(plan, failure, among_members);
   if (plan.rank >= 0) log::info("process set {} of {} ranks; its backend: {}", id, plan.size(), meeting.backend);
   insert(id, {std::move(ranks), std::move(engine)});
-  return id;
 }
 
 /// Removes a set on this rank; `why` is the reason that its operations in flight end with, also on the other ranks.
@@ -177,7 +235,7 @@ void ProcessSets::drop(int id, const Status& why) {
   }
   const MutexLock lock(mutex_);
   sets_.erase(id);
-  free_ids_.push_back(id);
+  if (id < kFirstMembersId) free_ids_.push_back(id);
 }
 
 MeshPlan ProcessSets::plan_for(int id, const std::vector<int>& ranks) const {
@@ -193,15 +251,6 @@ MeshPlan ProcessSets::plan_for(int id, const std::vector<int>& ranks) const {
   plan.job_key = facts_.job_key;
   plan.job_buffers = facts_.job_buffers;
   return plan;
-}
-
-/// The members' blobs. Ranks that are not members contribute nothing.
-std::vector<BootstrapBlob> ProcessSets::gather(const std::vector<int>& ranks, const BootstrapBlob& own) {
-  const std::vector<std::string> all = exchange(encode(own));
-  std::vector<BootstrapBlob> blobs;
-  for (const int rank : ranks)
-    blobs.push_back(decode_bootstrap_blob(all[static_cast<std::size_t>(rank)], rank_text(rank, facts_.members)));
-  return blobs;
 }
 
 std::shared_ptr<Engine> ProcessSets::connect(const MeshPlan& plan, Prepared prepared, const Meeting& meeting) {
@@ -221,14 +270,14 @@ std::shared_ptr<Engine> ProcessSets::connect(const MeshPlan& plan, Prepared prep
 }
 
 /// Throws unless all members have connected. `own` is the reason why this rank could not connect; empty if it could.
-void ProcessSets::check_outcomes(int id, const std::string& own) {
-  const std::vector<std::string> outcomes = exchange(own);
+void ProcessSets::check_outcomes(const MeshPlan& plan, const std::string& own, const Exchange& among_members) {
+  const std::vector<std::string> outcomes = among_members(own);
   const auto failed =
       std::find_if(outcomes.begin(), outcomes.end(), [](const std::string& text) { return !text.empty(); });
   if (failed == outcomes.end()) return;
   throw Error(Errc::kUnavailable,
-              fmt::format("process set {} cannot be made: {}: {}", id,
-                          rank_text(static_cast<int>(failed - outcomes.begin()), facts_.members), *failed));
+              fmt::format("process set {} cannot be made: {}: {}", plan.members.process_set(),
+                          rank_text(static_cast<int>(failed - outcomes.begin()), plan.members), *failed));
 }
 
 void ProcessSets::insert(int id, Set set) {
@@ -236,7 +285,9 @@ void ProcessSets::insert(int id, Set set) {
   {
     const MutexLock lock(mutex_);
     closed_.throw_if_failed();
-    if (free_ids_.empty()) {
+    if (id >= kFirstMembersId) {
+      next_members_id_ = id + 1;
+    } else if (free_ids_.empty()) {
       ++next_id_;
     } else {
       free_ids_.pop_front();
@@ -275,7 +326,9 @@ std::vector<std::shared_ptr<Engine>> ProcessSets::engines() const {
 std::vector<int> ProcessSets::ids() const {
   std::vector<int> result{0};
   const MutexLock lock(mutex_);
-  for (const auto& [id, set] : sets_) result.push_back(id);
+  for (const auto& [id, set] : sets_) {
+    if (id < kFirstMembersId) result.push_back(id);
+  }
   return result;
 }
 

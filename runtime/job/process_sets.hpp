@@ -13,6 +13,7 @@
 #include "runtime/engine/engine.hpp"
 #include "runtime/job/mesh_setup.hpp"
 #include "runtime/job/runtime_config.hpp"
+#include "runtime/mpi_start/exchange_meeting.hpp"
 
 namespace runjob::runtime {
 
@@ -50,7 +51,13 @@ class ProcessSets {
   ///         a set; kMismatch when the ranks ask for different changes, naming them; kUnavailable naming the rank that
   ///         could not connect; the error that ended the job.
   int add(std::vector<int> ranks);
-  /// Removes a set. Its operations in flight end with kAborted.
+  /// Adds a set by its members alone, and returns its id, which is equal on all of them: kFirstMembersId or more, so
+  /// that it never is that of a set of add(). `ranks` are ranks of the job, in the order that the set is to have; there
+  /// may be other sets of these ranks. `exchange` is one among the members, by their index in `ranks`.
+  /// Errors  as add(), on all members; kInvalidArgument also when this rank is not in `ranks`; those of `exchange`.
+  int add_members(const std::vector<int>& ranks, const Exchange& exchange);
+  static constexpr int kFirstMembersId = 1 << 20;
+  /// Removes a set; of add_members(), on this rank alone. Its operations in flight end with kAborted.
   /// Errors  as add(); kInvalidArgument for an unknown set, and for set 0.
   void remove(int id);
   /// Calls `use` with the engine of a set that exists only meanwhile; with null on a rank that is no member. All ranks
@@ -70,9 +77,9 @@ class ProcessSets {
 
   /// The engines of the sets to which this rank belongs, except set 0.
   std::vector<std::shared_ptr<Engine>> engines() const;
-  /// All ids in ascending order.
+  /// All ids that add() has given, in ascending order.
   std::vector<int> ids() const;
-  /// The set's ranks in ascending order.
+  /// The set's ranks, in its order: ascending in a set of add().
   /// Errors  Error(kInvalidArgument) for an unknown set.
   std::vector<int> ranks(int id) const;
 
@@ -95,12 +102,13 @@ class ProcessSets {
   std::vector<std::string> exchange(const std::string& own);
   void agree(const std::string& change);
   void check_ranks(const std::vector<int>& ranks) const;
+  void check_new(const std::vector<int>& ranks) const;
   int make(std::vector<int> ranks);
+  void make(int id, std::vector<int> ranks, const Exchange& among_members);
   void drop(int id, const Status& why);
   MeshPlan plan_for(int id, const std::vector<int>& ranks) const;
-  std::vector<BootstrapBlob> gather(const std::vector<int>& ranks, const BootstrapBlob& own);
   std::shared_ptr<Engine> connect(const MeshPlan& plan, Prepared prepared, const Meeting& meeting);
-  void check_outcomes(int id, const std::string& own);
+  static void check_outcomes(const MeshPlan& plan, const std::string& own, const Exchange& among_members);
   void insert(int id, Set set);
   void close(const Status& why) REQUIRES(mutex_);
 
@@ -114,6 +122,7 @@ class ProcessSets {
   mutable Mutex mutex_;
   std::map<int, Set> sets_ GUARDED_BY(mutex_);
   int next_id_ GUARDED_BY(mutex_) = 1;
+  int next_members_id_ GUARDED_BY(mutex_) = kFirstMembersId;
   std::deque<int> free_ids_ GUARDED_BY(mutex_);
   std::shared_ptr<Engine> connecting_ GUARDED_BY(mutex_);  ///< the set that add() is connecting
   Status closed_ GUARDED_BY(mutex_);                       ///< the reason why there will be no more sets

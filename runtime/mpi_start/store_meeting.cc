@@ -14,9 +14,6 @@ namespace {
 
 using rendezvous::JoinReply;
 
-/// The time that other ranks may need to start, as in a job that runjob has started in a batch system.
-constexpr std::chrono::seconds kStartTimeout{120};
-
 int index_of(const std::vector<std::string>& texts, const std::string& text) {
   return static_cast<int>(std::find(texts.begin(), texts.end(), text) - texts.begin());
 }
@@ -35,17 +32,9 @@ StoreMeeting::StoreMeeting(const ForeignLauncher& launcher, KeyStore& store, int
     : launcher_(launcher), store_(store), round_(round) {}
 
 JoinReply StoreMeeting::join(std::optional<Milliseconds> timeout) {
-  const Milliseconds limit = timeout.value_or(kStartTimeout);
-  const std::string own = fmt::format("{}\n{}", host_identity(), host_name());
-  std::vector<std::string> identities, names;
-  for (const std::string& blob : gather(fmt::format("runtime.join.{}", round_), own, limit)) {
-    const std::size_t end = std::min(blob.find('\n'), blob.size());
-    identities.push_back(blob.substr(0, end));
-    names.push_back(blob.substr(std::min(end + 1, blob.size())));
-  }
-  JoinReply place = place_among(store_.rank(), identities, names);
-  place.start_timeout_seconds = std::chrono::duration<double>(limit).count();
-  return place;
+  const Milliseconds limit = timeout.value_or(kStoreTimeout);
+  return place_in_store(store_.rank(),
+                        gather(fmt::format("runtime.join.{}", round_), own_host_text(host_name()), limit), limit);
 }
 
 std::vector<std::string> StoreMeeting::gather(const std::string& name, const std::string& blob, Milliseconds timeout) {
@@ -75,6 +64,22 @@ std::string StoreMeeting::missing(const std::string& key) const {
   const std::optional<std::vector<int>> absent = store_.absent(key, kPatience);
   if (!absent || absent->empty()) return fmt::format("not all {} ranks have come", store_.size());
   return fmt::format("{} {} not come", ranks_text(*absent), absent->size() == 1 ? "has" : "have");
+}
+
+std::string own_host_text(const std::string& name) {
+  return fmt::format("{}\n{}", host_identity(), name);
+}
+
+JoinReply place_in_store(int rank, const std::vector<std::string>& texts, std::chrono::milliseconds timeout) {
+  std::vector<std::string> identities, names;
+  for (const std::string& text : texts) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    identities.push_back(text.substr(0, end));
+    names.push_back(text.substr(std::min(end + 1, text.size())));
+  }
+  JoinReply place = place_among(rank, identities, names);
+  place.start_timeout_seconds = std::chrono::duration<double>(timeout).count();
+  return place;
 }
 
 JoinReply place_among(int rank, const std::vector<std::string>& identities, const std::vector<std::string>& names) {

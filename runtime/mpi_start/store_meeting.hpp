@@ -34,6 +34,16 @@ class StoreMeeting : public rendezvous::MeetingPlace {
   int round_;
 };
 
+/// The longest wait for the other ranks, which may need some time to start in a batch system.
+constexpr std::chrono::seconds kStoreTimeout{120};
+
+/// What a rank tells the others about its host, which has the name `name` in messages, when they meet.
+/// Errors  Error(kUnavailable), as host_identity().
+std::string own_host_text(const std::string& name);
+/// The place of rank `rank` among ranks that have given each other `texts`, by rank. Pure.
+rendezvous::JoinReply place_in_store(int rank, const std::vector<std::string>& texts,
+                                     std::chrono::milliseconds timeout);
+
 /// The local and cross ranks of rank `rank`. `identities` and `names` are those of the ranks' hosts, by rank. Pure.
 rendezvous::JoinReply place_among(int rank, const std::vector<std::string>& identities,
                                   const std::vector<std::string>& names);

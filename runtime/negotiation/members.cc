@@ -16,8 +16,8 @@ Members::Members(int process_set, std::vector<int> ranks, std::vector<std::strin
     : process_set_(process_set), ranks_(std::move(ranks)), hosts_(std::move(hosts)) {}
 
 std::optional<int> Members::index_of(int rank) const {
-  const auto found = std::lower_bound(ranks_.begin(), ranks_.end(), rank);
-  if (found == ranks_.end() || *found != rank) return std::nullopt;
+  const auto found = std::find(ranks_.begin(), ranks_.end(), rank);
+  if (found == ranks_.end()) return std::nullopt;
   return static_cast<int>(found - ranks_.begin());
 }
 

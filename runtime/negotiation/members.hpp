@@ -16,7 +16,7 @@ class Members {
   /// All ranks of a job, by rank. Implicit: the hosts are everything that is to be known.
   Members(std::vector<std::string> hosts);
   Members(std::initializer_list<std::string> hosts) : Members(std::vector<std::string>(hosts)) {}
-  /// The ranks of a process set: `ranks` in the job, ascending, and the host of each.
+  /// The ranks of a process set: `ranks` in the job, in the order of the set, and the host of each.
   Members(int process_set, std::vector<int> ranks, std::vector<std::string> hosts);
 
   std::size_t size() const { return hosts_.size(); }

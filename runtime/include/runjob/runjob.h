@@ -11,7 +11,7 @@
  *          built with a newer header than the library's also starts, as long as it calls no function that the library
  *          lacks; runjob_version() returns the library's version.
  * Threads  Every function may be called from any thread at any time, except that init and shutdown must not overlap
- *          each other. The only callback that the library runs is the one given to runjob_on_done().
+ *          each other. The library runs two callbacks of its user: that of runjob_on_done(), and a runjob_exchange.
  * Errors   Functions return a runjob_code. runjob_error_message() returns the text of the last failure in the calling
  *          thread. No function throws, aborts, or writes to standard output.
  * Fork     In a child of fork() every function except init returns RUNJOB_NOT_INITIALIZED. None hangs.
@@ -469,6 +469,36 @@ RUNJOB_API runjob_code runjob_init_with_process_sets(const int32_t* ranks, const
 RUNJOB_API runjob_code runjob_process_set_add(const int32_t* ranks, int32_t count, int32_t* id);
 /* Operations of the set that are in flight end with RUNJOB_ABORTED. */
 RUNJOB_API runjob_code runjob_process_set_remove(int32_t id);
+
+/*
+ * An exchange that the program has already, over MPI or over a store: gives `bytes` bytes at `blob` to all processes
+ * that take part, and calls receive(to, rank, ...) with the blob of each, its own too; `rank` counts from 0. All of
+ * them call it equally often, in the same order. The library calls it in the thread of the function that was given it,
+ * and only until that function returns. Returns NULL, or a text that says why it failed, lent until the next call.
+ */
+typedef const char* (*runjob_exchange)(void* context, const void* blob, size_t bytes,
+                                       void (*receive)(void* to, int32_t rank, const void* blob, size_t bytes),
+                                       void* to);
+
+/*
+ * Joins a job that no launcher has started, or one of some of a launcher's ranks: the processes find each other by
+ * `exchange`. Ranks on one host, which have one network namespace, share memory. Otherwise as
+ * runjob_init_with_process_sets(), but the variables of a launcher that give a place in a job are not read. Whoever can
+ * take part in the exchange can be a rank of the job.
+ */
+RUNJOB_API runjob_code runjob_init_with_exchange(int32_t rank, int32_t size, runjob_exchange exchange, void* context,
+                                                 const int32_t* ranks, const int32_t* sizes, int32_t count,
+                                                 int32_t dynamic);
+
+/*
+ * Adds a set by its members alone: the other ranks of the job do not call it, and do not know the set. `ranks` are
+ * ranks of the job in the order that the set is to have; they may be all ranks, or those of another set. `exchange` is
+ * one among the members, by their index in `ranks`. The id is equal on all members. The set ends by
+ * runjob_process_set_remove(), which each member calls for itself, after its last operation there.
+ * Errors  as runjob_process_set_add(), which needs no leave here; RUNJOB_CONNECT with the text of the exchange.
+ */
+RUNJOB_API runjob_code runjob_process_set_add_members(const int32_t* ranks, int32_t count, runjob_exchange exchange,
+                                                      void* context, int32_t* id);
 
 /* -1 when there is no such set or no job. */
 RUNJOB_API int runjob_process_set_size(int32_t id);

@@ -1,0 +1,66 @@
+"""The class for a group that has a backend for each device, as "cpu:runjob,cuda:nccl", and for one with hooks. PyTorch
+calls it through a group of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from torch._C._distributed_c10d import Backend as _Backend
+
+from .operations import Operations
+
+
+
+class RunjobBackend(Operations, _Backend):
+    """See Operations.open() for the arguments."""
+
+    def __init__(self, process_set: int, ranks: Sequence[int], rank: int, timeout: timedelta, label: str) -> None:
+        _Backend.__init__(self, rank, len(ranks))
+        self.open(process_set, ranks, rank, timeout, label)
+
+    def getBackendName(self) -> str:
+        return "runjob"
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._count
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Does nothing: the number is a count of calls."""
+
+    def shutdown(self) -> None:
+        self.close()
+
+    def abort(self) -> None:
+        self.close()
+
+    @property
+    def options(self) -> _Backend.Options:
+        return _Backend.Options("runjob", self._timeout)
+
+    # PyTorch reads each of these properties through the class of the object, and without an answer it recurses.
+
+    @property
+    def supports_splitting(self) -> bool:
+        return False
+
+    @property
+    def supports_coalescing(self) -> bool:
+        return True
+
+    @property
+    def supports_shrinking(self) -> bool:
+        return False
+
+    @property
+    def supports_reconfigure(self) -> bool:
+        return False
+
+    @property
+    def supports_window(self) -> bool:
+        return False
+
+    @property
+    def _supports_time_estimate(self) -> bool:
+        return False

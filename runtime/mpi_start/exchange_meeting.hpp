@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/mpi_start/meeting_place.hpp"
+
+namespace runjob::runtime {
+
+/// Passes a text of this process to all processes that take part, and returns the texts of all, by rank. Each of them
+/// calls it equally often, in the same order. It may be called only until the call that was given it returns, in that
+/// call's thread.
+/// Errors  whatever the caller's function throws.
+using Exchange = std::function<std::vector<std::string>(const std::string& own)>;
+
+/// A meeting place made of an exchange that the program has already: over MPI, or over the store of torch.distributed.
+class ExchangeMeeting : public MeetingPlace {
+ public:
+  static constexpr char kName[] = "exchange";
+
+  /// `host`: this host's name in messages.
+  ExchangeMeeting(int rank, int size, std::string host, Exchange exchange);
+
+  std::string name() const override { return kName; }
+  /// Joins. Ranks with the same host identity are on one host.
+  rendezvous::JoinReply join(std::optional<Milliseconds> timeout) override;
+  /// The time limit is that of the exchange. Errors  Error(kProtocol) when it returns too few texts or too many.
+  std::vector<std::string> gather(const std::string& name, const std::string& blob, Milliseconds timeout) override;
+  /// Never called: there is no launcher.
+  void on_loss(std::function<void(const Status&)> /*notify*/) override {}
+
+ private:
+  const int rank_;
+  const std::size_t size_;
+  const std::string host_;
+  const Exchange exchange_;
+};
+
+}  // namespace runjob::runtime
