@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "rendezvous/meeting_place.hpp"
 #include "rendezvous/protocol.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/job/failure_report.hpp"
@@ -12,7 +13,6 @@
 #include "runtime/job/object_seals.hpp"
 #include "runtime/job/process_sets.hpp"
 #include "runtime/job/runtime_config.hpp"
-#include "runtime/mpi_start/meeting_place.hpp"
 #include "runtime/negotiation/members.hpp"
 
 namespace runjob::runtime {
@@ -45,7 +45,7 @@ struct Job {
 /// place that is waiting.
 Job join_job(const RuntimeConfig& config, InitCounts& rounds, const std::string& process_sets = "");
 /// The same at `meeting_place`, whatever launcher has started this process.
-Job join_job_at(MeetingPlace& meeting_place, const RuntimeConfig& config, InitCounts& rounds,
+Job join_job_at(rendezvous::MeetingPlace& meeting_place, const RuntimeConfig& config, InitCounts& rounds,
                 const std::string& process_sets);
 
 /// Elastic jobs: waits for the next generation that this process belongs to, and connects to its ranks; again for the

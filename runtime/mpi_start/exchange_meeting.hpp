@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/mpi_start/meeting_place.hpp"
+#include "rendezvous/meeting_place.hpp"
 
 namespace runjob::runtime {
 
@@ -15,7 +15,7 @@ namespace runjob::runtime {
 using Exchange = std::function<std::vector<std::string>(const std::string& own)>;
 
 /// A meeting place made of an exchange that the program has already: over MPI, or over the store of torch.distributed.
-class ExchangeMeeting : public MeetingPlace {
+class ExchangeMeeting : public rendezvous::MeetingPlace {
  public:
   static constexpr char kName[] = "exchange";
 
