@@ -60,7 +60,7 @@ def measure(found, np, model, arguments, head=None):
     try:
         answers = turns.measure(jobs, arguments.turns, arguments.steps, arguments.settle)
         facts = jobs[0].facts[0] if jobs else {}
-        libraries = {job.peer.name: job.facts[0]["library"] for job in jobs}
+        libraries = {job.peer.name: ", ".join(filter(None, (job.facts[0]["library"], job.peer.library))) for job in jobs}
     finally:
         for job in jobs:
             job.end()

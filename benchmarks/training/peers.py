@@ -30,6 +30,7 @@ class Peer:
     python: str
     environment: dict = dataclasses.field(default_factory=dict)
     never_rests: bool = False
+    library: str = ""  # its version and file, for the report
 
     def command(self, np, model, socket):
         return [*self.launch(np), self.python, str(PROGRAMS / f"train_{self.framework}.py"), self.name, model, str(socket)]
@@ -72,10 +73,11 @@ def free_ports(count):
 
 def horovod(framework, python, option):
     """Horovod over Gloo, at its own settings. Its thread wakes every millisecond."""
-    command, reason = installed.horovodrun(python, framework, option)
-    if command is None:
+    found, reason = installed.horovod(python, framework, f"name another Python with {option}")
+    if found is None:
         return [], [reason]
-    return [Peer("horovod", framework, lambda np: [str(command), "--gloo", "-np", str(np)], python, never_rests=True)], []
+    launch = lambda np: [found.command, "--gloo", "-np", str(np)]  # noqa: E731
+    return [Peer("horovod", framework, launch, python, never_rests=True, library=found.library)], []
 
 
 def find(arguments, framework):
