@@ -7,7 +7,7 @@ import re
 from benchmarks.collectives import cases, installed, mpi_peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+RANKS = pathlib.Path(__file__).resolve().parent / "programs/ranks.py"
 LIMITS = "limits"
 OURS = "runjob"
 BEFORE = "runjob-before"  # another build
@@ -77,10 +77,10 @@ def with_torch(arguments):
     python, start = arguments.torch_python, start_with_runjob(arguments)
     if not installed.has_module(python, "torch"):
         return [], [f"{OURS_IN_TORCH} and torch-gloo: {python} has no torch: name one that has with --torch-python"]
-    ours = (python, str(PROGRAMS / "horovod_ranks.py"), "--module", "runjob.torch")
+    ours = (python, str(RANKS), "--library", "runjob.torch")
     found = [
         Peer(OURS_IN_TORCH, "torch", start, ours, {"PYTHONPATH": str(ROOT / "python")}),
-        Peer("torch-gloo", "torch", start, (python, str(PROGRAMS / "gloo_ranks.py"))),
+        Peer("torch-gloo", "torch", start, (python, str(RANKS), "--library", "gloo")),
     ]
     return found, []
 
@@ -91,7 +91,7 @@ def horovod(arguments):
     found, reason = installed.horovod(python)
     if found is None:
         return [], [reason]
-    program = (python, str(PROGRAMS / "horovod_ranks.py"), "--module", "horovod.torch")
+    program = (python, str(RANKS), "--library", "horovod.torch")
 
     def peer(name, controller, environment):
         return Peer(name, "torch", lambda np: [found.command, f"--{controller}", "-np", str(np)], program, environment, library=found.library)

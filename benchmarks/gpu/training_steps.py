@@ -23,8 +23,8 @@ from torch.nn.functional import cross_entropy
 
 import runjob.torch as hvd
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "training" / "programs"))
-from torch_models import MODELS, Transformer, images, sentences  # noqa: E402
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "python/runjob/benchmark"))  # where no wheel has it
+from networks import MODELS, Transformer, images, sentences  # noqa: E402
 
 TURNS, STEPS = 9, 5
 

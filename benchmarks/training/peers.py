@@ -5,6 +5,7 @@ import pathlib
 import socket
 
 from benchmarks.collectives import installed
+from runjob.benchmark.arguments import NETWORKS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
@@ -16,7 +17,7 @@ NAMES = (OURS, "before", "alone", "paced", "ddp", "mwms", "horovod")
 VARIABLES = {"OMP_NUM_THREADS": "1", "MALLOC_TRIM_THRESHOLD_": str(4 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
 
 #: The networks that each framework trains.
-MODELS = {"torch": ("resnet18", "vgg11", "transformer", "mlp"), "tensorflow": ("keras-cnn", "tf-loop")}
+MODELS = {"torch": NETWORKS, "tensorflow": ("keras-cnn", "tf-loop")}
 
 
 @dataclasses.dataclass(frozen=True)

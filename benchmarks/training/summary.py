@@ -1,32 +1,13 @@
 """Turns to figures: samples per second, ratios of turns that belong together, and how sure these are. Pure functions."""
 
-import math
 import statistics
 
-CONFIDENCE = 0.95
+from runjob.benchmark.figures import interval, markdown
 
 
 def speed(batch, times_of_ranks):
     """Samples per second of all ranks, of each rank's step times."""
     return sum(batch * len(times) / sum(times) for times in times_of_ranks)
-
-
-def interval(values, confidence=CONFIDENCE):
-    """(lowest, highest) of a confidence interval of the median, from the values' order alone: no assumption about their distribution.
-
-    The k-th lowest and the k-th highest of n values have the median between them with probability 1 - 2 P(B < k), B binomial (n, 1/2).
-    Too few values for the confidence give the lowest and the highest.
-    """
-    ordered = sorted(values)
-    count = len(ordered)
-    below, k = 0.0, 0
-    while k < count // 2:
-        below += math.comb(count, k) / 2**count
-        if 1 - 2 * below < confidence:
-            break
-        k += 1
-    k = max(k, 1)
-    return ordered[k - 1], ordered[-k]
 
 
 def ratio(ours, theirs):
@@ -47,11 +28,6 @@ def results(speeds, ours):
     }  # fmt: skip
 
 
-def markdown(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
-
-
 def ratio_text(found):
     return f"{found['median']:.2f} ({found['lowest']:.2f} to {found['highest']:.2f})" if found else ""
 
@@ -66,7 +42,7 @@ def table(cases, ours):
         speeds = [f"{found[name]['samples_per_second']:.1f}" if name in found else "" for name in names]
         ratios = [ratio_text(found.get(name, {}).get("ratio")) for name in others]
         rows.append([f"{case['model']}, np {case['np']}", *speeds, *ratios])
-    return markdown(["samples/s", *names, *(f"{ours} / {name}" for name in others)], rows)
+    return markdown(["samples/s", *names, *(f"{ours} / {name}" for name in others)], rows, words=1)
 
 
 def memory_table(cases):
@@ -76,4 +52,4 @@ def memory_table(cases):
         return f"{found['VmHWM'] / 1024:.0f}, {found['Pss'] / 1024:.0f}" if found else ""
 
     rows = [[f"{case['model']}, np {case['np']}", *(text(case["memory"].get(name)) for name in names)] for case in cases]
-    return markdown(["MiB of a rank: most resident, share", *names], rows)
+    return markdown(["MiB of a rank: most resident, share", *names], rows, words=1)

@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.training import summary
+from runjob.benchmark import figures
 
 
 def test_a_speed_is_that_of_all_ranks():
@@ -14,7 +15,7 @@ def test_a_speed_is_that_of_all_ranks():
     [(1, (1, 1)), (5, (1, 5)), (6, (1, 6)), (9, (2, 8)), (10, (2, 9)), (20, (6, 15))],  # of tables of the sign test
 )
 def test_an_interval_holds_the_median_with_95_percent(count, expected):
-    assert summary.interval(range(count, 0, -1)) == expected
+    assert figures.interval(range(count, 0, -1)) == expected
 
 
 def test_ratios_are_of_turns_that_belong_together():
