@@ -1,48 +1,18 @@
-"""The names of events and algorithms in docs/timeline.md against those that the runtime writes."""
+"""docs/timeline.md names each event that says which way the data moved, and each algorithm, as the sources write them."""
 
 import re
 
 import source_tree
 
 PAGE = source_tree.read("docs/timeline.md")
-EVENT = re.compile(r'"((?:(?:NEGOTIATE|SHM|HOSTS|GLOO|MEMCPY|INIT|ALLOCATE|WAIT_FOR)_[A-Z_]+)|QUEUE|NCCL|GPU_STAGED|CYCLE_START|TIMELINE_FULL)\\?"')
+STAGE = re.compile(r'\btell_stage\((?:"([A-Z_]+)"|\w+), ("[^;]*|nullptr)\)')
 
 
-def sources():
-    return {path: path.read_text(encoding="utf-8") for path in sorted((source_tree.ROOT / "runtime").rglob("*.[ch]*")) if path.suffix in (".cc", ".hpp")}
-
-
-def event_names():
-    """Upper-case names that are no settings, which have the same prefixes, and no name of an unknown operation."""
-    settings = set(re.findall(r"\bRUNJOB_([A-Z_]+)\b", source_tree.read("docs/environment.md")))
-    found = {name for text in sources().values() for name in EVENT.findall(text)}
-    return {name for name in found if name not in settings and not name.endswith("UNKNOWN")}
-
-
-def algorithm_names():
-    """Those beside an event's name, and those of shared memory's table."""
-    calls = [call for text in sources().values() for call in re.findall(r"tell_stage\(([^;]+);", text)]
-    table = source_tree.read("runtime/collectives/shm/tuning/algorithm.hpp")
-    names = [name for call in calls for name in re.findall(r'"([a-z][a-z ]+)"', call)]
-    return {*names, *re.findall(r'"([\w ]+)"', table[table.index("name_of(") :])}
-
-
-def listed(heading):
-    """The names in the first columns of the tables below a heading."""
-    section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
-    return {name for line in section.splitlines() if line.startswith("| `") for name in re.findall(r"`([^`]+)`", line.split("|")[1])}
-
-
-def test_each_event_is_on_the_page():
-    missing = {name for name in event_names() if f"`{name}`" not in PAGE and not name.startswith("NEGOTIATE_")}
-    assert len(event_names()) > 30 and not missing
-
-
-def test_each_algorithm_is_on_the_page():
-    assert len(algorithm_names()) > 8 and not {name for name in algorithm_names() if f"`{name}`" not in PAGE}
-
-
-def test_the_page_lists_no_other_move():
-    assert listed("The names of moves") - {"algorithm"} == {
-        name for name in event_names() if name.startswith(("SHM_", "HOSTS_", "GLOO_", "GPU_")) or name == "NCCL"
-    } | algorithm_names()
+def test_events_and_algorithms_are_on_the_page():
+    texts = [source_tree.read(path) for path in source_tree.sources(".cc", ".hpp", folders=("runtime",))]
+    calls = [found for text in texts for found in STAGE.findall(text)]
+    names = {name for name, _ in calls if name} | set(re.findall(r'return "((?:SHM|HOSTS|GLOO)_[A-Z_]+)"', "".join(texts)))
+    algorithms = {text for _, arguments in calls for text in re.findall(r'"([^"]+)"', arguments)}
+    algorithms |= set(re.findall(r'"([^"]+)"', re.search(r"name_of\(const Algorithm.*?\n}", "".join(texts), re.DOTALL).group()))
+    assert len(names) > 12 and {"ring", "one step", "round of negotiation"} <= algorithms
+    assert not sorted(name for name in names | algorithms if f"`{name}`" not in PAGE)
