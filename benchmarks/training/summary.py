@@ -2,7 +2,7 @@
 
 import statistics
 
-from runjob.benchmark.figures import interval, markdown
+from runjob.benchmark import figures
 
 
 def speed(batch, times_of_ranks):
@@ -10,26 +10,15 @@ def speed(batch, times_of_ranks):
     return sum(batch * len(times) / sum(times) for times in times_of_ranks)
 
 
-def ratio(ours, theirs):
-    """Of two lists of speeds, turn by turn: median and interval."""
-    ratios = [a / b for a, b in zip(ours, theirs)]
-    lowest, highest = interval(ratios)
-    return {"median": statistics.median(ratios), "lowest": lowest, "highest": highest, "turns": ratios}
-
-
 def results(speeds, ours):
     """{peer: speed, and the ratio of `ours` to it} of {peer: speeds by turn}."""
     return {
         name: {
             "samples_per_second": statistics.median(turns), "turns": turns,
-            **({"ratio": ratio(speeds[ours], turns)} if name != ours and ours in speeds else {}),
+            **({"ratio": figures.ratio(speeds[ours], turns)} if name != ours and ours in speeds else {}),
         }
         for name, turns in speeds.items()
     }  # fmt: skip
-
-
-def ratio_text(found):
-    return f"{found['median']:.2f} ({found['lowest']:.2f} to {found['highest']:.2f})" if found else ""
 
 
 def table(cases, ours):
@@ -40,9 +29,9 @@ def table(cases, ours):
     for case in cases:
         found = case["results"]
         speeds = [f"{found[name]['samples_per_second']:.1f}" if name in found else "" for name in names]
-        ratios = [ratio_text(found.get(name, {}).get("ratio")) for name in others]
+        ratios = [figures.ratio_text(found[name]["ratio"]) if "ratio" in found.get(name, {}) else "" for name in others]
         rows.append([f"{case['model']}, np {case['np']}", *speeds, *ratios])
-    return markdown(["samples/s", *names, *(f"{ours} / {name}" for name in others)], rows, words=1)
+    return figures.markdown(["samples/s", *names, *(f"{ours} / {name}" for name in others)], rows, words=1)
 
 
 def memory_table(cases):
@@ -52,4 +41,4 @@ def memory_table(cases):
         return f"{found['VmHWM'] / 1024:.0f}, {found['Pss'] / 1024:.0f}" if found else ""
 
     rows = [[f"{case['model']}, np {case['np']}", *(text(case["memory"].get(name)) for name in names)] for case in cases]
-    return markdown(["MiB of a rank: most resident, share", *names], rows, words=1)
+    return figures.markdown(["MiB of a rank: most resident, share", *names], rows, words=1)

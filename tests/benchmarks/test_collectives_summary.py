@@ -1,7 +1,6 @@
 """What benchmarks/collectives makes of times: figures, ratios, tables."""
 
 from benchmarks.collectives import summary
-from runjob.benchmark import figures
 
 INTERFACES = {"runjob": "native", "runjob-torch": "torch", "torch-gloo": "torch", "mpich": "native", "intel": "native"}
 
@@ -52,13 +51,6 @@ def test_without_runjob_there_are_no_ratios():
 def test_limits_count_only_where_memory_plays_a_part():
     figures = {"runjob": {4: 2, 1024: 10}, "t_copy": {4: 0.001, 1024: 5}}
     assert summary.ratios(figures, INTERFACES) == {("runjob", "t_copy"): {1024: 2}}
-
-
-def test_numbers_and_sizes_are_short():
-    assert [figures.number_text(value) for value in (None, 0.0213, 0.5, 4.567, 45.67, 456.7)] == [
-        "", "0.021", "0.50", "4.57", "45.7", "457",
-    ]  # fmt: skip
-    assert [figures.size_text(nbytes) for nbytes in (0, 4, 1000, 65536, 1 << 20)] == ["-", "4", "1000", "64K", "1M"]
 
 
 def test_tables():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Sequence
+import statistics
+from typing import Any, Sequence
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -63,6 +64,18 @@ def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, 
         k += 1
     k = max(k, 1)
     return ordered[k - 1], ordered[-k]
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]:
+    """The ratios of the turns that belong together, their median, and the interval that contains it by 95%."""
+    turns = [a / b for a, b in zip(ours, theirs)]
+    lowest, highest = interval(turns)
+    return {"median": statistics.median(turns), "lowest": lowest, "highest": highest, "turns": turns}
+
+
+def ratio_text(found: dict[str, Any]) -> str:
+    """A ratio with its interval, for a cell of a table."""
+    return f"{found['median']:.2f} ({found['lowest']:.2f} to {found['highest']:.2f})"
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 0) -> str:

@@ -7,14 +7,7 @@ from collections import Counter
 from typing import Any
 
 from . import machine
-from .figures import interval, markdown, number_text, size_text
-
-
-def ratio_text(ours: list[float], theirs: list[float]) -> str:
-    """The median of the ratios of the turns that belong together, with the interval that contains it by 95%."""
-    ratios = [a / b for a, b in zip(ours, theirs)]
-    lowest, highest = interval(ratios)
-    return f"{statistics.median(ratios):.2f} ({lowest:.2f} to {highest:.2f})"
+from .figures import markdown, number_text, ratio, ratio_text, size_text
 
 
 def table(words: list[str], rows: list[tuple[list[str], dict[str, list[float]]]], unit: str) -> str:
@@ -25,7 +18,7 @@ def table(words: list[str], rows: list[tuple[list[str], dict[str, list[float]]]]
         [
             *texts,
             *(number_text(statistics.median(results[name])) if name in results else "" for name in names),
-            *(ratio_text(results[ours], results[name]) if name in results else "" for name in others),
+            *(ratio_text(ratio(results[ours], results[name])) if name in results else "" for name in others),
         ]
         for texts, results in rows
     ]
@@ -42,15 +35,20 @@ def training_table(rows: list[tuple[str, dict[str, list[float]]]]) -> str:
     return table(["step of a training"], [([network], results) for network, results in rows], "ms")
 
 
+def host_text(facts: dict[str, Any], ranks: int) -> str:
+    """One line about a kind of host: without a name, so that a report can be published."""
+    words = facts["memory"].split()
+    memory = f"{int(words[0]) / 2**20:.0f} GiB" if words[0].isdigit() else "memory unknown"
+    quota = [] if facts["cpu_quota"] in ("unknown", "max 100000") else [f"processor quota {facts['cpu_quota']}"]
+    return ", ".join([facts["cpu"], f"cores: {facts['cores']}", memory, *quota, f"Linux {facts['kernel']}", f"ranks: {ranks}"])
+
+
 def machine_text(hosts: list[dict[str, Any]], turns: int, libraries: list[str]) -> str:
     """The facts that figures are meaningless without. `hosts`: of each rank, its host's name and facts."""
     by_host = {host["host"]: host for host in hosts}
     ranks = Counter(host["host"] for host in hosts)
-    kinds = Counter(
-        f"{each['cpu']}, {each['cores']} cores, {each['memory']}, quota {each['cpu_quota']}, Linux {each['kernel']}, {ranks[name]} ranks"
-        for name, each in by_host.items()
-    )
-    lines = [f"runjob {hosts[0]['runjob']}: {len(hosts)} ranks, hosts: {len(by_host)}, medians of {turns} alternating turns", ""]
+    kinds = Counter(host_text(each, ranks[name]) for name, each in by_host.items())
+    lines = [f"runjob {hosts[0]['runjob']}: ranks: {len(hosts)}, hosts: {len(by_host)}; medians of {turns} alternating turns", ""]
     lines += [f"- {count} x {kind}" for kind, count in kinds.items()]
     lines += [f"- {', '.join(libraries)}; Python {hosts[0]['python']}; OMP_NUM_THREADS={hosts[0]['threads']}"]
     noise = machine.noise(max(float(each["load"]) for each in hosts))

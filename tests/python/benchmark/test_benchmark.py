@@ -29,8 +29,8 @@ def test_it_starts_two_ranks_and_prints_tables_of_collectives_and_of_training():
     done = run("--seconds", "0.2", "--turns", "2", "--sizes", "4,1K", "--networks", "mlp")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert re.fullmatch(r"runjob \d\S+: 2 ranks, hosts: 1, medians of 2 alternating turns", lines[0])
-    assert re.fullmatch(r"- 1 x .+, \d+ cores, .+, Linux .+, 2 ranks", lines[2])
+    assert re.fullmatch(r"runjob \d\S+: ranks: 2, hosts: 1; medians of 2 alternating turns", lines[0])
+    assert re.fullmatch(r"- 1 x .+, cores: \d+, \d+ GiB, .*Linux .+, ranks: 2", lines[2])
     assert re.match(r"- runjob\.torch \d\S+, torch \d\S+, torch \S+ gloo; Python 3\.\d+", lines[3])
     assert "| operation | bytes | runjob, us | Gloo, us | runjob / Gloo |\n|---|---|---:|---:|---:|" in done.stdout
     for operation in ("allreduce", "allgather", "broadcast", "reducescatter", "alltoall", "barrier"):
@@ -66,7 +66,7 @@ def test_it_is_a_program_of_a_job_as_well():
         timeout=ranks.TIMEOUT_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "3 ranks, hosts: 1" in done.stdout and len(rows(done.stdout, "barrier")) == 1
+    assert "ranks: 3, hosts: 1" in done.stdout and len(rows(done.stdout, "barrier")) == 1
 
 
 @pytest.mark.parametrize(
