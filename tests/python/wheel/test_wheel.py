@@ -207,6 +207,12 @@ def test_gloo_is_the_one_of_the_wheel(installed):
     assert "[X] Gloo" in _run(installed / "bin" / "runjob", "--check-build").stdout
 
 
+def test_the_benchmark_of_the_wheel_names_what_it_lacks_here(installed):
+    done = _run(installed / "bin" / "python", "-m", "runjob.benchmark", PATH=str(installed / "bin"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "has neither PyTorch nor NumPy; install one of them there" in done.stderr
+
+
 def test_pip_finds_nothing_broken(installed):
     assert _run(installed / "bin" / "python", "-m", "pip", "check").stdout == "No broken requirements found.\n"
 
