@@ -15,7 +15,6 @@ import json
 import os
 import pathlib
 import statistics
-import sys
 import tempfile
 import time
 from typing import NamedTuple
@@ -25,10 +24,9 @@ from torch.nn.functional import cross_entropy
 
 import runjob.torch as hvd
 from runjob import timeline
+from runjob.benchmark.networks import MODELS
 from runjob.torch import bucket_plan
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent / "training/programs"))
-from torch_models import MODELS  # noqa: E402
 
 SETTLING_STEPS = 3  # the buckets are divided in the first one
 

@@ -10,4 +10,4 @@ for name in runjob.__all__:
     getattr(runjob, name)
 pdoc.__main__.cli()'
 PYTHONPATH=$root/python exec "${PYTHON:-python3}" -c "$with_lazy_names" --no-show-source --template-directory "$root/packaging/api" \
-  --output-directory "${1:-$root/build/api}" runjob runjob.torch runjob.numpy runjob.exceptions
+  --output-directory "${1:-$root/build/api}" runjob runjob.torch runjob.numpy runjob.elastic runjob.exceptions

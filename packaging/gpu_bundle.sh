@@ -38,7 +38,7 @@ else
   step "building the wheel" "$python" -m pip wheel --no-deps -w "$folder" .
 fi
 cp packaging/gpu_check.sh "$folder"
-cp packaging/gpu_check/*.py benchmarks/gpu/training_steps.py benchmarks/training/programs/torch_models.py "$folder/gpu_check"
+cp packaging/gpu_check/*.py benchmarks/gpu/training_steps.py "$folder/gpu_check"
 strip -o "$folder/gpu_host_time" build/release/bin/gpu_host_time
 
 # Wherever .venv finds packages: it may name other folders in a file of paths.

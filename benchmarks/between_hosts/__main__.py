@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests"))
+sys.path += [str(ROOT / "tests"), str(ROOT / "python")]
 from testbed import Testbed, TestbedError  # noqa: E402
 
 from benchmarks.collectives.arguments import numbers, sizes, words  # noqa: E402

@@ -15,9 +15,9 @@ import statistics
 import subprocess
 
 from benchmarks.collectives import environments, mpi_peers
+from benchmarks.collectives import peers as collectives_peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ROOT / "benchmarks/collectives/programs"
 OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter", "barrier")
 SIZES = "4,1K,16K,64K,256K,1M,4M,16M,64M"
 NETWORK = "10.77.0.0/16"
@@ -105,7 +105,7 @@ def find_others(build, folder):
             absent.append(reason)
     python = ROOT / ".venv/bin/python"
     if python.exists() and subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
-        peers["torch gloo"] = runjob(build, str(python), str(PROGRAMS / "gloo_ranks.py"))
+        peers["torch gloo"] = runjob(build, str(python), str(collectives_peers.RANKS), "--library", "gloo")
     else:
         absent.append(f"torch gloo: {python} has no torch")
     return peers, absent

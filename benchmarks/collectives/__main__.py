@@ -10,10 +10,11 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[0] = str(ROOT)  # `python3 benchmarks/collectives` works as well
+sys.path[:1] = [str(ROOT), str(ROOT / "python")]  # `python3 benchmarks/collectives` works as well
 
 from benchmarks.collectives import arguments as command_line  # noqa: E402
 from benchmarks.collectives import cases, environments, machine, peers, summary, turns  # noqa: E402
+from runjob.benchmark import figures  # noqa: E402
 
 
 def say(text):
@@ -26,7 +27,7 @@ def chosen_cases(arguments):
     for case in cases.choose(arguments.np, arguments.ops, arguments.dtypes, arguments.modes, arguments.sizes):
         fitting, too_large = cases.fit(case, machine.available_bytes() * 3 // 4)
         if too_large:
-            say(f"left out: {case.title}: {', '.join(map(summary.size_text, too_large))} do not fit into memory")
+            say(f"left out: {case.title}: {', '.join(map(figures.size_text, too_large))} do not fit into memory")
         if fitting.sizes:
             found.append(fitting)
     return found
@@ -78,7 +79,7 @@ def main():
     for reason in absent:
         say(f"left out: {reason}")
     facts = machine.facts()
-    if text := machine.noise(facts["load"]):
+    if text := machine.noise(float(facts["load"])):
         say(text)
     report = {
         "machine": facts, "rounds": arguments.rounds, "budget_ms": arguments.budget_ms, "versions": {},

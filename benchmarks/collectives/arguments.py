@@ -2,27 +2,18 @@
 
 import argparse
 import pathlib
-import re
 import shutil
 import sys
 
 from benchmarks.collectives import cases, environments
+from runjob.benchmark import figures
+from runjob.benchmark.arguments import explained
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 SIZES = "4,64,1K,4K,16K,64K,256K,1M,4M,16M,64M,256M"
 
 
-def parse_size(text):
-    """`64K` -> 65536."""
-    match = re.fullmatch(r"(\d+)([KMG]?)", text)
-    if not match or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"'{text}' is no size; 4, 64K, 1M and 1G are")
-    return int(match[1]) * UNITS[match[2]]
-
-
-def sizes(text):
-    return [parse_size(word) for word in text.split(",")]
+sizes = explained(figures.sizes)
 
 
 def numbers(text):
@@ -36,13 +27,7 @@ def numbers(text):
 
 
 def words(known):
-    def parse(text):
-        chosen = text.split(",")
-        if unknown := [word for word in chosen if word not in known]:
-            raise argparse.ArgumentTypeError(f"'{unknown[0]}' is none of {', '.join(known)}")
-        return chosen
-
-    return parse
+    return explained(lambda text: figures.chosen(text, known))
 
 
 def python_with_torch():

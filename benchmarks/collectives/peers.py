@@ -7,7 +7,7 @@ import re
 from benchmarks.collectives import cases, installed, mpi_peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+RANKS = pathlib.Path(__file__).resolve().parent / "programs/ranks.py"
 LIMITS = "limits"
 OURS = "runjob"
 BEFORE = "runjob-before"  # another build
@@ -17,7 +17,11 @@ HOROVOD_CYCLES_MS = ("1", "0.1", "0")
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """One library with its settings. `launch(np)`: the words before the program; what is not in `environment` is inherited."""
+    """One library with its settings. `launch(np)`: the words before the program; what is not in `environment` is inherited.
+
+    `reports`: a pattern that the name and version must match which the library gives itself when the program runs.
+    `library`: the version and the file by which it was recognised before, for the report.
+    """
 
     name: str
     interface: str  # native or torch; limits: the machine
@@ -25,6 +29,8 @@ class Peer:
     program: tuple
     environment: dict = dataclasses.field(default_factory=dict)
     operations: tuple = ()  # the only ones that its settings are about; none: all
+    reports: str = ""
+    library: str = ""
 
     def measures(self, case):
         return bool(case.limit_sizes()) if self.name == LIMITS else not self.operations or case.op in self.operations
@@ -34,7 +40,7 @@ class Peer:
 
     def described(self):
         """For the report: what was run, and with which settings."""
-        return {"command": " ".join(map(str, self.command("NP", ["..."]))), "environment": self.environment}
+        return {"command": " ".join(map(str, self.command("NP", ["..."]))), "environment": self.environment, "library": self.library}
 
 
 def limits(arguments):
@@ -71,10 +77,10 @@ def with_torch(arguments):
     python, start = arguments.torch_python, start_with_runjob(arguments)
     if not installed.has_module(python, "torch"):
         return [], [f"{OURS_IN_TORCH} and torch-gloo: {python} has no torch: name one that has with --torch-python"]
-    ours = (python, str(PROGRAMS / "horovod_ranks.py"), "--module", "runjob.torch")
+    ours = (python, str(RANKS), "--library", "runjob.torch")
     found = [
         Peer(OURS_IN_TORCH, "torch", start, ours, {"PYTHONPATH": str(ROOT / "python")}),
-        Peer("torch-gloo", "torch", start, (python, str(PROGRAMS / "gloo_ranks.py"))),
+        Peer("torch-gloo", "torch", start, (python, str(RANKS), "--library", "gloo")),
     ]
     return found, []
 
@@ -82,16 +88,16 @@ def with_torch(arguments):
 def horovod(arguments):
     """Horovod itself, over Gloo with its usual and with shorter cycles, and over MPI."""
     python = arguments.horovod_python
-    command, reason = installed.horovodrun(python)
-    if command is None:
+    found, reason = installed.horovod(python)
+    if found is None:
         return [], [reason]
-    program = (python, str(PROGRAMS / "horovod_ranks.py"), "--module", "horovod.torch")
+    program = (python, str(RANKS), "--library", "horovod.torch")
 
     def peer(name, controller, environment):
-        return Peer(name, "torch", lambda np: [str(command), f"--{controller}", "-np", str(np)], program, environment)
+        return Peer(name, "torch", lambda np: [found.command, f"--{controller}", "-np", str(np)], program, environment, library=found.library)
 
-    found = [peer(f"horovod-gloo-{cycle}ms", "gloo", {"HOROVOD_CYCLE_TIME": cycle}) for cycle in HOROVOD_CYCLES_MS]
-    return [*found, peer("horovod-mpi", "mpi", {"HOROVOD_CYCLE_TIME": "1"})], []
+    over_gloo = [peer(f"horovod-gloo-{cycle}ms", "gloo", {"HOROVOD_CYCLE_TIME": cycle}) for cycle in HOROVOD_CYCLES_MS]
+    return [*over_gloo, peer("horovod-mpi", "mpi", {"HOROVOD_CYCLE_TIME": "1"})], []
 
 
 def find(arguments, say):

@@ -5,6 +5,8 @@ A turn's figure is the median of its samples; a program's is the median of its t
 
 import statistics
 
+from runjob.benchmark.figures import markdown, number_text, size_text
+
 FIRST_COLUMN = "bytes"
 BEST_MPI = "best MPI"
 LIMITS = ("t_copy", "t_scale")
@@ -69,27 +71,6 @@ def ratios(figures, interfaces):
     best = {nbytes: best_mpi(figures, nbytes)[0] for nbytes in figures.get("runjob", {})}
     table[("runjob", BEST_MPI)] = {nbytes: figures["runjob"][nbytes] / time for nbytes, time in best.items() if time}
     return {pair: row for pair, row in table.items() if row}
-
-
-def size_text(nbytes):
-    """65536 -> `64K`."""
-    for unit, factor in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
-        if nbytes >= factor and nbytes % factor == 0:
-            return f"{nbytes // factor}{unit}"
-    return str(nbytes) if nbytes else "-"
-
-
-def number_text(value):
-    """Three digits that count, and no more after the point than that takes."""
-    if value is None:
-        return ""
-    digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 0.1 else 3
-    return f"{value:.{digits}f}"
-
-
-def markdown(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---:|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 def sizes_of(figures):

@@ -107,6 +107,9 @@ class CaseMeasurement:
             self._leave_out(peer, str(error))
             return
         library, series, skipped = read_turn(peer, self.case, lines)
+        if not re.match(peer.reports, library):
+            self._leave_out(peer, f"it is another library, which calls itself '{library}'")
+            return
         self.libraries[peer.name] = library
         for name, by_size in series.items():
             for nbytes, times in by_size.items():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-import shutil
-import subprocess
 import sys
 
 from elastic_jobs import ROOT
 from losses import Case, runjob
+
+sys.path.append(str(ROOT))
+from benchmarks.collectives import installed  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 DIGITS = str(PROGRAMS / "train_digits.py")
@@ -16,14 +17,10 @@ DIGITS = str(PROGRAMS / "train_digits.py")
 NEW_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 
-def has(python, module):
-    return bool(shutil.which(python)) and subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
-
-
 def cases(python, horovod_python, torchft_python):
     """The cases, and why others are left out."""
     found, absent = [], []
-    if has(python, "torch, sklearn"):
+    if installed.has_module(python, "torch, sklearn"):
         words = [python, DIGITS, "runjob", "STOP"]
         found += [
             Case("4 ranks, digits CNN with PyTorch", "train_digits.py", [*runjob("-np", "4", "--min-np", "2"), *words], 4, 3, goal=0.3),
@@ -36,11 +33,14 @@ def cases(python, horovod_python, torchft_python):
         ]  # fmt: skip
     else:
         absent.append(f"all with PyTorch: {python} has no torch with scikit-learn; name one with --python")
-    if has(horovod_python, "horovod.torch, sklearn"):
-        found.append(horovod(horovod_python))
+    itself, reason = installed.horovod(horovod_python)
+    if itself is None:
+        absent.append(reason)
+    elif installed.has_module(horovod_python, "sklearn"):
+        found.append(horovod(horovod_python, itself.command))
     else:
-        absent.append(f"horovodrun: {horovod_python} has no Horovod with PyTorch and scikit-learn; benchmarks/horovod.sh builds it")
-    if has(torchft_python, "torchft, sklearn"):
+        absent.append(f"horovod: {horovod_python} has no scikit-learn")
+    if installed.has_module(torchft_python, "torchft, sklearn"):
         # The lighthouse gives up a group after its default time, and after a shorter one.
         for milliseconds, name in (("5000", "torchft, the same CNN"), ("500", "torchft with heartbeats of 0.5 s, the same CNN")):
             words = [torchft_python, PROGRAMS / "start_torchft.py", "4", milliseconds, DIGITS, "torchft", "STOP"]
@@ -50,9 +50,8 @@ def cases(python, horovod_python, torchft_python):
     return found, absent
 
 
-def horovod(python):
+def horovod(python, horovodrun):
     """Horovod gives up the whole host of a rank that fails: each rank has a host of its own, which are names of this one."""
-    horovodrun = str(pathlib.Path(python).with_name("horovodrun"))
     hosts = "printf 'localhost:1\\n127.0.0.1:1\\n127.0.0.2:1\\n127.0.0.3:1\\n'"
     script = ROOT / "build/elastic-hosts.sh"
     script.parent.mkdir(exist_ok=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import pathlib
 import statistics
 import sys
 import time
@@ -22,9 +21,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import runjob.torch as hvd
-
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "training" / "programs"))
-from torch_models import MODELS, Transformer, images, sentences  # noqa: E402
+from runjob.benchmark.networks import MODELS, Transformer, images, sentences
 
 TURNS, STEPS = 9, 5
 

@@ -8,6 +8,9 @@ import shutil
 import subprocess
 import sys
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+from benchmarks.collectives import installed  # noqa: E402
+
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
@@ -78,7 +81,12 @@ def horovodrun():
     path = shutil.which("horovodrun")
     if not path:
         return None, "no horovodrun on the PATH"
-    return Peer("horovodrun", first_line(path, "--version"), [path, "-np"], [], rb"\[(\d+)\]<stdout>:", "HOROVOD_RANK"), ""
+    python = str(pathlib.Path(path).resolve().parent / "python")
+    answers = [installed.horovod(python, framework, "put its horovodrun on the PATH") for framework in ("torch", "tensorflow")]
+    found, reason = next((each for each in answers if each[0]), answers[0])
+    if found is None:
+        return None, reason
+    return Peer("horovodrun", found.library, [path, "-np"], [], rb"\[(\d+)\]<stdout>:", "HOROVOD_RANK"), ""
 
 
 def find(arguments):

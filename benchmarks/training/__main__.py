@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[0] = str(ROOT)  # `python3 benchmarks/training` works as well
+sys.path[:1] = [str(ROOT), str(ROOT / "python")]  # `python3 benchmarks/training` works as well
 
 from benchmarks.collectives import machine  # noqa: E402
 from benchmarks.training import arguments as command_line  # noqa: E402
@@ -60,7 +60,7 @@ def measure(found, np, model, arguments, head=None):
     try:
         answers = turns.measure(jobs, arguments.turns, arguments.steps, arguments.settle)
         facts = jobs[0].facts[0] if jobs else {}
-        libraries = {job.peer.name: job.facts[0]["library"] for job in jobs}
+        libraries = {job.peer.name: ", ".join(filter(None, (job.facts[0]["library"], job.peer.library))) for job in jobs}
     finally:
         for job in jobs:
             job.end()
@@ -99,7 +99,7 @@ def main():
     arguments = command_line.parse()
     found, absent = find(arguments)
     facts = machine.facts()
-    if text := machine.noise(facts["load"]):
+    if text := machine.noise(float(facts["load"])):
         say(text)
     cases = []
     with hosts_of(arguments) as head:

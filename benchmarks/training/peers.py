@@ -5,6 +5,7 @@ import pathlib
 import socket
 
 from benchmarks.collectives import installed
+from runjob.benchmark.arguments import NETWORKS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
@@ -16,7 +17,7 @@ NAMES = (OURS, "before", "alone", "paced", "ddp", "mwms", "horovod")
 VARIABLES = {"OMP_NUM_THREADS": "1", "MALLOC_TRIM_THRESHOLD_": str(4 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
 
 #: The networks that each framework trains.
-MODELS = {"torch": ("resnet18", "vgg11", "transformer", "mlp"), "tensorflow": ("keras-cnn", "tf-loop")}
+MODELS = {"torch": NETWORKS, "tensorflow": ("keras-cnn", "tf-loop")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Peer:
     python: str
     environment: dict = dataclasses.field(default_factory=dict)
     never_rests: bool = False
+    library: str = ""  # its version and file, for the report
 
     def command(self, np, model, socket):
         return [*self.launch(np), self.python, str(PROGRAMS / f"train_{self.framework}.py"), self.name, model, str(socket)]
@@ -72,10 +74,11 @@ def free_ports(count):
 
 def horovod(framework, python, option):
     """Horovod over Gloo, at its own settings. Its thread wakes every millisecond."""
-    command, reason = installed.horovodrun(python, framework, option)
-    if command is None:
+    found, reason = installed.horovod(python, framework, f"name another Python with {option}")
+    if found is None:
         return [], [reason]
-    return [Peer("horovod", framework, lambda np: [str(command), "--gloo", "-np", str(np)], python, never_rests=True)], []
+    launch = lambda np: [found.command, "--gloo", "-np", str(np)]  # noqa: E731
+    return [Peer("horovod", framework, launch, python, never_rests=True, library=found.library)], []
 
 
 def find(arguments, framework):

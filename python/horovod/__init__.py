@@ -20,3 +20,8 @@ def __getattr__(name: str) -> Any:
         runner = importlib.import_module("horovod.runner")
         return runner.run if name == "run" else runner
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    hidden = {"Any", "_absent", "_owner", "annotations", "explain", "importlib", "refuse_other_owners"}
+    return sorted({*globals(), "run", "runner"} - hidden)

@@ -53,13 +53,6 @@ def test_limits_count_only_where_memory_plays_a_part():
     assert summary.ratios(figures, INTERFACES) == {("runjob", "t_copy"): {1024: 2}}
 
 
-def test_numbers_and_sizes_are_short():
-    assert [summary.number_text(value) for value in (None, 0.0213, 0.5, 4.567, 45.67, 456.7)] == [
-        "", "0.021", "0.50", "4.57", "45.7", "457",
-    ]  # fmt: skip
-    assert [summary.size_text(nbytes) for nbytes in (0, 4, 1000, 65536, 1 << 20)] == ["-", "4", "1000", "64K", "1M"]
-
-
 def test_tables():
     text = summary.tables("allreduce", results(intel={4: 1, 65536: 8}, t_copy={65536: 2}, runjob={4: 2, 65536: 4}), INTERFACES)
     assert text.splitlines() == [

@@ -68,6 +68,15 @@ def test_a_program_that_lacks_the_operation_is_left_out_with_its_reason():
     assert measure(lacking)[0].left_out == {"lacking": "no alltoall"}
 
 
+def test_a_program_that_runs_another_library_is_left_out_with_its_name():
+    code = f"""print('{{"library": "Open MPI v5.0.11"}}'); print('{LINE % (4, '1')}')"""
+    command = lambda np: [sys.executable, "-c", code]  # noqa: E731
+    four, five = (peers.Peer(f"openmpi{n}", "native", command, (), reports=rf"Open MPI v{n}\.") for n in (4, 5))
+    measured, _ = measure(four, five)
+    assert (list(measured.results()), measured.libraries) == (["openmpi5"], {"openmpi5": "Open MPI v5.0.11"})
+    assert measured.left_out == {"openmpi4": "it is another library, which calls itself 'Open MPI v5.0.11'"}
+
+
 def test_settings_for_one_operation_are_measured_with_that_one_only():
     tuned = peers.Peer("tuned", "native", lambda np: ["/nowhere/tuned"], (), {}, ("broadcast",))
     measured, _ = measure(program(f"print('{LINE % (4, '1')}')")("plain"), tuned)

@@ -9,19 +9,6 @@ def test_a_speed_is_that_of_all_ranks():
     assert summary.speed(16, [[0.5, 1.5], [2.0, 2.0]]) == pytest.approx(16 / 1 + 16 / 2)
 
 
-@pytest.mark.parametrize(
-    "count, expected",
-    [(1, (1, 1)), (5, (1, 5)), (6, (1, 6)), (9, (2, 8)), (10, (2, 9)), (20, (6, 15))],  # of tables of the sign test
-)
-def test_an_interval_holds_the_median_with_95_percent(count, expected):
-    assert summary.interval(range(count, 0, -1)) == expected
-
-
-def test_ratios_are_of_turns_that_belong_together():
-    found = summary.ratio([10, 20, 30], [5, 20, 10])
-    assert found == {"median": 2, "lowest": 1, "highest": 3, "turns": [2, 1, 3]}
-
-
 def test_results_compare_all_with_ours():
     found = summary.results({"runjob": [10, 30], "ddp": [5, 10]}, "runjob")
     assert found["ddp"]["ratio"]["median"] == 2.5

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import ranks
 from ranks import ROOT, environment
 
 MODULES = ["runjob.torch", "runjob.numpy", "runjob.elastic", "runjob.torch.elastic", "runjob.exceptions", "horovod.common.util", "horovod.torch.compression"]
@@ -53,11 +54,42 @@ def test_what_can_be_refused_says_how(module):
     assert not silent
 
 
+DIR = """
+import importlib, sys, types
+module = importlib.import_module(sys.argv[1])
+print(*(name for name in dir(module) if isinstance(getattr(module, name, None), types.ModuleType)))
+"""
+
+
+@pytest.mark.parametrize(
+    "module, modules",
+    [
+        ("runjob.torch", ["elastic"]),
+        ("runjob.numpy", []),
+        ("runjob.keras", ["callbacks", "elastic"]),
+        ("horovod", ["runner"]),
+        ("horovod.torch", ["compression", "elastic", "functions", "mpi_ops", "optimizer", "sync_batch_norm"]),
+        ("horovod.keras", ["callbacks", "elastic"]),
+        ("horovod.runner", ["arguments"]),
+    ],
+)
+def test_dir_lists_no_other_module_than_public_ones(module, modules):
+    done = ranks.python("-c", DIR, module, KERAS_BACKEND="torch")
+    assert (done.returncode, done.stdout.split()) == (0, modules), done.stderr
+
+
+def test_modules_that_dir_leaves_out_are_there():
+    loaded = importlib.import_module("runjob.torch")
+    assert sorted(loaded.__all__) == dir(loaded) and loaded.buckets is importlib.import_module("runjob.torch.buckets")
+
+
 def test_the_reference_is_made_without_a_complaint(tmp_path):
     environment_of_it = environment(PYTHON=sys.executable)
     command = [str(ROOT / "packaging" / "api.sh"), str(tmp_path)]
     done = subprocess.run(command, env=environment_of_it, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    modules = ("runjob", "runjob/torch", "runjob/torch/elastic", "runjob/numpy", "runjob/elastic", "runjob/exceptions")
+    assert all((tmp_path / f"{name}.html").exists() for name in ("index", *modules))
     page = (tmp_path / "runjob" / "numpy.html").read_text()
     for name in ("allreduce", "alltoall", "empty_symmetric", "ProcessSet", "Compression"):
         assert f'id="{name}"' in page, name

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <dlfcn.h>
 #include <exception>
 #include <mpi.h>
 
@@ -42,6 +43,9 @@ class Mpi final : public Interface {
     MPI_Get_library_version(text, &length);
     std::string line(text, std::min(std::string(text).find_first_of("\n,"), std::string(text).size()));
     std::replace(line.begin(), line.end(), '\t', ' ');
+    Dl_info file{};
+    if (dladdr(reinterpret_cast<void*>(&MPI_Get_library_version), &file) != 0)
+      line += std::string(", ") + file.dli_fname;
     return line;
   }
 

@@ -122,3 +122,7 @@ def _renamed(given: dict[str, Any], old: str, new: str, value: Any) -> Any:
         return value
     warnings.warn(f"horovod.run({old}=...) is deprecated: use {new}=", DeprecationWarning, stacklevel=3)
     return given[old]
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) - {"Any", "Callable", "Sequence", "annotations", "runjob", "warnings"})

@@ -20,6 +20,11 @@ from .util import refs_to_vars as refs_to_vars
 from .util import split_list as split_list
 from .util import vars_to_refs as vars_to_refs
 
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) - {"Any", "TYPE_CHECKING", "_implementation"})
+
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

@@ -21,3 +21,7 @@ else:
     from .torch import *  # noqa: F403
 
 __all__ = [*_implementation.__all__]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)  # without the modules that the names come from

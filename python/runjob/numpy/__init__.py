@@ -20,3 +20,7 @@ from .symmetric import empty_symmetric
 __all__ = ["Compression", "empty_symmetric"]
 __all__ += operations.__all__
 __all__ += common.__all__
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)  # without the modules that the names come from

@@ -67,6 +67,10 @@ callable_variables.install()
 _later = later.getattr_for(__name__, LATER)
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)  # without the modules that the names come from
+
+
 def _getattr(name: str) -> Any:
     """Imports a name that needs Keras when a program asks for it, because tf.keras takes longer than everything else."""
     if name == "SyncBatchNormalization":

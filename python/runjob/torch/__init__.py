@@ -52,6 +52,10 @@ __all__ = [
 __all__ += common.__all__
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)  # without the modules that the names come from
+
+
 def check() -> None:
     """Waits until all operations in flight are done, also on GPUs, and raises the error of the first one that has
     failed.

@@ -55,10 +55,31 @@ def test_waits_that_overlap_count_once():
         ("a", (0, 5000), (1000, 5000), (5000, 6000)), ("b", (500, 6000), (2000, 6000), (6000, 6500)),
     ]  # fmt: skip
     assert timeline.milliseconds(each.wait_for_last() for each in found) == 5.0
-    lines = timeline.report(found).splitlines()
-    assert lines[0] == "2 operations"
+    lines = timeline.report(found, {}).splitlines()
+    assert lines[0] == "2 operations in 6.5 ms"
     assert [line.split() for line in lines[3:6]] == [["1", "2", "5.0", "ms"], ["0", "0", "0.0", "ms"], ["2", "0", "0.0", "ms"]]
-    assert [line.split() for line in lines[8:]] == [["b", "1", "5.5", "ms", "0.5", "ms"], ["a", "1", "5.0", "ms", "1.0", "ms"]]
+    assert [line.split() for line in lines[7:11]] == [
+        ["rank", "communication", "waits", "data"], ["0", "100.0%", "76.9%", "23.1%"], ["1", "23.1%", "0.0%", "23.1%"],
+        ["2", "84.6%", "61.5%", "23.1%"],
+    ]  # fmt: skip
+    assert [line.split() for line in lines[13:]] == [["b", "1", "5.5", "ms", "0.5", "ms"], ["a", "1", "5.0", "ms", "1.0", "ms"]]
+
+
+def test_ranks_are_named_with_their_hosts_and_hosts_with_the_mean_of_their_ranks():
+    names = [{"name": "process_name", "pid": 10 + rank, "args": {"name": f"rank {rank} on {host}"}} for rank, host in enumerate(["s1", "s1", "s2"])]
+    events = names + row(1, "a", [(0, 0), (1000, 2), (5000, 1)], (5000, 10000))
+    host_of = timeline.hosts(events)
+    assert host_of == {0: "s1", 1: "s1", 2: "s2"}
+    lines = timeline.report(timeline.operations(events), host_of).splitlines()
+    assert [line.split() for line in lines[7:13]] == [
+        ["rank", "communication", "waits", "data", "host"], ["0", "100.0%", "50.0%", "50.0%", "s1"], ["1", "50.0%", "0.0%", "50.0%", "s1"],
+        ["2", "90.0%", "40.0%", "50.0%", "s2"], ["mean", "75.0%", "25.0%", "50.0%", "s1"], ["mean", "90.0%", "40.0%", "50.0%", "s2"],
+    ]  # fmt: skip
+
+
+def test_a_tick_that_is_late_counts_from_the_end_of_the_operation_at_most():
+    late = timeline.Operation("a", [(0, 0), (1500, 1), (2500, 2)], (1000, 2000))
+    assert timeline.shares([late]) == {0: (0.5, 0.5), 1: (0.0, 0.25), 2: (0.0, 0.0)}
 
 
 def test_rows_that_repeat_another_one_or_have_not_ended_are_left_out():
@@ -70,9 +91,9 @@ def test_rows_that_repeat_another_one_or_have_not_ended_are_left_out():
 
 
 def test_the_longest_waits_are_shown():
-    found = [timeline.Operation(f"operation {i:02}", [(0, 0), (1000 * i, 1)]) for i in range(15)]
-    assert timeline.report(found).splitlines()[-11].split()[1] == "14"
-    assert timeline.report(found).endswith("\n  ... and 5 more")
+    found = [timeline.Operation(f"operation {i:02}", [(0, 0), (1000 * i, 1)], (1000 * i, 1000 * i)) for i in range(15)]
+    assert timeline.report(found, {}).splitlines()[-11].split()[1] == "14"
+    assert timeline.report(found, {}).endswith("\n  ... and 5 more")
 
 
 @pytest.mark.parametrize("text, message", [

@@ -101,7 +101,21 @@ def signatures():
     return wrong
 
 
-CASES = {signatures: []}
+def modules_in_dir():
+    """The modules among the names that dir() lists."""
+    import importlib
+    import types
+
+    loaded = {name: importlib.import_module(name) for name in ("runjob.tensorflow", *TABLES)}
+    return {name: [each for each in dir(module) if isinstance(getattr(module, each, None), types.ModuleType)] for name, module in loaded.items()}
+
+
+PUBLIC_MODULES = {
+    "runjob.tensorflow": ["elastic"], "horovod.tensorflow": ["elastic", "keras", "mpi_ops", "util"],
+    **dict.fromkeys(["runjob.tensorflow.keras", "horovod.tensorflow.keras", "runjob.keras", "horovod.keras"], ["callbacks", "elastic"]),
+}  # fmt: skip
+
+CASES = {signatures: [], modules_in_dir: {name: PUBLIC_MODULES[name] for name in ("runjob.tensorflow", *TABLES)}}
 
 test_every_case = tensorflow_cases.test(CASES)
 

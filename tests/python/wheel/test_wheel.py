@@ -9,6 +9,7 @@ import zipfile
 
 import pytest
 
+from docs import pages
 from ranks import ROOT
 
 
@@ -54,12 +55,6 @@ def test_the_wheel_lists_the_libraries_that_are_linked_in_as_check_build_does(wh
     assert {"OpenSSL", "libssh2", "libsodium", "yaml-cpp", "Gloo"} <= set(versions)
     openssl = next(component for component in listed["components"] if component["name"] == "OpenSSL")
     assert re.fullmatch(r"pkg:deb/(debian|ubuntu)/openssl@3[^?]+\?distro=\S+", openssl["purl"])
-
-
-def test_a_wheel_has_no_headers_as_the_page_for_c_and_cpp_says(wheels):
-    names = zipfile.ZipFile(wheels["runjob_launcher"]).namelist()
-    assert any(name.endswith("/librunjob.so") for name in names)
-    assert not [name for name in names if name.endswith((".h", ".hpp"))]
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +138,9 @@ def test_the_wheel_holds_programs_library_and_python_files_and_no_more(wheels):
                  "/libexec/runjob/runjob-probe", "/lib/librunjob.so", "/lib/runjob/librunjob_gloo.so", "/lib/runjob/librunjob_libgloo.so",
                  "/lib/runjob/librunjob_absent.so", "/lib/runjob/librunjob_tensorflow.so"):  # fmt: skip
         assert any(file.endswith(name) for file in files), name
-    assert not [file for file in files if file.endswith((".cc", ".hpp", ".cmake", ".a", ".txt", ".so.0"))]
+    assert not [file for file in files if file.endswith((".cc", ".in", ".a", ".txt", ".so.0"))]
+    headers = {path.name for path in (ROOT / "runtime/include/runjob").iterdir()}
+    assert headers == {file.rpartition("/include/runjob/")[2] for file in files if file.endswith((".h", ".hpp"))}
     files = zipfile.ZipFile(wheels["runjob_horovod"]).namelist()
     assert "horovod/torch/__init__.py" in files and not [file for file in files if file.endswith("pyproject.toml")]
 
@@ -156,6 +153,34 @@ assert library.runjob_barrier(b"x", 0, ctypes.c_double(30), ctypes.byref(handle)
 line = [basics.rank(), basics.size(), runjob.backends.gloo_built(), runjob.__file__, horovod.__version__]
 print(json.dumps(line))
 """
+
+
+@pytest.fixture(scope="module")
+def sum_program(tmp_path_factory):
+    """The folder with the files of docs/cpp.md: a program and its CMakeLists.txt."""
+    folder = tmp_path_factory.mktemp("sum")
+    for name, text in pages.read(ROOT / "docs/cpp.md").files.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+SUMS = ["[0]<stdout>:rank 0 of 2: 3", "[1]<stdout>:rank 1 of 2: 3"]
+
+
+def test_the_program_of_the_page_for_cpp_compiles_against_the_wheel_with_cmake(installed, sum_program):
+    for command in (["-S", sum_program, "-B", sum_program / "build", f"-DCMAKE_PREFIX_PATH={installed}"], ["--build", sum_program / "build"]):
+        done = _run("cmake", *command)
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = _run(installed / "bin/runjob", "-np", "2", sum_program / "build/sum")
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, SUMS), done.stderr
+
+
+def test_the_program_of_the_page_for_cpp_compiles_against_the_wheel_without_cmake(installed, sum_program):
+    paths = [f"-I{installed}/include", f"-L{installed}/lib", "-lrunjob", f"-Wl,-rpath,{installed}/lib"]
+    done = _run("c++", "-std=c++20", sum_program / "sum.cc", *paths, "-o", sum_program / "alone")
+    assert done.returncode == 0, done.stderr
+    done = _run(installed / "bin/runjob", "-np", "2", sum_program / "alone")
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, SUMS), done.stderr
 
 
 @pytest.mark.parametrize("shared_memory", ["1", "0"])
@@ -180,6 +205,12 @@ def test_gloo_is_the_one_of_the_wheel(installed):
     gloo = json.loads(_run(installed / "bin" / "python", "-c", code).stdout)["gloo"]
     assert (gloo["path"], gloo["reason"]) == (str(installed / "lib/runjob/librunjob_libgloo.so"), "")
     assert "[X] Gloo" in _run(installed / "bin" / "runjob", "--check-build").stdout
+
+
+def test_the_benchmark_of_the_wheel_names_what_it_lacks_here(installed):
+    done = _run(installed / "bin" / "python", "-m", "runjob.benchmark", PATH=str(installed / "bin"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "has neither PyTorch nor NumPy; install one of them there" in done.stderr
 
 
 def test_pip_finds_nothing_broken(installed):

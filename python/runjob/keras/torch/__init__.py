@@ -15,3 +15,7 @@ __all__ = [
 __all__ += [name for name in common.__all__ if name not in ("barrier", "join", "poll", "synchronize")]
 
 callable_variables.install()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)  # without the modules that the names come from

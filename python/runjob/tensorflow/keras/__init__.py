@@ -20,3 +20,7 @@ __all__ = [
 ]  # fmt: skip
 __all__ += [name for name in common.__all__ if name not in ("barrier", "join", "poll", "synchronize")]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)  # without the modules that the names come from
+

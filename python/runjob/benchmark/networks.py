@@ -56,7 +56,8 @@ class Transformer(nn.Module):
         self.head = nn.Linear(width, vocabulary)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        return self.head(self.layers(self.embedding(tokens) + self.place)).flatten(0, 1)
+        scores: torch.Tensor = self.head(self.layers(self.embedding(tokens) + self.place))
+        return scores.flatten(0, 1)
 
 
 def mlp() -> nn.Module:
