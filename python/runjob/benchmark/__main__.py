@@ -9,6 +9,7 @@ import os
 import platform
 import socket
 import sys
+import time
 from typing import Any
 
 from .. import __version__, basics, objects
@@ -69,6 +70,7 @@ def gloo() -> tuple[Any, str]:
 
 def measure(options: argparse.Namespace) -> str:
     """The report. All ranks make the same calls."""
+    end = time.monotonic() + options.seconds
     facts = objects.allgather_object(own_facts(), name="facts")
     module = module_for(facts)
     ours = libraries.HorovodInterface(module)
@@ -85,21 +87,21 @@ def measure(options: argparse.Namespace) -> str:
     left_out += [f"{name}: {reason}" for name, reason in collectives.left_out.items()]
     parts = [report.machine_text(facts, options.turns, [each.library for each in found.values()]), report.collectives_table(rows)]
     if networks:
-        parts.append(report.training_table(train(networks, options, "Gloo" in found, ours.of_rank_0)))
+        parts.append(report.training_table(train(networks, options.turns, end, "Gloo" in found, ours.of_rank_0)))
     return "\n\n".join([*parts, *(f"left out: {reason}" for reason in left_out)])
 
 
-def train(names: list[str], options: argparse.Namespace, has_gloo: bool, of_rank_0: Any) -> list[tuple[str, dict[str, list[float]]]]:
-    """Of each network: {library: milliseconds of a step by turn}."""
+def train(names: list[str], turns: int, end: float, has_gloo: bool, of_rank_0: Any) -> list[tuple[str, dict[str, list[float]]]]:
+    """Of each network: {library: milliseconds of a step by turn}, until about `end` of the monotonic clock."""
     from . import networks, training
 
     rows = []
-    for name in names:
+    for number, name in enumerate(names):
         say(f"training, {name}")
+        seconds = max(end - time.monotonic(), 0) / (len(names) - number)
         wraps = {_OURS: training.with_horovod("runjob.torch")[1], **({"DDP": training.with_ddp()[1]} if has_gloo else {})}
         trainings = {library: training.Training(networks.MODELS[name], wrap) for library, wrap in wraps.items()}
-        seconds = options.seconds / 2 / len(names)
-        rows.append((name, measurement.measure_training(trainings, options.turns, seconds, of_rank_0)))
+        rows.append((name, measurement.measure_training(trainings, turns, seconds, of_rank_0)))
     return rows
 
 

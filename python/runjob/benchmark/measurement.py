@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterator
 
 from . import loop
 
+_FEWEST_SAMPLES = 3  # of a collective in one turn
 _WARM_UP_STEPS = 3
 _MOST_STEPS = 50  # of a training in one turn
 
@@ -34,13 +35,16 @@ class Collectives:
         self.left_out: dict[str, str] = {}
 
     def measure(self, cases: list[tuple[str, int]], seconds: float) -> list[tuple[str, int, dict[str, list[float]]]]:
-        """Of each (operation, bytes): {library: microseconds in each turn}, within about so many seconds for all."""
-        budget_ms = seconds * 1000 / (len(cases) * len(self._libraries) * self._turns)
+        """Of each (operation, bytes): {library: microseconds in each turn}, within about so many seconds for all. What one
+        case takes too much, because its operations are slow, the later ones get less; rank 0's clock counts.
+        """
+        end = time.perf_counter() + seconds
         found: list[tuple[str, int, dict[str, list[float]]]] = []
-        for operation, nbytes in cases:
+        for number, (operation, nbytes) in enumerate(cases):
             if operation not in (each for each, _, _ in found):
                 self._say(operation)
-            found.append((operation, nbytes, self._of_case(operation, nbytes, budget_ms)))
+            left_ms = max(end - time.perf_counter(), 0) * 1000 / (len(cases) - number)
+            found.append((operation, nbytes, self._of_case(operation, nbytes, left_ms / len(self._libraries) / self._turns)))
         return found
 
     def _of_case(self, operation: str, nbytes: int, budget_ms: float) -> dict[str, list[float]]:
@@ -50,7 +54,8 @@ class Collectives:
             if name not in results:
                 continue
             try:
-                operations, times = loop.measure_size(self._libraries[name], loop.Plan(operation, budget_ms=budget_ms), nbytes)
+                plan = loop.Plan(operation, budget_ms=budget_ms, min_iterations=_FEWEST_SAMPLES)
+                operations, times = loop.measure_size(self._libraries[name], plan, nbytes, checks=not results[name])
                 results[name].append(statistics.median(times) / operations)
             except (NotImplementedError, RuntimeError) as error:
                 if name == next(iter(self._libraries)):
@@ -68,8 +73,9 @@ def measure_training(trainings: dict[str, Any], turns: int, seconds: float, of_r
     begin = time.perf_counter()
     for training in trainings.values():
         training.take(_WARM_UP_STEPS)
-    a_step = (time.perf_counter() - begin) / len(trainings) / _WARM_UP_STEPS
-    steps = of_rank_0(int(min(max(seconds / (a_step * len(trainings) * turns) - 1, 1), _MOST_STEPS)))
+    warm_up = time.perf_counter() - begin
+    of_all_libraries = warm_up / _WARM_UP_STEPS  # one step of each
+    steps = of_rank_0(int(min(max((seconds - warm_up) / of_all_libraries / turns - 1, 1), _MOST_STEPS)))
     results: dict[str, list[float]] = {name: [] for name in trainings}
     for name in alternating(list(trainings), turns):
         results[name].append(statistics.median(trainings[name].take(steps + 1)[1:]) * 1e3)
