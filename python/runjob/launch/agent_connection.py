@@ -1,4 +1,4 @@
-"""The launcher's rendezvous, for an exchange among some of the job's ranks. docs/internals/rendezvous.md describes the
+"""The launcher's rendezvous, for an exchange among some of the job's ranks. docs/developers/rendezvous.md describes the
 protocol.
 """
 
