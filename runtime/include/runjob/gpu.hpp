@@ -15,9 +15,7 @@ inline namespace v0 {
 /// until the operation is done.
 /// Errors  Error: those of runjob_submit().
 inline Handle submit(const runjob_operation& operation) {
-  runjob_handle handle = 0;
-  detail::check(runjob_submit(&operation, &handle));
-  return Handle(handle);
+  return Handle(detail::submit(operation));
 }
 
 /// A GPU and a stream of the caller on it.
@@ -47,10 +45,9 @@ class GpuCommunicator {
   template <Element T>
   Handle allreduce_async(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
                          Scaling scaling = {}) const {
-    runjob_operation operation = described(RUNJOB_ALLREDUCE, name);
-    set_reduction(operation, op, scaling);
     const std::int64_t extent = detail::same_size(name, in.size(), out.size());
-    return Handle(start(operation, in.data(), out, std::span(&extent, 1)));
+    return Handle(
+        start(detail::reduction(RUNJOB_ALLREDUCE, name, set_.id(), op, scaling), in, out, std::span(&extent, 1)));
   }
   template <Element T>
   Handle allreduce_async(std::span<T> in_place, const std::string& name, ReduceOp op = ReduceOp::sum,
@@ -61,10 +58,10 @@ class GpuCommunicator {
   /// As Communicator::broadcast_async().
   template <Element T>
   Handle broadcast_async(std::span<T> buffer, int root, const std::string& name) const {
-    runjob_operation operation = described(RUNJOB_BROADCAST, name);
+    runjob_operation operation = detail::described(RUNJOB_BROADCAST, name, set_.id());
     operation.root = root;
     const auto extent = static_cast<std::int64_t>(buffer.size());
-    return Handle(start(operation, buffer.data(), buffer, std::span(&extent, 1)));
+    return Handle(start(operation, std::span<const T>(buffer), buffer, std::span(&extent, 1)));
   }
 
   /// As Communicator::allgather_async(). A result for which `out` has no room lies on the GPU and belongs to the
@@ -73,7 +70,7 @@ class GpuCommunicator {
   GatherHandle<T> allgather_async(std::span<const T> in, const std::string& name, std::int64_t row = 1,
                                   std::span<T> out = {}) const {
     const auto shape = detail::rows("allgather", name, in.size(), row);
-    return GatherHandle<T>(start(described(RUNJOB_ALLGATHER, name), in.data(), out, shape));
+    return GatherHandle<T>(start(detail::described(RUNJOB_ALLGATHER, name, set_.id()), in, out, shape));
   }
 
   /// As Communicator::alltoall_async(); `splits` are on the host. The result as for allgather_async().
@@ -81,53 +78,26 @@ class GpuCommunicator {
   GatherHandle<T> alltoall_async(std::span<const T> in, const std::string& name,
                                  std::span<const std::int64_t> splits = {}, std::int64_t row = 1,
                                  std::span<T> out = {}) const {
-    runjob_operation operation = described(RUNJOB_ALLTOALL, name);
-    operation.splits = splits.empty() ? nullptr : splits.data();
-    operation.nsplits = static_cast<std::int32_t>(splits.size());
-    return GatherHandle<T>(start(operation, in.data(), out, detail::rows("alltoall", name, in.size(), row)));
+    return GatherHandle<T>(
+        start(detail::alltoall(name, set_.id(), splits), in, out, detail::rows("alltoall", name, in.size(), row)));
   }
 
   /// As Communicator::reducescatter_async(). The result as for allgather_async().
   template <Element T>
   GatherHandle<T> reducescatter_async(std::span<const T> in, const std::string& name, ReduceOp op = ReduceOp::sum,
                                       Scaling scaling = {}, std::int64_t row = 1, std::span<T> out = {}) const {
-    runjob_operation operation = described(RUNJOB_REDUCESCATTER, name);
-    set_reduction(operation, op, scaling);
-    return GatherHandle<T>(start(operation, in.data(), out, detail::rows("reducescatter", name, in.size(), row)));
+    return GatherHandle<T>(start(detail::reduction(RUNJOB_REDUCESCATTER, name, set_.id(), op, scaling), in, out,
+                                 detail::rows("reducescatter", name, in.size(), row)));
   }
 
  private:
-  runjob_operation described(runjob_kind kind, const std::string& name) const {
-    runjob_operation operation{};
-    operation.size = sizeof operation;
-    operation.name = name.c_str();
-    operation.kind = kind;
-    operation.count = 1;
-    operation.prescale = operation.postscale = 1;
-    operation.process_set = set_.id();
+  template <Element T>
+  runjob_handle start(runjob_operation operation, std::span<const T> in, std::span<T> out,
+                      std::span<const std::int64_t> shape) const {
     operation.memory = RUNJOB_GPU_MEMORY;
     operation.device = place_.device;
     operation.stream = place_.stream;
-    return operation;
-  }
-
-  static void set_reduction(runjob_operation& operation, ReduceOp op, Scaling scaling) {
-    operation.op = static_cast<std::int32_t>(op);
-    operation.prescale = scaling.prescale;
-    operation.postscale = scaling.postscale;
-  }
-
-  /// `shape` has one extent or two; rows of one element are a tensor of one dimension.
-  template <Element T>
-  static runjob_handle start(runjob_operation operation, const T* in, std::span<T> out,
-                             std::span<const std::int64_t> shape) {
-    const bool is_flat = shape.size() == 1 || shape[1] == 1;
-    const runjob_tensor tensor{in,           out.data(),      detail::bytes_of(out),
-                               shape.data(), is_flat ? 1 : 2, detail::DTypeOf<T>::dtype};
-    operation.tensors = &tensor;
-    runjob_handle handle = 0;
-    detail::check(runjob_submit(&operation, &handle));
-    return handle;
+    return detail::submit(operation, detail::tensor_of(in, out, shape));
   }
 
   GpuStream place_;

@@ -23,6 +23,14 @@ enum class Compression {
   bfloat16 = RUNJOB_COMPRESSION_BFLOAT16
 };
 
+namespace detail {
+inline runjob_operation compressed(const std::string& name, ReduceOp op, Scaling scaling, Compression compression) {
+  runjob_operation operation = reduction(RUNJOB_ALLREDUCE, name, 0, op, scaling);
+  operation.compression = static_cast<std::int32_t>(compression);
+  return operation;
+}
+}  // namespace detail
+
 /// Tensors of one dimension, which may differ in type and size. Holds no elements: the spans are lent until the
 /// operation is done.
 class TensorGroup {
@@ -69,8 +77,13 @@ class CTensors {
     }
   }
 
-  const runjob_tensor* data() const { return tensors_.data(); }
-  std::int32_t count() const { return static_cast<std::int32_t>(tensors_.size()); }
+  /// The operation on this group. The tensors are lent.
+  runjob_operation group(runjob_operation operation) const {
+    operation.is_group = 1;
+    operation.tensors = tensors_.data();
+    operation.count = static_cast<std::int32_t>(tensors_.size());
+    return operation;
+  }
 
  private:
   std::vector<std::int64_t> extents_;
@@ -98,27 +111,20 @@ class GroupHandle : public Handle {
 inline Handle grouped_allreduce_async(const TensorGroup& group, const std::string& name, ReduceOp op = ReduceOp::sum,
                                       Scaling scaling = {}, Compression compression = Compression::none) {
   const CTensors tensors(group, name, true);
-  runjob_handle handle = 0;
-  detail::check(runjob_grouped_allreduce_async(name.c_str(), tensors.data(), tensors.count(),
-                                               static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale,
-                                               static_cast<runjob_compression>(compression), 0, &handle));
-  return Handle(handle);
+  return Handle(detail::submit(tensors.group(detail::compressed(name, op, scaling, compression))));
 }
 inline void grouped_allreduce(const TensorGroup& group, const std::string& name, ReduceOp op = ReduceOp::sum,
                               Scaling scaling = {}, Compression compression = Compression::none) {
   const CTensors tensors(group, name, true);
-  runjob_handle handle = 0;
-  detail::check(runjob_grouped_allreduce(name.c_str(), tensors.data(), tensors.count(),
-                                         static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale,
-                                         static_cast<runjob_compression>(compression), 0, -1, &handle));
+  detail::run(tensors.group(detail::compressed(name, op, scaling, compression)));
 }
 
 /// Copies the tensors of rank `root` to all ranks.
 inline Handle grouped_broadcast_async(const TensorGroup& group, int root, const std::string& name) {
   const CTensors tensors(group, name, true);
-  runjob_handle handle = 0;
-  detail::check(runjob_grouped_broadcast_async(name.c_str(), tensors.data(), tensors.count(), root, 0, &handle));
-  return Handle(handle);
+  runjob_operation operation = detail::described(RUNJOB_BROADCAST, name, 0);
+  operation.root = root;
+  return Handle(detail::submit(tensors.group(operation)));
 }
 inline void grouped_broadcast(const TensorGroup& group, int root, const std::string& name) {
   grouped_broadcast_async(group, root, name).wait();
@@ -127,20 +133,14 @@ inline void grouped_broadcast(const TensorGroup& group, int root, const std::str
 /// Concatenates each tensor over the ranks, in rank order; a tensor's size may differ between ranks.
 inline GroupHandle grouped_allgather_async(const TensorGroup& group, const std::string& name) {
   const CTensors tensors(group, name, false);
-  runjob_handle handle = 0;
-  detail::check(runjob_grouped_allgather_async(name.c_str(), tensors.data(), tensors.count(), 0, &handle));
-  return GroupHandle(handle);
+  return GroupHandle(detail::submit(tensors.group(detail::described(RUNJOB_ALLGATHER, name, 0))));
 }
 
 /// Reduces each tensor and gives each rank its part of the result: rank 0 gets the first part.
 inline GroupHandle grouped_reducescatter_async(const TensorGroup& group, const std::string& name,
                                                ReduceOp op = ReduceOp::sum, Scaling scaling = {}) {
   const CTensors tensors(group, name, false);
-  runjob_handle handle = 0;
-  detail::check(runjob_grouped_reducescatter_async(name.c_str(), tensors.data(), tensors.count(),
-                                                   static_cast<runjob_reduce_op>(op), scaling.prescale,
-                                                   scaling.postscale, 0, &handle));
-  return GroupHandle(handle);
+  return GroupHandle(detail::submit(tensors.group(detail::reduction(RUNJOB_REDUCESCATTER, name, 0, op, scaling))));
 }
 
 /// Allreduce of one tensor with compression.
@@ -148,11 +148,8 @@ template <Element T>
 Handle compressed_allreduce_async(std::span<const T> in, std::span<T> out, const std::string& name,
                                   Compression compression, ReduceOp op = ReduceOp::sum, Scaling scaling = {}) {
   const std::int64_t extent = detail::same_size(name, in.size(), out.size());
-  runjob_handle handle = 0;
-  detail::check(runjob_compressed_allreduce_async(
-      name.c_str(), in.data(), out.data(), &extent, 1, detail::DTypeOf<T>::dtype, static_cast<runjob_reduce_op>(op),
-      scaling.prescale, scaling.postscale, static_cast<runjob_compression>(compression), 0, &handle));
-  return Handle(handle);
+  return Handle(detail::submit(detail::compressed(name, op, scaling, compression),
+                               detail::tensor_of(in, out, std::span(&extent, 1))));
 }
 template <Element T>
 void compressed_allreduce(std::span<T> in_place, const std::string& name, Compression compression,

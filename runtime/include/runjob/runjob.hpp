@@ -117,6 +117,61 @@ inline std::array<std::int64_t, 2> rows(const char* operation, const std::string
   return {static_cast<std::int64_t>(count) / row, row};
 }
 
+/// The operation `kind` without its tensors. `name` is lent.
+inline runjob_operation described(runjob_kind kind, const std::string& name, int process_set) {
+  runjob_operation operation{};
+  operation.size = sizeof operation;
+  operation.name = name.c_str();
+  operation.kind = kind;
+  operation.prescale = operation.postscale = 1;
+  operation.process_set = process_set;
+  return operation;
+}
+
+inline runjob_operation reduction(runjob_kind kind, const std::string& name, int process_set, ReduceOp op,
+                                  Scaling scaling) {
+  runjob_operation operation = described(kind, name, process_set);
+  operation.op = static_cast<std::int32_t>(op);
+  operation.prescale = scaling.prescale;
+  operation.postscale = scaling.postscale;
+  return operation;
+}
+
+inline runjob_operation alltoall(const std::string& name, int process_set, std::span<const std::int64_t> splits) {
+  runjob_operation operation = described(RUNJOB_ALLTOALL, name, process_set);
+  operation.splits = splits.empty() ? nullptr : splits.data();
+  operation.nsplits = static_cast<std::int32_t>(splits.size());
+  return operation;
+}
+
+/// `shape` has one extent or two; rows of one element are a tensor of one dimension. All spans are lent.
+template <class T>
+runjob_tensor tensor_of(std::span<const T> in, std::span<T> out, std::span<const std::int64_t> shape) {
+  const bool is_flat = shape.size() == 1 || shape[1] == 1;
+  return {in.data(), out.data(), bytes_of(out), shape.data(), is_flat ? 1 : 2, DTypeOf<T>::dtype};
+}
+
+inline runjob_handle submit(const runjob_operation& operation) {
+  runjob_handle handle = 0;
+  check(runjob_submit(&operation, &handle));
+  return handle;
+}
+inline runjob_handle submit(runjob_operation operation, const runjob_tensor& tensor) {
+  operation.tensors = &tensor;
+  operation.count = 1;
+  return submit(operation);
+}
+/// Runs an operation that leaves no result or fills its output to the last byte.
+inline void run(const runjob_operation& operation) {
+  constexpr double kForEver = -1;
+  check(runjob_run(&operation, kForEver, nullptr));
+}
+inline void run(runjob_operation operation, const runjob_tensor& tensor) {
+  operation.tensors = &tensor;
+  operation.count = 1;
+  run(operation);
+}
+
 }  // namespace detail
 
 /// The element types of collectives: 8- to 64-bit integers (except uint32 and uint64), float, double, the two 16-bit
@@ -330,11 +385,8 @@ class Communicator {
   Handle allreduce_async(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
                          Scaling scaling = {}) const {
     const std::int64_t extent = detail::same_size(name, in.size(), out.size());
-    runjob_handle handle = 0;
-    detail::check(runjob_allreduce_async(name.c_str(), in.data(), out.data(), &extent, 1, detail::DTypeOf<T>::dtype,
-                                         static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale,
-                                         set_.id(), &handle));
-    return Handle(handle);
+    return Handle(detail::submit(detail::reduction(RUNJOB_ALLREDUCE, name, set_.id(), op, scaling),
+                                 detail::tensor_of(in, out, std::span(&extent, 1))));
   }
   template <Element T>
   Handle allreduce_async(std::span<T> in_place, const std::string& name, ReduceOp op = ReduceOp::sum,
@@ -345,10 +397,8 @@ class Communicator {
   void allreduce(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
                  Scaling scaling = {}) const {
     const std::int64_t extent = detail::same_size(name, in.size(), out.size());
-    runjob_handle handle = 0;
-    detail::check(runjob_allreduce(name.c_str(), in.data(), out.data(), &extent, 1, detail::DTypeOf<T>::dtype,
-                                   static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale, set_.id(),
-                                   kForEver, &handle));
+    detail::run(detail::reduction(RUNJOB_ALLREDUCE, name, set_.id(), op, scaling),
+                detail::tensor_of(in, out, std::span(&extent, 1)));
   }
   template <Element T>
   void allreduce(std::span<T> in_place, const std::string& name, ReduceOp op = ReduceOp::sum,
@@ -360,17 +410,14 @@ class Communicator {
   template <Element T>
   Handle broadcast_async(std::span<T> buffer, int root, const std::string& name) const {
     const auto extent = static_cast<std::int64_t>(buffer.size());
-    runjob_handle handle = 0;
-    detail::check(runjob_broadcast_async(name.c_str(), buffer.data(), &extent, 1, detail::DTypeOf<T>::dtype, root,
-                                         set_.id(), &handle));
-    return Handle(handle);
+    return Handle(detail::submit(broadcast_from(root, name),
+                                 detail::tensor_of(std::span<const T>(buffer), buffer, std::span(&extent, 1))));
   }
   template <Element T>
   void broadcast(std::span<T> buffer, int root, const std::string& name) const {
     const auto extent = static_cast<std::int64_t>(buffer.size());
-    runjob_handle handle = 0;
-    detail::check(runjob_broadcast(name.c_str(), buffer.data(), &extent, 1, detail::DTypeOf<T>::dtype, root, set_.id(),
-                                   kForEver, &handle));
+    detail::run(broadcast_from(root, name),
+                detail::tensor_of(std::span<const T>(buffer), buffer, std::span(&extent, 1)));
   }
 
   /// Concatenates the ranks' spans in rank order; their sizes may differ. With `row` above 1 the span is a matrix with
@@ -380,10 +427,8 @@ class Communicator {
   GatherHandle<T> allgather_async(std::span<const T> in, const std::string& name, std::int64_t row = 1,
                                   std::span<T> out = {}) const {
     const auto shape = detail::rows("allgather", name, in.size(), row);
-    runjob_handle handle = 0;
-    detail::check(runjob_allgather_async(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(),
-                                         row == 1 ? 1 : 2, detail::DTypeOf<T>::dtype, set_.id(), &handle));
-    return GatherHandle<T>(handle);
+    return GatherHandle<T>(
+        detail::submit(detail::described(RUNJOB_ALLGATHER, name, set_.id()), detail::tensor_of(in, out, shape)));
   }
   template <Element T>
   requires(!std::same_as<T, bool>)  // a std::vector<bool> is not an array of bools: use allgather_async()
@@ -398,8 +443,7 @@ class Communicator {
   template <Element T>
   void allgather(std::span<const T> in, std::span<T> out, const std::string& name) const {
     const auto shape = detail::rows("allgather", name, in.size(), 1);
-    detail::check(runjob_allgather(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(), 1,
-                                   detail::DTypeOf<T>::dtype, set_.id(), kForEver, nullptr));
+    detail::run(detail::described(RUNJOB_ALLGATHER, name, set_.id()), detail::tensor_of(in, out, shape));
   }
 
   /// Sends `splits[r]` rows to rank r, the first rows to rank 0; without `splits`, the same number to each rank. The
@@ -409,12 +453,8 @@ class Communicator {
                                  std::span<const std::int64_t> splits = {}, std::int64_t row = 1,
                                  std::span<T> out = {}) const {
     const auto shape = detail::rows("alltoall", name, in.size(), row);
-    runjob_handle handle = 0;
-    detail::check(runjob_alltoall_async(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(),
-                                        row == 1 ? 1 : 2, splits.empty() ? nullptr : splits.data(),
-                                        static_cast<std::int32_t>(splits.size()), detail::DTypeOf<T>::dtype, set_.id(),
-                                        &handle));
-    return GatherHandle<T>(handle);
+    return GatherHandle<T>(
+        detail::submit(detail::alltoall(name, set_.id(), splits), detail::tensor_of(in, out, shape)));
   }
 
   /// Blocking form that writes to `out`.
@@ -423,9 +463,7 @@ class Communicator {
   void alltoall(std::span<const T> in, std::span<T> out, const std::string& name,
                 std::span<const std::int64_t> splits = {}) const {
     const auto shape = detail::rows("alltoall", name, in.size(), 1);
-    detail::check(runjob_alltoall(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(), 1,
-                                  splits.empty() ? nullptr : splits.data(), static_cast<std::int32_t>(splits.size()),
-                                  detail::DTypeOf<T>::dtype, set_.id(), kForEver, nullptr));
+    detail::run(detail::alltoall(name, set_.id(), splits), detail::tensor_of(in, out, shape));
   }
 
   /// Reduces as allreduce_async() does and gives each rank its part of the rows: rank 0 gets the first rows, and the
@@ -434,12 +472,8 @@ class Communicator {
   GatherHandle<T> reducescatter_async(std::span<const T> in, const std::string& name, ReduceOp op = ReduceOp::sum,
                                       Scaling scaling = {}, std::int64_t row = 1, std::span<T> out = {}) const {
     const auto shape = detail::rows("reducescatter", name, in.size(), row);
-    runjob_handle handle = 0;
-    detail::check(runjob_reducescatter_async(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(),
-                                             row == 1 ? 1 : 2, detail::DTypeOf<T>::dtype,
-                                             static_cast<runjob_reduce_op>(op), scaling.prescale, scaling.postscale,
-                                             set_.id(), &handle));
-    return GatherHandle<T>(handle);
+    return GatherHandle<T>(detail::submit(detail::reduction(RUNJOB_REDUCESCATTER, name, set_.id(), op, scaling),
+                                          detail::tensor_of(in, out, shape)));
   }
 
   /// Blocking form that writes to `out`.
@@ -448,33 +482,30 @@ class Communicator {
   void reducescatter(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
                      Scaling scaling = {}) const {
     const auto shape = detail::rows("reducescatter", name, in.size(), 1);
-    detail::check(runjob_reducescatter(name.c_str(), in.data(), out.data(), detail::bytes_of(out), shape.data(), 1,
-                                       detail::DTypeOf<T>::dtype, static_cast<runjob_reduce_op>(op), scaling.prescale,
-                                       scaling.postscale, set_.id(), kForEver, nullptr));
+    detail::run(detail::reduction(RUNJOB_REDUCESCATTER, name, set_.id(), op, scaling),
+                detail::tensor_of(in, out, shape));
   }
 
   /// Announces that this rank has no more data: it contributes zeros to the allreduces of the others until all ranks
   /// have joined. Returns the rank that joined last. Concerns the whole job, whatever the process set. See
   /// runjob_join().
   int join() const {
-    runjob_handle handle = 0;
-    detail::check(runjob_join(kForEver, &handle));
-    return static_cast<int>(GatherHandle<std::int32_t>(handle).values()[0]);
+    const GatherHandle<std::int32_t> joined(detail::submit(detail::described(RUNJOB_JOIN, "", 0)));
+    return static_cast<int>(joined.values()[0]);
   }
 
   /// The handle is done when all ranks have arrived.
   Handle barrier_async(const std::string& name) const {
-    runjob_handle handle = 0;
-    detail::check(runjob_barrier_async(name.c_str(), set_.id(), &handle));
-    return Handle(handle);
+    return Handle(detail::submit(detail::described(RUNJOB_BARRIER, name, set_.id())));
   }
-  void barrier(const std::string& name) const {
-    runjob_handle handle = 0;
-    detail::check(runjob_barrier(name.c_str(), set_.id(), kForEver, &handle));
-  }
+  void barrier(const std::string& name) const { detail::run(detail::described(RUNJOB_BARRIER, name, set_.id())); }
 
  private:
-  static constexpr double kForEver = -1;
+  runjob_operation broadcast_from(int root, const std::string& name) const {
+    runjob_operation operation = detail::described(RUNJOB_BROADCAST, name, set_.id());
+    operation.root = root;
+    return operation;
+  }
 
   ProcessSet set_;
 };
