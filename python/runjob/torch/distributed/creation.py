@@ -22,7 +22,7 @@ from .backend import RunjobBackend
 from .process_group import RunjobProcessGroup
 
 _lock = threading.Lock()
-_open = 0  # the groups of the job that the first of them has joined
+_groups: list[Any] = []  # those that are not destroyed
 _joined = False  # True if a group has joined the job, so that the last one leaves it
 
 
@@ -30,7 +30,7 @@ def create(options: Any, backend_options: Any = None) -> RunjobProcessGroup | Ru
     """The function that torch.distributed calls for each group, on its members. `options` is its
     _DistributedBackendOptions.
     """
-    global _open, _joined
+    global _joined
     rank, size, timeout = options.group_rank, options.group_size, options.timeout
     members = list(options.global_ranks_in_group) or list(range(size))
     exchange = _over_store(options.store, rank, size)
@@ -38,12 +38,17 @@ def create(options: Any, backend_options: Any = None) -> RunjobProcessGroup | Ru
         if not job.is_initialized():
             _join(exchange, rank, size)
             _joined = True
-        number = 0 if members == list(range(job.size())) and _open == 0 else _add(members, exchange)
-        _open += 1
-    kind = RunjobProcessGroup if _is_alone(options) else RunjobBackend
+        number = 0 if members == list(range(job.size())) and not _groups else _add(members, exchange)
+    kind = RunjobProcessGroup if _is_alone(options) and not _has_hooks() else RunjobBackend
     group = kind(number, members, rank, timeout, f"group {options.group_id}")
-    group.on_close = lambda: _leave(number)
+    group.on_close = lambda: _leave(group, number)
+    _groups.append(group)  # PyTorch's wrapper for debugging keeps the half of the object that is in C++
     return group
+
+
+def _has_hooks() -> bool:
+    """True if PyTorch wraps each group, or attaches to it what checks its tensors: that needs a group of its own."""
+    return os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL" or os.environ.get("TORCH_DIST_NAN_CHECK") == "1"
 
 
 def _is_alone(options: Any) -> bool:
@@ -87,14 +92,14 @@ def _over_store(store: Any, rank: int, size: int) -> Exchange:
     return exchange
 
 
-def _leave(number: int) -> None:
+def _leave(group: Any, number: int) -> None:
     """Removes the set of a group that is destroyed. The job ends with its last group, if a group has joined it."""
-    global _open, _joined
+    global _joined
     with _lock:
-        _open -= 1
+        _groups.remove(group)
         if number and job.is_initialized():
             job.check(library().runjob_process_set_remove(number))
-        if _open == 0 and _joined:
+        if not _groups and _joined:
             _joined = False
             job.shutdown()
 

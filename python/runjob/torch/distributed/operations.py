@@ -61,11 +61,13 @@ class Operations:
         self._named: dict[str, Work] = {}  # the last work of each name
         self._lock = threading.Lock()
         self._batch: list[Work] | None = None
+        self._is_closed = False
         self.on_close: Callable[[], None] = lambda: None
 
     def close(self) -> None:
         """Ends the group on this rank, after its calls in flight. Later calls raise an error."""
-        if self._flights.failure is None:
+        if not self._is_closed:
+            self._is_closed = True
             self._flights.give_up("it was destroyed")
             self._flights.end()
             self.on_close()

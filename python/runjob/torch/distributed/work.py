@@ -67,7 +67,7 @@ class Work(dist.Work):
         """
         seconds = timeout.total_seconds() if timeout else self._seconds
         with self._lock:
-            if not self._is_done:
+            if not self._is_done and self._failure is None:
                 self._complete(None if seconds is None or seconds < 0 else time.monotonic() + seconds, seconds)
         if self._failure is not None:
             raise self._failure
@@ -120,9 +120,9 @@ class Work(dist.Work):
         return self._is_done or all(library().runjob_poll(handle) != 0 for handle in self._handles)
 
     def end(self) -> None:
-        """Blocks until the operations are done, whatever their outcome."""
+        """Blocks until the operations are done, whatever their outcome, or the time limit has passed."""
         try:
-            self.wait(timedelta(days=10_000))
+            self.wait()
         except Exception:  # wait() raises it again in the thread that asks
             pass
 
@@ -132,18 +132,18 @@ class Work(dist.Work):
         return self._outputs
 
     def _complete(self, deadline: float | None, seconds: float | None) -> None:
-        """Waits for all operations and takes their outcome. The caller holds the lock.
-
-        Errors  WaitTimeoutError, which leaves the operations in flight.
+        """Waits for all operations and takes their outcome. The caller holds the lock. When the deadline has passed, that is
+        the outcome, and the operations stay in flight, with their tensors.
         """
         while self._handles:
             handle = self._handles[0]
             code = _wait(handle, deadline)
             if code == Code.IN_PROGRESS:
                 self._flights.give_up(f"{self._what} is not done after {seconds:g} s")
-                raise WaitTimeoutError(
+                self._failure = WaitTimeoutError(
                     f"{self._what} is not done after {seconds:g} s, the time limit of the group: not all of its ranks have called it"
                 )
+                return
             if code != Code.OK and self._failure is None:
                 self._failure = self._described(from_code(code, library().runjob_error_message().decode(errors="replace")))
             library().runjob_release(handle)

@@ -88,3 +88,37 @@ def test_wrong_arguments_are_refused_before_anything_is_sent(run_ranks, np):
         assert "has 3 elements" in texts[3]
         assert total == [2.0, 2.0]
         assert after != "no error"
+
+
+def hooks_are_on():
+    os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
+    dist.set_debug_level_from_env()
+    dist.init_process_group("runjob")
+    total = torch.ones(2)
+    dist.all_reduce(total)
+    kind = type(dist.group.WORLD).__name__
+    dist.destroy_process_group()
+    return total.tolist(), kind
+
+
+def test_debugging_in_detail_wraps_the_backend(run_ranks):
+    assert run_ranks(hooks_are_on, 2).results == [([2.0, 2.0], "ProcessGroup")] * 2
+
+
+def a_future_times_out():
+    dist.init_process_group("runjob", timeout=timedelta(seconds=1))
+    store = dist.distributed_c10d._get_default_store()
+    store.set_timeout(timedelta(minutes=3))
+    if dist.get_rank() == 1:
+        store.wait(["rank 0 has its errors"])
+        return None
+    works = [dist.all_reduce(torch.zeros(4), async_op=True) for _ in range(2)]
+    texts = [caught(lambda: works[0].get_future().wait()), caught(works[1].wait)]
+    store.set("rank 0 has its errors", "")
+    return texts
+
+
+def test_the_time_limit_reaches_futures(run_ranks):
+    of_future, of_work = run_ranks(a_future_times_out, 2, status=None).results[0]
+    assert "is not done after 1 s" in of_future
+    assert "is not done after 1 s" in of_work
