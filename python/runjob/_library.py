@@ -35,8 +35,9 @@ class _Struct(ctypes.Structure):
 
 
 class Tensor(_Struct):
-    """runjob_tensor: one tensor of an operation."""
+    """runjob_tensor: one tensor of an operation. `extents` keeps the array at `shape`, if its owner has set it."""
 
+    extents: Any = None
     _fields_ = [
         ("input", c_void_p),
         ("output", c_void_p),

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ctypes
 import operator
 from collections.abc import Callable, Sequence
-from ctypes import Array as CArray
 from ctypes import POINTER, addressof, byref, c_int32, c_int64, c_void_p
 from typing import Any, Generic, NamedTuple
 
@@ -55,22 +54,22 @@ class Calls(Generic[Array]):
             output = arrays.empty_like(tensor)
         op, prescale, postscale, process_set, native = reduction
         set_id = process_sets.identifier(process_set)
-        described, shape = self._described(tensor, arrays.address(output), 0)
-        return Call(ALLREDUCE, name, described, (tensor, output, shape), lambda core: output, set_id, op, prescale, postscale, native)
+        described = self._described(tensor, arrays.address(output), 0)
+        return Call(ALLREDUCE, name, described, (tensor, output), lambda core: output, set_id, op, prescale, postscale, native)
 
     def allgather(self, tensor: Any, name: str | None, process_set: ProcessSet) -> Call:
         tensor = self.arrays.dense(tensor, "allgather")
         set_id = process_sets.identifier(process_set)
         room = self.gathered_room(tensor, process_set)
-        described, shape = self._described(tensor, *self.place(room))
-        return Call(ALLGATHER, name, described, (tensor, room, shape), lambda core: self._take(core, tensor, room), set_id)
+        described = self._described(tensor, *self.place(room))
+        return Call(ALLGATHER, name, described, (tensor, room), lambda core: self._take(core, tensor, room), set_id)
 
     def broadcast(self, tensor: Any, root_rank: int, name: str | None, process_set: ProcessSet, in_place: bool = False) -> Call:
         arrays = self.arrays
         tensor = arrays.in_place(tensor, "broadcast_") if in_place else arrays.copy(tensor, "broadcast")
         set_id = process_sets.identifier(process_set)
-        described, shape = self._described(tensor, arrays.address(tensor), 0)
-        return Call(BROADCAST, name, described, (tensor, shape), lambda core: tensor, set_id, root=root_rank)
+        described = self._described(tensor, arrays.address(tensor), 0)
+        return Call(BROADCAST, name, described, (tensor,), lambda core: tensor, set_id, root=root_rank)
 
     def alltoall(self, tensor: Any, splits: Any, name: str | None, process_set: ProcessSet) -> Call:
         tensor = self.arrays.dense(tensor, "alltoall")
@@ -78,20 +77,20 @@ class Calls(Generic[Array]):
         rows = None if splits is None else _splits(splits)
         room = self._room(tensor, lambda rows: rows) if rows is None else None  # a guess: another rank may send more rows
         given = None if rows is None else (c_int64 * len(rows))(*rows)
-        described, shape = self._described(tensor, *self.place(room))
+        described = self._described(tensor, *self.place(room))
 
         def result(core: int) -> tuple[Array, Array]:
             return self._take(core, tensor, room), self.arrays.splits(_received_splits(core))
 
-        return Call(ALLTOALL, name, described, (tensor, room, shape), result, set_id, splits=given)
+        return Call(ALLTOALL, name, described, (tensor, room), result, set_id, splits=given)
 
     def reducescatter(self, tensor: Any, name: str | None, reduction: Reduction) -> Call:
         tensor = self.arrays.dense(tensor, "reducescatter")
         op, prescale, postscale, process_set, _ = reduction
         set_id = process_sets.identifier(process_set)
         room = self.scattered_room(tensor, process_set)
-        described, shape = self._described(tensor, *self.place(room))
-        tensors = (tensor, room, shape)
+        described = self._described(tensor, *self.place(room))
+        tensors = (tensor, room)
         return Call(REDUCESCATTER, name, described, tensors, lambda core: self._take(core, tensor, room), set_id, op, prescale, postscale)
 
     # The following functions serve groups as well.
@@ -117,12 +116,12 @@ class Calls(Generic[Array]):
             ctypes.memmove(self.arrays.address(output), data, self.arrays.nbytes(output))
         return output
 
-    def _described(self, tensor: Array, output: int, output_bytes: int) -> tuple[Tensor, CArray[c_int64]]:
-        """The tensor in the library's form, and its extents, of which that has the address."""
+    def _described(self, tensor: Array, output: int, output_bytes: int) -> Tensor:
+        """The tensor in the library's form, with its extents, of which that has the address."""
         described = Tensor()
-        shape, ndim, dtype = self.arrays.form(tensor)
+        described.extents = shape, ndim, dtype = self.arrays.form(tensor)
         set_tensor(described, 0, self.arrays.address(tensor), output, output_bytes, addressof(shape), ndim, dtype)
-        return described, shape
+        return described
 
     def _take(self, core_handle: int, like: Array, room: Array | None) -> Array:
         data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()

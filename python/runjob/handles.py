@@ -66,8 +66,8 @@ class Call:
 
     name       the user's name for the operation, if any.
     described  the tensor, or the array of the group's tensors, in the library's form; None if the kind has none.
-    tensors    all tensors that the library reads or writes until the operation is done, and the shapes that `described` has
-               the addresses of. None is ignored.
+    tensors    all tensors that the library reads or writes until the operation is done, for a group also the shapes that
+               `described` has the addresses of. None is ignored.
     result     called once with the library's handle when the operation is done. Returns its output.
     process_set  the library's number of the set.
     The rest are fields of runjob_operation that the kind uses; `splits` is an array of c_int64.

@@ -63,7 +63,7 @@ def test_header_and_library_have_the_version_of_the_project(tmp_path):
 
 def test_a_program_that_knows_only_the_recorded_declarations_runs(tmp_path):
     """Built without the header of today, as one that was built when that was recorded."""
-    types = "typedef int runjob_code, runjob_dtype, runjob_reduce_op, runjob_compression; typedef long long runjob_handle; typedef struct runjob_tensor runjob_tensor; typedef struct runjob_operation runjob_operation;"
+    types = "typedef int runjob_code, runjob_dtype, runjob_reduce_op, runjob_compression; typedef long long runjob_handle; typedef struct runjob_tensor runjob_tensor; typedef struct runjob_operation runjob_operation; typedef const char* (*runjob_exchange)(void*, const void*, size_t, void (*)(void*, int32_t, const void*, size_t), void*);"
     functions = "".join(f"{each};\n" for each in c_interface.recorded("declarations"))
     body = """
 int main(void) {
