@@ -37,7 +37,7 @@ class StoreMeeting : public rendezvous::MeetingPlace {
 /// The longest wait for the other ranks, which may need some time to start in a batch system.
 constexpr std::chrono::seconds kStoreTimeout{120};
 
-/// What a rank tells the others about its host, which has the name `name` in messages, when they meet.
+/// The text about its host that a rank gives the others when they meet. `name`: the host's name in messages.
 /// Errors  Error(kUnavailable), as host_identity().
 std::string own_host_text(const std::string& name);
 /// The place of rank `rank` among ranks that have given each other `texts`, by rank. Pure.

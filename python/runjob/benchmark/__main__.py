@@ -37,7 +37,7 @@ def start_job(options: argparse.Namespace) -> None:
 
 
 def own_facts() -> dict[str, Any]:
-    """Of this rank: its host, its machine, and which libraries it can use."""
+    """Returns this rank's host, its machine, and which libraries it can use."""
     facts: dict[str, Any] = {
         **machine.facts(), "host": socket.gethostname(), "runjob": __version__, "python": platform.python_version(),
         "threads": os.environ.get("OMP_NUM_THREADS", "not set"),
@@ -92,7 +92,7 @@ def measure(options: argparse.Namespace) -> str:
 
 
 def train(names: list[str], turns: int, end: float, has_gloo: bool, of_rank_0: Any) -> list[tuple[str, dict[str, list[float]]]]:
-    """Of each network: {library: milliseconds of a step by turn}, until about `end` of the monotonic clock."""
+    """Trains each network and returns {library: milliseconds of a step by turn} for it, until about `end` of the monotonic clock."""
     from . import networks, training
 
     rows = []

@@ -22,7 +22,7 @@ DIVIDING = ("reducescatter", "alltoall")
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What to measure. `budget_ms`: how long one size is measured; at least `min_iterations` samples are taken."""
+    """The operation to measure. One size is measured for `budget_ms`; at least `min_iterations` samples are taken."""
 
     op: str
     dtype: str = "float32"
@@ -48,7 +48,7 @@ class Slot:
 
 
 def given(arrays: Any, count: int, rank: int) -> Any:
-    """What `rank` gives: small integers, which every dtype holds and sums exactly."""
+    """Returns the input of `rank`: small integers, which every dtype holds and sums exactly."""
     return arrays.arange(count) % PERIOD + rank + 1
 
 

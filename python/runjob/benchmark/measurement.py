@@ -35,7 +35,7 @@ class Collectives:
         self.left_out: dict[str, str] = {}
 
     def measure(self, cases: list[tuple[str, int]], seconds: float) -> list[tuple[str, int, dict[str, list[float]]]]:
-        """Of each (operation, bytes): {library: microseconds in each turn}, within about so many seconds for all. What one
+        """Returns for each (operation, bytes) {library: microseconds in each turn}, within about so many seconds for all. What one
         case takes too much, because its operations are slow, the later ones get less; rank 0's clock counts.
         """
         end = time.perf_counter() + seconds

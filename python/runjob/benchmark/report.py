@@ -26,7 +26,7 @@ def table(words: list[str], rows: list[tuple[list[str], dict[str, list[float]]]]
 
 
 def collectives_table(rows: list[tuple[str, int, dict[str, list[float]]]]) -> str:
-    """Of (operation, bytes, {library: microseconds by turn})."""
+    """The table of rows (operation, bytes, {library: microseconds by turn})."""
     return table(["operation", "bytes"], [([operation, size_text(nbytes)], results) for operation, nbytes, results in rows], "us")
 
 

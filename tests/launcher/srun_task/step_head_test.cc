@@ -77,7 +77,7 @@ Script ends_with(int wait_status) {
   };
 }
 
-/// A rank that runs until the step ends, which `end` tells, and is then stopped.
+/// A rank that runs until the step ends, which sets `end`, and is then stopped.
 Script runs_until(StepEnd& end, int signal = SIGTERM) {
   return [&end, signal](Task& task) {
     task.start(100);
