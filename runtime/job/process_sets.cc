@@ -73,26 +73,21 @@ int ProcessSets::add_members(const std::vector<int>& ranks, const Exchange& exch
   if (std::find(ranks.begin(), ranks.end(), facts_.rank) == ranks.end())
     throw Error(Errc::kInvalidArgument,
                 fmt::format("process set {}: {} is not in it", ranks, rank_text(facts_.rank, facts_.members)));
-  const Exchange checked = [&](const std::string& own) {
-    std::vector<std::string> texts = exchange(own);
-    if (texts.size() == ranks.size()) return texts;
-    throw Error(Errc::kProtocol, fmt::format("process set {}: the exchange gave {} answers among {} ranks", ranks,
-                                             texts.size(), ranks.size()));
-  };
+  const Exchange among_members = counted(exchange, ranks.size(), fmt::format("process set {}", ranks));
   int id = 0;
   {
     const MutexLock lock(mutex_);
     id = next_members_id_;
   }
   const std::string own = fmt::format("{}", ranks);
-  for (const std::string& text : checked(fmt::format("{} {}", id, own))) {
+  for (const std::string& text : among_members(fmt::format("{} {}", id, own))) {
     const std::size_t end = std::min(text.find(' '), text.size());
     if (text.substr(std::min(end + 1, text.size())) != own)
       throw Error(Errc::kMismatch, fmt::format("the ranks ask for different process sets: {} and {}", own, text));
     id = std::max(id,
                   static_cast<int>(parse_integer(text.substr(0, end), "process set", kFirstMembersId, kMostMembersId)));
   }
-  make(id, ranks, checked);
+  make(id, ranks, among_members);
   return id;
 }
 

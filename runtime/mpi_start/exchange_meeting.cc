@@ -9,8 +9,19 @@
 
 namespace runjob::runtime {
 
+Exchange counted(Exchange exchange, std::size_t ranks, std::string what) {
+  return [exchange = std::move(exchange), ranks, what = std::move(what)](const std::string& own) {
+    std::vector<std::string> texts = exchange(own);
+    if (texts.size() == ranks) return texts;
+    throw Error(Errc::kProtocol,
+                fmt::format("{}: the exchange gave {} answers among {} ranks", what, texts.size(), ranks));
+  };
+}
+
 ExchangeMeeting::ExchangeMeeting(int rank, int size, std::string host, Exchange exchange)
-    : rank_(rank), size_(static_cast<std::size_t>(size)), host_(std::move(host)), exchange_(std::move(exchange)) {
+    : rank_(rank),
+      host_(std::move(host)),
+      exchange_(counted(std::move(exchange), static_cast<std::size_t>(size), "init()")) {
   if (rank < 0 || rank >= size) throw Error(Errc::kInvalidArgument, fmt::format("init(): rank {} of {}", rank, size));
 }
 
@@ -21,9 +32,7 @@ rendezvous::JoinReply ExchangeMeeting::join(std::optional<Milliseconds> timeout)
 
 std::vector<std::string> ExchangeMeeting::gather(const std::string& /*name*/, const std::string& blob,
                                                  Milliseconds /*timeout*/) {
-  std::vector<std::string> blobs = exchange_(blob);
-  if (blobs.size() == size_) return blobs;
-  throw Error(Errc::kProtocol, fmt::format("init(): the exchange gave {} answers among {} ranks", blobs.size(), size_));
+  return exchange_(blob);
 }
 
 }  // namespace runjob::runtime

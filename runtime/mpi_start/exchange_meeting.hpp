@@ -14,6 +14,10 @@ namespace runjob::runtime {
 /// Errors  whatever the caller's function throws.
 using Exchange = std::function<std::vector<std::string>(const std::string& own)>;
 
+/// The same exchange among `ranks` processes.
+/// Errors  also Error(kProtocol), whose text begins with `what`, when it returns too few texts or too many.
+Exchange counted(Exchange exchange, std::size_t ranks, std::string what);
+
 /// A meeting place made of an exchange that the program has already: over MPI, or over the store of torch.distributed.
 class ExchangeMeeting : public rendezvous::MeetingPlace {
  public:
@@ -25,14 +29,13 @@ class ExchangeMeeting : public rendezvous::MeetingPlace {
   std::string name() const override { return kName; }
   /// Joins. Ranks with the same host identity are on one host.
   rendezvous::JoinReply join(std::optional<Milliseconds> timeout) override;
-  /// The time limit is that of the exchange. Errors  Error(kProtocol) when it returns too few texts or too many.
+  /// The time limit is that of the exchange. Errors  those of counted().
   std::vector<std::string> gather(const std::string& name, const std::string& blob, Milliseconds timeout) override;
   /// Never called: there is no launcher.
   void on_loss(std::function<void(const Status&)> /*notify*/) override {}
 
  private:
   const int rank_;
-  const std::size_t size_;
   const std::string host_;
   const Exchange exchange_;
 };
