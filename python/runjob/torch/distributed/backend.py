@@ -12,28 +12,12 @@ from torch._C._distributed_c10d import Backend as _Backend
 from .operations import Operations
 
 
-
 class RunjobBackend(Operations, _Backend):
     """See Operations.open() for the arguments."""
 
     def __init__(self, process_set: int, ranks: Sequence[int], rank: int, timeout: timedelta, label: str) -> None:
         _Backend.__init__(self, rank, len(ranks))
         self.open(process_set, ranks, rank, timeout, label)
-
-    def getBackendName(self) -> str:
-        return "runjob"
-
-    def _get_sequence_number_for_group(self) -> int:
-        return self._count
-
-    def _set_sequence_number_for_group(self) -> None:
-        """Does nothing: the number is a count of calls."""
-
-    def shutdown(self) -> None:
-        self.close()
-
-    def abort(self) -> None:
-        self.close()
 
     @property
     def options(self) -> _Backend.Options:

@@ -39,10 +39,10 @@ def create(options: Any, backend_options: Any = None) -> RunjobProcessGroup | Ru
             _join(exchange, rank, size)
             _joined = True
         number = 0 if members == list(range(job.size())) and not _groups else _add(members, exchange)
-    kind = RunjobProcessGroup if _is_alone(options) and not _has_hooks() else RunjobBackend
-    group = kind(number, members, rank, timeout, f"group {options.group_id}")
-    group.on_close = lambda: _leave(group, number)
-    _groups.append(group)  # PyTorch's wrapper for debugging keeps the half of the object that is in C++
+        kind = RunjobProcessGroup if _is_alone(options) and not _has_hooks() else RunjobBackend
+        group = kind(number, members, rank, timeout, f"group {options.group_id}")
+        group.on_close = lambda: _leave(group, number)
+        _groups.append(group)  # PyTorch's wrapper for debugging keeps the half of the object that is in C++
     return group
 
 

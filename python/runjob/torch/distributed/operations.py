@@ -24,8 +24,9 @@ from typing import Any
 
 import torch
 
+from ..tensors import DTYPES
 from . import reductions
-from .submission import Barrier, Description, Part, is_known
+from .submission import Barrier, Description, Part
 from .work import Flights, Work
 
 Tensor = torch.Tensor
@@ -64,13 +65,26 @@ class Operations:
         self._is_closed = False
         self.on_close: Callable[[], None] = lambda: None
 
-    def close(self) -> None:
+    # What PyTorch calls of any group.
+
+    def getBackendName(self) -> str:
+        return "runjob"
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._count
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Does nothing: the number is a count of calls."""
+
+    def shutdown(self) -> None:
         """Ends the group on this rank, after its calls in flight. Later calls raise an error."""
         if not self._is_closed:
             self._is_closed = True
             self._flights.give_up("it was destroyed")
             self._flights.end()
             self.on_close()
+
+    abort = shutdown
 
     # Reductions.
 
@@ -255,14 +269,14 @@ class Operations:
         return self._start("all_gather_coalesced", parts, [each for row in outputs for each in row], finish, opts)
 
     def gather(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any) -> Work | None:
-        tensor, parts = _one(inputs), _one(outputs) if self._rank == opts.rootRank else []
-        sends = [tensor.numel() if rank == opts.rootRank else 0 for rank in range(len(self._ranks))]
-        return self._exchange("gather", tensor, sends, parts, opts)
+        return self._gather("gather", _one(inputs), _one(outputs) if self._rank == opts.rootRank else [], opts)
 
     def gather_single(self, output: Tensor, input: Tensor, opts: Any) -> Work | None:
-        is_root = self._rank == opts.rootRank
-        sends = [input.numel() if rank == opts.rootRank else 0 for rank in range(len(self._ranks))]
-        return self._exchange("gather_single", input, sends, [output] if is_root else [], opts)
+        return self._gather("gather_single", input, [output] if self._rank == opts.rootRank else [], opts)
+
+    def _gather(self, what: str, tensor: Tensor, receives: list[Tensor], opts: Any) -> Work | None:
+        sends = [tensor.numel() if rank == opts.rootRank else 0 for rank in range(len(self._ranks))]
+        return self._exchange(what, tensor, sends, receives, opts)
 
     def scatter(self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any) -> Work | None:
         output = _one(outputs)
@@ -343,7 +357,7 @@ class Operations:
 
     def end_coalescing(self) -> Work | None:
         batch, self._batch = self._batch or [], None
-        return Work(self._flights, [], None, [], lambda: _end_all(batch), f"a batch of {self._label}", None) if batch else None
+        return Work(self._flights, [], [], [], lambda: _end_all(batch), f"a batch of {self._label}", None) if batch else None
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._timeout = timeout
@@ -435,7 +449,7 @@ def _joined(parts: Sequence[Tensor], dtype: torch.dtype, device: torch.device | 
 def _bytes_if_unknown(tensor: Tensor) -> Tensor:
     """A contiguous tensor's memory in a dtype that the library has."""
     flat = tensor.detach().view(-1)
-    return flat if is_known(flat.dtype) else flat.view(torch.uint8)
+    return flat if flat.dtype in DTYPES else flat.view(torch.uint8)
 
 
 def _cut(whole: Tensor, parts: Sequence[Tensor]) -> None:

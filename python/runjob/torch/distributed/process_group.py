@@ -29,9 +29,6 @@ class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
         self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
         self._register_backend(_CPU, dist.ProcessGroup.BackendType.CUSTOM, self._inner)
 
-    def getBackendName(self) -> str:
-        return "runjob"
-
     def name(self) -> str:
         return "runjob"
 
@@ -55,15 +52,3 @@ class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
 
     def _end_coalescing(self, device: torch.device) -> Any:
         return self.end_coalescing()
-
-    def _get_sequence_number_for_group(self) -> int:
-        return self._count
-
-    def _set_sequence_number_for_group(self) -> None:
-        """Does nothing: the number is a count of calls."""
-
-    def shutdown(self) -> None:
-        self.close()
-
-    def abort(self) -> None:
-        self.close()

@@ -1,33 +1,29 @@
 """One operation of the library for tensors of PyTorch, described by runjob_operation and submitted.
 
 Names    torch.distributed matches operations by their order in a group, and the library by their names. A name here has
-         what an operation of that place must have in common on all ranks (kind, dtype, elements, reduction), and how
-         many operations of that description are in flight. So a step that repeats has the same names.
+         what an operation of that place must have in common on all ranks (kind, dtype, elements, reduction), and a number
+         that operations of one description take in turn. So a step that repeats has the same names.
 Threads  any. Operations of one group must be submitted in the same order on all ranks, as torch.distributed asks.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
-from ctypes import addressof, byref, c_int64
+from ctypes import POINTER, addressof, byref, c_int32, c_int64, c_void_p
 from typing import Any
 
 import torch
 
 from ... import job
 from ..._library import GPU_MEMORY, HOST_MEMORY, KINDS, Operation, Tensor, library, set_operation, set_tensor
-from ...exceptions import Code
+from ...exceptions import Code, MismatchError
 from ..tensors import DTYPES
 
 _SIZE = ctypes.sizeof(Operation)
 _TENSOR_SIZE = ctypes.sizeof(Tensor)
 _OP_NAMES = {0: "average", 1: "sum", 3: "min", 4: "max", 5: "product"}
-
-
-def is_known(dtype: torch.dtype) -> bool:
-    """True if the library has the dtype."""
-    return dtype in DTYPES
 
 
 class Part:
@@ -52,21 +48,26 @@ class Part:
     def run(self, name: bytes) -> int:
         """Runs it for at most the interval after which signal handlers must run. Returns 0 if it is done, else its handle.
 
-        Errors  those of the operation.
+        Errors  those of the operation, and of check().
         """
         self.operation.name = name
         handle = c_int64()
         code = library().runjob_run(byref(self.operation), job.SIGNAL_INTERVAL_SECONDS, byref(handle))
         if code == Code.IN_PROGRESS:
             return handle.value
-        if code == Code.OK and handle.value == 0:
-            return 0
         try:
             job.check(code)
+            if handle.value:
+                self.check(handle.value)
         finally:
             if handle.value:
                 library().runjob_release(handle)
         return 0
+
+    def check(self, handle: int) -> None:
+        """Checks the result of an operation that is done. Errors  MismatchError if it does not fill the outputs, because
+        ranks have given tensors of other sizes.
+        """
 
 
 class Barrier(Part):
@@ -104,7 +105,18 @@ class Description(Part):
             self.operation, 0, _SIZE, 0, KINDS[kind], len(pairs), addressof(self._tensors), len(pairs) > 1, op, prescale, 1.0, 0, root,
             process_set, len(splits or ()), 0 if self._splits is None else addressof(self._splits), memory, device, stream,
         )  # fmt: skip
+        self._has_own_size = kind in ("allgather", "alltoall")
         self.signature = _signature(kind, op, root, prescale, [tensor for tensor, _ in pairs])
+
+
+    def check(self, handle: int) -> None:
+        if not self._has_own_size:
+            return
+        data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()
+        job.check(library().runjob_output(handle, byref(data), byref(shape), byref(ndim)))
+        elements, room = math.prod(shape[: ndim.value]), self._pairs[0][1].numel()
+        if elements != room:
+            raise MismatchError(f"the ranks have given {elements} elements in all, and the outputs have room for {room}")
 
 
 def _signature(kind: str, op: int, root: int, prescale: float, tensors: Sequence[torch.Tensor]) -> str:

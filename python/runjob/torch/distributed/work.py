@@ -22,14 +22,15 @@ import torch.distributed as dist
 
 from ... import job
 from ..._library import library
-from ...exceptions import Code, Error, WaitTimeoutError, from_code
+from ...exceptions import Code, Error, WaitTimeoutError
+from .submission import Part
 
 
 class Work(dist.Work):
     """One call of torch.distributed, and the operations of the library that carry it out.
 
     handles   the library's handles, which this object takes over.
-    held      what the operations use: descriptions with their tensors.
+    parts     the operations, with their tensors; the last ones have the handles.
     outputs   the tensors of the result, for result() and futures.
     finish    copies results out of scratch memory; called once, after all operations are done.
     what      names the call in errors: "allreduce number 5 of group 0".
@@ -40,7 +41,7 @@ class Work(dist.Work):
         self,
         flights: Flights,
         handles: list[int],
-        held: Any,
+        parts: Sequence[Part],
         outputs: Sequence[torch.Tensor],
         finish: Callable[[], None] | None,
         what: str,
@@ -49,7 +50,7 @@ class Work(dist.Work):
         super().__init__()
         self._flights = flights
         self._handles = handles
-        self._held = held
+        self._parts = parts
         self._outputs = list(outputs)
         self._finish = finish
         self._what = what
@@ -75,7 +76,7 @@ class Work(dist.Work):
 
     def is_completed(self) -> bool:
         """True if wait() returns at once."""
-        if self._is_done:
+        if self._is_done or self._failure is not None:
             return True
         if any(library().runjob_poll(handle) == 0 for handle in self._handles):
             return False
@@ -144,14 +145,17 @@ class Work(dist.Work):
                     f"{self._what} is not done after {seconds:g} s, the time limit of the group: not all of its ranks have called it"
                 )
                 return
-            if code != Code.OK and self._failure is None:
-                self._failure = self._described(from_code(code, library().runjob_error_message().decode(errors="replace")))
+            try:
+                job.check(code)
+                self._parts[-len(self._handles)].check(handle)
+            except Error as error:
+                self._failure = self._failure or self._described(error)
             library().runjob_release(handle)
             del self._handles[0]
         if self._finish is not None and self._failure is None:
             self._finish()
         self._is_done = True
-        self._held = self._finish = None
+        self._parts, self._finish = (), None
         self._flights.remove(self)
 
     def attempt(self, run: Callable[[], int]) -> int:

@@ -123,3 +123,23 @@ def test_the_time_limit_reaches_futures(run_ranks):
     of_future, of_work = run_ranks(a_future_times_out, 2, status=None).results[0]
     assert "is not done after 1 s" in of_future
     assert "is not done after 1 s" in of_work
+
+
+def gathers_of_other_sizes():
+    dist.init_process_group("runjob")
+    room = [torch.zeros(2), torch.zeros(2)]
+    texts = []
+    for count in (3, 1):
+        mine = torch.ones(count if dist.get_rank() else 2)
+        texts.append(caught(lambda: dist.all_gather(room, mine)))
+        texts.append(caught(dist.all_gather(room, mine, async_op=True).wait))
+    total = torch.ones(2)
+    dist.all_reduce(total)  # the group goes on
+    return texts, total.tolist()
+
+
+def test_gathers_that_do_not_fill_the_outputs_are_errors(run_ranks):
+    for texts, total in run_ranks(gathers_of_other_sizes, 2).results:
+        for text, elements in zip(texts, (5, 5, 3, 3)):
+            assert f"the ranks have given {elements} elements in all, and the outputs have room for 4" in text
+        assert total == [2.0, 2.0]
