@@ -113,13 +113,13 @@ bool is_noise(std::string_view line) {
 
 std::string explain_srun(const std::vector<std::string>& lines, const std::string& agent) {
   constexpr std::size_t kShown = 3;
-  if (lines.empty()) return "srun printed no reason";
   std::vector<std::string> reasons, ends;
   for (const std::string& line : lines) {
     auto& kind = nodes_that_ended(line).empty() ? reasons : ends;
     const std::string text = without_prefix(line);
-    if (std::find(kind.begin(), kind.end(), text) == kind.end()) kind.push_back(text);
+    if (!text.empty() && std::find(kind.begin(), kind.end(), text) == kind.end()) kind.push_back(text);
   }
+  if (reasons.empty() && ends.empty()) return "srun printed no reason";
   const std::vector<std::string>& shown = reasons.empty() ? ends : reasons;
   const std::size_t first = shown.size() > kShown ? shown.size() - kShown : 0;
   std::string text = fmt::format("{}", fmt::join(shown.begin() + static_cast<long>(first), shown.end(), "; "));

@@ -98,6 +98,8 @@ TEST_CASE("srun's last lines are the reason, with a remedy for an agent that is 
   const std::string end = "srun: error: s1: task 0: Exited with exit code 125";
   CHECK(explain_srun({end}, "/a") == end);
   CHECK(explain_srun({"runjob: error: agent: why", end, "runjob: error: agent: why"}, "/a") == "why");
+  CHECK(explain_srun({"runjob: error: agent: ", end}, "/a") == end);
+  CHECK(explain_srun({"runjob: error: agent: "}, "/a") == "srun printed no reason");
   CHECK(explain_srun({"slurmstepd: error: execve(): /a: No such file or directory"}, "/a") ==
         "slurmstepd: error: execve(): /a: No such file or directory; runjob must be at the same path on every node "
         "(/a), on a shared file system for instance");
