@@ -1,10 +1,16 @@
 """The names of operations among the ranks, as Python passes them to the library."""
 
+import contextlib
+from collections.abc import Iterator
+from unittest import mock
+
 from runjob import handles
 
 
-def record(seen, *kinds):
-    """Adds to `seen` the names of all operations of these kinds that this process starts from now on."""
+@contextlib.contextmanager
+def recorded(*kinds: str) -> Iterator[list[str]]:
+    """The names of all operations of these kinds that this process starts within the context, in a list that grows."""
+    seen: list[str] = []
 
     def recording(function):
         def noted(call, wire_name):
@@ -14,4 +20,6 @@ def record(seen, *kinds):
 
         return noted
 
-    handles.Call.submit, handles.Call.block = recording(handles.Call.submit), recording(handles.Call.block)
+    call = handles.Call
+    with mock.patch.multiple(call, submit=recording(call.submit), block=recording(call.block)):
+        yield seen

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 import torch
-from recorded_names import record
+from recorded_names import recorded
 
 import runjob.torch as hvd
 from runjob import calls
@@ -12,21 +12,19 @@ from runjob.wire_names import TURNS, Turn, Turns
 
 
 def _names():
-    seen, of_broadcasts = [], []
     hvd.init()
-    record(seen, calls.ALLREDUCE)
-    record(of_broadcasts, calls.BROADCAST)
-    for turn in range(TURNS + 2):
-        if turn == 1:  # other operations and named ones do not count
-            hvd.broadcast(torch.ones(1), 0)
-            hvd.allreduce(torch.ones(1), name="a")
-            hvd.synchronize(hvd.allreduce_async(torch.ones(1)))
-            hvd.synchronize(hvd.allreduce_async(torch.ones(1), name="a"))
-        hvd.allreduce_(torch.ones(1))
-    hvd.shutdown()
-    hvd.init()
-    hvd.allreduce(torch.ones(1, requires_grad=True))
-    hvd.synchronize(hvd.allreduce_async(torch.ones(1)))
+    with recorded(calls.ALLREDUCE) as seen, recorded(calls.BROADCAST) as of_broadcasts:
+        for turn in range(TURNS + 2):
+            if turn == 1:  # other operations and named ones do not count
+                hvd.broadcast(torch.ones(1), 0)
+                hvd.allreduce(torch.ones(1), name="a")
+                hvd.synchronize(hvd.allreduce_async(torch.ones(1)))
+                hvd.synchronize(hvd.allreduce_async(torch.ones(1), name="a"))
+            hvd.allreduce_(torch.ones(1))
+        hvd.shutdown()
+        hvd.init()
+        hvd.allreduce(torch.ones(1, requires_grad=True))
+        hvd.synchronize(hvd.allreduce_async(torch.ones(1)))
     return seen, of_broadcasts
 
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 import torch
-from recorded_names import record
+from recorded_names import recorded
 
 import runjob.torch as hvd
 from runjob import calls, grouped, handles
@@ -18,19 +18,18 @@ def _ones(count):
 
 def _names():
     hvd.init()
-    seen = []
-    record(seen, grouped.ALLREDUCE, grouped.ALLGATHER, calls.ALLREDUCE)
-    for turn in range(TURNS + 1):
-        hvd.grouped_allreduce(_ones(1))
-        if turn == 0:
-            hvd.synchronize(hvd.grouped_allreduce_async(_ones(2), name="a"))
-            hvd.synchronize(hvd.allreduce_async(torch.ones(1)))
-            hvd.synchronize(hvd.grouped_allgather_async(_ones(2)))
-            hvd.grouped_allreduce_(_ones(3), name="a")
-    hvd.shutdown()
-    hvd.init()
-    hvd.grouped_allreduce([torch.ones(1, requires_grad=True)])
-    hvd.synchronize(hvd.grouped_allreduce_async(_ones(1)))
+    with recorded(grouped.ALLREDUCE, grouped.ALLGATHER, calls.ALLREDUCE) as seen:
+        for turn in range(TURNS + 1):
+            hvd.grouped_allreduce(_ones(1))
+            if turn == 0:
+                hvd.synchronize(hvd.grouped_allreduce_async(_ones(2), name="a"))
+                hvd.synchronize(hvd.allreduce_async(torch.ones(1)))
+                hvd.synchronize(hvd.grouped_allgather_async(_ones(2)))
+                hvd.grouped_allreduce_(_ones(3), name="a")
+        hvd.shutdown()
+        hvd.init()
+        hvd.grouped_allreduce([torch.ones(1, requires_grad=True)])
+        hvd.synchronize(hvd.grouped_allreduce_async(_ones(1)))
     return seen
 
 
