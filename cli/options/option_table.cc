@@ -22,7 +22,7 @@ std::vector<Option> own_options() {
        .short_names = {"-H"},
        .value = "LIST",
        .variables = {"RUNJOB_HOSTS"},
-       .default_text = "SLURM's allocation; else localhost with as many slots as ranks",
+       .default_text = "the batch system's allocation; else localhost with as many slots as ranks",
        .help = "hosts and their slots: a:4,b:2 or s[1-8]:4; one slot without a number"},
       {.name = "hostfile",
        .short_names = {"-hostfile"},

@@ -19,6 +19,7 @@
 #include "cli/settings/read_elastic_settings.hpp"
 #include "cli/settings/runtime_variables.hpp"
 #include "cli/settings/setting_reader.hpp"
+#include "hostfile/batch_job.hpp"
 #include "hostfile/local_host.hpp"
 #include "hostfile/parse_hosts.hpp"
 #include "hostfile/rank_list.hpp"
@@ -32,7 +33,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The hosts of a job, and where they come from: a SLURM job, or a hostfile, which has an owner.
+/// The hosts of a job. Those of a SLURM job are reached by SLURM, and a hostfile has an owner.
 struct Hosts {
   std::vector<Host> hosts;
   std::optional<SlurmJob> slurm;
@@ -43,16 +44,6 @@ Host host_of_one(const std::string& name) {
   Host host;
   host.name = name;
   return host;
-}
-
-/// horovodrun reads the hosts of an LSF job. Without this warning all ranks of such a job would be on one host.
-void warn_of_lsf(const Environment& environment, Warnings& warnings) {
-  const auto job = environment.find("LSB_JOBID");
-  if (job == environment.end() || job->second.empty()) return;
-  warnings.push_back(
-      fmt::format("all ranks start on this host: the hosts of LSF job {} are not read; name them with "
-                  "--hostfile \"$LSB_DJOB_HOSTFILE\"",
-                  job->second));
 }
 
 /// SLURM gives the nodes of a heterogeneous job by component, and those of the first one as the job's.
@@ -91,7 +82,7 @@ Hosts read_hosts(const SettingReader& reader, const Surroundings& surroundings, 
     warn_of_other_components(environment, warnings);
     return {allocation->hosts, SlurmJob{allocation->job_id, allocation->nodes}};
   }
-  warn_of_lsf(environment, warnings);
+  if (auto job = read_batch_job(environment)) return {std::move(job->hosts), {}};
   Host local = host_of_one("localhost");
   const int shares = surroundings.gpus / read_gpus_per_rank(reader).value_or(1);
   local.slots = std::max(slots.value_or(std::max(1, shares)), map_by.ranks_per_node);

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 13> kOfHost = {"HOME",    "PWD",         
                                                       "XDG_*",   "SSH_*",       "USER",   "LOGNAME",  "SHELL",
                                                       "DISPLAY", "BASH_FUNC_*", "MAIL"};
 
-constexpr std::array<std::string_view, 38> kOfOuterLauncher = {
+constexpr std::array<std::string_view, 42> kOfOuterLauncher = {
     // torch.distributed, and Lightning's name for GROUP_RANK
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
     "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_*", "NODE_RANK",
@@ -32,6 +32,8 @@ constexpr std::array<std::string_view, 38> kOfOuterLauncher = {
     "OMPI_*", "PMI_*", "PMIX_*", "PRTE_*", "PMI*", "HYDI_*", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_*",
     // SLURM: a task's, not the allocation's
     "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID", "SLURM_GTIDS",
+    // PBS and LSF, likewise
+    "PBS_TASKNUM", "PBS_NODENUM", "PBS_VNODENUM", "LSF_PM_TASKID",
     // Horovod and ourselves
     "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_*", "HOROVOD_CROSS_*", "HOROVOD_HOSTNAME",
     "HOROVOD_GLOO_RENDEZVOUS_*", "RUNJOB_RENDEZVOUS", "RUNJOB_JOB_*", "RUNJOB_GENERATION", "RUNJOB_ADDRESS",

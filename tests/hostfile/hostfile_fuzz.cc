@@ -7,9 +7,12 @@
 
 #include "base/error.hpp"
 #include "hostfile/allocation.hpp"
+#include "hostfile/grid_engine_allocation.hpp"
 #include "hostfile/local_host.hpp"
+#include "hostfile/lsf_allocation.hpp"
 #include "hostfile/merge_hosts.hpp"
 #include "hostfile/parse_hosts.hpp"
+#include "hostfile/pbs_allocation.hpp"
 #include "hostfile/slurm_allocation.hpp"
 #include "tests/fuzz.hpp"
 
@@ -44,6 +47,15 @@ void parse_hosts_of_user(std::string_view text, bool is_list) {
   if (hosts.size() <= 64) check_allocation(hosts);
 }
 
+/// The lists of other batch systems: a file with slots by line, one with columns, and a variable.
+void parse_batch(char system, std::string_view text) {
+  const std::vector<Host> hosts = system == 'p'   ? parse_pbs_nodes(text, "f")
+                                  : system == 'g' ? parse_grid_engine_hosts(text, "f")
+                                                  : parse_lsf_hosts(text, "f");
+  require(!hosts.empty() && hosts.size() <= 100'000);
+  for (const Host& host : hosts) check_host(host);
+}
+
 /// A host list, or as many lines of variables: NODELIST, TASKS_PER_NODE, JOB_CPUS_PER_NODE, STEP_ID.
 void parse_slurm(std::string_view text) {
   Environment environment = {{"SLURM_JOB_ID", "1"}};
@@ -66,6 +78,8 @@ void fuzz(std::string_view input) {
   try {
     if (input[0] == 's') {
       parse_slurm(text);
+    } else if (input[0] == 'p' || input[0] == 'g' || input[0] == 'l') {
+      parse_batch(input[0], text);
     } else {
       parse_hosts_of_user(text, static_cast<unsigned char>(input[0]) % 2 == 0);
     }

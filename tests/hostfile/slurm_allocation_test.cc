@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/hostfile/host_texts.hpp"
 
 using namespace runjob;
 
@@ -19,48 +20,44 @@ Environment with(Environment environment, const Environment& more) {
 }
 
 /// "s1:4 s2:1", or "" when there is no allocation.
-std::string text_of(const Environment& environment) {
-  std::string text;
+std::string hosts_in(const Environment& environment) {
   const auto allocation = read_slurm_allocation(environment);
-  if (!allocation) return "";
-  for (const Host& host : allocation->hosts)
-    text += (text.empty() ? "" : " ") + host.name + ":" + std::to_string(host.slots);
-  return text;
+  return allocation ? text_of(allocation->hosts) : "";
 }
 
 }  // namespace
 
 TEST_CASE("an allocation's nodes have as many slots as SLURM planned tasks for", "[unit]") {
-  CHECK(text_of(kJob) == "s1:4 s2:1");
+  CHECK(hosts_in(kJob) == "s1:4 s2:1");
   CHECK(read_slurm_allocation(kJob)->job_id == "17");
   CHECK(read_slurm_allocation(with(kJob, {{"SLURM_TASKS_PER_NODE", "0,3"}}))->nodes == 2);
-  CHECK(text_of(with(kJob, {{"SLURM_TASKS_PER_NODE", "2(x2)"}})) == "s1:2 s2:2");
-  CHECK(text_of(with(kJob, {{"SLURM_TASKS_PER_NODE", "0,3"}})) == "s2:3");
-  CHECK(text_of({{"SLURM_JOBID", "1"}, {"SLURM_NODELIST", "a,b"}, {"SLURM_TASKS_PER_NODE", "1(x2)"}}) == "a:1 b:1");
+  CHECK(hosts_in(with(kJob, {{"SLURM_TASKS_PER_NODE", "2(x2)"}})) == "s1:2 s2:2");
+  CHECK(hosts_in(with(kJob, {{"SLURM_TASKS_PER_NODE", "0,3"}})) == "s2:3");
+  CHECK(hosts_in({{"SLURM_JOBID", "1"}, {"SLURM_NODELIST", "a,b"}, {"SLURM_TASKS_PER_NODE", "1(x2)"}}) == "a:1 b:1");
 }
 
 TEST_CASE("outside of a job there is no allocation", "[unit]") {
-  CHECK(text_of({}) == "");
-  CHECK(text_of({{"SLURM_CONF", "/etc/slurm.conf"}}) == "");
-  CHECK(text_of({{"SLURM_JOB_ID", "1"}}) == "");
-  CHECK(text_of({{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", ""}}) == "");
+  CHECK(hosts_in({}) == "");
+  CHECK(hosts_in({{"SLURM_CONF", "/etc/slurm.conf"}}) == "");
+  CHECK(hosts_in({{"SLURM_JOB_ID", "1"}}) == "");
+  CHECK(hosts_in({{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", ""}}) == "");
 }
 
 TEST_CASE("in a step the nodes' CPUs count, as the tasks are the step's", "[unit]") {
   const Environment step = with(kJob, {{"SLURM_STEP_ID", "0"}, {"SLURM_TASKS_PER_NODE", "1"}});
-  CHECK(text_of(step) == "s1:8 s2:8");
-  CHECK(text_of(with(step, {{"SLURM_CPUS_PER_TASK", "3"}})) == "s1:2 s2:2");
-  CHECK(text_of(with(step, {{"SLURM_CPUS_PER_TASK", "16"}})) == "s1:1 s2:1");
+  CHECK(hosts_in(step) == "s1:8 s2:8");
+  CHECK(hosts_in(with(step, {{"SLURM_CPUS_PER_TASK", "3"}})) == "s1:2 s2:2");
+  CHECK(hosts_in(with(step, {{"SLURM_CPUS_PER_TASK", "16"}})) == "s1:1 s2:1");
   for (const char* own : {"4294967290", "4294967291", "4294967293"})  // of salloc's shell, a batch script
-    CHECK(text_of(with(kJob, {{"SLURM_STEP_ID", own}})) == "s1:4 s2:1");
+    CHECK(hosts_in(with(kJob, {{"SLURM_STEP_ID", own}})) == "s1:4 s2:1");
 }
 
 TEST_CASE("what SLURM does not say is one task for each node", "[unit]") {
   Environment job = kJob;
   job.erase("SLURM_TASKS_PER_NODE");
-  CHECK(text_of(job) == "s1:8 s2:8");
+  CHECK(hosts_in(job) == "s1:8 s2:8");
   job.erase("SLURM_JOB_CPUS_PER_NODE");
-  CHECK(text_of(job) == "s1:1 s2:1");
+  CHECK(hosts_in(job) == "s1:1 s2:1");
 }
 
 TEST_CASE("variables that contradict each other are an error that says so", "[unit]") {

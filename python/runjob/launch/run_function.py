@@ -48,7 +48,7 @@ def run(
                make the job elastic (docs/elastic.md): it continues while min_num_proc ranks are left, and has at most
                max_num_proc. The function must contain an elastic.run(). The results are those of the ranks that the job
                has in the end.
-    hosts      "a:4,b:4" or ["a:4", "b:4"]; None: SLURM's allocation, else this host.
+    hosts      "a:4,b:4" or ["a:4", "b:4"]; None: the batch system's allocation, else this host.
     hostfile   a file that names them, in place of `hosts`.
     env        variables for every rank, in addition to this process's.
     start_timeout, timeout, ssh_port, ssh_identity_file, output_filename, tag_output, verbose

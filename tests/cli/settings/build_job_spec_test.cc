@@ -55,15 +55,21 @@ TEST_CASE("without hosts and a number of ranks there is a rank for each GPU, or 
   CHECK(ranks_beside(8, {"-H", "localhost"}) == 1);
 }
 
-TEST_CASE("an LSF job whose hosts are not named is warned of", "[unit]") {
-  const auto warnings_with = [](const std::vector<std::string>& words) {
+TEST_CASE("without hosts, those of the batch system's job are the job's, all reached by SSH but this one", "[unit]") {
+  const auto spec_with = [](const std::vector<std::string>& words) {
     Warnings warnings;
-    build_job_spec(parse_command_line(words).settings, {{{"LSB_JOBID", "7"}}, "/", "node1"}, warnings);
-    return warnings;
+    const Environment job = {{"LSB_JOBID", "7"}, {"LSB_MCPU_HOSTS", "node1 2 node2 4"}};
+    JobSpec spec = build_job_spec(parse_command_line(words).settings, {job, "/", "node1"}, warnings);
+    CHECK(warnings.empty());
+    return spec;
   };
-  CHECK(warnings_with({"-np", "2"}) == Warnings{"all ranks start on this host: the hosts of LSF job 7 are not read; "
-                                                "name them with --hostfile \"$LSB_DJOB_HOSTFILE\""});
-  CHECK(warnings_with({"-H", "localhost:2"}).empty());
+  const JobSpec whole = spec_with({});
+  CHECK(whole.allocation.placements.size() == 6);
+  CHECK(whole.local_hosts == std::vector<int>{0});
+  CHECK_FALSE(whole.slurm);
+  CHECK(spec_with({"-np", "3"}).allocation.placements.size() == 3);
+  CHECK(spec_with({"-H", "other:5"}).allocation.placements.size() == 5);
+  CHECK_THROWS_WITH(spec_with({"-np", "7"}), ContainsSubstring("6 slots"));
 }
 
 TEST_CASE("mpirun's ways to place ranks are understood", "[unit]") {
