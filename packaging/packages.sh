@@ -13,7 +13,8 @@ readonly TEST_PACKAGES="catch2 clang libclang-rt-dev clang-format clang-tidy cpp
 
 # Python: import name, then what pip calls it.
 readonly EXAMPLE_MODULES="torch=torch sklearn=scikit-learn"
-readonly TEST_MODULES="$EXAMPLE_MODULES pytest=pytest pytest_timeout=pytest-timeout xdist=pytest-xdist cloudpickle=cloudpickle
+readonly TEST_MODULES="$EXAMPLE_MODULES pytest=pytest pytest_timeout=pytest-timeout xdist=pytest-xdist expecttest=expecttest
+  cloudpickle=cloudpickle
   nbclient=nbclient ipykernel=ipykernel mypy=mypy pdoc=pdoc ml_dtypes=ml_dtypes mpi4py=mpi4py keras=keras
   safetensors=safetensors lightning_fabric=lightning-fabric pytorch_lightning=pytorch-lightning accelerate=accelerate
   transformers=transformers"
@@ -30,6 +31,15 @@ tensorflow_requirements() {
   [ "$1" = newest ] || tensorflow="tensorflow-cpu==$1.*"
   [ "$1" != 2.13 ] || tensorflow+=" ipython<8.19"
   echo "$tensorflow pytest pytest-timeout cloudpickle scikit-learn pandas nbclient ipykernel"
+}
+
+# torch_requirements VERSION: 2.4 or 2.8, for the tests of the backend of torch.distributed. PyTorch 2.4 is older than NumPy 2.
+torch_requirements() {
+  case "$1" in
+    2.4) echo "torch==2.4.1 numpy<2" ;;
+    2.8) echo "torch==2.8.0 numpy" ;;
+  esac
+  echo "pytest pytest-timeout cloudpickle"
 }
 
 # The distribution as "debian 12" or "ubuntu 24.04"; OS_RELEASE is another file in the test of this one.

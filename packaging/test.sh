@@ -9,7 +9,7 @@
 #                   benchmarks, of the examples and of what the pages of docs/ show; all C++ tests run in the release build instead
 #   --thorough      everything, and what takes long: the tests that are marked so; the thread sanitizer on the runtime, the rendezvous
 #                   and the stand-ins of GPUs, with 100 random jobs; a debug build that compiles each source alone, with its tests and
-#                   the part of each folder's lines that they run; a minute of fuzzing for each parser; older versions of TensorFlow; a rank that is stopped for a minute; 500
+#                   the part of each folder's lines that they run; a minute of fuzzing for each parser; older versions of TensorFlow and PyTorch; a rank that is stopped for a minute; 500
 #                   schedules of losses in elastic jobs; jobs of a launcher with sanitizers; clang-tidy and cppcheck on all sources
 #   --no-packages   do not install system packages; they are there
 #   SUBJECT         only the tests of a folder, such as `hostfile`, `runtime/engine` or `torch`, and only what they need is
@@ -131,6 +131,8 @@ run_structure() { "$python" -m pytest -q --junitxml "$results" tests/structure; 
 # run_tensorflow VERSION...
 run_tensorflow() { PYTHON="$python" packaging/tensorflow.sh "$@" -- "${unless_thorough[@]}" --junitxml "$results"; }
 
+run_older_torch() { PYTHON="$python" packaging/torch_versions.sh -- --junitxml "$results"; }
+
 run_all() {
   use_compiler_cache
   use_own_environment --with-runjob --lock tests "$TEST_MODULES"
@@ -167,6 +169,7 @@ run_all() {
   if [ "$extent" = thorough ]; then
     suite "jobs under the address sanitizer" run_sanitized_jobs
     suite "older TensorFlow" run_tensorflow 2.16 2.13
+    suite "older PyTorch" run_older_torch
     build coverage
     suite "C++ tests of the debug build, which counts the lines that run" run_ctest coverage
     suite "lines that C++ tests run" python3 packaging/coverage.py build/coverage

@@ -20,7 +20,6 @@ from typing import Any
 _VARIABLE = "RUNJOB_TORCH_BACKEND"
 #: The process that has made the first group of the rank. Children that it starts inherit the variable, and get Gloo.
 _OWNER = "RUNJOB_TORCH_BACKEND_PID"
-_FIRST_VERSION = (2, 14)
 
 
 def register() -> None:
@@ -41,12 +40,13 @@ def autoload() -> None:
 
 
 def _answer_for_gloo() -> None:
+    from .torch_version import FIRST_WITH_BACKENDS, has_new_backends
+
     torch = sys.modules["torch"]
-    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-    if version < _FIRST_VERSION:
+    if not has_new_backends(torch):
         warnings.warn(
             f"--torch-backend runjob has no effect with PyTorch {torch.__version__}, which does not ask for a backend of the name "
-            f'gloo; use PyTorch {".".join(map(str, _FIRST_VERSION))} or later, or init_process_group("runjob")',
+            f'gloo; use PyTorch {".".join(map(str, FIRST_WITH_BACKENDS))} or later, or init_process_group("runjob")',
             stacklevel=2,
         )
         return
@@ -59,22 +59,32 @@ def _answer_for_gloo() -> None:
 def _create(options: Any, backend_options: Any = None) -> Any:
     from torch.distributed import distributed_c10d
 
-    if _is_owner() and _is_the_job(options):
-        from .torch.distributed.creation import create
+    if objection := _objection(options):
+        _report(f"torch.distributed runs over Gloo, because {objection}", options)
+        return distributed_c10d._create_gloo_process_group(options, backend_options)
+    from .torch.distributed.creation import create
 
-        return create(options, backend_options)
-    return distributed_c10d._create_gloo_process_group(options, backend_options)
-
-
-def _is_owner() -> bool:
-    """True in the process of a rank that has made the rank's first group."""
-    return os.environ.setdefault(_OWNER, str(os.getpid())) == str(os.getpid())
+    _report(f"torch.distributed runs over runjob, with {options.group_size} ranks", options)
+    return create(options, backend_options)
 
 
-def _is_the_job(options: Any) -> bool:
-    """True if torch.distributed's ranks are those of the job. A smaller group is then one of its process sets."""
+def _objection(options: Any) -> str:
+    """The reason for a group of Gloo's; "" if there is none.
+
+    runjob serves the process of a rank that makes the rank's first group, if torch.distributed's ranks are those of the
+    job. A smaller group is then one of its process sets.
+    """
+    if os.environ.setdefault(_OWNER, str(os.getpid())) != str(os.getpid()):
+        return f"the process {os.environ[_OWNER]} of this rank has made a group before, and has started the process {os.getpid()}"
     members = list(options.global_ranks_in_group)
-    if members:
-        return os.environ.get("RUNJOB_RANK") == str(members[options.group_rank])
-    ours = os.environ.get("RUNJOB_RANK"), os.environ.get("RUNJOB_SIZE")
-    return ours == (str(options.group_rank), str(options.group_size))
+    ours = (os.environ.get("RUNJOB_RANK", "none"), os.environ.get("RUNJOB_SIZE", "none"))
+    theirs = (str(members[options.group_rank]), ours[1]) if members else (str(options.group_rank), str(options.group_size))
+    return "" if ours == theirs else f"its rank {theirs[0]} of {theirs[1]} is the job's rank {ours[0]} of {ours[1]}"
+
+
+def _report(text: str, options: Any) -> None:
+    """Prints a line about the group of all ranks, on rank 0 of a job that logs what it does, as with --verbose."""
+    level = os.environ.get("RUNJOB_LOG_LEVEL") or os.environ.get("HOROVOD_LOG_LEVEL") or ""
+    is_of_all = not list(options.global_ranks_in_group)
+    if is_of_all and options.group_rank == 0 and level.lower() in ("trace", "debug", "info"):
+        print(f"runjob: {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,6 @@
-"""Each script of docs/pytorch-libraries.md runs on two hosts, as the page shows it, where its library is installed."""
+"""Each script of docs/pytorch-libraries.md runs on two hosts, as the page shows it, where its library is installed. Over the
+backend runjob it prints the same.
+"""
 
 import importlib.util
 import pathlib
@@ -9,6 +11,9 @@ import pages
 import pytest
 from test_pages import LIMIT_SECONDS, ROOT, check, variables
 from testbed import Testbed
+
+sys.path += [str(ROOT / "tests" / "python"), str(ROOT / "tests" / "python" / "torch" / "distributed")]
+import installed_ranks  # noqa: E402
 
 PAGE = ROOT / "docs" / "pytorch-libraries.md"
 LIBRARIES = ("torch", "lightning_fabric", "pytorch_lightning", "accelerate", "transformers")
@@ -29,8 +34,14 @@ def commands():
 
 
 @pytest.fixture(scope="module")
-def bed():
-    with Testbed(hosts=2, visible=[sys.prefix], shared_home=True) as bed:
+def installed(tmp_path_factory):
+    """A folder for PYTHONPATH in which PyTorch finds the entry points of the package."""
+    return installed_ranks.install(tmp_path_factory.mktemp("packages") / "installed")
+
+
+@pytest.fixture(scope="module")
+def bed(installed):
+    with Testbed(hosts=2, visible=[sys.prefix, str(installed)], shared_home=True) as bed:
         yield bed
 
 
@@ -39,17 +50,29 @@ def missing_libraries(text):
     return sorted(name for name in named if importlib.util.find_spec(name) is None)
 
 
-@pytest.mark.parametrize("command", commands())
-def test_a_script_runs_on_two_hosts_as_the_page_shows(bed, command):
-    text = pages.read(PAGE).files[script_of(command)]
-    if missing := missing_libraries(text):
+def run_on_two_hosts(bed, command, text, **changes):
+    """Runs a command of the page, of which `text` may have another option, and compares what it prints."""
+    script = pages.read(PAGE).files[script_of(command)]
+    if missing := missing_libraries(script):
         pytest.skip(f"{', '.join(missing)} is not installed; packaging/packages.sh has the names of the packages")
     folder = pathlib.Path(bed.head.home, "job")
     for host in (bed.head, *bed.hosts):
-        host.write(str(folder / script_of(command)), text)
-    shell = ["bash", "-c", f"cd {folder} && {command.text} 2>&1"]
-    settings = {key: value for key, value in variables("").items() if key != "HOME"}
+        host.write(str(folder / script_of(command)), script)
+    shell = ["bash", "-c", f"cd {folder} && {text} 2>&1"]
+    settings = {key: value for key, value in {**variables(""), **changes}.items() if key != "HOME"}
     check(command, bed.head.run(shell, variables=settings, timeout=LIMIT_SECONDS))
+
+
+@pytest.mark.parametrize("command", commands())
+def test_a_script_runs_on_two_hosts_as_the_page_shows(bed, command):
+    run_on_two_hosts(bed, command, command.text)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("command", commands())
+def test_a_script_runs_over_the_backend_runjob(bed, installed, command):
+    text = command.text.replace("runjob ", "runjob --torch-backend runjob ", 1)
+    run_on_two_hosts(bed, command, text, PYTHONPATH=installed_ranks.path_of(installed))
 
 
 def test_every_library_has_a_script_on_the_page():

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+import torch
 from torch._C._distributed_c10d import Backend as _Backend
 
 from .operations import Operations
@@ -15,8 +16,17 @@ from .operations import Operations
 class RunjobBackend(Operations, _Backend):
     """See Operations.open() for the arguments."""
 
+    #: PyTorch calls split() of a backend also on ranks that are no members, and crashes if that returns None.
+    can_split = False
+
     def __init__(self, process_set: int, ranks: Sequence[int], rank: int, timeout: timedelta, label: str) -> None:
-        _Backend.__init__(self, rank, len(ranks))
+        try:
+            _Backend.__init__(self, rank, len(ranks))
+        except TypeError:  # only backends in C++ can be made
+            raise RuntimeError(
+                f"a group with a backend for each device, or with hooks such as TORCH_DISTRIBUTED_DEBUG=DETAIL, needs PyTorch 2.14 or "
+                f"later; this is {torch.__version__}"
+            ) from None
         self.open(process_set, ranks, rank, timeout, label)
 
     @property
@@ -27,7 +37,7 @@ class RunjobBackend(Operations, _Backend):
 
     @property
     def supports_splitting(self) -> bool:
-        return False
+        return self.can_split
 
     @property
     def supports_coalescing(self) -> bool:

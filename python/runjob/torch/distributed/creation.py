@@ -11,6 +11,7 @@ import itertools
 import os
 import threading
 from ctypes import byref, c_int32
+from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
@@ -31,30 +32,59 @@ def create(options: Any, backend_options: Any = None) -> RunjobProcessGroup | Ru
     _DistributedBackendOptions.
     """
     global _joined
-    rank, size, timeout = options.group_rank, options.group_size, options.timeout
+    rank, size = options.group_rank, options.group_size
     members = list(options.global_ranks_in_group) or list(range(size))
     exchange = _over_store(options.store, rank, size)
     with _lock:
         if not job.is_initialized():
             _join(exchange, rank, size)
             _joined = True
+        _check_rank(members, rank)
         number = 0 if members == list(range(job.size())) and not _groups else _add(members, exchange)
         kind = RunjobProcessGroup if _is_alone(options) and not _has_hooks() else RunjobBackend
-        group = kind(number, members, rank, timeout, f"group {options.group_id}")
-        group.on_close = lambda: _leave(group, number)
-        _groups.append(group)  # PyTorch's wrapper for debugging keeps the half of the object that is in C++
+        return _open(kind, number, members, rank, options.timeout, f"group {options.group_id}", options.store)
+
+
+def _open(kind: Any, number: int, members: list[int], rank: int, timeout: timedelta, label: str, store: Any) -> Any:
+    """A group of the class `kind` over the library's set `number`. It is kept until it is destroyed, because PyTorch's
+    wrapper for debugging keeps the half of the object that is in C++ only.
+    """
+    group = kind(number, members, rank, timeout, label)
+    group.store = store
+    group.on_close = lambda: _leave(group, number)
+    group.on_split = lambda indices, *rest: _split(kind, [members[index] for index in indices], indices.index(rank), *rest)
+    _groups.append(group)
     return group
 
 
+def _split(kind: Any, members: list[int], rank: int, timeout: timedelta, label: str, store: Any) -> Any:
+    """A group of some members of another one, which meet at `store`: no other group meets there."""
+    with _lock:
+        number = _add(members, _over_store(store, rank, len(members)))
+        return _open(kind, number, members, rank, timeout, label, store)
+
+
+def _check_rank(members: list[int], rank: int) -> None:
+    """Errors  ValueError if torch.distributed's rank is not the one of the job that this process is in already."""
+    if members[rank] != job.rank():
+        raise ValueError(
+            f"this process is rank {job.rank()} of the {job.size()} ranks of a job of runjob, and cannot be rank {members[rank]} of "
+            "torch.distributed: call init_process_group() with the job's rank and size, or leave the job before, with shutdown()"
+        )
+
+
 def _has_hooks() -> bool:
-    """True if PyTorch wraps each group, or attaches to it what checks its tensors: that needs a group of its own."""
-    return os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL" or os.environ.get("TORCH_DIST_NAN_CHECK") == "1"
+    """True if PyTorch wraps each group, or attaches to it what checks its tensors or records its calls: that needs a group
+    of its own. It attaches a recorder without being asked, which is no reason to make every call slower.
+    """
+    is_recorded = any(os.environ.get(name, "0") != "0" for name in ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"))
+    return dist.get_debug_level() == dist.DebugLevel.DETAIL or os.environ.get("TORCH_DIST_NAN_CHECK") == "1" or is_recorded
 
 
 def _is_alone(options: Any) -> bool:
     """True for a group without other backends: PyTorch has then told its own group to use a custom one."""
     group = getattr(options, "process_group", None)
-    return group is None or group.name() == "custom"
+    return group is None or (group.name() == "custom" and not group._device_types)
 
 
 def _join(exchange: Exchange, rank: int, size: int) -> None:

@@ -2,7 +2,8 @@
 
 All methods have the names and arguments by which torch.distributed calls a group or a backend. Tensors may be of any
 dtype and need not be contiguous; ranks may give lists of unequal tensors where torch.distributed allows it. A method
-returns None instead of a Work if the call is synchronous and over.
+returns None instead of a Work if the call is synchronous and over. Without options, `opts`, a call is asynchronous, adds,
+and has the root 0.
 
 | torch.distributed                    | library                                                                     |
 | ------------------------------------ | --------------------------------------------------------------------------- |
@@ -23,7 +24,9 @@ from datetime import timedelta
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
+from ...torch_version import has_new_backends
 from ..tensors import DTYPES
 from . import reductions
 from .submission import Barrier, Description, Part
@@ -33,6 +36,9 @@ Tensor = torch.Tensor
 
 #: The names that operations of one signature take in turn: as many of them can be in flight.
 _TURNS = 4
+
+#: True if PyTorch takes None for a call that is over. Before, it waits for a Work in each case.
+_TAKES_NONE = has_new_backends(torch)
 
 _NO_MESSAGES = (
     'runjob has no send() and recv() between two ranks yet: make a group for them with dist.new_group(backend="gloo"), or '
@@ -63,7 +69,10 @@ class Operations:
         self._lock = threading.Lock()
         self._batch: list[Work] | None = None
         self._is_closed = False
+        # The function that creates groups sets these.
+        self.store: Any = None  # torch.distributed's store, where the members meet
         self.on_close: Callable[[], None] = lambda: None
+        self.on_split: Callable[[list[int], timedelta, str, Any], Any] = lambda indices, timeout, label, store: None
 
     # What PyTorch calls of any group.
 
@@ -88,29 +97,29 @@ class Operations:
 
     # Reductions.
 
-    def allreduce(self, tensors: list[Tensor], opts: Any) -> Work | None:
+    def allreduce(self, tensors: list[Tensor], opts: Any = None) -> Work | None:
         return self._allreduce("allreduce", tensors, opts)
 
-    def allreduce_coalesced(self, tensors: list[Tensor], opts: Any) -> Work | None:
+    def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> Work | None:
         return self._allreduce("allreduce_coalesced", tensors, opts)
 
-    def allreduce_sparse(self, tensors: list[Tensor], opts: Any) -> Work | None:
+    def allreduce_sparse(self, tensors: list[Tensor], opts: Any = None) -> Work | None:
         return self._sparse("allreduce_sparse", _one(tensors), opts)
 
-    def reduce(self, tensors: list[Tensor], opts: Any) -> Work | None:
+    def reduce(self, tensors: list[Tensor], opts: Any = None) -> Work | None:
         tensor = _one(tensors)
-        return self._allreduce("reduce", [tensor], opts, keeps=self._rank == opts.rootRank)
+        return self._allreduce("reduce", [tensor], opts, keeps=self._is_root(opts))
 
     def _allreduce(self, what: str, tensors: list[Tensor], opts: Any, keeps: bool = True) -> Work | None:
         if any(tensor.is_sparse for tensor in tensors):
             return self._sparse(what, _one(tensors), opts)
-        chosen = [reductions.of(opts.reduceOp, tensor.dtype) for tensor in tensors]
+        chosen = [reductions.of(_reduction(opts), tensor.dtype) for tensor in tensors]
         if chosen[0].op is None:
             return self._bitwise(what, tensors, chosen, opts, keeps)
         pairs: list[_Pair] = []
         results: list[_Pair] = []
         for tensor, reduction in zip(tensors, chosen):
-            whole = tensor.contiguous()
+            whole = _dense(tensor)
             sent = reduction.sent(whole)
             output = sent if keeps and whole is tensor and reduction.is_direct else torch.empty_like(sent)
             pairs.append((sent, output))
@@ -152,12 +161,12 @@ class Operations:
         values = torch.empty((total, *mine.values().shape[1:]), dtype=tensor.dtype, device=tensor.device)
         indices = torch.empty((total, mine.indices().shape[0]), dtype=torch.int64, device=tensor.device)
         parts = [
-            self._gathering(mine.values().contiguous(), values),
-            self._gathering(mine.indices().t().contiguous(), indices),
+            self._gathering(mine.values(), values),
+            self._gathering(mine.indices().t(), indices),
         ]
 
         def finish() -> None:
-            whole = torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce()
+            whole = torch.sparse_coo_tensor(indices.t(), values, tensor.shape, check_invariants=False).coalesce()
             if _op_name(opts) == "AVG":
                 whole = whole / len(self._ranks)
             tensor.copy_(whole)
@@ -166,13 +175,13 @@ class Operations:
             raise ValueError(f"{what} of a sparse tensor takes SUM and AVG, not {_op_name(opts)}")
         return self._start(what, parts, [tensor], finish, opts)
 
-    def reduce_scatter(self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any) -> Work | None:
+    def reduce_scatter(self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any = None) -> Work | None:
         output, parts = _one(outputs), _one(inputs)
         if len({part.numel() for part in parts}) == 1:
             return self._scatter_reduced("reduce_scatter", output, _joined(parts, output.dtype), opts)
         whole = _joined(parts, output.dtype)
         start = sum(part.numel() for part in parts[: self._rank])
-        reduction = reductions.of(opts.reduceOp, output.dtype)
+        reduction = reductions.of(_reduction(opts), output.dtype)
         if reduction.op is None:
             room = _empty(len(self._ranks), whole)
             gathering = self._gathering(whole, room)
@@ -193,11 +202,11 @@ class Operations:
 
         return self._start("reduce_scatter", [part], [output], finish, opts)
 
-    def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any) -> Work | None:
-        return self._scatter_reduced("reduce_scatter_tensor", output, input.contiguous(), opts)
+    def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work | None:
+        return self._scatter_reduced("reduce_scatter_tensor", output, _dense(input), opts)
 
-    def reduce_scatter_single_coalesced(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any) -> Work | None:
-        prepared = [self._scattering(output, tensor.contiguous(), opts) for output, tensor in zip(outputs, inputs)]
+    def reduce_scatter_single_coalesced(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None) -> Work | None:
+        prepared = [self._scattering(output, _dense(tensor), opts) for output, tensor in zip(outputs, inputs)]
         return self._start("reduce_scatter_coalesced", [part for part, _ in prepared], outputs, _each(prepared), opts)
 
     def _scatter_reduced(self, what: str, output: Tensor, whole: Tensor, opts: Any) -> Work | None:
@@ -208,7 +217,7 @@ class Operations:
         size = len(self._ranks)
         if whole.numel() != size * output.numel():
             raise ValueError(f"reduce_scatter: the input has {whole.numel()} elements, not {size} times the output's {output.numel()}")
-        reduction = reductions.of(opts.reduceOp, output.dtype)
+        reduction = reductions.of(_reduction(opts), output.dtype)
         if reduction.op is None:
             room = _empty(size, whole)
 
@@ -217,7 +226,7 @@ class Operations:
 
             return self._gathering(whole, room), combine
         sent = reduction.sent(whole)
-        is_direct = output.is_contiguous() and reduction.is_direct
+        is_direct = _is_dense(output) and reduction.is_direct
         received = reductions.seen_as(output, reduction.dtype) if is_direct else torch.empty_like(sent[: sent.numel() // size])
         part = Description(
             "reducescatter",
@@ -233,33 +242,33 @@ class Operations:
 
     # Moves.
 
-    def broadcast(self, tensors: list[Tensor], opts: Any) -> Work | None:
+    def broadcast(self, tensors: list[Tensor], opts: Any = None) -> Work | None:
         tensor = _one(tensors)
-        whole = tensor.contiguous()
+        whole = _dense(tensor)
         seen = _bytes_if_unknown(whole)
-        part = Description("broadcast", [(seen, seen)], process_set=self._set, root=self._job_rank(opts.rootRank))
+        part = Description("broadcast", [(seen, seen)], process_set=self._set, root=self._ranks[self._root(opts)])
         finish = None if whole is tensor else lambda: _copy(tensor, whole)
         return self._start("broadcast", [part], [tensor], finish, opts)
 
-    def allgather(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any) -> Work | None:
+    def allgather(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None) -> Work | None:
         tensor, parts = _one(inputs), _one(outputs)
         self._check_count("all_gather", parts)
         room = torch.empty(sum(part.numel() for part in parts), dtype=tensor.dtype, device=tensor.device)
-        part = self._gathering(tensor.contiguous(), room)
+        part = self._gathering(tensor, room)
         return self._start("all_gather", [part], parts, lambda: _cut(room, parts), opts)
 
-    def all_gather_single(self, output: Tensor, input: Tensor, opts: Any) -> Work | None:
+    def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work | None:
         part, finish = self._gathering_into(output, input)
         return self._start("all_gather_into_tensor", [part], [output], finish, opts)
 
-    def all_gather_single_coalesced(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any) -> Work | None:
+    def all_gather_single_coalesced(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None) -> Work | None:
         prepared = [self._gathering_into(output, tensor) for output, tensor in zip(outputs, inputs)]
         return self._start("all_gather_coalesced", [part for part, _ in prepared], outputs, _each(prepared), opts)
 
-    def allgather_coalesced(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any) -> Work | None:
+    def allgather_coalesced(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None) -> Work | None:
         # outputs[rank][i] receives the tensor i of the rank.
         rooms = [_empty(len(self._ranks), tensor) for tensor in inputs]
-        parts = [self._gathering(tensor.contiguous(), room) for tensor, room in zip(inputs, rooms)]
+        parts = [self._gathering(tensor, room) for tensor, room in zip(inputs, rooms)]
 
         def finish() -> None:
             for rank, tensors in enumerate(outputs):
@@ -268,32 +277,33 @@ class Operations:
 
         return self._start("all_gather_coalesced", parts, [each for row in outputs for each in row], finish, opts)
 
-    def gather(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any) -> Work | None:
-        return self._gather("gather", _one(inputs), _one(outputs) if self._rank == opts.rootRank else [], opts)
+    def gather(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None) -> Work | None:
+        return self._gather("gather", _one(inputs), _one(outputs) if self._is_root(opts) else [], opts)
 
-    def gather_single(self, output: Tensor, input: Tensor, opts: Any) -> Work | None:
-        return self._gather("gather_single", input, [output] if self._rank == opts.rootRank else [], opts)
+    def gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work | None:
+        return self._gather("gather_single", input, [output] if self._is_root(opts) else [], opts)
 
     def _gather(self, what: str, tensor: Tensor, receives: list[Tensor], opts: Any) -> Work | None:
-        sends = [tensor.numel() if rank == opts.rootRank else 0 for rank in range(len(self._ranks))]
+        root = self._root(opts)
+        sends = [tensor.numel() if rank == root else 0 for rank in range(len(self._ranks))]
         return self._exchange(what, tensor, sends, receives, opts)
 
-    def scatter(self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any) -> Work | None:
+    def scatter(self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any = None) -> Work | None:
         output = _one(outputs)
-        parts = _one(inputs) if self._rank == opts.rootRank else []
+        parts = _one(inputs) if self._is_root(opts) else []
         if parts:
             self._check_count("scatter", parts)
         sends = [part.numel() for part in parts] or [0] * len(self._ranks)
         return self._exchange("scatter", _joined(parts, output.dtype, output.device), sends, [output], opts)
 
-    def alltoall(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any) -> Work | None:
+    def alltoall(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None) -> Work | None:
         self._check_count("all_to_all", outputs)
         self._check_count("all_to_all", inputs)
         sends = [part.numel() for part in inputs]
         return self._exchange("all_to_all", _joined(inputs, inputs[0].dtype), sends, outputs, opts)
 
     def all_to_all_single(
-        self, output: Tensor, input: Tensor, output_splits: list[int], input_splits: list[int], opts: Any
+        self, output: Tensor, input: Tensor, output_splits: list[int], input_splits: list[int], opts: Any = None
     ) -> Work | None:
         size = len(self._ranks)
         for name, tensor, splits in (("output", output, output_splits), ("input", input, input_splits)):
@@ -309,9 +319,9 @@ class Operations:
 
     def _exchange(self, what: str, tensor: Tensor, sends: list[int], receives: list[Tensor], opts: Any) -> Work | None:
         """Sends `sends[r]` elements to rank r. What arrives fills `receives`, in the order of the ranks."""
-        whole = _bytes_if_unknown(tensor.contiguous())
+        whole = _bytes_if_unknown(_dense(tensor))
         factor = whole.numel() // tensor.numel() if tensor.numel() else 1
-        is_direct = len(receives) == 1 and receives[0].is_contiguous()
+        is_direct = len(receives) == 1 and _is_dense(receives[0])
         room = (
             receives[0]
             if is_direct
@@ -326,12 +336,12 @@ class Operations:
         size = len(self._ranks)
         if output.numel() != size * tensor.numel():
             raise ValueError(f"all_gather_into_tensor: the output has {output.numel()} elements, not {size} times the input's {tensor.numel()}")
-        room = output if output.is_contiguous() else torch.empty_like(output, memory_format=torch.contiguous_format)
-        part = self._gathering(tensor.contiguous(), room)
+        room = output if _is_dense(output) else torch.empty_like(output, memory_format=torch.contiguous_format)
+        part = self._gathering(tensor, room)
         return part, None if room is output else lambda: _copy(output, room)
 
     def _gathering(self, tensor: Tensor, room: Tensor) -> Description:
-        return Description("allgather", [(_bytes_if_unknown(tensor.contiguous()), _bytes_if_unknown(room))], process_set=self._set)
+        return Description("allgather", [(_bytes_if_unknown(_dense(tensor)), _bytes_if_unknown(room))], process_set=self._set)
 
     def send(self, tensors: list[Tensor], rank: int, tag: int) -> Work | None:
         raise NotImplementedError(_NO_MESSAGES)
@@ -344,10 +354,10 @@ class Operations:
 
     # Waiting.
 
-    def barrier(self, opts: Any) -> Work | None:
+    def barrier(self, opts: Any = None) -> Work | None:
         return self._start("barrier", [Barrier(self._set)], [], None, opts)
 
-    def monitored_barrier(self, opts: Any, wait_all_ranks: bool = False) -> None:
+    def monitored_barrier(self, opts: Any = None, wait_all_ranks: bool = False) -> None:
         work = self._start("monitored_barrier", [Barrier(self._set)], [], None, opts, waits=False)
         assert work is not None
         work.wait()
@@ -380,8 +390,8 @@ class Operations:
             self._count += 1
             label = f"{what} number {self._count} of {self._label}"
             work = Work(self._flights, handles, parts, outputs, finish, label, self._seconds(opts))
-            for part in parts:
-                name = self._name(what, part.signature, work)
+            for place, part in enumerate(parts):
+                name = self._name(what, f"{part.signature}.part-{place}" if place else part.signature, work)
                 if is_over and len(parts) == 1:
                     handle = work.attempt(lambda: part.run(name))
                 else:
@@ -394,8 +404,7 @@ class Operations:
             self._batch.append(work)
         if is_over:
             work.wait()
-            return None
-        return work
+        return None if is_over and _TAKES_NONE else work
 
     def _name(self, what: str, signature: str, work: Work) -> bytes:
         """The name of the next operation of this signature, the same on all ranks. Names are used again, so that a step
@@ -420,10 +429,15 @@ class Operations:
         seconds = given.total_seconds() if given is not None else -1.0
         return seconds if seconds > 0 else self._timeout.total_seconds()
 
-    def _job_rank(self, rank: int) -> int:
-        if not 0 <= rank < len(self._ranks):
-            raise ValueError(f"the root {rank} is not in the group, which has {len(self._ranks)} ranks")
-        return self._ranks[rank]
+    def _root(self, opts: Any) -> int:
+        """The root's index in the group. Errors  ValueError if there is none."""
+        root: int = 0 if opts is None else opts.rootRank
+        if not 0 <= root < len(self._ranks):
+            raise ValueError(f"the root {root} is not in {self._label}, which has the ranks 0 to {len(self._ranks) - 1}")
+        return root
+
+    def _is_root(self, opts: Any) -> bool:
+        return self._rank == self._root(opts)
 
     def _check_count(self, what: str, tensors: Sequence[Tensor]) -> None:
         if len(tensors) != len(self._ranks):
@@ -444,6 +458,17 @@ def _joined(parts: Sequence[Tensor], dtype: torch.dtype, device: torch.device | 
     if not parts:
         return torch.empty(0, dtype=dtype, device=device)
     return torch.cat([part.detach().reshape(-1) for part in parts])
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    """`tensor` if its memory has its elements one after the other, else a copy. There are views with gaps, and views that
+    conjugate or negate what is in memory.
+    """
+    return tensor.contiguous().resolve_conj().resolve_neg()
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
 
 
 def _bytes_if_unknown(tensor: Tensor) -> Tensor:
@@ -481,5 +506,10 @@ def _number(prescale: Any) -> float:
     return 1.0 if isinstance(prescale, torch.Tensor) else float(prescale)
 
 
+def _reduction(opts: Any) -> Any:
+    return dist.ReduceOp.SUM if opts is None else opts.reduceOp
+
+
 def _op_name(opts: Any) -> str:
-    return str(getattr(opts.reduceOp, "op", opts.reduceOp)).rsplit(".", 1)[-1]
+    asked = _reduction(opts)
+    return str(getattr(asked, "op", asked)).rsplit(".", 1)[-1]

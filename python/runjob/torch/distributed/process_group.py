@@ -11,11 +11,26 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from ...torch_version import has_new_backends
 from .backend import RunjobBackend
 from .operations import Operations
 
 _CPU = torch.device("cpu")
 _ProcessGroup: Any = dist.ProcessGroup  # its types differ between versions of PyTorch, and have no place for None
+
+
+def _inner(process_set: int, ranks: Sequence[int], rank: int, timeout: timedelta, label: str) -> Any:
+    """The backend that PyTorch asks for: by the devices of a group, for the backend of a device, and to keep a group's name.
+
+    Before 2.14 that must be one in C++. The one of its own that does nothing keeps the name; no call goes there.
+    """
+    if has_new_backends(torch):
+        backend = RunjobBackend(process_set, ranks, rank, timeout, label)
+        backend.can_split = True  # PyTorch asks the backend, and then calls split_group() of the group
+        return backend
+    from torch._C._distributed_c10d import FakeProcessGroup
+
+    return getattr(FakeProcessGroup, "_create_internal", FakeProcessGroup)(rank, len(ranks))
 
 
 class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
@@ -24,9 +39,9 @@ class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
     def __init__(self, process_set: int, ranks: Sequence[int], rank: int, timeout: timedelta, label: str) -> None:
         _ProcessGroup.__init__(self, rank, len(ranks))
         self.open(process_set, ranks, rank, timeout, label)
-        # PyTorch asks for the devices of a group, and for the backend of a device.
-        self._inner = RunjobBackend(process_set, ranks, rank, timeout, label)
-        self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
+        self._inner = _inner(process_set, ranks, rank, timeout, label)
+        if hasattr(self, "_set_default_backend"):  # from PyTorch 2.6 on
+            self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
         self._register_backend(_CPU, dist.ProcessGroup.BackendType.CUSTOM, self._inner)
 
     def name(self) -> str:
@@ -39,6 +54,22 @@ class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
         return len(self._ranks)
 
     getRank, getSize = rank, size
+
+    def get_group_store(self) -> Any:
+        return self.store
+
+    def split_group(
+        self, new_ranks: list[int], timeout: timedelta | None = None, opts: Any = None, group_name: str | None = None,
+        group_desc: str | None = None, device_types: list[torch.device] | None = None,
+    ) -> Any:  # fmt: skip
+        """A group of some of the ranks, on each of them; None on the others. `new_ranks` are indices in this group."""
+        if self._rank not in new_ranks:
+            return None
+        store = dist.PrefixStore(f"{group_name}/", self.store)
+        group = self.on_split(list(new_ranks), timeout or self._timeout, f"group {group_name}", store)
+        group._set_group_name(group_name)
+        group._set_group_desc(group_desc or f"a part of {self._label}")
+        return group
 
     # The names by which PyTorch calls the same operations, which differ between its versions.
     _allgather_base = Operations.all_gather_single

@@ -1,17 +1,14 @@
-"""PyTorch finds the backend by the entry points of the package, and --torch-backend runjob answers for Gloo.
-
-A folder with the package's entry points stands in for an installation, because the tests run from the source tree.
-"""
+"""PyTorch finds the backend by the entry points of the package, and --torch-backend runjob answers for Gloo."""
 
 import os
 import subprocess
 import sys
-import tomllib
 
 import pytest
 import torch
 
 import ranks
+from installed_ranks import path_of, run
 
 VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
 pytestmark = pytest.mark.skipif(VERSION < (2, 14), reason="PyTorch 2.14 is the first that looks for backends")
@@ -34,32 +31,6 @@ code = "import torch.distributed as d; d.init_process_group('gloo', init_method=
 print(subprocess.run([sys.executable, "-c", code, sys.argv[1] + os.environ["RANK"]], env=environment, capture_output=True, text=True, check=True).stdout, end="")
 dist.destroy_process_group()
 """
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """A folder for PYTHONPATH in which Python finds the entry points of pyproject.toml."""
-    folder = tmp_path_factory.mktemp("installed")
-    info = folder / "runjob_launcher-99.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: runjob-launcher\nVersion: 99\n")
-    project = tomllib.loads((ranks.ROOT / "pyproject.toml").read_text())["project"]
-    groups = [
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
-        for group, points in project["entry-points"].items()
-    ]
-    (info / "entry_points.txt").write_text("\n".join(groups))
-    return folder
-
-
-def run(installed, code, *options, np=2, arguments=(), **variables):
-    """The lines that the ranks print."""
-    path = os.pathsep.join([str(ranks.ROOT / "python"), str(installed)])
-    environment = {**ranks.environment(**variables), "PYTHONPATH": path}
-    command = [str(ranks.LAUNCHER), "-np", str(np), *options, sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=ranks.TIMEOUT_SECONDS)
-    assert done.returncode == 0, done.stderr
-    return sorted(line.split(">:", 1)[1] for line in done.stdout.splitlines()), done.stderr
 
 
 def test_the_name_needs_no_import(installed):
@@ -92,8 +63,7 @@ def test_an_unknown_backend_is_refused_by_the_launcher():
 
 def test_import_torch_loads_neither_the_bindings_nor_the_library(installed):
     code = "import torch, sys; print([name for name in sys.modules if name.startswith('runjob.') and name != 'runjob.exceptions'])"
-    path = os.pathsep.join([str(ranks.ROOT / "python"), str(installed)])
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path_of(installed)}, capture_output=True, text=True)
     assert done.stdout.strip() == "['runjob.torch_entry_points']", done.stderr
 
 
@@ -113,3 +83,54 @@ dist.destroy_process_group()
 def test_smaller_groups_are_process_sets(installed):
     lines, _ = run(installed, SMALLER, "--torch-backend", "runjob", np=3)
     assert lines == ["RunjobProcessGroup RunjobProcessGroup 5.0"] * 2 + ["RunjobProcessGroup no member 5.0"]
+
+
+TWO_WORLDS = """
+import os
+import torch, torch.distributed as dist
+if os.environ["RUNJOB_RANK"] == "{rank}":
+    dist.init_process_group("gloo", rank=0, world_size=1, init_method="tcp://127.0.0.1:0")
+    dist.destroy_process_group()
+dist.init_process_group("gloo")
+dist.barrier()
+print(type(dist.group.WORLD).__name__)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("options", [["--verbose"], ["-x", "RUNJOB_LOG_LEVEL=info"]], ids=["verbose", "variable"])
+def test_a_job_that_logs_says_that_it_runs_over_runjob(installed, options):
+    _, errors = run(installed, PRINT_KIND.format(name='"gloo"'), "--torch-backend", "runjob", *options)
+    assert [line for line in errors.splitlines() if "torch.distributed" in line] == [
+        "[0]<stderr>:runjob: torch.distributed runs over runjob, with 2 ranks"
+    ]
+
+
+def test_other_jobs_say_nothing(installed):
+    _, errors = run(installed, PRINT_KIND.format(name='"gloo"'), "--torch-backend", "runjob")
+    assert "torch.distributed runs" not in errors
+
+
+def test_a_job_that_logs_says_why_it_runs_over_gloo(installed):
+    lines, errors = run(installed, TWO_WORLDS.format(rank=0), "--torch-backend", "runjob", "--verbose")
+    assert lines == ["RunjobProcessGroup"] * 2
+    assert [line for line in errors.splitlines() if "torch.distributed" in line] == [
+        "[0]<stderr>:runjob: torch.distributed runs over Gloo, because its rank 0 of 1 is the job's rank 0 of 2",
+        "[0]<stderr>:runjob: torch.distributed runs over runjob, with 2 ranks",
+    ]
+
+
+OLD_TORCH = """
+import torch
+torch.__version__ = "2.13.1+cpu"  # the hook that `import torch` calls looks at nothing else
+from runjob import torch_entry_points
+torch_entry_points.autoload()
+"""
+
+
+def test_a_pytorch_that_is_too_old_gets_a_warning(installed):
+    code = OLD_TORCH + PRINT_KIND.format(name='"gloo"')
+    lines, errors = run(installed, code, "--torch-backend", "runjob", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert lines == ["ProcessGroup gloo"] * 2
+    assert errors.count("UserWarning: --torch-backend runjob has no effect with PyTorch 2.13.1+cpu, which does not ask for a") == 2
+    assert 'use PyTorch 2.14 or later, or init_process_group("runjob")' in errors

@@ -7,15 +7,14 @@ adds in another order.
 import pytest
 import torch
 import torch.distributed as dist
-
-import runjob.torch.distributed  # noqa: F401  # registers the backend with any PyTorch
+from both_backends import begin
 
 ReduceOp = dist.ReduceOp
 
 
 def groups():
     """A group of Gloo's and one of runjob's, both of all ranks."""
-    dist.init_process_group("gloo")
+    begin("gloo")
     return dist.group.WORLD, dist.new_group(backend="runjob")
 
 
@@ -82,7 +81,7 @@ def reductions_that_gloo_lacks(rank, size, group):
 
 
 def only_ours(run, *arguments):
-    dist.init_process_group("runjob")
+    begin("runjob")
     try:
         return run(dist.get_rank(), dist.get_world_size(), dist.group.WORLD, *arguments)
     finally:
@@ -218,3 +217,48 @@ def dropped_works():
 
 def test_works_that_are_dropped_keep_their_tensors(call_ranks):
     assert call_ranks(dropped_works, 2) == [([1.0] * 4, [2.0] * 4, True, True)] * 2
+
+
+def many_tensors_at_once():
+    def run(rank, size, group):
+        inputs = [torch.full((count,), float(rank + count)) for count in (2, 0, 3, 3, 3, 3, 3, 3, 1)]
+        outputs = [[torch.zeros_like(tensor) for tensor in inputs] for _ in range(size)]
+        dist.all_gather_coalesced(outputs, inputs, group)
+        bits = [torch.full((3,), 1 << (rank + place), dtype=torch.int32) for place in range(7)]
+        dist.all_reduce_coalesced(bits, ReduceOp.BOR, group)
+        return [[tensor.tolist() for tensor in row] for row in outputs], [tensor.tolist() for tensor in bits]
+
+    return only_ours(run)
+
+
+def test_one_call_takes_many_tensors(call_ranks):
+    for gathered, bits in call_ranks(many_tensors_at_once, 2):
+        assert gathered == [[[float(rank + count)] * count for count in (2, 0, 3, 3, 3, 3, 3, 3, 1)] for rank in range(2)]
+        assert bits == [[3 << place] * 3 for place in range(7)]
+
+
+def views_that_change_what_is_in_memory():
+    """The negative of real numbers, and the conjugate of complex ones. PyTorch itself refuses the latter in most calls."""
+
+    def run(rank, size, group):
+        numbers = torch.tensor([1.0, 3.0]) * (rank + 1)
+        sent = torch._neg_view(numbers)
+        dist.broadcast(sent, 1, group)
+        whole = torch.zeros(4)
+        dist.all_gather_into_tensor(whole, torch._neg_view(torch.full((2,), rank + 5.0)), group)
+        received = torch._neg_view(torch.zeros(2))
+        dist.all_to_all_single(received, torch.full((2,), rank + 1.0), group=group)
+        total = torch._neg_view(torch.full((2,), rank + 1.0))
+        dist.all_reduce(total, group=group)
+        conjugate = torch.tensor([1 + 2j, 3 - 1j]).conj()
+        parts = [torch.zeros(2, dtype=torch.complex64) for _ in range(size)] if rank == 0 else None
+        dist.gather(conjugate, parts, 0, group)
+        return [tensor.tolist() for tensor in (sent, numbers, whole, received, total, *(parts or []))]
+
+    return only_ours(run)
+
+
+def test_views_that_change_what_is_in_memory(call_ranks):
+    for rank, found in enumerate(call_ranks(views_that_change_what_is_in_memory, 2)):
+        assert found[:5] == [[-2.0, -6.0], [2.0, 6.0], [-5.0, -5.0, -6.0, -6.0], [1.0, 2.0], [-3.0, -3.0]]
+        assert found[5:] == ([[1 - 2j, 3 + 1j]] * 2 if rank == 0 else [])
