@@ -7,7 +7,6 @@ join over torch.distributed's store.
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 from ctypes import byref, c_int32
@@ -17,9 +16,13 @@ import torch.distributed as dist
 
 from ... import basics, communicator, job
 from ..._library import library
-from ...exchange import Exchange, Exchanger
+from ...exchange import Exchange
 from .backend import RunjobBackend
 from .process_group import RunjobProcessGroup
+from .store_exchange import over_store
+
+#: The time after which an exchange is given up that does not keep its own limit, in seconds.
+_GRACE = 5.0
 
 _lock = threading.Lock()
 _groups: list[Any] = []  # those that are not destroyed
@@ -33,14 +36,15 @@ def create(options: Any, backend_options: Any = None) -> RunjobProcessGroup | Ru
     global _joined
     rank, size, timeout = options.group_rank, options.group_size, options.timeout
     members = list(options.global_ranks_in_group) or list(range(size))
-    exchange = _over_store(options.store, rank, size)
+    limit, label = timeout.total_seconds(), f"group {options.group_id}"
+    exchange = over_store(options.store, rank, size, limit, label)
+    kind = RunjobProcessGroup if _is_alone(options) and not _has_hooks() else RunjobBackend
     with _lock:
         if not job.is_initialized():
-            _join(exchange, rank, size)
+            _join(exchange, rank, size, limit)
             _joined = True
-        number = 0 if members == list(range(job.size())) and not _groups else _add(members, exchange)
-        kind = RunjobProcessGroup if _is_alone(options) and not _has_hooks() else RunjobBackend
-        group = kind(number, members, rank, timeout, f"group {options.group_id}")
+        number = 0 if members == list(range(job.size())) and not _groups else _add(members, exchange, label, limit)
+        group = kind(number, members, rank, timeout, label)
         group.on_close = lambda: _leave(group, number)
         _groups.append(group)  # PyTorch's wrapper for debugging keeps the half of the object that is in C++
     return group
@@ -57,39 +61,22 @@ def _is_alone(options: Any) -> bool:
     return group is None or group.name() == "custom"
 
 
-def _join(exchange: Exchange, rank: int, size: int) -> None:
+def _join(exchange: Exchange, rank: int, size: int, limit: float) -> None:
     started_as = (os.environ.get("RUNJOB_RANK"), os.environ.get("RUNJOB_SIZE"))
     if os.environ.get("RUNJOB_RENDEZVOUS") and started_as == (str(rank), str(size)):
         basics.init()
     else:
-        communicator.join_over(rank, size, exchange)
+        communicator.join_over(rank, size, exchange, limit=limit + _GRACE)
 
 
-def _add(members: list[int], exchange: Exchange) -> int:
+def _add(members: list[int], exchange: Exchange, label: str, limit: float) -> int:
     """Adds a process set of these ranks of the job, and returns its number."""
-    number, exchanger = c_int32(), Exchanger(exchange)
+    number = c_int32()
     array = (c_int32 * len(members))(*members)
     add = library().runjob_process_set_add_members
-    try:
-        job.call_interruptibly(
-            lambda: add(array, len(members), exchanger.function, None, byref(number)), meanwhile=exchanger.serve_until
-        )
-    except Exception:
-        exchanger.raise_error()
-        raise
+    call = lambda function: add(array, len(members), function, None, byref(number))  # noqa: E731
+    communicator.call_over(exchange, f"the exchange of the new {label},", call, job.call_interruptibly, limit + _GRACE)
     return number.value
-
-
-def _over_store(store: Any, rank: int, size: int) -> Exchange:
-    """An exchange among the members of a group over its part of torch.distributed's store."""
-    numbers = itertools.count()
-
-    def exchange(blob: bytes) -> list[bytes]:
-        prefix = f"runjob/{next(numbers)}"
-        store.set(f"{prefix}/{rank}", blob)
-        return [bytes(store.get(f"{prefix}/{other}")) for other in range(size)]
-
-    return exchange
 
 
 def _leave(group: Any, number: int) -> None:
