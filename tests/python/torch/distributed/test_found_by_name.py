@@ -6,11 +6,11 @@ A folder with the package's entry points stands in for an installation, because 
 import os
 import subprocess
 import sys
-import tomllib
 
 import pytest
 import torch
 
+import entry_points
 import ranks
 
 VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
@@ -39,17 +39,7 @@ dist.destroy_process_group()
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """A folder for PYTHONPATH in which Python finds the entry points of pyproject.toml."""
-    folder = tmp_path_factory.mktemp("installed")
-    info = folder / "runjob_launcher-99.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: runjob-launcher\nVersion: 99\n")
-    project = tomllib.loads((ranks.ROOT / "pyproject.toml").read_text())["project"]
-    groups = [
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
-        for group, points in project["entry-points"].items()
-    ]
-    (info / "entry_points.txt").write_text("\n".join(groups))
-    return folder
+    return entry_points.install(tmp_path_factory.mktemp("installed"))
 
 
 def run(installed, code, *options, np=2, arguments=(), **variables):
