@@ -39,6 +39,12 @@ def create(options: Any, backend_options: Any = None) -> RunjobProcessGroup | Ru
     limit, label = timeout.total_seconds(), f"group {options.group_id}"
     exchange = over_store(options.store, rank, size, limit, label)
     kind = RunjobProcessGroup if _is_alone(options) and not _has_hooks() else RunjobBackend
+    is_default = not options.global_ranks_in_group
+    if is_default and kind is RunjobProcessGroup and getattr(options, "enable_reconfigure", False):
+        waiting = RunjobProcessGroup(0, members, rank, timeout, label)
+        waiting.allow_reconfigure(options.store, rejoin)
+        waiting.end("it has no members until torch.distributed._reconfigure() gives it some")
+        return waiting
     with _lock:
         if not job.is_initialized():
             _join(exchange, rank, size, limit)
@@ -46,8 +52,27 @@ def create(options: Any, backend_options: Any = None) -> RunjobProcessGroup | Ru
         number = 0 if members == list(range(job.size())) and not _groups else _add(members, exchange, label, limit)
         group = kind(number, members, rank, timeout, label)
         group.on_close = lambda: _leave(group, number)
+        if is_default and isinstance(group, RunjobProcessGroup):
+            group.allow_reconfigure(options.store, rejoin)
         _groups.append(group)  # PyTorch's wrapper for debugging keeps the half of the object that is in C++
     return group
+
+
+def rejoin(group: RunjobProcessGroup, rank: int, size: int, exchange: Exchange, limit: float) -> None:
+    """Leaves the job, if this process is in one, and joins that of the `size` processes of the exchange.
+
+    Errors  RuntimeError if other groups of this process exist; those of communicator.join_over().
+    """
+    global _joined
+    with _lock:
+        if others := [each for each in _groups if each is not group]:
+            raise RuntimeError(f"reconfigure(): {len(others)} other groups of this process exist: destroy them first")
+        job.shutdown()
+        _joined = False
+        communicator.join_over(rank, size, exchange, limit=limit + _GRACE)
+        _joined = True
+        group.on_close = lambda: _leave(group, 0)
+        _groups[:] = [group]
 
 
 def _has_hooks() -> bool:
