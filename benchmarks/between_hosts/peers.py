@@ -41,6 +41,13 @@ def runjob(build, *program):
     return Peer(lambda hosts, ranks: [f"{build}/bin/runjob", "-H", slots(hosts, ranks), *program], {"LD_LIBRARY_PATH": f"{build}/lib"}, (str(build),))
 
 
+def with_torch(build, python, backend):
+    """torch.distributed over a backend."""
+    peer = runjob(build, "-x", "PYTHONPATH", "-x", "RUNJOB_LIBRARY", str(python), str(collectives_peers.RANKS), "--library", backend)
+    variables = {"PYTHONPATH": str(ROOT / "python"), "RUNJOB_LIBRARY": f"{build}/lib/librunjob.so"}
+    return dataclasses.replace(peer, variables={**peer.variables, **variables})
+
+
 def hydra(mpiexec, program, folder, options):
     def words(hosts, ranks):
         return [mpiexec, "-launcher", "ssh", "-hosts", slots(hosts, ranks), "-ppn", str(ranks), "-n", str(ranks * len(hosts)), *options(ranks), str(program)]
@@ -105,9 +112,10 @@ def find_others(build, folder):
             absent.append(reason)
     python = ROOT / ".venv/bin/python"
     if python.exists() and subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
-        peers["torch gloo"] = runjob(build, str(python), str(collectives_peers.RANKS), "--library", "gloo")
+        for backend in ("gloo", "runjob"):
+            peers[f"torch {backend}"] = with_torch(build, python, backend)
     else:
-        absent.append(f"torch gloo: {python} has no torch")
+        absent.append(f"torch gloo and torch runjob: {python} has no torch")
     return peers, absent
 
 
@@ -171,10 +179,10 @@ def measure(bed, hosts, ranks, arguments, peers, build):
 
 
 def line_of(row):
-    others = {name: time for name, time in row["us"].items() if not name.startswith(("runjob", "bare"))}
+    others = {name: time for name, time in row["us"].items() if not name.startswith(("runjob", "torch runjob", "bare"))}
     texts = [f"{name} {time:.1f}" + processor_text(row, name) for name, time in row["us"].items()]
     best = min(others.values(), default=None)
-    ratios = [f"{name} / best {time / best:.2f}" for name, time in row["us"].items() if best and name.startswith("runjob")]
+    ratios = [f"{name} / best {time / best:.2f}" for name, time in row["us"].items() if best and name.startswith(("runjob", "torch runjob"))]
     return f"{row['operation']:13} {row['bytes']:>9} B: " + ", ".join(texts + ratios)
 
 

@@ -46,7 +46,7 @@ def parse(argv=None):
     parser = argparse.ArgumentParser(prog="benchmarks/collectives", description="runjob's collectives beside those of others")
     parser.add_argument("--np", type=numbers, default=[2], help="numbers of ranks, such as 2,4,8 (default: 2)")
     parser.add_argument("--sizes", type=sizes, default=sizes(SIZES), help=f"bytes that each rank gives (default: {SIZES})")
-    parser.add_argument("--ops", type=words(cases.OPERATIONS), default=list(cases.OPERATIONS), help="default: all")
+    parser.add_argument("--ops", type=words((*cases.OPERATIONS, cases.MESSAGES)), default=list(cases.OPERATIONS), help=f"of {','.join(cases.OPERATIONS)} (default: all of them), {cases.MESSAGES}")
     parser.add_argument("--dtypes", type=words(cases.DTYPES), default=["float32"], help=f"of {','.join(cases.DTYPES)} (default: float32)")
     parser.add_argument("--modes", type=words(cases.MODES), default=["blocking"], help=f"of {','.join(cases.MODES)} (default: blocking)")
     parser.add_argument("--peers", default="all", help="names of what to measure beside runjob; all (the default) or none")

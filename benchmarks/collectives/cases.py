@@ -5,7 +5,9 @@ import dataclasses
 from runjob.benchmark.arguments import OPERATIONS
 
 DTYPES = ("float32", "float16", "bfloat16")
-MODES = ("blocking", "asynchronous", "many")
+MODES = ("blocking", "asynchronous", "many", "future")
+#: Measured when asked for: each rank sends to the next one. Only torch.distributed has it.
+MESSAGES = "sendrecv"
 
 IN_FLIGHT = 8  # operations, with the mode asynchronous
 IN_FLIGHT_BYTES = 256 << 20  # and not more than so much of them
@@ -39,7 +41,7 @@ class Case:
 
     def words(self):
         """The arguments of a program."""
-        mode = "blocking" if self.mode == "blocking" else "asynchronous"
+        mode = "asynchronous" if self.mode == "many" else self.mode
         flights = [self.in_flight(nbytes) for nbytes in self.sizes]
         return [
             "--op", self.op, "--dtype", self.dtype, "--mode", mode, "--bytes", ",".join(map(str, self.sizes)),

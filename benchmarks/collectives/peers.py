@@ -12,6 +12,7 @@ LIMITS = "limits"
 OURS = "runjob"
 BEFORE = "runjob-before"  # another build
 OURS_IN_TORCH = "runjob-torch"
+DISTRIBUTED = "torch.distributed"  # an interface
 HOROVOD_CYCLES_MS = ("1", "0.1", "0")
 
 
@@ -24,7 +25,7 @@ class Peer:
     """
 
     name: str
-    interface: str  # native or torch; limits: the machine
+    interface: str  # native, torch or torch.distributed; limits: the machine
     launch: object
     program: tuple
     environment: dict = dataclasses.field(default_factory=dict)
@@ -33,7 +34,11 @@ class Peer:
     library: str = ""
 
     def measures(self, case):
-        return bool(case.limit_sizes()) if self.name == LIMITS else not self.operations or case.op in self.operations
+        if self.name == LIMITS:
+            return bool(case.limit_sizes())
+        if case.op == cases.MESSAGES or case.mode == "future":
+            return self.interface == DISTRIBUTED
+        return not self.operations or case.op in self.operations
 
     def command(self, np, words):
         return [*self.launch(np), *self.program, *words]
@@ -73,14 +78,15 @@ def runjob_otherwise(arguments):
 
 
 def with_torch(arguments):
-    """runjob.torch, and torch.distributed with Gloo, whose ranks runjob starts too: launchers play no part here."""
+    """runjob.torch, and torch.distributed over runjob and over Gloo, whose ranks runjob starts too: launchers play no part here."""
     python, start = arguments.torch_python, start_with_runjob(arguments)
     if not installed.has_module(python, "torch"):
-        return [], [f"{OURS_IN_TORCH} and torch-gloo: {python} has no torch: name one that has with --torch-python"]
-    ours = (python, str(RANKS), "--library", "runjob.torch")
+        return [], [f"{OURS_IN_TORCH}, torch-runjob and torch-gloo: {python} has no torch: name one that has with --torch-python"]
+    program, ours = (python, str(RANKS), "--library"), {"PYTHONPATH": str(ROOT / "python")}
     found = [
-        Peer(OURS_IN_TORCH, "torch", start, ours, {"PYTHONPATH": str(ROOT / "python")}),
-        Peer("torch-gloo", "torch", start, (python, str(RANKS), "--library", "gloo")),
+        Peer(OURS_IN_TORCH, "torch", start, (*program, "runjob.torch"), ours),
+        Peer("torch-runjob", DISTRIBUTED, start, (*program, "runjob"), ours),
+        Peer("torch-gloo", DISTRIBUTED, start, (*program, "gloo")),
     ]
     return found, []
 
@@ -128,4 +134,4 @@ def select(found, absent, chosen):
 
 def family(name):
     """What a reason for absence calls it: the settings are left out."""
-    return name if name in (OURS_IN_TORCH, "torch-gloo") else name.partition("-")[0]
+    return name if name in (OURS_IN_TORCH, "torch-runjob", "torch-gloo") else name.partition("-")[0]

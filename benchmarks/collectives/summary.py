@@ -13,6 +13,7 @@ LIMITS = ("t_copy", "t_scale")
 LEAST_LIMIT_US = 1
 MPI_FAMILIES = ("openmpi", "mpich", "intel")
 FIXED_COLUMNS = ("runjob", "runjob-torch")
+OURS_DISTRIBUTED = "torch-runjob"
 
 
 def of_turn(times):
@@ -57,20 +58,28 @@ def best_mpi(figures, nbytes):
 def ratios(figures, interfaces):
     """{(numerator, denominator): {bytes: ratio}}, without those that have nothing to compare.
 
-    What is used through torch is compared with runjob.torch where that was measured, all else with runjob. Limits that are too
-    short to say anything about messages are left out.
+    What is used through torch is compared with runjob.torch where that was measured, all else with runjob, and torch.distributed
+    over Gloo also with torch.distributed over runjob. Limits that are too short to say anything about messages are left out.
     """
     table = {}
-    for name in figures:
-        if name in FIXED_COLUMNS:
-            continue
-        ours = "runjob-torch" if interfaces.get(name) == "torch" and "runjob-torch" in figures else "runjob"
+    for ours, name in _pairs(figures, interfaces):
         least = LEAST_LIMIT_US if name in LIMITS else 0
         common = [nbytes for nbytes in figures.get(ours, {}) if figures[name].get(nbytes, 0) > least]
         table[(ours, name)] = {nbytes: figures[ours][nbytes] / figures[name][nbytes] for nbytes in common}
     best = {nbytes: best_mpi(figures, nbytes)[0] for nbytes in figures.get("runjob", {})}
     table[("runjob", BEST_MPI)] = {nbytes: figures["runjob"][nbytes] / time for nbytes, time in best.items() if time}
     return {pair: row for pair, row in table.items() if row}
+
+
+def _pairs(figures, interfaces):
+    """(ours, another) of all that is compared."""
+    for name in figures:
+        if name in FIXED_COLUMNS:
+            continue
+        is_of_torch = interfaces.get(name, "").startswith("torch")
+        yield ("runjob-torch" if is_of_torch and "runjob-torch" in figures else "runjob"), name
+        if interfaces.get(name) == "torch.distributed" and name != OURS_DISTRIBUTED and OURS_DISTRIBUTED in figures:
+            yield OURS_DISTRIBUTED, name
 
 
 def sizes_of(figures):

@@ -73,7 +73,8 @@ def measure(found, np, model, arguments, head=None):
     }
     return {
         "model": model, "np": np, "batch": batch, "parameters": facts.get("parameters"), "libraries": libraries,
-        "results": summary.results(speeds, peers.OURS), "memory": memory, "left_out": left_out,
+        "results": summary.results(speeds, peers.OURS), "pairs": summary.pairs(speeds, peers.PAIRS), "memory": memory,
+        "left_out": left_out,
     }  # fmt: skip
 
 

@@ -10,7 +10,9 @@ from runjob.benchmark.arguments import NETWORKS
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 OURS = "runjob"
-NAMES = (OURS, "before", "alone", "paced", "ddp", "mwms", "horovod")
+NAMES = (OURS, "before", "alone", "paced", "ddp", "ddp-runjob", "fsdp", "fsdp-runjob", "mwms", "horovod")
+#: torch.distributed over runjob, and the same over Gloo.
+PAIRS = (("ddp-runjob", "ddp"), ("fsdp-runjob", "fsdp"))
 
 #: The environment of every rank: one thread, and a C library that keeps freed memory. By default it may give the memory of a step back
 #: to the kernel and take it again in the next step, which depends on where blocks lie and takes up to a twentieth of the step.
@@ -59,7 +61,8 @@ def with_runjob(arguments, framework, python):
         theirs = {"PYTHONPATH": str(arguments.before / "python"), "RUNJOB_LIBRARY": str(build / "lib/librunjob.so")}
         both.append(Peer("before", framework, lambda np: launch(np, build / "bin"), python, theirs))
     if framework == "torch":
-        return [*both, Peer("paced", framework, launch, python, ours), Peer("ddp", framework, launch, python, none)]
+        names = {"paced": ours, **{name: settings for pair in PAIRS for name, settings in zip(pair, (ours, none))}}
+        return [*both, *(Peer(name, framework, launch, python, settings) for name, settings in names.items())]
     return [*both, Peer("mwms", framework, launch_workers, python, none)]
 
 

@@ -1,7 +1,8 @@
-"""init(comm=...): a job of the ranks of an mpi4py communicator, or of some of the ranks that a launcher has started.
+"""init(comm=...) and init(exchange=...): a job of the ranks of an mpi4py communicator, of some of the ranks that a launcher
+has started, or of processes that have an exchange of their own.
 
-The ranks find each other by MPI or by the launcher's rendezvous, which they have already: see exchange.py. Afterwards
-they are an ordinary job, of which MPI knows nothing.
+The ranks find each other by MPI, by the launcher's rendezvous or by that exchange, which they have already: see
+exchange.py. Afterwards they are an ordinary job, of which MPI knows nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +19,7 @@ from typing import Any
 from . import job
 from ._library import library
 from .exceptions import UnavailableError, WaitTimeoutError
-from .exchange import Exchange, Exchanger
+from .exchange import Exchange, Exchanger, ServedHere
 
 #: The variables that an MPI gives to each of its ranks: the rank's number and the number of ranks.
 _MPI_PAIRS = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
@@ -169,7 +171,8 @@ def _join_over_mpi(comm: Any, sets: tuple[Any, ...]) -> None:
         raise WaitTimeoutError(str(error)) from None
     own = comm.Dup()  # keeps runjob's messages apart from the program's
     try:
-        join_over(own.Get_rank(), own.Get_size(), _mpi_exchange(own, timeout), sets)
+        exchange = ServedHere(_mpi_exchange(own, timeout))
+        join_over(own.Get_rank(), own.Get_size(), exchange, sets, meanwhile=exchange.serve_until)
     finally:
         own.Free()
 
@@ -223,18 +226,60 @@ def _start_timeout() -> float:
     return _START_TIMEOUT_SECONDS
 
 
-def join_over(rank: int, size: int, exchange: Exchange, sets: tuple[Any, ...] = (None, None, 0, 0)) -> None:
-    """Joins a job of the `size` processes that take part in the exchange, as the rank `rank`.
+def by_exchange(exchange: Any, rank: Any, size: Any, sets: tuple[Any, ...]) -> Callable[[], None]:
+    """Returns the function by which init(exchange=, rank=, size=) joins the job.
 
-    Errors  WaitTimeoutError for a TimeoutError of the exchange; its other exceptions; those of init().
+    Errors  ValueError for arguments that are no exchange and no place in a job.
     """
-    exchanger = Exchanger(exchange)
+    if not callable(exchange):
+        raise ValueError(f"init(exchange={exchange!r}): give a function that takes bytes, and returns those of all ranks in a list")
+    for number in (rank, size):
+        if isinstance(number, bool) or not hasattr(number, "__index__"):
+            raise ValueError(f"init(exchange=..., rank={rank!r}, size={size!r}): rank and size are whole numbers")
+    if size < 1:
+        raise ValueError(f"init(exchange=..., rank={rank}, size={size}): the size is at least 1")
+    if not 0 <= rank < size:
+        raise ValueError(f"init(exchange=..., rank={rank}, size={size}): ranks of {size} are 0 to {size - 1}")
+    return lambda: join_over(int(rank), int(size), exchange, sets)
+
+
+def join_over(
+    rank: int,
+    size: int,
+    exchange: Exchange,
+    sets: tuple[Any, ...] = (None, None, 0, 0),
+    limit: float | None = None,
+    meanwhile: Callable[[threading.Event], None] | None = None,
+) -> None:
+    """Joins a job of the `size` processes that take part in the exchange, as the rank `rank`. See call_over() for the other
+    arguments. Does nothing if this process is already in a job.
+
+    Errors  those of call_over() and of init().
+    """
+    join = library().runjob_init_with_exchange
+    what = f"the exchange of init(), on rank {rank} of {size},"
+    call_over(exchange, what, lambda function: join(rank, size, function, None, *sets), job.join_job, limit, meanwhile)
+
+
+def call_over(
+    exchange: Exchange,
+    what: str,
+    call: Callable[[Any], int],
+    run: Callable[[Callable[[], int], Callable[[threading.Event], None]], None],
+    limit: float | None = None,
+    meanwhile: Callable[[threading.Event], None] | None = None,
+) -> None:
+    """Runs `call`, which gives its argument, an exchange, to the library.
+
+    what       names the exchange in errors.
+    run        job.join_job() or job.call_interruptibly(), which call the library in a thread of its own.
+    limit      the time that one exchange may take, in seconds; None: the job's start timeout.
+    meanwhile  what this thread does until the library's call has returned; by default it watches the time.
+    Errors     WaitTimeoutError when an exchange takes longer, or raises TimeoutError; its other exceptions; those of `run`.
+    """
+    exchanger = Exchanger(exchange, what, _start_timeout() if limit is None else limit)
     try:
-        job.join_job(
-            lambda: library().runjob_init_with_exchange(rank, size, exchanger.function, None, *sets), exchanger.serve_until
-        )
+        run(lambda: call(exchanger.function), meanwhile or exchanger.watch_until)
     except Exception:
-        if isinstance(exchanger.error, TimeoutError):
-            raise WaitTimeoutError(str(exchanger.error)) from None
         exchanger.raise_error()
         raise

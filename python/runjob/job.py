@@ -68,14 +68,17 @@ def join_job(join: Callable[[], int], meanwhile: Callable[[threading.Event], Non
     a job.
 
     meanwhile  runs in this thread until the event that it gets is set, which is when `join` has returned.
+    Errors     those of `join` and `meanwhile`; RuntimeError while an earlier call, which was interrupted, still runs.
     """
     global _generation, _init_ended
     if is_initialized():
         return
+    if _init_ended is not None and not _init_ended.is_set():
+        raise RuntimeError("an earlier init() of this process was interrupted, or gave up, and still waits for the other ranks")
     _install_exit_hooks()
     _init_ended = threading.Event()
     try:
-        call_interruptibly(join, _init_ended, meanwhile)
+        call_interruptibly(join, meanwhile, _init_ended)
     finally:
         if is_initialized():
             _generation += 1
@@ -86,7 +89,7 @@ def join_generation(meet: Callable[[], int]) -> None:
     global _generation, _init_ended
     _generation += 1  # the process sets of the previous generation are no longer registered
     _init_ended = threading.Event()
-    call_interruptibly(meet, _init_ended)
+    call_interruptibly(meet, ended=_init_ended)
 
 
 def shutdown() -> None:
@@ -152,8 +155,9 @@ def note_join() -> None:
 
 
 def _enter_fork() -> None:
-    global _generation
+    global _generation, _init_ended
     _generation += 1  # the child is in no job, and none of its parent's calls ends in it
+    _init_ended = None
 
 
 os.register_at_fork(after_in_child=_enter_fork)
@@ -205,14 +209,14 @@ def _place(value: int) -> int:
 
 def call_interruptibly(
     function: Callable[[], int],
-    ended: threading.Event | None = None,
     meanwhile: Callable[[threading.Event], None] | None = None,
+    ended: threading.Event | None = None,
 ) -> None:
     """Runs a library call that may block for a long time in a thread of its own, so that the main thread can handle
     Ctrl-C.
 
-    ended      is set when the call has returned, which may be after an interruption.
     meanwhile  as for join_job().
+    ended      is set when the call has returned, which may be after an interruption.
     """
     outcome: list[tuple[int, str]] = []
     ended = ended or threading.Event()

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_int32
 from typing import Any
 
-from . import communicator, job
+from . import job
 from ._library import library
 
 
@@ -196,15 +196,17 @@ def epoch(number: int) -> tuple[int, int]:
     return job.generation(), job.joins() if number == 0 else _epochs.get(number, 0)
 
 
-def join(comm: Any, process_sets: Sequence[ProcessSet] | str | None) -> None:
-    """Joins the job for init(), which describes the arguments."""
+def join(place: Callable[[tuple[Any, ...]], Callable[[], None]], process_sets: Sequence[ProcessSet] | str | None) -> None:
+    """Joins the job for init(), which describes `process_sets`. `place` gets the library's arguments for them, and returns
+    the function that joins the job.
+    """
     dynamic = isinstance(process_sets, str) and process_sets.lower() == "dynamic"
     if isinstance(process_sets, str) and not dynamic:
         raise ValueError(f'init(process_sets={process_sets!r}): give a list of ProcessSet, or "dynamic"')
     sets: list[Any] = [] if dynamic or process_sets is None else list(process_sets)
     if not all(isinstance(each, ProcessSet) for each in sets):
         raise ValueError(f'init(process_sets={process_sets!r}): give a list of ProcessSet, or "dynamic"')
-    refusal = _join(comm, [each for each in sets if not isinstance(each, GlobalProcessSet)], dynamic)
+    refusal = _join(place, [each for each in sets if not isinstance(each, GlobalProcessSet)], dynamic)
     numbers = {tuple(ranks): number for number, ranks in get_process_set_ids_and_ranks().items()} if sets else {}
     seen = {0}
     for index, each in enumerate(sets):
@@ -220,7 +222,9 @@ def join(comm: Any, process_sets: Sequence[ProcessSet] | str | None) -> None:
         raise refusal
 
 
-def _join(comm: Any, sets: list[ProcessSet], dynamic: bool) -> ValueError | None:
+def _join(
+    place: Callable[[tuple[Any, ...]], Callable[[], None]], sets: list[ProcessSet], dynamic: bool
+) -> ValueError | None:
     """Joins the job unless this process is in one. Returns a fault of the sets if the process is then in the job."""
     unique = {tuple(each.ranks or []): None for each in sets}
     flat = [rank for ranks in unique for rank in ranks]
@@ -229,7 +233,7 @@ def _join(comm: Any, sets: list[ProcessSet], dynamic: bool) -> ValueError | None
     )  # fmt: skip
     if job.is_initialized():
         return None
-    join_with = communicator.placed(comm, arguments)
+    join_with = place(arguments)
     try:
         join_with()
     except ValueError as error:

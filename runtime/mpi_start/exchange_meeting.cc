@@ -25,6 +25,15 @@ ExchangeMeeting::ExchangeMeeting(int rank, int size, std::string host, Exchange 
   if (rank < 0 || rank >= size) throw Error(Errc::kInvalidArgument, fmt::format("init(): rank {} of {}", rank, size));
 }
 
+namespace {
+
+/// What a rank's text begins with, so that two processes of one rank and answers in another order are noticed.
+std::string numbered(std::size_t rank) {
+  return fmt::format("{} ", rank);
+}
+
+}  // namespace
+
 rendezvous::JoinReply ExchangeMeeting::join(std::optional<Milliseconds> timeout) {
   const Milliseconds limit = timeout.value_or(kStoreTimeout);
   return place_in_store(rank_, gather("", own_host_text(host_), limit), limit);
@@ -32,7 +41,18 @@ rendezvous::JoinReply ExchangeMeeting::join(std::optional<Milliseconds> timeout)
 
 std::vector<std::string> ExchangeMeeting::gather(const std::string& /*name*/, const std::string& blob,
                                                  Milliseconds /*timeout*/) {
-  return exchange_(blob);
+  std::vector<std::string> texts = exchange_(numbered(static_cast<std::size_t>(rank_)) + blob);
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    const std::string number = numbered(rank);
+    if (!texts[rank].starts_with(number)) {
+      throw Error(Errc::kProtocol,
+                  fmt::format("init(): the exchange gave rank {} a text as that of rank {} which this rank did not "
+                              "send: each process needs a rank of its own, and the texts of all in their order",
+                              rank_, rank));
+    }
+    texts[rank].erase(0, number.size());
+  }
+  return texts;
 }
 
 }  // namespace runjob::runtime

@@ -29,7 +29,8 @@ class ExchangeMeeting : public rendezvous::MeetingPlace {
   std::string name() const override { return kName; }
   /// Joins. Ranks with the same host identity are on one host.
   rendezvous::JoinReply join(std::optional<Milliseconds> timeout) override;
-  /// The time limit is that of the exchange. Errors  those of counted().
+  /// The time limit is that of the exchange.
+  /// Errors  those of counted(); Error(kProtocol) when two processes have one rank, or the texts another order.
   std::vector<std::string> gather(const std::string& name, const std::string& blob, Milliseconds timeout) override;
   /// Never called: there is no launcher.
   void on_loss(std::function<void(const Status&)> /*notify*/) override {}

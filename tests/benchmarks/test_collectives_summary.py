@@ -2,7 +2,8 @@
 
 from benchmarks.collectives import summary
 
-INTERFACES = {"runjob": "native", "runjob-torch": "torch", "torch-gloo": "torch", "mpich": "native", "intel": "native"}
+DISTRIBUTED = "torch.distributed"
+INTERFACES = {"runjob": "native", "runjob-torch": "torch", "torch-gloo": DISTRIBUTED, "torch-runjob": DISTRIBUTED, "mpich": "native", "intel": "native"}
 
 
 def results(**times):
@@ -33,6 +34,15 @@ def test_ratios_are_to_what_is_used_in_the_same_way():
         ("runjob", "mpich"): {4: 0.5},
         ("runjob", "intel"): {4: 2},
         ("runjob", "best MPI"): {4: 2},
+    }
+
+
+def test_torch_distributed_over_gloo_is_compared_with_the_same_over_runjob():
+    figures = summary.medians(results(runjob={4: 2}, runjob_torch={4: 9}, torch_runjob={4: 10}, torch_gloo={4: 90}))
+    assert summary.ratios(figures, INTERFACES) == {
+        ("runjob-torch", "torch-runjob"): {4: 0.9},
+        ("runjob-torch", "torch-gloo"): {4: 0.1},
+        ("torch-runjob", "torch-gloo"): {4: 1 / 9},
     }
 
 

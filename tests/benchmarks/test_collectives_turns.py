@@ -89,6 +89,12 @@ def test_limits_are_not_measured_where_there_are_no_bytes():
     assert limits.measures(CASE) and not limits.measures(cases.Case(2, "barrier", "float32", "blocking", (0,)))
 
 
+def test_messages_and_futures_are_those_of_torch_distributed():
+    ours, theirs = (peers.Peer(name, interface, lambda np: [], ()) for name, interface in (("runjob", "native"), ("torch-gloo", peers.DISTRIBUTED)))
+    for case in (cases.Case(2, cases.MESSAGES, "float32", "blocking", (4,)), cases.Case(2, "allreduce", "float32", "future", (4,))):
+        assert theirs.measures(case) and not ours.measures(case)
+
+
 def test_a_program_that_is_not_there_is_left_out():
     measured, _ = measure(peers.Peer("gone", "native", lambda np: ["/nowhere/gone"], ()))
     assert "No such file" in measured.left_out["gone"]

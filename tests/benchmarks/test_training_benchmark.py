@@ -25,14 +25,15 @@ def run(*arguments, module=True):
 def test_all_of_two_ranks_train_in_turns(tmp_path):
     path = tmp_path / "training.json"
     done = run(
-        "--models", "mlp", "--peers", "runjob,alone,paced,ddp,horovod", "--turns", 2, "--steps", 1, "--settle", 0, "--bin", BIN,
+        "--models", "mlp", "--peers", "runjob,alone,paced,ddp,ddp-runjob,fsdp,fsdp-runjob,horovod", "--turns", 2, "--steps", 1, "--settle", 0, "--bin", BIN,
         "--horovod-python", tmp_path / "none", "--json", path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     report = json.loads(path.read_text())
     (case,) = report["cases"]
     assert (case["model"], case["np"], case["batch"], case["parameters"], case["left_out"]) == ("mlp", 2, 32, 16_794_634, {})
-    assert list(case["results"]) == list(case["memory"]) == ["runjob", "alone", "paced", "ddp"]
+    assert list(case["results"]) == list(case["memory"]) == ["runjob", "alone", "paced", "ddp-runjob", "ddp", "fsdp-runjob", "fsdp"]
+    assert list(case["pairs"]) == ["ddp-runjob / ddp", "fsdp-runjob / fsdp"]
     for name, found in case["results"].items():
         assert len(found["turns"]) == 2 and found["samples_per_second"] > 0
         assert ("ratio" in found) == (name != "runjob")

@@ -15,6 +15,14 @@ def test_results_compare_all_with_ours():
     assert found["runjob"] == {"samples_per_second": 20, "turns": [10, 30]}
 
 
+def test_pairs_are_compared_where_both_have_trained():
+    speeds = {"ddp-runjob": [10, 30], "ddp": [5, 10], "fsdp": [1, 1]}
+    found = summary.pairs(speeds, (("ddp-runjob", "ddp"), ("fsdp-runjob", "fsdp")))
+    assert {name: ratio["median"] for name, ratio in found.items()} == {"ddp-runjob / ddp": 2.5}
+    case = {"model": "mlp", "np": 2, "results": summary.results(speeds, "runjob"), "pairs": found}
+    assert summary.table([case], "runjob").splitlines()[2].endswith("| 2.50 (2.00 to 3.00) |")
+
+
 def test_tables_have_a_column_for_each_and_leave_out_what_is_not_there():
     cases = [
         {"model": "mlp", "np": 2, "results": summary.results({"runjob": [10], "ddp": [5]}, "runjob"),

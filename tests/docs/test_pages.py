@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import entry_points
 import pages
 from testbed import Testbed
 
@@ -51,6 +52,7 @@ def test_the_commands_of_a_page_print_what_it_shows(name, tmp_path):
     page = pages.read(ROOT / name)
     prepare(tmp_path, page)
     environment = {**os.environ, **variables(tmp_path)}
+    environment["PYTHONPATH"] += os.pathsep + str(entry_points.install(tmp_path / "installed"))
     commands = [command for command in page.commands if not command.sample and "-H s1" not in command.text]
     assert commands
     for command in commands:

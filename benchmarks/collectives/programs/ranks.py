@@ -1,5 +1,5 @@
-"""One rank of a library: --library gloo, or a module with Horovod's interface, such as runjob.torch and horovod.torch. Prints what rank 0
-measured, as lines of JSON.
+"""One rank of a library: --library gloo or runjob, the backend of torch.distributed, or a module with Horovod's interface, such as runjob.torch
+and horovod.torch. Prints what rank 0 measured, as lines of JSON.
 """
 
 import argparse
@@ -21,7 +21,7 @@ def parse_arguments():
     parser.add_argument("--library", required=True)
     parser.add_argument("--op", required=True)
     parser.add_argument("--dtype", required=True)
-    parser.add_argument("--mode", choices=("blocking", "asynchronous"), required=True)
+    parser.add_argument("--mode", choices=("blocking", "asynchronous", "future"), required=True)
     parser.add_argument("--bytes", type=numbers, required=True)
     parser.add_argument("--in-flight", type=numbers)
     parser.add_argument("--budget-ms", type=int, default=100)
@@ -50,11 +50,11 @@ def measure(api, arguments):
 
 def main():
     arguments = parse_arguments()
-    is_gloo = arguments.library == "gloo"
-    api = libraries.Gloo() if is_gloo else libraries.HorovodInterface(arguments.library)
+    is_distributed = arguments.library in ("gloo", "runjob")
+    api = (libraries.TorchDistributed if is_distributed else libraries.HorovodInterface)(arguments.library)
     measure(api, arguments)
     api.close()
-    if is_gloo:
+    if arguments.library == "gloo":
         os._exit(0)  # leaves out Python's end, in which PyTorch may abort (docs/ddp.md); the results are printed
 
 

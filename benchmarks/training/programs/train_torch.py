@@ -1,6 +1,6 @@
 """One rank of a training with PyTorch, which takes its steps in turns with others.
 
-    train_torch.py LIBRARY MODEL SOCKET        LIBRARY: runjob, horovod, ddp, alone, paced
+    train_torch.py LIBRARY MODEL SOCKET        LIBRARY: runjob, horovod, ddp, ddp-runjob, fsdp, fsdp-runjob, alone, paced
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ LIBRARIES = {
     "runjob": lambda: training.with_horovod("runjob.torch"),
     "before": lambda: training.with_horovod("runjob.torch"),
     "horovod": lambda: training.with_horovod("horovod.torch"),
-    "ddp": training.with_ddp,
+    "ddp": lambda: training.with_ddp("gloo"),
+    "ddp-runjob": lambda: training.with_ddp("runjob"),
+    "fsdp": lambda: training.with_fsdp("gloo"),
+    "fsdp-runjob": lambda: training.with_fsdp("runjob"),
     "alone": alone,
     "paced": paced,
 }

@@ -61,7 +61,7 @@ def gloo() -> tuple[Any, str]:
     """PyTorch's Gloo on all ranks; or None and the reason of the first rank that could not join it."""
     found, reason = None, ""
     try:
-        found = libraries.Gloo(_GLOO_LIMIT)
+        found = libraries.TorchDistributed("gloo", _GLOO_LIMIT)
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
     failed = [(rank, each) for rank, each in enumerate(objects.allgather_object(reason, name="gloo")) if each]

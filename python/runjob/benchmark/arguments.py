@@ -8,7 +8,7 @@ from typing import Any, Callable, Sequence
 from . import figures
 
 OPERATIONS = ("allreduce", "allgather", "broadcast", "reducescatter", "alltoall", "barrier")
-NETWORKS = ("resnet18", "vgg11", "transformer", "mlp")  # of networks.py, which needs PyTorch
+NETWORKS = ("resnet18", "vgg11", "transformer", "mlp", "small-layers")  # of networks.py, which needs PyTorch
 _SIZES = "4,4K,64K,1M,16M"
 _NETWORKS = "mlp,transformer"
 

@@ -10,6 +10,7 @@ import importlib
 from typing import Any
 
 _IN_PLACE = ("allreduce", "broadcast")
+_NO_FUTURES = "only torch.distributed has futures"
 
 
 class HorovodInterface:
@@ -34,6 +35,10 @@ class HorovodInterface:
     def finish(self, op: str, slot: Any, handle: Any) -> Any:
         """The result of the operation that start() has begun."""
         return _first(self._hvd.synchronize(handle))
+
+    def run_future(self, op: str, slot: Any) -> Any:
+        """The result of an operation that is waited for by its future."""
+        raise NotImplementedError(_NO_FUTURES)
 
     def _call(self, op: str, form: str, slot: Any) -> Any:
         name = f"{op}{form}_" if op in _IN_PLACE else f"{op}{form}"
@@ -67,30 +72,40 @@ def _first(result: Any) -> Any:
     return result[0] if isinstance(result, tuple) else result  # an alltoall's may come with the sizes that each rank sent
 
 
-class Gloo:
-    """torch.distributed with Gloo. Its place comes from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT."""
+class TorchDistributed:
+    """torch.distributed over the backend gloo or runjob. Its place comes from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Where
+    it is in use already, a group of all its ranks.
+    """
 
-    def __init__(self, limit: datetime.timedelta = datetime.timedelta(minutes=5)) -> None:
+    def __init__(self, backend: str, limit: datetime.timedelta = datetime.timedelta(minutes=5)) -> None:
         import torch
         import torch.distributed
 
+        if backend == "runjob":
+            importlib.import_module("runjob.torch.distributed")  # registers it, also where the package is not installed
         self.arrays, self._dist = torch, torch.distributed
-        self._dist.init_process_group("gloo", timeout=limit)
+        if self._dist.is_initialized():
+            self._group: Any = self._dist.new_group(backend=backend, timeout=limit)
+        else:
+            self._dist.init_process_group(backend, timeout=limit)
+            self._group = self._dist.group.WORLD
         self.rank, self.size = self._dist.get_rank(), self._dist.get_world_size()
-        self.library = f"torch {torch.__version__} gloo"
+        self.library = f"torch {torch.__version__} {backend}"
 
     def _call(self, op: str, slot: Any, asynchronous: bool) -> Any:
         if op == "allreduce":
-            return self._dist.all_reduce(slot.input, async_op=asynchronous)
+            return self._dist.all_reduce(slot.input, group=self._group, async_op=asynchronous)
         if op == "broadcast":
-            return self._dist.broadcast(slot.input, slot.root, async_op=asynchronous)
+            return self._dist.broadcast(slot.input, slot.root, group=self._group, async_op=asynchronous)
         if op == "allgather":
-            return self._dist.all_gather_into_tensor(slot.output, slot.input, async_op=asynchronous)
+            return self._dist.all_gather_into_tensor(slot.output, slot.input, group=self._group, async_op=asynchronous)
         if op == "reducescatter":
-            return self._dist.reduce_scatter_tensor(slot.output, slot.input, async_op=asynchronous)
+            return self._dist.reduce_scatter_tensor(slot.output, slot.input, group=self._group, async_op=asynchronous)
         if op == "alltoall":
-            return self._dist.all_to_all_single(slot.output, slot.input, async_op=asynchronous)
-        return self._dist.barrier(async_op=asynchronous)
+            return self._dist.all_to_all_single(slot.output, slot.input, group=self._group, async_op=asynchronous)
+        if op == "sendrecv":
+            return self._send_on(slot, asynchronous)
+        return self._dist.barrier(group=self._group, async_op=asynchronous)
 
     def run(self, op: str, slot: Any) -> Any:
         """The result of a blocking operation."""
@@ -106,14 +121,27 @@ class Gloo:
         handle.wait()
         return slot.input if op in _IN_PLACE else slot.output
 
+    def run_future(self, op: str, slot: Any) -> Any:
+        """The result of an operation that is waited for by its future."""
+        self._call(op, slot, True).get_future().wait()
+        return slot.input if op in _IN_PLACE else slot.output
+
+    def _send_on(self, slot: Any, asynchronous: bool) -> Any:
+        """To the next rank, while the one before sends to this one."""
+        if asynchronous:
+            raise NotImplementedError("sendrecv is measured as a blocking operation only")
+        sent: Any = self._dist.isend(slot.input, (self.rank + 1) % self.size, group=self._group)
+        self._dist.recv(slot.output, (self.rank - 1) % self.size, group=self._group)
+        sent.wait()
+
     def barrier(self) -> None:
         """Waits for all ranks."""
-        self._dist.barrier()
+        self._dist.barrier(group=self._group)
 
     def of_rank_0(self, number: int) -> int:
         """Rank 0's number."""
         cell = self.arrays.tensor([number])
-        self._dist.broadcast(cell, 0)
+        self._dist.broadcast(cell, 0, group=self._group)
         return int(cell)
 
     def close(self) -> None:

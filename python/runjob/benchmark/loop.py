@@ -4,7 +4,7 @@ The figures are rank 0's times of operations that follow each other without a ba
 rotate, and every other operation needs the data of all ranks. So the sum of rank 0's times is the time that has passed.
 
 `api`, one of libraries.py, has: arrays (the module torch or numpy), rank, size, library (name and version), run(op, slot),
-start(op, slot), finish(op, slot, handle), barrier() and of_rank_0(number). An operation that a library lacks raises
+start(op, slot), finish(op, slot, handle), run_future(op, slot), barrier() and of_rank_0(number). An operation that a library lacks raises
 NotImplementedError on all ranks alike.
 
 This file imports nothing of the package: ranks of other libraries use it from where it lies.
@@ -40,7 +40,7 @@ class Slot:
         count = 0 if plan.op == "barrier" else max(1, nbytes // api.arrays.zeros(1, dtype=dtype).nbytes)
         if plan.op in DIVIDING:
             count = max(size, count // size * size)
-        outputs = {"allgather": count * size, "reducescatter": count // size, "alltoall": count}.get(plan.op, 0)
+        outputs = {"allgather": count * size, "reducescatter": count // size, "alltoall": count, "sendrecv": count}.get(plan.op, 0)
         self.name = f"{plan.op}.{nbytes}.{index}"
         self.root = index % size
         self.input = api.arrays.zeros(count, dtype=dtype) if shared_input is None else shared_input
@@ -64,6 +64,7 @@ def expected(api: Any, op: str, slot: Slot) -> Any:
         "allgather": lambda: arrays.concatenate([given(arrays, count, sender) for sender in range(size)]),
         "reducescatter": lambda: total[mine],
         "alltoall": lambda: arrays.concatenate([given(arrays, count, sender)[mine] for sender in range(size)]),
+        "sendrecv": lambda: given(arrays, count, (api.rank - 1) % size),
     }[op]()
 
 
@@ -80,6 +81,8 @@ def run_sample(api: Any, plan: Plan, slots: list[Slot]) -> list[Any]:
     """Their results, each of its slot."""
     if plan.mode == "blocking":
         return [api.run(plan.op, slot) for slot in slots]
+    if plan.mode == "future":
+        return [api.run_future(plan.op, slot) for slot in slots]
     started = [api.start(plan.op, slot) for slot in slots]
     return [api.finish(plan.op, slot, handle) for slot, handle in zip(slots, started)]
 
@@ -93,7 +96,7 @@ def timed_sample(api: Any, plan: Plan, slots: list[Slot]) -> float:
 
 def check_results(api: Any, plan: Plan, slots: list[Slot]) -> None:
     """Errors  SystemExit, which names the operation and the rank with a wrong result; NotImplementedError."""
-    groups = [[slot] for slot in slots] if plan.mode == "blocking" else [slots]
+    groups = [slots] if plan.mode == "asynchronous" else [[slot] for slot in slots]
     for group in groups:
         for slot in group:
             slot.input[:] = given(api.arrays, len(slot.input), api.rank)

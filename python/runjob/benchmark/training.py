@@ -28,17 +28,43 @@ def with_horovod(module: str) -> tuple[int, Wrap]:
     return hvd.rank(), wrap
 
 
-def with_ddp() -> tuple[int, Wrap]:
-    """This process's rank, and DistributedDataParallel over Gloo."""
-    import torch.distributed
-
-    if not torch.distributed.is_initialized():
-        torch.distributed.init_process_group("gloo")
+def with_ddp(backend: str = "gloo") -> tuple[int, Wrap]:
+    """This process's rank, and DistributedDataParallel over gloo or runjob."""
+    group = _group(backend)
 
     def wrap(model: Any, optimizer: Any) -> tuple[Any, Any]:
-        return torch.nn.parallel.DistributedDataParallel(model), optimizer
+        return torch.nn.parallel.DistributedDataParallel(model, process_group=group), optimizer
 
-    return torch.distributed.get_rank(), wrap
+    return group.rank(), wrap
+
+
+def with_fsdp(backend: str) -> tuple[int, Wrap]:
+    """This process's rank, and FSDP2: each layer that has parameters is divided among the ranks, and so is what remains."""
+    group = _group(backend)
+    fsdp = importlib.import_module("torch.distributed.fsdp")
+    mesh = importlib.import_module("torch.distributed.device_mesh")
+
+    def wrap(model: Any, optimizer: Any) -> tuple[Any, Any]:
+        ranks = mesh.DeviceMesh.from_group(group, "cpu")
+        for layer in model.children():
+            if any(True for _ in layer.parameters()):
+                fsdp.fully_shard(layer, mesh=ranks)
+        fsdp.fully_shard(model, mesh=ranks)
+        return model, torch.optim.SGD(model.parameters(), lr=optimizer.param_groups[0]["lr"])
+
+    return group.rank(), wrap
+
+
+def _group(backend: str) -> Any:
+    """torch.distributed's default group, which is made if there is none; if that has another backend, a group of all ranks."""
+    import torch.distributed
+
+    if backend == "runjob":
+        importlib.import_module("runjob.torch.distributed")  # registers it, also where the package is not installed
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group(backend)
+    world = torch.distributed.group.WORLD
+    return world if torch.distributed.get_backend(world) == backend else torch.distributed.new_group(backend=backend)
 
 
 class Training:

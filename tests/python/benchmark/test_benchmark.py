@@ -78,7 +78,7 @@ def test_it_is_a_program_of_a_job_as_well():
         (("--turns", "-3"), "'-3' is no number greater than 0"),
         (("--sizes", "4,5X"), "'5X' is no size; 4, 64K, 1M and 1G are"),
         (("--ops", "allreduce,reduce"), "'reduce' is none of allreduce, allgather, broadcast, reducescatter, alltoall, barrier"),
-        (("--networks", "gpt"), "'gpt' is none of resnet18, vgg11, transformer, mlp"),
+        (("--networks", "gpt"), "'gpt' is none of resnet18, vgg11, transformer, mlp, small-layers"),
         (("--fast",), "unrecognized arguments: --fast"),
     ],
 )

@@ -20,7 +20,12 @@ sys.stdout.write(f"{place} {hvd.allgather([hvd.rank()]).tolist()} {sum:g}\\n")
 """
 
 
-@pytest.mark.parametrize("init", ["from mpi4py import MPI; hvd.init(comm=MPI.COMM_WORLD)", "hvd.init([0, 1, 2])"])
+ALLGATHER = "from mpi4py import MPI; world = MPI.COMM_WORLD; hvd.init(exchange=world.allgather, rank=world.rank, size=world.size)"
+
+
+@pytest.mark.parametrize(
+    "init", ["from mpi4py import MPI; hvd.init(comm=MPI.COMM_WORLD)", "hvd.init([0, 1, 2])", ALLGATHER], ids=["comm", "list", "exchange"]
+)
 def test_ranks_of_mpirun_are_a_job(init):
     assert lines_of(mpirun(3, init + PRINT)) == [f"[{rank}, 3, {rank}, 3, 0, 1] [0, 1, 2] 6" for rank in range(3)]
 

@@ -45,7 +45,7 @@ dist.destroy_process_group()
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    return installed_ranks.install(tmp_path_factory.mktemp("packages") / "installed")
+    return entry_points.install(tmp_path_factory.mktemp("packages") / "installed")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ join over torch.distributed's store.
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 from ctypes import byref, c_int32
@@ -18,9 +17,13 @@ import torch.distributed as dist
 
 from ... import basics, communicator, job
 from ..._library import library
-from ...exchange import Exchange, Exchanger
+from ...exchange import Exchange
 from .backend import RunjobBackend
 from .process_group import RunjobProcessGroup
+from .store_exchange import over_store
+
+#: The time after which an exchange is given up that does not keep its own limit, in seconds.
+_GRACE = 5.0
 
 _lock = threading.Lock()
 _groups: list[Any] = []  # those that are not destroyed
@@ -32,17 +35,28 @@ def create(options: Any, backend_options: Any = None) -> RunjobProcessGroup | Ru
     _DistributedBackendOptions.
     """
     global _joined
-    rank, size = options.group_rank, options.group_size
+    rank, size, timeout = options.group_rank, options.group_size, options.timeout
     members = list(options.global_ranks_in_group) or list(range(size))
-    exchange = _over_store(options.store, rank, size)
+    limit, label = timeout.total_seconds(), f"group {options.group_id}"
+    exchange = over_store(options.store, rank, size, limit, label)
+    kind = RunjobProcessGroup if _is_alone(options) and not _has_hooks() else RunjobBackend
+    is_default = not options.global_ranks_in_group
+    if is_default and kind is RunjobProcessGroup and getattr(options, "enable_reconfigure", False):
+        waiting = RunjobProcessGroup(0, members, rank, timeout, label)
+        waiting.store = options.store
+        waiting.allow_reconfigure(rejoin)
+        waiting.end("it has no members until torch.distributed._reconfigure() gives it some")
+        return waiting
     with _lock:
         if not job.is_initialized():
-            _join(exchange, rank, size)
+            _join(exchange, rank, size, limit)
             _joined = True
         _check_rank(members, rank)
-        number = 0 if members == list(range(job.size())) and not _groups else _add(members, exchange)
-        kind = RunjobProcessGroup if _is_alone(options) and not _has_hooks() else RunjobBackend
-        return _open(kind, number, members, rank, options.timeout, f"group {options.group_id}", options.store)
+        number = 0 if members == list(range(job.size())) and not _groups else _add(members, exchange, label, limit)
+        group = _open(kind, number, members, rank, timeout, label, options.store)
+        if is_default and isinstance(group, RunjobProcessGroup):
+            group.allow_reconfigure(rejoin)
+        return group
 
 
 def _open(kind: Any, number: int, members: list[int], rank: int, timeout: timedelta, label: str, store: Any) -> Any:
@@ -59,8 +73,9 @@ def _open(kind: Any, number: int, members: list[int], rank: int, timeout: timede
 
 def _split(kind: Any, members: list[int], rank: int, timeout: timedelta, label: str, store: Any) -> Any:
     """A group of some members of another one, which meet at `store`: no other group meets there."""
+    limit = timeout.total_seconds()
     with _lock:
-        number = _add(members, _over_store(store, rank, len(members)))
+        number = _add(members, over_store(store, rank, len(members), limit, label), label, limit)
         return _open(kind, number, members, rank, timeout, label, store)
 
 
@@ -71,6 +86,23 @@ def _check_rank(members: list[int], rank: int) -> None:
             f"this process is rank {job.rank()} of the {job.size()} ranks of a job of runjob, and cannot be rank {members[rank]} of "
             "torch.distributed: call init_process_group() with the job's rank and size, or leave the job before, with shutdown()"
         )
+
+
+def rejoin(group: RunjobProcessGroup, rank: int, size: int, exchange: Exchange, limit: float) -> None:
+    """Leaves the job, if this process is in one, and joins that of the `size` processes of the exchange.
+
+    Errors  RuntimeError if other groups of this process exist; those of communicator.join_over().
+    """
+    global _joined
+    with _lock:
+        if others := [each for each in _groups if each is not group]:
+            raise RuntimeError(f"reconfigure(): {len(others)} other groups of this process exist: destroy them first")
+        job.shutdown()
+        _joined = False
+        communicator.join_over(rank, size, exchange, limit=limit + _GRACE)
+        _joined = True
+        group.on_close = lambda: _leave(group, 0)
+        _groups[:] = [group]
 
 
 def _has_hooks() -> bool:
@@ -87,39 +119,22 @@ def _is_alone(options: Any) -> bool:
     return group is None or (group.name() == "custom" and not group._device_types)
 
 
-def _join(exchange: Exchange, rank: int, size: int) -> None:
+def _join(exchange: Exchange, rank: int, size: int, limit: float) -> None:
     started_as = (os.environ.get("RUNJOB_RANK"), os.environ.get("RUNJOB_SIZE"))
     if os.environ.get("RUNJOB_RENDEZVOUS") and started_as == (str(rank), str(size)):
         basics.init()
     else:
-        communicator.join_over(rank, size, exchange)
+        communicator.join_over(rank, size, exchange, limit=limit + _GRACE)
 
 
-def _add(members: list[int], exchange: Exchange) -> int:
+def _add(members: list[int], exchange: Exchange, label: str, limit: float) -> int:
     """Adds a process set of these ranks of the job, and returns its number."""
-    number, exchanger = c_int32(), Exchanger(exchange)
+    number = c_int32()
     array = (c_int32 * len(members))(*members)
     add = library().runjob_process_set_add_members
-    try:
-        job.call_interruptibly(
-            lambda: add(array, len(members), exchanger.function, None, byref(number)), meanwhile=exchanger.serve_until
-        )
-    except Exception:
-        exchanger.raise_error()
-        raise
+    call = lambda function: add(array, len(members), function, None, byref(number))  # noqa: E731
+    communicator.call_over(exchange, f"the exchange of the new {label},", call, job.call_interruptibly, limit + _GRACE)
     return number.value
-
-
-def _over_store(store: Any, rank: int, size: int) -> Exchange:
-    """An exchange among the members of a group over its part of torch.distributed's store."""
-    numbers = itertools.count()
-
-    def exchange(blob: bytes) -> list[bytes]:
-        prefix = f"runjob/{next(numbers)}"
-        store.set(f"{prefix}/{rank}", blob)
-        return [bytes(store.get(f"{prefix}/{other}")) for other in range(size)]
-
-    return exchange
 
 
 def _leave(group: Any, number: int) -> None:

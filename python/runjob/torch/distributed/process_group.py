@@ -4,19 +4,28 @@ call passes one layer less, and a Work keeps its methods.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore
 
+from ...exchange import Exchange
 from ...torch_version import has_new_backends
 from .backend import RunjobBackend
 from .operations import Operations
+from .store_exchange import over_store
+from .work import Work
 
 _CPU = torch.device("cpu")
 _ProcessGroup: Any = dist.ProcessGroup  # its types differ between versions of PyTorch, and have no place for None
+
+
+#: Joins the job of an exchange: the group, its rank and size there, the exchange, its time limit in seconds.
+Rejoin = Callable[["RunjobProcessGroup", int, int, Exchange, float], None]
 
 
 def _inner(process_set: int, ranks: Sequence[int], rank: int, timeout: timedelta, label: str) -> Any:
@@ -35,6 +44,10 @@ def _inner(process_set: int, ranks: Sequence[int], rank: int, timeout: timedelta
 
 class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
     """See Operations.open() for the arguments."""
+
+    store: Any = None  # where the members meet
+    _rejoin: Rejoin | None = None
+    _handle = ""
 
     def __init__(self, process_set: int, ranks: Sequence[int], rank: int, timeout: timedelta, label: str) -> None:
         _ProcessGroup.__init__(self, rank, len(ranks))
@@ -70,6 +83,51 @@ class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
         group._set_group_name(group_name)
         group._set_group_desc(group_desc or f"a part of {self._label}")
         return group
+
+    # Other members: torch.distributed._reconfigure(), from PyTorch 2.15 on.
+
+    def allow_reconfigure(self, rejoin: Rejoin) -> None:
+        """The group may get other members, which meet at its store."""
+        self._rejoin = rejoin
+        self._handle = f"runjob-{secrets.token_hex(8)}"
+
+    def end(self, reason: str) -> None:
+        """Later calls raise an error with this reason."""
+        self._flights.give_up(reason)
+        self._inner._flights.give_up(reason)
+
+    @property
+    def supports_reconfigure(self) -> bool:
+        return self._rejoin is not None
+
+    def get_reconfigure_handle(self) -> str:
+        """Names this process among those that call reconfigure()."""
+        if self._rejoin is None:
+            raise RuntimeError(f"{self._label} keeps its members: only the default group, with runjob as its only backend, can get others")
+        return self._handle
+
+    def reconfigure(self, opts: Any) -> Work:
+        """Leaves the job and joins another one: that of the processes whose handles are in `opts`. All of them call this with
+        the same handles and the same uuid, and meet at the store. A list gives their ranks, a set does not. Operations of
+        the group that are in flight end with an error. The Work is done.
+
+        Errors  ValueError if this process's handle is not in `opts`; RuntimeError if other groups exist; WaitTimeoutError
+                names the ranks that have not come within the time of `opts`, or the group's; those of init(). The group
+                has no members after an error, and reconfigure() may be called again, with another uuid.
+        """
+        handles = list(opts.handles) if isinstance(opts.handles, list) else sorted(opts.handles)
+        if self.get_reconfigure_handle() not in handles:
+            raise ValueError(f"reconfigure(): the handle of this process, {self._handle}, is not among {handles}")
+        rank, size, limit = handles.index(self._handle), len(handles), (opts.timeout or self._timeout).total_seconds()
+        self.end("its members were to change, and the change has failed")
+        store = PrefixStore(f"reconfigure/{opts.uuid}", self.store)
+        assert self._rejoin is not None
+        self._rejoin(self, rank, size, over_store(store, rank, size, limit, f"reconfigure() of {self._label}"), limit)
+        close = self.on_close
+        for each in (self, self._inner):
+            each.open(0, range(size), rank, self._timeout, self._label)
+        self.on_close = close
+        return Work(self._flights, [], [], [], None, f"reconfigure() of {self._label}", None)
 
     # The names by which PyTorch calls the same operations, which differ between its versions.
     _allgather_base = Operations.all_gather_single

@@ -6,23 +6,8 @@ import os
 import pathlib
 import subprocess
 import sys
-import tomllib
 
 import ranks
-
-
-def install(folder: pathlib.Path) -> pathlib.Path:
-    """Makes `folder` one in which Python finds the entry points of pyproject.toml, if it is on Python's path."""
-    info = folder / "runjob_launcher-99.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: runjob-launcher\nVersion: 99\n")
-    project = tomllib.loads((ranks.ROOT / "pyproject.toml").read_text())["project"]
-    groups = [
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
-        for group, points in project["entry-points"].items()
-    ]
-    (info / "entry_points.txt").write_text("\n".join(groups))
-    return folder
 
 
 def path_of(installed: pathlib.Path) -> str:

@@ -50,6 +50,7 @@ def test_groups_of_some_ranks_in_any_order(call_ranks):
 
 
 UNDER_TORCHRUN = """
+import os
 import torch, torch.distributed as dist
 import runjob.torch as hvd
 import runjob.torch.distributed
@@ -57,7 +58,8 @@ dist.init_process_group("runjob")
 total = torch.ones(1)
 dist.all_reduce(total)
 group = dist.new_group([0, 1])
-print(dist.get_rank(), hvd.rank(), hvd.size(), hvd.local_size(), total.item(), flush=True)
+line = f"{dist.get_rank()} {hvd.rank()} {hvd.size()} {hvd.local_size()} {total.item()}\\n"
+os.write(1, line.encode())  # as one write: both processes print to one pipe
 dist.destroy_process_group()
 """
 
@@ -69,3 +71,32 @@ def test_torchrun_starts_a_job_that_meets_at_its_store(tmp_path):
     done = subprocess.run(command, env=ranks.environment(), capture_output=True, text=True, timeout=ranks.TIMEOUT_SECONDS)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split("\n")) == ["", "0 0 2 2 2.0", "1 1 2 2 2.0"]
+
+
+OVER_A_STORE = """
+import os, sys
+import torch, torch.distributed as dist
+import runjob.torch as hvd
+rank, size = int(sys.argv[2]), 2
+store = dist.TCPStore("127.0.0.1", int(sys.argv[1]), is_master=False)
+count = 0
+def exchange(blob):
+    global count
+    count += 1
+    store.set(f"{count}/{rank}", blob)
+    return [store.get(f"{count}/{other}") for other in range(size)]
+hvd.init(exchange=exchange, rank=rank, size=size)
+print(hvd.rank(), hvd.allreduce(torch.full((70_000,), rank + 1.0), op=hvd.Sum)[-1].item())
+"""
+
+
+def test_a_store_serves_init_as_an_exchange():
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    command = [sys.executable, "-c", OVER_A_STORE, str(store.port)]
+    processes = [
+        subprocess.Popen([*command, str(rank)], env=ranks.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]
+    for rank, process in enumerate(processes):
+        output, errors = process.communicate(timeout=ranks.TIMEOUT_SECONDS)
+        assert output == f"{rank} 3.0\n", errors
