@@ -39,6 +39,26 @@ def every_collective_equals_the_cpus():
 
 
 @check
+def adasum_of_parallel_and_of_orthogonal_tensors():
+    """Of whole numbers, so that the factors are exact; where a rank is alone, the tensor itself."""
+    rank, size = hvd.rank(), hvd.size()
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        values = (torch.arange(999) % 7 + 1).to(dtype)
+        own = values.to(device())
+        assert_equal(f"Adasum of equal {dtype}", hvd.allreduce(own, op=hvd.Adasum), values)
+        part = torch.where(torch.arange(999, device=device()) % size == rank, own, torch.zeros_like(own))
+        group = hvd.grouped_allreduce([part, own], op=hvd.Adasum)
+        assert_equal(f"Adasum of orthogonal {dtype}", group[0], values)
+        assert_equal(f"Adasum in place of {dtype}", hvd.allreduce_(own.clone(), op=hvd.Adasum, prescale_factor=2.0), values * 2)
+    model = torch.nn.Linear(3, 2).to(device())
+    hvd.broadcast_parameters(model.state_dict(), 0)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters(), op=hvd.Adasum)
+    model(torch.ones(4, 3, device=device()) * (rank + 1)).sum().backward()
+    optimizer.step()
+    hvd.assert_same(model)
+
+
+@check
 def objects():
     thing = {"rank": hvd.rank(), "tensor": torch.full((3,), float(hvd.rank()), device=device())}
     got = hvd.broadcast_object(thing, root_rank=hvd.size() - 1)

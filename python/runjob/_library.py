@@ -152,6 +152,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     # handle, splits, nsplits
     "runjob_received_splits": (c_int, [c_int64, POINTER(_SHAPE), POINTER(c_int32)]),
     "runjob_release": (None, [c_int64]),
+    # dot products, the number of tensors and of ranks, the factors as a result
+    "runjob_adasum_factors": (c_int, [c_void_p, c_int32, c_int32, c_void_p]),
     # bytes, the address as a result
     "runjob_symmetric_alloc": (c_int, [c_size_t, POINTER(c_void_p)]),
     "runjob_symmetric_free": (c_int, [c_void_p]),

@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from ctypes import POINTER, addressof, byref, c_int32, c_int64, c_void_p
 from typing import Any, Generic, NamedTuple
 
-from . import job, process_sets
+from . import job, process_sets, reduce_ops
 from ._library import Tensor, library, set_tensor
 from .arrays import Array, Arrays
+from .dtypes import NAMES
 from .handles import Call, Collective
 from .process_sets import ProcessSet
+from .reduce_ops import Adasum
 
 ALLREDUCE = Collective("allreduce")
 BROADCAST = Collective("broadcast")
@@ -55,6 +57,8 @@ class Calls(Generic[Array]):
         op, prescale, postscale, process_set, native = reduction
         set_id = process_sets.identifier(process_set)
         described = self._described(tensor, arrays.address(output), 0)
+        if op == Adasum:
+            reduce_ops.check_adasum("allreduce", NAMES[described.dtype])
         return Call(ALLREDUCE, name, described, (tensor, output), lambda core: output, set_id, op, prescale, postscale, native)
 
     def allgather(self, tensor: Any, name: str | None, process_set: ProcessSet) -> Call:
@@ -87,6 +91,7 @@ class Calls(Generic[Array]):
     def reducescatter(self, tensor: Any, name: str | None, reduction: Reduction) -> Call:
         tensor = self.arrays.dense(tensor, "reducescatter")
         op, prescale, postscale, process_set, _ = reduction
+        reduce_ops.check_scattered(op)
         set_id = process_sets.identifier(process_set)
         room = self.scattered_room(tensor, process_set)
         described = self._described(tensor, *self.place(room))

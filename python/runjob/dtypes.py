@@ -15,3 +15,5 @@ NUMBERS = {
     "bool": 9,
     "bfloat16": 10,
 }
+#: The names by number.
+NAMES = {number: name for name, number in NUMBERS.items()}

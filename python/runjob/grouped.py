@@ -21,11 +21,11 @@ from ._library import Tensor, library, set_tensor
 from .arrays import Array, Given
 from .calls import Calls, Reduction
 from .compression import Compressor, NoneCompressor
-from .dtypes import NUMBERS
+from .dtypes import NAMES, NUMBERS
 from .exceptions import InvalidArgumentError
 from .handles import Call, Collective
 from .process_sets import ProcessSet, global_process_set
-from .reduce_ops import Average, Sum
+from .reduce_ops import Adasum, Average, Sum
 
 ALLREDUCE = Collective("grouped_allreduce")
 ALLGATHER = Collective("grouped_allgather")
@@ -54,6 +54,9 @@ class GroupedCalls(Generic[Array]):
             dense = [self._arrays.dense(tensor, "allreduce") for tensor in given]
             outputs = [self._arrays.empty_like(tensor) for tensor in dense]
         set_id = process_sets.identifier(reduction.process_set)
+        if reduction.op == Adasum:
+            for tensor in dense:
+                reduce_ops.check_adasum("grouped_allreduce", NAMES[self._arrays.form(tensor)[2]])
         self._check_reduction(dense, "grouped_allreduce", reduction)
         return self._group(ALLREDUCE, name, dense, outputs, lambda core: outputs, set_id, reduction)
 
@@ -67,6 +70,7 @@ class GroupedCalls(Generic[Array]):
     def reducescatter(self, tensors: Iterable[Any], name: str | None, reduction: Reduction) -> Call:
         dense = [self._arrays.dense(tensor, "reducescatter") for tensor in self.listed(tensors, "grouped_reducescatter")]
         set_id = process_sets.identifier(reduction.process_set)
+        reduce_ops.check_scattered(reduction.op)
         self._check_rows(dense, "grouped_reducescatter")
         self._check_reduction(dense, "grouped_reducescatter", reduction)
         rooms = [self._calls.scattered_room(tensor, reduction.process_set) for tensor in dense]

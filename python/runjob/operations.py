@@ -47,7 +47,8 @@ class Operations(Generic[Given, Array]):
     ) -> Array:  # fmt: skip
         """Reduces `tensor` over the ranks: postscale_factor * reduction of (prescale_factor * tensor).
 
-        op       Average (the default), Sum, Min, Max, Product. `average=` is deprecated. Averages of integers truncate toward zero.
+        op       Average (the default), Sum, Adasum, Min, Max, Product. `average=` is deprecated. Averages of integers truncate
+                 toward zero. Adasum takes floats alone.
         Shape, dtype  any; those of the result, a new tensor on every rank, are the same.
         Errors   ValueError for arguments that can never work; HorovodInternalError and its kinds, MismatchError when
                  the ranks disagree.
@@ -64,7 +65,8 @@ class Operations(Generic[Given, Array]):
     ) -> int:  # fmt: skip
         """Starts postscale_factor * reduction over ranks of (prescale_factor * tensor) into a new tensor; returns a handle.
 
-        op      Average (the default), Sum, Min, Max, Product. `average=` is deprecated. Averages of integers truncate toward zero.
+        op      Average (the default), Sum, Adasum, Min, Max, Product. `average=` is deprecated. Averages of integers truncate
+                toward zero. Adasum takes floats alone.
         Owner   `tensor` must not be changed until synchronize(handle), which returns the new one.
         Errors  ValueError for arguments that can never work; other errors come from synchronize().
         """

@@ -15,7 +15,17 @@ namespace {
   throw Error(Errc::kInvalidArgument, fmt::format("{}: {}", operation_text(name, signature), why));
 }
 
+void check_adasum(std::string_view name, const Signature& signature) {
+  if (signature.op != ReduceOp::kAdasum) return;
+  if (signature.kind == Kind::kReducescatter) refuse(name, signature, "Adasum is a reduction of allreduces alone");
+  const ElementKind kind = row_of(signature.dtype).kind;
+  if (kind == ElementKind::kFloat || kind == ElementKind::kHalf) return;
+  refuse(name, signature,
+         fmt::format("Adasum of {} values is not defined; convert them to float32", to_string(signature.dtype)));
+}
+
 void check_reduction(std::string_view name, const Signature& signature) {
+  check_adasum(name, signature);
   if (row_of(signature.dtype).kind != ElementKind::kBool) return;
   if (signature.op == ReduceOp::kAverage) refuse(name, signature, "bool values cannot be averaged");
   if (signature.prescale != 1 || signature.postscale != 1) {
@@ -113,6 +123,8 @@ std::string_view to_string(ReduceOp op) {
       return "average";
     case ReduceOp::kSum:
       return "sum";
+    case ReduceOp::kAdasum:
+      return "Adasum";
     case ReduceOp::kMin:
       return "min";
     case ReduceOp::kMax:
@@ -145,7 +157,7 @@ bool is_kind(int number) {
 }
 
 bool is_reduce_op(int number) {
-  return number == 0 || number == 1 || (number >= 3 && number <= 5);
+  return number >= 0 && number <= 5;
 }
 
 std::int64_t element_count(ShapeView shape) {

@@ -28,8 +28,8 @@ enum class Kind : std::uint8_t {
 /// For arrays by kind: one more than the last number.
 inline constexpr std::size_t kKindNumbers = static_cast<std::size_t>(Kind::kReducescatter) + 1;
 
-/// The numbers are those of runjob.h.
-enum class ReduceOp : std::uint8_t { kAverage = 0, kSum = 1, kMin = 3, kMax = 4, kProduct = 5 };
+/// The numbers are those of runjob.h. No backend gets kAdasum: see runtime/operations/adasum.hpp.
+enum class ReduceOp : std::uint8_t { kAverage = 0, kSum = 1, kAdasum = 2, kMin = 3, kMax = 4, kProduct = 5 };
 
 using Shape = std::vector<std::int64_t>;
 using ShapeView = std::span<const std::int64_t>;

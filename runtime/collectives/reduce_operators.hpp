@@ -61,6 +61,8 @@ auto with_operator(ReduceOp op, Use use) {
       return use(Max());
     case ReduceOp::kProduct:
       return use(Product());
+    case ReduceOp::kAdasum:
+      break;
   }
   throw Error(Errc::kBug, "no such reduction");
 }

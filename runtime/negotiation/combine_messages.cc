@@ -94,6 +94,7 @@ OwnMessage own_message_of(const Signature& signature, int rank, int size) {
 std::size_t largest_input(const Signature& signature, const Decision& decision) {
   if (signature.kind == Kind::kBarrier) return 0;
   if (signature.wire || !signature.group.empty() || signature.memory != MemoryKind::kHost) return SIZE_MAX;
+  if (signature.op == ReduceOp::kAdasum) return SIZE_MAX;
   const std::vector<std::int64_t>& rows = decision.first_extents;
   if (!has_own_first_extent(signature.kind))
     return static_cast<std::size_t>(element_count(signature.shape)) * size_of(signature.dtype);

@@ -25,22 +25,24 @@ class FusedAllreduce {
   Status run(std::span<const FusedTensor> tensors) {
     call_.count = 0;
     for (const FusedTensor& tensor : tensors) call_.count += tensor.count;
-    if (!buffer_.has_room(call_.count * size_of(key_.wire))) begin_stage(tensors, "INIT_FUSION_BUFFER");
+    if (!buffer_.has_room(call_.count * size_of(key_.wire))) begin_stage_of(timeline_, tensors, "INIT_FUSION_BUFFER");
     std::byte* const memory = buffer_.room(call_.count * size_of(key_.wire));
     call_.input = call_.output = memory;
     if (timeline_.is_on()) {
-      call_.on_stage = [&](const char* stage, const char* algorithm) { begin_stage(tensors, stage, algorithm); };
+      call_.on_stage = [&](const char* stage, const char* algorithm) {
+        begin_stage_of(timeline_, tensors, stage, algorithm);
+      };
     }
-    begin_stage(tensors, "MEMCPY_IN_FUSION_BUFFER");
+    begin_stage_of(timeline_, tensors, "MEMCPY_IN_FUSION_BUFFER");
     std::byte* place = memory;
     for (const FusedTensor& tensor : tensors) {
       convert(key_.wire, place, key_.dtype, tensor.input, tensor.count, before_);
       place += tensor.count * size_of(key_.wire);
     }
-    begin_stage(tensors, "QUEUE");
+    begin_stage_of(timeline_, tensors, "QUEUE");
     Status status = run_(call_);
     if (!status.ok()) return status;
-    begin_stage(tensors, "MEMCPY_OUT_FUSION_BUFFER");
+    begin_stage_of(timeline_, tensors, "MEMCPY_OUT_FUSION_BUFFER");
     place = memory;
     for (const FusedTensor& tensor : tensors) {
       convert(key_.dtype, tensor.output, key_.wire, place, tensor.count, after_);
@@ -50,14 +52,6 @@ class FusedAllreduce {
   }
 
  private:
-  void begin_stage(std::span<const FusedTensor> tensors, const char* stage, const char* algorithm = nullptr) {
-    if (!timeline_.is_on()) return;
-    for (const FusedTensor& tensor : tensors) {
-      timeline_.end_activity(*tensor.name);
-      timeline_.begin_activity(*tensor.name, stage, algorithm);
-    }
-  }
-
   const RunCall& run_;
   EngineTimeline& timeline_;
   FusionBuffer& buffer_;
@@ -82,6 +76,15 @@ std::byte* FusionBuffer::room(std::size_t bytes) {
   memory_ = allocate(buffers_, MemoryKind::kHost, bytes);
   bytes_ = bytes;
   return memory_.get();
+}
+
+void begin_stage_of(EngineTimeline& timeline, std::span<const FusedTensor> tensors, const char* stage,
+                    const char* algorithm) {
+  if (!timeline.is_on()) return;
+  for (const FusedTensor& tensor : tensors) {
+    timeline.end_activity(*tensor.name);
+    timeline.begin_activity(*tensor.name, stage, algorithm);
+  }
 }
 
 Status run_fused(const RunCall& run, EngineTimeline& timeline, FusionBuffer& buffer, const FusionKey& key,

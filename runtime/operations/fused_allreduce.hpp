@@ -38,6 +38,10 @@ struct FusedTensor {
   std::size_t count = 0;   ///< elements
 };
 
+/// Begins a stage of all tensors in the timeline. `algorithm` may be null.
+void begin_stage_of(EngineTimeline& timeline, std::span<const FusedTensor> tensors, const char* stage,
+                    const char* algorithm = nullptr);
+
 /// Runs one allreduce of all `tensors`, which have `key` in common. They are copied into the buffer, scaled and
 /// compressed on the way, reduced there, and copied out of it. A tensor that is larger than `most_bytes` goes in
 /// pieces. Values are prescaled before they are compressed; a postscale above 1 is applied after they are uncompressed.

@@ -8,6 +8,7 @@
 
 #include "base/log.hpp"
 #include "base/process/float_environment.hpp"
+#include "runtime/operations/adasum.hpp"
 
 namespace runjob::runtime {
 namespace {
@@ -117,7 +118,9 @@ Status OperationRunner::run(std::span<AgreedOperation> operations, std::span<con
     for (const std::size_t index : batch) begin(operations[items_[index].operation]);
     const FusionItem& first = items_[batch.front()];
     const bool is_compressed = first.key && first.key->wire != first.key->dtype;
-    if (batch.size() == 1 && !is_compressed) return run_alone(path_, operations[first.operation], first.tensor);
+    const bool is_adasum = first.key && first.key->op == ReduceOp::kAdasum;
+    if (batch.size() == 1 && !is_compressed && !is_adasum)
+      return run_alone(path_, operations[first.operation], first.tensor);
     if (first.key->memory != MemoryKind::kHost) return run_on_device(operations, batch);
     std::vector<FusedTensor> tensors;
     for (const std::size_t index : batch) {
@@ -126,6 +129,7 @@ Status OperationRunner::run(std::span<AgreedOperation> operations, std::span<con
       const GroupBuffers buffers = buffers_of(submission, item.tensor);
       tensors.push_back({&submission.name, buffers.input, buffers.output, count_of(submission.signature, item.tensor)});
     }
+    if (is_adasum) return run_adasum(path_.run, timeline_, buffer_, *first.key, tensors, rank_, size_);
     return run_fused(path_.run, timeline_, buffer_, *first.key, tensors, most_compressed_);
   } catch (const std::exception& error) {  // the other ranks cannot go on without this one
     return Status(Errc::kSystem, fmt::format("an allreduce: {}", error.what()));

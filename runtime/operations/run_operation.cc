@@ -47,6 +47,12 @@ Status refusal_of(DeviceBackend* backend, std::string_view name, const Signature
     return Status(Errc::kUnavailable, fmt::format("{}: values in {} cannot be compressed; convert them there",
                                                   operation_text(name, signature), to_string(signature.memory)));
   }
+  if (signature.op == ReduceOp::kAdasum) {
+    return Status(Errc::kUnavailable,
+                  fmt::format("{}: the library has no Adasum of values in {}; copy them to the host's memory, or use "
+                              "runjob.torch, which computes it there",
+                              operation_text(name, signature), to_string(signature.memory)));
+  }
   if (backend == nullptr) return {};
   const std::size_t count = tensor_count(signature);
   for (std::size_t tensor = 0; tensor < count; ++tensor) {

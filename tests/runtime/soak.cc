@@ -21,9 +21,10 @@ namespace {
 using namespace runjob::runtime;
 using Clock = std::chrono::steady_clock;
 
-enum class What { kAllreduce, kBroadcast, kAllgather, kAlltoall, kReducescatter, kBarrier };
+enum class What { kAllreduce, kBroadcast, kAllgather, kAlltoall, kReducescatter, kBarrier, kAdasum };
 
-/// An operation as all ranks draw it. Sums of small whole numbers are exact in float.
+/// An operation as all ranks draw it. Sums of small whole numbers are exact in float. An Adasum has other values, which
+/// are orthogonal, so that it is their sum: each element is not zero on one rank alone.
 struct Drawn {
   std::string name;
   What what;
@@ -42,6 +43,13 @@ std::vector<float> input(int rank, std::int64_t rows) {
   return values;
 }
 
+/// The values of the `index`-th of `members` ranks for an Adasum.
+std::vector<float> orthogonal_input(std::size_t index, std::size_t members, std::int64_t rows) {
+  std::vector<float> values(static_cast<std::size_t>(rows) * 2);
+  for (std::size_t i = index; i < values.size(); i += members) values[i] = value(0, i);
+  return values;
+}
+
 /// Ranks of the process sets that there are, by number; 0 is the whole job.
 using Sets = std::map<std::int32_t, std::vector<int>>;
 
@@ -57,7 +65,7 @@ class Rank {
     // References into it are lent to operations in flight: it must not grow.
     std::vector<std::vector<float>> buffers(operations.size());
     for (std::size_t i = 0; i < operations.size(); ++i) {
-      buffers[i] = input(rank_, rows_of(operations[i], rank_));
+      buffers[i] = input_of(operations[i]);
       in_flight.emplace_back(operations[i], submit(operations[i], buffers[i]));
     }
     for (std::size_t i = 0; i < in_flight.size(); ++i) finish(in_flight[i].first, in_flight[i].second, buffers[i]);
@@ -66,7 +74,7 @@ class Rank {
   /// One that all ranks do next, alone.
   void run_alone(const Drawn& drawn) {
     if (!takes_part(drawn)) return;
-    std::vector<float> buffer = input(rank_, rows_of(drawn, rank_));
+    std::vector<float> buffer = input_of(drawn);
     if (drawn.what != What::kAllreduce) return finish(drawn, submit(drawn, buffer), buffer);
     const std::int64_t shape[] = {drawn.rows, 2};
     runjob_handle handle = 0;
@@ -76,6 +84,11 @@ class Rank {
   }
 
  private:
+  std::vector<float> input_of(const Drawn& drawn) const {
+    if (drawn.what == What::kAdasum) return orthogonal_input(index_in(drawn), ranks_of(drawn).size(), drawn.rows);
+    return input(rank_, rows_of(drawn, rank_));
+  }
+
   static std::int64_t rows_of(const Drawn& drawn, int rank) {
     return drawn.what == What::kAllgather ? drawn.rows + rank % 3 : drawn.rows;
   }
@@ -103,6 +116,10 @@ class Rank {
         check(runjob_reducescatter_async(name, buffer.data(), nullptr, 0, shape, 2, RUNJOB_FLOAT32, RUNJOB_SUM, 1, 1,
                                          drawn.set, &handle));
         break;
+      case What::kAdasum:
+        check(runjob_allreduce_async(name, buffer.data(), buffer.data(), shape, 2, RUNJOB_FLOAT32, RUNJOB_ADASUM, 1, 1,
+                                     drawn.set, &handle));
+        break;
       case What::kBarrier:
         check(runjob_barrier_async(name, drawn.set, &handle));
         break;
@@ -123,6 +140,12 @@ class Rank {
     return std::find(ranks_of(drawn).begin(), ranks_of(drawn).end(), rank_) != ranks_of(drawn).end();
   }
 
+  /// This rank's index among the operation's ranks.
+  std::size_t index_in(const Drawn& drawn) const {
+    const std::vector<int>& ranks = ranks_of(drawn);
+    return static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
+  }
+
   float sum(const Drawn& drawn, std::size_t element) const {
     float result = 0;
     for (const int rank : ranks_of(drawn)) result += value(rank, element);
@@ -135,9 +158,10 @@ class Rank {
     if (drawn.what == What::kAllreduce) {
       for (std::size_t i = 0; i < static_cast<std::size_t>(drawn.rows) * 2; ++i) expected.push_back(sum(drawn, i));
     }
+    for (std::size_t i = 0; drawn.what == What::kAdasum && i < static_cast<std::size_t>(drawn.rows) * 2; ++i)
+      expected.push_back(value(0, i));
     const std::vector<int>& ranks = ranks_of(drawn);
-    const auto index = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
-    const auto part = static_cast<std::size_t>(drawn.rows) / ranks.size() * 2, first = part * index;
+    const auto part = static_cast<std::size_t>(drawn.rows) / ranks.size() * 2, first = part * index_in(drawn);
     for (const int rank : ranks) {
       const std::vector<float> theirs = input(rank, rows_of(drawn, rank));
       if (drawn.what == What::kAllgather) expected.insert(expected.end(), theirs.begin(), theirs.end());
@@ -216,7 +240,7 @@ bool run_epoch(std::mt19937& common, unsigned seed, Clock::time_point end, long&
     std::vector<Drawn> operations;
     const int count = static_cast<int>(common() % 3 == 0 ? common() % 40 : common() % 4);
     for (int i = 0; i < count; ++i) {
-      const auto what = static_cast<What>(common() % 6);
+      const auto what = static_cast<What>(common() % 7);
       // Few names, so that most are known, with few signatures, so that some are changed.
       const auto& [set, ranks] =
           *std::next(sets.begin(), common() % 2 == 0 ? 0 : static_cast<std::ptrdiff_t>(common() % sets.size()));

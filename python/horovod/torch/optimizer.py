@@ -15,6 +15,7 @@ from runjob.torch import (
     sparse_allreduce_async,
     synchronize,
 )
+from runjob.torch.delta_optimizer import DistributedAdasumMixin as _DistributedAdasumOptimizer  # noqa: F401
 from runjob.torch.optimizer import DistributedOptimizer
 from runjob.torch.optimizer import _DistributedMixin as _DistributedOptimizer  # noqa: F401  for isinstance() and annotations
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from ..reduce_ops import Adasum
 from .gradients import GradientReduction, identity
 
 
@@ -36,7 +37,7 @@ class Accumulation:
         of a later step.
         """
         if self.passes == 1:
-            return apply(self.reduction.reduced(gradients, variables))
+            return apply(self._reduced(gradients, variables))
         given = [tf.convert_to_tensor(gradient) if gradient is not None else None for gradient in gradients]
         sums = self._sums.setdefault(tuple(map(identity, variables)), _Sums())
         count = sums.add(given, variables)
@@ -47,13 +48,18 @@ class Accumulation:
         averages = totals
         if self._averages:
             averages = [None if total is None else total / tf.cast(self.passes, total.dtype) for total in totals]
-        applied = apply(self.reduction.reduced(averages, variables))
+        applied = apply(self._reduced(averages, variables))
         # A graph of TensorFlow 1 runs only the operations that the result depends on.
         before = [each for each in (*totals, applied) if isinstance(each, (tf.Tensor, tf.Operation))]
         with tf.control_dependencies(before):
             resets = sums.reset()
         with tf.control_dependencies(resets):
             return tf.constant(True)
+
+
+    def _reduced(self, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
+        """With Adasum, the changes of the variables are reduced instead of the gradients."""
+        return list(gradients) if self.reduction.op == Adasum else self.reduction.reduced(gradients, variables)
 
 
 class _Sums:

@@ -24,7 +24,7 @@ class GradientReduction:
                            gradients are grouped by size.
     scale_local_gradients  divides the gradients of local variables, which are not reduced, by the number of ranks, as
                            averages are.
-    Errors                 ValueError, NotImplementedError for Adasum.
+    Errors                 ValueError.
     """
 
     def __init__(

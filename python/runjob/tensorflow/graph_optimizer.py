@@ -54,3 +54,35 @@ class GraphOptimizer(tf.compat.v1.train.Optimizer):  # type: ignore[misc]
     def variables(self, *arguments: Any, **options: Any) -> Any:
         """The variables of the optimizer."""
         return self._optimizer.variables(*arguments, **options)
+
+
+class AdasumGraphOptimizer(GraphOptimizer):
+    """An optimizer that lets another one step on this rank's gradients, reduces the changes of the variables, and adds
+    them to the variables as they were before. With several backward passes for a step, the other one steps on the sum of
+    their gradients.
+    """
+
+    def compute_gradients(self, *arguments: Any, **options: Any) -> Any:
+        """The gradients that the optimizer computes on this rank."""
+        return self._optimizer.compute_gradients(*arguments, **options)
+
+    def apply_gradients(self, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
+        """Lets the optimizer apply the gradients, and reduces the changes of all variables, except local ones. All ranks
+        must call it.
+        """
+        pairs = list(grads_and_vars)
+        variables = [variable for _, variable in pairs]
+        reduction = self._accumulation.reduction
+        common = [variable for variable in variables if not reduction.is_local(variable)]
+
+        def apply(gradients: list[Any]) -> Any:
+            before = [tf.raw_ops.DeepCopy(x=variable) for variable in common]  # a read could have the variable's memory
+            with tf.control_dependencies(before):
+                applied = self._optimizer.apply_gradients(list(zip(gradients, variables)), *arguments, **options)
+            with tf.control_dependencies([applied] if isinstance(applied, tf.Operation) else []):
+                changes = [variable.read_value() - start for variable, start in zip(common, before)]
+            reduced = reduction.reduced(changes, common)
+            assigned = [variable.assign(start + change) for variable, start, change in zip(common, before, reduced)]
+            return None if tf.executing_eagerly() else tf.group(*assigned)
+
+        return self._accumulation.step([gradient for gradient, _ in pairs], variables, apply)

@@ -20,7 +20,7 @@ from .. import job, process_sets, reduce_ops
 from .. import operations as eager_operations
 from ..compression import Compressor, split
 from ..process_sets import ProcessSet, global_process_set
-from ..reduce_ops import Average, Sum
+from ..reduce_ops import Adasum, Average, Sum
 from . import nodes
 from .compression import NATIVE, Compression
 from .kernels import operations
@@ -52,6 +52,7 @@ def allreduce(
     compression, native = split(compression, NATIVE)
     with _placed(device_dense):
         compressed, context = compression.compress(tf.convert_to_tensor(tensor))
+        _check_adasum(op, "allreduce", compressed)
         reduced = nodes.run(
             nodes.ALLREDUCE, (compressed,), Naming(name, ignore_name_scope), set_id, reduce_op=op,
             prescale_factor=prescale_factor, postscale_factor=postscale_factor, compression=native,
@@ -96,6 +97,7 @@ def grouped_allreduce(
     compression, native = split(compression, NATIVE)
     with _placed(device_dense):
         pairs = [compression.compress(tf.convert_to_tensor(given[index])) for index in places]
+        _check_adasum(op, "grouped_allreduce", *(compressed for compressed, _ in pairs))
         reduced = nodes.run(
             nodes.GROUPED_ALLREDUCE, ([compressed for compressed, _ in pairs],), Naming(name, ignore_name_scope), set_id,
             reduce_op=op, prescale_factor=prescale_factor, postscale_factor=postscale_factor, compression=native,
@@ -164,6 +166,7 @@ def reducescatter(
     evenly, the first ranks get one more.
     """
     op = reduce_ops.resolve(op, None)
+    reduce_ops.check_scattered(op)
     set_id = process_sets.identifier(process_set)
     with _placed(device_dense):
         compressed, context = compression.compress(tf.convert_to_tensor(tensor))
@@ -181,6 +184,7 @@ def grouped_reducescatter(
 ) -> list[Any]:  # fmt: skip
     """Reduces and scatters each tensor as reducescatter() does, all as one operation."""
     op = reduce_ops.resolve(op, None)
+    reduce_ops.check_scattered(op)
     set_id = process_sets.identifier(process_set)
     with _placed(device_dense):
         given = _listed(tensors, "grouped_reducescatter")
@@ -249,6 +253,12 @@ def local_rank_op(name: str | None = None) -> Any:
 def _check_set(number: int) -> None:
     if tf.executing_eagerly():
         process_sets.check_number(number)
+
+
+def _check_adasum(op: int, operation: str, *tensors: Any) -> None:
+    if op == Adasum:
+        for tensor in tensors:
+            reduce_ops.check_adasum(operation, tensor.dtype.base_dtype.name)
 
 
 def _listed(tensors: Any, operation: str) -> list[Any]:

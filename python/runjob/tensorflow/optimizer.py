@@ -8,11 +8,11 @@ import tensorflow as tf
 
 from ..compression import Compressor
 from ..process_sets import ProcessSet, global_process_set
-from ..reduce_ops import Average
+from ..reduce_ops import Adasum, Average
 from .accumulation import Accumulation
 from .compression import Compression
 from .gradients import GradientReduction
-from .graph_optimizer import GraphOptimizer
+from .graph_optimizer import AdasumGraphOptimizer, GraphOptimizer
 from .keras_optimizer import distribute
 
 
@@ -32,6 +32,8 @@ def DistributedOptimizer(  # noqa: N802  Horovod's name
                                   use_locking is.
     backward_passes_per_step      the number of passes whose gradients are added up before they are reduced and applied.
     average_aggregated_gradients  divides the sums by that number.
+    op                            also Adasum, for optimizers of tf.compat.v1.train: they step on this rank's gradients, and
+                                  the changes of the variables are reduced.
     Others                        as for DistributedGradientTape().
     Errors                        ValueError for a value that is not an optimizer, and for options that exclude each
                                   other.
@@ -40,7 +42,13 @@ def DistributedOptimizer(  # noqa: N802  Horovod's name
         compression, sparse_as_dense, op, gradient_predivide_factor, num_groups, groups, process_set, scale_local_gradients,
         device_dense, device_sparse,
     )  # fmt: skip
+    if op == Adasum and average_aggregated_gradients:
+        raise ValueError("average_aggregated_gradients=True goes with other ops than Adasum")
     accumulation = Accumulation(reduction, backward_passes_per_step, average_aggregated_gradients)
+    if op == Adasum and isinstance(optimizer, tf.compat.v1.train.Optimizer):
+        return AdasumGraphOptimizer(optimizer, name, use_locking, accumulation)
+    if op == Adasum:
+        raise ValueError("op=Adasum: optimizers of Keras take other ops; use DistributedGradientTape(op=Adasum)")
     if isinstance(optimizer, tf.compat.v1.train.Optimizer):
         return GraphOptimizer(optimizer, name, use_locking, accumulation)
     return distribute(optimizer, accumulation)

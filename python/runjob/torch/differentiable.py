@@ -132,7 +132,7 @@ def allreduce(
 ) -> torch.Tensor:
     """Reduces `tensor` over the ranks; every rank gets the result, a new tensor. Differentiable.
 
-    op  Average (the default), Sum, Min, Max, Product. `average=` is deprecated.
+    op  Average (the default), Sum, Adasum, Min, Max, Product. `average=` is deprecated.
     Shape, dtype  any; those of the result are the same. Threads  any.
     Errors  ValueError for arguments that can never work; HorovodInternalError and its kinds, MismatchError when
             the ranks disagree.

@@ -20,15 +20,16 @@ from typing import Any
 
 import torch
 
-from .. import handles, job, process_sets
+from .. import grouped, handles, job, process_sets
 from .._library import GPU_MEMORY, library
-from ..calls import Calls, Reduction
+from ..calls import ALLREDUCE, Calls, Reduction
 from ..exceptions import Code
 from ..grouped import GroupedCalls
 from ..handles import Call
 from ..process_sets import ProcessSet
-from ..reduce_ops import Average, Sum
+from ..reduce_ops import Adasum, Average, Sum
 from . import gpus
+from .adasum import AdasumCall
 
 _waits_on_host = os.environ.get("HOROVOD_ENABLE_ASYNC_COMPLETION") == "0"
 
@@ -160,6 +161,10 @@ class GpuCalls(Calls[torch.Tensor]):
     """The operations on tensors of a GPU, described."""
 
     def allreduce(self, tensor: Any, name: str | None, reduction: Reduction, in_place: bool = False) -> Call:
+        if reduction.op == Adasum:
+            if in_place:
+                self.arrays.in_place(tensor, "allreduce_")
+            return AdasumCall(self, ALLREDUCE, name, [tensor], reduction, lambda made: _placed(made, [tensor], in_place)[0], _waits_on_host)
         if _is_simple(tensor, reduction):
             return GpuCall(super().allreduce(tensor, name, reduction, in_place))
         if in_place:
@@ -203,6 +208,10 @@ class GpuGroups(GroupedCalls[torch.Tensor]):
             self.check_distinct(given)
             for tensor in given:
                 self._arrays.in_place(tensor, "allreduce_")
+        if reduction.op == Adasum:
+            return AdasumCall(
+                self._calls, grouped.ALLREDUCE, name, given, reduction, lambda made: _placed(made, given, in_place), _waits_on_host
+            )
         division = _Division(given, reduction)
         call = super().allreduce(list(map(division.sent, given)), name, division.simple, in_place)
         return _received(call, lambda outputs: division.all_finished(outputs, given, in_place))
@@ -215,6 +224,15 @@ class GpuGroups(GroupedCalls[torch.Tensor]):
         division = _Division(given, reduction)
         call = super().reducescatter(list(map(division.sent, given)), name, division.simple)
         return _received(call, lambda outputs: division.all_finished(outputs, given, False))
+
+
+def _placed(made: list[torch.Tensor], given: list[torch.Tensor], in_place: bool) -> list[torch.Tensor]:
+    """The new tensors, or the given ones with their values."""
+    if not in_place:
+        return made
+    for each, result in zip(given, made):
+        each.data.copy_(result)  # copies as the library does: autograd does not count it as a change
+    return given
 
 
 # PyTorch does the part of a reduction that NCCL's operators cannot express, on the stream that is current before and

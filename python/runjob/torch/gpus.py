@@ -52,6 +52,14 @@ def event(of: torch.Tensor) -> Any:
     return recorded
 
 
+def wait(recorded: Any, of: torch.Tensor, on_host: bool) -> None:
+    """Makes the current stream of the tensor's GPU wait for an event(), or the caller."""
+    if on_host:
+        recorded.synchronize()
+    else:
+        torch.cuda.current_stream(of.device).wait_event(recorded)
+
+
 _is_known = False
 _objection = ""
 

@@ -23,8 +23,9 @@ from .differentiable import apply, is_followed, scattered_factor
 from .operations import calls
 from .placement import PlacedGroups
 
-_groups = PlacedGroups(calls)
-_operations: GroupedOperations[torch.Tensor, torch.Tensor] = GroupedOperations(_groups, NATIVE)
+#: The groups for run(), for the other modules of this package.
+groups = PlacedGroups(calls)
+_operations: GroupedOperations[torch.Tensor, torch.Tensor] = GroupedOperations(groups, NATIVE)
 
 grouped_allreduce_ = _operations.grouped_allreduce_
 grouped_allreduce_async = _operations.grouped_allreduce_async
@@ -49,7 +50,7 @@ def grouped_allreduce(
     Errors        as allreduce(), and ValueError for an empty list.
     """
     op = reduce_ops.resolve(op, average)
-    tensors = _groups.listed(tensors, "grouped_allreduce")
+    tensors = groups.listed(tensors, "grouped_allreduce")
     if any(map(is_followed, tensors)):
         compressed, contexts = _compress(compression, tensors)
         arguments = (None, name, op, prescale_factor, postscale_factor, process_set)
@@ -57,7 +58,7 @@ def grouped_allreduce(
     else:
         compression, native = split(compression, NATIVE)
         compressed, contexts = _compress(compression, tensors)
-        reduced = run(_groups.allreduce(compressed, name, Reduction(op, prescale_factor, postscale_factor, process_set, native)))
+        reduced = run(groups.allreduce(compressed, name, Reduction(op, prescale_factor, postscale_factor, process_set, native)))
     return list(map(compression.decompress, reduced, contexts))
 
 
@@ -68,10 +69,10 @@ def grouped_allgather(
 
     Errors  as allgather(), and ValueError for an empty list.
     """
-    tensors = _groups.listed(tensors, "grouped_allgather")
+    tensors = groups.listed(tensors, "grouped_allgather")
     if any(map(is_followed, tensors)):
         return list(apply(HorovodGroupedAllgather, name, process_set, *tensors))
-    return cast("list[torch.Tensor]", run(_groups.allgather(tensors, name, process_set)))
+    return cast("list[torch.Tensor]", run(groups.allgather(tensors, name, process_set)))
 
 
 def grouped_reducescatter(
@@ -89,13 +90,13 @@ def grouped_reducescatter(
     Backward  defined for Sum and Average.
     Errors    as reducescatter(), and ValueError for an empty list.
     """
-    compressed, contexts = _compress(compression, _groups.listed(tensors, "grouped_reducescatter"))
+    compressed, contexts = _compress(compression, groups.listed(tensors, "grouped_reducescatter"))
     if any(map(is_followed, compressed)):
         arguments = (name, op, process_set, prescale_factor, postscale_factor)
         reduced = apply(HorovodGroupedReducescatter, *arguments, *compressed)
     else:
         reduction = Reduction(reduce_ops.resolve(op, None), prescale_factor, postscale_factor, process_set)
-        reduced = run(_groups.reducescatter(compressed, name, reduction))
+        reduced = run(groups.reducescatter(compressed, name, reduction))
     return list(map(compression.decompress, reduced, contexts))
 
 
@@ -106,7 +107,7 @@ class HorovodGroupedAllreduce(torch.autograd.Function):
         process_set: ProcessSet, *tensors: torch.Tensor,
     ) -> Any:  # fmt: skip
         ctx.arguments = (reduce_ops.resolve(op, average), prescale_factor, postscale_factor, process_set)
-        return tuple(run(_groups.allreduce(tensors, name, Reduction(*ctx.arguments))))
+        return tuple(run(groups.allreduce(tensors, name, Reduction(*ctx.arguments))))
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
@@ -117,7 +118,7 @@ class HorovodGroupedAllreduce(torch.autograd.Function):
 class HorovodGroupedAllgather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, name: str | None, process_set: ProcessSet, *tensors: torch.Tensor) -> Any:
-        gathered = run(_groups.allgather(tensors, name, process_set))
+        gathered = run(groups.allgather(tensors, name, process_set))
         ctx.rows = [tensor.shape[0] for tensor in tensors]
         ctx.process_set = process_set
         return tuple(gathered)
@@ -139,7 +140,7 @@ class HorovodGroupedReducescatter(torch.autograd.Function):
         *tensors: torch.Tensor,
     ) -> Any:  # fmt: skip
         ctx.reduction = Reduction(reduce_ops.resolve(op, None), prescale_factor, postscale_factor, process_set)
-        return tuple(run(_groups.reducescatter(tensors, name, ctx.reduction)))
+        return tuple(run(groups.reducescatter(tensors, name, ctx.reduction)))
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:

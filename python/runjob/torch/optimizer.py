@@ -6,7 +6,7 @@ import contextlib
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Callable, SupportsIndex, cast
+from typing import Any, Callable, cast
 
 import torch
 
@@ -17,18 +17,13 @@ from ..process_sets import ProcessSet, global_process_set
 from ..reduce_ops import Adasum, Average, resolve
 from .buckets import GradientReduction
 from .compression import Compression
+from .delta_optimizer import DistributedAdasumMixin, WrappingMixin, positive
 from .gradients import Gradients
 from .operations import calls
 from .parameter_names import name_parameters
 
 
-if TYPE_CHECKING:
-    _Optimizer = torch.optim.Optimizer
-else:
-    _Optimizer = object
-
-
-class _DistributedMixin(_Optimizer):
+class _DistributedMixin(WrappingMixin):
     """The mixin class that DistributedOptimizer() puts in front of an optimizer's own class.
 
     Gradients are reduced in buckets during the backward pass. A bucket's reduction starts when its last gradient has
@@ -36,8 +31,6 @@ class _DistributedMixin(_Optimizer):
     the reduced gradient. step() reduces the gradients that no pass has computed. p.grad is None until the backward pass
     makes it, and stays None if no rank has made it. If only other ranks have made it, this rank takes part with zeros
     and gets the result.
-
-    Copies and pickles have the class of the wrapped optimizer, and belong to no job.
     """
 
     def _begin(self, wrapped: torch.optim.Optimizer, gradients: Gradients, reduction: GradientReduction) -> None:
@@ -56,7 +49,7 @@ class _DistributedMixin(_Optimizer):
 
     def set_backward_passes_per_step(self, passes: int) -> None:
         """Sets backward_passes_per_step, and begins to count again. Errors  ValueError unless positive."""
-        self._gradients.passes = _positive(passes)
+        self._gradients.passes = positive(passes)
         self._gradients.begin_anew()
 
     def synchronize(self) -> None:
@@ -105,12 +98,6 @@ class _DistributedMixin(_Optimizer):
 
     # The base class's step runs the hooks of PyTorch: once, and on reduced gradients.
     step.hooked = True  # type: ignore[attr-defined]
-
-    def _note_step(self) -> None:
-        """Marks the wrapped optimizer as stepped: a scheduler that was made for it warns otherwise."""
-        wrapped = self._wrapped()
-        if wrapped is not None:
-            wrapped._opt_called = True  # type: ignore[attr-defined]
 
     def _synchronizing(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         def evaluate() -> Any:
@@ -164,11 +151,6 @@ class _DistributedMixin(_Optimizer):
     _requires_update = property(lambda self: self._gradients.parameters(), doc="The parameters whose gradients are reduced.")
     _handles = property(lambda self: self._gradients.in_flight(), doc="(None, None) for each parameter whose gradient is in flight.")
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
-        classes: tuple[type, ...] = type(self).__mro__
-        own = next(cls for cls in classes if issubclass(cls, torch.optim.Optimizer) and cls is not type(self))
-        return object.__new__, (own,), self.__getstate__()
-
 
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
@@ -189,7 +171,9 @@ def DistributedOptimizer(
                                parameters are named by their place.
     compression                Compression.none, Compression.fp16, or a Compressor, which gets one gradient at a time.
     backward_passes_per_step   the number of backward passes whose gradients are added up before they are reduced.
-    op                         Average, Sum, Min, Max or Product.
+    op                         Average, Sum, Min, Max or Product. With Adasum, the optimizer steps on this rank's gradients,
+                               and the changes of the parameters are reduced: see DistributedAdasumMixin. `groups` and
+                               `sparse_as_dense` have no effect then.
     gradient_predivide_factor  with op=Average, divides before the sum by it, and after the sum by size / it.
     groups                     gradients that are reduced together, as lists of parameters, or how many such groups of equal
                                length; by default they are chosen by size. num_groups is its deprecated form.
@@ -197,11 +181,8 @@ def DistributedOptimizer(
                                all ranks get the entries of all.
     Blocks  never, except in the first step after the parameters of a rank have changed: the ranks then exchange
             which parameters they have.
-    Errors  ValueError for duplicate or missing names and for arguments that exclude each other; NotImplementedError for
-            Adasum, which a later version will have.
+    Errors  ValueError for duplicate or missing names and for arguments that exclude each other.
     """
-    if op == Adasum:
-        raise NotImplementedError("DistributedOptimizer(op=Adasum) is not in this version of runjob")
     op = resolve(op, None)
     process_sets.identifier(process_set)
     if gradient_predivide_factor != 1.0 and op != Average:
@@ -211,20 +192,17 @@ def DistributedOptimizer(
         groups = num_groups if groups is None else groups
     names = name_parameters(optimizer, named_parameters)
     reduction = GradientReduction(op, 1.0 / gradient_predivide_factor, gradient_predivide_factor, compression, process_set)
-    passes = _positive(backward_passes_per_step)
-    gradients = Gradients(names, reduction, passes, _named_groups(groups, names), sparse_as_dense)
-    cls: Any = type(optimizer.__class__.__name__, (_DistributedMixin, optimizer.__class__), {})
+    passes = positive(backward_passes_per_step)
+    named_groups = _named_groups(groups, names)
+    cls: Any = type(optimizer.__class__.__name__, (DistributedAdasumMixin if op == Adasum else _DistributedMixin, optimizer.__class__), {})
     distributed = cls.__new__(cls)
     state = {key: value for key, value in optimizer.__dict__.items() if key != "step"}  # without a scheduler's wrapper of step()
     distributed.__dict__.update(state)
-    distributed._begin(optimizer, gradients, reduction)
+    if op == Adasum:
+        distributed._begin(optimizer, names, reduction, passes)
+    else:
+        distributed._begin(optimizer, Gradients(names, reduction, passes, named_groups, sparse_as_dense), reduction)
     return cast(_DistributedMixin, distributed)
-
-
-def _positive(passes: int) -> int:
-    if passes <= 0:
-        raise ValueError(f"backward_passes_per_step must be positive, not {passes}")
-    return passes
 
 
 def _named_groups(groups: Any, names: dict[torch.Tensor, str]) -> int | list[list[str]] | None:

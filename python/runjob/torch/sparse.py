@@ -9,7 +9,7 @@ import torch
 from .. import reduce_ops
 from ..handles import synchronize
 from ..process_sets import ProcessSet, global_process_set
-from ..reduce_ops import Average, Sum
+from ..reduce_ops import Adasum, Average, Sum
 from .operations import allgather_async
 
 
@@ -21,9 +21,12 @@ def sparse_allreduce_async(
 
     Shape    the same on all ranks. Each may have any number of entries.
     op       Sum or Average, which divides by the number of ranks.
-    Errors   ValueError for another op or a tensor that is not sparse. The function raises those of synchronize().
+    Errors   ValueError for another op or a tensor that is not sparse; RuntimeError for Adasum. The function raises those of
+             synchronize().
     Cost     every rank gets the entries of all, whose number grows with that of the ranks.
     """
+    if op == Adasum:
+        raise RuntimeError("sparse_allreduce_async does not take op=Adasum; make the tensor dense by tensor.to_dense()")
     if reduce_ops.resolve(op, None) not in (Average, Sum):
         raise ValueError(f"sparse_allreduce_async takes op=Average or op=Sum, not {op!r}")
     if not (isinstance(tensor, torch.Tensor) and tensor.is_sparse):

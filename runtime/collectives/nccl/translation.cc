@@ -66,6 +66,8 @@ RedOp op_of(ReduceOp op, bool is_bool) {
       return kMax;
     case ReduceOp::kProduct:
       return is_bool ? kMin : kProd;
+    case ReduceOp::kAdasum:  // refused before
+      break;
   }
   return kSum;
 }

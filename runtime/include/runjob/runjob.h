@@ -67,10 +67,11 @@ typedef enum runjob_dtype {
   RUNJOB_BFLOAT16 = 10
 } runjob_dtype;
 
-/* The numbers are Horovod's. 2 is reserved for Adasum. */
+/* The numbers are Horovod's. */
 typedef enum runjob_reduce_op {
   RUNJOB_AVERAGE = 0,
   RUNJOB_SUM = 1,
+  RUNJOB_ADASUM = 2, /* of allreduces alone: see runjob_adasum_factors() */
   RUNJOB_MIN = 3,
   RUNJOB_MAX = 4,
   RUNJOB_PRODUCT = 5
@@ -194,11 +195,26 @@ RUNJOB_API int runjob_is_homogeneous(void); /* 1 when every host has the same nu
  * float32. Integers: scaling and averaging are done in double and truncate toward zero; sums wrap. Sums of 8 and 16-bit
  * integers that are averaged or postscaled do not wrap: they accumulate in int32, which holds the sums of 32,768 ranks,
  * and the result is limited to the dtype's range. BOOL: SUM and MAX are logical or, PRODUCT and MIN are logical and;
- * AVERAGE and scaling are invalid. FLOAT16 and BFLOAT16 accumulate in float32.
+ * AVERAGE and scaling are invalid. FLOAT16 and BFLOAT16 accumulate in float32. ADASUM takes floats in host memory, of
+ * any number of ranks, and accumulates in float64: the result is the sum of the inputs with the factors that
+ * runjob_adasum_factors() returns. It has the same bits alone and in a group.
  */
 RUNJOB_API runjob_code runjob_allreduce_async(const char* name, const void* input, void* output, const int64_t* shape,
                                               int32_t ndim, runjob_dtype dtype, runjob_reduce_op op, double prescale,
                                               double postscale, int32_t process_set, runjob_handle* handle);
+
+/*
+ * The factors with which a sum of vectors is their Adasum. Ranks are joined in pairs: with p the largest power of two
+ * up to `size`, rank p+i joins rank i first, then ranks join at the distances 1, 2, 4 and so on. Vectors a and b that
+ * stand for m and n ranks become (1 - m/(m+n) a.b/|a|^2) a + (1 - n/(m+n) a.b/|b|^2) b: parallel vectors their mean,
+ * orthogonal ones their sum. A factor of this rule is 1 where the squared norm is below 2^-511, or below 2^-40 of the
+ * terms that cancelled in it. A dot product that is not finite makes all factors NaN.
+ * dots     `count` matrices of size * size dot products by rows, one matrix for each tensor. The upper triangles are
+ *          read.
+ * factors  `size` for each tensor.
+ * It communicates with no rank, and needs no runjob_init(). For memory that the library does not reduce itself.
+ */
+RUNJOB_API runjob_code runjob_adasum_factors(const double* dots, int32_t count, int32_t size, double* factors);
 
 /* Reads `buffer` on `root` and writes it on the other ranks. */
 RUNJOB_API runjob_code runjob_broadcast_async(const char* name, void* buffer, const int64_t* shape, int32_t ndim,

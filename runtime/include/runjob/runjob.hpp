@@ -53,6 +53,7 @@ struct Bfloat16 {
 enum class ReduceOp {
   average = RUNJOB_AVERAGE,
   sum = RUNJOB_SUM,
+  adasum = RUNJOB_ADASUM,
   min = RUNJOB_MIN,
   max = RUNJOB_MAX,
   product = RUNJOB_PRODUCT

@@ -19,7 +19,7 @@ def test_the_default_is_average():
     assert reduce_ops.resolve(None, None) == reduce_ops.Average
 
 
-@pytest.mark.parametrize("op", [reduce_ops.Average, reduce_ops.Sum, reduce_ops.Min, reduce_ops.Max, reduce_ops.Product])
+@pytest.mark.parametrize("op", [reduce_ops.Average, reduce_ops.Sum, reduce_ops.Adasum, reduce_ops.Min, reduce_ops.Max, reduce_ops.Product])
 def test_an_op_is_itself(op):
     assert reduce_ops.resolve(op, None) == op
 
@@ -35,9 +35,13 @@ def test_both_are_refused():
         reduce_ops.resolve(reduce_ops.Sum, False)
 
 
-def test_adasum_comes_later():
-    with pytest.raises(NotImplementedError, match="Adasum is not in this version"):
-        reduce_ops.resolve(reduce_ops.Adasum, None)
+def test_what_adasum_takes():
+    reduce_ops.check_adasum("allreduce", "bfloat16")
+    with pytest.raises(RuntimeError, match="allreduce: op=Adasum takes floating-point tensors, not uint8"):
+        reduce_ops.check_adasum("allreduce", "uint8")
+    reduce_ops.check_scattered(reduce_ops.Sum)
+    with pytest.raises(RuntimeError, match="reducescatter does not take op=Adasum"):
+        reduce_ops.check_scattered(reduce_ops.Adasum)
 
 
 @pytest.mark.parametrize("op", [6, -1, "sum"])

@@ -463,7 +463,6 @@ SHARED = [torch.ones(1)]
         ({"groups": [SHARED, SHARED]}, ValueError, "groups has a parameter twice"),
         ({"op": 17}, ValueError, "op=17 is no reduction"),
         ({"process_set": [0]}, ValueError, "is not a ProcessSet"),
-        ({"op": hvd.Adasum}, NotImplementedError, r"op=Adasum\) is not in this version"),
         ({"op": hvd.Sum, "gradient_predivide_factor": 2.0}, ValueError, "goes with op=Average only"),
         ({"backward_passes_per_step": 0}, ValueError, "must be positive, not 0"),
         ({"named_parameters": ["a"]}, ValueError, "must be pairs"),

@@ -15,6 +15,7 @@ import torch
 
 import runjob.torch as hvd
 import stand_in_gpu
+from adasum_tree import error, tree
 from runjob import handles
 from runjob.elastic import state
 from runjob.torch import gpu_calls
@@ -78,6 +79,42 @@ def test_every_operation_over_the_stand_ins(call_ranks, waits_on_host):
             "scattered group": (2 * (both[:2] if rank == 0 else both[2:])).tolist(),
         }  # fmt: skip
         assert (is_same, received) == (True, [1, 1] if rank == 0 else [2, 2])
+
+
+def _adasum():
+    """Of one tensor, of one in place, and of a group with an empty tensor; what is refused, and what a joined rank makes of it."""
+    stand_in_gpu.install(is_double)
+    hvd.init()
+    rank = hvd.rank()
+    of_ranks = [torch.arange(12.0, dtype=torch.float64).view(4, 3).t() ** (each + 1) for each in range(2)]  # not in one piece
+    given, in_place = of_ranks[rank], of_ranks[rank].contiguous()
+    handle = hvd.allreduce_async_(in_place, op=hvd.Adasum, postscale_factor=2.0)
+    is_done = hvd.poll(handle)
+    same = hvd.synchronize(handle) is in_place
+    group = hvd.grouped_allreduce([given[:, :1], given[:0], given], op=hvd.Adasum)
+    found = [hvd.allreduce(given, op=hvd.Adasum).tolist(), (in_place / 2).tolist(), group[2].tolist()]
+    near = [error(each, tree([tensor.numpy() for tensor in of_ranks])) for each in found]
+    near.append(error(group[0].numpy(), tree([tensor[:, :1].numpy() for tensor in of_ranks])))
+    texts = []
+    for wrong in (
+        lambda: hvd.reducescatter(given, op=hvd.Adasum),
+        lambda: hvd.join() if rank else hvd.allreduce(given, op=hvd.Adasum, name="alone"),
+    ):
+        try:
+            wrong()
+        except RuntimeError as refused:
+            texts.append(str(refused))
+    if rank == 0:
+        hvd.join()
+    hvd.shutdown()
+    return is_done and same and list(group[1].shape) == [0, 4], max(near), texts
+
+
+def test_adasum_over_the_stand_ins(call_ranks):
+    for rank, (is_right, largest, texts) in enumerate(call_ranks(_adasum, 2)):
+        assert is_right and largest < 1e-15
+        assert texts[0] == "reducescatter does not take op=Adasum; use allreduce, or another op"
+        assert rank == 1 or "rank 1 on" in texts[1] and "has joined, and only allreduce goes on without it" in texts[1]
 
 
 def _tensors_are_kept():

@@ -76,6 +76,20 @@ TEST_CASE("a group with a tensor that NCCL cannot express is refused as a whole,
   });
 }
 
+TEST_CASE("Adasum is refused on all ranks with the remedy, over the stand-ins", "[runtime][multiproc][stand-in]") {
+  on_ranks(2, [](int rank) {
+    const UserStream stream(rank);
+    const std::int64_t two = 2;
+    const GpuTensor<float> floats(stream, {1, 2});
+    const runjob_tensor tensor = described(floats, floats, two);
+    runjob_operation operation = gpu_operation("x", RUNJOB_ALLREDUCE, tensor, stream);
+    operation.op = RUNJOB_ADASUM;
+    require_text(refusal_of(operation, RUNJOB_UNAVAILABLE),
+                 "the library has no Adasum of values in device memory; copy them to the host's memory");
+    require_job(rank);
+  });
+}
+
 TEST_CASE("a rank that has joined refuses what the others refuse, over the stand-ins",
           "[runtime][multiproc][stand-in]") {
   on_ranks(2, [](int rank) {
