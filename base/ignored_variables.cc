@@ -42,7 +42,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"HOROVOD_CONTROLLER", is_not_gloo},
     {"HOROVOD_CPU_OPERATIONS", is_not_gloo},
-    {"HOROVOD_AUTOTUNE", is_on},
+    {"HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", is_set},
     {"HOROVOD_TORUS_ALLREDUCE", is_on},
     {"HOROVOD_THREAD_AFFINITY", is_set},
     {"HOROVOD_ENABLE_XLA_OPS", is_on},

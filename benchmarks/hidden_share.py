@@ -25,7 +25,6 @@ from torch.nn.functional import cross_entropy
 import runjob.torch as hvd
 from runjob import timeline
 from runjob.benchmark.networks import MODELS
-from runjob.torch import bucket_plan
 
 
 SETTLING_STEPS = 3  # the buckets are divided in the first one
@@ -98,8 +97,8 @@ def prepare(name, bucket_mib):
     optimizer = torch.optim.SGD(network.parameters(), lr=0.001)
     if bucket_mib is None:
         return network, optimizer
-    bucket_plan.BUCKET_BYTES = int(bucket_mib * (1 << 20))
     distributed = hvd.DistributedOptimizer(optimizer, named_parameters=network.named_parameters())
+    distributed._gradients.bucket_bytes = int(bucket_mib * (1 << 20))
     batch = MODELS[name][1](MODELS[name][2])
     train(network, batch, distributed, SETTLING_STEPS)  # divides the buckets, with this size
     return network, distributed

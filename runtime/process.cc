@@ -96,6 +96,7 @@ Job Process::join(const RuntimeConfig& config, const InitArguments& arguments, c
 
 void Process::shutdown(Goodbye how) {
   const MutexLock one_at_a_time(lifecycle_mutex_);
+  if (const std::shared_ptr<const Job> current = job(); current && current->autotune) current->autotune->end();
   leave(how);
   claim_.reset();
 }

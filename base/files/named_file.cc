@@ -25,7 +25,7 @@ std::string last_part(const std::string& path) {
 
 }  // namespace
 
-UniqueFd open_named_file(const std::string& path, std::string_view what) {
+UniqueFd open_named_file(const std::string& path, std::string_view what, Existing existing) {
   const std::string action = fmt::format("{}: cannot create '{}'", what, path);
   const auto fail = [&](const std::string& reason) {
     throw Error(Errc::kUsage, fmt::format("{}: {}", action, reason));
@@ -35,13 +35,13 @@ UniqueFd open_named_file(const std::string& path, std::string_view what) {
       fail(fmt::format("{} there belongs to user {}, and not to user {}; remove it, or name another file", kind,
                        info.st_uid, ::geteuid()));
   };
-  constexpr int kFlags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
+  const int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY | (existing == Existing::kContinue ? O_APPEND : 0);
   FolderWalk walk(action);
   std::string rest = path;
   for (int links = 0; links <= kMostLinks; ++links) {
     walk.enter(std::string_view(rest).substr(0, rest.rfind('/') + 1), FolderWalk::Missing::kError);
     const std::string name = last_part(rest);
-    UniqueFd file(::openat(walk.folder(), name.c_str(), kFlags | O_CREAT | O_EXCL | O_NOFOLLOW, kMode));
+    UniqueFd file(::openat(walk.folder(), name.c_str(), flags | O_CREAT | O_EXCL | O_NOFOLLOW, kMode));
     if (file) return file;
     if (errno != EEXIST) fail(std::strerror(errno));
 
@@ -55,13 +55,14 @@ UniqueFd open_named_file(const std::string& path, std::string_view what) {
         rest = link_target(found.get());
         continue;
       }
-      file.reset(::openat(walk.folder(), name.c_str(), kFlags));
+      file.reset(::openat(walk.folder(), name.c_str(), flags));
     } else {
       if (S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode)) check_owner(info, "the file");
-      file.reset(::open(fmt::format("/proc/self/fd/{}", found.get()).c_str(), kFlags));
+      file.reset(::open(fmt::format("/proc/self/fd/{}", found.get()).c_str(), flags));
     }
     if (!file || ::fstat(file.get(), &info) != 0) fail(std::strerror(errno));
-    if (S_ISREG(info.st_mode) && ::ftruncate(file.get(), 0) != 0) fail(std::strerror(errno));
+    if (existing == Existing::kEmpty && S_ISREG(info.st_mode) && ::ftruncate(file.get(), 0) != 0)
+      fail(std::strerror(errno));
     return file;
   }
   fail(std::strerror(ELOOP));

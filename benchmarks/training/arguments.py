@@ -30,7 +30,7 @@ def parse(argv=None):
     parser.add_argument("--hosts", type=int, default=0, help="so many hosts of tests/testbed with --np ranks together; needs root (default: this machine)")
     parser.add_argument("--rate", default="", help="of --hosts: each host's cable, such as 1gbit (default: no limit)")
     parser.add_argument("--congestion-control", default="", metavar="NAME", help="of --hosts: their default for TCP (default: this machine's)")
-    parser.add_argument("--models", type=words(MODELS), default=list(peers.MODELS["torch"]), help=f"of {','.join(MODELS)} (default: those of PyTorch)")
+    parser.add_argument("--models", type=words(MODELS), default=list(peers.NETWORKS), help=f"of {','.join(MODELS)} (default: those of PyTorch without a loop of operations)")
     parser.add_argument("--peers", type=words(peers.NAMES), default=list(peers.NAMES), help=f"of {','.join(peers.NAMES)} (default: all)")
     parser.add_argument("--turns", type=int, default=10, help="turns of each program (default: 10)")
     parser.add_argument("--steps", type=int, default=8, help="steps of a turn that count (default: 8)")

@@ -19,7 +19,7 @@ PAIRS = (("ddp-runjob", "ddp"), ("fsdp-runjob", "fsdp"))
 VARIABLES = {"OMP_NUM_THREADS": "1", "MALLOC_TRIM_THRESHOLD_": str(4 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
 
 #: The networks that each framework trains.
-MODELS = {"torch": NETWORKS, "tensorflow": ("keras-cnn", "tf-loop")}
+MODELS = {"torch": (*NETWORKS, "loop-hooks", "loop-after"), "tensorflow": ("keras-cnn", "tf-loop")}
 
 
 @dataclasses.dataclass(frozen=True)

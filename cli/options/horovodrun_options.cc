@@ -14,7 +14,7 @@
 namespace runjob {
 namespace {
 
-constexpr std::string_view kNoTuning = "there is no autotuning in this version";
+constexpr std::string_view kNoProcess = "the search compares times and has no Gaussian process";
 constexpr std::string_view kNoMpi = "runjob starts the ranks itself; start a program that uses MPI with mpirun";
 constexpr std::string_view kNoTorus = "there is one algorithm between hosts, see --hierarchical-allreduce";
 
@@ -52,18 +52,13 @@ constexpr Row kRows[] = {
      check_integer},
     {"num-nccl-streams", "N", "collectives on a GPU run on one stream", "library_options.num_nccl_streams", check_count,
      "1"},
-    {"autotune", "", kNoTuning, "autotune.enabled"},
+    {"autotune-gaussian-process-noise", "X", kNoProcess, "autotune.gaussian_process_noise", check_share, "0.8"},
 };
 
-/// Options that change nothing without --autotune, or that ask for what is so anyway.
+/// Options that ask for what is so anyway.
 constexpr Row kSilent[] = {
     {"mpi-threads-disable", "", "the ranks do not use MPI", "library_options.mpi_threads_disable"},
     {"disable-cache", "", "runjob keeps no results of earlier jobs' checks"},
-    {"autotune-log-file", "FILE", kNoTuning, "autotune.log_file"},
-    {"autotune-warmup-samples", "N", kNoTuning, "autotune.warmup_samples", check_count},
-    {"autotune-steps-per-sample", "N", kNoTuning, "autotune.steps_per_sample", check_integer},
-    {"autotune-bayes-opt-max-samples", "N", kNoTuning, "autotune.bayes_opt_max_samples", check_count},
-    {"autotune-gaussian-process-noise", "X", kNoTuning, "autotune.gaussian_process_noise", check_share},
 };
 
 /// Options of runjob that horovodrun has under the same name.
@@ -89,6 +84,11 @@ constexpr std::string_view kOfBoth[] = {
     "gloo",
     "fusion-threshold-mb",
     "cycle-time-ms",
+    "autotune",
+    "autotune-log-file",
+    "autotune-warmup-samples",
+    "autotune-steps-per-sample",
+    "autotune-bayes-opt-max-samples",
     "cache-capacity",
     "hierarchical-allreduce",
     "no-hierarchical-allreduce",

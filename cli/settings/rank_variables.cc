@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -39,6 +40,11 @@ void check_limit(std::string_view text, std::string_view place) {
 
 void check_entries(std::string_view text, std::string_view place) {
   parse_integer(text, place, 0, 1 << 20);
+}
+
+void check_whole_number(std::string_view text, std::string_view place) {
+  using Int = std::numeric_limits<std::int32_t>;
+  parse_integer(text, place, Int::min(), Int::max());
 }
 
 void check_mebibytes(std::string_view text, std::string_view place) {
@@ -78,6 +84,11 @@ constexpr CheckedVariable kChecks[] = {
     {"CMA", check_switch},
     {"CYCLE_TIME", check_milliseconds},
     {"CACHE_CAPACITY", check_entries},
+    {"BUCKET_MB", check_bucket_mebibytes},
+    {"AUTOTUNE", check_switch},
+    {"AUTOTUNE_WARMUP_SAMPLES", check_whole_number},
+    {"AUTOTUNE_STEPS_PER_SAMPLE", check_whole_number},
+    {"AUTOTUNE_BAYES_OPT_MAX_SAMPLES", check_whole_number},
     {"NUM_NCCL_STREAMS", check_entries},
     {"ENCRYPT_DATA", check_switch},
     {"NCCL_UNENCRYPTED", check_switch},
@@ -121,6 +132,13 @@ std::optional<RankValue> inherited_value(const std::string& variable, const Envi
 
 void check_torch_backend(std::string_view text, std::string_view place) {
   check_word(text, place, {"runjob", "gloo"});
+}
+
+void check_bucket_mebibytes(std::string_view text, std::string_view place) {
+  if (parse_integer(text, place, 0, 1 << 20) > 0) return;
+  throw Error(Errc::kUsage,
+              fmt::format("{}: '{}' is not a size above zero; --fusion-threshold-mb 0 reduces each gradient alone",
+                          place, text));
 }
 
 void check_rank_variables(const Environment& environment, const std::vector<ExportedVariables>& exported,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -37,6 +38,29 @@ void read_fusion(const SettingReader& reader, Variables& result) {
     parse_milliseconds(time->text, time->place);
     result["CYCLE_TIME"] = time->text;
   }
+}
+
+/// Without --autotune, its other options do nothing, and their values only have to be numbers, as for horovodrun.
+void read_buckets(const SettingReader& reader, Variables& result) {
+  if (const auto size = reader.find("bucket-mb")) {
+    check_bucket_mebibytes(size->text, size->place);
+    result["BUCKET_MB"] = size->text;
+  }
+  const bool is_on = reader.flag("autotune");
+  if (reader.find("autotune")) result["AUTOTUNE"] = is_on ? "1" : "0";
+  if (is_on) {
+    if (const auto file = reader.writable_file("autotune-log-file")) result["AUTOTUNE_LOG"] = *file;
+  }
+  const auto read = [&](std::string_view option, const char* variable, std::int64_t low) {
+    const auto count = reader.find(option);
+    if (!count) return;
+    using Int = std::numeric_limits<std::int32_t>;
+    parse_integer(count->text, count->place, is_on ? low : Int::min(), Int::max());
+    result[variable] = count->text;
+  };
+  read("autotune-warmup-samples", "AUTOTUNE_WARMUP_SAMPLES", 0);
+  read("autotune-steps-per-sample", "AUTOTUNE_STEPS_PER_SAMPLE", 1);
+  read("autotune-bayes-opt-max-samples", "AUTOTUNE_BAYES_OPT_MAX_SAMPLES", 0);
 }
 
 }  // namespace
@@ -78,6 +102,7 @@ std::map<std::string, std::string> read_runtime_variables(const SettingReader& r
   // Each rank then names its place and its backend.
   if (reader.flag("verbose") && !reader.find("log-level")) result["LOG_LEVEL"] = "INFO";
   read_fusion(reader, result);
+  read_buckets(reader, result);
   read_hierarchy(reader, "hierarchical-allreduce", "HIERARCHICAL_ALLREDUCE", result);
   read_hierarchy(reader, "hierarchical-allgather", "HIERARCHICAL_ALLGATHER", result);
   return result;

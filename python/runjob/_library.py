@@ -159,6 +159,10 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_symmetric_free": (c_int, [c_void_p]),
     "runjob_backends_json": (c_char_p, []),
     "runjob_statistics_json": (c_char_p, []),
+    "runjob_bucket_settings_json": (c_char_p, []),
+    # bytes of a bucket, milliseconds of a step, bytes of its gradients
+    "runjob_autotune_sample": (c_int, [c_int64, c_double, c_int64]),
+    "runjob_autotune_remark": (c_int, [c_char_p]),
     # name, process set, the number as a result
     "runjob_object_number": (c_int, [c_char_p, c_int32, POINTER(c_int64)]),
     # name, process set, sender, number, object, its bytes, the proof as a result

@@ -6,10 +6,6 @@ import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-#: The bytes of one operation if the user has given no groups: enough for the network, and few enough to begin before
-#: all gradients are computed.
-_BUCKET_BYTES = 16 << 20
-
 
 def given_groups(num_groups: int, groups: Any) -> Any:
     """The groups that the user has given: a number of groups, lists of variables, or None. `num_groups` is the older
@@ -24,7 +20,8 @@ def given_groups(num_groups: int, groups: Any) -> Any:
 
 
 def grouped(
-    places: Sequence[int], sizes: Sequence[int], identities: Sequence[Hashable], groups: int | Sequence[Sequence[Hashable]] | None
+    places: Sequence[int], sizes: Sequence[int], identities: Sequence[Hashable], groups: int | Sequence[Sequence[Hashable]] | None,
+    bucket_bytes: int,
 ) -> Iterable[list[int]]:
     """The groups of gradients that are reduced as one operation, as lists of places.
 
@@ -32,6 +29,7 @@ def grouped(
     sizes       the bytes of each gradient, by place.
     identities  those of the gradients' variables, by place. `groups` has lists of them, or is the number of groups.
                 Gradients that it does not name are grouped by size.
+    bucket_bytes  a group of this size takes no further gradient.
     """
     if isinstance(groups, int):
         yield from _split(places, groups)
@@ -42,17 +40,17 @@ def grouped(
         group = [place for place in places if numbers[place] == number]
         if group:
             yield group
-    yield from _by_size([place for place in places if numbers[place] is None], sizes)
+    yield from _by_size([place for place in places if numbers[place] is None], sizes, bucket_bytes)
 
 
-def _by_size(places: Sequence[int], sizes: Sequence[int]) -> Iterable[list[int]]:
+def _by_size(places: Sequence[int], sizes: Sequence[int], bucket_bytes: int) -> Iterable[list[int]]:
     """Groups from the last gradient on, which is computed first."""
     group: list[int] = []
     filled = 0
     for place in reversed(places):
         group.append(place)
         filled += sizes[place]
-        if filled >= _BUCKET_BYTES:
+        if filled >= bucket_bytes:
             yield group
             group, filled = [], 0
     if group:

@@ -14,6 +14,7 @@ void fields(auto& io, Is<BootstrapBlob> auto& m) {
   io("cache_capacity", m.cache_capacity);
   io("fusion_threshold", m.fusion_threshold);
   io("mixes_groups", m.mixes_groups);
+  io("bucket_bytes", m.bucket_bytes);
 }
 
 std::string encode(const BootstrapBlob& blob) {

@@ -16,6 +16,7 @@ struct BootstrapBlob {
   // The threshold for all ranks' fusion.
   std::uint64_t fusion_threshold = 0;
   bool mixes_groups = true;
+  std::uint64_t bucket_bytes = 0;  ///< of the bindings' buckets, at most the threshold
 
   bool operator==(const BootstrapBlob&) const = default;
 };

@@ -63,6 +63,18 @@ std::shared_ptr<Timeline> make_timeline(const RuntimeConfig& config, const MeshP
   return timeline;
 }
 
+/// Rank 0 opens the log before it meets the others; as make_timeline().
+std::shared_ptr<AutotuneReport> make_autotune_report(const RuntimeConfig& config, const MeshPlan& plan, int generation,
+                                                     BootstrapBlob& blob) {
+  if (!config.autotune.is_on || plan.rank != 0) return nullptr;
+  try {
+    return std::make_shared<AutotuneReport>(config, plan.size(), !plan.has_one_host(), generation > 0);
+  } catch (const Error& error) {
+    blob.error = error.what();
+    return nullptr;
+  }
+}
+
 MeshPlan make_plan(const JoinReply& place, std::chrono::milliseconds timeout) {
   MeshPlan plan;
   plan.rank = place.rank;
@@ -176,6 +188,7 @@ void begin(Job& job, const RuntimeConfig& config, const MeshPlan& plan, Prepared
   job.timeline_options = timeline_options(config);
   if (config.timeline && plan.rank != 0) timeline->start(job.timeline_options);
   job.job_buffers = backend.buffers();
+  job.bucket_bytes = meeting.root.bucket_bytes;
   job.process_sets = std::make_shared<ProcessSets>(
       JobFacts{config, plan.rank, plan.members, plan.hosts, plan.timeout, plan.job_key, timeline, job.job_buffers},
       job.engine);
@@ -226,6 +239,7 @@ Job join_alone(const RuntimeConfig& config) {
   Prepared prepared = prepare_mesh(config, plan);
   const Meeting meeting{prepared.blob, {prepared.blob.mesh}, backend_text({}, plan.hosts, {})};
   const std::shared_ptr<Timeline> timeline = make_timeline(config, plan, prepared.blob);
+  job.autotune = make_autotune_report(config, plan, /*generation=*/0, prepared.blob);
   if (!prepared.blob.error.empty()) throw Error(Errc::kUnavailable, prepared.blob.error);
   begin(job, config, plan, std::move(prepared), meeting, timeline, {});
   log_start(job.place, meeting);
@@ -252,6 +266,7 @@ Job connect_job(const RuntimeConfig& config, MeetingPlace& meeting_place, JoinRe
   Prepared prepared = prepare_mesh(config, plan);
   prepared.blob.process_sets = process_sets;
   const std::shared_ptr<Timeline> timeline = make_timeline(config, plan, prepared.blob);
+  job.autotune = make_autotune_report(config, plan, place.generation, prepared.blob);
   const Meeting meeting = meet(config, plan, prepared, gather_by(meeting_place, place, plan, counts));
   begin(job, config, plan, std::move(prepared), meeting, timeline, deadline, watch, ended ? ended->get() : -1);
   meeting_place.on_loss([weak = std::weak_ptr(job.engine)](const Status& why) {
@@ -268,6 +283,7 @@ Job wait_outside(const RuntimeConfig& config, JoinReply place) {
   Job job;
   job.place = std::move(place);
   job.place.waiting = true;
+  job.bucket_bytes = config.bucket_bytes();
   configure_log(config, fmt::format("rank {} on {}: ", job.place.rank, job.place.hostname));
   log::info("init(): this process waits in elastic.run() for the next generation; it is meant to become rank {} of {}",
             job.place.rank, job.place.size);

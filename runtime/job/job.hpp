@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 #include "rendezvous/meeting_place.hpp"
 #include "rendezvous/protocol.hpp"
 #include "runtime/engine/engine.hpp"
+#include "runtime/job/autotune_report.hpp"
 #include "runtime/job/failure_report.hpp"
 #include "runtime/job/notice_watch.hpp"
 #include "runtime/job/object_seals.hpp"
@@ -33,6 +35,8 @@ struct Job {
   std::shared_ptr<BufferAllocator> job_buffers;
   std::shared_ptr<Timeline> timeline;             ///< shared with the engines
   Timeline::Options timeline_options;             ///< the options that the environment gives
+  std::uint64_t bucket_bytes = 0;                 ///< of the bindings' buckets
+  std::shared_ptr<AutotuneReport> autotune;       ///< shared with the calls that use it; null where nothing is tuned
   std::shared_ptr<FailureReport> failure_report;  ///< outlives the membership; null without runjob's launcher
 };
 

@@ -89,6 +89,7 @@ Prepared prepare(const RuntimeConfig& config, const MeshPlan& plan) {
   prepared.blob.cache_capacity = config.cache_capacity;
   prepared.blob.fusion_threshold = config.fusion.threshold_bytes;
   prepared.blob.mixes_groups = config.fusion.mixes_groups;
+  prepared.blob.bucket_bytes = config.bucket_bytes();
   if (plan.size() == 1) return prepared;
   prepared.listener = listen_for_members(options.bind_address, plan.size());
   prepared.blob.control = encode(prepared.listener->address);

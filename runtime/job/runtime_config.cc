@@ -45,6 +45,12 @@ constexpr std::string_view kRead[] = {
     "FUSION_THRESHOLD",
     "DISABLE_GROUP_FUSION",
     "CYCLE_TIME",
+    "BUCKET_MB",
+    "AUTOTUNE",
+    "AUTOTUNE_LOG",
+    "AUTOTUNE_WARMUP_SAMPLES",
+    "AUTOTUNE_STEPS_PER_SAMPLE",
+    "AUTOTUNE_BAYES_OPT_MAX_SAMPLES",
     "ENCRYPT_DATA",
     "NCCL_UNENCRYPTED",
     "ELASTIC",
@@ -139,6 +145,29 @@ void read_fusion(const Environment& environment, RuntimeConfig& config) {
     config.cycle_time = parse_milliseconds(found->value, found->name);
 }
 
+void read_buckets(const Environment& environment, RuntimeConfig& config) {
+  constexpr std::int64_t kMostMib = 1 << 20, kMost = std::numeric_limits<std::int32_t>::max();
+  if (const auto found = find(environment, "BUCKET_MB")) {
+    config.given_bucket_bytes = static_cast<std::uint64_t>(parse_integer(found->value, found->name, 0, kMostMib)) << 20;
+    if (*config.given_bucket_bytes == 0) {
+      throw Error(Errc::kUsage, fmt::format("{}: '{}' is not a size above zero; RUNJOB_FUSION_THRESHOLD=0 reduces each "
+                                            "gradient alone",
+                                            found->name, found->value));
+    }
+  }
+  AutotuneSettings& autotune = config.autotune;
+  const auto is_on = find(environment, "AUTOTUNE");
+  autotune.is_on = is_on && parse_bool(is_on->value, is_on->name);
+  if (!autotune.is_on) return;
+  if (const auto found = find(environment, "AUTOTUNE_LOG")) autotune.log = found->value;
+  const auto read = [&](std::string_view name, std::int64_t low, std::int64_t& value) {
+    if (const auto found = find(environment, name)) value = parse_integer(found->value, found->name, low, kMost);
+  };
+  read("AUTOTUNE_WARMUP_SAMPLES", 0, autotune.warmup_samples);
+  read("AUTOTUNE_STEPS_PER_SAMPLE", 1, autotune.steps_per_sample);
+  read("AUTOTUNE_BAYES_OPT_MAX_SAMPLES", 0, autotune.most_samples);
+}
+
 void read_hierarchy(const Environment& environment, RuntimeConfig& config) {
   if (const auto found = find(environment, "HIERARCHICAL_ALLREDUCE"))
     config.hierarchical_allreduce = parse_bool(found->value, found->name);
@@ -149,6 +178,10 @@ void read_hierarchy(const Environment& environment, RuntimeConfig& config) {
 }
 
 }  // namespace
+
+std::uint64_t RuntimeConfig::bucket_bytes() const {
+  return std::min<std::uint64_t>(given_bucket_bytes.value_or(kDefaultBucketBytes), fusion.threshold_bytes);
+}
 
 RuntimeConfig read_runtime_config(const Environment& environment) {
   RuntimeConfig config;
@@ -181,6 +214,7 @@ RuntimeConfig read_runtime_config(const Environment& environment) {
     config.cache_capacity = static_cast<std::uint32_t>(parse_integer(found->value, found->name, 0, kMost));
   }
   read_fusion(environment, config);
+  read_buckets(environment, config);
   config.stall_limits = read_stall_limits(environment);
   if (const auto found = find(environment, "DYNAMIC_PROCESS_SETS")) {
     config.dynamic_process_sets = parse_bool(found->value, found->name);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,17 @@
 #include "runtime/operations/operation_runner.hpp"
 
 namespace runjob::runtime {
+
+constexpr std::uint64_t kDefaultBucketBytes = 16u << 20;  // docs/developers/measurements.md
+
+/// The search for the best size of the bindings' buckets. Rank 0's values count.
+struct AutotuneSettings {
+  bool is_on = false;                  ///< RUNJOB_AUTOTUNE
+  std::optional<std::string> log;      ///< RUNJOB_AUTOTUNE_LOG: the file of the samples
+  std::int64_t warmup_samples = 3;     ///< RUNJOB_AUTOTUNE_WARMUP_SAMPLES
+  std::int64_t steps_per_sample = 10;  ///< RUNJOB_AUTOTUNE_STEPS_PER_SAMPLE, at least 1
+  std::int64_t most_samples = 20;      ///< RUNJOB_AUTOTUNE_BAYES_OPT_MAX_SAMPLES, not counting those of the warm-up
+};
 
 /// All settings that the runtime takes from the environment, read once per init(). Each RUNJOB_ variable may also be
 /// called HOROVOD_; if both are set, RUNJOB_ wins. An empty value counts as not set.
@@ -55,6 +67,11 @@ struct RuntimeConfig {
   /// RUNJOB_FUSION_THRESHOLD: largest fusion of small allreduces, in bytes; 0 for no fusion.
   /// RUNJOB_DISABLE_GROUP_FUSION: tensors of a grouped operation are fused with each other only. Rank 0's values count.
   FusionSettings fusion;
+  /// RUNJOB_BUCKET_MB, in MiB: gradients that the bindings reduce as one; kDefaultBucketBytes unless it is set. The
+  /// threshold of fusion limits it. Rank 0's value counts.
+  std::optional<std::uint64_t> given_bucket_bytes;
+  std::uint64_t bucket_bytes() const;
+  AutotuneSettings autotune;
   /// RUNJOB_CYCLE_TIME: longest time that an asynchronous operation may wait for others to be fused with.
   std::chrono::microseconds cycle_time{0};
   /// RUNJOB_STALL_CHECK_DISABLE, RUNJOB_STALL_CHECK_TIME_SECONDS, RUNJOB_STALL_SHUTDOWN_TIME_SECONDS: the times after

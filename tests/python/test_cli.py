@@ -211,7 +211,7 @@ autotune:
   warmup_samples: 5
   steps_per_sample: 20
   bayes_opt_max_samples: 50
-  gaussian_process_noise: 0.9
+  gaussian_process_noise: 0.8
 timeline:
   filename: t.json
   mark_cycles: true
@@ -246,10 +246,10 @@ def test_unknown_and_empty_keys_of_a_yaml_file_are_warnings(tmp_path):
 
 
 def test_variables_of_horovods_that_change_nothing_are_one_line():
-    ignored = {"HOROVOD_AUTOTUNE": "1", "HOROVOD_CONTROLLER": "mpi", "HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_NUM_NCCL_STREAMS": "2"}
+    ignored = {"HOROVOD_TORUS_ALLREDUCE": "1", "HOROVOD_CONTROLLER": "mpi", "HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_NUM_NCCL_STREAMS": "2"}
     result = runjob("-np", "2", "-x", "HOROVOD_THREAD_AFFINITY=0,1", "true", **ignored)
     assert (result.returncode, result.stderr) == (0, (
-        "runjob: warning: HOROVOD_CONTROLLER, HOROVOD_AUTOTUNE, HOROVOD_THREAD_AFFINITY, HOROVOD_NUM_NCCL_STREAMS have no effect "
+        "runjob: warning: HOROVOD_CONTROLLER, HOROVOD_TORUS_ALLREDUCE, HOROVOD_THREAD_AFFINITY, HOROVOD_NUM_NCCL_STREAMS have no effect "
         "with runjob; docs/environment.md gives the reasons\n"
     ))
 

@@ -51,7 +51,9 @@ def test_every_variable_of_the_page_is_in_the_sources():
 
 
 # The launcher sets these itself, so that no rank's user can give a wrong value.
-SET_BY_THE_LAUNCHER = {"ADDRESS", "ELASTIC", "GLOO_IFACE", "JOB_KEY_FILE", "PROCESS_NUMBER", "RANK", "RENDEZVOUS", "SIZE", "TIMELINE"}
+SET_BY_THE_LAUNCHER = {
+    "ADDRESS", "AUTOTUNE_LOG", "ELASTIC", "GLOO_IFACE", "JOB_KEY_FILE", "PROCESS_NUMBER", "RANK", "RENDEZVOUS", "SIZE", "TIMELINE",
+}  # fmt: skip
 
 
 def names_in_table(path, table):

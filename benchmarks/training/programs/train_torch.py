@@ -10,6 +10,7 @@ import os
 import pathlib
 import sys
 
+import operation_loop
 import torch
 from turn_taking import take_turns
 
@@ -37,9 +38,6 @@ def paced():
 
 
 LIBRARIES = {
-    "runjob": lambda: training.with_horovod("runjob.torch"),
-    "before": lambda: training.with_horovod("runjob.torch"),
-    "horovod": lambda: training.with_horovod("horovod.torch"),
     "ddp": lambda: training.with_ddp("gloo"),
     "ddp-runjob": lambda: training.with_ddp("runjob"),
     "fsdp": lambda: training.with_fsdp("gloo"),
@@ -47,13 +45,25 @@ LIBRARIES = {
     "alone": alone,
     "paced": paced,
 }
+#: Those with operations for gradients, by their modules.
+MODULES = {"runjob": "runjob.torch", "before": "runjob.torch", "horovod": "horovod.torch"}
+LOOPS = dict.fromkeys((operation_loop.IN_HOOKS, operation_loop.AFTER), (operation_loop.network, networks.images, 32))
+
+
+def wrapper(library, model):
+    """This process's rank, and what wraps the model and its optimizer."""
+    if library not in MODULES:
+        return LIBRARIES[library]()
+    if model in LOOPS:
+        return operation_loop.with_operations(MODULES[library], model)
+    return training.with_horovod(MODULES[library])
 
 
 def main():
     library, model, path = sys.argv[1:]
     torch.set_num_threads(1)
-    rank, wrap = LIBRARIES[library]()
-    take_turns(path, rank, training.Training(networks.MODELS[model], wrap), f"PyTorch {torch.__version__}")
+    rank, wrap = wrapper(library, model)
+    take_turns(path, rank, training.Training({**networks.MODELS, **LOOPS}[model], wrap), f"PyTorch {torch.__version__}")
 
 
 main()

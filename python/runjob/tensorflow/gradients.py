@@ -11,6 +11,7 @@ import tensorflow as tf
 from .. import handles, objects, process_sets
 from ..calls import Reduction
 from ..compression import Compressor
+from ..bucket_settings import bucket_settings
 from ..gradient_groups import given_groups, grouped
 from ..process_sets import ProcessSet
 from ..reduce_ops import Average, Max, resolve
@@ -139,7 +140,7 @@ class GradientReduction:
         yield from ([index] for index in sparse)
         dense = [index for index in places if index not in sparse]
         sizes = [_bytes(gradient) if gradient is not None else 0 for gradient in gradients]
-        yield from grouped(dense, sizes, [identity(variable) for variable in variables], self._groups)
+        yield from grouped(dense, sizes, [identity(variable) for variable in variables], self._groups, bucket_settings().bucket_bytes)
 
 
 #: The kinds of gradients that are not None: dense, or tf.IndexedSlices with indices of these types.

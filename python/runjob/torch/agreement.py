@@ -40,21 +40,31 @@ class Agreement(NamedTuple):
 
     forms      by name, in the order in which the gradients are completed, which is the order of the buckets.
     completed  the number of gradients that were completed in the last step. They are the first ones of `forms`.
+    bucket_bytes  the size of buckets.
     """
 
     forms: dict[str, Form]
     completed: int
+    bucket_bytes: int
 
 
-def agree(name: str, forms: dict[str, Form], completed: Sequence[str], process_set: ProcessSet) -> Agreement:
+class Announcement(NamedTuple):
+    """What a rank tells the others: as the arguments of agree()."""
+
+    forms: dict[str, Form]
+    completed: Sequence[str]
+    bucket_bytes: int
+
+
+def agree(name: str, own: Announcement, process_set: ProcessSet) -> Agreement:
     """Blocks until all ranks of the set have called it with this `name`, or have joined.
 
-    forms      this rank's gradients, in an order that is the same on all ranks.
-    completed  the gradients that were completed in the last step, in the order of their completion.
-    Errors     MismatchError, on all ranks, which names a parameter that differs among them.
+    own     the fields are: forms, this rank's gradients, in an order that is the same on all ranks; completed, the
+            gradients that were completed in the last step, in the order of their completion; bucket_bytes, the size of
+            buckets, of which that of the first rank holds.
+    Errors  MismatchError, on all ranks, which names a parameter that differs among them.
     """
-    own = json.dumps({"forms": forms, "completed": list(completed)}).encode()
-    texts = _gather(name, own, process_set)
+    texts = _gather(name, json.dumps(own._asdict()).encode(), process_set)
     return conclude({rank: _read(text) for rank, text in enumerate(texts) if text})
 
 
@@ -89,29 +99,30 @@ def _gather(name: str, own: bytes, process_set: ProcessSet) -> list[bytes]:
     return [gathered[first:end] for first, end in zip(ends, ends[1:])]
 
 
-def _read(text: bytes) -> tuple[dict[str, Form], list[str]]:
-    content = json.loads(text)
-    return {name: Form(*map(_tuples, form)) for name, form in content["forms"].items()}, content["completed"]
+def _read(text: bytes) -> Announcement:
+    own = Announcement(**json.loads(text))
+    return own._replace(forms={name: Form(*map(_tuples, form)) for name, form in own.forms.items()})
 
 
 def _tuples(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def conclude(announced: Mapping[int, tuple[dict[str, Form], Sequence[str]]]) -> Agreement:
-    """The conclusion from the (forms, completed) of the ranks that have not joined. The order of the gradients is that
-    of the first rank on which any were completed.
+def conclude(announced: Mapping[int, Announcement]) -> Agreement:
+    """The conclusion from the announcements of the ranks that have not joined. The order of the gradients is that of the
+    first rank on which any were completed.
     """
     ranks = sorted(announced)
-    first = announced[ranks[0]][0]
+    first = announced[ranks[0]].forms
     # A gradient that was completed may have been frozen since.
-    orders = [[name for name in announced[rank][1] if name in first] for rank in ranks]
+    orders = [[name for name in announced[rank].completed if name in first] for rank in ranks]
     completed = next(filter(None, orders), [])
-    forms = {rank: announced[rank][0] for rank in ranks}
+    forms = {rank: announced[rank].forms for rank in ranks}
     for rank in ranks:
         _check_names(ranks[0], rank, forms)
     order = [*completed, *(name for name in first if name not in set(completed))]
-    return Agreement({name: _common(name, {rank: forms[rank][name] for rank in ranks}) for name in order}, len(completed))
+    common = {name: _common(name, {rank: forms[rank][name] for rank in ranks}) for name in order}
+    return Agreement(common, len(completed), announced[ranks[0]].bucket_bytes)
 
 
 def _check_names(first: int, rank: int, forms: Mapping[int, dict[str, Form]]) -> None:

@@ -4,14 +4,13 @@ buckets.
 A bucket is one allreduce. It begins when the last of its gradients is completed, so the gradients of a bucket should be
 completed one after the other. The order is that in which they were completed in the first step.
 
-BUCKET_BYTES   larger buckets begin later; smaller ones are more operations, which take processor time from the backward
-               pass.
 WHOLE_BYTES    gradients of at least this size do not stay in the processor's cache. Reducing them in their own memory
                is faster than copying them first.
 CLOSING_BYTES  the largest size of the gradients that are completed last and that step() sends, because no work is left
                to overlap with.
 
-docs/developers/measurements.md has the measurements.
+The size of a bucket is an option: larger buckets begin later; smaller ones are more operations, which take processor
+time from the backward pass. docs/developers/measurements.md has the measurements.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-BUCKET_BYTES = 16 << 20
 WHOLE_BYTES = 32 << 20
 CLOSING_BYTES = 64 << 10
 
@@ -40,9 +38,12 @@ class Plan(NamedTuple):
     closing: list[str]
 
 
-def plan(entries: Sequence[Entry], groups: int | Sequence[Sequence[str]] | None = None, closes: bool = True) -> Plan:
+def plan(
+    entries: Sequence[Entry], bucket_bytes: int, groups: int | Sequence[Sequence[str]] | None = None, closes: bool = True
+) -> Plan:
     """The buckets of `entries`, which are in the order in which the gradients are completed.
 
+    bucket_bytes  a bucket of this size takes no further gradient. It also limits the closing bucket.
     groups  the number of buckets with the same number of gradients, or the names of each bucket. Gradients that no
             group names are divided as without groups. A bucket has one kind of memory, so a group may become several
             buckets.
@@ -54,9 +55,9 @@ def plan(entries: Sequence[Entry], groups: int | Sequence[Sequence[str]] | None 
     listed = [[by_name[name] for name in group if name in by_name] for group in groups or ()]
     grouped = {entry.name for group in listed for entry in group}
     rest = [entry for entry in entries if entry.name not in grouped]
-    closing = _closing(rest) if closes else []
+    closing = _closing(rest, min(CLOSING_BYTES, bucket_bytes)) if closes else []
     buckets = [bucket for group in listed for bucket in _by_memory(group)]
-    buckets += _by_size([entry for entry in rest if entry.name not in closing])
+    buckets += _by_size([entry for entry in rest if entry.name not in closing], bucket_bytes)
     return Plan(buckets, closing)
 
 
@@ -75,7 +76,7 @@ def _by_memory(entries: Sequence[Entry]) -> list[list[str]]:
     return list(buckets.values())
 
 
-def _by_size(entries: Sequence[Entry]) -> list[list[str]]:
+def _by_size(entries: Sequence[Entry], bucket_bytes: int) -> list[list[str]]:
     """The buckets in order: full ones, and one with the rest. Gradients that were not completed are kept apart, because
     they would delay the others.
     """
@@ -86,21 +87,21 @@ def _by_size(entries: Sequence[Entry]) -> list[list[str]]:
         nbytes, names = open_buckets.pop(key, (0, []))
         names.append(entry.name)
         nbytes += entry.nbytes
-        if nbytes >= BUCKET_BYTES:
+        if nbytes >= bucket_bytes:
             buckets.append(names)
         else:
             open_buckets[key] = (nbytes, names)
     return buckets + [names for _, names in open_buckets.values()]
 
 
-def _closing(entries: Sequence[Entry]) -> list[str]:
+def _closing(entries: Sequence[Entry], most_bytes: int) -> list[str]:
     """The last gradients that were completed, as many as are small together and have one kind of memory."""
     names: list[str] = []
     nbytes = 0
     completed = [entry for entry in entries if entry.was_completed]
     for entry in reversed(completed):
         nbytes += entry.nbytes
-        if nbytes > CLOSING_BYTES or entry.memory != completed[-1].memory:
+        if nbytes > most_bytes or entry.memory != completed[-1].memory:
             break
         names.append(entry.name)
     return names[::-1]

@@ -33,10 +33,12 @@ from typing import Any, Callable
 import torch
 
 from .. import job, process_sets
+from ..bucket_settings import bucket_settings
 from ..exceptions import Error, MismatchError
 from ..process_sets import ProcessSet
 from . import passes
-from .agreement import agree, explain, form_of
+from .agreement import Announcement, agree, explain, form_of
+from .autotune import Autotuner, autotuner
 from .buckets import Alone, Bucket, GradientReduction
 from .layout import Layout, Words
 from .parameter_names import add_names
@@ -51,6 +53,8 @@ class Gradients:
     is recorded or reduced.
 
     name             the same on all ranks; empty before their first agreement.
+    bucket_bytes     the size of its buckets, unless it is being tuned; the same on all ranks. It may be set before their
+                     first agreement.
     names            the names of all parameters. sparse_as_dense: as for DistributedOptimizer.
     """
 
@@ -78,6 +82,10 @@ class Gradients:
         self._generation, self._joins = job.generation(), job.joins()
         self.is_active = not is_alone and bool(process_set.included()) and process_set.size() > 1
         self._layout: Layout | None = None
+        self._autotuner: Autotuner | None = None
+        if self.is_active:
+            self.bucket_bytes = bucket_settings().bucket_bytes
+            self._autotuner = autotuner() if process_sets.identifier(process_set) == 0 else None
         self.name = ""
         self._number = 0
         self._agreements = 0
@@ -107,6 +115,8 @@ class Gradients:
 
     def begin_step(self) -> None:
         """Notes that the optimizer has taken a step."""
+        if self._autotuner is not None and self._layout is not None:
+            self._autotuner.end_step(self, self._layout.bucket_bytes)
         self._steps += 1
         self._evaluations = 0
         self._phase += 1
@@ -251,11 +261,15 @@ class Gradients:
             )
         self._fault = fault
         try:
-            is_changed = self._is_changed or bool(self._completion_order)
+            is_changed = self._is_changed or bool(self._completion_order) or self._layout.bucket_bytes != self._wanted_bytes()
             self._layout.begin_round(is_final, Words(is_changed, bool(fault), self._leaves_over(), self._phase))
         except Exception:
             self.begin_anew()
             raise
+
+    def _wanted_bytes(self) -> int:
+        """The size of buckets that this rank announces. All ranks have the same one, unless rank 0 searches."""
+        return self.bucket_bytes if self._autotuner is None else self._autotuner.bucket_bytes
 
     def _leaves_over(self) -> bool:
         """True if this rank has a gradient that has been accumulated in some passes of a step, but not in all, and that
@@ -293,7 +307,8 @@ class Gradients:
         self._agreements += 1
         name = f"{self.name}.{self._agreements}"
         forms = {slot.name: form_of(slot.parameter, slot.sparse_dims) for slot in reversed(self._slots.values())}
-        agreement = agree(f"{name}.agreement", forms, self._completion_order or (), self._reduction.process_set)
+        own = Announcement(forms, self._completion_order or (), self._wanted_bytes())
+        agreement = agree(f"{name}.agreement", own, self._reduction.process_set)
         slots = {slot.name: slot for slot in self._slots.values()}
         for each, form in agreement.forms.items():
             slots[each].sparse_dims = form.sparse_dims
@@ -301,6 +316,8 @@ class Gradients:
         if len(remaining) < len(slots):
             self._reduce(Layout(f"{name}.first", remaining, agreement, None, self._reduction))
         self._layout = Layout(name, slots, agreement, self._groups, self._reduction)
+        if self._autotuner is not None:
+            self._autotuner.add_optimizer(self, self._layout.bytes_in_buckets, self._groups is not None)
         self._is_changed = False
         self._completion_order = None if agreement.completed else []
         if len(remaining) == len(slots):

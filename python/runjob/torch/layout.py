@@ -50,6 +50,8 @@ class Layout:
 
     name       the name of the layout's operations among the ranks, which differs for each layout.
     slots      the slots by name. Their gradients are those of the agreement.
+    bucket_bytes      the size of its buckets, on which the ranks have agreed.
+    bytes_in_buckets  those of all gradients that are not reduced alone.
     """
 
     def __init__(
@@ -67,12 +69,14 @@ class Layout:
             for index, each in enumerate(agreement.forms)
             if each in slots and not self._goes_alone(slots[each])
         ]
+        self.bucket_bytes = agreement.bucket_bytes
+        self.bytes_in_buckets = sum(entry.nbytes for entry in entries)
         alone = [slot for each, slot in slots.items() if self._goes_alone(slot)]
         extra = 3 + PHASES + len(alone)
         self._host_words: HostWords | None = None
         if any(map(_is_on_gpu, slots.values())):
             self._host_words = HostWords(f"{name}.words", sum(_is_on_gpu(slots[entry.name]) for entry in entries), extra, reduction)
-        planned = plan(entries, groups, closes=self._host_words is None)
+        planned = plan(entries, agreement.bucket_bytes, groups, closes=self._host_words is None)
         numbers = itertools.count()
         self.buckets = [self._bucket(f"{name}.bucket.{next(numbers)}", names) for names in planned.buckets]
         self.alone = [Alone(_name_of(name, [slot]), slot, reduction) for slot in alone]

@@ -593,6 +593,26 @@ RUNJOB_API const char* runjob_backends_json(void);
 RUNJOB_API const char* runjob_statistics_json(void);
 
 /*
+ * For bindings that reduce gradients in buckets: how large these are to be, as a JSON object.
+ *   bucket_bytes  the size from which on a bucket takes no further gradient, the same on all ranks; 0: each gradient
+ *                 alone.
+ *   autotune      null unless this is rank 0 and the best size is to be found. Else an object of numbers:
+ *                 warmup_samples, steps_per_sample, most_samples (not counting the warm-up), most_bucket_bytes.
+ * Returns NULL when not initialised. Lent until the next call in this thread.
+ */
+RUNJOB_API const char* runjob_bucket_settings_json(void);
+/*
+ * Rank 0 with autotuning: adds a line to the log, if there is one: the median time of a step with buckets of
+ * `bucket_bytes`, and the bytes of its gradients. Elsewhere it does nothing.
+ */
+RUNJOB_API runjob_code runjob_autotune_sample(int64_t bucket_bytes, double step_milliseconds, int64_t step_bytes);
+/*
+ * Likewise: the line that this rank writes to standard error when it leaves the job, instead of the one given before;
+ * NULL: none. Without this call the line says that nothing was tuned.
+ */
+RUNJOB_API runjob_code runjob_autotune_remark(const char* remark);
+
+/*
  * Proofs for serialized objects that ranks send each other, such as Python's pickles, which can run code where they are
  * read. A receiver makes the proof of the bytes that it got and compares it with the one that came with them: they are
  * equal if a rank of this job has sent these bytes in this call.

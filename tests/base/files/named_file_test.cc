@@ -32,6 +32,8 @@ TEST_CASE("a file of one's own is made, emptied, and followed to where one's own
   write_named(shared, "below/again", "too");
   CHECK(shared.text("below/absolute") == "too");
   CHECK_NOTHROW(open_named_file("/dev/null", "--status-file"));
+  write(open_named_file((shared.path / "status").string(), "--status-file", Existing::kContinue), " third");
+  CHECK(shared.text("status") == "second third");
   CHECK_NOTHROW(open_named_file("/dev/stdout", "--status-file"));
   CHECK_THROWS_WITH(open_named_file(shared.path.string(), "--status-file"),
                     fmt::format("--status-file: cannot create '{}': Is a directory", shared.path.string()));

@@ -21,8 +21,9 @@ Warnings warnings_of(const std::vector<std::string>& arguments) {
 TEST_CASE("an option of horovodrun's that does nothing says why", "[unit]") {
   CHECK(warnings_of({"--mpi", "true"}) ==
         Warnings{"--mpi has no effect: runjob starts the ranks itself; start a program that uses MPI with mpirun"});
-  CHECK(warnings_of({"--autotune", "--autotune-log-file", "f.csv", "true"}) ==
-        Warnings{"--autotune has no effect: there is no autotuning in this version"});
+  CHECK(warnings_of({"--autotune", "--autotune-gaussian-process-noise", "0.1", "true"}) ==
+        Warnings{"--autotune-gaussian-process-noise has no effect: the search compares times and has no Gaussian "
+                 "process"});
   CHECK(warnings_of({"--num-nccl-streams", "9", "true"}) ==
         Warnings{"--num-nccl-streams has no effect: collectives on a GPU run on one stream"});
   CHECK(warnings_of({"-np", "2", "true"}).empty());
@@ -45,11 +46,6 @@ TEST_CASE("an option that asks for what is so anyway is accepted without a warni
 TEST_CASE("a value that horovodrun refuses is an error, also of an option that does nothing", "[unit]") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
       {{"--thread-affinity", "1,2"}, "--thread-affinity: '1,2' is not a whole number from -2147483648 to 2147483647"},
-      {{"--autotune-warmup-samples", "-3"}, "--autotune-warmup-samples: '-3' is not a whole number of at least 0"},
-      {{"--autotune-steps-per-sample", "x"},
-       "--autotune-steps-per-sample: 'x' is not a whole number from -2147483648 to 2147483647"},
-      {{"--autotune-bayes-opt-max-samples", "1.5"},
-       "--autotune-bayes-opt-max-samples: '1.5' is not a whole number of at least 0"},
       {{"--num-nccl-streams", "abc"}, "--num-nccl-streams: 'abc' is not a whole number of at least 0"},
       {{"--autotune-gaussian-process-noise", "5"},
        "--autotune-gaussian-process-noise: '5' is not a number from 0 to 1"},
@@ -58,7 +54,7 @@ TEST_CASE("a value that horovodrun refuses is an error, also of an option that d
     INFO(words.front());
     CHECK_THROWS_WITH(warnings_of(words), message);
   }
-  CHECK(warnings_of({"--autotune-gaussian-process-noise", "0.8", "--autotune-warmup-samples", "0"}).empty());
+  CHECK(warnings_of({"--autotune-gaussian-process-noise", "0.8", "--autotune"}).empty());
   Warnings warnings;
   const Settings of_file = {{"autotune-gaussian-process-noise", {{"5"}, "file c.yaml"}}};
   CHECK_THROWS_WITH(warn_of_horovodrun_options(of_file, warnings),

@@ -105,13 +105,14 @@ TEST_CASE("a number of cores for each rank binds the ranks to cores, unless the 
 
 TEST_CASE("variables of Horovod that change nothing here are one warning, with those of -x", "[unit]") {
   Warnings warnings;
-  const Environment environment = {{"HOROVOD_AUTOTUNE", "1"}, {"HOROVOD_TORUS_ALLREDUCE", "1"}};
+  const Environment environment = {{"HOROVOD_THREAD_AFFINITY", "1"}, {"HOROVOD_TORUS_ALLREDUCE", "1"}};
   const auto settings =
       parse_command_line({"-x", "HOROVOD_TORUS_ALLREDUCE=0", "-x", "HOROVOD_CONTROLLER=mpi"}).settings;
   build_job_spec(settings, {environment, "/", "node1"}, warnings);
-  CHECK(warnings ==
-        Warnings{
-            "HOROVOD_CONTROLLER, HOROVOD_AUTOTUNE have no effect with runjob; docs/environment.md gives the reasons"});
+  CHECK(
+      warnings ==
+      Warnings{"HOROVOD_CONTROLLER, HOROVOD_THREAD_AFFINITY have no effect with runjob; docs/environment.md gives the "
+               "reasons"});
 }
 
 TEST_CASE("this host is known by its names, others and those with a user or port are reached by SSH", "[unit]") {
@@ -153,8 +154,8 @@ TEST_CASE("a task that srun has started is one rank, unless hosts are named", "[
   CHECK_FALSE(build_task({"-np", "2", "-H", "localhost:2"}).slurm_task);
   warnings.clear();
   surroundings.environment["SLURM_PROCID"] = "1";
-  surroundings.environment["HOROVOD_AUTOTUNE"] = "1";
-  static_cast<void>(build_task({"--output-ranks", "0", "--map-by", "slot:PE=2", "--autotune"}));
+  surroundings.environment["HOROVOD_TORUS_ALLREDUCE"] = "1";
+  static_cast<void>(build_task({"--output-ranks", "0", "--map-by", "slot:PE=2", "--torus-allreduce"}));
   CHECK(warnings.empty());  // task 0 says it
 }
 

@@ -38,6 +38,23 @@ TEST_CASE("options of the runtime become its variables, and those not given do n
   CHECK(read(given("cache-capacity", "0")) == Variables{{"CACHE_CAPACITY", "0"}});
 }
 
+TEST_CASE("the options of buckets and of autotuning become variables", "[cli][unit]") {
+  using Variables = std::map<std::string, std::string>;
+  CHECK(read(given("bucket-mb", "4")) == Variables{{"BUCKET_MB", "4"}});
+  CHECK_THROWS_WITH(read(given("bucket-mb", "0")),
+                    "command line: '0' is not a size above zero; --fusion-threshold-mb 0 reduces each gradient alone");
+  CHECK(read(given("autotune", "false")) == Variables{{"AUTOTUNE", "0"}});
+  Settings settings = given("autotune", "1");
+  settings.merge(given("autotune-steps-per-sample", "0"));
+  CHECK_THROWS_WITH(read(settings), ContainsSubstring("'0' is not a whole number from 1 to"));
+  CHECK(read(given("autotune-steps-per-sample", "0")) == Variables{{"AUTOTUNE_STEPS_PER_SAMPLE", "0"}});
+  CHECK_THROWS_WITH(read(given("autotune-warmup-samples", "1.5")), ContainsSubstring("'1.5' is not a whole number"));
+  settings = given("autotune", "1");
+  settings.merge(given("autotune-log-file", "/no/such/folder/log.csv"));
+  CHECK_THROWS_WITH(read(settings), ContainsSubstring("/no/such/folder"));
+  CHECK(read(given("autotune-log-file", "/no/such/folder/log.csv")).empty());
+}
+
 TEST_CASE("with --verbose the ranks name their backend, unless a log level is chosen", "[cli][unit]") {
   using Variables = std::map<std::string, std::string>;
   CHECK(read(given("verbose", "true")) == Variables{{"LOG_LEVEL", "INFO"}});

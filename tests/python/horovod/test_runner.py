@@ -160,8 +160,8 @@ def test_horovodrun_takes_every_option(tmp_path):
     names = ("NCCL_IB_DISABLE", "HOROVOD_LOG_LEVEL", "HOROVOD_CYCLE_TIME", "HOROVOD_HIERARCHICAL_ALLREDUCE", "HOROVOD_LOG_HIDE_TIME")
     code = f"import os; print([os.environ.get(n) for n in {names}])"
     for more, seen, idle in (
-        (on, "['1', 'DEBUG', '0.5', '1', '1']", "autotune binding-args mpi mpi-args num-nccl-streams thread-affinity torus-allreduce"),
-        (off, "['1', 'DEBUG', '0.5', '0', None]", "binding-args jsrun mpi-args num-nccl-streams thread-affinity"),
+        (on, "['1', 'DEBUG', '0.5', '1', '1']", "autotune-gaussian-process-noise binding-args mpi mpi-args num-nccl-streams thread-affinity torus-allreduce"),
+        (off, "['1', 'DEBUG', '0.5', '0', None]", "autotune-gaussian-process-noise binding-args jsrun mpi-args num-nccl-streams thread-affinity"),
     ):
         done = horovodrun(*of_both.split(), *more.split(), sys.executable, "-c", code, HOROVOD_STALL_CHECK_DISABLE="")
         assert done.returncode == 0, done.stderr

@@ -45,9 +45,10 @@ def test_its_ranks_are_a_job_again_and_again(launcher):
 
 
 def test_rank_0_warns_of_horovods_variables_that_change_nothing(launcher):
-    done = launcher.python(2, "hvd.init()", HOROVOD_AUTOTUNE="1", HOROVOD_CONTROLLER="mpi", HOROVOD_TORUS_ALLREDUCE="0")
+    done = launcher.python(2, "hvd.init()", HOROVOD_AUTOTUNE="1", HOROVOD_TORUS_ALLREDUCE="1", HOROVOD_CONTROLLER="mpi", HOROVOD_CCL_CACHE="0")
     assert done.returncode == 0
-    assert done.stderr.count("HOROVOD_CONTROLLER, HOROVOD_AUTOTUNE have no effect with runjob") == 1
+    assert done.stderr.count("HOROVOD_CONTROLLER, HOROVOD_TORUS_ALLREDUCE have no effect with runjob") == 1
+    assert done.stderr.count("--autotune has tuned nothing: no DistributedOptimizer of PyTorch has reduced gradients") == 1
 
 
 def test_two_jobs_side_by_side_do_not_meet(launcher):

@@ -11,6 +11,7 @@ from testbed import Testbed
 pytest.importorskip("torch")
 pytest.importorskip("torch.distributed")  # tests/python/torch is a package of that name for Python
 sys.path.append(str(ROOT / "tests" / "python" / "torch" / "distributed"))
+import entry_points  # noqa: E402
 import installed_ranks  # noqa: E402
 
 TRAIN = """

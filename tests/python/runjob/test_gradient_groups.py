@@ -18,7 +18,12 @@ MIB = 1 << 20
     ],
 )
 def test_groups(sizes, groups, expected):
-    assert list(grouped(range(len(sizes)), sizes, "abcde", groups)) == expected
+    assert list(grouped(range(len(sizes)), sizes, "abcde", groups, 16 * MIB)) == expected
+
+
+def test_the_size_of_a_group_is_an_option():
+    assert list(grouped(range(4), [MIB] * 4, "abcd", None, 2 * MIB)) == [[3, 2], [1, 0]]
+    assert list(grouped(range(3), [MIB] * 3, "abc", None, 0)) == [[2], [1], [0]]
 
 
 def test_what_users_say():

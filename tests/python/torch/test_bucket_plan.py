@@ -2,7 +2,9 @@
 
 import pytest
 
-from runjob.torch.bucket_plan import BUCKET_BYTES, CLOSING_BYTES, Entry, plan
+from runjob.torch.bucket_plan import CLOSING_BYTES, Entry, plan
+
+BUCKET_BYTES = 16 << 20
 
 LARGE = BUCKET_BYTES // 2
 
@@ -39,6 +41,13 @@ def _entries(*descriptions):
     ],
 )
 def test_plans(descriptions, groups, buckets, closing):
-    planned = plan(_entries(*descriptions), groups)
+    planned = plan(_entries(*descriptions), BUCKET_BYTES, groups)
     assert ["".join(bucket) for bucket in planned.buckets] == buckets
     assert "".join(planned.closing) == closing
+
+
+def test_the_size_of_a_bucket_is_an_option():
+    entries = _entries("a:600", "b:600", "c:600", "d:600")
+    assert plan(entries, 1000, closes=False).buckets == [["a", "b"], ["c", "d"]]
+    assert plan(entries, 1000) == ([["a", "b"], ["c"]], ["d"])  # the closing bucket has at most that size, too
+    assert plan(entries, 0) == ([["a"], ["b"], ["c"], ["d"]], [])

@@ -34,13 +34,13 @@ TEST_CASE("an empty environment is a job of one process with the defaults", "[ru
 
 TEST_CASE("without a launcher of runjob's, rank 0 warns of Horovod's variables that change nothing",
           "[runtime][unit]") {
-  const Environment ignored = {{"HOROVOD_AUTOTUNE", "1"}, {"HOROVOD_CONTROLLER", "mpi"}};
+  const Environment ignored = {{"HOROVOD_TORUS_ALLREDUCE", "1"}, {"HOROVOD_CONTROLLER", "mpi"}};
   const auto warnings = [&](Environment more) {
     more.insert(ignored.begin(), ignored.end());
     return read_runtime_config(more).warnings;
   };
   const std::vector<std::string> expected = {
-      "HOROVOD_CONTROLLER, HOROVOD_AUTOTUNE have no effect with runjob; docs/environment.md gives the reasons"};
+      "HOROVOD_CONTROLLER, HOROVOD_TORUS_ALLREDUCE have no effect with runjob; docs/environment.md gives the reasons"};
   CHECK(warnings({}) == expected);
   const Environment mpirun = {{"PMIX_NAMESPACE", "j"}, {"OMPI_COMM_WORLD_SIZE", "2"}};
   const auto of_rank = [&](const char* rank) {
@@ -119,6 +119,40 @@ TEST_CASE("the settings of fusion are bytes, milliseconds and a switch", "[runti
   CHECK(read_runtime_config({{"RUNJOB_FUSION_THRESHOLD", "64MB"}}).fusion.threshold_bytes == 64u << 20);
   CHECK_THAT(refusal({{"RUNJOB_FUSION_THRESHOLD", "-1"}}), ContainsSubstring("RUNJOB_FUSION_THRESHOLD: '-1'"));
   CHECK_THAT(refusal({{"HOROVOD_CYCLE_TIME", "1s"}}), ContainsSubstring("HOROVOD_CYCLE_TIME: '1s'"));
+}
+
+TEST_CASE("the size of buckets is in MiB, and the threshold of fusion limits it", "[runtime][unit]") {
+  const auto bytes = [](const Environment& environment) { return read_runtime_config(environment).bucket_bytes(); };
+  CHECK(bytes({}) == 16u << 20);
+  CHECK(bytes({{"RUNJOB_BUCKET_MB", "4"}}) == 4u << 20);
+  CHECK(bytes({{"RUNJOB_BUCKET_MB", "4"}, {"HOROVOD_FUSION_THRESHOLD", "1000"}}) == 1000);
+  CHECK(bytes({{"RUNJOB_FUSION_THRESHOLD", "0"}}) == 0);
+  CHECK(refusal({{"RUNJOB_BUCKET_MB", "0"}}) ==
+        "RUNJOB_BUCKET_MB: '0' is not a size above zero; RUNJOB_FUSION_THRESHOLD=0 reduces each gradient alone");
+  CHECK_THAT(refusal({{"RUNJOB_BUCKET_MB", "4MB"}}), ContainsSubstring("RUNJOB_BUCKET_MB: '4MB' is not"));
+}
+
+TEST_CASE("the settings of autotuning are Horovod's, and count where it is on", "[runtime][unit]") {
+  const Environment given = {{"HOROVOD_AUTOTUNE_LOG", "/l.csv"},
+                             {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "0"},
+                             {"RUNJOB_AUTOTUNE_STEPS_PER_SAMPLE", "2"},
+                             {"HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "9"}};
+  CHECK_FALSE(read_runtime_config(given).autotune.is_on);
+  const auto with = [&](const char* name, const char* value) {
+    Environment environment = given;
+    environment["HOROVOD_AUTOTUNE"] = "1";
+    environment[name] = value;
+    return environment;
+  };
+  const AutotuneSettings settings = read_runtime_config(with("X", "")).autotune;
+  CHECK(settings.is_on);
+  CHECK(settings.log == "/l.csv");
+  CHECK(settings.warmup_samples == 0);
+  CHECK(settings.steps_per_sample == 2);
+  CHECK(settings.most_samples == 9);
+  CHECK_THAT(refusal(with("RUNJOB_AUTOTUNE_STEPS_PER_SAMPLE", "0")),
+             ContainsSubstring("RUNJOB_AUTOTUNE_STEPS_PER_SAMPLE: '0' is not a whole number from 1"));
+  CHECK(refusal({{"HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", "0"}}).empty());
 }
 
 TEST_CASE("empty values count as not set, and DYNAMIC opens no file", "[runtime][unit]") {

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from ...bucket_settings import bucket_settings
 from ...compression import Compressor
 from ...gradient_groups import given_groups, grouped
 from ...process_sets import ProcessSet, size_of
@@ -58,7 +59,7 @@ class GradientReduction:
                     results[index] = results[index] / size_of(self._process_set)
         places = [index for index, gradient in enumerate(results) if gradient is not None and identities[index] not in self.local]
         sizes = [0 if gradient is None else gradient.numel() * gradient.element_size() for gradient in results]
-        for group in grouped(places, sizes, identities, self._groups):
+        for group in grouped(places, sizes, identities, self._groups, bucket_settings().bucket_bytes):
             for index, gradient in zip(group, grouped_allreduce([results[index] for index in group], **self._options)):
                 results[index] = gradient
         return results
