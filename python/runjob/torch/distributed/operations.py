@@ -16,23 +16,26 @@ returns None instead of a Work if the call is synchronous and over.
 
 from __future__ import annotations
 
-import collections
+import math
+import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
+from ctypes import byref, c_int64
 from datetime import timedelta
 from typing import Any
 
 import torch
 
 from ..tensors import DTYPES
+from ... import job, victims
+from ..._library import library
+from ...exceptions import Error, InvalidArgumentError
 from . import reductions
-from .submission import Barrier, Description, Part
-from .work import Flights, Work
+from .submission import Barrier, Description, Part, Reusable
+from .work import Flights, Label, Work
 
 Tensor = torch.Tensor
-
-#: The names that operations of one signature take in turn: as many of them can be in flight.
-_TURNS = 4
 
 _NO_MESSAGES = (
     'runjob has no send() and recv() between two ranks yet: make a group for them with dist.new_group(backend="gloo"), or '
@@ -58,8 +61,8 @@ class Operations:
         self._label = label
         self._flights = Flights()
         self._count = 0
-        self._turns: collections.Counter[str] = collections.Counter()  # by signature: the turn of the next operation
-        self._named: dict[str, Work] = {}  # the last work of each name
+        self._barrier = Barrier(process_set)
+        self._reusable: dict[tuple[torch.dtype, int], Reusable] = {}  # by dtype and reduction; without those in use
         self._lock = threading.Lock()
         self._batch: list[Work] | None = None
         self._is_closed = False
@@ -89,7 +92,32 @@ class Operations:
     # Reductions.
 
     def allreduce(self, tensors: list[Tensor], opts: Any) -> Work | None:
+        if len(tensors) == 1 and self._allreduce_at_once(tensors[0], opts):
+            return None
         return self._allreduce("allreduce", tensors, opts)
+
+    def _allreduce_at_once(self, tensor: Tensor, opts: Any) -> bool:
+        """Runs a synchronous allreduce that needs no other memory, with structs that are made once for each dtype and
+        reduction. False if it is another one.
+        """
+        if getattr(opts, "asyncOp", True) or self._batch is not None or self._flights.failure is not None:
+            return False
+        op, dtype = reductions.SIMPLE.get(opts.reduceOp.op.value), tensor.dtype
+        if op is None or dtype not in DTYPES or not tensor.is_cpu or tensor.is_sparse or not tensor.is_contiguous():
+            return False
+        key = (dtype, op)
+        # Another thread, or a signal handler in this one, makes structs of its own meanwhile.
+        operation = self._reusable.pop(key, None) or Reusable(dtype, op, self._set)
+        self._count += 1
+        try:
+            handle = operation.run_on(tensor)
+        except Error as error:
+            raise self._described("allreduce", error) from None
+        if handle:
+            self._kept("allreduce", [handle], [operation], [tensor], None, opts).wait()
+        else:
+            self._reusable[key] = operation
+        return True
 
     def allreduce_coalesced(self, tensors: list[Tensor], opts: Any) -> Work | None:
         return self._allreduce("allreduce_coalesced", tensors, opts)
@@ -147,13 +175,14 @@ class Operations:
         mine = tensor.coalesce()
         counts = torch.empty(len(self._ranks), dtype=torch.int64)
         count = torch.tensor([mine._nnz()], dtype=torch.int64)
-        self._run(what, [Description("allgather", [(count, counts)], process_set=self._set)], opts)
+        self._run(what, [self._gathering(count, counts)], opts)
         total = int(counts.sum())
         values = torch.empty((total, *mine.values().shape[1:]), dtype=tensor.dtype, device=tensor.device)
         indices = torch.empty((total, mine.indices().shape[0]), dtype=torch.int64, device=tensor.device)
+        row = math.prod(values.shape[1:])
         parts = [
-            self._gathering(mine.values().contiguous(), values),
-            self._gathering(mine.indices().t().contiguous(), indices),
+            self._gathering(mine.values().contiguous(), values, [each * row for each in counts.tolist()]),
+            self._gathering(mine.indices().t().contiguous(), indices, [each * indices.shape[1] for each in counts.tolist()]),
         ]
 
         def finish() -> None:
@@ -245,7 +274,7 @@ class Operations:
         tensor, parts = _one(inputs), _one(outputs)
         self._check_count("all_gather", parts)
         room = torch.empty(sum(part.numel() for part in parts), dtype=tensor.dtype, device=tensor.device)
-        part = self._gathering(tensor.contiguous(), room)
+        part = self._gathering(tensor.contiguous(), room, [part.numel() for part in parts])
         return self._start("all_gather", [part], parts, lambda: _cut(room, parts), opts)
 
     def all_gather_single(self, output: Tensor, input: Tensor, opts: Any) -> Work | None:
@@ -269,14 +298,18 @@ class Operations:
         return self._start("all_gather_coalesced", parts, [each for row in outputs for each in row], finish, opts)
 
     def gather(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any) -> Work | None:
-        return self._gather("gather", _one(inputs), _one(outputs) if self._rank == opts.rootRank else [], opts)
+        receives = _one(outputs) if self._rank == opts.rootRank else []
+        if self._rank == opts.rootRank:
+            self._check_count("gather", receives)
+        return self._gather("gather", _one(inputs), receives, [part.numel() for part in receives], opts)
 
     def gather_single(self, output: Tensor, input: Tensor, opts: Any) -> Work | None:
-        return self._gather("gather_single", input, [output] if self._rank == opts.rootRank else [], opts)
+        is_root, size = self._rank == opts.rootRank, len(self._ranks)
+        return self._gather("gather_single", input, [output] if is_root else [], [output.numel() // size] * size if is_root else [], opts)
 
-    def _gather(self, what: str, tensor: Tensor, receives: list[Tensor], opts: Any) -> Work | None:
+    def _gather(self, what: str, tensor: Tensor, receives: list[Tensor], takes: list[int], opts: Any) -> Work | None:
         sends = [tensor.numel() if rank == opts.rootRank else 0 for rank in range(len(self._ranks))]
-        return self._exchange(what, tensor, sends, receives, opts)
+        return self._exchange(what, tensor, sends, receives, takes or [0] * len(self._ranks), opts)
 
     def scatter(self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any) -> Work | None:
         output = _one(outputs)
@@ -284,13 +317,15 @@ class Operations:
         if parts:
             self._check_count("scatter", parts)
         sends = [part.numel() for part in parts] or [0] * len(self._ranks)
-        return self._exchange("scatter", _joined(parts, output.dtype, output.device), sends, [output], opts)
+        takes = [output.numel() if rank == opts.rootRank else 0 for rank in range(len(self._ranks))]
+        return self._exchange("scatter", _joined(parts, output.dtype, output.device), sends, [output], takes, opts)
 
     def alltoall(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any) -> Work | None:
         self._check_count("all_to_all", outputs)
         self._check_count("all_to_all", inputs)
         sends = [part.numel() for part in inputs]
-        return self._exchange("all_to_all", _joined(inputs, inputs[0].dtype), sends, outputs, opts)
+        takes = [part.numel() for part in outputs]
+        return self._exchange("all_to_all", _joined(inputs, inputs[0].dtype), sends, outputs, takes, opts)
 
     def all_to_all_single(
         self, output: Tensor, input: Tensor, output_splits: list[int], input_splits: list[int], opts: Any
@@ -302,13 +337,15 @@ class Operations:
                 raise ValueError(f"all_to_all_single: the {name} splits {splits} do not divide {rows} rows among {size} ranks")
             if not splits and rows % size:
                 raise ValueError(f"all_to_all_single: {rows} rows of the {name} cannot be divided among {size} ranks; give splits")
-        rows = input.shape[0] if input.dim() else 1
-        row = input.numel() // rows if rows else 0
-        sends = [split * row for split in input_splits] or [input.numel() // size] * size
-        return self._exchange("all_to_all_single", input, sends, [output], opts)
+        sends, takes = _elements(input, input_splits, size), _elements(output, output_splits, size)
+        return self._exchange("all_to_all_single", input, sends, [output], takes, opts)
 
-    def _exchange(self, what: str, tensor: Tensor, sends: list[int], receives: list[Tensor], opts: Any) -> Work | None:
-        """Sends `sends[r]` elements to rank r. What arrives fills `receives`, in the order of the ranks."""
+    def _exchange(
+        self, what: str, tensor: Tensor, sends: list[int], receives: list[Tensor], takes: list[int], opts: Any
+    ) -> Work | None:
+        """Sends `sends[r]` elements to rank r and takes `takes[r]` from it. What arrives fills `receives`, in the order of
+        the ranks.
+        """
         whole = _bytes_if_unknown(tensor.contiguous())
         factor = whole.numel() // tensor.numel() if tensor.numel() else 1
         is_direct = len(receives) == 1 and receives[0].is_contiguous()
@@ -318,7 +355,10 @@ class Operations:
             else torch.empty(sum(part.numel() for part in receives), dtype=tensor.dtype, device=tensor.device)
         )
         seen = _bytes_if_unknown(room)
-        part = Description("alltoall", [(whole, seen)], process_set=self._set, splits=[count * factor for count in sends])
+        part = Description(
+            "alltoall", [(whole, seen)], process_set=self._set, splits=[count * factor for count in sends],
+            takes=[count * factor for count in takes],
+        )  # fmt: skip
         finish = None if is_direct else lambda: _cut(room, receives)
         return self._start(what, [part], receives, finish, opts)
 
@@ -330,8 +370,13 @@ class Operations:
         part = self._gathering(tensor.contiguous(), room)
         return part, None if room is output else lambda: _copy(output, room)
 
-    def _gathering(self, tensor: Tensor, room: Tensor) -> Description:
-        return Description("allgather", [(_bytes_if_unknown(tensor.contiguous()), _bytes_if_unknown(room))], process_set=self._set)
+    def _gathering(self, tensor: Tensor, room: Tensor, takes: Sequence[int] = ()) -> Description:
+        """`takes`: the elements of each rank; without it, equally many."""
+        size = len(self._ranks)
+        seen = _bytes_if_unknown(room)
+        factor = seen.numel() // room.numel() if room.numel() else 1
+        counts = [count * factor for count in takes] or [seen.numel() // size] * size
+        return Description("allgather", [(_bytes_if_unknown(tensor.contiguous()), seen)], process_set=self._set, takes=counts)
 
     def send(self, tensors: list[Tensor], rank: int, tag: int) -> Work | None:
         raise NotImplementedError(_NO_MESSAGES)
@@ -345,10 +390,10 @@ class Operations:
     # Waiting.
 
     def barrier(self, opts: Any) -> Work | None:
-        return self._start("barrier", [Barrier(self._set)], [], None, opts)
+        return self._start("barrier", [self._barrier], [], None, opts)
 
     def monitored_barrier(self, opts: Any, wait_all_ranks: bool = False) -> None:
-        work = self._start("monitored_barrier", [Barrier(self._set)], [], None, opts, waits=False)
+        work = self._start("monitored_barrier", [self._barrier], [], None, opts, waits=False)
         assert work is not None
         work.wait()
 
@@ -357,7 +402,7 @@ class Operations:
 
     def end_coalescing(self) -> Work | None:
         batch, self._batch = self._batch or [], None
-        return Work(self._flights, [], [], [], lambda: _end_all(batch), f"a batch of {self._label}", None) if batch else None
+        return Work(self._flights, [], [], [], lambda: _end_all(batch), Label("a batch", 0, self._label), None) if batch else None
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._timeout = timeout
@@ -374,22 +419,30 @@ class Operations:
         """Submits the parts in order. Returns the Work, or None when the call is synchronous and over."""
         if self._flights.failure is not None:
             raise RuntimeError(f"{what} of {self._label}: the group has ended, because {self._flights.failure}")
-        handles: list[int] = []
         is_over = self._batch is None and waits and not getattr(opts, "asyncOp", True)
+        self._count += 1
+        if is_over and len(parts) == 1:
+            try:
+                handle = parts[0].run()
+            except Error as error:
+                raise self._described(what, error) from None
+            if handle:
+                self._kept(what, [handle], parts, outputs, finish, opts).wait()
+            elif finish is not None:
+                finish()
+            return None
+        handles: list[int] = []
+        failure: Error | None = None
         with self._lock:
-            self._count += 1
-            label = f"{what} number {self._count} of {self._label}"
-            work = Work(self._flights, handles, parts, outputs, finish, label, self._seconds(opts))
             for part in parts:
-                name = self._name(what, part.signature, work)
-                if is_over and len(parts) == 1:
-                    handle = work.attempt(lambda: part.run(name))
-                else:
-                    handle = part.submit(name)
-                if handle:
-                    handles.append(handle)
-            if handles:
-                self._flights.add(work)
+                try:
+                    handles.append(part.submit())
+                except Error as error:
+                    failure = error
+                    break
+            work = self._kept(what, handles, parts[: len(handles)], outputs, finish, opts)
+        if failure is not None:
+            raise self._described(what, failure)
         if self._batch is not None:
             self._batch.append(work)
         if is_over:
@@ -397,18 +450,29 @@ class Operations:
             return None
         return work
 
-    def _name(self, what: str, signature: str, work: Work) -> bytes:
-        """The name of the next operation of this signature, the same on all ranks. Names are used again, so that a step
-        that repeats has the same ones; the operation that had the name before must be over.
-        """
-        turn = self._turns[signature]
-        self._turns[signature] = (turn + 1) % _TURNS
-        name = f"{what}.{signature}.{turn}"
-        earlier = self._named.get(name)
-        if earlier is not None and not earlier.is_over():
-            earlier.end()
-        self._named[name] = work
-        return name.encode()
+    def _kept(
+        self, what: str, handles: list[int], parts: Sequence[Part], outputs: Sequence[Tensor], finish: Callable[[], None] | None, opts: Any
+    ) -> Work:  # fmt: skip
+        """The Work of operations that have just been submitted, which keeps their tensors until they are done."""
+        work = Work(self._flights, handles, parts, outputs, finish, self._named(what, len(handles)), self._seconds(opts))
+        if handles:
+            self._flights.add(work)
+        return work
+
+    def _named(self, what: str, operations: int = 1) -> Label:
+        """The name of the call that has just submitted this number of operations; 0: none."""
+        count = c_int64()
+        if operations:
+            job.check(library().runjob_unnamed_count(self._set, byref(count)))
+        return Label(what, max(0, count.value - operations + 1) if operations else 0, self._label, _calling_line())
+
+    def _described(self, what: str, failure: Error) -> Error:
+        """The error of a call that was over at once. What was refused has no number."""
+        try:
+            label = self._named(what, 0 if isinstance(failure, InvalidArgumentError) else 1)
+        except Error:  # the job has ended
+            label = Label(what, 0, self._label, _calling_line())
+        return type(failure)(f"{label}: {failure}")
 
     def _run(self, what: str, parts: Sequence[Any], opts: Any) -> None:
         work = self._start(what, parts, [], None, opts, waits=False)
@@ -430,6 +494,16 @@ class Operations:
             raise ValueError(f"{what}: the list has {len(tensors)} tensors, and the group {len(self._ranks)} ranks")
 
 
+def _calling_line() -> str:
+    """The line of the program that called torch.distributed, with --verbose: " (train.py:33)"."""
+    if os.environ.get(victims.VARIABLE) != "0":
+        return ""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("runjob.", "torch.")):
+        frame = frame.f_back
+    return f" ({os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno})"
+
+
 def _one(given: Sequence[Any]) -> Any:
     if len(given) != 1:
         raise ValueError(f"an operation takes one tensor of each rank, not {len(given)}")
@@ -444,6 +518,13 @@ def _joined(parts: Sequence[Tensor], dtype: torch.dtype, device: torch.device | 
     if not parts:
         return torch.empty(0, dtype=dtype, device=device)
     return torch.cat([part.detach().reshape(-1) for part in parts])
+
+
+def _elements(tensor: Tensor, splits: list[int], size: int) -> list[int]:
+    """The elements of `tensor` for each rank: `splits` rows, or equally many."""
+    rows = tensor.shape[0] if tensor.dim() else 1
+    row = tensor.numel() // rows if rows else 0
+    return [split * row for split in splits] or [tensor.numel() // size] * size
 
 
 def _bytes_if_unknown(tensor: Tensor) -> Tensor:
