@@ -157,7 +157,7 @@ runjob_code runjob_received_splits(runjob_handle handle, const int64_t** splits,
     Status outcome = find_result(handle, completion);
     if (!outcome.ok()) return outcome;
     const Shape& received = completion->result().received_splits;
-    if (received.empty()) throw Error(Errc::kInvalidArgument, "only an alltoall has splits");
+    if (received.empty()) throw Error(Errc::kInvalidArgument, "only an alltoall and an allgather have splits");
     *splits = received.data();
     *nsplits = static_cast<int32_t>(received.size());
     return Status();

@@ -1,5 +1,6 @@
 #include <runjob/runjob.h>
 
+#include "base/error.hpp"
 #include "runtime/c_operation.hpp"
 
 /// The two functions of the C interface that take any operation, and the older ones that describe one operation each.
@@ -66,6 +67,14 @@ runjob_code runjob_run(const runjob_operation* operation, double timeout_seconds
   bool in_progress = false;
   const runjob_code code = guarded([&] { return run(operation, timeout_seconds, handle, in_progress); });
   return code == RUNJOB_OK && in_progress ? RUNJOB_IN_PROGRESS : code;
+}
+
+runjob_code runjob_unnamed_count(int32_t process_set, int64_t* count) {
+  return guarded([&] {
+    if (count == nullptr) throw runjob::Error(runjob::Errc::kInvalidArgument, "the count needs somewhere to go");
+    *count = unnamed_count(process_set);
+    return runjob::Status();
+  });
 }
 
 runjob_code runjob_compressed_allreduce_async(const char* name, const void* input, void* output, const int64_t* shape,

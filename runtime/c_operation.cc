@@ -74,8 +74,7 @@ SubmissionView terms_of(const runjob_operation& operation) {
     terms.name = kJoinName;
     return terms;
   }
-  if (operation.name == nullptr) throw Error(Errc::kInvalidArgument, "an operation needs a name");
-  terms.name = operation.name;
+  terms.name = operation.name == nullptr ? kUnnamed : std::string_view(operation.name);
   signature.process_set = operation.process_set;
   if (signature.kind == Kind::kBarrier) return terms;
   if (is_reduction(signature.kind)) {
@@ -111,7 +110,7 @@ void set_splits(SubmissionView& submission, const runjob_operation& operation) {
   if (operation.splits == nullptr) return;
   submission.signature.splits = to_shape(operation.splits, operation.nsplits);
   if (operation.nsplits == 0)
-    throw Error(Errc::kInvalidArgument, fmt::format("alltoall '{}': the splits are empty", operation.name));
+    throw Error(Errc::kInvalidArgument, fmt::format("alltoall {}: the splits are empty", name_text(submission.name)));
 }
 
 void set_tensor(SubmissionView& submission, const runjob_tensor& tensor) {
@@ -143,7 +142,7 @@ SubmissionView view_of(const runjob_operation& operation) {
   const bool is_group = operation.count > 1 || operation.is_group != 0;
   if (operation.count < 1 || operation.tensors == nullptr) {
     throw Error(Errc::kInvalidArgument,
-                fmt::format("{} '{}': {}{} tensors at {}", to_string(kind), operation.name,
+                fmt::format("{} {}: {}{} tensors at {}", to_string(kind), name_text(submission.name),
                             is_group ? "a group of " : "", operation.count, fmt::ptr(operation.tensors)));
   }
   if (kind == Kind::kAlltoall) set_splits(submission, operation);
@@ -167,14 +166,20 @@ const runjob_operation& known_part_of(const runjob_operation* from, runjob_opera
   return copy;
 }
 
-/// Calls `use` with the engine that runs the operation, and returns its result.
+/// Calls `use` with the engine of a process set, and returns its result. `what` returns the operation, for errors.
+template <class What, class Use>
+auto with_engine(int process_set, What what, Use use) {
+  return Process::current().with_job([&](const Job& job) {
+    if (process_set == 0) return use(job.engine);
+    return use(job.process_sets->find(process_set, what()));
+  });
+}
+
+/// The same with the engine that runs the operation.
 template <class Use>
 auto with_engine(const SubmissionView& operation, Use use) {
-  return Process::current().with_job([&](const Job& job) {
-    const int set = operation.signature.process_set;
-    if (set == 0) return use(job.engine);
-    return use(job.process_sets->find(set, operation_text(operation.name, operation.signature.kind, 0)));
-  });
+  const auto what = [&] { return operation_text(operation.name, operation.signature.kind, 0); };
+  return with_engine(operation.signature.process_set, what, use);
 }
 
 void check_handle(const runjob_handle* handle) {
@@ -243,6 +248,13 @@ Status run(const runjob_operation* operation, double timeout_seconds, runjob_han
   if (outcome.status.ok()) return {};
   Process::current().report_loss(outcome.status);
   return std::move(outcome.status);
+}
+
+std::int64_t unnamed_count(int process_set) {
+  const auto what = [] { return std::string("the number of operations without a name"); };
+  return with_engine(process_set, what, [&](const std::shared_ptr<Engine>& engine) {
+    return static_cast<std::int64_t>(engine->unnamed_count(process_set));
+  });
 }
 
 std::shared_ptr<Completion> find(runjob_handle handle) {

@@ -20,6 +20,8 @@ Engine::Deadline to_deadline(double timeout_seconds);
 Status submit(const runjob_operation* operation, runjob_handle* handle);
 /// See runjob_run(). `in_progress` becomes true when the operation is not done at the end of the timeout.
 Status run(const runjob_operation* operation, double timeout_seconds, runjob_handle* handle, bool& in_progress);
+/// See runjob_unnamed_count().
+std::int64_t unnamed_count(int process_set);
 /// Errors  Error(kNotInitialized) in a forked child and before any init, kInvalidArgument for an unknown handle.
 std::shared_ptr<Completion> find(runjob_handle handle);
 /// The result of a finished operation.

@@ -151,6 +151,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_grouped_output": (c_int, [c_int64, c_int32, POINTER(c_void_p), POINTER(_SHAPE), POINTER(c_int32)]),
     # handle, splits, nsplits
     "runjob_received_splits": (c_int, [c_int64, POINTER(_SHAPE), POINTER(c_int32)]),
+    # process set, the number as a result
+    "runjob_unnamed_count": (c_int, [c_int32, _HANDLE]),
     "runjob_release": (None, [c_int64]),
     # dot products, the number of tensors and of ranks, the factors as a result
     "runjob_adasum_factors": (c_int, [c_void_p, c_int32, c_int32, c_void_p]),

@@ -139,9 +139,20 @@ std::string to_string(ShapeView shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
+std::string unnamed_operation(int process_set, std::uint64_t number) {
+  return fmt::format("{}{}:{}", kUnnamed, process_set, number);
+}
+
+std::string name_text(std::string_view name) {
+  if (!is_unnamed(name)) return fmt::format("'{}'", name);
+  const std::size_t set_end = name.find(':');
+  if (set_end == std::string_view::npos) return "without a name";
+  return fmt::format("number {}", name.substr(set_end + 1));
+}
+
 std::string operation_text(std::string_view name, Kind kind, int process_set) {
-  return process_set == 0 ? fmt::format("{} '{}'", to_string(kind), name)
-                          : fmt::format("{} '{}' of process set {}", to_string(kind), name, process_set);
+  const std::string text = fmt::format("{} {}", to_string(kind), name_text(name));
+  return process_set == 0 ? text : fmt::format("{} of process set {}", text, process_set);
 }
 
 std::string operation_text(std::string_view name, const Signature& signature) {

@@ -90,7 +90,18 @@ std::string_view to_string(Kind kind);    ///< "allreduce"
 std::string_view to_string(ReduceOp op);  ///< "average"
 std::string to_string(ShapeView shape);   ///< "[2, 3]"
 
-/// The name of an operation in messages: "allreduce 'x'", "allreduce 'x' of process set 2".
+/// The name of an operation that its caller has not named, before it has a number. Such names begin with a byte that no
+/// name of a caller has.
+inline constexpr std::string_view kUnnamed{"\0", 1};
+inline bool is_unnamed(std::string_view name) {
+  return name.starts_with(kUnnamed);
+}
+/// The name of the unnamed operation `number`, from 1 on, of a process set.
+std::string unnamed_operation(int process_set, std::uint64_t number);
+/// A name alone in messages: "'x'", "number 5", "without a name" before it has a number.
+std::string name_text(std::string_view name);
+
+/// The name of an operation in messages: "allreduce 'x'", "allreduce 'x' of process set 2", "allreduce number 5".
 std::string operation_text(std::string_view name, Kind kind, int process_set);
 std::string operation_text(std::string_view name, const Signature& signature);
 

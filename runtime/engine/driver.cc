@@ -134,7 +134,7 @@ void Driver::run_in_messages(const RoundExchange::AtOnce& at_once, const Submiss
     if (!prepared.moves_nothing) exchange_->combine(prepared.call, *at_once.decision);
     exchange_->end_messages();
     if (log::enabled(log::Level::kTrace))
-      log::trace("{} '{}' is done, in one round", to_string(submission.signature.kind), submission.name);
+      log::trace("{} {} is done, in one round", to_string(submission.signature.kind), name_text(submission.name));
   } catch (const std::exception& error) {
     const SignatureView& signature = submission.signature;
     status = Status(
@@ -252,7 +252,7 @@ void Driver::begin_round() {
     const MutexLock lock(state_.mutex);
     InFlight::Entry* const entry = state_.work.operations.find(name);
     // The end of the job has ended it since this thread looked last.
-    if (entry == nullptr) throw Error(Errc::kAborted, fmt::format("'{}' was ended", name));
+    if (entry == nullptr) throw Error(Errc::kAborted, fmt::format("{} was ended", name_text(name)));
     lend(*entry);
     return entry->submission.input;
   });

@@ -38,6 +38,8 @@ class Driver {
   /// Runs one round as far as it goes without waiting for another rank, then leaves the role. For the thread that
   /// submits an operation of which nothing waits once it is agreed on.
   void drive_without_waiting();
+  /// True when run_at_once() will announce the operation.
+  bool can_run_at_once(const SubmissionView& submission) const { return exchange_->can_decide_at_once(submission); }
   /// The shortest way for the only operation in flight, whose root is counted among the members: one round that also
   /// moves its data. Errors in `status`. False when it must go on like any other operation; it is announced then if
   /// is_in_round().

@@ -146,17 +146,24 @@ struct Engine::Begun {
 /// Adds an operation whose request is to be announced. `waits`: its thread is about to wait for it.
 /// Errors  as submit().
 Engine::Begun Engine::begin(Submission submission, bool waits) {
+  const bool has_no_number = is_unnamed(submission.name) && submission.key.empty();
+  const std::uint64_t description = has_no_number ? UnnamedSubmissions::hash_of(submission.signature) : 0;
   check(submission);
   if (!state_.is_open()) state_.outcome_of(submission, state_.phase.reason()).throw_if_failed();
   if (state_.work.is_in_flight(submission.name))
     throw Error(Errc::kInvalidArgument,
                 fmt::format("{}: an operation of this name is still in flight on {}",
                             operation_text(submission.name, submission.signature), state_.self));
+  if (has_no_number) {
+    UnnamedSubmissions::Next next = state_.work.unnamed.next(submission.signature.process_set, description);
+    submission.name = std::move(next.name);
+    submission.key = std::move(next.key);
+  }
   begin_work(submission);
   Begun begun;
   begun.drives = (waits || may_launch(submission)) && state_.work.take_role(state_.phase);
   if (!state_.phase.is_ended())
-    state_.work.add(submission.name, submission.signature, /*begins=*/has_seen_end_.exchange(false));
+    state_.work.add(announced_name(submission), submission.signature, /*begins=*/has_seen_end_.exchange(false));
   begun.completion = insert(std::move(submission));
   if (!begun.drives) begun.needs_driver = wake_driver();
   return begun;
@@ -190,16 +197,23 @@ void Engine::leave_at_once(const SubmissionView& submission, bool is_done, Outco
   if (InFlight::Entry* const entry = state_.work.operations.find(std::string(submission.name))) driver_.lend(*entry);
 }
 
-/// In a process set the root of a broadcast is counted among its members.
-bool Engine::run_at_once(const SubmissionView& submission, Deadline deadline, Outcome& outcome) {
+/// Calls `use` with the operation as it is announced: in a process set the root of a broadcast is counted among its
+/// members. False, without a call, when it is none of them.
+template <class Use>
+bool Engine::with_counted_root(const SubmissionView& submission, Use use) const {
   const SignatureView& signature = submission.signature;
-  if (signature.kind != Kind::kBroadcast || signature.process_set == 0)
-    return driver_.run_at_once(submission, deadline, outcome.status, outcome.result);
+  if (signature.kind != Kind::kBroadcast || signature.process_set == 0) return use(submission);
   const std::optional<int> root = state_.parts.members.index_of(signature.root);
   if (!root) return false;
   SubmissionView counted = submission;
   counted.signature.root = *root;
-  return driver_.run_at_once(counted, deadline, outcome.status, outcome.result);
+  return use(counted);
+}
+
+bool Engine::run_at_once(const SubmissionView& submission, Deadline deadline, Outcome& outcome) {
+  return with_counted_root(submission, [&](const SubmissionView& counted) {
+    return driver_.run_at_once(counted, deadline, outcome.status, outcome.result);
+  });
 }
 
 /// Makes the calling thread the driver when the operation is the only one of this rank, and has one tensor on the host.
@@ -212,12 +226,43 @@ bool Engine::take_role_at_once(const SubmissionView& submission) {
   return true;
 }
 
-Engine::Outcome Engine::run(const SubmissionView& submission, Deadline deadline) {
+/// Numbers an unnamed operation if it is certain to be announced at once: a number that is not announced would be
+/// missing in the order. `next` has what `submission` then views. Otherwise leaves the role of the driver.
+bool Engine::number_at_once(SubmissionView& submission, UnnamedSubmissions::Next& next) {
+  UnnamedSubmissions& unnamed = state_.work.unnamed;
+  const int process_set = submission.signature.process_set;
+  const std::uint64_t description = UnnamedSubmissions::hash_of(submission.signature);
+  const std::optional<std::string> key = unnamed.expected_key(process_set, description);
+  if (key) {
+    submission.key = *key;
+    const bool is_certain = with_counted_root(
+        submission, [this](const SubmissionView& counted) { return driver_.can_run_at_once(counted); });
+    submission.key = {};
+    if (is_certain) {
+      next = unnamed.next(process_set, description);
+      submission.name = next.name;
+      submission.key = next.key;
+      state_.work.at_once->name = next.name;
+      return true;
+    }
+  }
+  state_.work.at_once.reset();
+  state_.leave_role();
+  return false;
+}
+
+Engine::Outcome Engine::run(const SubmissionView& given, Deadline deadline) {
   Outcome outcome;  // the only variable that is returned, so that it is never moved
+  const bool has_no_name = is_unnamed(given.name);
+  UnnamedSubmissions::Next next;
+  SubmissionView numbered;
+  if (has_no_name) numbered = given;
+  const SubmissionView& submission = has_no_name ? std::as_const(numbered) : given;
   bool at_once = false;
   {
     const MutexLock lock(state_.mutex);
     at_once = take_role_at_once(submission);
+    if (at_once && has_no_name) at_once = number_at_once(numbered, next);
   }
   if (at_once) {
     const bool is_done = run_at_once(submission, deadline, outcome);

@@ -59,6 +59,12 @@ class Engine {
   /// The counts so far; zeros after shutdown(). Any thread.
   Statistics statistics() const;
 
+  /// The number of unnamed operations that this rank has submitted in a process set. Any thread.
+  std::uint64_t unnamed_count(int process_set) const {
+    const MutexLock lock(state_.mutex);
+    return state_.work.unnamed.count(process_set);
+  }
+
   /// Waits until all operations in flight on this rank have ended, on devices too. The failure of one of them, or of
   /// the job, when there is one; nullopt when some are still in flight at the deadline. It is no failure that another
   /// rank has left once all have ended.
@@ -101,6 +107,9 @@ class Engine {
   void begin_work(Submission& submission) REQUIRES(state_.mutex);
   bool run_at_once(const SubmissionView& submission, Deadline deadline, Outcome& outcome);
   bool take_role_at_once(const SubmissionView& submission) REQUIRES(state_.mutex);
+  bool number_at_once(SubmissionView& submission, UnnamedSubmissions::Next& next) REQUIRES(state_.mutex);
+  template <class Use>
+  bool with_counted_root(const SubmissionView& submission, Use use) const;
   void leave_at_once(const SubmissionView& submission, bool is_done, Outcome& outcome) REQUIRES(state_.mutex);
   std::shared_ptr<Completion> insert(Submission submission) REQUIRES(state_.mutex);
   struct Begun;

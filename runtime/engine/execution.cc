@@ -30,8 +30,8 @@ void Execution::run(RoundExchange::Outcome& outcome) {
   }
   std::erase_if(decisions, is_rejected);
   if (!decisions.empty())
-    log::debug("the ranks agreed on {} operation{}, the first one is '{}'; their data {}", decisions.size(),
-               decisions.size() == 1 ? "" : "s", decisions.front().name,
+    log::debug("the ranks agreed on {} operation{}, the first one is {}; their data {}", decisions.size(),
+               decisions.size() == 1 ? "" : "s", name_text(decisions.front().name),
                outcome.is_in_messages ? "came with the round" : "goes through the backend");
   begin(decisions);
   if (outcome.is_in_messages) return run_in_messages();
@@ -99,13 +99,14 @@ InFlight::Entry* Execution::find_entry(const Decision& decision) {
     in_flight.insert({decision.name, *decision.for_joined});
     return in_flight.find(decision.name);
   }
-  state_.report(LifeReport::Type::kFailed,
-                Status(Errc::kBug, fmt::format("told to run '{}', but it was not submitted here", decision.name)));
+  state_.report(
+      LifeReport::Type::kFailed,
+      Status(Errc::kBug, fmt::format("told to run {}, but it was not submitted here", name_text(decision.name))));
   return nullptr;
 }
 
 void Execution::reject(const Decision& decision) {
-  log::debug("no rank runs '{}': {}", decision.name, decision.status.message());
+  log::debug("no rank runs {}: {}", name_text(decision.name), decision.status.message());
   state_.parts.timeline->reject(decision.name);
   InFlight::Taken taken;
   {

@@ -13,6 +13,7 @@
 #include "runtime/engine/submission_window.hpp"
 #include "runtime/negotiation/control_message.hpp"
 #include "runtime/negotiation/plan_follower.hpp"
+#include "runtime/negotiation/unnamed_submissions.hpp"
 #include "runtime/operations/handle_table.hpp"
 
 namespace runjob::runtime {
@@ -36,6 +37,7 @@ class WorkQueue {
   WorkQueue(std::chrono::microseconds cycle_time, std::size_t enough_bytes) : window(cycle_time, enough_bytes) {}
 
   InFlight operations;
+  UnnamedSubmissions unnamed;
   SubmissionWindow window;                 ///< decides how long requests wait for more
   std::vector<const Completion*> awaited;  ///< by threads that do not drive
   std::optional<PlanFollower::Hold> hold;  ///< the driver holds requests back for a bucket

@@ -48,6 +48,7 @@ class PlanFollower {
   /// An operation was announced without submission: this rank departs from the plan if it belongs to it.
   void announced_alone(Id id) { held_.announced_alone(id); }
   std::size_t held() const { return held_.size(); }
+  bool holds_unnamed() const { return held_.holds_unnamed(); }
   bool has_full() const { return held_.has_full(); }
   /// The complete bucket that is to be announced now; it is not held any more.
   Bucket take_full() { return plan_.buckets()[held_.take_full()].hash; }

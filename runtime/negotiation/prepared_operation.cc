@@ -30,7 +30,7 @@ void divide(const Signature& signature, const Decision& decision, int rank, int 
   prepared.result.front() =
       signature.kind == Kind::kReducescatter ? rows[own] : std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
   prepared.result_bytes = static_cast<std::size_t>(element_count(prepared.result)) * size_of(signature.dtype);
-  if (signature.kind == Kind::kAlltoall) prepared.received_splits = std::move(rows);
+  if (signature.kind != Kind::kReducescatter) prepared.received_splits = std::move(rows);
 }
 
 bool moves_nothing(const Signature& signature, const Decision& decision) {

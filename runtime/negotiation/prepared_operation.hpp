@@ -10,7 +10,7 @@ struct PreparedOperation {
   Call call;          ///< without buffers
   Shape result = {};  ///< the shape of a result without a buffer of the caller's; empty for none
   std::size_t result_bytes = 0;
-  Shape received_splits = {};  ///< alltoall: rows from each rank
+  Shape received_splits = {};  ///< alltoall and allgather: rows from each rank
   /// The backend has nothing to do on any rank, whatever this rank's part is.
   bool moves_nothing = false;
 };

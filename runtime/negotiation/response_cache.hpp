@@ -72,7 +72,10 @@ class ResponseCache {
   /// the announcements do not count any more; nullopt before.
   /// Errors  Error(kProtocol) when the rank has announced it already.
   std::optional<bool> announce(Id id, int rank, bool begins);
-  bool is_announced(Id id) const { return slots_[id].announced_count != 0; }
+  bool is_announced(Id id) const { return slots_[id].announced_count != 0 || slots_[id].open_count != 0; }
+  /// Unnamed operations: the number of operations that some ranks have announced with this id grows by `change`. Their
+  /// announcements are counted elsewhere, since one id may be in flight several times.
+  void count_open(Id id, int change) { slots_[id].open_count += change; }
   /// The announcements of an id do not count any more: the ranks that have made them.
   std::vector<int> withdraw(Id id);
   /// The ranks that have not announced it.
@@ -91,6 +94,7 @@ class ResponseCache {
     std::optional<PreparedOperation> prepared;
     std::vector<bool> announced;  ///< by rank
     std::size_t announced_count = 0;
+    int open_count = 0;   ///< see count_open()
     bool begins = false;  ///< of these ranks, one has announced that it begins something
     std::list<Id>::iterator age;
   };

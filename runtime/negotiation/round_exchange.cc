@@ -35,7 +35,8 @@ std::size_t padded(std::size_t bytes) {
 void RoundExchange::begin_round(const InputOf& input_of) {
   is_in_round_ = true;
   if (const auto sole = negotiation_.take_sole_id()) {
-    const void* input = fits_messages(sole->id) ? input_of(cache_.name(sole->id)) : nullptr;
+    RoundNegotiation::OwnNames names(negotiation_);
+    const void* input = fits_messages(sole->id) ? input_of(names.of(sole->id)) : nullptr;
     return send(sole->id, input, sole->begins ? 0 : kFollows);
   }
   if (const auto bucket = negotiation_.take_bucket()) return send_bucket(*bucket, input_of);
@@ -63,11 +64,12 @@ bool RoundExchange::fits_messages(const std::vector<Id>& bucket) const {
 void RoundExchange::send_bucket(Bucket bucket, const InputOf& input_of) {
   const std::vector<Id>& ids = plans_.ids(bucket);
   packed_.clear();
+  RoundNegotiation::OwnNames names(negotiation_);
   if (fits_messages(ids)) {
     for (const Id id : ids) {
       const std::size_t bytes = cache_.largest_input(id), offset = packed_.size();
       packed_.resize(offset + padded(bytes));
-      copy_bytes(packed_.data() + offset, input_of(cache_.name(id)), bytes);
+      copy_bytes(packed_.data() + offset, input_of(names.of(id)), bytes);
     }
   }
   message_bytes_ = packed_.size();
@@ -84,6 +86,7 @@ RoundExchange::Outcome& RoundExchange::decide() {
     outcome_.is_in_messages = fits_messages(*id);
     count(outcome_.is_in_messages);
     negotiation_.agree(*id, begins);
+    if (negotiation_.is_unnamed(*id)) outcome_.decisions.front().name = negotiation_.agreed_name(*id);
     return outcome_;
   }
   const std::uint32_t tag = tag_of_all();
@@ -140,16 +143,22 @@ std::uint32_t RoundExchange::tag_of_all() const {
   return tag;
 }
 
-/// The id that every rank has announced alone in this round.
+/// The id that every rank has announced alone in this round, if that decides it.
 std::optional<RoundExchange::Id> RoundExchange::sole_id_of_all() const {
   const std::uint32_t tag = tag_of_all();
-  return tag == kBytes || is_bucket(tag) ? std::nullopt : std::optional(tag - kFirstId);
+  if (tag == kBytes || is_bucket(tag) || !negotiation_.may_agree(tag - kFirstId)) return std::nullopt;
+  return tag - kFirstId;
+}
+
+std::optional<RoundExchange::Id> RoundExchange::find_at_once(const SubmissionView& submission) const {
+  if (is_in_round_ || negotiation_.has_announcements()) return std::nullopt;
+  const auto id = cache_.find(announced_name(submission), submission.signature);
+  return id && fits_messages(*id) ? id : std::nullopt;
 }
 
 RoundExchange::AtOnce RoundExchange::decide_at_once(const SubmissionView& submission, Deadline deadline) {
-  if (is_in_round_ || negotiation_.has_announcements()) return {};
-  const auto id = cache_.find(submission.name, submission.signature);
-  if (!id || !fits_messages(*id)) return {};
+  const std::optional<Id> id = find_at_once(submission);
+  if (!id) return {};
   plans_.announced_alone(*id);
   is_in_round_ = true;
   send(*id, submission.input, 0);

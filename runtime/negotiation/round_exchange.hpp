@@ -67,6 +67,8 @@ class RoundExchange {
   /// To be called after the last combine() of a round.
   void end_messages() { rounds_.expect_next(std::exchange(message_bytes_, 0)); }
 
+  /// True when decide_at_once() will announce the operation.
+  bool can_decide_at_once(const SubmissionView& submission) const { return find_at_once(submission).has_value(); }
   /// The shortest way for the only operation in flight on this rank: one round, if the operation is small and all ranks
   /// announce it alone. Then its data is in the messages, for combine(). Nulls when it must go on as any other; it is
   /// announced already if is_in_round().
@@ -89,6 +91,7 @@ class RoundExchange {
   using Id = RoundNegotiation::Id;
   using Bucket = RoundNegotiation::Bucket;
 
+  std::optional<Id> find_at_once(const SubmissionView& submission) const;
   void send(Id id, const void* input, std::uint32_t flags);
   void send_bucket(Bucket bucket, const InputOf& input_of);
   bool decide_on_bucket(Bucket bucket);

@@ -40,9 +40,10 @@ RoundNegotiation::RoundNegotiation(int rank, Members members, const Settings& se
       observer_(observer),
       cache_(rank, size_, settings.capacity),
       plans_(settings.plans),
+      unnamed_(rank, size_),
       negotiation_(std::move(members),
                    [this](const std::string& name, const std::vector<Signature>& signatures) {
-                     agreements_.push_back({name, signatures});
+                     agreements_.push_back({name, name, signatures});
                    }),
       inboxes_(size_),
       last_(size_) {}
@@ -52,6 +53,7 @@ void RoundNegotiation::submit(std::list<Request> requests) {
     if (plans_.has_plan()) {
       const auto id = cache_.find(requests.front().name, requests.front().signature);
       if (id && plans_.hold(*id, requests)) continue;
+      if (runtime::is_unnamed(requests.front().name) && plans_.holds_unnamed()) release();
     }
     waiting_.splice(waiting_.end(), requests, requests.begin());
   }
@@ -96,6 +98,12 @@ std::string RoundNegotiation::take_bytes(std::size_t most) {
   return bytes;
 }
 
+const std::string& RoundNegotiation::OwnNames::of(Id id) {
+  if (!negotiation_.is_unnamed(id)) return negotiation_.cache_.name(id);
+  const int process_set = negotiation_.cache_.signature_of(id, 0).process_set;
+  return name_ = negotiation_.unnamed_.next(process_set, unnamed_[process_set]++);
+}
+
 void RoundNegotiation::receive(int rank, std::string_view bytes) {
   std::string& inbox = inboxes_[static_cast<std::size_t>(rank)];
   std::string joined;
@@ -124,14 +132,52 @@ void RoundNegotiation::receive(int rank, std::string_view bytes) {
 }
 
 void RoundNegotiation::receive_request(int rank, Request request) {
+  if (const auto id = cache_.find(request.name); id && !is_stale(*id)) make_stale(*id);
+  if (runtime::is_unnamed(request.name)) {
+    UnnamedOrder::Place& place = unnamed_.next_place(request.signature.process_set, rank, request.name);
+    if (place.id) negotiate(place);
+    unnamed_.announce(place, rank, std::nullopt);
+    request.name = place.name;
+  }
   note(rank, request.name);
   if (observer_ != nullptr) observer_->rank_ready(request.name, request.signature.kind, rank);
   if (request.signature.kind == Kind::kJoin) {  // operations that wait for this rank must be decided without it
+    for (UnnamedOrder::Place* const place : unnamed_.with_id(std::nullopt)) negotiate(*place);
     for (const Id id : cache_.announced()) make_stale(id);
     plans_.end_plan();
   }
-  if (const auto id = cache_.find(request.name); id && !is_stale(*id)) make_stale(*id);
+  negotiate(rank, request);
+}
+
+/// Submits a request to the negotiation, and notes what that decides.
+void RoundNegotiation::negotiate(int rank, const Request& request) {
   negotiation_.submit(rank, request);
+  std::vector<Decision> decisions = negotiation_.take();
+  for (std::size_t left = decisions.size(); left > 0; --left) {  // a join decides several, in any order
+    for (Decision& decision : decisions) note_place(decision);
+  }
+  for (Decision& decision : decisions) negotiated_.push_back(std::move(decision));
+}
+
+/// If the decision is that of the first open place of a process set, the place is decided.
+void RoundNegotiation::note_place(Decision& decision) {
+  const UnnamedOrder::Place* const place = unnamed_.first(decision.name);
+  if (place == nullptr) return;
+  const std::string key = place->key, name = unnamed_.decided(place->process_set);
+  for (Agreement& agreement : agreements_) {
+    if (agreement.name == decision.name) agreement = {name, key, std::move(agreement.signatures)};
+  }
+  decision.name = name;
+}
+
+/// The id of a place does not say what another rank means: the signatures of the ranks are compared.
+void RoundNegotiation::negotiate(UnnamedOrder::Place& place) {
+  const Id id = *place.id;
+  unnamed_.drop_id(place);
+  cache_.count_open(id, -1);
+  for (int rank = 0; rank < static_cast<int>(size_); ++rank) {
+    if (place.ready[static_cast<std::size_t>(rank)]) negotiate(rank, {place.name, cache_.signature_of(id, rank)});
+  }
 }
 
 void RoundNegotiation::receive_bucket(int rank, Bucket bucket) {
@@ -141,16 +187,36 @@ void RoundNegotiation::receive_bucket(int rank, Bucket bucket) {
 
 void RoundNegotiation::receive(int rank, Id id, bool begins) {
   if (!cache_.contains(id)) refuse();
+  if (is_unnamed(id)) return receive_unnamed(rank, id, begins);
   const std::string& name = cache_.name(id);
   note(rank, name);
-  if (is_stale(id) || negotiation_.has_joined())
-    return negotiation_.submit(rank, {name, cache_.signature_of(id, rank)});
+  if (is_stale(id) || negotiation_.has_joined()) return negotiate(rank, {name, cache_.signature_of(id, rank)});
   if (observer_ != nullptr) observer_->rank_ready(name, cache_.signature_of(id, rank).kind, rank);
   const std::optional<bool> any_begins = cache_.announce(id, rank, begins);
   if (!any_begins) return;
   cache_.touch(id);
   decisions_.push_back(cache_.decision(id));
   plans_.agreed(id, cache_.reduced_bytes(id), *any_begins);
+}
+
+void RoundNegotiation::receive_unnamed(int rank, Id id, bool begins) {
+  const Signature& signature = cache_.signature_of(id, rank);
+  UnnamedOrder::Place& place = unnamed_.next_place(signature.process_set, rank, cache_.name(id));
+  note(rank, place.name);
+  if (observer_ != nullptr) observer_->rank_ready(place.name, signature.kind, rank);
+  const bool is_alike =
+      !is_stale(id) && !negotiation_.has_joined() && (place.ready_count == 0 || place.id == std::optional(id));
+  if (!is_alike && place.id) negotiate(place);
+  unnamed_.announce(place, rank, is_alike ? std::optional(id) : std::nullopt);
+  if (!is_alike) return negotiate(rank, {place.name, signature});
+  if (place.ready_count == 1) cache_.count_open(id, 1);
+  place.begins = place.begins || begins;
+  if (place.ready_count < size_) return;
+  plans_.agreed(id, cache_.reduced_bytes(id), place.begins);
+  cache_.count_open(id, -1);
+  cache_.touch(id);
+  decisions_.push_back(cache_.decision(id));
+  decisions_.back().name = unnamed_.decided(signature.process_set);
 }
 
 std::vector<Decision> RoundNegotiation::take() {
@@ -161,11 +227,13 @@ std::vector<Decision> RoundNegotiation::take() {
     cache_.forget(id);
   }
   auto agreement = agreements_.begin();
-  for (Decision& decision : negotiation_.take()) {
+  for (Decision& decision : std::exchange(negotiated_, {})) {
     plans_.interrupted();
     if (agreement != agreements_.end() && agreement->name == decision.name) {
+      const std::string name = std::exchange(decision.name, agreement->key);
       const auto forgotten = cache_.remember(decision, std::move(agreement++->signatures));
       if (forgotten) plans_.forgotten(*forgotten);
+      decision.name = name;
     }
     decisions.push_back(std::move(decision));
   }
@@ -177,7 +245,8 @@ std::vector<Decision> RoundNegotiation::take() {
 
 std::optional<std::vector<Decision>> RoundNegotiation::agree_on_bucket(Bucket bucket) {
   const std::vector<Id>& ids = plans_.ids(bucket);
-  const bool is_new = std::none_of(ids.begin(), ids.end(), [&](Id id) { return cache_.is_announced(id); });
+  const bool is_new =
+      std::none_of(ids.begin(), ids.end(), [&](Id id) { return cache_.is_announced(id) || !may_agree(id); });
   if (!is_new || negotiation_.has_joined()) return std::nullopt;
   plans_.agreed_on_bucket(bucket);
   std::vector<Decision> decisions;
@@ -186,6 +255,7 @@ std::optional<std::vector<Decision>> RoundNegotiation::agree_on_bucket(Bucket bu
     note_agreed(id);
     plans_.agreed(id, cache_.reduced_bytes(id), /*begins=*/decisions.empty());
     decisions.push_back(cache_.decision(id));
+    if (is_unnamed(id)) decisions.back().name = agreed_name(id);
   }
   end_round();
   return decisions;
@@ -193,7 +263,7 @@ std::optional<std::vector<Decision>> RoundNegotiation::agree_on_bucket(Bucket bu
 
 void RoundNegotiation::observe_all_ready(Id id) {
   for (int rank = 0; rank < static_cast<int>(size_); ++rank)
-    observer_->rank_ready(cache_.name(id), cache_.signature_of(id, rank).kind, rank);
+    observer_->rank_ready(agreed_name(id), cache_.signature_of(id, rank).kind, rank);
 }
 
 /// A change of the plan moves requests: each goes where the new plan wants it.
@@ -207,17 +277,29 @@ void RoundNegotiation::end_round() {
 
 /// To be called before a round forgets any id.
 void RoundNegotiation::note(int rank, const std::string& name) {
-  if (last_agreed_) last_.assign(size_, cache_.name(*std::exchange(last_agreed_, {})));
+  if (last_agreed_) last_.assign(size_, agreed_name(*std::exchange(last_agreed_, {})));
   last_[static_cast<std::size_t>(rank)] = name;
 }
 
 std::vector<std::string> RoundNegotiation::last() const {
-  return last_agreed_ ? std::vector<std::string>(size_, cache_.name(*last_agreed_)) : last_;
+  return last_agreed_ ? std::vector<std::string>(size_, agreed_name(*last_agreed_)) : last_;
 }
 
 std::vector<int> RoundNegotiation::missing(const std::string& name) const {
+  if (runtime::is_unnamed(name)) return missing_unnamed(name);
   const auto id = cache_.find(name);
   return id && cache_.is_announced(*id) ? cache_.missing(*id) : negotiation_.missing(name);
+}
+
+std::vector<int> RoundNegotiation::missing_unnamed(const std::string& name) const {
+  const UnnamedOrder::Place* const place = unnamed_.find(name);
+  if (place == nullptr) return {};
+  if (!place->id) return negotiation_.missing(place->name);
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < size_; ++rank) {
+    if (!place->ready[rank]) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
 }
 
 bool RoundNegotiation::is_stale(Id id) const {
@@ -227,8 +309,8 @@ bool RoundNegotiation::is_stale(Id id) const {
 /// Not all ranks mean the same by the id any more: the ranks that announced it mean the operation as the cache has it.
 void RoundNegotiation::make_stale(Id id) {
   stale_.push_back(id);
-  for (const int rank : cache_.withdraw(id))
-    negotiation_.submit(rank, {cache_.name(id), cache_.signature_of(id, rank)});
+  for (const int rank : cache_.withdraw(id)) negotiate(rank, {cache_.name(id), cache_.signature_of(id, rank)});
+  for (UnnamedOrder::Place* const place : unnamed_.with_id(id)) negotiate(*place);
 }
 
 }  // namespace runjob::runtime

@@ -12,6 +12,7 @@
 #include "runtime/negotiation/negotiation_observer.hpp"
 #include "runtime/negotiation/plan_follower.hpp"
 #include "runtime/negotiation/response_cache.hpp"
+#include "runtime/negotiation/unnamed_order.hpp"
 
 namespace runjob::runtime {
 
@@ -20,6 +21,9 @@ namespace runjob::runtime {
 ///
 /// Announcements  a whole request, for an operation that is new or has changed; an id, for one that the response cache
 ///                knows; or a bucket of the plan. They are sent as 32-bit words, described in round_negotiation.cc.
+/// Unnamed        operations without a name are announced in the order of their submission, with the name that the
+///                response cache has for them. The ranks' n-th of a process set match: see UnnamedOrder. Whether they
+///                agree is decided as for operations of one name.
 /// Rules          a rank encodes a round's announcements with the cache as it was after the round before, which is the
 ///                same everywhere: so ids mean the same. Ids are never cut in two, requests may be.
 /// Threads        one at a time.
@@ -59,6 +63,18 @@ class RoundNegotiation {
   std::optional<Bucket> take_bucket();
   /// The next bytes of the announcements, at most `most`; may be none.
   std::string take_bytes(std::size_t most);
+  /// The names in flight on this rank of operations that it announces now, in their order.
+  class OwnNames {
+   public:
+    explicit OwnNames(const RoundNegotiation& negotiation) : negotiation_(negotiation) {}
+    /// Lent until the next call.
+    const std::string& of(Id id);
+
+   private:
+    const RoundNegotiation& negotiation_;
+    std::map<int, std::size_t> unnamed_;  ///< by process set: those so far
+    std::string name_;
+  };
 
   // The announcements of all ranks. Errors  Error(kProtocol).
 
@@ -69,12 +85,19 @@ class RoundNegotiation {
   /// Ends the round: the decisions, in order.
   std::vector<Decision> take();
   /// A whole round in which all ranks announced `id` alone; in place of receive() and take().
-  void agree(Id id, bool begins) {
+  void agree(Id id, bool begins) {  // may_agree() is true
     note_agreed(id);
     if (plans_.is_only(id)) return;  // a loop around one operation needs no plan
     plans_.agreed(id, cache_.reduced_bytes(id), begins);
     end_round();
   }
+  /// True unless an unnamed operation must be matched with one that another rank has announced before.
+  bool may_agree(Id id) const { return !is_unnamed(id) || !unnamed_.has_open(cache_.signature_of(id, 0).process_set); }
+  /// The name in flight on this rank of the operation that all ranks have just agreed on.
+  std::string agreed_name(Id id) const {
+    return is_unnamed(id) ? unnamed_.last(cache_.signature_of(id, 0).process_set) : cache_.name(id);
+  }
+  bool is_unnamed(Id id) const { return runtime::is_unnamed(cache_.name(id)); }
   /// A whole round in which all ranks announced one bucket alone: the decisions, in order. Nullopt when some operations
   /// of it were announced before: then the announcements must be received.
   std::optional<std::vector<Decision>> agree_on_bucket(Bucket bucket);
@@ -84,22 +107,30 @@ class RoundNegotiation {
   /// By rank: the operation that it announced last, empty for none.
   std::vector<std::string> last() const;
   /// True while `rank` waits for any operation that it has announced.
-  bool is_busy(int rank) const { return cache_.outstanding(rank) != 0 || negotiation_.is_busy(rank); }
+  bool is_busy(int rank) const {
+    return cache_.outstanding(rank) != 0 || unnamed_.outstanding(rank) != 0 || negotiation_.is_busy(rank);
+  }
 
  private:
   struct Agreement {
-    std::string name;
+    std::string name, key;  ///< in decisions, and for the cache
     std::vector<Signature> signatures;
   };
 
   void receive_request(int rank, Request request);
+  void receive_unnamed(int rank, Id id, bool begins);
+  void negotiate(int rank, const Request& request);
+  void negotiate(UnnamedOrder::Place& place);
+  void note_place(Decision& decision);
   void note(int rank, const std::string& name);
   void note_agreed(Id id) {
     cache_.touch(id);
     last_agreed_ = id;
+    if (is_unnamed(id)) unnamed_.agree(cache_.signature_of(id, 0).process_set);
     if (observer_ != nullptr && observer_->is_listening()) observe_all_ready(id);
   }
   void observe_all_ready(Id id);
+  std::vector<int> missing_unnamed(const std::string& name) const;
   bool is_stale(Id id) const;
   void make_stale(Id id);
   void end_round();
@@ -109,7 +140,9 @@ class RoundNegotiation {
   NegotiationObserver* const observer_;
   ResponseCache cache_;
   PlanFollower plans_;
-  Negotiation negotiation_;  ///< of the operations that are announced with whole requests
+  UnnamedOrder unnamed_;
+  Negotiation negotiation_;           ///< of the operations that are announced with whole requests
+  std::vector<Decision> negotiated_;  ///< of this round
   std::list<Request> waiting_;
   std::string fragment_;               ///< the rest of a request that was too long for a round
   std::vector<std::string> inboxes_;   ///< by rank: the beginning of such a request

@@ -52,7 +52,7 @@ std::string StallInspector::describe(const WaitingOperation& operation, std::chr
   for (std::size_t i = 0; i < std::min(operation.missing.size(), kMostRanksNamed); ++i) {
     const int rank = operation.missing[i];
     const std::string& name = last[static_cast<std::size_t>(rank)];
-    const std::string deed = name.empty() ? "has submitted nothing" : fmt::format("last submitted '{}'", name);
+    const std::string deed = name.empty() ? "has submitted nothing" : "last submitted " + name_text(name);
     ranks += fmt::format("{}{} ({})", ranks.empty() ? "" : ", ", rank_text(rank, members_), deed);
   }
   if (operation.missing.size() > kMostRanksNamed) {

@@ -23,7 +23,7 @@ struct GroupBuffers {
 /// One operation as its caller submits it. The buffers are lent until its Completion is done.
 template <class Name, class Extents>
 struct BasicSubmission {
-  Name name;
+  Name name;  ///< of a caller; of an unnamed operation, kUnnamed until the engine numbers it
   BasicSignature<Extents> signature;
   const void* input = nullptr;
   /// For allgather, alltoall and reducescatter: room for the result, which belongs to the Completion when it does not
@@ -32,6 +32,7 @@ struct BasicSubmission {
   std::size_t output_bytes = 0;
   Device device = {};                     ///< the device of the buffers, when the signature's memory is not the host's
   std::vector<GroupBuffers> group = {};   ///< the buffers of a grouped operation, in place of these three
+  Name key = {};                          ///< of an unnamed operation with a number: see UnnamedSubmissions
   std::shared_ptr<DeviceWork> work = {};  ///< set by the engine for buffers of a device
 };
 using Submission = BasicSubmission<std::string, Shape>;
@@ -46,9 +47,16 @@ inline Submission to_submission(const SubmissionView& view) {
                   view.output,
                   view.output_bytes,
                   view.device,
-                  view.group};
+                  view.group,
+                  std::string(view.key)};
   made.signature.group = view.signature.group;
   return made;
+}
+
+/// The name under which the negotiation announces it and the response cache knows it.
+template <class Name, class Extents>
+const Name& announced_name(const BasicSubmission<Name, Extents>& submission) {
+  return submission.key.empty() ? submission.name : submission.key;
 }
 
 /// A view of `submission`, for as long as that lives.
@@ -56,7 +64,7 @@ inline SubmissionView lent(const Submission& submission) {
   SubmissionView view{submission.name,         with_extents<ShapeView>(submission.signature),
                       submission.input,        submission.output,
                       submission.output_bytes, submission.device,
-                      submission.group};
+                      submission.group,        submission.key};
   view.signature.group = submission.signature.group;
   return view;
 }

@@ -82,8 +82,8 @@ void OperationRunner::run(std::span<AgreedOperation> operations, const OnDone& o
 void OperationRunner::run_batch(std::span<AgreedOperation> operations, std::span<const std::size_t> batch,
                                 const OnDone& on_done) {
   if (batch.size() > 1)
-    log::debug("{} tensors are fused, the first one is of '{}'", batch.size(),
-               operations[items_[batch.front()].operation].decision->name);
+    log::debug("{} tensors are fused, the first one is of {}", batch.size(),
+               name_text(operations[items_[batch.front()].operation].decision->name));
   const Status status = run(operations, batch);
   done_.clear();
   for (const std::size_t index : batch) {

@@ -26,34 +26,39 @@ class EngineTimeline {
   bool records_ranks() const { return timeline_->records_ranks(); }
 
   void submitted(const std::string& tensor, Kind kind) {
-    if (is_on()) timeline_->submitted(tensor + suffix_, kind);
+    if (is_on()) timeline_->submitted(row(tensor), kind);
   }
   /// `rank` is the rank in the job.
   void rank_ready(const std::string& tensor, Kind kind, int rank, std::int64_t ns) {
-    if (is_on()) timeline_->rank_ready(tensor + suffix_, kind, rank, ns);
+    if (is_on()) timeline_->rank_ready(row(tensor), kind, rank, ns);
   }
   void set_tensors(const std::string& tensor, std::vector<TracedTensor> tensors) {
-    if (records_ranks()) timeline_->set_tensors(tensor + suffix_, std::move(tensors), suffix_);
+    if (records_ranks()) timeline_->set_tensors(row(tensor), std::move(tensors), suffix_);
   }
   void round_ended() { timeline_->round_ended(); }
   void reject(const std::string& tensor) {
-    if (is_on()) timeline_->reject(tensor + suffix_);
+    if (is_on()) timeline_->reject(row(tensor));
   }
   void begin(const std::string& tensor, Kind kind) {
-    if (is_on()) timeline_->begin(tensor + suffix_, kind);
+    if (is_on()) timeline_->begin(row(tensor), kind);
   }
   void begin_activity(const std::string& tensor, const char* activity, const char* algorithm = nullptr) {
-    if (is_on()) timeline_->begin_activity(tensor + suffix_, activity, algorithm);
+    if (is_on()) timeline_->begin_activity(row(tensor), activity, algorithm);
   }
   void end_activity(const std::string& tensor) {
-    if (is_on()) timeline_->end_activity(tensor + suffix_);
+    if (is_on()) timeline_->end_activity(row(tensor));
   }
   void end(const std::string& tensor, DType dtype, const Shape& shape) {
-    if (is_on()) timeline_->end(tensor + suffix_, dtype, shape);
+    if (is_on()) timeline_->end(row(tensor), dtype, shape);
   }
   void mark_cycle() { timeline_->mark_cycle(); }
 
  private:
+  /// The name of the row; of an operation without a name, "number 5".
+  std::string row(const std::string& tensor) const {
+    return (is_unnamed(tensor) ? name_text(tensor) : tensor) + suffix_;
+  }
+
   const std::shared_ptr<Timeline> timeline_;
   const std::string suffix_;
 };

@@ -73,7 +73,7 @@ TEST_CASE("arguments that can never work are refused at once, with the reason", 
     refused(reduce(&two, -1, 7, 1, values), "-1 dimensions");
     refused(reduce(&two, 1, 7, 1, nullptr), "allreduce 'x': the output is null");
     refused(reduce(&two, 1, RUNJOB_BOOL, RUNJOB_AVERAGE, values), "cannot be averaged");
-    refused(runjob_barrier_async(nullptr, 0, &handle), "needs a name");
+    refused(runjob_barrier_async(nullptr, 3, &handle), "process set 3 does not exist");
     refused(runjob_barrier_async("x", 3, &handle), "process set 3 does not exist");
     refused(runjob_barrier_async("x", 0, nullptr), "handle");
     refused(runjob_broadcast_async("x", values, &two, 1, RUNJOB_FLOAT32, 1, 0, &handle), "root rank 1");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/negotiation/round_negotiation.hpp"
+#include "runtime/negotiation/unnamed_submissions.hpp"
 #include "tests/catch.hpp"
 
 namespace runjob::runtime {
@@ -28,7 +29,7 @@ class Ranks {
  public:
   explicit Ranks(int size, std::size_t capacity = 1024, std::size_t most = 4096,
                  NegotiationObserver* observer = nullptr, std::size_t bucket_bytes = 0)
-      : most_(most) {
+      : most_(most), unnamed_(static_cast<std::size_t>(size)) {
     const std::vector<std::string> hosts(static_cast<std::size_t>(size), "a");
     for (int rank = 0; rank < size; ++rank) {
       all_.push_back(std::make_unique<RoundNegotiation>(
@@ -41,6 +42,13 @@ class Ranks {
 
   void submit(std::size_t rank, const std::string& name, const Signature& signature = kSum) {
     all_[rank]->submit({{name, signature}});
+  }
+
+  /// Of an operation without a name; returns its name in flight.
+  std::string submit_unnamed(std::size_t rank, const Signature& signature = kSum) {
+    auto next = unnamed_[rank].next(signature.process_set, UnnamedSubmissions::hash_of(signature));
+    all_[rank]->submit({{next.key, signature}});
+    return next.name;
   }
 
   /// One round; the decisions of rank 0, after a check that all ranks decide alike.
@@ -93,6 +101,7 @@ class Ranks {
 
  private:
   std::size_t most_, bytes_ = 0;
+  std::vector<UnnamedSubmissions> unnamed_;
   int planned_ = 0;
   std::vector<std::unique_ptr<RoundNegotiation>> all_;
 };

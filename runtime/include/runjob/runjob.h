@@ -179,6 +179,11 @@ RUNJOB_API int runjob_is_homogeneous(void); /* 1 when every host has the same nu
  * Collectives. Each returns at once with a handle. All ranks must submit the same names, in any order, from any thread.
  *
  * name     identifies the operation across ranks. At most one operation of a name may be in flight.
+ * NULL     instead of a name: the next operation of the process set. The n-th operation without a name that a rank
+ *          submits in a set is one operation with the n-th of the other ranks, and any number of them may be in flight.
+ *          So all ranks must submit them in the same order; several threads of a rank, only if something else orders
+ *          their calls. Operations with names do not count. A submission that is refused does not count either. Errors
+ *          and warnings say "allreduce number 5 of process set 3". A rank that has joined counts only its own.
  * shape    `ndim` extents of a dense row-major buffer. ndim 0 is a scalar; an extent of 0 is allowed.
  * Owner    the buffers are lent until the handle is done; `shape` and `name` are copied.
  * Mismatch  a different dtype, shape, kind, op, scale or root ends the operation on all ranks with RUNJOB_MISMATCH; the
@@ -379,7 +384,7 @@ typedef enum runjob_kind {
   RUNJOB_BROADCAST = 2,
   RUNJOB_JOIN = 3, /* see runjob_join_async(); the struct's other fields are not read */
   RUNJOB_ALLTOALL = 5,
-  RUNJOB_BARRIER = 6, /* needs a name and a process set */
+  RUNJOB_BARRIER = 6, /* has a name, or NULL, and a process set */
   RUNJOB_REDUCESCATTER = 7
 } runjob_kind;
 
@@ -388,10 +393,10 @@ typedef enum runjob_kind {
  * as `size` has, and takes the rest as zero. Fields that the operation does not use are not read.
  */
 typedef struct runjob_operation {
-  size_t size; /* sizeof(runjob_operation) */
-  const char* name;
-  int32_t kind;  /* a runjob_kind */
-  int32_t count; /* of `tensors`; more than 1, or `is_group`: a grouped operation */
+  size_t size;      /* sizeof(runjob_operation) */
+  const char* name; /* NULL: the next operation of the process set */
+  int32_t kind;     /* a runjob_kind */
+  int32_t count;    /* of `tensors`; more than 1, or `is_group`: a grouped operation */
   const runjob_tensor* tensors;
   int32_t is_group;
   int32_t op; /* a runjob_reduce_op */
@@ -549,8 +554,17 @@ RUNJOB_API runjob_code runjob_on_done(runjob_handle handle, void (*notify)(void*
  */
 RUNJOB_API runjob_code runjob_output(runjob_handle handle, const void** data, const int64_t** shape, int32_t* ndim);
 
-/* The number of rows of a finished alltoall's result that came from each rank. Lent until runjob_release(). */
+/*
+ * The number of rows of a finished alltoall's or allgather's result that came from each rank. Lent until
+ * runjob_release().
+ */
 RUNJOB_API runjob_code runjob_received_splits(runjob_handle handle, const int64_t** splits, int32_t* nsplits);
+
+/*
+ * The number of operations without a name that this rank has submitted in a process set: that of the last one.
+ * RUNJOB_INVALID_ARGUMENT if this rank is not in the set.
+ */
+RUNJOB_API runjob_code runjob_unnamed_count(int32_t process_set, int64_t* count);
 
 /* Releases a handle. A handle that is not done may be released; its buffers stay lent until the operation is done. */
 RUNJOB_API void runjob_release(runjob_handle handle);

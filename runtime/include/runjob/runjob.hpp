@@ -9,8 +9,9 @@
 ///     world.allreduce(std::span(gradient), "gradient", runjob::ReduceOp::average);
 ///     runjob::shutdown();
 ///
-/// All ranks call the same operations with the same names, in any order. Each operation has a blocking form and one
-/// with the suffix `_async`, which returns a Handle at once.
+/// All ranks call the same operations with the same names, in any order. An operation without a name, or with an empty
+/// one, is the next of its process set: all ranks call these in the same order. Each operation has a blocking form and
+/// one with the suffix `_async`, which returns a Handle at once.
 ///
 /// Owner    The spans given to an operation are lent until it is done.
 /// Threads  Every function may be called from any thread, except that init() and shutdown() must not overlap.
@@ -118,11 +119,11 @@ inline std::array<std::int64_t, 2> rows(const char* operation, const std::string
   return {static_cast<std::int64_t>(count) / row, row};
 }
 
-/// The operation `kind` without its tensors. `name` is lent.
+/// The operation `kind` without its tensors. `name` is lent; empty: none.
 inline runjob_operation described(runjob_kind kind, const std::string& name, int process_set) {
   runjob_operation operation{};
   operation.size = sizeof operation;
-  operation.name = name.c_str();
+  operation.name = name.empty() ? nullptr : name.c_str();
   operation.kind = kind;
   operation.prescale = operation.postscale = 1;
   operation.process_set = process_set;
@@ -383,39 +384,39 @@ class Communicator {
   /// out[i] = postscale * op over all ranks of (prescale * in[i]). `in` and `out` have the same size, equal on all
   /// ranks. They may be the same span, but must not overlap otherwise.
   template <Element T>
-  Handle allreduce_async(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
-                         Scaling scaling = {}) const {
+  Handle allreduce_async(std::span<const T> in, std::span<T> out, const std::string& name = {},
+                         ReduceOp op = ReduceOp::sum, Scaling scaling = {}) const {
     const std::int64_t extent = detail::same_size(name, in.size(), out.size());
     return Handle(detail::submit(detail::reduction(RUNJOB_ALLREDUCE, name, set_.id(), op, scaling),
                                  detail::tensor_of(in, out, std::span(&extent, 1))));
   }
   template <Element T>
-  Handle allreduce_async(std::span<T> in_place, const std::string& name, ReduceOp op = ReduceOp::sum,
+  Handle allreduce_async(std::span<T> in_place, const std::string& name = {}, ReduceOp op = ReduceOp::sum,
                          Scaling scaling = {}) const {
     return allreduce_async(std::span<const T>(in_place), in_place, name, op, scaling);
   }
   template <Element T>
-  void allreduce(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
+  void allreduce(std::span<const T> in, std::span<T> out, const std::string& name = {}, ReduceOp op = ReduceOp::sum,
                  Scaling scaling = {}) const {
     const std::int64_t extent = detail::same_size(name, in.size(), out.size());
     detail::run(detail::reduction(RUNJOB_ALLREDUCE, name, set_.id(), op, scaling),
                 detail::tensor_of(in, out, std::span(&extent, 1)));
   }
   template <Element T>
-  void allreduce(std::span<T> in_place, const std::string& name, ReduceOp op = ReduceOp::sum,
+  void allreduce(std::span<T> in_place, const std::string& name = {}, ReduceOp op = ReduceOp::sum,
                  Scaling scaling = {}) const {
     allreduce(std::span<const T>(in_place), in_place, name, op, scaling);
   }
 
   /// Copies `buffer` of rank `root` to all ranks, where it must have the same size.
   template <Element T>
-  Handle broadcast_async(std::span<T> buffer, int root, const std::string& name) const {
+  Handle broadcast_async(std::span<T> buffer, int root, const std::string& name = {}) const {
     const auto extent = static_cast<std::int64_t>(buffer.size());
     return Handle(detail::submit(broadcast_from(root, name),
                                  detail::tensor_of(std::span<const T>(buffer), buffer, std::span(&extent, 1))));
   }
   template <Element T>
-  void broadcast(std::span<T> buffer, int root, const std::string& name) const {
+  void broadcast(std::span<T> buffer, int root, const std::string& name = {}) const {
     const auto extent = static_cast<std::int64_t>(buffer.size());
     detail::run(broadcast_from(root, name),
                 detail::tensor_of(std::span<const T>(buffer), buffer, std::span(&extent, 1)));
@@ -425,7 +426,7 @@ class Communicator {
   /// rows of `row` elements, the same on all ranks. The result is written to `out` if it fits there; otherwise the
   /// handle holds it.
   template <Element T>
-  GatherHandle<T> allgather_async(std::span<const T> in, const std::string& name, std::int64_t row = 1,
+  GatherHandle<T> allgather_async(std::span<const T> in, const std::string& name = {}, std::int64_t row = 1,
                                   std::span<T> out = {}) const {
     const auto shape = detail::rows("allgather", name, in.size(), row);
     return GatherHandle<T>(
@@ -433,7 +434,7 @@ class Communicator {
   }
   template <Element T>
   requires(!std::same_as<T, bool>)  // a std::vector<bool> is not an array of bools: use allgather_async()
-      std::vector<T> allgather(std::span<const T> in, const std::string& name, std::int64_t row = 1)
+      std::vector<T> allgather(std::span<const T> in, const std::string& name = {}, std::int64_t row = 1)
   const {
     const GatherHandle<T> gathered = allgather_async(in, name, row);
     const std::span<const T> values = gathered.values();
@@ -442,7 +443,7 @@ class Communicator {
   /// Blocking form that writes to `out`.
   /// Errors  Error(RUNJOB_INVALID_ARGUMENT) when the result has another size than `out`.
   template <Element T>
-  void allgather(std::span<const T> in, std::span<T> out, const std::string& name) const {
+  void allgather(std::span<const T> in, std::span<T> out, const std::string& name = {}) const {
     const auto shape = detail::rows("allgather", name, in.size(), 1);
     detail::run(detail::described(RUNJOB_ALLGATHER, name, set_.id()), detail::tensor_of(in, out, shape));
   }
@@ -450,7 +451,7 @@ class Communicator {
   /// Sends `splits[r]` rows to rank r, the first rows to rank 0; without `splits`, the same number to each rank. The
   /// received rows are concatenated in rank order. `row` and `out` as for allgather_async().
   template <Element T>
-  GatherHandle<T> alltoall_async(std::span<const T> in, const std::string& name,
+  GatherHandle<T> alltoall_async(std::span<const T> in, const std::string& name = {},
                                  std::span<const std::int64_t> splits = {}, std::int64_t row = 1,
                                  std::span<T> out = {}) const {
     const auto shape = detail::rows("alltoall", name, in.size(), row);
@@ -461,7 +462,7 @@ class Communicator {
   /// Blocking form that writes to `out`.
   /// Errors  Error(RUNJOB_INVALID_ARGUMENT) when the result has another size than `out`.
   template <Element T>
-  void alltoall(std::span<const T> in, std::span<T> out, const std::string& name,
+  void alltoall(std::span<const T> in, std::span<T> out, const std::string& name = {},
                 std::span<const std::int64_t> splits = {}) const {
     const auto shape = detail::rows("alltoall", name, in.size(), 1);
     detail::run(detail::alltoall(name, set_.id(), splits), detail::tensor_of(in, out, shape));
@@ -470,7 +471,7 @@ class Communicator {
   /// Reduces as allreduce_async() does and gives each rank its part of the rows: rank 0 gets the first rows, and the
   /// first ranks get one row more when the rows cannot be divided evenly. `row` and `out` as for allgather_async().
   template <Element T>
-  GatherHandle<T> reducescatter_async(std::span<const T> in, const std::string& name, ReduceOp op = ReduceOp::sum,
+  GatherHandle<T> reducescatter_async(std::span<const T> in, const std::string& name = {}, ReduceOp op = ReduceOp::sum,
                                       Scaling scaling = {}, std::int64_t row = 1, std::span<T> out = {}) const {
     const auto shape = detail::rows("reducescatter", name, in.size(), row);
     return GatherHandle<T>(detail::submit(detail::reduction(RUNJOB_REDUCESCATTER, name, set_.id(), op, scaling),
@@ -480,7 +481,7 @@ class Communicator {
   /// Blocking form that writes to `out`.
   /// Errors  Error(RUNJOB_INVALID_ARGUMENT) when the result has another size than `out`.
   template <Element T>
-  void reducescatter(std::span<const T> in, std::span<T> out, const std::string& name, ReduceOp op = ReduceOp::sum,
+  void reducescatter(std::span<const T> in, std::span<T> out, const std::string& name = {}, ReduceOp op = ReduceOp::sum,
                      Scaling scaling = {}) const {
     const auto shape = detail::rows("reducescatter", name, in.size(), 1);
     detail::run(detail::reduction(RUNJOB_REDUCESCATTER, name, set_.id(), op, scaling),
@@ -496,10 +497,10 @@ class Communicator {
   }
 
   /// The handle is done when all ranks have arrived.
-  Handle barrier_async(const std::string& name) const {
+  Handle barrier_async(const std::string& name = {}) const {
     return Handle(detail::submit(detail::described(RUNJOB_BARRIER, name, set_.id())));
   }
-  void barrier(const std::string& name) const { detail::run(detail::described(RUNJOB_BARRIER, name, set_.id())); }
+  void barrier(const std::string& name = {}) const { detail::run(detail::described(RUNJOB_BARRIER, name, set_.id())); }
 
  private:
   runjob_operation broadcast_from(int root, const std::string& name) const {

@@ -16,6 +16,36 @@ bool hold(HeldRequests& held, StepPlan::Id id) {
 
 }  // namespace
 
+bool hold_unnamed(HeldRequests& held, StepPlan::Id id) {
+  std::list<Request> requests{{std::string(kUnnamed) + std::to_string(id), {}}};
+  return held.hold(id, requests);
+}
+
+TEST_CASE("unnamed operations are held in the plan's order only", "[runtime][unit]") {
+  HeldRequests held;
+  held.follow(kPlan, false);
+  CHECK(hold_unnamed(held, 1));
+  CHECK_FALSE(hold_unnamed(held, 0));
+  CHECK_FALSE(hold_unnamed(held, 1));  // it may be in flight twice
+  CHECK(hold_unnamed(held, 3));
+  CHECK_FALSE(hold_unnamed(held, 2));
+  CHECK(held.holds_unnamed());
+  std::string names;
+  for (const Request& request : held.release()) names += request.name.back();
+  CHECK(names == "13");
+  CHECK_FALSE(held.holds_unnamed());
+
+  held.follow(kPlan, false);
+  CHECK(hold_unnamed(held, 0));
+  CHECK(hold(held, 3));  // has a name
+  CHECK(hold_unnamed(held, 1));
+  CHECK(held.take_full() == 0);
+  CHECK_FALSE(held.holds_unnamed());
+  CHECK(hold_unnamed(held, 2));
+  CHECK(held.take_full() == 1);
+  CHECK(hold_unnamed(held, 0));  // of the next step
+}
+
 TEST_CASE("without a plan nothing is held back", "[runtime][unit]") {
   HeldRequests held;
   CHECK_FALSE(hold(held, 0));

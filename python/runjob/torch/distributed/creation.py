@@ -65,10 +65,15 @@ def _open(kind: Any, number: int, members: list[int], rank: int, timeout: timede
     """
     group = kind(number, members, rank, timeout, label)
     group.store = store
-    group.on_close = lambda: _leave(group, number)
-    group.on_split = lambda indices, *rest: _split(kind, [members[index] for index in indices], indices.index(rank), *rest)
+    _attach(group, number, members, rank)
     _groups.append(group)
     return group
+
+
+def _attach(group: Any, number: int, members: list[int], rank: int) -> None:
+    """Sets what the group calls of this module."""
+    group.on_close = lambda: _leave(group, number)
+    group.on_split = lambda indices, *rest: _split(type(group), [members[index] for index in indices], indices.index(rank), *rest)
 
 
 def _split(kind: Any, members: list[int], rank: int, timeout: timedelta, label: str, store: Any) -> Any:
@@ -101,7 +106,7 @@ def rejoin(group: RunjobProcessGroup, rank: int, size: int, exchange: Exchange, 
         _joined = False
         communicator.join_over(rank, size, exchange, limit=limit + _GRACE)
         _joined = True
-        group.on_close = lambda: _leave(group, 0)
+        _attach(group, 0, list(range(size)), rank)
         _groups[:] = [group]
 
 

@@ -17,9 +17,12 @@ and has the root 0.
 
 from __future__ import annotations
 
-import collections
+import math
+import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
+from ctypes import byref, c_int64
 from datetime import timedelta
 from typing import Any
 
@@ -28,14 +31,14 @@ import torch.distributed as dist
 
 from ...torch_version import has_new_backends
 from ..tensors import DTYPES
+from ... import job, victims
+from ..._library import library
+from ...exceptions import Error, InvalidArgumentError
 from . import reductions
-from .submission import Barrier, Description, Part
-from .work import Flights, Work
+from .submission import Barrier, Description, Part, Reusable
+from .work import Flights, Label, Work
 
 Tensor = torch.Tensor
-
-#: The names that operations of one signature take in turn: as many of them can be in flight.
-_TURNS = 4
 
 #: True if PyTorch takes None for a call that is over. Before, it waits for a Work in each case.
 _TAKES_NONE = has_new_backends(torch)
@@ -64,8 +67,8 @@ class Operations:
         self._label = label
         self._flights = Flights()
         self._count = 0
-        self._turns: collections.Counter[str] = collections.Counter()  # by signature: the turn of the next operation
-        self._named: dict[str, Work] = {}  # the last work of each name
+        self._barrier = Barrier(process_set)
+        self._reusable: dict[tuple[torch.dtype, int], Reusable] = {}  # by dtype and reduction; without those in use
         self._lock = threading.Lock()
         self._batch: list[Work] | None = None
         self._is_closed = False
@@ -98,7 +101,32 @@ class Operations:
     # Reductions.
 
     def allreduce(self, tensors: list[Tensor], opts: Any = None) -> Work | None:
+        if len(tensors) == 1 and self._allreduce_at_once(tensors[0], opts):
+            return None
         return self._allreduce("allreduce", tensors, opts)
+
+    def _allreduce_at_once(self, tensor: Tensor, opts: Any) -> bool:
+        """Runs a synchronous allreduce that needs no other memory, with structs that are made once for each dtype and
+        reduction. False if it is another one.
+        """
+        if not _TAKES_NONE or getattr(opts, "asyncOp", True) or self._batch is not None or self._flights.failure is not None:
+            return False
+        op, dtype = reductions.SIMPLE.get(opts.reduceOp.op.value), tensor.dtype
+        if op is None or dtype not in DTYPES or not tensor.is_cpu or tensor.is_sparse or not _is_dense(tensor):
+            return False
+        key = (dtype, op)
+        # Another thread, or a signal handler in this one, makes structs of its own meanwhile.
+        operation = self._reusable.pop(key, None) or Reusable(dtype, op, self._set)
+        self._count += 1
+        try:
+            handle = operation.run_on(tensor)
+        except Error as error:
+            raise self._described("allreduce", error) from None
+        if handle:
+            self._kept("allreduce", [handle], [operation], [tensor], None, opts).wait()
+        else:
+            self._reusable[key] = operation
+        return True
 
     def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> Work | None:
         return self._allreduce("allreduce_coalesced", tensors, opts)
@@ -156,13 +184,14 @@ class Operations:
         mine = tensor.coalesce()
         counts = torch.empty(len(self._ranks), dtype=torch.int64)
         count = torch.tensor([mine._nnz()], dtype=torch.int64)
-        self._run(what, [Description("allgather", [(count, counts)], process_set=self._set)], opts)
+        self._run(what, [self._gathering(count, counts)], opts)
         total = int(counts.sum())
         values = torch.empty((total, *mine.values().shape[1:]), dtype=tensor.dtype, device=tensor.device)
         indices = torch.empty((total, mine.indices().shape[0]), dtype=torch.int64, device=tensor.device)
+        row = math.prod(values.shape[1:])
         parts = [
-            self._gathering(mine.values(), values),
-            self._gathering(mine.indices().t(), indices),
+            self._gathering(mine.values(), values, [each * row for each in counts.tolist()]),
+            self._gathering(mine.indices().t(), indices, [each * indices.shape[1] for each in counts.tolist()]),
         ]
 
         def finish() -> None:
@@ -254,7 +283,7 @@ class Operations:
         tensor, parts = _one(inputs), _one(outputs)
         self._check_count("all_gather", parts)
         room = torch.empty(sum(part.numel() for part in parts), dtype=tensor.dtype, device=tensor.device)
-        part = self._gathering(tensor, room)
+        part = self._gathering(tensor, room, [part.numel() for part in parts])
         return self._start("all_gather", [part], parts, lambda: _cut(room, parts), opts)
 
     def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work | None:
@@ -278,15 +307,19 @@ class Operations:
         return self._start("all_gather_coalesced", parts, [each for row in outputs for each in row], finish, opts)
 
     def gather(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None) -> Work | None:
-        return self._gather("gather", _one(inputs), _one(outputs) if self._is_root(opts) else [], opts)
+        receives = _one(outputs) if self._is_root(opts) else []
+        if self._is_root(opts):
+            self._check_count("gather", receives)
+        return self._gather("gather", _one(inputs), receives, [part.numel() for part in receives], opts)
 
     def gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work | None:
-        return self._gather("gather_single", input, [output] if self._is_root(opts) else [], opts)
+        is_root, size = self._is_root(opts), len(self._ranks)
+        return self._gather("gather_single", input, [output] if is_root else [], [output.numel() // size] * size if is_root else [], opts)
 
-    def _gather(self, what: str, tensor: Tensor, receives: list[Tensor], opts: Any) -> Work | None:
+    def _gather(self, what: str, tensor: Tensor, receives: list[Tensor], takes: list[int], opts: Any) -> Work | None:
         root = self._root(opts)
         sends = [tensor.numel() if rank == root else 0 for rank in range(len(self._ranks))]
-        return self._exchange(what, tensor, sends, receives, opts)
+        return self._exchange(what, tensor, sends, receives, takes or [0] * len(self._ranks), opts)
 
     def scatter(self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any = None) -> Work | None:
         output = _one(outputs)
@@ -294,13 +327,16 @@ class Operations:
         if parts:
             self._check_count("scatter", parts)
         sends = [part.numel() for part in parts] or [0] * len(self._ranks)
-        return self._exchange("scatter", _joined(parts, output.dtype, output.device), sends, [output], opts)
+        root = self._root(opts)
+        takes = [output.numel() if rank == root else 0 for rank in range(len(self._ranks))]
+        return self._exchange("scatter", _joined(parts, output.dtype, output.device), sends, [output], takes, opts)
 
     def alltoall(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None) -> Work | None:
         self._check_count("all_to_all", outputs)
         self._check_count("all_to_all", inputs)
         sends = [part.numel() for part in inputs]
-        return self._exchange("all_to_all", _joined(inputs, inputs[0].dtype), sends, outputs, opts)
+        takes = [part.numel() for part in outputs]
+        return self._exchange("all_to_all", _joined(inputs, inputs[0].dtype), sends, outputs, takes, opts)
 
     def all_to_all_single(
         self, output: Tensor, input: Tensor, output_splits: list[int], input_splits: list[int], opts: Any = None
@@ -312,13 +348,15 @@ class Operations:
                 raise ValueError(f"all_to_all_single: the {name} splits {splits} do not divide {rows} rows among {size} ranks")
             if not splits and rows % size:
                 raise ValueError(f"all_to_all_single: {rows} rows of the {name} cannot be divided among {size} ranks; give splits")
-        rows = input.shape[0] if input.dim() else 1
-        row = input.numel() // rows if rows else 0
-        sends = [split * row for split in input_splits] or [input.numel() // size] * size
-        return self._exchange("all_to_all_single", input, sends, [output], opts)
+        sends, takes = _elements(input, input_splits, size), _elements(output, output_splits, size)
+        return self._exchange("all_to_all_single", input, sends, [output], takes, opts)
 
-    def _exchange(self, what: str, tensor: Tensor, sends: list[int], receives: list[Tensor], opts: Any) -> Work | None:
-        """Sends `sends[r]` elements to rank r. What arrives fills `receives`, in the order of the ranks."""
+    def _exchange(
+        self, what: str, tensor: Tensor, sends: list[int], receives: list[Tensor], takes: list[int], opts: Any
+    ) -> Work | None:
+        """Sends `sends[r]` elements to rank r and takes `takes[r]` from it. What arrives fills `receives`, in the order of
+        the ranks.
+        """
         whole = _bytes_if_unknown(_dense(tensor))
         factor = whole.numel() // tensor.numel() if tensor.numel() else 1
         is_direct = len(receives) == 1 and _is_dense(receives[0])
@@ -328,7 +366,10 @@ class Operations:
             else torch.empty(sum(part.numel() for part in receives), dtype=tensor.dtype, device=tensor.device)
         )
         seen = _bytes_if_unknown(room)
-        part = Description("alltoall", [(whole, seen)], process_set=self._set, splits=[count * factor for count in sends])
+        part = Description(
+            "alltoall", [(whole, seen)], process_set=self._set, splits=[count * factor for count in sends],
+            takes=[count * factor for count in takes],
+        )  # fmt: skip
         finish = None if is_direct else lambda: _cut(room, receives)
         return self._start(what, [part], receives, finish, opts)
 
@@ -340,8 +381,13 @@ class Operations:
         part = self._gathering(tensor, room)
         return part, None if room is output else lambda: _copy(output, room)
 
-    def _gathering(self, tensor: Tensor, room: Tensor) -> Description:
-        return Description("allgather", [(_bytes_if_unknown(_dense(tensor)), _bytes_if_unknown(room))], process_set=self._set)
+    def _gathering(self, tensor: Tensor, room: Tensor, takes: Sequence[int] = ()) -> Description:
+        """`takes`: the elements of each rank; without it, equally many."""
+        size = len(self._ranks)
+        seen = _bytes_if_unknown(room)
+        factor = seen.numel() // room.numel() if room.numel() else 1
+        counts = [count * factor for count in takes] or [seen.numel() // size] * size
+        return Description("allgather", [(_bytes_if_unknown(_dense(tensor)), seen)], process_set=self._set, takes=counts)
 
     def send(self, tensors: list[Tensor], rank: int, tag: int) -> Work | None:
         raise NotImplementedError(_NO_MESSAGES)
@@ -355,10 +401,10 @@ class Operations:
     # Waiting.
 
     def barrier(self, opts: Any = None) -> Work | None:
-        return self._start("barrier", [Barrier(self._set)], [], None, opts)
+        return self._start("barrier", [self._barrier], [], None, opts)
 
     def monitored_barrier(self, opts: Any = None, wait_all_ranks: bool = False) -> None:
-        work = self._start("monitored_barrier", [Barrier(self._set)], [], None, opts, waits=False)
+        work = self._start("monitored_barrier", [self._barrier], [], None, opts, waits=False)
         assert work is not None
         work.wait()
 
@@ -367,7 +413,7 @@ class Operations:
 
     def end_coalescing(self) -> Work | None:
         batch, self._batch = self._batch or [], None
-        return Work(self._flights, [], [], [], lambda: _end_all(batch), f"a batch of {self._label}", None) if batch else None
+        return Work(self._flights, [], [], [], lambda: _end_all(batch), Label("a batch", 0, self._label), None) if batch else None
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._timeout = timeout
@@ -384,40 +430,59 @@ class Operations:
         """Submits the parts in order. Returns the Work, or None when the call is synchronous and over."""
         if self._flights.failure is not None:
             raise RuntimeError(f"{what} of {self._label}: the group has ended, because {self._flights.failure}")
-        handles: list[int] = []
         is_over = self._batch is None and waits and not getattr(opts, "asyncOp", True)
+        self._count += 1
+        if is_over and len(parts) == 1:
+            try:
+                handle = parts[0].run()
+            except Error as error:
+                raise self._described(what, error) from None
+            if handle:
+                self._kept(what, [handle], parts, outputs, finish, opts).wait()
+            elif finish is not None:
+                finish()
+            return None if _TAKES_NONE else self._kept(what, [], [], outputs, None, opts)
+        handles: list[int] = []
+        failure: Error | None = None
         with self._lock:
-            self._count += 1
-            label = f"{what} number {self._count} of {self._label}"
-            work = Work(self._flights, handles, parts, outputs, finish, label, self._seconds(opts))
-            for place, part in enumerate(parts):
-                name = self._name(what, f"{part.signature}.part-{place}" if place else part.signature, work)
-                if is_over and len(parts) == 1:
-                    handle = work.attempt(lambda: part.run(name))
-                else:
-                    handle = part.submit(name)
-                if handle:
-                    handles.append(handle)
-            if handles:
-                self._flights.add(work)
+            for part in parts:
+                try:
+                    handles.append(part.submit())
+                except Error as error:
+                    failure = error
+                    break
+            work = self._kept(what, handles, parts[: len(handles)], outputs, finish, opts)
+        if failure is not None:
+            raise self._described(what, failure)
         if self._batch is not None:
             self._batch.append(work)
         if is_over:
             work.wait()
         return None if is_over and _TAKES_NONE else work
 
-    def _name(self, what: str, signature: str, work: Work) -> bytes:
-        """The name of the next operation of this signature, the same on all ranks. Names are used again, so that a step
-        that repeats has the same ones; the operation that had the name before must be over.
-        """
-        turn = self._turns[signature]
-        self._turns[signature] = (turn + 1) % _TURNS
-        name = f"{what}.{signature}.{turn}"
-        earlier = self._named.get(name)
-        if earlier is not None and not earlier.is_over():
-            earlier.end()
-        self._named[name] = work
-        return name.encode()
+    def _kept(
+        self, what: str, handles: list[int], parts: Sequence[Part], outputs: Sequence[Tensor], finish: Callable[[], None] | None, opts: Any
+    ) -> Work:  # fmt: skip
+        """The Work of operations that have just been submitted, which keeps their tensors until they are done."""
+        work = Work(self._flights, handles, parts, outputs, finish, self._named(what, len(handles)), self._seconds(opts))
+        if handles:
+            self._flights.add(work)
+        return work
+
+    def _named(self, what: str, operations: int = 1) -> Label:
+        """The name of the call that has just submitted this number of operations; 0: none."""
+        count = c_int64()
+        if operations:
+            job.check(library().runjob_unnamed_count(self._set, byref(count)))
+        return Label(what, max(0, count.value - operations + 1) if operations else 0, self._label, _calling_line())
+
+    def _described(self, what: str, failure: Error) -> Error:
+        """The error of a call that was over at once. What was refused has no number."""
+        try:
+            label = self._named(what, 0 if isinstance(failure, InvalidArgumentError) else 1)
+        except Error:  # the job has ended
+            label = Label(what, 0, self._label, _calling_line())
+        return type(failure)(f"{label}: {failure}")
 
     def _run(self, what: str, parts: Sequence[Any], opts: Any) -> None:
         work = self._start(what, parts, [], None, opts, waits=False)
@@ -442,6 +507,16 @@ class Operations:
     def _check_count(self, what: str, tensors: Sequence[Tensor]) -> None:
         if len(tensors) != len(self._ranks):
             raise ValueError(f"{what}: the list has {len(tensors)} tensors, and the group {len(self._ranks)} ranks")
+
+
+def _calling_line() -> str:
+    """The line of the program that called torch.distributed, with --verbose: " (train.py:33)"."""
+    if os.environ.get(victims.VARIABLE) != "0":
+        return ""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("runjob.", "torch.")):
+        frame = frame.f_back
+    return f" ({os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno})"
 
 
 def _one(given: Sequence[Any]) -> Any:
@@ -469,6 +544,13 @@ def _dense(tensor: Tensor) -> Tensor:
 
 def _is_dense(tensor: Tensor) -> bool:
     return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
+
+
+def _elements(tensor: Tensor, splits: list[int], size: int) -> list[int]:
+    """The elements of `tensor` for each rank: `splits` rows, or equally many."""
+    rows = tensor.shape[0] if tensor.dim() else 1
+    row = tensor.numel() // rows if rows else 0
+    return [split * row for split in splits] or [tensor.numel() // size] * size
 
 
 def _bytes_if_unknown(tensor: Tensor) -> Tensor:

@@ -45,7 +45,6 @@ def _inner(process_set: int, ranks: Sequence[int], rank: int, timeout: timedelta
 class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
     """See Operations.open() for the arguments."""
 
-    store: Any = None  # where the members meet
     _rejoin: Rejoin | None = None
     _handle = ""
 
@@ -123,10 +122,10 @@ class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
         store = PrefixStore(f"reconfigure/{opts.uuid}", self.store)
         assert self._rejoin is not None
         self._rejoin(self, rank, size, over_store(store, rank, size, limit, f"reconfigure() of {self._label}"), limit)
-        close = self.on_close
+        kept = self.store, self.on_close, self.on_split
         for each in (self, self._inner):
             each.open(0, range(size), rank, self._timeout, self._label)
-        self.on_close = close
+        self.store, self.on_close, self.on_split = kept
         return Work(self._flights, [], [], [], None, f"reconfigure() of {self._label}", None)
 
     # The names by which PyTorch calls the same operations, which differ between its versions.

@@ -1,17 +1,14 @@
 """One operation of the library for tensors of PyTorch, described by runjob_operation and submitted.
 
-Names    torch.distributed matches operations by their order in a group, and the library by their names. A name here has
-         what an operation of that place must have in common on all ranks (kind, dtype, elements, reduction), and a number
-         that operations of one description take in turn. So a step that repeats has the same names.
+Names    none: torch.distributed matches operations by their order in a group, and so does the library without a name.
 Threads  any. Operations of one group must be submitted in the same order on all ranks, as torch.distributed asks.
 """
 
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Sequence
-from ctypes import POINTER, addressof, byref, c_int32, c_int64, c_void_p
+from ctypes import POINTER, addressof, byref, c_int32, c_int64
 from typing import Any
 
 import torch
@@ -22,35 +19,30 @@ from ...exceptions import Code, MismatchError
 from ..tensors import DTYPES
 
 _SIZE = ctypes.sizeof(Operation)
+_IN_PROGRESS = int(Code.IN_PROGRESS)
 _TENSOR_SIZE = ctypes.sizeof(Tensor)
-_OP_NAMES = {0: "average", 1: "sum", 3: "min", 4: "max", 5: "product"}
 
 
 class Part:
     """One operation of the library.
 
-    signature  what all ranks must agree on; a part of its name.
-    Owner      it must live until the operation is done, because the library reads its structs and tensors.
+    Owner  it must live until the operation is done, because the library reads its structs and tensors.
     """
-
-    signature = ""
 
     def __init__(self) -> None:
         self.operation = Operation()
 
-    def submit(self, name: bytes) -> int:
+    def submit(self) -> int:
         """Submits it and returns the library's handle. Errors  those of runjob_submit()."""
-        self.operation.name = name
         handle = c_int64()
         job.check(library().runjob_submit(byref(self.operation), byref(handle)))
         return handle.value
 
-    def run(self, name: bytes) -> int:
+    def run(self) -> int:
         """Runs it for at most the interval after which signal handlers must run. Returns 0 if it is done, else its handle.
 
         Errors  those of the operation, and of check().
         """
-        self.operation.name = name
         handle = c_int64()
         code = library().runjob_run(byref(self.operation), job.SIGNAL_INTERVAL_SECONDS, byref(handle))
         if code == Code.IN_PROGRESS:
@@ -65,15 +57,13 @@ class Part:
         return 0
 
     def check(self, handle: int) -> None:
-        """Checks the result of an operation that is done. Errors  MismatchError if it does not fill the outputs, because
-        ranks have given tensors of other sizes.
+        """Checks the result of an operation that is done. Errors  MismatchError if a rank has given more or fewer elements
+        than the outputs take from it.
         """
 
 
 class Barrier(Part):
-    """A barrier of a process set."""
-
-    signature = "all"
+    """A barrier of a process set. It may be submitted again at any time."""
 
     def __init__(self, process_set: int) -> None:
         super().__init__()
@@ -83,11 +73,14 @@ class Barrier(Part):
 class Description(Part):
     """An operation on tensors. `pairs` has an input, and the output that the library writes, for each of them. All are
     contiguous.
+
+    takes  allgather and alltoall: the elements that the output takes from each rank, in the order of the group.
     """
 
     def __init__(
         self, kind: str, pairs: Sequence[tuple[torch.Tensor, torch.Tensor]], *, process_set: int, op: int = 0,
         prescale: float = 1.0, root: int = 0, rows: int = 0, splits: Sequence[int] | None = None,
+        takes: Sequence[int] = (),
     ) -> None:  # fmt: skip
         super().__init__()
         self._pairs = pairs
@@ -105,30 +98,43 @@ class Description(Part):
             self.operation, 0, _SIZE, 0, KINDS[kind], len(pairs), addressof(self._tensors), len(pairs) > 1, op, prescale, 1.0, 0, root,
             process_set, len(splits or ()), 0 if self._splits is None else addressof(self._splits), memory, device, stream,
         )  # fmt: skip
-        self._has_own_size = kind in ("allgather", "alltoall")
-        self.signature = _signature(kind, op, root, prescale, [tensor for tensor, _ in pairs])
-
+        self._takes = list(takes)
 
     def check(self, handle: int) -> None:
-        if not self._has_own_size:
+        if not self._takes:
             return
-        data, shape, ndim = c_void_p(), POINTER(c_int64)(), c_int32()
-        job.check(library().runjob_output(handle, byref(data), byref(shape), byref(ndim)))
-        elements, room = math.prod(shape[: ndim.value]), self._pairs[0][1].numel()
-        if elements != room:
-            raise MismatchError(f"the ranks have given {elements} elements in all, and the outputs have room for {room}")
+        splits, count = POINTER(c_int64)(), c_int32()
+        job.check(library().runjob_received_splits(handle, byref(splits), byref(count)))
+        given = splits[: count.value]
+        if given != self._takes:
+            raise MismatchError(f"the ranks have given {given} elements, in their order, and the outputs take {self._takes}")
 
 
-def _signature(kind: str, op: int, root: int, prescale: float, tensors: Sequence[torch.Tensor]) -> str:
-    """What all ranks must agree on: "allreduce.sum.float32.1000". Sizes of gathers and exchanges may differ."""
-    parts = [str(tensors[0].dtype).replace("torch.", "")]
-    if kind in ("allreduce", "reducescatter"):
-        parts.insert(0, _OP_NAMES[op] if prescale == 1 else f"{_OP_NAMES[op]}-of-{prescale:g}-times")
-    if kind not in ("allgather", "alltoall"):
-        parts.append("+".join(str(tensor.numel()) for tensor in tensors))
-    if kind == "broadcast":
-        parts.append(f"from-{root}")
-    return ".".join(parts)
+class Reusable(Part):
+    """An allreduce of one contiguous tensor in place, in host memory, for call after call. One call at a time."""
+
+    def __init__(self, dtype: torch.dtype, op: int, process_set: int) -> None:
+        super().__init__()
+        self._number, self._bytes = DTYPES[dtype], torch.empty(0, dtype=dtype).element_size()
+        self._extents, self._tensor, self._handle = (c_int64 * 1)(), Tensor(), c_int64()
+        self._address = addressof(self._extents)
+        set_operation(
+            self.operation, 0, _SIZE, 0, KINDS["allreduce"], 1, addressof(self._tensor), 0, op, 1.0, 1.0, 0, 0, process_set, 0, 0,
+            HOST_MEMORY, 0, 0,
+        )  # fmt: skip
+        self._run, self._arguments = library().runjob_run, (byref(self.operation), job.SIGNAL_INTERVAL_SECONDS, byref(self._handle))
+
+    def run_on(self, tensor: torch.Tensor) -> int:
+        """As run()."""
+        elements, address = tensor.numel(), tensor.data_ptr()
+        self._extents[0] = elements
+        set_tensor(self._tensor, 0, address, address, elements * self._bytes, self._address, 1, self._number)
+        code = self._run(*self._arguments)
+        if code == _IN_PROGRESS:
+            return self._handle.value
+        if code:
+            job.check(code)
+        return 0
 
 
 def _shape(tensor: torch.Tensor, rows: int) -> Any:

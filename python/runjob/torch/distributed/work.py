@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -26,6 +26,23 @@ from ...exceptions import Code, Error, WaitTimeoutError
 from .submission import Part
 
 
+class Label(NamedTuple):
+    """The name of a call in errors: "allreduce number 5 of group 0". The text is made where it is needed.
+
+    number  that of the call's first operation among those of the group, as the library counts; 0: none.
+    line    the program's line that called; "" unless the program runs with --verbose.
+    """
+
+    what: str
+    number: int
+    group: str
+    line: str = ""
+
+    def __str__(self) -> str:
+        number = f" number {self.number}" if self.number else ""
+        return f"{self.what}{number} of {self.group}{self.line}"
+
+
 class Work(dist.Work):
     """One call of torch.distributed, and the operations of the library that carry it out.
 
@@ -33,7 +50,7 @@ class Work(dist.Work):
     parts     the operations, with their tensors; the last ones have the handles.
     outputs   the tensors of the result, for result() and futures.
     finish    copies results out of scratch memory; called once, after all operations are done.
-    what      names the call in errors: "allreduce number 5 of group 0".
+    what      names the call in errors.
     seconds   the time limit of wait(); None: no limit.
     """
 
@@ -44,7 +61,7 @@ class Work(dist.Work):
         parts: Sequence[Part],
         outputs: Sequence[torch.Tensor],
         finish: Callable[[], None] | None,
-        what: str,
+        what: Label,
         seconds: float | None,
     ) -> None:
         super().__init__()
@@ -157,13 +174,6 @@ class Work(dist.Work):
         self._is_done = True
         self._parts, self._finish = (), None
         self._flights.remove(self)
-
-    def attempt(self, run: Callable[[], int]) -> int:
-        """Calls `run`, which runs the only operation, and returns its result. Errors  those of it, which name this call."""
-        try:
-            return run()
-        except Error as error:
-            raise self._described(error) from None
 
     def _described(self, failure: Error) -> Error:
         return type(failure)(f"{self._what}: {failure}")

@@ -140,6 +140,91 @@ def gathers_of_other_sizes():
 
 def test_gathers_that_do_not_fill_the_outputs_are_errors(run_ranks):
     for texts, total in run_ranks(gathers_of_other_sizes, 2).results:
-        for text, elements in zip(texts, (5, 5, 3, 3)):
-            assert f"the ranks have given {elements} elements in all, and the outputs have room for 4" in text
+        for text, elements in zip(texts, (3, 3, 1, 1)):
+            assert f"the ranks have given [2, {elements}] elements, in their order, and the outputs take [2, 2]" in text
         assert total == [2.0, 2.0]
+
+
+def gathers_of_other_sizes_and_equal_sums():
+    dist.init_process_group("runjob")
+    rank = dist.get_rank()
+    mine, room = torch.ones(3 - 2 * rank), [torch.zeros(1), torch.zeros(3)]
+    texts = [
+        caught(lambda: dist.all_gather(room, mine)),
+        caught(dist.all_gather(room, mine, async_op=True).wait),
+        caught(lambda: dist.gather(mine, room if rank == 0 else None)),
+        caught(lambda: dist.all_to_all_single(torch.zeros(4), torch.ones(4), [1, 3], [2, 2])),
+    ]
+    sizes = [torch.zeros(3), torch.zeros(1)]
+    dist.all_gather(sizes, mine)
+    return texts, [each.tolist() for each in sizes]
+
+
+def test_sizes_in_another_order_are_errors(run_ranks):
+    results = run_ranks(gathers_of_other_sizes_and_equal_sums, 2).results
+    for rank, (texts, sizes) in enumerate(results):
+        for text in texts[:2]:
+            assert "the ranks have given [3, 1] elements, in their order, and the outputs take [1, 3]" in text
+        assert ("[3, 1] elements" in texts[2]) == (rank == 0)
+        assert "the ranks have given [2, 2] elements, in their order, and the outputs take [1, 3]" in texts[3]
+        assert sizes == [[1.0] * 3, [1.0]]
+
+
+def ranks_disagree():
+    dist.init_process_group("runjob")
+    rank = dist.get_rank()
+    group = dist.new_group([1, 0])
+    dist.all_reduce(torch.ones(1), group=group)
+    two, three = torch.ones(2), torch.ones(3)
+    texts = [
+        caught(lambda: dist.all_reduce(three if rank else two)),
+        caught(dist.all_reduce(three if rank else two, group=group, async_op=True).wait),
+        caught(lambda: dist.broadcast(two, 0) if rank else dist.all_reduce(two)),
+        caught(lambda: dist.broadcast(two, 1 if rank else 0)),
+    ]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in ((three, two) if rank else (two, three))]
+    texts += [caught(work.wait) for work in works]
+    dist.all_reduce(total := torch.ones(2))
+    return texts, total.tolist()
+
+
+def test_ranks_that_call_different_operations_get_an_error_at_once(run_ranks):
+    for texts, total in run_ranks(ranks_disagree, 2).results:
+        assert "MismatchError: allreduce number 1 of group" in texts[0]
+        assert "the ranks disagree on the shape: [2] on rank 0" in texts[0] and "[3] on rank 1" in texts[0]
+        assert "allreduce number 2 of group" in texts[1] and "allreduce number 2 of process set" in texts[1]
+        assert "number 2 of group" in texts[2] and "disagree on the kind of operation" in texts[2]
+        assert "broadcast number 3 of group" in texts[3] and "disagree on the root" in texts[3]
+        assert "allreduce number 4 of group" in texts[4] and "allreduce number 5 of group" in texts[5]
+        assert total == [2.0, 2.0]
+
+
+def an_error_of_a_verbose_job():
+    dist.init_process_group("runjob")
+    return caught(lambda: dist.all_reduce(torch.ones(2 + dist.get_rank())))
+
+
+def test_a_verbose_job_names_the_line_that_called(run_ranks, monkeypatch):
+    monkeypatch.setenv("RUNJOB_VERBOSE", "1")
+    for text in run_ranks(an_error_of_a_verbose_job, 2).results:
+        assert "(test_group_errors.py:" in text
+
+
+def one_group_in_two_forms():
+    """PyTorch asks for the backend of a device inside a group, whose operations count together with the group's."""
+    dist.init_process_group("runjob")
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    totals = []
+    for _ in range(3):
+        options = dist.AllreduceOptions()
+        backend.allreduce([inner := torch.ones(2)], options).wait()
+        dist.all_reduce(outer := torch.ones(3))
+        totals.append((inner.tolist(), outer.tolist()))
+    text = caught(lambda: dist.all_reduce(torch.ones(2 + dist.get_rank())))
+    return totals, text
+
+
+def test_the_backend_inside_a_group_counts_with_the_group(run_ranks):
+    for totals, text in run_ranks(one_group_in_two_forms, 2).results:
+        assert totals == [([2.0] * 2, [2.0] * 3)] * 3
+        assert "allreduce number 7 of group" in text and "allreduce number 7: the ranks disagree" in text
