@@ -167,13 +167,22 @@ const runjob_operation& known_part_of(const runjob_operation* from, runjob_opera
   return copy;
 }
 
-/// Calls `use` with the engine that runs the operation, and returns its result.
+/// Calls `use` with the engine that runs the operation, and returns its result. Meanwhile the operation has the name
+/// that it has among those of the engine.
 template <class Use>
-auto with_engine(const SubmissionView& operation, Use use) {
+auto with_engine(SubmissionView& operation, Use use) {
   return Process::current().with_job([&](const Job& job) {
     const int set = operation.signature.process_set;
     if (set == 0) return use(job.engine);
-    return use(job.process_sets->find(set, operation_text(operation.name, operation.signature.kind, 0)));
+    const std::string_view name = operation.name;
+    const std::shared_ptr<Engine> engine =
+        job.process_sets->find(set, [&] { return operation_text(name, operation.signature.kind, 0); });
+    if (engine->process_set() == set) return use(engine);
+    const std::string full_name = name_in_set(name, set);
+    operation.name = full_name;
+    auto result = use(engine);
+    operation.name = name;
+    return result;
   });
 }
 

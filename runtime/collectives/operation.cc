@@ -128,8 +128,14 @@ std::string to_string(ShapeView shape) {
 }
 
 std::string operation_text(std::string_view name, Kind kind, int process_set) {
-  return process_set == 0 ? fmt::format("{} '{}'", to_string(kind), name)
-                          : fmt::format("{} '{}' of process set {}", to_string(kind), name, process_set);
+  if (process_set == 0) return fmt::format("{} '{}'", to_string(kind), name);
+  const std::string suffix = name_in_set("", process_set);
+  if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  return fmt::format("{} '{}' of process set {}", to_string(kind), name, process_set);
+}
+
+std::string name_in_set(std::string_view name, int process_set) {
+  return fmt::format("{} (process set {})", name, process_set);
 }
 
 std::string operation_text(std::string_view name, const Signature& signature) {

@@ -93,6 +93,9 @@ std::string to_string(ShapeView shape);   ///< "[2, 3]"
 /// The name of an operation in messages: "allreduce 'x'", "allreduce 'x' of process set 2".
 std::string operation_text(std::string_view name, Kind kind, int process_set);
 std::string operation_text(std::string_view name, const Signature& signature);
+/// The name, among the operations of an engine that several process sets share, of the operation `name` of one of them:
+/// "x (process set 2)". operation_text() takes both forms of a name.
+std::string name_in_set(std::string_view name, int process_set);
 
 /// True if the first extent may differ between ranks.
 bool has_own_first_extent(Kind kind);

@@ -124,6 +124,7 @@ void RoundNegotiation::receive(int rank, std::string_view bytes) {
 }
 
 void RoundNegotiation::receive_request(int rank, Request request) {
+  if (negotiation_.has_ended(request.signature.process_set)) return;
   note(rank, request.name);
   if (observer_ != nullptr) observer_->rank_ready(request.name, request.signature.kind, rank);
   if (request.signature.kind == Kind::kJoin) {  // operations that wait for this rank must be decided without it
@@ -205,9 +206,25 @@ void RoundNegotiation::end_round() {
   submit(std::move(again));
 }
 
-/// To be called before a round forgets any id.
-void RoundNegotiation::note(int rank, const std::string& name) {
+/// To be called before an id is forgotten.
+void RoundNegotiation::write_last() {
   if (last_agreed_) last_.assign(size_, cache_.name(*std::exchange(last_agreed_, {})));
+}
+
+void RoundNegotiation::end_set(int process_set) {
+  write_last();
+  const std::vector<Id> ids = cache_.ids_of(process_set);
+  for (const Id id : ids) {
+    cache_.withdraw(id);
+    plans_.forgotten(id);
+    cache_.forget(id);
+  }
+  negotiation_.end_set(process_set);
+  if (!ids.empty()) end_round();  // a plan with these operations ends before the next round
+}
+
+void RoundNegotiation::note(int rank, const std::string& name) {
+  write_last();
   last_[static_cast<std::size_t>(rank)] = name;
 }
 
