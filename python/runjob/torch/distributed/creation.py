@@ -38,7 +38,7 @@ def create(options: Any, backend_options: Any = None) -> RunjobProcessGroup | Ru
         if not job.is_initialized():
             _join(exchange, rank, size)
             _joined = True
-        number = 0 if members == list(range(job.size())) and not _groups else _add(members, exchange)
+        number = _add(members, exchange)
         kind = RunjobProcessGroup if _is_alone(options) and not _has_hooks() else RunjobBackend
         group = kind(number, members, rank, timeout, f"group {options.group_id}")
         group.on_close = lambda: _leave(group, number)
@@ -97,7 +97,7 @@ def _leave(group: Any, number: int) -> None:
     global _joined
     with _lock:
         _groups.remove(group)
-        if number and job.is_initialized():
+        if job.is_initialized():
             job.check(library().runjob_process_set_remove(number))
         if not _groups and _joined:
             _joined = False

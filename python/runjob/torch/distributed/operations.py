@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import collections
 import threading
+import types
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -56,7 +57,7 @@ class Operations:
         self._rank = rank
         self._timeout = timeout
         self._label = label
-        self._flights = Flights()
+        self._flights = Flights(process_set)
         self._count = 0
         self._turns: collections.Counter[str] = collections.Counter()  # by signature: the turn of the next operation
         self._named: dict[str, Work] = {}  # the last work of each name
@@ -80,11 +81,15 @@ class Operations:
         """Ends the group on this rank, after its calls in flight. Later calls raise an error."""
         if not self._is_closed:
             self._is_closed = True
-            self._flights.give_up("it was destroyed")
+            self._flights.close("it was destroyed")
             self._flights.end()
             self.on_close()
 
-    abort = shutdown
+    def abort(self) -> None:
+        """Ends the group on all its ranks. Calls in flight and later ones raise an error."""
+        if not self._is_closed:
+            self._flights.give_up(f"its rank {self._rank} called abort()")
+            self.shutdown()
 
     # Reductions.
 
@@ -347,7 +352,9 @@ class Operations:
     def barrier(self, opts: Any) -> Work | None:
         return self._start("barrier", [Barrier(self._set)], [], None, opts)
 
-    def monitored_barrier(self, opts: Any, wait_all_ranks: bool = False) -> None:
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        """A barrier with a time limit of its own: a timedelta, options that have one, or None for the group's."""
+        opts = types.SimpleNamespace(timeout=getattr(timeout, "timeout", timeout))
         work = self._start("monitored_barrier", [Barrier(self._set)], [], None, opts, waits=False)
         assert work is not None
         work.wait()
@@ -385,7 +392,7 @@ class Operations:
                 if is_over and len(parts) == 1:
                     handle = work.attempt(lambda: part.run(name))
                 else:
-                    handle = part.submit(name)
+                    handle = work.attempt(lambda: part.submit(name))
                 if handle:
                     handles.append(handle)
             if handles:
